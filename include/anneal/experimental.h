@@ -1,0 +1,61 @@
+/* Own ops, kernels and devices. May change at any release. docs/howto says how each is added. */
+#ifndef ANNEAL_EXPERIMENTAL_H
+#define ANNEAL_EXPERIMENTAL_H
+
+#include "anneal/anneal.h"
+#include "anneal/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A tensor as a kernel sees it: strides in elements, any of them may be 0 (broadcast). */
+typedef struct an_tensor {
+    void *data;
+    an_dtype dtype;
+    int ndims;
+    int64_t dims[AN_MAX_DIMS];
+    int64_t strides[AN_MAX_DIMS];
+} an_tensor;
+
+enum { AN_MAX_INPUTS = 32, AN_MAX_OUTPUTS = 32 };
+
+/* All that a kernel gets. An absent optional input has data NULL and ndims 0 and dtype NONE. */
+typedef struct an_call {
+    an_context *ctx;
+    const void *attributes; /* of the op's own struct */
+    int src_count, dst_count;
+    const an_tensor *src;
+    const an_tensor *dst;
+    void *scratch;    /* as many bytes as the kernel's `scratch` said, aligned to 64 */
+    an_status failed; /* for communication ops: what already went wrong in this run, or AN_OK */
+} an_call;
+
+typedef struct an_kernel {
+    const char *name;
+    /* Whether it can do this call (dtypes, strides, sizes); data pointers are not set yet. NULL: always. */
+    bool (*applies)(const an_call *call);
+    /* Scratch in bytes for this call at these (largest) sizes. NULL: none. */
+    size_t (*scratch)(const an_call *call);
+    an_status (*run)(const an_call *call);
+} an_kernel;
+
+/* Who owns tensor memory. Only kernels dereference it; everything else goes through this record. */
+typedef enum an_copy_direction { AN_COPY_TO_DEVICE, AN_COPY_FROM_DEVICE, AN_COPY_ON_DEVICE } an_copy_direction;
+struct an_device {
+    size_t size;
+    const char *name;
+    an_status (*allocate)(const an_device *device, an_context *ctx, void **memory, size_t bytes);
+    void (*release)(const an_device *device, an_context *ctx, void **memory, size_t bytes);
+    an_status (*copy)(const an_device *device, an_context *ctx, void *dst, const void *src, size_t bytes,
+                      an_copy_direction direction);
+    an_status (*fill)(const an_device *device, an_context *ctx, void *dst, int byte, size_t bytes);
+    an_status (*synchronize)(const an_device *device, an_context *ctx);
+    an_status (*launch)(const an_device *device, const an_kernel *kernel, const an_call *call);
+    void *user;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

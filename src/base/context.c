@@ -1,0 +1,79 @@
+#include "base/context.h"
+
+#include <omp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { MOST_THREADS = 4096 };
+
+static void *default_allocate(void *user, size_t bytes, size_t alignment) {
+    (void)user;
+    return alignment <= _Alignof(max_align_t) ? malloc(bytes) : aligned_alloc(alignment, an_round_up(bytes, alignment));
+}
+
+static void default_release(void *user, void *memory, size_t bytes) {
+    (void)user, (void)bytes;
+    free(memory);
+}
+
+an_status an_context_create(an_context **context, const an_context_options *options) {
+    an_allocator allocator = {sizeof allocator, default_allocate, default_release, NULL};
+    an_context *c;
+    if (!context) return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_context_create: the place for the context is NULL");
+    *context = NULL;
+    if (options && options->size < sizeof *options)
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT,
+                        "an_context_options has size %zu, expected at least %zu: set it with AN_INIT", options->size,
+                        sizeof *options);
+    if (options && options->allocator) {
+        if (options->allocator->size < sizeof allocator || !options->allocator->allocate ||
+            !options->allocator->release)
+            return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_allocator needs its size (AN_INIT), allocate and release");
+        allocator = *options->allocator;
+    }
+    if (options && (options->threads < 0 || options->threads > MOST_THREADS))
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "%d threads were asked for; 1 to %d, or 0 for all cores",
+                        options->threads, MOST_THREADS);
+    c = allocator.allocate(allocator.user, sizeof *c, AN_ALIGNMENT);
+    if (!c) return AN_ERROR(NULL, AN_ERR_MEMORY, "out of memory: a context needs %zu bytes", sizeof *c);
+    memset(c, 0, sizeof *c);
+    c->allocator = allocator;
+    c->bytes = c->peak_bytes = sizeof *c;
+    c->device = options && options->device ? options->device : &an_device_host;
+    c->threads = options && options->threads ? options->threads : omp_get_max_threads();
+    if (options) {
+        c->log = options->log;
+        c->log_user = options->log_user;
+    }
+    *context = c;
+    return AN_OK;
+}
+
+void an_context_destroy(an_context **context) {
+    if (!context || !*context) return;
+    an_allocator allocator = (*context)->allocator;
+    allocator.release(allocator.user, *context, sizeof **context);
+    *context = NULL;
+}
+
+int an_context_threads(const an_context *context) {
+    return context->threads;
+}
+
+size_t an_context_bytes(const an_context *context) {
+    return context->bytes;
+}
+
+void an_log_write(an_context *ctx, an_log_level level, const char *format, ...) {
+    char text[AN_MESSAGE_BYTES];
+    va_list arguments;
+    if (!ctx->log) return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    ctx->log(ctx->log_user, level, text);
+}

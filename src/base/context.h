@@ -1,0 +1,35 @@
+/* The context: everything that other libraries keep in globals. */
+#ifndef AN_BASE_CONTEXT_H
+#define AN_BASE_CONTEXT_H
+
+#include "anneal/anneal.h"
+#include "base/device.h"
+
+enum { AN_MESSAGE_BYTES = 1024, AN_TRAIL_FRAMES = 16, AN_REPORT_BYTES = 4096 };
+
+typedef struct an_error {
+    an_status status;
+    int frames;
+    struct {
+        const char *function, *file;
+        int line;
+    } trail[AN_TRAIL_FRAMES];
+    char message[AN_MESSAGE_BYTES];
+    char report[AN_REPORT_BYTES]; /* message and trail, composed when they are read */
+} an_error;
+
+struct an_context {
+    an_allocator allocator;
+    const an_device *device;
+    int threads;
+    size_t bytes;      /* held now */
+    size_t peak_bytes; /* most ever held */
+    uint64_t allocations;
+    void (*log)(void *user, an_log_level level, const char *text);
+    void *log_user;
+    an_error error;
+};
+
+void an_log_write(an_context *ctx, an_log_level level, const char *format, ...) AN_PRINTF(3, 4);
+
+#endif

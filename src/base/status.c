@@ -1,0 +1,68 @@
+/* Messages and trails of errors. */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+
+/* Errors of calls that have no context yet. */
+static _Thread_local an_error orphan;
+
+const char *an_status_name(an_status status) {
+    switch (status) {
+#define AN_STATUS(name, value, text) \
+    case AN_##name:                  \
+        return "AN_" #name;
+#include "anneal/status.def"
+#undef AN_STATUS
+    }
+    return "unknown status";
+}
+
+const char *an_status_text(an_status status) {
+    switch (status) {
+#define AN_STATUS(name, value, text) \
+    case AN_##name:                  \
+        return text;
+#include "anneal/status.def"
+#undef AN_STATUS
+    }
+    return "unknown status";
+}
+
+void an_error_set(an_context *ctx, an_status status, const char *function, const char *file, int line,
+                  const char *format, ...) {
+    an_error *error = ctx ? &ctx->error : &orphan;
+    va_list arguments;
+    char message[AN_MESSAGE_BYTES]; /* an argument may be the old message */
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    memcpy(error->message, message, sizeof message);
+    error->status = status;
+    error->frames = 0;
+    an_error_frame(ctx, function, file, line);
+}
+
+void an_error_frame(an_context *ctx, const char *function, const char *file, int line) {
+    an_error *error = ctx ? &ctx->error : &orphan;
+    if (error->frames == AN_TRAIL_FRAMES) return;
+    error->trail[error->frames].function = function;
+    error->trail[error->frames].file = file;
+    error->trail[error->frames].line = line;
+    error->frames++;
+}
+
+const char *an_last_error(const an_context *context) {
+    /* Composing the report changes nothing that a caller can see, so a const context may be asked. */
+    an_error *error = context ? (an_error *)(uintptr_t)&context->error : &orphan;
+    int length = snprintf(error->report, sizeof error->report, "%s", error->message);
+    for (int i = 0; i < error->frames && length >= 0 && (size_t)length < sizeof error->report; i++) {
+        const char *slash = strrchr(error->trail[i].file, '/');
+        length += snprintf(error->report + length, sizeof error->report - (size_t)length, "\n  in %s (%s:%d)",
+                           error->trail[i].function, slash ? slash + 1 : error->trail[i].file, error->trail[i].line);
+    }
+    return error->report;
+}

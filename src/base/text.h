@@ -1,0 +1,27 @@
+/* A growing text, for printers. An error sticks to it and is returned by an_text_take. */
+#ifndef AN_BASE_TEXT_H
+#define AN_BASE_TEXT_H
+
+#include "base/memory.h"
+
+typedef struct an_text {
+    an_context *ctx;
+    char *bytes; /* always ends in NUL once something was written */
+    size_t length, capacity;
+    an_status status;
+} an_text;
+
+void an_text_init(an_text *text, an_context *ctx);
+void an_text_add(an_text *text, const char *format, ...) AN_PRINTF(2, 3);
+void an_text_bytes(an_text *text, const char *bytes, size_t length);
+void an_text_destroy(an_text *text);
+/* Hands the text over, cut to its length, for an_string_release. */
+an_status an_text_take(an_text *text, char **string);
+
+/* A double in the shortest form that reads back to the same bits; inf, -inf, nan. Needs 32 bytes; independent of the locale. */
+void an_text_number(char *buffer, size_t capacity, double number);
+
+/* A 64-bit hash of bytes (FNV-1a with a final mix): names of random sites, interning. Not for hostile keys. */
+uint64_t an_hash(const void *bytes, size_t length, uint64_t seed);
+
+#endif

@@ -1,0 +1,7 @@
+#include "anneal/version.h"
+
+#include "anneal/anneal.h"
+
+const char *an_version(void) {
+    return AN_VERSION_STRING;
+}
