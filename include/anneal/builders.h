@@ -1,0 +1,166 @@
+/* The builders of ops and layers. Included by graph.h; not for direct use. None is collective. */
+#ifndef ANNEAL_BUILDERS_H
+#define ANNEAL_BUILDERS_H
+
+/* In an_reshape: this dimension is what is left. */
+#define AN_REST INT64_MIN
+
+/* ---- products ---- */
+
+/* a·b over the last two dimensions; the leading ones broadcast. */
+AN_API an_value an_product(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b);
+
+typedef struct an_convolution_options {
+    size_t size;
+    int64_t stride[2];   /* 0: 1 */
+    int64_t padding[2];  /* on both sides */
+    int64_t dilation[2]; /* 0: 1 */
+    int64_t groups;      /* 0: 1 */
+} an_convolution_options;
+/* src (batch, channels, height, width), weights (filters, channels / groups, height, width). */
+AN_API an_value an_convolution(an_graph *graph, an_value src, an_value weights, const an_convolution_options *options);
+
+typedef struct an_pool_options {
+    size_t size;
+    int64_t window[2];
+    int64_t stride[2]; /* 0: the window's size */
+    int64_t padding[2];
+    bool exclude_padding; /* average: divide by the elements inside the image only */
+} an_pool_options;
+AN_API an_value an_max_pool(an_graph *graph, an_value src, const an_pool_options *options);
+AN_API an_value an_average_pool(an_graph *graph, an_value src, const an_pool_options *options);
+
+/* ---- elementwise ---- */
+
+/* src plus bias (1 dimension) along an axis (negative: from the end). */
+AN_API an_value an_bias(an_graph *graph, an_value src, an_value bias, int axis);
+AN_API an_value an_relu(an_graph *graph, an_value src);
+AN_API an_value an_gelu(an_graph *graph, an_value src);      /* by erf */
+AN_API an_value an_gelu_tanh(an_graph *graph, an_value src); /* gelu_new of GPT-2 */
+AN_API an_value an_silu(an_graph *graph, an_value src);
+AN_API an_value an_sigmoid(an_graph *graph, an_value src);
+AN_API an_value an_tanh(an_graph *graph, an_value src);
+AN_API an_value an_exp(an_graph *graph, an_value src);
+AN_API an_value an_log(an_graph *graph, an_value src);
+AN_API an_value an_sqrt(an_graph *graph, an_value src);
+AN_API an_value an_softplus(an_graph *graph, an_value src);
+AN_API an_value an_sin(an_graph *graph, an_value src);
+AN_API an_value an_cos(an_graph *graph, an_value src);
+AN_API an_value an_abs(an_graph *graph, an_value src);
+AN_API an_value an_negate(an_graph *graph, an_value src);
+AN_API an_value an_scale(an_graph *graph, an_value src, double factor);
+/* min(max(src, low), high); a bound may be infinite. */
+AN_API an_value an_clamp(an_graph *graph, an_value src, double low, double high);
+/* Shapes broadcast as in NumPy. */
+AN_API an_value an_add(an_graph *graph, an_value a, an_value b);
+AN_API an_value an_subtract(an_graph *graph, an_value a, an_value b);
+AN_API an_value an_multiply(an_graph *graph, an_value a, an_value b);
+AN_API an_value an_divide(an_graph *graph, an_value a, an_value b);
+AN_API an_value an_maximum(an_graph *graph, an_value a, an_value b);
+AN_API an_value an_minimum(an_graph *graph, an_value a, an_value b);
+AN_API an_value an_power(an_graph *graph, an_value a, an_value b);
+AN_API an_value an_cast(an_graph *graph, an_value src, an_dtype dtype);
+
+/* ---- reductions and norms ---- */
+
+/* AN_AXES(0, 2) stands for two arguments: the number of axes and where they are; negative: from the end. */
+#ifdef __cplusplus
+#define AN_AXES(...) \
+    static_cast<int>(std::initializer_list<int>{__VA_ARGS__}.size()), std::initializer_list<int>{__VA_ARGS__}.begin()
+#else
+#define AN_AXES(...)                                                         \
+    (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)), (const int[]) { \
+        __VA_ARGS__                                                          \
+    }
+#endif
+#define AN_ALL_AXES 0, NULL
+AN_API an_value an_reduce_sum(an_graph *graph, an_value src, int axis_count, const int *axes, bool keep);
+AN_API an_value an_reduce_mean(an_graph *graph, an_value src, int axis_count, const int *axes, bool keep);
+AN_API an_value an_reduce_max(an_graph *graph, an_value src, int axis_count, const int *axes, bool keep);
+AN_API an_value an_softmax(an_graph *graph, an_value src, int axis);
+AN_API an_value an_log_softmax(an_graph *graph, an_value src, int axis);
+/* Over the last dimension. `bias` may be AN_NONE. */
+AN_API an_value an_layer_norm(an_graph *graph, an_value src, an_value weight, an_value bias, double epsilon);
+AN_API an_value an_rms_norm(an_graph *graph, an_value src, an_value weight, double epsilon);
+/* Over all dimensions but 1. Training normalises by the micro-batch and gives its statistics as outputs of the
+ * program; evaluation normalises by the running statistics, which are run states. */
+AN_API an_value an_batch_norm(an_graph *graph, an_value src, an_value weight, an_value bias, an_value running_mean,
+                              an_value running_variance, double momentum, double epsilon);
+
+/* ---- sequences ---- */
+
+AN_API an_value an_embedding(an_graph *graph, an_value indices, an_value table);
+
+typedef struct an_rotary_options {
+    size_t size;
+    double base;       /* 0: 10000 */
+    int64_t rotated;   /* leading part of the head that turns; 0: all of it */
+    an_value position; /* scalar i64, the position of token 0; 0 or AN_NONE: 0 */
+    double factor;     /* llama3 scaling: 0 for none, else factor, low, high and the original context */
+    double low_factor, high_factor;
+    int64_t original_context;
+} an_rotary_options;
+/* src (batch, heads, tokens, head size); split halves, as Llama. */
+AN_API an_value an_rotary(an_graph *graph, an_value src, const an_rotary_options *options);
+
+typedef struct an_attention_options {
+    size_t size;
+    bool causal;           /* query i sees keys up to query_offset + i */
+    double scale;          /* 0: 1 / sqrt(head size) */
+    int64_t window;        /* a query sees at most this many keys back, itself included; 0: all */
+    an_value query_offset; /* scalar i64; 0 or AN_NONE: 0 */
+    an_value documents;    /* i32 or i64 (batch, tokens): a query sees only keys of its own document */
+    an_value mask;         /* added to the scores; broadcasts to (batch, heads, queries, keys) */
+    double dropout;        /* in training only; needs samples */
+    an_value samples;      /* i64 (batch): global sample numbers */
+} an_attention_options;
+/* q (batch, heads, queries, size), k and v (batch, kv heads, keys, size); heads is a multiple of kv heads. */
+AN_API an_value an_attention(an_graph *graph, an_value q, an_value k, an_value v, const an_attention_options *options);
+
+/* In training only; `samples` is an i64 input (batch) of global sample numbers, dimension 0 of src. */
+AN_API an_value an_dropout(an_graph *graph, an_value src, an_value samples, double rate);
+
+/* ---- shape ---- Views where they can be. */
+
+AN_API an_value an_reshape(an_graph *graph, an_value src, int ndims, const an_dim *dims);
+AN_API an_value an_transpose(an_graph *graph, an_value src, int a, int b); /* swaps two axes */
+AN_API an_value an_permute(an_graph *graph, an_value src, int axis_count, const int *axes);
+AN_API an_value an_slice(an_graph *graph, an_value src, int axis, an_dim begin, an_dim end);
+/* Equal parts along an axis; part i is an_value_output(value, i). */
+AN_API an_value an_split(an_graph *graph, an_value src, int axis, int parts);
+AN_API an_value an_expand(an_graph *graph, an_value src, int ndims, const an_dim *dims);
+AN_API an_value an_contiguous(an_graph *graph, an_value src);
+AN_API an_value an_concat(an_graph *graph, int axis, int count, const an_value *values);
+AN_API an_value an_pad(an_graph *graph, an_value src, int axis, an_dim before, an_dim after); /* zeros */
+/* dst[…,j,…] = src[…,indices[…,j,…],…] along the axis; indices has src's number of dimensions. */
+AN_API an_value an_gather(an_graph *graph, an_value src, an_value indices, int axis);
+
+/* ---- losses ---- Each is a sum over its targets: the divisor is the step's number of targets. */
+
+typedef struct an_cross_entropy_options {
+    size_t size;
+    bool has_ignored; /* false: -100 is ignored */
+    int64_t ignored;
+    double label_smoothing;
+} an_cross_entropy_options;
+/* logits (…, classes), targets i32 or i64 (…). */
+AN_API an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets,
+                                 const an_cross_entropy_options *options);
+AN_API an_value an_squared_error(an_graph *graph, an_value src, an_value targets);
+AN_API an_value an_absolute_error(an_graph *graph, an_value src, an_value targets);
+AN_API an_value an_huber_error(an_graph *graph, an_value src, an_value targets, double delta);
+AN_API an_value an_binary_cross_entropy(an_graph *graph, an_value logits, an_value targets);
+
+/* ---- layers ---- Parameters are named name.weight, name.bias, … under the open scope. */
+
+AN_API an_value an_linear(an_graph *graph, an_value src, const char *name, an_dim features);
+AN_API an_value an_linear_plain(an_graph *graph, an_value src, const char *name, an_dim features); /* no bias */
+AN_API an_value an_convolution_layer(an_graph *graph, an_value src, const char *name, int64_t filters, int64_t window,
+                                     const an_convolution_options *options);
+AN_API an_value an_embedding_layer(an_graph *graph, an_value indices, const char *name, an_dtype dtype, an_dim entries,
+                                   an_dim width);
+AN_API an_value an_layer_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon);
+AN_API an_value an_rms_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon);
+AN_API an_value an_batch_norm_layer(an_graph *graph, an_value src, const char *name, double momentum, double epsilon);
+
+#endif

@@ -1,0 +1,122 @@
+/* Building models. A builder call returns a value; a mistake sticks to the graph with the place of the call, later calls
+ * pass it on, and an_graph_verify reports the first one. So a model reads like math and is checked once, at its end.
+ *
+ * Every builder is a function and, for C and C++, a macro of the same name that adds the place of the call; define
+ * AN_NO_PLACES before including this header to have only the functions.
+ */
+#ifndef ANNEAL_GRAPH_H
+#define ANNEAL_GRAPH_H
+
+#include "anneal/anneal.h"
+
+#ifdef __cplusplus
+#include <initializer_list>
+/* AN_DIMS(batch, 64) stands for two arguments: the number of dimensions and where they are. */
+#define AN_DIMS(...)                                                     \
+    static_cast<int>(std::initializer_list<an_dim>{__VA_ARGS__}.size()), \
+        std::initializer_list<an_dim>{__VA_ARGS__}.begin()
+extern "C" {
+#else
+#define AN_DIMS(...)                                                                  \
+    (int)(sizeof((const an_dim[]){__VA_ARGS__}) / sizeof(an_dim)), (const an_dim[]) { \
+        __VA_ARGS__                                                                   \
+    }
+#endif
+
+typedef struct an_graph an_graph;
+
+/* A value of a graph. 0 is the value of a failed call. */
+typedef uint64_t an_value;
+#define AN_NONE UINT64_MAX /* an optional input that is absent */
+
+/* A dimension: a positive constant, or what the functions below return. 0 is the dimension of a failed call. */
+typedef int64_t an_dim;
+
+/* How a parameter starts. `scale` is the standard deviation, the bound of the uniform, or the constant. */
+typedef enum an_initializer {
+    AN_INITIALIZER_CONSTANT = 0,
+    AN_INITIALIZER_NORMAL = 1,
+    AN_INITIALIZER_UNIFORM = 2 /* in (-scale, scale) */
+} an_initializer;
+
+/* ---- the graph ---- None of these is collective. */
+
+AN_API an_status an_graph_create(an_graph **graph, an_context *ctx, const char *name);
+AN_API void an_graph_destroy(an_graph **graph);
+AN_API an_context *an_graph_context(const an_graph *graph);
+
+/* Reports the first mistake of a builder call, then checks the whole graph. A plan needs a verified graph. */
+AN_API an_status an_graph_verify(an_graph *graph);
+
+/* Sets the place of the next builder call; the macros below do it. Returns the graph. */
+AN_API an_graph *an_graph_at(an_graph *graph, const char *file, int line);
+
+/* The loss, a scalar that is a sum over targets, and the input whose targets are counted (AN_NONE: the caller gives the
+ * divisor). The gradient of a step starts as loss_gradient, a scalar that is bound before a run: scale ÷ targets. */
+AN_API void an_graph_set_loss(an_graph *graph, an_value loss, an_value targets);
+
+/* Names a value that evaluation and prediction compute. */
+AN_API void an_graph_set_output(an_graph *graph, an_value value, const char *name);
+
+/* The text form (.ang): docs/ang-format.md. an_graph_print allocates the text; release it with an_string_release. */
+AN_API an_status an_graph_print(const an_graph *graph, char **text);
+AN_API an_status an_graph_parse(an_graph **graph, an_context *ctx, const char *text, size_t length);
+AN_API void an_string_release(an_context *ctx, char **text);
+
+/* The model for Graphviz; release the text in the same way. */
+AN_API an_status an_graph_dot(const an_graph *graph, char **text);
+
+/* The names of its symbols, NULL after the last; the number of elements of all its parameters. */
+AN_API const char *an_graph_symbol_name(const an_graph *graph, int index);
+AN_API int64_t an_graph_parameter_elements(const an_graph *graph);
+
+/* Shapes, for builders of models: the number of dimensions, one of them (negative: from the end), the type. */
+AN_API int an_value_ndims(an_graph *graph, an_value value);
+AN_API an_dim an_value_dim(an_graph *graph, an_value value, int dimension);
+AN_API an_dtype an_value_dtype(an_graph *graph, an_value value);
+AN_API an_value an_value_output(an_value value, int output); /* another output of the same node */
+
+/* ---- dimensions ---- */
+
+AN_API an_dim an_symbol_dim(an_graph *graph, const char *name);
+AN_API an_dim an_dim_add(an_graph *graph, an_dim a, an_dim b);
+AN_API an_dim an_dim_subtract(an_graph *graph, an_dim a, an_dim b);
+AN_API an_dim an_dim_multiply(an_graph *graph, an_dim a, an_dim b);
+AN_API an_dim an_dim_window(an_graph *graph, an_dim a, int64_t size, int64_t stride); /* (a - size) / stride + 1 */
+
+/* ---- names and blocks ---- A block is the unit of recompute, gathering and layer decay, and a prefix of names. */
+
+AN_API void an_block_begin(an_graph *graph, const char *name, int depth);
+AN_API void an_block_end(an_graph *graph);
+AN_API void an_scope_begin(an_graph *graph, const char *name); /* only a prefix of names */
+AN_API void an_scope_end(an_graph *graph);
+
+/* ---- sources ---- */
+
+AN_API an_value an_input(an_graph *graph, const char *name, an_dtype dtype, int ndims, const an_dim *dims);
+AN_API an_value an_param(an_graph *graph, const char *name, an_dtype dtype, an_initializer initializer, double scale,
+                         int ndims, const an_dim *dims);
+/* No gradient, no moments; may be stored in bf16 or f16. */
+AN_API an_value an_frozen_param(an_graph *graph, const char *name, an_dtype dtype, an_initializer initializer,
+                                double scale, int ndims, const an_dim *dims);
+/* Kept across steps and in checkpoints (running statistics). */
+AN_API an_value an_run_state(an_graph *graph, const char *name, an_dtype dtype, double initial, int ndims,
+                             const an_dim *dims);
+/* Kept across runs of one program (a cache of keys and values). */
+AN_API an_value an_program_state(an_graph *graph, const char *name, an_dtype dtype, int ndims, const an_dim *dims);
+/* One number, bound at run time. */
+AN_API an_value an_scalar(an_graph *graph, const char *name, an_dtype dtype);
+AN_API an_value an_constant(an_graph *graph, an_dtype dtype, double value, int ndims, const an_dim *dims);
+/* Freezes a parameter that was made trainable; before the parameter store is made. */
+AN_API void an_param_freeze(an_graph *graph, an_value param);
+
+#include "anneal/builders.h"
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifndef AN_NO_PLACES
+#include "anneal/places.h"
+#endif
+#endif

@@ -1,0 +1,80 @@
+/* Ready-made models: functions that build graphs. Each makes its inputs, its outputs and its loss; verify and plan
+ * them like any other. None is collective. */
+#ifndef ANNEAL_MODELS_H
+#define ANNEAL_MODELS_H
+
+#include "anneal/anneal.h"
+#include "anneal/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum an_loss_kind { AN_LOSS_CROSS_ENTROPY = 0, AN_LOSS_SQUARED = 1 } an_loss_kind;
+typedef enum an_activation {
+    AN_ACTIVATION_RELU = 0,
+    AN_ACTIVATION_GELU = 1,
+    AN_ACTIVATION_TANH = 2,
+    AN_ACTIVATION_SILU = 3
+} an_activation;
+
+/* x (batch, inputs) → hidden layers → y (batch, outputs). Inputs x, targets (i32 (batch) for cross entropy, else like y; and
+ * samples, i64 (batch), if dropout is given); symbol batch. */
+typedef struct an_mlp_options {
+    size_t size;
+    an_dtype dtype; /* NONE: f32 */
+    int64_t inputs, outputs;
+    int hidden_count;
+    const int64_t *hidden;
+    an_activation activation;
+    bool batch_norm;
+    double dropout;
+    an_loss_kind loss;
+} an_mlp_options;
+AN_API an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options);
+
+/* image (batch, channels, height, width) → 3×3 convolutions, each followed by the activation and 2×2 max pooling → one hidden
+ * layer → logits (batch, classes). Inputs image, targets i32 (batch) (and samples if dropout is given); symbol batch. */
+typedef struct an_cnn_options {
+    size_t size;
+    an_dtype dtype;
+    int64_t channels, height, width, classes;
+    int filter_count;
+    const int64_t *filters;
+    int64_t hidden;
+    an_activation activation;
+    bool batch_norm;
+    double dropout;
+} an_cnn_options;
+AN_API an_status an_model_cnn(an_graph **graph, an_context *ctx, const an_cnn_options *options);
+
+/* GPT-2: learned positions, layer norm first, gelu in the tanh form, head tied to the token table. Inputs tokens and targets
+ * (batch, tokens) i32 (and samples if dropout is given); symbols batch, tokens. */
+typedef struct an_gpt2_options {
+    size_t size;
+    an_dtype dtype;
+    int64_t layers, heads, width, context, vocabulary;
+    double dropout;
+} an_gpt2_options;
+AN_API an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options);
+
+/* Llama: rotary positions, RMS norm, grouped key and value heads, SwiGLU. Inputs as GPT-2; rotary
+ * positions need no table, so that context limits nothing yet. */
+typedef struct an_llama_options {
+    size_t size;
+    an_dtype dtype;
+    int64_t layers, heads, kv_heads, width, hidden, context, vocabulary;
+    double rotary_base; /* 0: 10000 */
+    double epsilon;     /* 0: 1e-5 */
+    bool tied;          /* the head is the token table */
+} an_llama_options;
+AN_API an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *options);
+
+/* Sizes by name: gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1.5b. AN_ERR_UNKNOWN lists them. dtype NONE: f32. */
+AN_API an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype);
+AN_API const char *an_model_preset_name(int index); /* NULL after the last */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,140 @@
+/* The op record: everything that the library knows of an op, in one place. Passes ask the record and never switch on a
+ * kind. docs/howto/add-an-op.md walks through one. */
+#ifndef AN_IR_OP_H
+#define AN_IR_OP_H
+
+#include "anneal/experimental.h"
+
+typedef struct an_node an_node;
+typedef struct an_result an_result;
+typedef struct an_op an_op;
+
+/* Where a root lies. One base pointer each. */
+typedef enum an_storage {
+    AN_STORAGE_ARENA, /* activations and scratch */
+    AN_STORAGE_MASTER,
+    AN_STORAGE_FROZEN,
+    AN_STORAGE_LOW,
+    AN_STORAGE_PACKED,
+    AN_STORAGE_GRADIENT,
+    AN_STORAGE_STATE,
+    AN_STORAGE_PROGRAM_STATE,
+    AN_STORAGE_INPUT,
+    AN_STORAGE_SCALAR,
+    AN_STORAGE_CONSTANT,
+    AN_STORAGE_COUNT
+} an_storage;
+
+enum {
+    AN_OP_VIEW = 1,             /* outputs have no storage: `view` gives their strides over input 0's root */
+    AN_OP_SOURCE = 2,           /* no inputs, no kernel; `storage` says where the value lies */
+    AN_OP_SINK = 4,             /* never pruned */
+    AN_OP_COMMUNICATION = 8,    /* runs even after another node failed, with the failure in its call */
+    AN_OP_RANDOM = 16,          /* bits depend on seed, step, sample and site */
+    AN_OP_NO_COPY = 32,         /* recompute must not run it twice */
+    AN_OP_KEEPS_INPUTS = 64,    /* inputs stay alive to the end of the run: the host reads them */
+    AN_OP_ACCUMULATES = 128,    /* its output's old content is read when attribute `add` is set */
+    AN_OP_BINDS_GRADIENT = 256, /* `grad`: the output is a parameter's gradient */
+    AN_OP_LOSS = 512            /* output 0 is a sum over targets */
+};
+
+typedef enum an_attribute_type {
+    AN_ATTRIBUTE_INT,    /* int64_t */
+    AN_ATTRIBUTE_BOOL,   /* bool */
+    AN_ATTRIBUTE_FLOAT,  /* double */
+    AN_ATTRIBUTE_STRING, /* const char *, owned by the graph */
+    AN_ATTRIBUTE_DTYPE,  /* an_dtype */
+    AN_ATTRIBUTE_DIM,    /* an_dim */
+    AN_ATTRIBUTE_DIMS,   /* an_dim_list */
+    AN_ATTRIBUTE_INTS    /* an_int_list */
+} an_attribute_type;
+
+typedef struct an_dim_list {
+    int count;
+    an_dim values[AN_MAX_DIMS];
+} an_dim_list;
+
+typedef struct an_int_list {
+    int count;
+    int64_t values[AN_MAX_DIMS];
+} an_int_list;
+
+/* Name, type, offset: print, parse, compare and copy attributes without knowing kinds. Ends with name NULL. */
+typedef struct an_attribute {
+    const char *name;
+    an_attribute_type type;
+    size_t offset;
+    bool noted; /* by registration or a pass: no part of the model, so only dumps have it */
+} an_attribute;
+
+/* What an input means to its op; parameter groups ask. */
+typedef enum an_role {
+    AN_ROLE_NONE,
+    AN_ROLE_WEIGHT,
+    AN_ROLE_BIAS,
+    AN_ROLE_NORM_WEIGHT,
+    AN_ROLE_NORM_BIAS,
+    AN_ROLE_EMBEDDING,
+    AN_ROLE_TARGETS
+} an_role;
+
+/* How mixed precision treats the op. */
+typedef enum an_autocast {
+    AN_AUTOCAST_KEEP, /* reads any storage, computes in f32; output low only if every consumer wants low */
+    AN_AUTOCAST_LOW,  /* inputs of low_in are cast; outputs of low_out are low unless a consumer is F32 */
+    AN_AUTOCAST_F32   /* f32 in and out */
+} an_autocast;
+
+typedef struct an_cost {
+    double flops, bytes; /* arithmetic; memory traffic if nothing stays in a cache */
+} an_cost;
+
+/* A chain that a fused op replaces; the fuse pass reads it. */
+typedef struct an_pattern {
+    const char *const *ops; /* names from the last op backwards, NULL at the end */
+    const char *fused;      /* the op that does it all */
+} an_pattern;
+
+struct an_op {
+    const char *name;
+    int inputs_min, inputs_max;
+    int outputs; /* AN_OUTPUTS_ANY: as many as the node was made with */
+    unsigned flags;
+    an_storage storage;             /* sources and sinks: where output 0 lies */
+    size_t attribute_bytes;         /* sizeof the attribute struct */
+    const an_attribute *attributes; /* NULL: none */
+    const an_role *roles;           /* by input; NULL: none; ends with the last input that has one */
+    int role_count;
+    /* Sets dtype, dims and, if it is not row-major, the physical order of every output. */
+    an_status (*infer)(an_graph *g, an_node *node);
+    /* Called once the node is in the graph: sources register themselves. NULL: nothing to do. */
+    an_status (*added)(an_graph *g, an_node *node);
+    /* Adds gradient nodes with builders. diff_dst[i] is 0 where output i has no gradient; want is a mask over inputs;
+     * diff_src[i] comes in as 0 and stays 0 for none. Mistakes stick to the graph. */
+    void (*grad)(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src);
+    /* What stands for output 0 in evaluation and prediction; NULL: the op itself. */
+    an_value (*evaluate)(an_graph *g, const an_node *node);
+    /* What may stand for output 0 because the node does nothing to it: an input, or fewer views of one; 0: the node
+     * itself. The simplify pass takes it only where it has output 0's type, shape and layout. NULL: never. */
+    an_value (*simplify)(an_graph *g, const an_node *node);
+    /* Views: strides and offset of an output from those of input 0, symbolically and once. */
+    an_status (*view)(an_graph *g, an_node *node, int output);
+    /* At the symbols' current values; NULL: one flop an output element, all operands read or written once. */
+    an_cost (*cost)(const an_graph *g, const an_node *node);
+    /* Losses: how many targets of this array count. */
+    int64_t (*count_targets)(const an_node *node, const an_array *targets);
+    an_autocast autocast;
+    uint32_t low_in, low_out; /* masks over inputs, outputs */
+    uint32_t dense;           /* inputs that must be row-major and dense */
+    uint32_t in_place;        /* inputs that output 0 may overwrite */
+    const an_pattern *fuse;   /* NULL: none */
+    const an_kernel *kernels; /* best first, reference last, ends with name NULL; NULL for views and sources */
+};
+
+enum { AN_OUTPUTS_ANY = -1 };
+
+/* Every op of ops.def, NULL at the end; defined in ops/table.c. */
+extern const an_op *const an_op_table[];
+const an_op *an_op_find(const char *name, size_t length);
+
+#endif
