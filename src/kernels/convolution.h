@@ -1,0 +1,19 @@
+/* Kernels of ops/convolution.c: two-dimensional convolution and its gradients. */
+#ifndef AN_KERNELS_CONVOLUTION_H
+#define AN_KERNELS_CONVOLUTION_H
+
+#include "ir/op.h"
+
+/* Of convolution, and with `dims` of its gradients. The lists are of (height, width). */
+typedef struct an_convolution_attributes {
+    an_int_list stride, padding, dilation;
+    int64_t groups;
+    an_dtype dtype;   /* of dst, diff_src; AN_DTYPE_NONE: the wider input's; not of diff_weights */
+    an_dim_list dims; /* of src for diff_src, of weights for diff_weights */
+} an_convolution_attributes;
+
+extern const an_kernel an_kernels_convolution[];              /* src, weights */
+extern const an_kernel an_kernels_convolution_diff_src[];     /* diff_dst, weights */
+extern const an_kernel an_kernels_convolution_diff_weights[]; /* diff_dst, src */
+
+#endif

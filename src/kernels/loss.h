@@ -1,0 +1,32 @@
+/* Kernels of ops/loss.c. Every loss is a sum over its targets, in the compute type, added in the order of
+ * reduce_order.h: over rows for cross-entropy, over elements in C order for the others. */
+#ifndef AN_KERNELS_LOSS_H
+#define AN_KERNELS_LOSS_H
+
+#include "anneal/experimental.h"
+
+typedef struct an_cross_entropy_attributes {
+    int64_t ignored;        /* the label that does not count */
+    double label_smoothing; /* in [0, 1]: the share of a target that is spread over all classes */
+} an_cross_entropy_attributes;
+
+typedef struct an_huber_error_attributes {
+    double delta; /* where the square ends and the line begins */
+} an_huber_error_attributes;
+
+/* (logits, targets) → loss, log-sum-exp of each row (0 for an ignored row, whose logits are not read). A label that is
+ * neither a class nor ignored is an error. */
+extern const an_kernel an_kernels_cross_entropy[];
+/* (diff_dst, logits, targets, log-sum-exp) → diff_logits */
+extern const an_kernel an_kernels_cross_entropy_diff[];
+
+#define AN_ERROR_LOSSES(X) X(squared_error) X(absolute_error) X(huber_error) X(binary_cross_entropy)
+
+/* (src, targets) → loss; (diff_dst, src, targets) → diff_src */
+#define AN_DECLARE_KERNELS(op)                \
+    extern const an_kernel an_kernels_##op[]; \
+    extern const an_kernel an_kernels_##op##_diff[];
+AN_ERROR_LOSSES(AN_DECLARE_KERNELS)
+#undef AN_DECLARE_KERNELS
+
+#endif

@@ -1,0 +1,52 @@
+/* Cross-entropy for REAL, row by row. Included by loss_cross_entropy.c through instantiate.h. */
+
+/* With p the softmax and s the smoothing: -(1 - s) log p[target] - s mean(log p), where -log p[i] = log Σ exp(x - m) +
+ * (m - x[i]) and m is the largest logit, so that nothing large is subtracted from something large. */
+static void NAME(loss_row)(const job *j, int64_t row, REAL *buffer) {
+    const an_tensor *logits = &j->call->src[0], *log_sum_exp = &j->call->dst[1];
+    int last = logits->ndims - 1;
+    int64_t label = label_of(j, row);
+    REAL loss = 0, whole = 0, smoothing = (REAL)j->attributes->label_smoothing;
+    if (label != j->attributes->ignored) {
+        const REAL *x =
+            NAME(an_row_load)(logits, an_row_offset(logits, last, row), logits->strides[last], j->classes, buffer);
+        REAL largest = NAME(an_row_max)(x, j->classes), sum, log_sum;
+        AN_SUM_TERMS(sum, i, j->classes, NAME(an_exp)(x[i] - largest));
+        log_sum = NAME(an_log)(sum);
+        whole = largest + log_sum;
+        loss = log_sum + (largest - x[label]);
+        if (smoothing > 0) {
+            AN_SUM_TERMS(sum, i, j->classes, largest - x[i]);
+            loss = (1 - smoothing) * loss + smoothing * (log_sum + sum / (REAL)j->classes);
+        }
+    }
+    ((REAL *)j->losses)[row] = loss;
+    NAME(an_row_store)(log_sum_exp, an_row_offset(log_sum_exp, NO_AXIS, row), 1, 1, &whole);
+}
+
+/* diff_dst·(p - (1 - s)·[i = target] - s/classes). In place diff_logits is logits, so what the target's element needs is
+ * read before the row is written. */
+static void NAME(diff_row)(const job *j, int64_t row, REAL *buffer) {
+    const an_tensor *logits = &j->call->src[1], *log_sum_exp = &j->call->src[3], *dst = &j->call->dst[0];
+    int last = logits->ndims - 1;
+    int64_t n = j->classes, label = label_of(j, row), offset = an_row_offset(dst, last, row);
+    REAL *second = needs_buffer(j->call, logits) ? buffer + n : buffer, load;
+    REAL *diff = NAME(an_row_target)(dst, offset, dst->strides[last], second);
+    REAL smoothing = (REAL)j->attributes->label_smoothing, spread = smoothing / (REAL)n;
+    if (label == j->attributes->ignored) {
+        for (int64_t i = 0; i < n; i++) diff[i] = 0;
+    } else {
+        const REAL *x = NAME(an_row_load)(logits, an_row_offset(logits, last, row), logits->strides[last], n, buffer);
+        REAL d = *NAME(an_row_load)(&j->call->src[0], 0, 1, 1, &load);
+        REAL whole = *NAME(an_row_load)(log_sum_exp, an_row_offset(log_sum_exp, NO_AXIS, row), 1, 1, &load);
+        REAL of_target = d * (NAME(an_expm1)(x[label] - whole) + (smoothing - spread));
+        AN_EACH_ELEMENT(i, n) diff[i] = d * (NAME(an_exp)(x[i] - whole) - spread);
+        diff[label] = of_target;
+    }
+    NAME(an_row_store)(dst, offset, dst->strides[last], n, diff);
+}
+
+static void NAME(sum_rows)(const job *j) {
+    REAL total = NAME(an_row_sum)(j->losses, j->rows);
+    NAME(an_row_store)(&j->call->dst[0], 0, 1, 1, &total);
+}

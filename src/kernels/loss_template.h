@@ -1,0 +1,64 @@
+/* Losses of one element and their slopes, for REAL. Included by loss_reference.c through instantiate.h. */
+
+/* `x` is src, `t` the target, `e` their difference, `d` diff_dst */
+#define LOSS(name, loss, slope)                                                                           \
+    static void NAME(name)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {        \
+        const REAL *x_row = src[0], *t_row = src[1];                                                      \
+        (void)attributes;                                                                                 \
+        AN_EACH_ELEMENT(i, n) {                                                                           \
+            REAL x = x_row[i], t = t_row[i], e = x - t;                                                   \
+            (void)e;                                                                                      \
+            dst[i] = (loss);                                                                              \
+        }                                                                                                 \
+    }                                                                                                     \
+    static void NAME(name##_diff)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) { \
+        const REAL *d_row = src[0], *x_row = src[1], *t_row = src[2];                                     \
+        (void)attributes;                                                                                 \
+        AN_EACH_ELEMENT(i, n) {                                                                           \
+            REAL d = d_row[i], x = x_row[i], t = t_row[i], e = x - t;                                     \
+            (void)e;                                                                                      \
+            dst[i] = d * (slope);                                                                         \
+        }                                                                                                 \
+    }
+
+/* A square up to delta, a line of slope delta beyond: with c the smaller of |e| and delta, c (|e| - c/2). */
+static inline REAL NAME(huber)(REAL e, REAL delta) {
+    REAL size = NAME(an_absolute)(e), c = size > delta ? delta : size;
+    return c * (size - (REAL)0.5 * c);
+}
+
+static inline REAL NAME(clamped)(REAL e, REAL most) {
+    REAL upper = e > most ? most : e;
+    return upper < -most ? -most : upper;
+}
+
+/* -t log s(x) - (1 - t) log(1 - s(x)) with s the sigmoid, in the form that neither overflows nor cancels. */
+static inline REAL NAME(logistic)(REAL x, REAL t) {
+    return (x > 0 ? x : 0) - x * t + NAME(an_log1p)(NAME(an_exp)(-NAME(an_absolute)(x)));
+}
+
+#define DELTA ((REAL)((const an_huber_error_attributes *)attributes)->delta)
+LOSS(squared_error, e *e, 2 * e)
+LOSS(absolute_error, NAME(an_absolute)(e), (REAL)((e > 0) - (e < 0)))
+LOSS(huber_error, NAME(huber)(e, DELTA), NAME(clamped)(e, DELTA))
+LOSS(binary_cross_entropy, NAME(logistic)(x, t), 1 / (1 + NAME(an_exp)(-x)) - t)
+#undef DELTA
+#undef LOSS
+
+static void NAME(sum_chunk)(const job *j, int64_t chunk) {
+    REAL buffers[2][AN_SUM_CHUNK], terms[AN_SUM_CHUNK];
+    int64_t begin = chunk * AN_SUM_CHUNK, n = an_least(j->count - begin, AN_SUM_CHUNK);
+    const REAL *src[] = {NAME(an_range_load)(&j->src, 0, begin, n, buffers[0]),
+                         NAME(an_range_load)(&j->targets, 0, begin, n, buffers[1])};
+    j->NAME(loss)(n, src, terms, j->call->attributes);
+    ((REAL *)j->call->scratch)[chunk] = NAME(an_chunk_sum)(terms, n);
+}
+
+static void NAME(sum_chunks)(const job *j) {
+    const REAL *partials = j->call->scratch;
+    NAME(an_sum_tree) tree;
+    tree.chunks = 0;
+    for (int64_t i = 0; i < j->chunks; i++) NAME(an_sum_tree_push)(&tree, partials[i]);
+    REAL total = NAME(an_sum_tree_total)(&tree);
+    NAME(an_row_store)(&j->call->dst[0], 0, 1, 1, &total);
+}

@@ -1,0 +1,67 @@
+/* The core of products and convolutions: dst = a·b for operands that hand out lines of themselves.
+ *
+ * dst is cut into tiles, which are the tasks. For a tile, pieces of a and b are copied into panels (of f32 or f64, as
+ * wide as the register tile), so that strides, transposes, dtypes and windows over images cost nothing where the work is.
+ *
+ * What fixes the bits of an element of dst is k alone: products are added one after the other, from zero, inside pieces
+ * of AN_PRODUCT_PIECE, and the sums of the pieces are added in order. So they do not depend on threads, on the width of
+ * the machine's vectors, on how many rows or columns there are or on where in a tile the element lies.
+ */
+#ifndef AN_KERNELS_PRODUCT_CORE_H
+#define AN_KERNELS_PRODUCT_CORE_H
+
+#include "anneal/experimental.h"
+
+enum { AN_PRODUCT_PIECE = 256 }; /* the panels of a register tile (24 KiB) stay in a first-level cache */
+
+/* Places in a tensor, counted over several dimensions in C order. */
+typedef struct an_grid {
+    int ndims;
+    int64_t dims[AN_MAX_DIMS], strides[AN_MAX_DIMS];
+} an_grid;
+
+/* Adds a dimension inside those that are there; merges it with its neighbour where strides allow. */
+void an_grid_add(an_grid *grid, int64_t dim, int64_t stride);
+int64_t an_grid_count(const an_grid *grid);
+
+/* A matrix in a tensor, once for each item: lines, and places along a line. */
+typedef struct an_matrix {
+    const an_tensor *tensor;
+    int64_t offset;
+    an_grid items, lines, places;
+} an_matrix;
+
+/* `count` elements of a line from `begin` on: the source's own memory where that is dense, else `buffer`. */
+typedef const float *an_line_f32(const void *source, int64_t item, int64_t line, int64_t begin, int64_t count,
+                                 float *buffer);
+typedef const double *an_line_f64(const void *source, int64_t item, int64_t line, int64_t begin, int64_t count,
+                                  double *buffer);
+an_line_f32 an_matrix_line_f32; /* with an an_matrix as source */
+an_line_f64 an_matrix_line_f64;
+
+/* One side of a product. Its lanes are the rows of a, or the columns of b. */
+typedef struct an_product_operand {
+    const void *source;
+    an_line_f32 *line_f32;
+    an_line_f64 *line_f64;
+    bool along_k; /* a line is all k of one lane; else all lanes of one k */
+} an_product_operand;
+
+/* A matrix whose lines are its lanes, as an operand. It is turned around where lanes lie closer together than k. */
+an_product_operand an_matrix_operand(an_matrix *matrix);
+
+typedef struct an_product_job {
+    an_context *ctx;
+    void *scratch;
+    int64_t items, rows, columns, depth; /* products, and the sizes of each; depth 0 gives zeros */
+    an_product_operand a, b;
+    an_matrix dst; /* a line is a row */
+} an_product_job;
+
+/* Bytes that are enough for a job of these sizes and for all smaller ones. */
+size_t an_product_scratch(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, int64_t depth);
+
+void an_product_run_f32(const an_product_job *job);
+void an_product_run_f64(const an_product_job *job);
+
+#endif

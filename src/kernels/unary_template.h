@@ -1,0 +1,138 @@
+/* Rows of the unary functions, for REAL. Included by unary_reference.c through instantiate.h. */
+
+static inline REAL NAME(sigmoid_of)(REAL x) {
+    return 1 / (1 + NAME(an_exp)(-x));
+}
+
+static const REAL NAME(inverse_sqrt_2_pi) = (REAL)0.39894228040143267794;
+
+/* Hendrycks and Gimpel's other gelu, 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x³), as x·sigmoid(2u): nothing
+ * cancels where tanh is near -1. */
+static const REAL NAME(gelu_cubic) = (REAL)0.044715;
+static const REAL NAME(gelu_factor) = (REAL)1.59576912160573071176; /* 2 sqrt(2/pi) */
+
+static inline REAL NAME(gelu_sigmoid)(REAL x) {
+    return NAME(sigmoid_of)(NAME(gelu_factor) * (x + NAME(gelu_cubic) * x * x * x));
+}
+
+#define UNARY(name, formula)                                                                       \
+    static void NAME(name)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) { \
+        const REAL *x_row = src[0];                                                                \
+        (void)attributes;                                                                          \
+        AN_EACH_ELEMENT(i, n) {                                                                    \
+            REAL x = x_row[i];                                                                     \
+            dst[i] = (formula);                                                                    \
+        }                                                                                          \
+    }
+
+/* `d` is diff_dst, `x` the second input: src or dst of the forward op */
+#define UNARY_DIFF(name, formula)                                                                  \
+    static void NAME(name)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) { \
+        const REAL *d_row = src[0], *x_row = src[1];                                               \
+        (void)attributes;                                                                          \
+        AN_EACH_ELEMENT(i, n) {                                                                    \
+            REAL d = d_row[i], x = x_row[i];                                                       \
+            dst[i] = (formula);                                                                    \
+        }                                                                                          \
+    }
+
+UNARY(relu, x < 0 ? 0 : x) /* keeps NaN */
+UNARY_DIFF(relu_diff, x <= 0 ? 0 : d)
+UNARY(gelu_tanh, x *NAME(gelu_sigmoid)(x))
+UNARY(silu, x *NAME(sigmoid_of)(x))
+UNARY(sigmoid, NAME(sigmoid_of)(x))
+UNARY_DIFF(sigmoid_diff, d *x *(1 - x)) /* x is dst */
+UNARY_DIFF(tanh_diff, d *(1 - x * x))   /* x is dst */
+UNARY(sqrt, NAME(square_root)(x))
+UNARY_DIFF(sqrt_diff, d *(REAL)0.5 / x) /* x is dst */
+UNARY(softplus, (x > 0 ? x : 0) + NAME(an_log1p)(NAME(an_exp)(-NAME(an_absolute)(x))))
+UNARY_DIFF(softplus_diff, d *NAME(sigmoid_of)(x))
+UNARY(abs, NAME(an_absolute)(x))
+UNARY_DIFF(abs_diff, x > 0 ? d : x < 0 ? -d : 0)
+UNARY(scale, x *(REAL)((const an_scale_attributes *)attributes)->factor)
+
+#define ELEMENTARY(name)                                                                           \
+    static void NAME(name)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) { \
+        (void)attributes;                                                                          \
+        NAME(an_vector_##name)(n, src[0], dst);                                                    \
+    }
+
+ELEMENTARY(tanh)
+ELEMENTARY(exp)
+ELEMENTARY(log)
+ELEMENTARY(sin)
+ELEMENTARY(cos)
+#undef ELEMENTARY
+#undef UNARY
+#undef UNARY_DIFF
+
+/* The normal distribution's integral up to x. In f64 for both: 1 + erf cancels below 0, and f32 would have lost half of
+ * its digits at -3. */
+static void NAME(normal_integral)(int64_t n, const REAL *x, REAL *integral) {
+    double wide[AN_ELEMENTWISE_ROW] = {0};
+    for (int64_t i = 0; i < n; i++) wide[i] = (double)x[i] * inverse_sqrt_2;
+    an_vector_erf_f64(n, wide, wide);
+    for (int64_t i = 0; i < n; i++) integral[i] = (REAL)(0.5 * (1 + wide[i]));
+}
+
+static void NAME(gelu)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {
+    const REAL *x = src[0];
+    REAL integral[AN_ELEMENTWISE_ROW] = {0}; /* gcc does not know that n > 0 */
+    (void)attributes;
+    NAME(normal_integral)(n, x, integral);
+    AN_EACH_ELEMENT(i, n) dst[i] = x[i] * integral[i];
+}
+
+static void NAME(gelu_diff)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {
+    const REAL *d = src[0], *x = src[1];
+    REAL integral[AN_ELEMENTWISE_ROW] = {0}; /* gcc does not know that n > 0 */
+    (void)attributes;
+    NAME(normal_integral)(n, x, integral);
+    AN_EACH_ELEMENT(i, n) {
+        REAL density = NAME(inverse_sqrt_2_pi) * NAME(an_exp)((REAL)-0.5 * x[i] * x[i]);
+        dst[i] = d[i] * (integral[i] + x[i] * density);
+    }
+}
+
+/* (x s(x))' = s (1 + x (1 - s)) with s the sigmoid, s' = s (1 - s). */
+static void NAME(silu_diff)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {
+    const REAL *d_row = src[0], *x_row = src[1];
+    (void)attributes;
+    AN_EACH_ELEMENT(i, n) {
+        REAL x = x_row[i], s = NAME(sigmoid_of)(x);
+        dst[i] = d_row[i] * (s * (1 + x * (1 - s)));
+    }
+}
+
+/* (x s(v))' = s (1 + x v' (1 - s)) with v = 2u, v' = 2 sqrt(2/pi) (1 + 3·0.044715 x²). */
+static void NAME(gelu_tanh_diff)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {
+    const REAL *d_row = src[0], *x_row = src[1];
+    (void)attributes;
+    AN_EACH_ELEMENT(i, n) {
+        REAL x = x_row[i], s = NAME(gelu_sigmoid)(x);
+        REAL slope = NAME(gelu_factor) * (1 + 3 * NAME(gelu_cubic) * x * x);
+        dst[i] = d_row[i] * (s * (1 + x * slope * (1 - s)));
+    }
+}
+
+/* Both comparisons are false for NaN, which so stays. */
+static void NAME(clamp)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {
+    const REAL *x_row = src[0];
+    const an_clamp_attributes *bounds = attributes;
+    REAL low = (REAL)bounds->low, high = (REAL)bounds->high;
+    AN_EACH_ELEMENT(i, n) {
+        REAL x = x_row[i];
+        dst[i] = x < low ? low : x > high ? high : x;
+    }
+}
+
+/* On a bound the gradient is 0, the subgradient of least norm, as relu's at 0 and as PyTorch's from 2.15 on (it was 1). */
+static void NAME(clamp_diff)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {
+    const REAL *d_row = src[0], *x_row = src[1];
+    const an_clamp_attributes *bounds = attributes;
+    REAL low = (REAL)bounds->low, high = (REAL)bounds->high;
+    AN_EACH_ELEMENT(i, n) {
+        REAL d = d_row[i], x = x_row[i];
+        dst[i] = x > low && x < high ? d : 0;
+    }
+}
