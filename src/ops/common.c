@@ -1,0 +1,139 @@
+#include "ops/common.h"
+
+#include <string.h>
+
+an_status an_expect_float(an_graph *g, const an_node *node, int input) {
+    const an_result *r = an_node_input(node, input);
+    if (!r) return an_node_mistake(g, node, AN_ERR_ARGUMENT, "input %d is absent, but the op needs it", input);
+    if (an_dtype_is_float(r->dtype)) return AN_OK;
+    return an_node_mistake(g, node, AN_ERR_DTYPE, "input %d is %s; it must be floating (use an_cast)", input,
+                           AN_DESCRIBE(g, r));
+}
+
+an_status an_expect_index(an_graph *g, const an_node *node, int input) {
+    const an_result *r = an_node_input(node, input);
+    if (!r) return an_node_mistake(g, node, AN_ERR_ARGUMENT, "input %d is absent, but the op needs it", input);
+    if (an_dtype_is_index(r->dtype)) return AN_OK;
+    return an_node_mistake(g, node, AN_ERR_DTYPE, "input %d is %s; indices are i32 or i64", input, AN_DESCRIBE(g, r));
+}
+
+an_status an_expect_ndims(an_graph *g, const an_node *node, int input, int least, int most) {
+    const an_result *r = an_node_input(node, input);
+    if (r && r->ndims >= least && r->ndims <= most) return AN_OK;
+    if (least == most)
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "input %d is %s; it must have %d dimensions", input,
+                               AN_DESCRIBE(g, r), least);
+    return an_node_mistake(g, node, AN_ERR_SHAPE, "input %d is %s; it must have %d to %d dimensions", input,
+                           AN_DESCRIBE(g, r), least, most);
+}
+
+static bool same_shape(const an_result *a, const an_result *b) {
+    return a->ndims == b->ndims && !memcmp(a->dims, b->dims, (size_t)a->ndims * sizeof *a->dims);
+}
+
+an_status an_expect_same_shape(an_graph *g, const an_node *node, int a, int b) {
+    const an_result *x = an_node_input(node, a), *y = an_node_input(node, b);
+    if (x && y && same_shape(x, y)) return AN_OK;
+    return an_node_mistake(g, node, AN_ERR_SHAPE, "inputs %d and %d must have the same shape, but are %s and %s", a, b,
+                           AN_DESCRIBE(g, x), AN_DESCRIBE(g, y));
+}
+
+an_status an_infer_float_like_src(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(an_expect_float(g, node, 0));
+    an_result_like(&node->outputs[0], an_node_input(node, 0));
+    return AN_OK;
+}
+
+an_status an_infer_like_inputs(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    for (int i = 0; i < node->input_count; i++) {
+        AN_TRY_RETURN(an_expect_float(g, node, i));
+        AN_TRY_RETURN(an_expect_same_shape(g, node, 0, i));
+    }
+    an_result_like(&node->outputs[0], an_node_input(node, 0));
+    return AN_OK;
+}
+
+an_dtype an_wider(an_dtype a, an_dtype b) {
+    if (a == b) return a;
+    return a == AN_DTYPE_F64 || b == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
+}
+
+an_dtype an_compute_dtype(an_dtype dtype) {
+    return dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
+}
+
+bool an_broadcast_dims(an_graph *g, const an_result *a, const an_result *b, int *ndims, an_dim *dims) {
+    (void)g;
+    *ndims = a->ndims > b->ndims ? a->ndims : b->ndims;
+    for (int i = 1; i <= *ndims; i++) {
+        an_dim x = i <= a->ndims ? a->dims[a->ndims - i] : 1, y = i <= b->ndims ? b->dims[b->ndims - i] : 1;
+        if (x != y && x != 1 && y != 1) return false;
+        dims[*ndims - i] = x == 1 ? y : x;
+    }
+    return true;
+}
+
+an_status an_infer_broadcast(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    an_result *dst = &node->outputs[0];
+    AN_TRY_RETURN(an_expect_float(g, node, 0));
+    an_result_like(dst, an_node_input(node, 0));
+    for (int i = 1; i < node->input_count; i++) {
+        const an_result *r = an_node_input(node, i);
+        an_result so_far = *dst;
+        AN_TRY_RETURN(an_expect_float(g, node, i));
+        if (!an_broadcast_dims(g, &so_far, r, &dst->ndims, dst->dims))
+            return an_node_mistake(g, node, AN_ERR_SHAPE,
+                                   "%s and %s do not broadcast: aligned at the end, dimensions must be equal or 1",
+                                   AN_DESCRIBE(g, &so_far), AN_DESCRIBE(g, r));
+        dst->dtype = an_wider(so_far.dtype, r->dtype);
+    }
+    return AN_OK;
+}
+
+an_value an_sum_to_shape(an_graph *g, an_value diff, an_value like) {
+    const an_result *d = an_graph_result(g, diff), *r = an_graph_result(g, like);
+    int axes[AN_MAX_DIMS], count = 0, extra;
+    if (!d || !r) return 0;
+    extra = d->ndims - r->ndims;
+    for (int i = 0; i < d->ndims; i++)
+        if (i < extra || (r->dims[i - extra] == 1 && d->dims[i] != 1)) axes[count++] = i;
+    if (count == 0) return diff;
+    an_value sum = an_reduce_sum(g, diff, count, axes, true);
+    return extra > 0 ? an_reshape(g, sum, r->ndims, r->dims) : sum;
+}
+
+int an_normalize_axis(an_graph *g, const char *what, int axis, int ndims) {
+    int a = axis < 0 ? axis + ndims : axis;
+    if (a >= 0 && a < ndims) return a;
+    an_graph_mistake(g, AN_ERR_ARGUMENT, "%s: axis %d does not exist in %d dimensions", what, axis, ndims);
+    return -1;
+}
+
+an_value an_scalar_shared(an_graph *g, const char *name, an_dtype dtype) {
+    /* Scalars are made before what reads them and are few; a search over sources costs O(nodes) once a name, so the
+     * found value is remembered in a small table. */
+    for (int i = 0; i < g->scalar_count; i++) {
+        const an_result *r = an_graph_result(g, g->scalars[i]);
+        const char **known = r ? an_node_attribute(r->node, "name", AN_ATTRIBUTE_STRING) : NULL;
+        if (known && !strcmp(*known, name)) return g->scalars[i];
+    }
+    return an_scalar(g, name, dtype);
+}
+
+an_cost an_cost_of(const an_graph *g, const an_node *node, double flops) {
+    an_cost cost = {.flops = flops};
+    for (int i = 0; i < node->input_count; i++) {
+        const an_result *r = an_node_input(node, i);
+        if (r) cost.bytes += an_result_elements(g, r) * (double)an_dtype_size(r->dtype);
+    }
+    for (int i = 0; i < node->output_count; i++)
+        cost.bytes += an_result_elements(g, &node->outputs[i]) * (double)an_dtype_size(node->outputs[i].dtype);
+    return cost;
+}
+
+an_cost an_cost_elementwise(const an_graph *g, const an_node *node, double flops_an_element) {
+    return an_cost_of(g, node, flops_an_element * an_result_elements(g, &node->outputs[0]));
+}

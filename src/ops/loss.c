@@ -1,0 +1,285 @@
+/* Losses. Each is a sum over its targets, of the compute type: a step divides once, by its number of targets, which the
+ * host counts with count_targets. Gradients flow to what was predicted; targets are data and get none. */
+#include "ops/common.h"
+
+#include <inttypes.h>
+
+#include "kernels/loss.h"
+#include "ops/norm.h"
+
+/* flops of an element, for the cost pass */
+enum { CHEAP = 4, SMOOTH = 40 };
+
+static const an_role loss_roles[] = {AN_ROLE_NONE, AN_ROLE_TARGETS};
+
+static an_status expect_scalar(an_graph *g, const an_node *node, int input) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(an_expect_float(g, node, input));
+    AN_TRY_RETURN(an_expect_ndims(g, node, input, 0, 0));
+    return AN_OK;
+}
+
+/* ---- cross_entropy ---- */
+
+static const an_attribute cross_entropy_attributes[] = {
+    AN_ATTRIBUTE(an_cross_entropy_attributes, ignored, INT),
+    AN_ATTRIBUTE(an_cross_entropy_attributes, label_smoothing, FLOAT),
+    {0}};
+
+/* Inputs `logits` and `logits` + 1: a label for each row of logits. */
+static an_status check_labels(an_graph *g, const an_node *node, int at) {
+    an_context *ctx = g->ctx;
+    const an_cross_entropy_attributes *attributes = node->attributes;
+    const an_result *logits = an_node_input(node, at), *targets = an_node_input(node, at + 1);
+    AN_TRY_RETURN(an_expect_float(g, node, at));
+    AN_TRY_RETURN(an_expect_ndims(g, node, at, 1, AN_MAX_DIMS));
+    AN_TRY_RETURN(an_expect_index(g, node, at + 1));
+    bool fits = targets->ndims == logits->ndims - 1;
+    for (int i = 0; fits && i < targets->ndims; i++) fits = targets->dims[i] == logits->dims[i];
+    if (!fits)
+        return an_node_mistake(g, node, AN_ERR_SHAPE,
+                               "targets %s do not fit logits %s: the last dimension of the logits are the classes, the "
+                               "others must be those of the targets",
+                               AN_DESCRIBE(g, targets), AN_DESCRIBE(g, logits));
+    if (!(attributes->label_smoothing >= 0 && attributes->label_smoothing <= 1))
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "label_smoothing is %g; it must be 0 to 1",
+                               attributes->label_smoothing);
+    return AN_OK;
+}
+
+static an_status cross_entropy_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    const an_result *logits = an_node_input(node, 0), *targets = an_node_input(node, 1);
+    AN_TRY_RETURN(check_labels(g, node, 0));
+    an_result_set(&node->outputs[0], an_compute_dtype(logits->dtype), 0, NULL);
+    an_result_set(&node->outputs[1], an_compute_dtype(logits->dtype), targets->ndims, targets->dims);
+    return AN_OK;
+}
+
+static an_status cross_entropy_diff_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(expect_scalar(g, node, 0));
+    AN_TRY_RETURN(check_labels(g, node, 1));
+    AN_TRY_RETURN(an_expect_float(g, node, 3));
+    AN_TRY_RETURN(an_expect_same_shape(g, node, 2, 3));
+    an_result_like(&node->outputs[0], an_node_input(node, 1));
+    return AN_OK;
+}
+
+extern const an_op an_op_cross_entropy_diff;
+
+static void cross_entropy_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
+                               an_value *diff_src) {
+    an_value inputs[] = {diff_dst[0], an_node_input_value(g, node, 0), an_node_input_value(g, node, 1),
+                         an_node_output_value(g, node, 1)};
+    (void)want;
+    if (an_refuse_statistics(g, node, diff_dst)) return;
+    diff_src[0] = an_graph_add(g, &an_op_cross_entropy_diff, AN_COUNT(inputs), inputs, node->attributes);
+}
+
+static an_cost cross_entropy_cost(const an_graph *g, const an_node *node) {
+    return an_cost_of(g, node, SMOOTH * an_result_elements(g, an_node_input(node, 0)));
+}
+
+static an_cost cross_entropy_diff_cost(const an_graph *g, const an_node *node) {
+    return an_cost_elementwise(g, node, SMOOTH);
+}
+
+static int64_t array_elements(const an_array *array) {
+    int64_t n = 1;
+    for (int i = 0; i < array->ndims; i++) n *= array->dims[i];
+    return n;
+}
+
+static int64_t array_label(const an_array *array, int64_t index) {
+    int64_t offset = 0, rest = index;
+    bool dense = true;
+    for (int i = array->ndims - 1; i >= 0; i--) {
+        offset += rest % array->dims[i] * array->strides[i];
+        rest /= array->dims[i];
+        dense = dense && array->strides[i] == 0; /* all zero stand for dense */
+    }
+    if (dense) offset = index;
+    return array->dtype == AN_DTYPE_I32 ? ((const int32_t *)array->data)[offset]
+                                        : ((const int64_t *)array->data)[offset];
+}
+
+static int64_t count_labels(const an_node *node, const an_array *targets) {
+    int64_t ignored = ((const an_cross_entropy_attributes *)node->attributes)->ignored;
+    int64_t n = array_elements(targets), count = 0;
+    for (int64_t i = 0; i < n; i++) count += array_label(targets, i) != ignored;
+    return count;
+}
+
+/* cross_entropy (logits, targets): outputs are the loss and the log-sum-exp of each row, kept for the gradient. Label
+ * smoothing is PyTorch's: (1 - s) of a target is its class, s is spread over all classes. */
+const an_op an_op_cross_entropy = {
+    .name = "cross_entropy",
+    .inputs_min = 2,
+    .inputs_max = 2,
+    .outputs = 2,
+    .flags = AN_OP_LOSS,
+    .attribute_bytes = sizeof(an_cross_entropy_attributes),
+    .attributes = cross_entropy_attributes,
+    .roles = loss_roles,
+    .role_count = AN_COUNT(loss_roles),
+    .infer = cross_entropy_infer,
+    .grad = cross_entropy_grad,
+    .cost = cross_entropy_cost,
+    .count_targets = count_labels,
+    .autocast = AN_AUTOCAST_F32,
+    .kernels = an_kernels_cross_entropy,
+};
+
+/* cross_entropy_diff (diff_dst, logits, targets, log-sum-exp) */
+const an_op an_op_cross_entropy_diff = {
+    .name = "cross_entropy_diff",
+    .inputs_min = 4,
+    .inputs_max = 4,
+    .outputs = 1,
+    .attribute_bytes = sizeof(an_cross_entropy_attributes),
+    .attributes = cross_entropy_attributes,
+    .infer = cross_entropy_diff_infer,
+    .cost = cross_entropy_diff_cost,
+    .autocast = AN_AUTOCAST_F32,
+    .in_place = 2, /* logits: the largest tensor of a language model */
+    .kernels = an_kernels_cross_entropy_diff,
+};
+
+an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets, const an_cross_entropy_options *options) {
+    enum { IGNORED = -100 }; /* what everybody's data has */
+    an_cross_entropy_attributes attributes = {.ignored = IGNORED};
+    an_value inputs[] = {logits, targets};
+    an_builder_begin(graph);
+    if (options && options->size < sizeof *options) {
+        an_graph_mistake(graph, AN_ERR_ARGUMENT,
+                         "an_cross_entropy_options has size %zu, expected at least %zu: set it with AN_INIT",
+                         options->size, sizeof *options);
+        return an_builder_end(graph, 0);
+    }
+    if (options) {
+        if (options->has_ignored) attributes.ignored = options->ignored;
+        attributes.label_smoothing = options->label_smoothing;
+    }
+    return an_builder_end(graph, an_graph_add(graph, &an_op_cross_entropy, AN_COUNT(inputs), inputs, &attributes));
+}
+
+/* ---- losses that compare a number with a target ---- */
+
+static an_status error_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(an_expect_float(g, node, 0));
+    AN_TRY_RETURN(an_expect_float(g, node, 1));
+    AN_TRY_RETURN(an_expect_same_shape(g, node, 0, 1));
+    an_dtype dtype = an_wider(an_node_input(node, 0)->dtype, an_node_input(node, 1)->dtype);
+    an_result_set(&node->outputs[0], an_compute_dtype(dtype), 0, NULL);
+    return AN_OK;
+}
+
+static an_status error_diff_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(expect_scalar(g, node, 0));
+    AN_TRY_RETURN(an_expect_float(g, node, 1));
+    AN_TRY_RETURN(an_expect_float(g, node, 2));
+    AN_TRY_RETURN(an_expect_same_shape(g, node, 1, 2));
+    an_result_like(&node->outputs[0], an_node_input(node, 1));
+    return AN_OK;
+}
+
+static an_status check_delta(an_graph *g, const an_node *node) {
+    double delta = ((const an_huber_error_attributes *)node->attributes)->delta;
+    if (delta > 0) return AN_OK;
+    return an_node_mistake(g, node, AN_ERR_ARGUMENT, "delta is %g; it must be above 0", delta);
+}
+
+static an_status huber_error_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(error_infer(g, node));
+    AN_TRY_RETURN(check_delta(g, node));
+    return AN_OK;
+}
+
+static an_status huber_error_diff_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(error_diff_infer(g, node));
+    AN_TRY_RETURN(check_delta(g, node));
+    return AN_OK;
+}
+
+#define COST(kind, flops)                                                                  \
+    static an_cost kind##_cost(const an_graph *g, const an_node *node) {                   \
+        return an_cost_of(g, node, flops * an_result_elements(g, an_node_input(node, 0))); \
+    }                                                                                      \
+    static an_cost kind##_diff_cost(const an_graph *g, const an_node *node) {              \
+        return an_cost_elementwise(g, node, flops);                                        \
+    }
+COST(cheap, CHEAP)
+COST(smooth, SMOOTH)
+
+static int64_t count_elements(const an_node *node, const an_array *targets) {
+    (void)node;
+    return array_elements(targets);
+}
+
+static const an_attribute huber_error_attributes[] = {AN_ATTRIBUTE(an_huber_error_attributes, delta, FLOAT), {0}};
+
+/* ATTRIBUTES: more members for both records, or nothing */
+#define LOSS(op, op_infer, op_cost, ATTRIBUTES)                                                                      \
+    extern const an_op an_op_##op##_diff;                                                                            \
+    static void op##_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,                 \
+                          an_value *diff_src) {                                                                      \
+        an_value inputs[] = {diff_dst[0], an_node_input_value(g, node, 0), an_node_input_value(g, node, 1)};         \
+        if (want & 1) diff_src[0] = an_graph_add(g, &an_op_##op##_diff, AN_COUNT(inputs), inputs, node->attributes); \
+    }                                                                                                                \
+    const an_op an_op_##op = {.name = #op,                                                                           \
+                              .inputs_min = 2,                                                                       \
+                              .inputs_max = 2,                                                                       \
+                              .outputs = 1,                                                                          \
+                              .flags = AN_OP_LOSS,                                                                   \
+                              .roles = loss_roles,                                                                   \
+                              .role_count = AN_COUNT(loss_roles),                                                    \
+                              .infer = op_infer##_infer,                                                             \
+                              .grad = op##_grad,                                                                     \
+                              .cost = op_cost##_cost,                                                                \
+                              .count_targets = count_elements,                                                       \
+                              .autocast = AN_AUTOCAST_F32,                                                           \
+                              .kernels = an_kernels_##op,                                                            \
+                              ATTRIBUTES};                                                                           \
+    const an_op an_op_##op##_diff = {.name = #op "_diff",                                                            \
+                                     .inputs_min = 3,                                                                \
+                                     .inputs_max = 3,                                                                \
+                                     .outputs = 1,                                                                   \
+                                     .infer = op_infer##_diff_infer,                                                 \
+                                     .cost = op_cost##_diff_cost,                                                    \
+                                     .autocast = AN_AUTOCAST_F32,                                                    \
+                                     .in_place = 2 | 4,                                                              \
+                                     .kernels = an_kernels_##op##_diff,                                              \
+                                     ATTRIBUTES};
+#define HUBER .attribute_bytes = sizeof(an_huber_error_attributes), .attributes = huber_error_attributes
+
+LOSS(squared_error, error, cheap, )
+LOSS(absolute_error, error, cheap, )
+LOSS(huber_error, huber_error, cheap, HUBER)
+LOSS(binary_cross_entropy, error, smooth, ) /* src are logits, targets lie in 0 to 1 */
+
+static an_value build(an_graph *g, const an_op *op, an_value src, an_value targets, const void *attributes) {
+    an_value inputs[] = {src, targets};
+    return an_graph_add(g, op, AN_COUNT(inputs), inputs, attributes);
+}
+
+an_value an_squared_error(an_graph *graph, an_value src, an_value targets) {
+    return build(graph, &an_op_squared_error, src, targets, NULL);
+}
+
+an_value an_absolute_error(an_graph *graph, an_value src, an_value targets) {
+    return build(graph, &an_op_absolute_error, src, targets, NULL);
+}
+
+an_value an_huber_error(an_graph *graph, an_value src, an_value targets, double delta) {
+    an_huber_error_attributes attributes = {delta};
+    return build(graph, &an_op_huber_error, src, targets, &attributes);
+}
+
+an_value an_binary_cross_entropy(an_graph *graph, an_value logits, an_value targets) {
+    return build(graph, &an_op_binary_cross_entropy, logits, targets, NULL);
+}

@@ -1,0 +1,166 @@
+/* Products of matrices: a·b over the last two dimensions, leading ones broadcast. */
+#include "ops/product.h"
+
+#include "kernels/product.h"
+
+extern const an_op an_op_product, an_op_cast;
+
+static const an_attribute product_attributes[] = {
+    AN_ATTRIBUTE(an_product_attributes, transpose_a, BOOL),
+    AN_ATTRIBUTE(an_product_attributes, transpose_b, BOOL),
+    AN_ATTRIBUTE(an_product_attributes, dtype, DTYPE),
+    {0},
+};
+
+/* Dimensions of an operand as it enters the product. */
+static an_dim row_dim(const an_result *r, bool transpose) {
+    return r->dims[r->ndims - (transpose ? 1 : 2)];
+}
+static an_dim column_dim(const an_result *r, bool transpose) {
+    return row_dim(r, !transpose);
+}
+
+/* The matrices of a batch, as an_broadcast_dims wants them: without their own two dimensions. */
+static an_result batch_of(const an_result *r) {
+    an_result batch = *r;
+    batch.ndims = r->ndims - 2;
+    return batch;
+}
+
+static an_status infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    const an_product_attributes *attributes = node->attributes;
+    bool transpose_a = attributes->transpose_a, transpose_b = attributes->transpose_b;
+    an_dtype dtype = attributes->dtype;
+    an_dim dims[AN_MAX_DIMS];
+    int batch_dims;
+    for (int i = 0; i < 2; i++) {
+        AN_TRY_RETURN(an_expect_float(g, node, i));
+        AN_TRY_RETURN(an_expect_ndims(g, node, i, 2, AN_MAX_DIMS));
+    }
+    const an_result *a = an_node_input(node, 0), *b = an_node_input(node, 1);
+    if (column_dim(a, transpose_a) != row_dim(b, transpose_b)) {
+        const char *hint = transpose_b ? "; they are with transpose_b false" : "; they are with transpose_b true";
+        if (column_dim(a, transpose_a) != row_dim(b, !transpose_b)) hint = "";
+        return an_node_mistake(g, node, AN_ERR_SHAPE,
+                               "a is %s%s and b is %s%s: the columns of a must be as many as the rows of b%s",
+                               AN_DESCRIBE(g, a), transpose_a ? " transposed" : "", AN_DESCRIBE(g, b),
+                               transpose_b ? " transposed" : "", hint);
+    }
+    an_result a_batch = batch_of(a), b_batch = batch_of(b);
+    if (!an_broadcast_dims(g, &a_batch, &b_batch, &batch_dims, dims))
+        return an_node_mistake(g, node, AN_ERR_SHAPE,
+                               "a is %s and b is %s: before the last two, aligned at the end, dimensions must be equal "
+                               "or 1",
+                               AN_DESCRIBE(g, a), AN_DESCRIBE(g, b));
+    if (dtype == AN_DTYPE_NONE) dtype = an_wider(a->dtype, b->dtype);
+    if (!an_dtype_is_float(dtype))
+        return an_node_mistake(g, node, AN_ERR_DTYPE, "dtype is %s; a product is floating", an_dtype_name(dtype));
+    dims[batch_dims] = row_dim(a, transpose_a);
+    dims[batch_dims + 1] = column_dim(b, transpose_b);
+    an_result_set(an_node_output(node, 0), dtype, batch_dims + 2, dims);
+    return AN_OK;
+}
+
+static an_cost cost(const an_graph *g, const an_node *node) {
+    const an_product_attributes *attributes = node->attributes;
+    const an_result *a = an_node_input(node, 0);
+    int64_t depth = 0;
+    an_dimensions_value(&g->dimensions, column_dim(a, attributes->transpose_a), &depth);
+    return an_cost_of(g, node, 2 * an_result_elements(g, an_node_output(node, 0)) * (double)depth);
+}
+
+/* ---- gradient ---- */
+
+an_value an_lower_diff(an_graph *g, const an_node *node, an_value diff_dst) {
+    an_dtype a = an_node_input(node, 0)->dtype, b = an_node_input(node, 1)->dtype;
+    return a == b && a != an_compute_dtype(a) ? an_cast(g, diff_dst, a) : diff_dst;
+}
+
+an_dtype an_gradient_dtype(const an_result *input) {
+    const an_result *root = input->root;
+    if (root->node->op == &an_op_cast) root = an_node_input(root->node, 0)->root;
+    bool parameter = root->storage == AN_STORAGE_MASTER || root->storage == AN_STORAGE_LOW;
+    return parameter ? an_compute_dtype(input->dtype) : input->dtype;
+}
+
+/* (…, rows, columns) as one matrix of all rows; with `transpose`, of all columns. */
+static an_value stack(an_graph *g, an_value value, bool transpose) {
+    an_value matrix = transpose ? an_transpose(g, value, -1, -2) : value;
+    return an_reshape(g, matrix, AN_DIMS(AN_REST, an_value_dim(g, matrix, -1)));
+}
+
+/* left·right, summed over the batches in which broadcasting repeated `input`: its gradient. The sum reads the compute
+ * type, so that a low gradient is rounded once. */
+static an_value product_to_shape(an_graph *g, const an_node *node, const an_result *input, an_value left,
+                                 an_value right, bool transpose_left, bool transpose_right) {
+    const an_result *dst = an_node_output(node, 0);
+    an_dtype dtype = an_gradient_dtype(input);
+    bool repeated = input->ndims != dst->ndims;
+    for (int i = 0; !repeated && i < dst->ndims - 2; i++) repeated = input->dims[i] != dst->dims[i];
+    if (!repeated) return an_product_as(g, left, right, transpose_left, transpose_right, dtype);
+    an_value product = an_product_as(g, left, right, transpose_left, transpose_right, an_compute_dtype(dtype));
+    return an_cast(g, an_sum_to_shape(g, product, an_graph_value(g, input)), dtype);
+}
+
+/* A plain matrix times a batch (a weight) gets its gradient from one product over all rows of the batch, not from a
+ * product for each and a sum. Transposes are flags, but for a batch that is stacked by its columns. */
+static void grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
+    const an_product_attributes *attributes = node->attributes;
+    bool transpose_a = attributes->transpose_a, transpose_b = attributes->transpose_b;
+    const an_result *a = an_node_input(node, 0), *b = an_node_input(node, 1);
+    an_value a_value = an_graph_value(g, a), b_value = an_graph_value(g, b);
+    an_value diff = an_lower_diff(g, node, diff_dst[0]);
+    if (want & 1) {
+        if (a->ndims == 2 && b->ndims > 2) {
+            an_value d = stack(g, diff, true), right = stack(g, b_value, !transpose_b);
+            diff_src[0] =
+                an_product_as(g, transpose_a ? right : d, transpose_a ? d : right, true, false, an_gradient_dtype(a));
+        } else if (transpose_a) {
+            diff_src[0] = product_to_shape(g, node, a, b_value, diff, transpose_b, true);
+        } else {
+            diff_src[0] = product_to_shape(g, node, a, diff, b_value, false, !transpose_b);
+        }
+    }
+    if (want & 2) {
+        if (b->ndims == 2 && a->ndims > 2) {
+            an_value d = stack(g, diff, false), left = stack(g, a_value, transpose_a);
+            diff_src[1] =
+                an_product_as(g, transpose_b ? d : left, transpose_b ? left : d, true, false, an_gradient_dtype(b));
+        } else if (transpose_b) {
+            diff_src[1] = product_to_shape(g, node, b, diff, a_value, true, transpose_a);
+        } else {
+            diff_src[1] = product_to_shape(g, node, b, a_value, diff, !transpose_a, false);
+        }
+    }
+}
+
+static const an_role product_roles[] = {AN_ROLE_NONE, AN_ROLE_WEIGHT};
+
+const an_op an_op_product = {
+    .name = "product",
+    .inputs_min = 2,
+    .inputs_max = 2,
+    .outputs = 1,
+    .attribute_bytes = sizeof(an_product_attributes),
+    .attributes = product_attributes,
+    .roles = product_roles,
+    .role_count = AN_COUNT(product_roles),
+    .infer = infer,
+    .grad = grad,
+    .cost = cost,
+    .autocast = AN_AUTOCAST_LOW,
+    .low_in = 1 | 2,
+    .low_out = 1,
+    .kernels = an_kernels_product,
+};
+
+an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bool transpose_b, an_dtype dtype) {
+    an_product_attributes attributes = {transpose_a, transpose_b, dtype};
+    an_value inputs[] = {a, b};
+    return an_graph_add(g, &an_op_product, AN_COUNT(inputs), inputs, &attributes);
+}
+
+an_value an_product(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b) {
+    return an_product_as(graph, a, b, transpose_a, transpose_b, AN_DTYPE_NONE);
+}

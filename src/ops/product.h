@@ -1,0 +1,17 @@
+/* Builders of products and helpers of gradients, for ops that multiply in low precision. */
+#ifndef AN_OPS_PRODUCT_H
+#define AN_OPS_PRODUCT_H
+
+#include "ops/common.h"
+
+/* an_product with the dtype of dst; AN_DTYPE_NONE: the wider input's. */
+an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bool transpose_b, an_dtype dtype);
+
+/* The gradient that comes into an op whose inputs 0 and 1 are of one low type, cast to that type; else as it is. */
+an_value an_lower_diff(an_graph *g, const an_node *node, an_value diff_dst);
+
+/* The dtype of an input's gradient: its own; but that of a parameter, also through its low copy and through views, is of
+ * the compute type. */
+an_dtype an_gradient_dtype(const an_result *input);
+
+#endif

@@ -1,0 +1,133 @@
+/* Sinks: named outputs, and contributions to gradients. */
+#include "ops/sink.h"
+
+#include "ops/common.h"
+#include "ops/source.h"
+
+static an_status output_infer(an_graph *g, an_node *node) {
+    const an_output_attributes *a = node->attributes;
+    if (!an_node_input(node, 0)) return an_node_mistake(g, node, AN_ERR_ARGUMENT, "an output needs a value");
+    return a->name && *a->name ? AN_OK : an_node_mistake(g, node, AN_ERR_ARGUMENT, "an output needs a name");
+}
+
+static const an_attribute output_attributes[] = {AN_ATTRIBUTE(an_output_attributes, name, STRING),
+                                                 AN_ATTRIBUTE(an_output_attributes, training, BOOL),
+                                                 AN_ATTRIBUTE(an_output_attributes, state, BOOL),
+                                                 {0}};
+
+/* output: the host reads the value after the run, so it stays where it is to the end. */
+const an_op an_op_output = {
+    .name = "output",
+    .inputs_min = 1,
+    .inputs_max = 1,
+    .flags = AN_OP_SINK | AN_OP_KEEPS_INPUTS,
+    .attribute_bytes = sizeof(an_output_attributes),
+    .attributes = output_attributes,
+    .infer = output_infer,
+};
+
+static an_status grad_infer(an_graph *g, an_node *node) {
+    const an_grad_attributes *a = node->attributes;
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(an_expect_float(g, node, 0));
+    if (a->parameter < 0 || (size_t)a->parameter >= g->parameter_count)
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "parameter %lld does not exist", (long long)a->parameter);
+    const an_node *param = g->parameters[a->parameter].node;
+    const an_param_attributes *p = param->attributes;
+    const an_result *contribution = an_node_input(node, 0);
+    an_result_set(&node->outputs[0], p->dtype, p->dims.count, p->dims.values);
+    for (int i = 0; i < p->dims.count || contribution->ndims != p->dims.count; i++)
+        if (contribution->ndims != p->dims.count || contribution->dims[i] != p->dims.values[i])
+            return an_node_mistake(g, node, AN_ERR_SHAPE, "the gradient of '%s' is %s, the parameter %s", p->name,
+                                   AN_DESCRIBE(g, contribution), AN_DESCRIBE(g, &param->outputs[0]));
+    return AN_OK;
+}
+
+static const an_attribute grad_attributes[] = {
+    AN_ATTRIBUTE(an_grad_attributes, parameter, INT), AN_ATTRIBUTE(an_grad_attributes, add, BOOL), {0}};
+
+/* grad: its output is the parameter's place in the gradient buffer that is bound when it runs. */
+const an_op an_op_grad = {
+    .name = "grad",
+    .inputs_min = 1,
+    .inputs_max = 1,
+    .outputs = 1,
+    .flags = AN_OP_SINK | AN_OP_NO_COPY | AN_OP_ACCUMULATES | AN_OP_BINDS_GRADIENT,
+    .storage = AN_STORAGE_GRADIENT,
+    .attribute_bytes = sizeof(an_grad_attributes),
+    .attributes = grad_attributes,
+    .infer = grad_infer,
+    .autocast = AN_AUTOCAST_F32,
+    .kernels = an_kernels_grad,
+};
+
+void an_graph_set_output(an_graph *graph, an_value value, const char *name) {
+    an_output_attributes a = {.name = name};
+    an_graph_add(graph, &an_op_output, 1, &value, &a);
+}
+
+void an_state_output(an_graph *g, an_value value, an_value state) {
+    const an_result *r = an_graph_result(g, state);
+    if (g->status != AN_OK) return;
+    if (!r || r->node->op != &an_op_run_state) {
+        an_graph_mistake(g, AN_ERR_ARGUMENT, "a statistic must update a run state (an_run_state)");
+        return;
+    }
+    an_output_attributes a = {
+        .name = ((const an_state_attributes *)r->node->attributes)->name, .training = true, .state = true};
+    an_graph_add(g, &an_op_output, 1, &value, &a);
+}
+
+void an_grad(an_graph *g, an_value contribution, int64_t parameter, bool add) {
+    an_grad_attributes a = {.parameter = parameter, .add = add};
+    an_graph_add(g, &an_op_grad, 1, &contribution, &a);
+}
+
+/* A mean over a symbol of the targets would make a mean of means: the divisor belongs to the step. */
+static const an_node *find_mean(an_graph *g, const an_node *node, const an_result *targets) {
+    const an_int_list *axes = an_node_attribute(node, "axes", AN_ATTRIBUTE_INTS);
+    const an_result *src = an_node_input(node, 0);
+    extern const an_op an_op_reduce_mean;
+    if (node->op != &an_op_reduce_mean || !axes) return NULL;
+    for (int i = 0; i < axes->count; i++)
+        for (int d = 0; d < targets->ndims; d++)
+            if (an_dimensions_share_symbol(&g->dimensions, src->dims[axes->values[i]], targets->dims[d])) return node;
+    return NULL;
+}
+
+void an_graph_set_loss(an_graph *graph, an_value loss, an_value targets) {
+    const an_result *l = an_graph_result(graph, loss);
+    const an_result *t = targets == AN_NONE ? NULL : an_graph_result(graph, targets);
+    const an_node *mean = NULL;
+    an_builder_begin(graph);
+    if (graph->status != AN_OK) {
+        an_builder_end(graph, 0);
+        return;
+    }
+    if (!l || l->ndims != 0 || (l->dtype != AN_DTYPE_F32 && l->dtype != AN_DTYPE_F64)) {
+        an_graph_mistake(graph, AN_ERR_SHAPE,
+                         "the loss is %s; it must be one f32 or f64 number, a sum over the targets",
+                         AN_DESCRIBE(graph, l));
+    } else if (targets != AN_NONE && (!t || t->node->op != &an_op_input)) {
+        an_graph_mistake(graph, AN_ERR_ARGUMENT,
+                         "the targets must be an input, so that they can be counted on the host");
+    } else {
+        if (t) { /* one walk back from the loss: nodes after it in the order cannot reach it */
+            for (an_node *n = graph->first; n; n = n->next) n->mark = n == l->node;
+            for (an_node *n = graph->last; n && !mean; n = n->previous) {
+                if (!n->mark) continue;
+                mean = find_mean(graph, n, t);
+                for (int i = 0; i < n->input_count; i++)
+                    if (n->inputs[i].result) n->inputs[i].result->node->mark = 1;
+            }
+        }
+        if (mean)
+            an_node_mistake(graph, mean, AN_ERR_ARGUMENT,
+                            "a mean over %s on the way to the loss would make the step a mean of means: use a sum; the "
+                            "step divides by the number of targets, however it is cut",
+                            AN_DESCRIBE(graph, an_node_input(mean, 0)));
+        graph->loss = loss;
+        graph->targets = targets;
+    }
+    an_builder_end(graph, 0);
+}

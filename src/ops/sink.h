@@ -1,0 +1,22 @@
+/* Sinks: what a program is for. */
+#ifndef AN_OPS_SINK_H
+#define AN_OPS_SINK_H
+
+#include "ir/graph.h"
+#include "kernels/sink.h"
+
+typedef struct an_output_attributes {
+    const char *name;
+    bool training; /* part of the training program too */
+    bool state;    /* a statistic that updates the run state of this name; training only */
+} an_output_attributes;
+
+extern const an_op an_op_output, an_op_grad;
+
+/* Names the statistic that updates a run state, once a step, over all micro-batches. Training programs only. */
+void an_state_output(an_graph *g, an_value value, an_value state);
+
+/* g ← c or g ← g + c for a parameter's gradient. */
+void an_grad(an_graph *g, an_value contribution, int64_t parameter, bool add);
+
+#endif
