@@ -1,0 +1,35 @@
+/* Passes: each replaces something that people write, and get wrong, by hand. A pass changes a graph; all that it
+ * produces is on the graph. Between passes nodes are in topological order. docs/howto/add-a-pass.md. */
+#ifndef AN_PASS_PASS_H
+#define AN_PASS_PASS_H
+
+#include "anneal/plan.h"
+#include "ir/graph.h"
+
+typedef struct an_pass_options {
+    an_form form;
+    const char *kernels; /* "op=name,op=name"; NULL: best first */
+} an_pass_options;
+
+typedef struct an_pass {
+    const char *name;
+    an_status (*run)(an_graph *g, const an_pass_options *options);
+} an_pass;
+
+/* Every pass of pass.def in its order, name NULL at the end. */
+extern const an_pass an_pass_table[];
+
+#define AN_PASS(pass) an_status an_pass_##pass(an_graph *g, const an_pass_options *options);
+#include "pass/pass.def"
+#undef AN_PASS
+
+static inline bool an_form_trains(an_form form) {
+    return form == AN_FORM_TRAIN_FIRST || form == AN_FORM_TRAIN_NEXT;
+}
+
+/* Whether a node is an instruction: neither source, view nor sink without a kernel, and not made needless. */
+static inline bool an_node_runs(const an_node *node) {
+    return node->op->kernels && !node->elided;
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* program: makes the form of the model that was asked for, with its sinks.
+ *
+ * Training keeps the loss and the statistics; evaluation and prediction replace every op that acts differently in training
+ * (dropout, batch norm) by what its record says, so that nothing of training can be reached from them. Replaces train(),
+ * eval() and no_grad().
+ */
+#include "ops/sink.h"
+#include "pass/pass.h"
+
+/* Whether a sink of the model belongs to the form. */
+static bool wanted(const an_output_attributes *output, an_form form) {
+    if (an_form_trains(form)) return output->training;
+    return !output->state;
+}
+
+/* What stands for the node, laid out as its output was, so that views of it stay views. */
+static an_value replacement(an_graph *g, const an_node *node) {
+    an_value value = node->op->evaluate(g, node);
+    const an_result *before = &node->outputs[0], *after = an_graph_result(g, value);
+    for (int i = 0; after && i < after->ndims; i++)
+        if (after->dims[i] != 1 && after->strides[i] != before->strides[i]) return an_contiguous(g, value);
+    return value;
+}
+
+an_status an_pass_program(an_graph *g, const an_pass_options *options) {
+    an_context *ctx = g->ctx;
+    bool trains = an_form_trains(options->form), has_loss = options->form != AN_FORM_PREDICT;
+    if (has_loss && g->loss == 0)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "graph '%s' has no loss, so it can only predict: name it with an_graph_set_loss", g->name);
+    for (an_node *node = g->first, *next; node; node = next) {
+        next = node->next;
+        if (node->op == &an_op_output && !wanted(node->attributes, options->form)) {
+            an_graph_remove(g, node);
+            continue;
+        }
+        if (trains || !node->op->evaluate) continue;
+        g->insert_before = node;
+        g->origin = node;
+        an_result *instead = an_graph_result(g, replacement(g, node));
+        g->insert_before = NULL;
+        g->origin = NULL;
+        if (!instead) return AN_ERROR(ctx, g->status, "%s", g->message);
+        if (g->loss == an_node_output_value(g, node, 0)) g->loss = an_graph_value(g, instead);
+        an_result_replace(&node->outputs[0], instead);
+    }
+    if (!trains) AN_TRY_RETURN(an_graph_refresh_views(g));
+    if (has_loss) {
+        an_output_attributes loss = {.name = "loss", .training = true};
+        an_graph_add(g, &an_op_output, 1, &g->loss, &loss);
+    }
+    return g->status == AN_OK ? AN_OK : AN_ERROR(ctx, g->status, "%s", g->message);
+}

@@ -1,0 +1,68 @@
+/* select: a kernel for every node, the first of its op's list that applies, or the one asked for by name. Replaces
+ * dispatch at run time. Also asks each kernel for its scratch. */
+#include <string.h>
+
+#include "pass/call.h"
+#include "pass/pass.h"
+
+/* The name that the list "op=name,op=name" gives for an op; length 0: none. */
+static const char *forced(const char *list, const char *op, size_t *length) {
+    size_t op_length = strlen(op);
+    *length = 0;
+    while (list && *list) {
+        size_t entry = strcspn(list, ",");
+        if (entry > op_length && !memcmp(list, op, op_length) && list[op_length] == '=') {
+            *length = entry - op_length - 1;
+            return list + op_length + 1;
+        }
+        list += entry + (list[entry] == ',');
+    }
+    return NULL;
+}
+
+/* Every entry must name an op, or a misspelt one would be passed over in silence. */
+static an_status check_list(an_context *ctx, const char *list) {
+    while (list && *list) {
+        size_t entry = strcspn(list, ","), name = strcspn(list, "=,");
+        if (list[name] != '=')
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "'%.*s' does not choose a kernel: write op=kernel", (int)entry, list);
+        if (!an_op_find(list, name))
+            return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there is no op '%.*s' to choose a kernel for", (int)name, list);
+        list += entry + (list[entry] == ',');
+    }
+    return AN_OK;
+}
+
+static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char *list) {
+    an_context *ctx = g->ctx;
+    size_t length;
+    const char *name = forced(list, node->op->name, &length);
+    AN_TRY_RETURN(an_node_call_make(g, node, c));
+    node->kernel = NULL;
+    for (const an_kernel *k = node->op->kernels; k->name && !node->kernel; k++) {
+        if (name && (strlen(k->name) != length || memcmp(k->name, name, length))) continue;
+        if (!k->applies || k->applies(&c->call)) node->kernel = k;
+    }
+    if (!node->kernel && name)
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN,
+                        "%s has no kernel '%.*s' that can do %s at '%s': checkops --mode=list has them all",
+                        node->op->name, (int)length, name, AN_DESCRIBE(g, &node->outputs[0]), node->path);
+    if (!node->kernel)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s has no kernel for %s at '%s'", node->op->name,
+                        AN_DESCRIBE(g, &node->outputs[0]), node->path);
+    size_t scratch = node->kernel->scratch ? node->kernel->scratch(&c->call) : 0;
+    if (scratch > INT64_MAX / 4)
+        return AN_ERROR(ctx, AN_ERR_OVERFLOW, "%s at '%s' needs more scratch than fits in memory", node->op->name,
+                        node->path);
+    node->scratch_bytes = (int64_t)scratch;
+    return AN_OK;
+}
+
+an_status an_pass_select(an_graph *g, const an_pass_options *options) {
+    an_context *ctx = g->ctx;
+    an_node_call c;
+    AN_TRY_RETURN(check_list(ctx, options->kernels));
+    for (an_node *node = g->first; node; node = node->next)
+        if (node->op->kernels) AN_TRY_RETURN(choose(g, node, &c, options->kernels));
+    return AN_OK;
+}
