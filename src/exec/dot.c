@@ -1,0 +1,19 @@
+/* The graph of a form as a picture, after all passes. */
+#include "ir/dot.h"
+
+#include "exec/plan.h"
+
+an_status an_plan_dot(const an_plan *plan, an_form form, char **text) {
+    an_status status;
+    an_context *ctx = plan->ctx;
+    const an_graph *g = (unsigned)form < AN_FORMS ? plan->forms[form] : NULL;
+    an_text t;
+    *text = NULL;
+    an_text_init(&t, ctx);
+    AN_CHECK(ctx, g, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
+    an_graph_draw(g, &t);
+    AN_TRY(an_text_take(&t, text));
+fail:
+    an_text_destroy(&t);
+    return status;
+}

@@ -1,0 +1,102 @@
+/* The executor: walks a flat array of instructions. All of a run is here, top to bottom. */
+#include <string.h>
+#include <time.h>
+
+#include "base/parallel.h"
+#include "exec/program.h"
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static an_status launch(an_program *p, an_instruction *i, an_status failed) {
+    double begin = p->profiles ? seconds() : 0;
+    i->call.failed = failed;
+    an_status status = p->device->launch(p->device, i->node->kernel, &i->call);
+    if (p->profiles) {
+        i->seconds += seconds() - begin;
+        i->runs++;
+    }
+    return status;
+}
+
+static an_status kernel_failed(an_program *p, const an_instruction *i, an_status status) {
+    char message[AN_MESSAGE_BYTES / 2];
+    strncpy(message, p->ctx->error.message, sizeof message - 1);
+    message[sizeof message - 1] = 0;
+    return AN_ERROR(p->ctx, status, "%s at '%s' (kernel %s): %s", i->node->op->name, i->node->path,
+                    i->node->kernel->name, message);
+}
+
+/* After a failure only communication goes on, so that no other rank waits; the first error is what is reported. */
+static void walk_communication(an_program *p, an_program_form *f, size_t from, an_status status) {
+    an_error first = p->ctx->error;
+    for (size_t i = from; i < f->tables.instructions; i++)
+        if (f->instructions[i].node->op->flags & AN_OP_COMMUNICATION) launch(p, &f->instructions[i], status);
+    p->ctx->error = first;
+}
+
+static an_status run(an_program *p, an_program_form *f, an_float_environment callers) {
+    an_context *ctx = p->ctx;
+    for (size_t i = 0; i < f->tables.instructions; i++) {
+        an_status status = launch(p, &f->instructions[i], AN_OK);
+        if (status != AN_OK) status = kernel_failed(p, &f->instructions[i], status);
+        if (status == AN_OK && p->hook) { /* the hook is the caller's code: it sees the caller's environment */
+            an_float_leave(callers);
+            if (p->hook(p->hook_user, (int64_t)i) != AN_OK)
+                status = AN_ERROR(ctx, AN_ERR_HOOK, "the hook asked to stop after instruction %zu (%s at '%s')", i,
+                                  f->instructions[i].node->op->name, f->instructions[i].node->path);
+            callers = an_float_enter();
+        }
+        if (status == AN_OK) continue;
+        walk_communication(p, f, i + 1, status);
+        return status;
+    }
+    return p->device->synchronize(p->device, ctx);
+}
+
+an_status an_program_run(an_program *program, an_form form) {
+    an_context *ctx = program->ctx;
+    if ((unsigned)form >= AN_FORMS || !program->forms[form].graph)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
+    if (!program->forms[form].is_bound) AN_TRY_RETURN(an_program_bind_form(program, form));
+    program->has_run = false;
+    an_float_environment callers = an_float_enter();
+    an_status status = run(program, &program->forms[form], callers);
+    an_float_leave(callers);
+    program->last = form;
+    program->has_run = status == AN_OK;
+    return status;
+}
+
+/* ---- profile ---- */
+
+void an_program_profile(an_program *program, bool on) {
+    program->profiles = on;
+}
+
+int64_t an_program_profile_count(const an_program *program, an_form form) {
+    return (unsigned)form < AN_FORMS ? (int64_t)program->forms[form].tables.instructions : 0;
+}
+
+an_status an_program_profile_get(const an_program *program, an_form form, int64_t index, an_profile_entry *entry) {
+    size_t size = entry->size;
+    if (size < sizeof *entry)
+        return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "an_profile_entry has size %zu: set it with AN_INIT", size);
+    if (index < 0 || index >= an_program_profile_count(program, form))
+        return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "instruction %lld does not exist", (long long)index);
+    const an_instruction *i = &program->forms[form].instructions[index];
+    an_cost cost = an_node_cost(&program->forms[form].sized, i->node);
+    *entry = (an_profile_entry){.size = size,
+                                .op = i->node->op->name,
+                                .kernel = i->node->kernel->name,
+                                .path = i->node->path,
+                                .backward = i->node->phase == AN_PHASE_BACKWARD,
+                                .runs = i->runs,
+                                .seconds = i->seconds,
+                                .flops = cost.flops,
+                                .bytes = cost.bytes};
+    return AN_OK;
+}

@@ -1,0 +1,275 @@
+#include "exec/params.h"
+
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/philox.h"
+#include "exec/array.h"
+#include "ops/source.h"
+
+int an_moment_count(int moments) {
+    return moments < 0 ? 0 : moments == 0 ? AN_MOST_MOMENTS : moments > AN_MOST_MOMENTS ? -1 : moments;
+}
+
+/* Run states among the sources. */
+static bool is_state(const an_node *node) {
+    return node->outputs[0].storage == AN_STORAGE_STATE;
+}
+
+static const char *source_name(const an_node *node) {
+    return *(const char **)an_node_attribute(node, "name", AN_ATTRIBUTE_STRING);
+}
+
+static void count_tables(const an_graph *graph, size_t *entries, size_t *name_bytes) {
+    *entries = graph->parameter_count;
+    *name_bytes = 0;
+    for (size_t i = 0; i < graph->parameter_count; i++) *name_bytes += strlen(graph->parameters[i].name) + 1;
+    for (size_t i = 0; i < graph->source_count; i++) {
+        if (!is_state(graph->sources[i])) continue;
+        ++*entries;
+        *name_bytes += strlen(source_name(graph->sources[i])) + 1;
+    }
+}
+
+int64_t an_params_table_bytes(const an_graph *graph) {
+    size_t entries, name_bytes;
+    count_tables(graph, &entries, &name_bytes);
+    return (int64_t)(sizeof(an_params) + entries * sizeof(an_stored) + name_bytes);
+}
+
+static void fill_entry(an_params *p, const an_node *node, const char *name, int depth, char **names) {
+    const an_result *r = &node->outputs[0];
+    an_stored *e = &p->entries[p->entry_count++];
+    size_t length = strlen(name) + 1;
+    memcpy(*names, name, length);
+    *e = (an_stored){.name = *names, .dtype = r->dtype, .storage = r->storage, .ndims = r->ndims, .depth = depth};
+    *names += length;
+    e->elements = 1;
+    for (int d = 0; d < r->ndims; d++) e->elements *= e->dims[d] = r->dims[d]; /* laid out, so it cannot overflow */
+    e->offset = r->place;
+    if (node->op == &an_op_param) {
+        const an_param_attributes *a = node->attributes;
+        e->initializer = (an_initializer)a->initializer;
+        e->scale = a->scale;
+    } else {
+        e->scale = ((const an_state_attributes *)node->attributes)->initial;
+    }
+}
+
+static an_status allocate_zeros(an_params *p, void **memory, int64_t bytes) {
+    an_context *ctx = p->ctx;
+    if (bytes == 0) return AN_OK;
+    AN_TRY_RETURN(p->device->allocate(p->device, ctx, memory, (size_t)bytes));
+    return p->device->fill(p->device, ctx, *memory, 0, (size_t)bytes);
+}
+
+static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, void *staging);
+
+enum { STAGING_ELEMENTS = 64 * AN_PAGE }; /* at most: large enough for threads, small enough not to matter */
+
+/* Entries from `first` on get their starting values. */
+static an_status start(an_params *p, size_t first, uint64_t seed) {
+    an_status status;
+    an_context *ctx = p->ctx;
+    void *staging = NULL;
+    size_t count = 0;
+    for (size_t i = first; i < p->entry_count; i++)
+        if ((size_t)p->entries[i].elements > count) count = (size_t)p->entries[i].elements;
+    if (count > STAGING_ELEMENTS) count = STAGING_ELEMENTS;
+    AN_TRY(an_alloc(ctx, &staging, count, sizeof(double)));
+    for (size_t i = first; i < p->entry_count; i++) AN_TRY(start_entry(p, &p->entries[i], seed, staging));
+    status = AN_OK;
+fail:
+    an_release(ctx, &staging, count, sizeof(double));
+    return status;
+}
+
+an_status an_params_create(an_params **params, an_context *ctx, const an_graph *graph,
+                           const an_params_options *options) {
+    an_status status;
+    an_params *p = NULL;
+    an_graph *clone = NULL;
+    char *names;
+    *params = NULL;
+    AN_CHECK(ctx, !options || options->size >= sizeof *options, AN_ERR_ARGUMENT,
+             "an_params_options has size %zu: set it with AN_INIT", options->size);
+    AN_CHECK(ctx, graph->is_verified, AN_ERR_STATE,
+             "graph '%s' is not verified: call an_graph_verify after the last change", graph->name);
+    AN_CHECK(ctx, an_moment_count(options ? options->moments : 0) >= 0, AN_ERR_ARGUMENT,
+             "%d moments were asked for; at most %d are kept", options->moments, AN_MOST_MOMENTS);
+    AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
+    p->ctx = ctx;
+    p->device = ctx->device;
+    AN_TRY(an_graph_clone(&clone, graph)); /* the layout is an annotation: the caller's graph stays as it is */
+    AN_TRY(an_graph_lay_out(clone, false, &p->sizes));
+    size_t entries, name_bytes;
+    count_tables(clone, &entries, &name_bytes);
+    AN_TRY(an_alloc(ctx, (void **)&p->entries, entries, sizeof *p->entries));
+    p->entry_capacity = entries;
+    AN_TRY(an_alloc(ctx, (void **)&p->names, name_bytes, 1));
+    p->name_bytes = name_bytes;
+    names = p->names;
+    for (size_t i = 0; i < clone->parameter_count; i++)
+        fill_entry(p, clone->parameters[i].node, clone->parameters[i].name, clone->parameters[i].depth, &names);
+    p->parameter_count = p->entry_count;
+    for (size_t i = 0; i < clone->source_count; i++)
+        if (is_state(clone->sources[i])) fill_entry(p, clone->sources[i], source_name(clone->sources[i]), 0, &names);
+    an_graph_destroy(&clone);
+
+    p->has_gradients = !(options && options->without_gradients);
+    p->moment_count = p->has_gradients ? an_moment_count(options ? options->moments : 0) : 0;
+    int64_t flat = an_params_flat_bytes(&p->sizes);
+    AN_TRY(allocate_zeros(p, &p->masters, flat));
+    AN_TRY(allocate_zeros(p, &p->frozen, p->sizes.frozen_bytes));
+    AN_TRY(allocate_zeros(p, &p->states, p->sizes.state_bytes));
+    if (p->has_gradients) AN_TRY(allocate_zeros(p, &p->gradients, flat));
+    for (int i = 0; i < p->moment_count; i++) AN_TRY(allocate_zeros(p, &p->moments[i], flat));
+    AN_TRY(start(p, p->parameter_count, 0));
+    *params = p;
+    return AN_OK;
+
+fail:
+    an_graph_destroy(&clone);
+    an_params_destroy(&p);
+    return status;
+}
+
+void an_params_destroy(an_params **params) {
+    an_params *p = params ? *params : NULL;
+    if (!p) return;
+    an_context *ctx = p->ctx;
+    size_t flat = (size_t)an_params_flat_bytes(&p->sizes);
+    for (int i = 0; i < AN_MOST_MOMENTS; i++) p->device->release(p->device, ctx, &p->moments[i], flat);
+    p->device->release(p->device, ctx, &p->gradients, flat);
+    p->device->release(p->device, ctx, &p->states, (size_t)p->sizes.state_bytes);
+    p->device->release(p->device, ctx, &p->frozen, (size_t)p->sizes.frozen_bytes);
+    p->device->release(p->device, ctx, &p->masters, flat);
+    an_release(ctx, (void **)&p->names, p->name_bytes, 1);
+    an_release(ctx, (void **)&p->entries, p->entry_capacity, sizeof *p->entries);
+    an_release(ctx, (void **)params, 1, sizeof *p);
+}
+
+/* ---- starting values ---- */
+
+typedef struct {
+    const an_stored *entry;
+    an_philox_key key;
+    int64_t first, count;
+    double *values;
+} drawing;
+
+static void draw_page(void *user, int64_t index, int thread) {
+    const drawing *d = user;
+    int64_t begin = index * AN_PAGE, end = begin + AN_PAGE < d->count ? begin + AN_PAGE : d->count;
+    bool f64 = d->entry->dtype == AN_DTYPE_F64;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        uint64_t element = (uint64_t)(d->first + i);
+        double x = 1;
+        if (d->entry->initializer == AN_INITIALIZER_NORMAL)
+            x = f64 ? an_random_normal_f64(d->key, element) : (double)an_random_normal_f32(d->key, element);
+        else if (d->entry->initializer == AN_INITIALIZER_UNIFORM)
+            x = 2 * (f64 ? an_random_uniform_f64(d->key, element) : (double)an_random_uniform_f32(d->key, element)) - 1;
+        d->values[i] = x * d->entry->scale;
+    }
+}
+
+/* The number of an element depends on seed, name and place alone, so any rank can start any shard. */
+static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, void *staging) {
+    an_context *ctx = p->ctx;
+    size_t size = an_dtype_size(e->dtype);
+    drawing d = {.entry = e, .key = {.seed = seed, .site = an_hash(e->name, strlen(e->name), 0)}, .values = staging};
+    char *base = (char *)an_params_base(p, e->storage) + e->offset;
+    for (; d.first < e->elements; d.first += STAGING_ELEMENTS) {
+        d.count = e->elements - d.first < STAGING_ELEMENTS ? e->elements - d.first : STAGING_ELEMENTS;
+        an_parallel(ctx, (d.count + AN_PAGE - 1) / AN_PAGE, draw_page, &d);
+        an_convert_from_f64(e->dtype, d.count, staging); /* in place: no type is wider */
+        AN_TRY_RETURN(p->device->copy(p->device, ctx, base + (size_t)d.first * size, staging, (size_t)d.count * size,
+                                      AN_COPY_TO_DEVICE));
+    }
+    return AN_OK;
+}
+
+an_status an_params_init(an_params *params, uint64_t seed) {
+    an_context *ctx = params->ctx;
+    params->version++;
+    size_t count = params->entry_count;
+    params->entry_count = params->parameter_count; /* run states keep what they learned */
+    an_status status = start(params, 0, seed);
+    params->entry_count = count;
+    if (status != AN_OK) an_error_frame(ctx, __func__, __FILE__, __LINE__);
+    return status;
+}
+
+/* ---- access by name ---- */
+
+void *an_params_base(const an_params *p, an_storage storage) {
+    switch (storage) {
+    case AN_STORAGE_MASTER: return p->masters;
+    case AN_STORAGE_FROZEN: return p->frozen;
+    case AN_STORAGE_STATE: return p->states;
+    case AN_STORAGE_GRADIENT: return p->gradients;
+    default: return NULL;
+    }
+}
+
+int64_t an_params_count(const an_params *params) {
+    return (int64_t)params->parameter_count;
+}
+
+an_status an_params_info(const an_params *params, int64_t index, an_param_info *info) {
+    if (index < 0 || index >= (int64_t)params->parameter_count)
+        return AN_ERROR(params->ctx, AN_ERR_ARGUMENT, "parameter %lld does not exist; there are %zu", (long long)index,
+                        params->parameter_count);
+    const an_stored *e = &params->entries[index];
+    size_t size = info->size;
+    if (size < sizeof *info)
+        return AN_ERROR(params->ctx, AN_ERR_ARGUMENT, "an_param_info has size %zu: set it with AN_INIT", size);
+    *info = (an_param_info){.size = size,
+                            .name = e->name,
+                            .dtype = e->dtype,
+                            .ndims = e->ndims,
+                            .elements = e->elements,
+                            .trainable = e->storage == AN_STORAGE_MASTER,
+                            .offset = e->offset / (int64_t)an_dtype_size(e->dtype),
+                            .depth = e->depth};
+    memcpy(info->dims, e->dims, sizeof info->dims);
+    return AN_OK;
+}
+
+/* O(parameters): for tools and tests. A trainer works on the flat buffers. */
+static an_status locate(const an_params *p, const char *name, an_param_part part, const an_array *array, char **at) {
+    an_context *ctx = p->ctx;
+    const an_stored *e = NULL;
+    char *base = NULL;
+    for (size_t i = 0; i < p->entry_count && !e; i++)
+        if (!strcmp(p->entries[i].name, name)) e = &p->entries[i];
+    if (!e) return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there is no parameter or run state '%s'", name);
+    if (part == AN_PART_WEIGHT)
+        base = an_params_base(p, e->storage);
+    else if (e->storage == AN_STORAGE_MASTER && part == AN_PART_GRADIENT)
+        base = p->gradients;
+    else if (e->storage == AN_STORAGE_MASTER && (int)part - AN_PART_MOMENT_1 < p->moment_count)
+        base = p->moments[part - AN_PART_MOMENT_1];
+    if (!base)
+        return AN_ERROR(ctx, AN_ERR_STATE, "'%s' has no such part here: it is frozen, or the store was made without",
+                        name);
+    AN_TRY_RETURN(an_array_check(ctx, array, name, e->dtype, e->ndims, e->dims));
+    *at = base + e->offset;
+    return AN_OK;
+}
+
+an_status an_params_get(const an_params *params, const char *name, an_param_part part, an_array *array) {
+    an_context *ctx = params->ctx;
+    char *at = NULL;
+    AN_TRY_RETURN(locate(params, name, part, array, &at));
+    return an_array_copy_out(ctx, params->device, array, at);
+}
+
+an_status an_params_set(an_params *params, const char *name, an_param_part part, const an_array *array) {
+    an_context *ctx = params->ctx;
+    char *at = NULL;
+    AN_TRY_RETURN(locate(params, name, part, array, &at));
+    if (part == AN_PART_WEIGHT) params->version++;
+    return an_array_copy_in(ctx, params->device, at, array);
+}

@@ -1,0 +1,49 @@
+/* The parameter store: masters, frozen parameters, run states, gradients and moments in flat buffers on one grid. */
+#ifndef AN_EXEC_PARAMS_H
+#define AN_EXEC_PARAMS_H
+
+#include "anneal/plan.h"
+#include "ir/graph.h"
+
+enum { AN_MOST_MOMENTS = 2 };
+
+/* A parameter or a run state: what the store needs of its source node. */
+typedef struct an_stored {
+    const char *name;
+    an_dtype dtype;
+    an_storage storage; /* MASTER, FROZEN, STATE */
+    int ndims, depth;
+    int64_t dims[AN_MAX_DIMS];
+    int64_t elements, offset; /* offset in bytes of its buffer */
+    an_initializer initializer;
+    double scale;
+} an_stored;
+
+struct an_params {
+    an_context *ctx;
+    const an_device *device;
+    an_stored *entries; /* parameters first, in canonical order, then run states */
+    size_t parameter_count, entry_count, entry_capacity;
+    char *names;
+    size_t name_bytes;
+    an_flat_sizes sizes;
+    void *masters, *frozen, *states, *gradients, *moments[AN_MOST_MOMENTS];
+    int moment_count;
+    bool has_gradients;
+    uint64_t version; /* rises with every change of the weights */
+};
+
+static inline int64_t an_params_flat_bytes(const an_flat_sizes *sizes) {
+    return sizes->trainable_elements * (int64_t)an_dtype_size(sizes->trainable_dtype);
+}
+
+/* Moments by the convention of the options: 0 is two, negative none. -1 after a mistake. */
+int an_moment_count(int moments);
+
+/* The buffer of a storage class that the store owns. */
+void *an_params_base(const an_params *p, an_storage storage);
+
+/* What the tables of a store of this graph take, to the byte. */
+int64_t an_params_table_bytes(const an_graph *graph);
+
+#endif

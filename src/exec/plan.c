@@ -1,0 +1,243 @@
+/* an_plan_create: clones the model for every form that is asked for and sends the clones through the passes. */
+#include "exec/plan.h"
+
+#include <string.h>
+
+#include "exec/params.h"
+#include "ir/text_form.h"
+#include "ops/common.h"
+#include "ops/source.h"
+
+static an_status run_passes(an_graph *g, an_form form, const char *kernels, const char *last) {
+    an_context *ctx = g->ctx;
+    an_pass_options options = {.form = form, .kernels = kernels};
+    for (const an_pass *pass = an_pass_table; pass->name; pass++) {
+        AN_TRY_RETURN(pass->run(g, &options));
+        if (last && !strcmp(pass->name, last)) break;
+    }
+    return AN_OK;
+}
+
+/* Scalars have one slot a name in all forms; constants one a node. Both are known only after the passes. */
+static an_status assign_slots(an_plan *p, an_graph *g) {
+    for (an_node *n = g->first; n; n = n->next) {
+        an_result *r = &n->outputs[0];
+        if (n->op->flags & AN_OP_SOURCE && r->storage == AN_STORAGE_CONSTANT) {
+            r->place = p->constant_bytes;
+            p->constant_bytes += AN_SLOT_BYTES;
+        }
+        if (!(n->op->flags & AN_OP_SOURCE) || r->storage != AN_STORAGE_SCALAR) continue;
+        const char *name = *(const char **)an_node_attribute(n, "name", AN_ATTRIBUTE_STRING);
+        int slot = 0;
+        while (slot < p->scalar_count && strcmp(p->scalars[slot], name)) slot++;
+        if (slot == AN_MAX_SCALARS)
+            return AN_ERROR(p->ctx, AN_ERR_OVERFLOW, "a plan may have at most %d scalars", AN_MAX_SCALARS);
+        if (slot == p->scalar_count) {
+            p->scalars[p->scalar_count] = name;
+            p->scalar_dtypes[p->scalar_count++] = r->dtype;
+        }
+        r->place = slot * AN_SLOT_BYTES;
+    }
+    p->scalar_bytes = p->scalar_count * AN_SLOT_BYTES;
+    return AN_OK;
+}
+
+static void count_tables(const an_graph *g, an_form_tables *t) {
+    for (const an_node *n = g->first; n; n = n->next) {
+        if (n->op->flags & AN_OP_KEEPS_INPUTS) t->outputs++;
+        if (!an_node_runs(n)) continue;
+        t->instructions++;
+        t->tensors += (size_t)(n->input_count + n->output_count);
+        t->attribute_bytes += an_round_up(n->op->attribute_bytes, sizeof(max_align_t));
+    }
+}
+
+static an_status compile(an_plan *p, an_form form) {
+    an_context *ctx = p->ctx;
+    an_graph **g = &p->forms[form];
+    an_flat_sizes sizes;
+    AN_TRY_RETURN(an_graph_clone(g, p->model));
+    AN_TRY_RETURN(an_graph_lay_out(*g, true, &sizes));
+    AN_TRY_RETURN(run_passes(*g, form, p->kernels, NULL));
+    AN_TRY_RETURN(assign_slots(p, *g));
+    count_tables(*g, &p->tables[form]);
+    if ((*g)->memory->arena_bytes > p->arena_bytes) p->arena_bytes = (*g)->memory->arena_bytes;
+    if ((*g)->memory->arena_without_scratch > p->memory.activations)
+        p->memory.activations = (*g)->memory->arena_without_scratch;
+    return AN_OK;
+}
+
+static void sum_memory(an_plan *p, bool trains, int moments) {
+    an_plan_memory *m = &p->memory;
+    int64_t flat = an_params_flat_bytes(&p->sizes);
+    m->size = sizeof *m;
+    m->weights = flat + p->sizes.frozen_bytes + p->sizes.state_bytes;
+    m->gradients = trains ? flat : 0;
+    m->optimizer = trains ? moments * flat : 0;
+    m->scratch = p->arena_bytes - m->activations;
+    m->inputs = p->sizes.input_bytes + p->scalar_bytes + p->constant_bytes + p->sizes.program_state_bytes;
+    m->tables = an_params_table_bytes(p->model) + an_program_table_bytes(p);
+    m->peak = m->weights + m->gradients + m->optimizer + m->activations + m->scratch + m->inputs + m->tables;
+}
+
+/* Slices with symbolic bounds must fit at the largest sizes: a sequence may not be longer than its table of positions. */
+static an_status check_views(an_graph *g) {
+    an_context *ctx = g->ctx;
+    for (const an_node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->output_count; i++) AN_TRY_RETURN(an_result_check_bounds(g, n, &n->outputs[i]));
+    return AN_OK;
+}
+
+static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
+    an_context *ctx = p->ctx;
+    an_dimensions *d = &p->model->dimensions;
+    for (int i = 0; options && i < options->symbol_count; i++)
+        AN_TRY_RETURN(an_graph_bind(p->model, options->symbols[i], options->maxima[i]));
+    for (size_t i = 0; i < d->symbol_count; i++)
+        if (d->symbols[i].maximum < 1)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "symbol '%s' of graph '%s' has no maximum: give it in the plan's options",
+                            d->symbols[i].name, p->model->name);
+    return AN_OK;
+}
+
+an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options) {
+    an_status status;
+    an_plan *p = NULL;
+    *plan = NULL;
+    AN_CHECK(ctx, !options || options->size >= sizeof *options, AN_ERR_ARGUMENT,
+             "an_plan_options has size %zu: set it with AN_INIT", options->size);
+    AN_CHECK(ctx, graph->is_verified, AN_ERR_STATE,
+             "graph '%s' is not verified: call an_graph_verify after the last change", graph->name);
+    unsigned programs = options ? options->programs : 0;
+    if (!programs) programs = graph->loss ? AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION : AN_PROGRAM_PREDICTION;
+    int asked = options ? options->moments : 0, moments = an_moment_count(asked);
+    AN_CHECK(ctx, moments >= 0, AN_ERR_ARGUMENT, "%d moments were asked for; at most %d are kept", asked,
+             AN_MOST_MOMENTS);
+    AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
+    p->ctx = ctx;
+    if (options && options->kernels) {
+        p->kernel_bytes = strlen(options->kernels) + 1;
+        AN_TRY(an_alloc(ctx, (void **)&p->kernels, p->kernel_bytes, 1));
+        memcpy(p->kernels, options->kernels, p->kernel_bytes);
+    }
+    AN_TRY(an_graph_clone(&p->model, graph));
+    AN_TRY(bind_symbols(p, options));
+    AN_TRY(check_views(p->model));
+    AN_TRY(an_graph_lay_out(p->model, true, &p->sizes));
+    if (programs & AN_PROGRAM_TRAINING) {
+        AN_TRY(compile(p, AN_FORM_TRAIN_FIRST));
+        AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
+    }
+    if (programs & AN_PROGRAM_EVALUATION) AN_TRY(compile(p, AN_FORM_EVALUATE));
+    if (programs & AN_PROGRAM_PREDICTION) AN_TRY(compile(p, AN_FORM_PREDICT));
+    sum_memory(p, programs & AN_PROGRAM_TRAINING, moments);
+    *plan = p;
+    return AN_OK;
+
+fail:
+    an_plan_destroy(&p);
+    return status;
+}
+
+void an_plan_destroy(an_plan **plan) {
+    an_plan *p = plan ? *plan : NULL;
+    if (!p) return;
+    an_context *ctx = p->ctx;
+    for (int i = 0; i < AN_FORMS; i++) an_graph_destroy(&p->forms[i]);
+    an_graph_destroy(&p->model);
+    an_release(ctx, (void **)&p->kernels, p->kernel_bytes, 1);
+    an_release(ctx, (void **)plan, 1, sizeof *p);
+}
+
+/* ---- questions ---- */
+
+an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory) {
+    size_t size = memory->size;
+    if (size < sizeof *memory)
+        return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "an_plan_memory has size %zu: set it with AN_INIT", size);
+    *memory = plan->memory;
+    memory->size = size;
+    return AN_OK;
+}
+
+static const an_graph *form_of(const an_plan *plan, an_form form) {
+    return (unsigned)form < AN_FORMS ? plan->forms[form] : NULL;
+}
+
+static an_status no_form(const an_plan *plan) {
+    return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
+}
+
+an_status an_plan_cost_get(const an_plan *plan, an_form form, an_plan_cost *cost) {
+    const an_graph *g = form_of(plan, form);
+    size_t size = cost->size;
+    if (size < sizeof *cost)
+        return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "an_plan_cost has size %zu: set it with AN_INIT", size);
+    if (!g) return no_form(plan);
+    *cost = (an_plan_cost){.size = size, .nodes = (int64_t)g->node_count};
+    for (const an_node *n = g->first; n; n = n->next) {
+        if (!an_node_runs(n)) continue;
+        an_cost c = an_node_cost(g, n);
+        cost->instructions++;
+        cost->flops += c.flops;
+        cost->bytes += c.bytes;
+    }
+    return AN_OK;
+}
+
+int64_t an_plan_life_count(const an_plan *plan, an_form form) {
+    const an_graph *g = form_of(plan, form);
+    return g ? (int64_t)g->memory->life_count : 0;
+}
+
+an_status an_plan_life_get(const an_plan *plan, an_form form, int64_t index, an_plan_life *life) {
+    const an_graph *g = form_of(plan, form);
+    size_t size = life->size;
+    if (size < sizeof *life)
+        return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "an_plan_life has size %zu: set it with AN_INIT", size);
+    if (!g) return no_form(plan);
+    if (index < 0 || index >= (int64_t)g->memory->life_count)
+        return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "life %lld does not exist", (long long)index);
+    const an_life *l = &g->memory->lives[index];
+    *life = (an_plan_life){.size = size,
+                           .op = l->node->op->name,
+                           .path = l->node->path,
+                           .begin = l->begin,
+                           .end = l->end,
+                           .offset = l->offset,
+                           .bytes = l->bytes,
+                           .backward = l->node->phase == AN_PHASE_BACKWARD,
+                           .scratch = l->scratch};
+    return AN_OK;
+}
+
+#define AN_PASS(pass) " " #pass
+static const char pass_names[] =
+#include "pass/pass.def"
+    ;
+#undef AN_PASS
+
+an_status an_plan_dump(an_plan *plan, an_form form, const char *pass, char **text) {
+    an_status status;
+    an_context *ctx = plan->ctx;
+    an_graph *g = NULL;
+    an_text t;
+    bool known = pass == NULL;
+    *text = NULL;
+    an_text_init(&t, ctx);
+    for (const an_pass *p = an_pass_table; p->name; p++) known = known || !strcmp(p->name, pass);
+    AN_CHECK(ctx, known, AN_ERR_UNKNOWN, "there is no pass '%s'; in their order they are:%s", pass, pass_names);
+    AN_TRY(an_graph_clone(&g, plan->model)); /* passes are run again: a plan keeps only their last state */
+    an_flat_sizes sizes;
+    AN_TRY(an_graph_lay_out(g, true, &sizes));
+    AN_TRY(run_passes(g, form, plan->kernels, pass));
+    AN_TRY(an_graph_dump(g, &t));
+    AN_TRY(t.status);
+    AN_TRY(an_text_take(&t, text));
+    status = AN_OK;
+fail:
+    an_text_destroy(&t);
+    an_graph_destroy(&g);
+    return status;
+}

@@ -1,0 +1,36 @@
+/* A plan: the forms of a model after all passes, and what they will allocate. */
+#ifndef AN_EXEC_PLAN_H
+#define AN_EXEC_PLAN_H
+
+#include "anneal/plan.h"
+#include "ir/graph.h"
+#include "pass/memory.h"
+#include "pass/pass.h"
+
+enum { AN_FORMS = 4, AN_SLOT_BYTES = 16 }; /* a scalar or constant has a slot that any type fits in */
+
+/* What the tables of one form in a program take. */
+typedef struct an_form_tables {
+    size_t instructions, tensors, outputs;
+    size_t attribute_bytes;
+} an_form_tables;
+
+struct an_plan {
+    an_context *ctx;
+    an_graph *model; /* the verified model with its symbols at their maxima */
+    an_graph *forms[AN_FORMS];
+    an_form_tables tables[AN_FORMS];
+    an_flat_sizes sizes;
+    an_plan_memory memory;
+    int64_t arena_bytes, scalar_bytes, constant_bytes;
+    const char *scalars[AN_MAX_SCALARS]; /* by slot; names belong to the forms */
+    an_dtype scalar_dtypes[AN_MAX_SCALARS];
+    int scalar_count;
+    char *kernels;
+    size_t kernel_bytes;
+};
+
+/* What a program's own tables take, to the byte. */
+int64_t an_program_table_bytes(const an_plan *plan);
+
+#endif
