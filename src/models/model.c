@@ -1,0 +1,82 @@
+#include "models/model.h"
+
+#include <stdio.h>
+
+/* More elements than any machine can hold; products of a few of them still fit in 64 bits of a dimension. */
+static const int64_t largest_size = (int64_t)1 << 40;
+
+an_status an_model_check_options(an_context *ctx, const char *model, const void *options, size_t needed) {
+    if (!options) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: options are missing; its sizes have no defaults", model);
+    const size_t size = *(const size_t *)options; /* every public struct begins with it */
+    if (size < needed)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: the options have size %zu, expected at least %zu: set it with AN_INIT", model, size,
+                        needed);
+    return AN_OK;
+}
+
+an_status an_model_check_sizes(an_context *ctx, const char *model, const an_model_size *sizes, int count) {
+    for (int i = 0; i < count; i++)
+        if (sizes[i].value < 1 || sizes[i].value > largest_size)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s is %lld; it must be from 1 to 2^40", model, sizes[i].name,
+                            (long long)sizes[i].value);
+    return AN_OK;
+}
+
+an_status an_model_check_heads(an_context *ctx, const char *model, int64_t width, int64_t heads) {
+    if (width % heads == 0) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "%s: %lld heads cannot share a width of %lld: it must be a multiple of the heads, such as %lld",
+                    model, (long long)heads, (long long)width, (long long)((width / heads + 1) * heads));
+}
+
+an_status an_model_check_dropout(an_context *ctx, const char *model, double dropout) {
+    if (dropout >= 0 && dropout < 1) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "%s: dropout is %g; it is the share of values that are dropped, from 0 to below 1", model, dropout);
+}
+
+an_status an_model_check_activation(an_context *ctx, const char *model, an_activation activation) {
+    if (activation >= AN_ACTIVATION_RELU && activation <= AN_ACTIVATION_SILU) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: activation %d does not exist; AN_ACTIVATION_… has them", model,
+                    (int)activation);
+}
+
+an_status an_model_choose_dtype(an_context *ctx, const char *model, an_dtype asked, an_dtype *dtype) {
+    *dtype = asked == AN_DTYPE_NONE ? AN_DTYPE_F32 : asked;
+    if (*dtype == AN_DTYPE_F32 || *dtype == AN_DTYPE_F64) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_DTYPE,
+                    "%s: its parameters are f32 or f64, not %s: lower precision is chosen by the plan", model,
+                    an_dtype_name(asked));
+}
+
+void an_model_block_begin(an_graph *g, const char *name, int64_t index) {
+    char numbered[64]; /* names are ours and short */
+    snprintf(numbered, sizeof numbered, "%s.%lld", name, (long long)index);
+    an_block_begin(g, numbered, an_model_depth_after(index));
+}
+
+int an_model_depth_after(int64_t blocks) {
+    return (int)blocks + 1; /* a graph has far fewer blocks than an int can count, and says so itself */
+}
+
+an_value an_model_activate(an_graph *g, an_value src, an_activation activation) {
+    switch (activation) {
+    case AN_ACTIVATION_RELU: return an_relu(g, src);
+    case AN_ACTIVATION_GELU: return an_gelu(g, src);
+    case AN_ACTIVATION_TANH: return an_tanh(g, src);
+    case AN_ACTIVATION_SILU: return an_silu(g, src);
+    }
+    return src;
+}
+
+an_status an_model_finish(an_graph **graph, an_graph *g) {
+    an_context *ctx = g->ctx;
+    an_status status;
+    AN_TRY(an_graph_verify(g));
+    *graph = g;
+    return AN_OK;
+fail:
+    an_graph_destroy(&g);
+    return status;
+}

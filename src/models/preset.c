@@ -1,0 +1,52 @@
+/* Models by name. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "models/model.h"
+
+enum { CONTEXT = 1024, VOCABULARY = 50257 }; /* of every published GPT-2 */
+
+static const struct {
+    const char *name;
+    int64_t layers, heads, width;
+} presets[] = {
+    {"gpt2-124m", 12, 12, 768},
+    {"gpt2-355m", 24, 16, 1024},
+    {"gpt2-774m", 36, 20, 1280},
+    {"gpt2-1.5b", 48, 25, 1600},
+};
+
+const char *an_model_preset_name(int index) {
+    return index >= 0 && index < AN_COUNT(presets) ? presets[index].name : NULL;
+}
+
+static an_status unknown(an_context *ctx, const char *name) {
+    char list[256] = "";
+    size_t length = 0;
+    an_nearest nearest;
+    an_nearest_init(&nearest, name, strlen(name));
+    for (int i = 0; i < AN_COUNT(presets); i++) {
+        an_nearest_consider(&nearest, presets[i].name, strlen(presets[i].name));
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", presets[i].name);
+    }
+    return AN_ERROR(ctx, AN_ERR_UNKNOWN, "no preset is called '%.80s'%s (there are %s)", name, AN_NEAREST(&nearest),
+                    list);
+}
+
+an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype) {
+    *graph = NULL;
+    if (!name) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_model_preset: the name is NULL");
+    for (int i = 0; i < AN_COUNT(presets); i++) {
+        if (strcmp(presets[i].name, name) != 0) continue;
+        an_gpt2_options options = AN_INIT(options);
+        options.dtype = dtype;
+        options.layers = presets[i].layers;
+        options.heads = presets[i].heads;
+        options.width = presets[i].width;
+        options.context = CONTEXT;
+        options.vocabulary = VOCABULARY;
+        return an_model_gpt2(graph, ctx, &options);
+    }
+    return unknown(ctx, name);
+}
