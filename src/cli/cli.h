@@ -1,0 +1,92 @@
+/* What the commands share: tables, messages, models, units.
+ *
+ * The command links the shared library and knows only what any program can know of it, the public headers. (base/nearest.h,
+ * which needs nothing of the library, is compiled into it.) Results go to standard output, everything else to standard
+ * error.
+ */
+#ifndef AN_CLI_CLI_H
+#define AN_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "anneal/anneal.h"
+#include "anneal/graph.h"
+
+/* Exit codes: docs say them, scripts rely on them. */
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
+
+/* ---- tables ---- The parser and --help work from these; man pages and completion will, so that they cannot drift. */
+
+typedef struct cli_option {
+    const char *name;     /* without its dashes; NULL ends a table */
+    const char *argument; /* what stands for it in the help; NULL: takes none */
+    int group;            /* options of one group exclude each other; 0: of none */
+    const char *help;
+} cli_option;
+
+enum { CLI_MOST_OPTIONS = 24 };
+
+typedef struct cli_call cli_call;
+
+typedef struct cli_command {
+    const char *name;
+    const char *argument; /* as in the help, "[…]" around one that may be left out; NULL: takes none */
+    const char *summary;  /* one line */
+    const char *text;     /* a paragraph, or more */
+    const cli_option *options;
+    int (*run)(const cli_call *call);
+} cli_command;
+
+/* A command as it was called. */
+struct cli_call {
+    const cli_command *command;
+    const char *argument; /* NULL: not given */
+    const char
+        *values[CLI_MOST_OPTIONS]; /* by place in the table; NULL: not given, "" for an option without argument */
+};
+
+/* Every command, NULL at the end. */
+extern const cli_command *const cli_commands[];
+extern const cli_command cli_plan, cli_graph, cli_version, cli_help;
+
+/* Runs a command on what follows its name. */
+int cli_run(const cli_command *command, int argc, char **argv);
+void cli_print_help(const cli_command *command); /* NULL: of the whole program */
+
+/* ---- messages ---- */
+
+/* "anneal plan: …" and where help is; returns CLI_MISUSED. */
+int cli_misuse(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);
+/* Shows the library's message; returns CLI_MISUSED where the fault is in what was asked for, else CLI_FAILED. */
+int cli_failure(const cli_call *call, const an_context *ctx, an_status status);
+/* Flushes standard output: a full disk is a failure. */
+int cli_finish(const cli_call *call);
+
+/* The nearest of an array of names that ends with NULL; NULL if none is near. */
+const char *cli_nearest(const char *name, const char *const *names);
+
+/* ---- values of options ---- CLI_DONE, or CLI_MISUSED after a message. */
+
+int cli_number(const cli_call *call, int option, int64_t least, int64_t *number); /* untouched if not given */
+/* The place of an option's value among names; untouched if not given. */
+int cli_choice(const cli_call *call, int option, const char *const *names, int *choice);
+
+/* ---- models ---- */
+
+/* The option --precision: the type of a preset's parameters. */
+int cli_precision(const cli_call *call, int option, an_dtype *dtype);
+/* A preset, in this type, or a graph from a file. */
+int cli_load_model(const cli_call *call, an_context *ctx, an_dtype dtype, an_graph **graph);
+bool cli_is_file(const char *argument); /* it ends in .ang */
+
+/* ---- units ---- */
+
+typedef struct cli_text {
+    char text[32];
+} cli_text;
+cli_text cli_bytes(double bytes);                     /* "1.50 GiB" */
+cli_text cli_amount(double amount, const char *unit); /* "1.50 GFLOP" */
+cli_text cli_count(int64_t number);                   /* "1,234,567" */
+
+#endif
