@@ -1,0 +1,120 @@
+/* --mode=threads: the same bits on any number of threads, also when the caller has set flush-to-zero, and the caller's
+ * floating-point environment as it was.
+ *
+ * Small cases run in one task, so most cases here are enlarged until they are cut into many.
+ */
+#include "checkops/checkops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SMALL = 2, /* ordinary cases of a dtype */
+    LARGE = 3, /* enlarged ones; --shapes changes it */
+    MOST_LARGE = 64,
+    LEAST_ELEMENTS = 5 << 14, /* of a large case: several tasks, also where a task is coarse */
+    MOST_ELEMENTS = 1 << 17
+};
+static const double most_flops = 1e7; /* of a large case, so that it runs in milliseconds */
+
+static const int thread_counts[] = {1, 2, 3, 4, 8, 16, 32, 64, 128};
+static const an_dtype dtypes[] = {AN_DTYPE_F32, AN_DTYPE_F64, AN_DTYPE_BF16};
+enum { COUNTS = sizeof thread_counts / sizeof thread_counts[0], DTYPES = sizeof dtypes / sizeof dtypes[0] };
+
+typedef struct {
+    check_run run;
+    unsigned char *bits[AN_MAX_OUTPUTS]; /* of the outputs with one thread, for the kernel at hand */
+    bool is_bad;                         /* not for this kernel, or it failed: more threads would only repeat it */
+} threads_case;
+
+static bool prepare(threads_case *c, const check_options *options, const check_family *family, an_dtype dtype,
+                    int64_t number) {
+    const char *why;
+    if (check_run_create(&c->run, options, family, dtype, number, CHECK_DENORMALS, &why)) {
+        check_run_place(&c->run, CHECK_DENSE, number % 2 == 1);
+        return true;
+    }
+    check_fail(&c->run, NULL, "the op refuses the case: %s", why);
+    check_run_destroy(&c->run);
+    return false;
+}
+
+static void keep_bits(threads_case *c) {
+    for (int i = 0; i < c->run.dst_count; i++) {
+        const check_operand *dst = &c->run.dst[i];
+        if (!c->bits[i]) c->bits[i] = check_allocate(dst->bytes, 1);
+        memcpy(c->bits[i], dst->memory, dst->bytes);
+    }
+}
+
+static void run_case(threads_case *c, const an_kernel *kernel, an_context *ctx, bool flush) {
+    int threads = an_context_threads(ctx);
+    const char *wrong = check_run_call(&c->run, kernel, ctx, -1, flush ? CHECK_FLUSHED : 0);
+    if (!wrong && threads == 1 && !flush) keep_bits(c);
+    for (int i = 0; i < c->run.dst_count && !wrong; i++)
+        if (memcmp(c->bits[i], c->run.dst[i].memory, c->run.dst[i].bytes) != 0) wrong = "other bits than with 1 thread";
+    check_count();
+    c->is_bad = wrong;
+    if (wrong)
+        check_fail(&c->run, kernel->name, "%d thread%s%s: %s", threads, threads > 1 ? "s" : "",
+                   flush ? ", flush-to-zero" : "", wrong);
+}
+
+/* A kernel that does not take the layout of a case is given it permuted. */
+static bool place_for(threads_case *c, const an_kernel *kernel) {
+    if (check_applies(&c->run, kernel)) return true;
+    for (int i = 0; i < c->run.dst_count; i++) { /* the next are of another size */
+        free(c->bits[i]);
+        c->bits[i] = NULL;
+    }
+    check_run_place(&c->run, CHECK_PERMUTED, false);
+    return check_applies(&c->run, kernel);
+}
+
+static void run_kernel(threads_case *cases, int count, const an_kernel *kernel) {
+    bool left = count > 0;
+    for (int i = 0; i < count; i++) {
+        cases[i].is_bad = !place_for(&cases[i], kernel);
+        left = left && cases[i].is_bad;
+        if (cases[i].run.options->only >= 0 || cases[i].run.options->dtypes) left = false; /* may be none of its own */
+    }
+    if (left) check_fail_plain("%s %s: applies to no case", cases[0].run.op->name, kernel->name);
+    for (int t = 0; t < COUNTS; t++) { /* outermost: a team of threads is made once */
+        an_context_options options = AN_INIT(options);
+        an_context *ctx;
+        options.threads = thread_counts[t];
+        if (an_context_create(&ctx, &options) != AN_OK) {
+            check_fail_plain("no context of %d threads: %s", thread_counts[t], an_last_error(NULL));
+            return;
+        }
+        for (int i = 0; i < 2 * count; i++)
+            if (!cases[i / 2].is_bad) run_case(&cases[i / 2], kernel, ctx, i % 2);
+        an_context_destroy(&ctx);
+    }
+}
+
+void check_threads(const check_options *options, const check_family *family, const an_op *op) {
+    int64_t numbers[SMALL + MOST_LARGE];
+    int wanted = 0, count = 0, large = options->shapes < 1 ? LARGE : (int)options->shapes;
+    if (large > MOST_LARGE) large = MOST_LARGE;
+    if (options->only >= 0) {
+        numbers[wanted++] = options->only;
+    } else {
+        while (wanted < SMALL) {
+            numbers[wanted] = wanted;
+            wanted++;
+        }
+        wanted += check_find_large(options, family, LEAST_ELEMENTS, MOST_ELEMENTS, most_flops, large, numbers + wanted);
+    }
+    threads_case *cases = check_allocate((size_t)DTYPES * (size_t)wanted, sizeof *cases);
+    for (int d = 0; d < DTYPES; d++)
+        for (int i = 0; i < wanted && check_wants_dtype(options, family, dtypes[d]); i++)
+            count += prepare(&cases[count], options, family, dtypes[d], numbers[i]);
+    for (int i = 0; op->kernels[i].name; i++)
+        if (check_wants_kernel(options, &op->kernels[i])) run_kernel(cases, count, &op->kernels[i]);
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < cases[i].run.dst_count; k++) free(cases[i].bits[k]);
+        check_run_destroy(&cases[i].run);
+    }
+    free(cases);
+}
