@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# The command `anneal`: answers on standard output, complaints on standard error, exit codes 0, 1 and 2.
+#   run.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command)
+set -euo pipefail
+tree=$1
+anneal=$ANNEAL_BIN/anneal
+graph=$tree/examples/own-graph.ang
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+failed() { # the line that reproduces it, then what came of it
+    printf 'FAILED: anneal'
+    printf ' %q' "${command[@]}"
+    printf '\n%s\n--- standard output, exit code %s\n%s\n--- standard error\n%s\n' "$1" "$code" "$(cat out)" "$(cat err)"
+    exit 1
+}
+
+# run CODE ARGUMENT...: the command must end with CODE; what it wrote is in out and err
+run() {
+    local expected=$1
+    shift
+    command=("$@")
+    code=0
+    "$anneal" "$@" >out 2>err || code=$?
+    [ "$code" = "$expected" ] || failed "expected exit code $expected"
+    if [ "$expected" = 0 ]; then
+        [ ! -s err ] || failed "expected nothing on standard error"
+    else
+        [ ! -s out ] || failed "expected nothing on standard output"
+    fi
+}
+says() { grep -qF -- "$1" out || failed "standard output does not say: $1"; }
+complains() { grep -qF -- "$1" err || failed "standard error does not say: $1"; }
+number() { sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}$/\1/p" out; }
+
+# --- help, from the tables ---
+for arguments in --help -h help; do
+    run 0 "$arguments"
+    for name in plan graph version help; do says "  $name "; done
+done
+run 0 help plan
+mv out help-plan
+run 0 plan --help
+cmp -s out help-plan || failed "'help plan' and 'plan --help' differ"
+for words in '--batch N' '--seq N' '--json' '--svg' '--policy' '--dump PASS' '--precision f32|f64' '--program' gpt2-1.5b; do
+    says "$words"
+done
+run 0 graph --help
+says --dot
+
+# --- version ---
+run 0 version
+says 'anneal  0.'
+mv out version
+run 0 --version
+cmp -s out version || failed "'--version' and 'version' differ"
+run 0 version --json
+says '"anneal": "0.'
+says '"onednn": '
+
+# --- plan ---
+run 0 plan gpt2-124m --batch 4 --seq 256
+for words in 'batch 4, tokens 256, f32' weights gradients optimizer activations scratch inputs peak 124,439,808 GFLOP; do
+    says "$words"
+done
+run 0 plan gpt2-124m --batch 4 --seq 256 --json
+sum=0
+for kind in weights gradients optimizer activations scratch inputs tables; do
+    bytes=$(number ${kind}_bytes)
+    [ -n "$bytes" ] || failed "no integer ${kind}_bytes"
+    sum=$((sum + bytes))
+done
+[ "$(number peak_bytes)" = $sum ] || failed "peak_bytes is not $sum, the sum of all kinds"
+[ "$(number parameters)" = 124439808 ] || failed "wrong number of parameters"
+f32=$(number weights_bytes)
+run 0 plan gpt2-124m --batch 4 --seq 256 --json --precision f64
+[ "$(number weights_bytes)" = $((2 * f32)) ] || failed "f64 weights are not twice as large as f32's"
+run 0 plan gpt2-124m --json --program prediction
+[ "$(number gradients_bytes)" = 0 ] || failed "prediction has no gradients"
+run 0 plan gpt2-1.5b --svg
+says '<svg xmlns='
+says '</svg>'
+[ "$(stat -c %s out)" -lt 2000000 ] || failed "the picture is larger than 2 MB"
+run 0 plan "$graph" --batch 64 --svg
+says 'own-graph.ang: memory of a training step'
+run 0 plan "$graph" --batch 64 --policy
+says 'product                   low '
+run 0 plan "$graph" --batch 64 --dump=autodiff
+says 'ang 1 dump'
+says 'tanh_diff'
+run 0 plan "$graph" --symbol batch=64
+says 'batch 64'
+
+# --- graph ---
+run 0 graph "$graph" --dot
+says 'digraph "own-graph" {'
+says 'label="residual"'
+run 0 graph "$graph"
+cp out again.ang
+run 0 graph again.ang --ang
+cmp -s out again.ang || failed "what is printed and read again is not the same"
+run 0 graph gpt2-355m --ang
+says 'h.23.mlp.c_proj.weight'
+
+# --- wrong use ---
+run 2
+complains 'which command?'
+run 2 paln
+complains "there is no command 'paln'; the nearest is 'plan'"
+run 2 --json plan
+complains 'a command comes first'
+run 2 help grpah
+complains "the nearest is 'graph'"
+run 2 plan
+complains 'PRESET|FILE.ang is missing'
+run 2 plan gpt2-124
+complains "the nearest is 'gpt2-124m'"
+run 2 plan config.yaml
+complains 'ends in .ang'
+run 2 plan nowhere.ang
+complains "'nowhere.ang' cannot be read: No such file"
+run 2 plan gpt2-124m more
+complains "what is 'more'?"
+run 2 plan gpt2-124m --batsh 4
+complains "there is no option '--batsh'; the nearest is '--batch'"
+run 2 plan gpt2-124m -b
+complains "there is no option '-b'"
+run 2 plan gpt2-124m --batch
+complains '--batch needs an argument'
+for number in 0 -1 4x '' 9223372036854775807 99999999999999999999; do
+    run 2 plan gpt2-124m --batch "$number"
+    complains "--batch takes a whole number from 1 on, not '$number'"
+done
+run 2 plan gpt2-124m --batch 4 --batch 5
+complains '--batch was given twice'
+run 2 plan gpt2-124m --json=yes
+complains '--json takes no argument'
+run 2 plan gpt2-124m --json --svg
+complains '--json and --svg exclude each other'
+for precision in bf16 f16 auto; do
+    run 2 plan gpt2-124m --precision $precision
+    complains 'come with the next version'
+done
+run 2 plan gpt2-124m --precision f31
+complains "the nearest is 'f32'"
+run 2 plan "$graph" --precision f64
+complains '--precision is for presets'
+run 2 plan gpt2-124m --program trainign
+complains "the nearest is 'training'"
+run 2 plan gpt2-124m --dump=autodif
+complains "there is no pass 'autodif'"
+run 2 plan "$graph" --seq 5
+complains "has no symbol 'tokens'"
+run 2 plan "$graph" --symbol bach=5
+complains "has no symbol 'bach'; the nearest is 'batch'"
+run 2 plan "$graph" --symbol batch
+complains "--symbol takes NAME=N, not 'batch'"
+run 2 plan "$graph" --symbol batch=0
+complains "'batch' takes a whole number from 1 on, not '0'"
+run 2 version more
+complains 'takes no argument'
+sed 's/\[64,32\]/[64,33]/' "$graph" >wrong.ang
+run 2 plan wrong.ang --batch 4
+complains 'f32[64,33]'
+printf 'ang 1\nsymbol rows\n%%0 = input(name="x") : f32[rows,2]\noutput(%%0, name="y")\n' >other.ang
+run 2 plan other.ang
+complains "has a symbol 'rows': give its largest value with --symbol rows=N"
+run 0 plan other.ang --symbol rows=3
+says prediction
+run 2 plan other.ang --symbol rows=3 --program training
+complains 'no loss'
+
+# --- a name that is no text: JSON and SVG stay valid ---
+printf 'ang 1\n%%0 = input(name="x") : f32[2]\n%%1 = tanh(%%0)\noutput(%%1, name="y")\n' >$'odd "<&\xff\x01.ang'
+run 0 plan $'odd "<&\xff\x01.ang' --json
+says $'"model": "odd \\"<&\xef\xbf\xbd\\u0001.ang"'
+run 0 plan $'odd "<&\xff\x01.ang' --svg
+says $'odd &quot;&lt;&amp;\xef\xbf\xbd\xef\xbf\xbd.ang'
+
+# --- failures ---
+code=0
+command=(version '>/dev/full')
+"$anneal" version >/dev/full 2>err || code=$?
+: >out
+[ "$code" = 1 ] || failed "a full disk must be a failure"
+complains 'could not be written'
+
+echo "cli: all as expected"

@@ -1,0 +1,129 @@
+/* The memory pass: no two values that live at once share a byte, and the plan is close to what no plan can beat. */
+#include "anneal/models.h"
+#include "exec/plan.h"
+#include "pass/offsets.h"
+#include "support/support.h"
+
+/* An independent check of a plan: a sweep over instructions with all pairs that live. */
+static void check_lives(const an_memory_plan *m, const char *what) {
+    for (size_t i = 0; i < m->life_count; i++) {
+        const an_life *a = &m->lives[i];
+        assert_true(a->offset >= 0 && a->offset % 64 == 0 && a->offset + a->bytes <= m->arena_bytes);
+        for (size_t k = i + 1; k < m->life_count && m->lives[k].begin <= a->end; k++) {
+            const an_life *b = &m->lives[k];
+            bool apart = a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
+            bool in_place = m->in_place && b->begin == a->end && a->offset == b->offset && a->bytes == b->bytes &&
+                            b->node->op->in_place && !b->scratch;
+            if (!apart && !in_place)
+                fail_msg("%s: %s at '%s' [%lld, %lld) and %s at '%s' [%lld, %lld) live at once", what,
+                         a->node->op->name, a->node->path, (long long)a->offset, (long long)(a->offset + a->bytes),
+                         b->node->op->name, b->node->path, (long long)b->offset, (long long)(b->offset + b->bytes));
+        }
+    }
+    assert_true(m->most_alive <= m->arena_bytes);
+    print_message("%s: %lld instructions, arena %lld, at once %lld (%.3f), in place %s\n", what,
+                  (long long)m->instructions, (long long)m->arena_bytes, (long long)m->most_alive,
+                  (double)m->arena_bytes / (double)m->most_alive, m->in_place ? "yes" : "no");
+    assert_true((double)m->arena_bytes <= 1.25 * (double)m->most_alive);
+}
+
+static void check_plan(an_context *ctx, an_graph *g, int count, const char *const *symbols, const int64_t *maxima) {
+    an_plan *plan = NULL;
+    an_plan_options options = AN_INIT(options);
+    options.symbol_count = count;
+    options.symbols = symbols;
+    options.maxima = maxima;
+    options.programs = 7;
+    OK(ctx, an_graph_verify(g));
+    OK(ctx, an_plan_create(&plan, ctx, g, &options));
+    for (int f = 0; f < AN_FORMS; f++) check_lives(plan->forms[f]->memory, g->name);
+    an_plan_destroy(&plan);
+}
+
+static void test_nothing_overlaps(void **state) {
+    (void)state;
+    an_context *ctx = NULL;
+    an_graph *g = NULL;
+    assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
+    OK(ctx, small_mlp(&g, ctx));
+    check_plan(ctx, g, 1, (const char *const[]){"batch"}, (const int64_t[]){64});
+    an_graph_destroy(&g);
+
+    an_cnn_options cnn = AN_INIT(cnn);
+    cnn.channels = 1;
+    cnn.height = cnn.width = 28;
+    cnn.classes = 10;
+    cnn.filter_count = 2;
+    cnn.filters = (const int64_t[]){16, 32};
+    cnn.hidden = 128;
+    cnn.batch_norm = true;
+    OK(ctx, an_model_cnn(&g, ctx, &cnn));
+    check_plan(ctx, g, 1, (const char *const[]){"batch"}, (const int64_t[]){32});
+    an_graph_destroy(&g);
+
+    for (int layers = 1; layers <= 12; layers += 11) {
+        an_gpt2_options gpt = AN_INIT(gpt);
+        gpt.layers = layers;
+        gpt.heads = 12;
+        gpt.width = 768;
+        gpt.context = 1024;
+        gpt.vocabulary = 50257;
+        gpt.dropout = layers == 1 ? 0.1 : 0;
+        OK(ctx, an_model_gpt2(&g, ctx, &gpt));
+        check_plan(ctx, g, 2, (const char *const[]){"batch", "tokens"}, (const int64_t[]){4, 256});
+        an_graph_destroy(&g);
+    }
+    an_llama_options llama = AN_INIT(llama);
+    llama.layers = 3;
+    llama.heads = 8;
+    llama.kv_heads = 2;
+    llama.width = 64;
+    llama.hidden = 172;
+    llama.context = 64;
+    llama.vocabulary = 500;
+    OK(ctx, an_model_llama(&g, ctx, &llama));
+    check_plan(ctx, g, 2, (const char *const[]){"batch", "tokens"}, (const int64_t[]){2, 64});
+    an_graph_destroy(&g);
+    an_context_destroy(&ctx);
+}
+
+/* The allocator of offsets against a plain map of taken bytes. */
+static void test_offsets(void **state) {
+    (void)state;
+    enum { SPACE = 1 << 16, MOST = 200, ROUNDS = 20000 };
+    an_context *ctx = NULL;
+    an_offsets offsets;
+    static unsigned char taken[SPACE];
+    struct {
+        an_offset_block *block;
+        int64_t bytes;
+    } held[MOST] = {0};
+    assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
+    OK(ctx, an_offsets_create(&offsets, ctx, MOST));
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        int slot = (int)((noise(i) + 1) / 2 * MOST);
+        if (held[slot].block) {
+            memset(taken + an_offset_of(held[slot].block), 0, (size_t)held[slot].bytes);
+            an_offsets_give(&offsets, held[slot].block);
+            held[slot].block = NULL;
+        } else {
+            int64_t bytes = 1 + (int64_t)((noise(i + ROUNDS) + 1) / 2 * 200);
+            an_offset_block *b = an_offsets_take(&offsets, bytes);
+            int64_t at = an_offset_of(b);
+            assert_true(at >= 0 && at + bytes <= offsets.end && at + bytes <= SPACE);
+            for (int64_t k = at; k < at + bytes; k++) {
+                assert_int_equal(taken[k], 0);
+                taken[k] = 1;
+            }
+            held[slot].block = b;
+            held[slot].bytes = bytes;
+        }
+    }
+    an_offsets_destroy(&offsets);
+    an_context_destroy(&ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_offsets), cmocka_unit_test(test_nothing_overlaps)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
