@@ -6,7 +6,6 @@
  */
 #include "ops/common.h"
 #include "ops/sink.h"
-#include "ops/source.h"
 #include "pass/pass.h"
 
 typedef struct {
@@ -16,8 +15,10 @@ typedef struct {
     bool *started;   /* by parameter: its gradient has its first contribution */
 } differentiation;
 
+/* A source that lies among the masters, or their low copies, learns. */
 static bool is_trainable(const an_node *node) {
-    return node->op == &an_op_param && !((const an_param_attributes *)node->attributes)->frozen;
+    if (!(node->op->flags & AN_OP_SOURCE)) return false;
+    return node->outputs[0].storage == AN_STORAGE_MASTER || node->outputs[0].storage == AN_STORAGE_LOW;
 }
 
 /* mark: whether a parameter that learns is upstream. */
@@ -35,8 +36,8 @@ static bool needs(const an_result *r) {
 
 static void contribute(differentiation *d, an_result *r, an_value contribution) {
     an_graph *g = d->g;
-    if (r->node->op == &an_op_param) {
-        int64_t parameter = ((const an_param_attributes *)r->node->attributes)->parameter;
+    if (is_trainable(r->node)) {
+        int64_t parameter = *(const int64_t *)an_node_attribute(r->node, "parameter", AN_ATTRIBUTE_INT);
         an_grad(g, contribution, parameter, d->started[parameter] || d->form == AN_FORM_TRAIN_NEXT);
         d->started[parameter] = true;
         return;

@@ -7,10 +7,13 @@
 #include "ops/sink.h"
 #include "pass/pass.h"
 
-/* Whether a sink of the model belongs to the form. */
-static bool wanted(const an_output_attributes *output, an_form form) {
-    if (an_form_trains(form)) return output->training;
-    return !output->state;
+/* Whether a node belongs to the form: of the sinks that the host reads, training has those marked so, the others all but
+ * statistics. */
+static bool wanted(const an_node *node, an_form form) {
+    if (!(node->op->flags & AN_OP_KEEPS_INPUTS)) return true;
+    bool trains = an_form_trains(form);
+    const bool *mark = an_node_attribute(node, trains ? "training" : "state", AN_ATTRIBUTE_BOOL);
+    return !mark || *mark == trains;
 }
 
 /* What stands for the node, laid out as its output was, so that views of it stay views. */
@@ -30,7 +33,7 @@ an_status an_pass_program(an_graph *g, const an_pass_options *options) {
                         "graph '%s' has no loss, so it can only predict: name it with an_graph_set_loss", g->name);
     for (an_node *node = g->first, *next; node; node = next) {
         next = node->next;
-        if (node->op == &an_op_output && !wanted(node->attributes, options->form)) {
+        if (!wanted(node, options->form)) {
             an_graph_remove(g, node);
             continue;
         }
