@@ -261,7 +261,7 @@ static an_status node_infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
-/* Finds the inputs; *failed is set if one comes from a call that failed before, which needs no second message. */
+/* Finds the results behind the handles; an absent input is NULL. */
 static an_status find_inputs(an_graph *g, const an_op *op, int input_count, const an_value *inputs, an_result **found) {
     if (input_count < op->inputs_min || input_count > op->inputs_max)
         return an_graph_mistake(g, AN_ERR_ARGUMENT, "%s takes %d to %d inputs, not %d", op->name, op->inputs_min,

@@ -64,7 +64,6 @@ struct an_node {
     int64_t scratch_bytes, scratch_place;
     bool elided;  /* the memory pass made it needless */
     int64_t mark; /* for the pass that runs; meaningless between passes */
-    void *mark_pointer;
 };
 
 /* A block, or a scope: the same but for its meaning. Block 0 is the graph. */
@@ -222,7 +221,8 @@ bool an_result_tensor(const an_graph *g, const an_result *result, an_tensor *ten
 an_status an_result_check_bounds(const an_graph *g, const an_node *node, const an_result *result);
 double an_result_elements(const an_graph *g, const an_result *result); /* at current values, for costs */
 
-/* Arithmetic and traffic of a node at the symbols' current values. */
+/* Bytes of all operands of a node, and its arithmetic with them, at the symbols' current values. */
+double an_node_traffic(const an_graph *g, const an_node *node);
 an_cost an_node_cost(const an_graph *g, const an_node *node);
 
 /* "f32[batch,64]" for messages; lives as long as the expression it is in. */

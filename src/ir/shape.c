@@ -88,17 +88,21 @@ double an_result_elements(const an_graph *g, const an_result *result) {
     return n;
 }
 
+static double operand_bytes(const an_graph *g, const an_result *r) {
+    return r ? an_result_elements(g, r) * (double)an_dtype_size(r->dtype) : 0;
+}
+
+double an_node_traffic(const an_graph *g, const an_node *node) {
+    double bytes = 0;
+    for (int i = 0; i < node->input_count; i++) bytes += operand_bytes(g, an_node_input(node, i));
+    for (int i = 0; i < node->output_count; i++) bytes += operand_bytes(g, &node->outputs[i]);
+    return bytes;
+}
+
 an_cost an_node_cost(const an_graph *g, const an_node *node) {
     if (node->op->cost) return node->op->cost(g, node);
-    an_cost cost = {0};
-    for (int i = 0; i < node->input_count; i++) {
-        const an_result *r = an_node_input(node, i);
-        if (r) cost.bytes += an_result_elements(g, r) * (double)an_dtype_size(r->dtype);
-    }
-    for (int i = 0; i < node->output_count; i++) {
-        cost.bytes += an_result_elements(g, &node->outputs[i]) * (double)an_dtype_size(node->outputs[i].dtype);
-        cost.flops += an_result_elements(g, &node->outputs[i]);
-    }
+    an_cost cost = {.bytes = an_node_traffic(g, node)};
+    for (int i = 0; i < node->output_count; i++) cost.flops += an_result_elements(g, &node->outputs[i]);
     return cost;
 }
 

@@ -124,14 +124,7 @@ an_value an_scalar_shared(an_graph *g, const char *name, an_dtype dtype) {
 }
 
 an_cost an_cost_of(const an_graph *g, const an_node *node, double flops) {
-    an_cost cost = {.flops = flops};
-    for (int i = 0; i < node->input_count; i++) {
-        const an_result *r = an_node_input(node, i);
-        if (r) cost.bytes += an_result_elements(g, r) * (double)an_dtype_size(r->dtype);
-    }
-    for (int i = 0; i < node->output_count; i++)
-        cost.bytes += an_result_elements(g, &node->outputs[i]) * (double)an_dtype_size(node->outputs[i].dtype);
-    return cost;
+    return (an_cost){.flops = flops, .bytes = an_node_traffic(g, node)};
 }
 
 an_cost an_cost_elementwise(const an_graph *g, const an_node *node, double flops_an_element) {
