@@ -218,6 +218,12 @@ static void test_memory_in_place(void **state) {
     OK(t.ctx, passes(&t, AN_FORM_PREDICT, "memory"));
     assert_int_equal(t.g->memory->arena_bytes, 896);
     done(&t);
+    /* read twice, once across: an element would be overwritten before its mirror is read */
+    t = from_text("ang 1\ngraph \"k\"\n%x = input(name=\"x\") : f32[8,8]\n%a = exp(%x)\n"
+                  "%m = transpose(%a, axes=[1,0])\n%c = add(%a, %m)\noutput(%c, name=\"c\")\n");
+    OK(t.ctx, passes(&t, AN_FORM_PREDICT, "memory"));
+    assert_int_equal(t.g->memory->arena_bytes, 512);
+    done(&t);
 }
 
 /* A contribution that only an overwriting grad reads is made in the gradient buffer. */
