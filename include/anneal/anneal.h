@@ -70,6 +70,16 @@ typedef struct an_allocator {
 
 typedef struct an_device an_device; /* experimental.h; NULL is the host */
 
+/* Which instructions kernels use. A level gives the same bits on every machine that has it, whatever else that machine
+ * could do; another level may give others. */
+typedef enum an_isa {
+    AN_ISA_AUTO = 0,   /* the highest that the machine has */
+    AN_ISA_BASE = 1,   /* what every machine of its architecture has */
+    AN_ISA_AVX2 = 2,   /* x86-64-v3 */
+    AN_ISA_AVX512 = 3, /* x86-64-v4 */
+    AN_ISA_AMX = 4     /* and bf16 in vectors and tiles */
+} an_isa;
+
 typedef enum an_log_level { AN_LOG_WARNING = 1, AN_LOG_INFO = 2, AN_LOG_DEBUG = 3 } an_log_level;
 
 typedef struct an_context_options {
@@ -79,6 +89,7 @@ typedef struct an_context_options {
     const an_device *device;       /* NULL: the host; must outlive the context */
     void (*log)(void *user, an_log_level level, const char *text); /* NULL: silence */
     void *log_user;
+    an_isa isa; /* AN_ISA_AUTO: the machine's; one that the machine does not have is refused */
 } an_context_options;
 
 /* An array of the caller's: dims in C order, strides in elements; strides all zero mean dense. */
@@ -103,6 +114,10 @@ AN_API const char *an_last_error(const an_context *context);
 
 /* The number of threads that kernels of this context may use. Not collective. */
 AN_API int an_context_threads(const an_context *context);
+
+/* The level of instructions that kernels of this context use; never AN_ISA_AUTO. Not collective. */
+AN_API an_isa an_context_isa(const an_context *context);
+AN_API const char *an_isa_name(an_isa isa); /* "avx512" */
 
 /* Bytes that the context holds now, bookkeeping and tensors. Not collective. */
 AN_API size_t an_context_bytes(const an_context *context);

@@ -69,13 +69,26 @@ typedef struct an_plan an_plan;
 /* Which forms of the graph a plan makes. */
 enum { AN_PROGRAM_TRAINING = 1, AN_PROGRAM_EVALUATION = 2, AN_PROGRAM_PREDICTION = 4 };
 
+/* What a training program computes a second time in its backward part instead of keeping it. The bits are the same. */
+typedef enum an_recompute {
+    AN_RECOMPUTE_NONE = 0,
+    AN_RECOMPUTE_BLOCK = 1,    /* keeps what enters a block and recomputes each block when its gradient is due */
+    AN_RECOMPUTE_FULL = 2,     /* keeps the model's inputs only */
+    AN_RECOMPUTE_SEGMENTS = 3, /* keeps what enters each of `segments` runs of blocks */
+    AN_RECOMPUTE_BUDGET = 4    /* the cheapest choice whose arena is at most `budget` bytes */
+} an_recompute;
+
 typedef struct an_plan_options {
     size_t size;
     unsigned programs; /* a mask; 0: training and evaluation if the graph has a loss, else prediction */
     int symbol_count;  /* the largest value of every symbol of the graph */
     const char *const *symbols;
     const int64_t *maxima;
-    int moments;         /* of the optimizer, for the count of bytes; as in an_params_options */
+    int moments;        /* of the optimizer, for the count of bytes; as in an_params_options */
+    an_dtype precision; /* BF16, F16: products, convolutions and attention in it; NONE: as the graph is written */
+    an_recompute recompute;
+    int segments;        /* of AN_RECOMPUTE_SEGMENTS */
+    int64_t budget;      /* of AN_RECOMPUTE_BUDGET: bytes of activations and scratch, without parameters */
     const char *kernels; /* forces kernels by name: "attention=reference,product=reference"; NULL: best first */
 } an_plan_options;
 

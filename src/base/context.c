@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/isa.h"
 #include "base/memory.h"
 
 enum { MOST_THREADS = 4096 };
@@ -38,6 +39,12 @@ an_status an_context_create(an_context **context, const an_context_options *opti
     if (options && (options->threads < 0 || options->threads > MOST_THREADS))
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "%d threads were asked for; 1 to %d, or 0 for all cores",
                         options->threads, MOST_THREADS);
+    an_isa machine = an_isa_of_machine(), isa = options && options->isa ? options->isa : machine;
+    if (isa < AN_ISA_BASE || isa > AN_ISA_AMX)
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "isa is %d, which is no level of instructions", (int)isa);
+    if (isa > machine)
+        return AN_ERROR(NULL, AN_ERR_UNSUPPORTED, "this machine cannot run instructions of level %s; it has %s",
+                        an_isa_name(isa), an_isa_name(machine));
     c = allocator.allocate(allocator.user, sizeof *c, AN_ALIGNMENT);
     if (!c) return AN_ERROR(NULL, AN_ERR_MEMORY, "out of memory: a context needs %zu bytes", sizeof *c);
     memset(c, 0, sizeof *c);
@@ -45,6 +52,7 @@ an_status an_context_create(an_context **context, const an_context_options *opti
     c->bytes = c->peak_bytes = sizeof *c;
     c->device = options && options->device ? options->device : &an_device_host;
     c->threads = options && options->threads ? options->threads : omp_get_max_threads();
+    c->isa = isa;
     if (options) {
         c->log = options->log;
         c->log_user = options->log_user;

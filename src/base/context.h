@@ -22,6 +22,7 @@ struct an_context {
     an_allocator allocator;
     const an_device *device;
     int threads;
+    an_isa isa;
     size_t bytes;      /* held now */
     size_t peak_bytes; /* most ever held */
     uint64_t allocations;

@@ -1,0 +1,55 @@
+#define _DEFAULT_SOURCE /* syscall */
+#include "base/isa.h"
+
+#include "base/context.h"
+
+static const char *const names[] = {[AN_ISA_AUTO] = "auto",
+                                    [AN_ISA_BASE] = "base",
+                                    [AN_ISA_AVX2] = "avx2",
+                                    [AN_ISA_AVX512] = "avx512",
+                                    [AN_ISA_AMX] = "amx"};
+
+const char *an_isa_name(an_isa isa) {
+    return (unsigned)isa < sizeof names / sizeof *names ? names[isa] : "?";
+}
+
+an_isa an_context_isa(const an_context *context) {
+    return context->isa;
+}
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Tiles are large, so Linux keeps them from a process until it asks. The answer is for the whole process and changes
+ * nothing but the size of the area in which a thread's registers are saved. */
+static bool may_use_tiles(void) {
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+static bool has_amx_bf16(void) {
+    enum { LEAF_FEATURES = 7, AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(LEAF_FEATURES, 0, &a, &b, &c, &d)) return false;
+    return (d & AMX_BF16) && (d & AMX_TILE);
+}
+
+/* The levels are x86-64-v3 (without what no kernel uses), x86-64-v4, and v4 with bf16 in vectors and tiles.
+ * __builtin_cpu_supports also asks whether the operating system saves the registers. */
+an_isa an_isa_of_machine(void) {
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+        return AN_ISA_BASE;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+        return AN_ISA_AVX2;
+    if (!__builtin_cpu_supports("avx512bf16") || !has_amx_bf16() || !may_use_tiles()) return AN_ISA_AVX512;
+    return AN_ISA_AMX;
+}
+#else
+an_isa an_isa_of_machine(void) {
+    return AN_ISA_BASE;
+}
+#endif
