@@ -23,12 +23,33 @@
 
 #include "base/elementary_f32.h"
 #include "base/elementary_f64.h"
+#include "base/level.h"
 
 /* X(name) for every function of one argument, and of two. */
 #define AN_ELEMENTARY_TRIG(X) X(sin) X(cos)
 #define AN_ELEMENTARY_OTHER(X) X(exp) X(expm1) X(log) X(log1p) X(tanh) X(erf)
 #define AN_ELEMENTARY_1(X) AN_ELEMENTARY_OTHER(X) AN_ELEMENTARY_TRIG(X)
 #define AN_ELEMENTARY_2(X) X(pow)
+
+/* Array forms are compiled once a level. */
+#define an_vector_exp_f32 AN_LEVELED(an_vector_exp_f32)
+#define an_vector_exp_f64 AN_LEVELED(an_vector_exp_f64)
+#define an_vector_expm1_f32 AN_LEVELED(an_vector_expm1_f32)
+#define an_vector_expm1_f64 AN_LEVELED(an_vector_expm1_f64)
+#define an_vector_log_f32 AN_LEVELED(an_vector_log_f32)
+#define an_vector_log_f64 AN_LEVELED(an_vector_log_f64)
+#define an_vector_log1p_f32 AN_LEVELED(an_vector_log1p_f32)
+#define an_vector_log1p_f64 AN_LEVELED(an_vector_log1p_f64)
+#define an_vector_tanh_f32 AN_LEVELED(an_vector_tanh_f32)
+#define an_vector_tanh_f64 AN_LEVELED(an_vector_tanh_f64)
+#define an_vector_erf_f32 AN_LEVELED(an_vector_erf_f32)
+#define an_vector_erf_f64 AN_LEVELED(an_vector_erf_f64)
+#define an_vector_sin_f32 AN_LEVELED(an_vector_sin_f32)
+#define an_vector_sin_f64 AN_LEVELED(an_vector_sin_f64)
+#define an_vector_cos_f32 AN_LEVELED(an_vector_cos_f32)
+#define an_vector_cos_f64 AN_LEVELED(an_vector_cos_f64)
+#define an_vector_pow_f32 AN_LEVELED(an_vector_pow_f32)
+#define an_vector_pow_f64 AN_LEVELED(an_vector_pow_f64)
 
 /* dst[i] = f(src[i]) for i < n. dst is src, or does not overlap it. */
 #define AN_DECLARE_VECTOR_1(name)                                         \

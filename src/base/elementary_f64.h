@@ -8,6 +8,7 @@
 #define AN_BASE_ELEMENTARY_F64_H
 
 #include "base/elementary_bits.h"
+#include "base/level.h"
 
 #define AN_LOG2_E_F64 0x1.71547652b82fep+0
 /* ln 2 in two parts. The upper has 38 bits, so that its product with an exponent is exact. */
@@ -241,6 +242,7 @@ static inline an_trig_parts_f64 an_trig_parts_of_f64(double a) {
 }
 
 /* For any finite a >= AN_TRIG_HUGE_F64, in integers. */
+#define an_trig_parts_of_huge_f64 AN_LEVELED(an_trig_parts_of_huge_f64)
 an_trig_parts_f64 an_trig_parts_of_huge_f64(double a);
 
 /* The sine of parts, a quarter of a turn further for each `more`. */

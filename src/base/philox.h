@@ -148,7 +148,12 @@ static inline double an_random_normal_f64(an_philox_key key, uint64_t element) {
     return element % 2 == 0 ? normals.cosine : normals.sine;
 }
 
-/* Elements first ... first + n - 1, the same values as above. */
+/* Elements first ... first + n - 1, the same values as above. Compiled once a level. */
+#define an_random_block_u32 AN_LEVELED(an_random_block_u32)
+#define an_random_block_uniform_f32 AN_LEVELED(an_random_block_uniform_f32)
+#define an_random_block_uniform_f64 AN_LEVELED(an_random_block_uniform_f64)
+#define an_random_block_normal_f32 AN_LEVELED(an_random_block_normal_f32)
+#define an_random_block_normal_f64 AN_LEVELED(an_random_block_normal_f64)
 void an_random_block_u32(an_philox_key key, uint64_t first, int64_t n, uint32_t *out);
 void an_random_block_uniform_f32(an_philox_key key, uint64_t first, int64_t n, float *out);
 void an_random_block_uniform_f64(an_philox_key key, uint64_t first, int64_t n, double *out);

@@ -4,6 +4,7 @@
 #define AN_IR_OP_H
 
 #include "anneal/experimental.h"
+#include "base/level.h"
 
 typedef struct an_node an_node;
 typedef struct an_result an_result;
@@ -128,10 +129,19 @@ struct an_op {
     uint32_t dense;           /* inputs that must be row-major and dense */
     uint32_t in_place;        /* inputs that output 0 may overwrite */
     const an_pattern *fuse;   /* NULL: none */
-    const an_kernel *kernels; /* best first, reference last, ends with name NULL; NULL for views and sources */
+    /* By level of instructions: best first, reference last, ends with name NULL. All NULL for views and sources; a level
+     * without a list takes that of the level below. */
+    const an_kernel *kernels[AN_LEVELS];
 };
 
 enum { AN_OUTPUTS_ANY = -1 };
+
+/* The kernels that a context may use; NULL: the op has none. */
+static inline const an_kernel *an_op_kernels(const an_op *op, an_isa isa) {
+    int level = an_level_of(isa);
+    while (level > 0 && !op->kernels[level]) level--;
+    return op->kernels[level];
+}
 
 /* Every op of ops.def, NULL at the end; defined in ops/table.c. */
 extern const an_op *const an_op_table[];

@@ -2,7 +2,7 @@
 #ifndef AN_KERNELS_ATTENTION_H
 #define AN_KERNELS_ATTENTION_H
 
-#include "anneal/experimental.h"
+#include "kernels/list.h"
 
 typedef struct an_attention_attributes {
     bool causal;
@@ -64,6 +64,7 @@ static inline an_key_range an_attention_visible(const an_attention_attributes *a
     return (an_key_range){begin, end > begin ? end : begin};
 }
 
-extern const an_kernel an_kernels_attention[], an_kernels_attention_diff[];
+AN_DECLARE_KERNELS(attention);
+AN_DECLARE_KERNELS(attention_diff);
 
 #endif

@@ -201,11 +201,11 @@ static an_status run_attention_diff(const an_call *call) {
     return AN_OK;
 }
 
-const an_kernel an_kernels_attention[] = {
+AN_KERNEL_LIST(attention) = {
     {.name = "reference", .scratch = attention_scratch, .run = run_attention},
     {0},
 };
-const an_kernel an_kernels_attention_diff[] = {
+AN_KERNEL_LIST(attention_diff) = {
     {.name = "reference", .scratch = attention_diff_scratch, .run = run_attention_diff},
     {0},
 };

@@ -2,7 +2,7 @@
 #ifndef AN_KERNELS_BATCH_NORM_H
 #define AN_KERNELS_BATCH_NORM_H
 
-#include "anneal/experimental.h"
+#include "kernels/list.h"
 
 typedef struct an_batch_norm_attributes {
     double momentum; /* of the running statistics, for whoever updates them once a step */
@@ -13,7 +13,9 @@ typedef struct an_batch_norm_fixed_attributes {
     double epsilon;
 } an_batch_norm_fixed_attributes;
 
-extern const an_kernel an_kernels_batch_norm[], an_kernels_batch_norm_diff[], an_kernels_batch_norm_fixed[],
-    an_kernels_batch_norm_fixed_diff[];
+AN_DECLARE_KERNELS(batch_norm);
+AN_DECLARE_KERNELS(batch_norm_diff);
+AN_DECLARE_KERNELS(batch_norm_fixed);
+AN_DECLARE_KERNELS(batch_norm_fixed_diff);
 
 #endif

@@ -117,7 +117,7 @@ static an_status run_batch_norm_fixed_diff(const an_call *call) {
     return run(&j, diff_task_f32, diff_task_f64);
 }
 
-#define KERNEL(op) const an_kernel an_kernels_##op[] = {{.name = "reference", .run = run_##op}, {0}};
+#define KERNEL(op) AN_KERNEL_LIST(op) = {{.name = "reference", .run = run_##op}, {0}};
 KERNEL(batch_norm)
 KERNEL(batch_norm_diff)
 KERNEL(batch_norm_fixed)

@@ -2,7 +2,7 @@
 #ifndef AN_KERNELS_BINARY_H
 #define AN_KERNELS_BINARY_H
 
-#include "anneal/experimental.h"
+#include "kernels/list.h"
 
 typedef struct an_bias_attributes {
     int64_t axis; /* of src, ≥ 0 */
@@ -19,11 +19,11 @@ typedef struct an_power_diff_attributes {
 /* dst = f(a, b), broadcast */
 #define AN_BINARY_OPS(X) X(add) X(subtract) X(multiply) X(divide) X(maximum) X(minimum) X(power)
 
-#define AN_DECLARE_KERNELS(op) extern const an_kernel an_kernels_##op[];
-AN_BINARY_OPS(AN_DECLARE_KERNELS)
-AN_DECLARE_KERNELS(bias)        /* (src, bias) → dst = src + bias, bias lying along an axis of src */
-AN_DECLARE_KERNELS(select_diff) /* (diff_dst, x, y) → diff_dst where x was selected, half of it where x equals y */
-AN_DECLARE_KERNELS(power_diff)  /* (diff_dst, a, b) → the gradient of a or of b, before it is summed to its shape */
-#undef AN_DECLARE_KERNELS
+#define DECLARE(op) AN_DECLARE_KERNELS(op);
+AN_BINARY_OPS(DECLARE)
+#undef DECLARE
+AN_DECLARE_KERNELS(bias);        /* (src, bias) → dst = src + bias, bias lying along an axis of src */
+AN_DECLARE_KERNELS(select_diff); /* (diff_dst, x, y) → diff_dst where x was selected, half of it where x equals y */
+AN_DECLARE_KERNELS(power_diff);  /* (diff_dst, a, b) → the gradient of a or of b, before it is summed to its shape */
 
 #endif

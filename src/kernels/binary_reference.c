@@ -10,7 +10,7 @@
     static an_status run_##op(const an_call *call) {     \
         return an_elementwise(call, op##_f32, op##_f64); \
     }                                                    \
-    const an_kernel an_kernels_##op[] = {{.name = "reference", .run = run_##op}, {0}};
+    AN_KERNEL_LIST(op) = {{.name = "reference", .run = run_##op}, {0}};
 AN_BINARY_OPS(KERNEL)
 
 /* The driver aligns at the end, so the bias is given src's dimensions, of size 1 but for its axis. */
@@ -37,6 +37,6 @@ static an_status run_power_diff(const an_call *call) {
                : an_elementwise(call, power_diff_base_f32, power_diff_base_f64);
 }
 
-const an_kernel an_kernels_bias[] = {{.name = "reference", .run = run_bias}, {0}};
-const an_kernel an_kernels_select_diff[] = {{.name = "reference", .run = run_select_diff}, {0}};
-const an_kernel an_kernels_power_diff[] = {{.name = "reference", .run = run_power_diff}, {0}};
+AN_KERNEL_LIST(bias) = {{.name = "reference", .run = run_bias}, {0}};
+AN_KERNEL_LIST(select_diff) = {{.name = "reference", .run = run_select_diff}, {0}};
+AN_KERNEL_LIST(power_diff) = {{.name = "reference", .run = run_power_diff}, {0}};

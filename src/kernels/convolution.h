@@ -3,6 +3,7 @@
 #define AN_KERNELS_CONVOLUTION_H
 
 #include "ir/op.h"
+#include "kernels/list.h"
 
 /* Of convolution, and with `dims` of its gradients. The lists are of (height, width). */
 typedef struct an_convolution_attributes {
@@ -12,8 +13,8 @@ typedef struct an_convolution_attributes {
     an_dim_list dims; /* of src for diff_src, of weights for diff_weights */
 } an_convolution_attributes;
 
-extern const an_kernel an_kernels_convolution[];              /* src, weights */
-extern const an_kernel an_kernels_convolution_diff_src[];     /* diff_dst, weights */
-extern const an_kernel an_kernels_convolution_diff_weights[]; /* diff_dst, src */
+AN_DECLARE_KERNELS(convolution);              /* src, weights */
+AN_DECLARE_KERNELS(convolution_diff_src);     /* diff_dst, weights */
+AN_DECLARE_KERNELS(convolution_diff_weights); /* diff_dst, src */
 
 #endif

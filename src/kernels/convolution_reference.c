@@ -154,7 +154,7 @@ static an_status forward_run(const an_call *call) {
     return AN_OK;
 }
 
-const an_kernel an_kernels_convolution[] = {{.name = "reference", .scratch = forward_scratch, .run = forward_run}, {0}};
+AN_KERNEL_LIST(convolution) = {{.name = "reference", .scratch = forward_scratch, .run = forward_run}, {0}};
 
 /* ---- convolution_diff_weights ---- */
 
@@ -189,7 +189,7 @@ static an_status weights_run(const an_call *call) {
     return AN_OK;
 }
 
-const an_kernel an_kernels_convolution_diff_weights[] = {
+AN_KERNEL_LIST(convolution_diff_weights) = {
     {.name = "reference", .scratch = weights_scratch, .run = weights_run},
     {0},
 };
@@ -285,7 +285,7 @@ static an_status diff_src_run(const an_call *call) {
     return AN_OK;
 }
 
-const an_kernel an_kernels_convolution_diff_src[] = {
+AN_KERNEL_LIST(convolution_diff_src) = {
     {.name = "reference", .scratch = diff_src_scratch, .run = diff_src_run},
     {0},
 };

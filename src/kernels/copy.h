@@ -3,6 +3,11 @@
 #define AN_KERNELS_COPY_H
 
 #include "ir/op.h"
+#include "kernels/list.h"
+
+/* Compiled once a level. */
+#define an_contiguous_tiled_applies AN_LEVELED(an_contiguous_tiled_applies)
+#define an_contiguous_tiled_run AN_LEVELED(an_contiguous_tiled_run)
 
 typedef struct an_cast_attributes {
     an_dtype dtype;
@@ -26,8 +31,12 @@ typedef struct an_gather_diff_attributes {
     an_dim_list dims; /* of src */
 } an_gather_diff_attributes;
 
-extern const an_kernel an_kernels_contiguous[], an_kernels_cast[], an_kernels_concat[], an_kernels_pad[],
-    an_kernels_gather[], an_kernels_gather_diff[];
+AN_DECLARE_KERNELS(contiguous);
+AN_DECLARE_KERNELS(cast);
+AN_DECLARE_KERNELS(concat);
+AN_DECLARE_KERNELS(pad);
+AN_DECLARE_KERNELS(gather);
+AN_DECLARE_KERNELS(gather_diff);
 
 /* contiguous in tiles, of what lies transposed (copy_tiled.c) */
 bool an_contiguous_tiled_applies(const an_call *call);

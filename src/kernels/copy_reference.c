@@ -42,14 +42,14 @@ static an_status run_pad(const an_call *call) {
     return AN_OK;
 }
 
-const an_kernel an_kernels_contiguous[] = {
+AN_KERNEL_LIST(contiguous) = {
     {.name = "tiled", .applies = an_contiguous_tiled_applies, .run = an_contiguous_tiled_run},
     {.name = "reference", .run = run_copy},
     {0},
 };
-const an_kernel an_kernels_cast[] = {{.name = "reference", .run = run_copy}, {0}};
-const an_kernel an_kernels_concat[] = {{.name = "reference", .run = run_concat}, {0}};
-const an_kernel an_kernels_pad[] = {{.name = "reference", .run = run_pad}, {0}};
+AN_KERNEL_LIST(cast) = {{.name = "reference", .run = run_copy}, {0}};
+AN_KERNEL_LIST(concat) = {{.name = "reference", .run = run_concat}, {0}};
+AN_KERNEL_LIST(pad) = {{.name = "reference", .run = run_pad}, {0}};
 
 /* ---- gather and gather_diff ---- Both go by rows: lines along the axis, counted over the other dimensions in C order.
  * Rows touch different elements, so they may run at once. */
@@ -174,7 +174,7 @@ static an_status run_gather(const an_call *call) {
     return run_rows(&j, &call->dst[0], gather_task);
 }
 
-const an_kernel an_kernels_gather[] = {{.name = "reference", .applies = gather_applies, .run = run_gather}, {0}};
+AN_KERNEL_LIST(gather) = {{.name = "reference", .applies = gather_applies, .run = run_gather}, {0}};
 
 #define AN_TEMPLATE "kernels/copy_template.h"
 #include "kernels/instantiate.h"
@@ -209,7 +209,7 @@ static an_status run_gather_diff(const an_call *call) {
     return run_rows(&j, &call->dst[0], gather_diff_task);
 }
 
-const an_kernel an_kernels_gather_diff[] = {
+AN_KERNEL_LIST(gather_diff) = {
     {.name = "reference", .scratch = gather_diff_scratch, .run = run_gather_diff},
     {0},
 };

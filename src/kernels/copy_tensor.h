@@ -3,6 +3,13 @@
 #define AN_KERNELS_COPY_TENSOR_H
 
 #include "anneal/experimental.h"
+#include "base/level.h"
+
+/* Compiled once a level. */
+#define an_copy_tensor AN_LEVELED(an_copy_tensor)
+#define an_zero_tensor AN_LEVELED(an_zero_tensor)
+#define an_copy_space_make AN_LEVELED(an_copy_space_make)
+#define an_tensor_part AN_LEVELED(an_tensor_part)
 
 /* dst = src. Equal dtypes move bits, integers too; others go through f32, or f64 if one of them is f64. */
 void an_copy_tensor(an_context *ctx, const an_tensor *src, const an_tensor *dst);

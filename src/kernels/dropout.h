@@ -2,7 +2,7 @@
 #ifndef AN_KERNELS_DROPOUT_H
 #define AN_KERNELS_DROPOUT_H
 
-#include "anneal/experimental.h"
+#include "kernels/list.h"
 
 typedef struct an_dropout_attributes {
     double rate;  /* what is dropped, at least 0 and below 1 */
@@ -14,6 +14,6 @@ static inline uint32_t an_dropout_threshold(double rate) {
     return (uint32_t)(rate * 0x1p32);
 }
 
-extern const an_kernel an_kernels_dropout[];
+AN_DECLARE_KERNELS(dropout);
 
 #endif

@@ -49,4 +49,4 @@ static an_status run_dropout(const an_call *call) {
     return AN_OK;
 }
 
-const an_kernel an_kernels_dropout[] = {{.name = "reference", .run = run_dropout}, {0}};
+AN_KERNEL_LIST(dropout) = {{.name = "reference", .run = run_dropout}, {0}};

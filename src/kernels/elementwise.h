@@ -5,6 +5,9 @@
 
 #include "kernels/row.h"
 
+/* Compiled once a level. */
+#define an_elementwise AN_LEVELED(an_elementwise)
+
 enum { AN_ELEMENTWISE_INPUTS = 4, AN_ELEMENTWISE_ROW = 512 }; /* most inputs; longest row handed to a function */
 
 typedef void an_row_function_f32(int64_t n, const float *const *src, float *dst, const void *attributes);

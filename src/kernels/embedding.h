@@ -3,11 +3,13 @@
 #define AN_KERNELS_EMBEDDING_H
 
 #include "ir/op.h"
+#include "kernels/list.h"
 
 typedef struct an_embedding_diff_attributes {
     an_dim_list dims; /* of the table: entries, width */
 } an_embedding_diff_attributes;
 
-extern const an_kernel an_kernels_embedding[], an_kernels_embedding_diff[];
+AN_DECLARE_KERNELS(embedding);
+AN_DECLARE_KERNELS(embedding_diff);
 
 #endif

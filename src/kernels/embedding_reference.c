@@ -81,5 +81,5 @@ static an_status run_embedding_diff(const an_call *call) {
     return AN_OK;
 }
 
-const an_kernel an_kernels_embedding[] = {{.name = "reference", .run = run_embedding}, {0}};
-const an_kernel an_kernels_embedding_diff[] = {{.name = "reference", .run = run_embedding_diff}, {0}};
+AN_KERNEL_LIST(embedding) = {{.name = "reference", .run = run_embedding}, {0}};
+AN_KERNEL_LIST(embedding_diff) = {{.name = "reference", .run = run_embedding_diff}, {0}};

@@ -3,7 +3,7 @@
 #ifndef AN_KERNELS_LOSS_H
 #define AN_KERNELS_LOSS_H
 
-#include "anneal/experimental.h"
+#include "kernels/list.h"
 
 typedef struct an_cross_entropy_attributes {
     int64_t ignored;        /* the label that does not count */
@@ -16,17 +16,17 @@ typedef struct an_huber_error_attributes {
 
 /* (logits, targets) → loss, log-sum-exp of each row (0 for an ignored row, whose logits are not read). A label that is
  * neither a class nor ignored is an error. */
-extern const an_kernel an_kernels_cross_entropy[];
+AN_DECLARE_KERNELS(cross_entropy);
 /* (diff_dst, logits, targets, log-sum-exp) → diff_logits */
-extern const an_kernel an_kernels_cross_entropy_diff[];
+AN_DECLARE_KERNELS(cross_entropy_diff);
 
 #define AN_ERROR_LOSSES(X) X(squared_error) X(absolute_error) X(huber_error) X(binary_cross_entropy)
 
 /* (src, targets) → loss; (diff_dst, src, targets) → diff_src */
-#define AN_DECLARE_KERNELS(op)                \
-    extern const an_kernel an_kernels_##op[]; \
-    extern const an_kernel an_kernels_##op##_diff[];
-AN_ERROR_LOSSES(AN_DECLARE_KERNELS)
-#undef AN_DECLARE_KERNELS
+#define DECLARE(op)         \
+    AN_DECLARE_KERNELS(op); \
+    AN_DECLARE_KERNELS(op##_diff);
+AN_ERROR_LOSSES(DECLARE)
+#undef DECLARE
 
 #endif

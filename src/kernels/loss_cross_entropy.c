@@ -134,7 +134,5 @@ static an_status run_diff(const an_call *call) {
     return run_rows(&j);
 }
 
-const an_kernel an_kernels_cross_entropy[] = {{.name = "reference", .scratch = forward_scratch, .run = run_forward},
-                                              {0}};
-const an_kernel an_kernels_cross_entropy_diff[] = {{.name = "reference", .scratch = diff_scratch, .run = run_diff},
-                                                   {0}};
+AN_KERNEL_LIST(cross_entropy) = {{.name = "reference", .scratch = forward_scratch, .run = run_forward}, {0}};
+AN_KERNEL_LIST(cross_entropy_diff) = {{.name = "reference", .scratch = diff_scratch, .run = run_diff}, {0}};

@@ -61,13 +61,13 @@ static an_status run_loss(const an_call *call, an_row_function_f32 *f32, an_row_
     return AN_OK;
 }
 
-#define KERNELS(op)                                                                                             \
-    static an_status run_##op(const an_call *call) {                                                            \
-        return run_loss(call, op##_f32, op##_f64);                                                              \
-    }                                                                                                           \
-    static an_status run_##op##_diff(const an_call *call) {                                                     \
-        return an_elementwise(call, op##_diff_f32, op##_diff_f64);                                              \
-    }                                                                                                           \
-    const an_kernel an_kernels_##op[] = {{.name = "reference", .scratch = loss_scratch, .run = run_##op}, {0}}; \
-    const an_kernel an_kernels_##op##_diff[] = {{.name = "reference", .run = run_##op##_diff}, {0}};
+#define KERNELS(op)                                                                              \
+    static an_status run_##op(const an_call *call) {                                             \
+        return run_loss(call, op##_f32, op##_f64);                                               \
+    }                                                                                            \
+    static an_status run_##op##_diff(const an_call *call) {                                      \
+        return an_elementwise(call, op##_diff_f32, op##_diff_f64);                               \
+    }                                                                                            \
+    AN_KERNEL_LIST(op) = {{.name = "reference", .scratch = loss_scratch, .run = run_##op}, {0}}; \
+    AN_KERNEL_LIST(op##_diff) = {{.name = "reference", .run = run_##op##_diff}, {0}};
 AN_ERROR_LOSSES(KERNELS)

@@ -140,7 +140,7 @@ static an_status run_rms_norm_diff_weights(const an_call *call) {
 }
 
 #define KERNEL(op, op_scratch)                                         \
-    const an_kernel an_kernels_##op[] = {                              \
+    AN_KERNEL_LIST(op) = {                                             \
         {.name = "reference", .scratch = op_scratch, .run = run_##op}, \
         {0},                                                           \
     };

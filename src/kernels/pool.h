@@ -3,6 +3,7 @@
 #define AN_KERNELS_POOL_H
 
 #include "ir/op.h"
+#include "kernels/list.h"
 
 /* The lists are of (height, width). */
 typedef struct an_pool_attributes {
@@ -11,9 +12,9 @@ typedef struct an_pool_attributes {
     an_dim_list dims;     /* of src, for average_pool_diff */
 } an_pool_attributes;
 
-extern const an_kernel an_kernels_max_pool[];          /* src */
-extern const an_kernel an_kernels_max_pool_diff[];     /* diff_dst, src */
-extern const an_kernel an_kernels_average_pool[];      /* src */
-extern const an_kernel an_kernels_average_pool_diff[]; /* diff_dst */
+AN_DECLARE_KERNELS(max_pool);          /* src */
+AN_DECLARE_KERNELS(max_pool_diff);     /* diff_dst, src */
+AN_DECLARE_KERNELS(average_pool);      /* src */
+AN_DECLARE_KERNELS(average_pool_diff); /* diff_dst */
 
 #endif

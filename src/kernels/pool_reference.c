@@ -95,7 +95,7 @@ static an_status run(const an_call *call, const an_tensor *image, const an_tenso
     static an_status run_##op(const an_call *call) {         \
         return run(call, image, pooled, op##_f32, op##_f64); \
     }                                                        \
-    const an_kernel an_kernels_##op[] = {{.name = "reference", .scratch = scratch, .run = run_##op}, {0}};
+    AN_KERNEL_LIST(op) = {{.name = "reference", .scratch = scratch, .run = run_##op}, {0}};
 
 KERNEL(max_pool, &call->src[0], &call->dst[0])
 KERNEL(max_pool_diff, &call->dst[0], &call->src[0])

@@ -11,6 +11,17 @@
 #define AN_KERNELS_PRODUCT_CORE_H
 
 #include "anneal/experimental.h"
+#include "base/level.h"
+
+/* Compiled once a level. */
+#define an_grid_add AN_LEVELED(an_grid_add)
+#define an_grid_count AN_LEVELED(an_grid_count)
+#define an_matrix_line_f32 AN_LEVELED(an_matrix_line_f32)
+#define an_matrix_line_f64 AN_LEVELED(an_matrix_line_f64)
+#define an_matrix_operand AN_LEVELED(an_matrix_operand)
+#define an_product_scratch AN_LEVELED(an_product_scratch)
+#define an_product_run_f32 AN_LEVELED(an_product_run_f32)
+#define an_product_run_f64 AN_LEVELED(an_product_run_f64)
 
 enum { AN_PRODUCT_PIECE = 256 }; /* the panels of a register tile (24 KiB) stay in a first-level cache */
 

@@ -75,4 +75,4 @@ static an_status run(const an_call *call) {
     return AN_OK;
 }
 
-const an_kernel an_kernels_product[] = {{.name = "reference", .scratch = scratch, .run = run}, {0}};
+AN_KERNEL_LIST(product) = {{.name = "reference", .scratch = scratch, .run = run}, {0}};

@@ -3,6 +3,7 @@
 #define AN_KERNELS_REDUCE_H
 
 #include "ir/op.h"
+#include "kernels/list.h"
 
 typedef struct an_reduce_attributes {
     an_int_list axes; /* rising, ≥ 0 */
@@ -15,14 +16,14 @@ typedef struct an_reduce_mean_diff_attributes {
 } an_reduce_mean_diff_attributes;
 
 /* (src) → dst. Sums are added in the order of reduce_order.h over the reduced axes in C order, in the compute type. */
-extern const an_kernel an_kernels_reduce_sum[];
-extern const an_kernel an_kernels_reduce_mean[];
-extern const an_kernel an_kernels_reduce_max[];
+AN_DECLARE_KERNELS(reduce_sum);
+AN_DECLARE_KERNELS(reduce_mean);
+AN_DECLARE_KERNELS(reduce_max);
 
 /* (diff_dst with the reduced axes kept) → diff_src = diff_dst ÷ the number of elements that were averaged */
-extern const an_kernel an_kernels_reduce_mean_diff[];
+AN_DECLARE_KERNELS(reduce_mean_diff);
 
 /* (diff_dst, src, dst) → diff_src: the elements that are the maximum share its gradient evenly. */
-extern const an_kernel an_kernels_reduce_max_diff[];
+AN_DECLARE_KERNELS(reduce_max_diff);
 
 #endif

@@ -10,6 +10,24 @@
 #define AN_KERNELS_REDUCE_ORDER_H
 
 #include "anneal/experimental.h"
+#include "base/level.h"
+
+/* Compiled once a level. */
+#define an_sum_tree_push_f32 AN_LEVELED(an_sum_tree_push_f32)
+#define an_sum_tree_push_f64 AN_LEVELED(an_sum_tree_push_f64)
+#define an_sum_tree_total_f32 AN_LEVELED(an_sum_tree_total_f32)
+#define an_sum_tree_total_f64 AN_LEVELED(an_sum_tree_total_f64)
+#define an_chunk_sum_f32 AN_LEVELED(an_chunk_sum_f32)
+#define an_chunk_sum_f64 AN_LEVELED(an_chunk_sum_f64)
+#define an_chunk_max_f32 AN_LEVELED(an_chunk_max_f32)
+#define an_chunk_max_f64 AN_LEVELED(an_chunk_max_f64)
+#define an_row_sum_f32 AN_LEVELED(an_row_sum_f32)
+#define an_row_sum_f64 AN_LEVELED(an_row_sum_f64)
+#define an_row_max_f32 AN_LEVELED(an_row_max_f32)
+#define an_row_max_f64 AN_LEVELED(an_row_max_f64)
+#define an_tensor_merged AN_LEVELED(an_tensor_merged)
+#define an_range_load_f32 AN_LEVELED(an_range_load_f32)
+#define an_range_load_f64 AN_LEVELED(an_range_load_f64)
 
 enum {
     AN_SUM_LANES = 16,   /* a full AVX-512 register of f32 */

@@ -169,9 +169,8 @@ static size_t max_diff_scratch(const an_call *call) {
     return (size_t)an_tensor_elements(&call->src[0]) * real_bytes(call);
 }
 
-const an_kernel an_kernels_reduce_sum[] = {{.name = "reference", .scratch = reduce_scratch, .run = run_sum}, {0}};
-const an_kernel an_kernels_reduce_mean[] = {{.name = "reference", .scratch = reduce_scratch, .run = run_mean}, {0}};
-const an_kernel an_kernels_reduce_max[] = {{.name = "reference", .scratch = reduce_scratch, .run = run_max}, {0}};
-const an_kernel an_kernels_reduce_mean_diff[] = {{.name = "reference", .run = run_mean_diff}, {0}};
-const an_kernel an_kernels_reduce_max_diff[] = {{.name = "reference", .scratch = max_diff_scratch, .run = run_max_diff},
-                                                {0}};
+AN_KERNEL_LIST(reduce_sum) = {{.name = "reference", .scratch = reduce_scratch, .run = run_sum}, {0}};
+AN_KERNEL_LIST(reduce_mean) = {{.name = "reference", .scratch = reduce_scratch, .run = run_mean}, {0}};
+AN_KERNEL_LIST(reduce_max) = {{.name = "reference", .scratch = reduce_scratch, .run = run_max}, {0}};
+AN_KERNEL_LIST(reduce_mean_diff) = {{.name = "reference", .run = run_mean_diff}, {0}};
+AN_KERNEL_LIST(reduce_max_diff) = {{.name = "reference", .scratch = max_diff_scratch, .run = run_max_diff}, {0}};

@@ -2,7 +2,7 @@
 #ifndef AN_KERNELS_ROTARY_H
 #define AN_KERNELS_ROTARY_H
 
-#include "anneal/experimental.h"
+#include "kernels/list.h"
 
 typedef struct an_rotary_attributes {
     double base;
@@ -13,6 +13,6 @@ typedef struct an_rotary_attributes {
     bool inverse; /* turn back: the gradient */
 } an_rotary_attributes;
 
-extern const an_kernel an_kernels_rotary[];
+AN_DECLARE_KERNELS(rotary);
 
 #endif

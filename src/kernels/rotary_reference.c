@@ -69,4 +69,4 @@ static an_status run_rotary(const an_call *call) {
     return AN_OK;
 }
 
-const an_kernel an_kernels_rotary[] = {{.name = "reference", .scratch = rotary_scratch, .run = run_rotary}, {0}};
+AN_KERNEL_LIST(rotary) = {{.name = "reference", .scratch = rotary_scratch, .run = run_rotary}, {0}};

@@ -7,6 +7,19 @@
 #define AN_KERNELS_ROW_H
 
 #include "anneal/experimental.h"
+#include "base/level.h"
+
+/* Compiled once a level. */
+#define an_row_load_f32 AN_LEVELED(an_row_load_f32)
+#define an_row_load_f64 AN_LEVELED(an_row_load_f64)
+#define an_row_target_f32 AN_LEVELED(an_row_target_f32)
+#define an_row_target_f64 AN_LEVELED(an_row_target_f64)
+#define an_row_store_f32 AN_LEVELED(an_row_store_f32)
+#define an_row_store_f64 AN_LEVELED(an_row_store_f64)
+#define an_load_index AN_LEVELED(an_load_index)
+#define an_call_is_f64 AN_LEVELED(an_call_is_f64)
+#define an_tensor_elements AN_LEVELED(an_tensor_elements)
+#define an_row_offset AN_LEVELED(an_row_offset)
 
 /* n elements from element `offset` on, `stride` apart: the tensor's own memory where it is dense REAL, else `buffer`. */
 const float *an_row_load_f32(const an_tensor *tensor, int64_t offset, int64_t stride, int64_t n, float *buffer);

@@ -2,13 +2,13 @@
 #ifndef AN_KERNELS_SINK_H
 #define AN_KERNELS_SINK_H
 
-#include "anneal/experimental.h"
+#include "kernels/list.h"
 
 typedef struct an_grad_attributes {
     int64_t parameter;
     bool add; /* g ← g + c instead of g ← c */
 } an_grad_attributes;
 
-extern const an_kernel an_kernels_grad[];
+AN_DECLARE_KERNELS(grad);
 
 #endif

@@ -24,4 +24,4 @@ static an_status run(const an_call *call) {
     return an_elementwise(&both, sum_f32, sum_f64);
 }
 
-const an_kernel an_kernels_grad[] = {{.name = "reference", .run = run}, {0}};
+AN_KERNEL_LIST(grad) = {{.name = "reference", .run = run}, {0}};

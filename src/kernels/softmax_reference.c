@@ -66,7 +66,7 @@ static size_t scratch(const an_call *call) {
         an_parallel(call->ctx, (j.rows + j.rows_per_task - 1) / j.rows_per_task, run_task, &j); \
         return AN_OK;                                                                           \
     }                                                                                           \
-    const an_kernel an_kernels_##op[] = {{.name = "reference", .scratch = scratch, .run = run_##op}, {0}};
+    AN_KERNEL_LIST(op) = {{.name = "reference", .scratch = scratch, .run = run_##op}, {0}};
 
 KERNEL(softmax)
 KERNEL(log_softmax)

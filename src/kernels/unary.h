@@ -2,7 +2,7 @@
 #ifndef AN_KERNELS_UNARY_H
 #define AN_KERNELS_UNARY_H
 
-#include "anneal/experimental.h"
+#include "kernels/list.h"
 
 typedef struct an_scale_attributes {
     double factor;
@@ -25,7 +25,7 @@ typedef struct an_clamp_attributes {
     X(gelu_diff)             \
     X(gelu_tanh_diff) X(silu_diff) X(sigmoid_diff) X(tanh_diff) X(sqrt_diff) X(softplus_diff) X(abs_diff) X(clamp_diff)
 
-#define DECLARE(name) extern const an_kernel an_kernels_##name[];
+#define DECLARE(op) AN_DECLARE_KERNELS(op);
 AN_UNARY_OPS(DECLARE)
 AN_UNARY_DIFF_OPS(DECLARE)
 #undef DECLARE

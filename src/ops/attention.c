@@ -213,7 +213,7 @@ const an_op an_op_attention = {
     .autocast = AN_AUTOCAST_LOW,
     .low_in = 1 << Q | 1 << K | 1 << V,
     .low_out = 1,
-    .kernels = an_kernels_attention,
+    .kernels = AN_KERNELS(attention),
 };
 
 an_value an_attention(an_graph *graph, an_value q, an_value k, an_value v, const an_attention_options *options) {
@@ -291,5 +291,5 @@ const an_op an_op_attention_diff = {
     .infer = attention_diff_infer,
     .cost = attention_diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_attention_diff,
+    .kernels = AN_KERNELS(attention_diff),
 };

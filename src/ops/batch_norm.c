@@ -123,7 +123,7 @@ const an_op an_op_batch_norm = {
     .cost = batch_norm_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1,
-    .kernels = an_kernels_batch_norm,
+    .kernels = AN_KERNELS(batch_norm),
 };
 
 an_value an_batch_norm(an_graph *graph, an_value src, an_value weight, an_value bias, an_value running_mean,
@@ -162,7 +162,7 @@ const an_op an_op_batch_norm_diff = {
     .cost = batch_norm_diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1 << DIFF_DST | 1 << DIFF_OF_SRC,
-    .kernels = an_kernels_batch_norm_diff,
+    .kernels = AN_KERNELS(batch_norm_diff),
 };
 
 /* ---- by fixed statistics ---- */
@@ -207,7 +207,7 @@ const an_op an_op_batch_norm_fixed = {
     .cost = batch_norm_fixed_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1,
-    .kernels = an_kernels_batch_norm_fixed,
+    .kernels = AN_KERNELS(batch_norm_fixed),
 };
 
 static an_status batch_norm_fixed_diff_infer(an_graph *g, an_node *node) {
@@ -229,5 +229,5 @@ const an_op an_op_batch_norm_fixed_diff = {
     .cost = batch_norm_fixed_diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1 << DIFF_DST | 1 << DIFF_OF_SRC,
-    .kernels = an_kernels_batch_norm_fixed_diff,
+    .kernels = AN_KERNELS(batch_norm_fixed_diff),
 };

@@ -73,7 +73,7 @@ const an_op an_op_bias = {
     .cost = cheap_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1,
-    .kernels = an_kernels_bias,
+    .kernels = AN_KERNELS(bias),
 };
 
 an_value an_bias(an_graph *graph, an_value src, an_value bias, int axis) {
@@ -105,7 +105,7 @@ const an_op an_op_select_diff = {
     .cost = cheap_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1 | 2 | 4,
-    .kernels = an_kernels_select_diff,
+    .kernels = AN_KERNELS(select_diff),
 };
 
 static const an_attribute power_diff_attributes[] = {AN_ATTRIBUTE(an_power_diff_attributes, of_exponent, BOOL), {0}};
@@ -123,7 +123,7 @@ const an_op an_op_power_diff = {
     .cost = power_diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1 | 2 | 4,
-    .kernels = an_kernels_power_diff,
+    .kernels = AN_KERNELS(power_diff),
 };
 
 /* ---- gradients of a and b, of the output's shape ---- */
@@ -184,7 +184,7 @@ static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_d
         .cost = op_cost,                                          \
         .autocast = policy,                                       \
         .in_place = 1 | 2,                                        \
-        .kernels = an_kernels_##op,                               \
+        .kernels = AN_KERNELS(op),                                \
     };                                                            \
     an_value an_##op(an_graph *graph, an_value a, an_value b) {   \
         an_value inputs[] = {a, b};                               \

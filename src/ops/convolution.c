@@ -205,7 +205,7 @@ const an_op an_op_convolution = {
     .autocast = AN_AUTOCAST_LOW,
     .low_in = 1 | 2,
     .low_out = 1,
-    .kernels = an_kernels_convolution,
+    .kernels = AN_KERNELS(convolution),
 };
 
 const an_op an_op_convolution_diff_src = {
@@ -220,7 +220,7 @@ const an_op an_op_convolution_diff_src = {
     .autocast = AN_AUTOCAST_LOW,
     .low_in = 1 | 2,
     .low_out = 1,
-    .kernels = an_kernels_convolution_diff_src,
+    .kernels = AN_KERNELS(convolution_diff_src),
 };
 
 const an_op an_op_convolution_diff_weights = {
@@ -234,7 +234,7 @@ const an_op an_op_convolution_diff_weights = {
     .cost = diff_weights_cost,
     .autocast = AN_AUTOCAST_LOW,
     .low_in = 1 | 2,
-    .kernels = an_kernels_convolution_diff_weights,
+    .kernels = AN_KERNELS(convolution_diff_weights),
 };
 
 an_value an_convolution(an_graph *graph, an_value src, an_value weights, const an_convolution_options *options) {

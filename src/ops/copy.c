@@ -53,7 +53,7 @@ const an_op an_op_contiguous = {
     .simplify = src_itself,
     .cost = copy_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_contiguous,
+    .kernels = AN_KERNELS(contiguous),
 };
 
 an_value an_contiguous(an_graph *graph, an_value src) {
@@ -92,7 +92,7 @@ const an_op an_op_cast = {
     .simplify = src_itself,
     .cost = copy_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_cast,
+    .kernels = AN_KERNELS(cast),
 };
 
 an_value an_cast(an_graph *graph, an_value src, an_dtype dtype) {
@@ -157,7 +157,7 @@ const an_op an_op_concat = {
     .grad = concat_grad,
     .cost = copy_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_concat,
+    .kernels = AN_KERNELS(concat),
 };
 
 an_value an_concat(an_graph *graph, int axis, int count, const an_value *values) {
@@ -215,7 +215,7 @@ const an_op an_op_pad = {
     .simplify = src_itself,
     .cost = copy_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_pad,
+    .kernels = AN_KERNELS(pad),
 };
 
 an_value an_pad(an_graph *graph, an_value src, int axis, an_dim before, an_dim after) {
@@ -276,7 +276,7 @@ const an_op an_op_gather = {
     .grad = gather_grad,
     .cost = copy_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_gather,
+    .kernels = AN_KERNELS(gather),
 };
 
 an_value an_gather(an_graph *graph, an_value src, an_value indices, int axis) {
@@ -327,5 +327,5 @@ const an_op an_op_gather_diff = {
     .infer = gather_diff_infer,
     .cost = gather_diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_gather_diff,
+    .kernels = AN_KERNELS(gather_diff),
 };

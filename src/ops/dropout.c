@@ -86,7 +86,7 @@ const an_op an_op_dropout = {
     .cost = dropout_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1 << SRC,
-    .kernels = an_kernels_dropout,
+    .kernels = AN_KERNELS(dropout),
 };
 
 an_value an_dropout(an_graph *graph, an_value src, an_value samples, double rate) {

@@ -50,7 +50,7 @@ const an_op an_op_embedding = {
     .grad = embedding_grad,
     .cost = embedding_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_embedding,
+    .kernels = AN_KERNELS(embedding),
 };
 
 an_value an_embedding(an_graph *graph, an_value indices, an_value table) {
@@ -94,5 +94,5 @@ const an_op an_op_embedding_diff = {
     .infer = embedding_diff_infer,
     .cost = embedding_diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_embedding_diff,
+    .kernels = AN_KERNELS(embedding_diff),
 };

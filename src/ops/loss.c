@@ -128,7 +128,7 @@ const an_op an_op_cross_entropy = {
     .cost = cross_entropy_cost,
     .count_targets = count_labels,
     .autocast = AN_AUTOCAST_F32,
-    .kernels = an_kernels_cross_entropy,
+    .kernels = AN_KERNELS(cross_entropy),
 };
 
 /* cross_entropy_diff (diff_dst, logits, targets, log-sum-exp) */
@@ -143,7 +143,7 @@ const an_op an_op_cross_entropy_diff = {
     .cost = cross_entropy_diff_cost,
     .autocast = AN_AUTOCAST_F32,
     .in_place = 2, /* logits: the largest tensor of a language model */
-    .kernels = an_kernels_cross_entropy_diff,
+    .kernels = AN_KERNELS(cross_entropy_diff),
 };
 
 an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets, const an_cross_entropy_options *options) {
@@ -243,7 +243,7 @@ static const an_attribute huber_error_attributes[] = {AN_ATTRIBUTE(an_huber_erro
                               .cost = op_cost##_cost,                                                                \
                               .count_targets = count_elements,                                                       \
                               .autocast = AN_AUTOCAST_F32,                                                           \
-                              .kernels = an_kernels_##op,                                                            \
+                              .kernels = AN_KERNELS(op),                                                             \
                               ATTRIBUTES};                                                                           \
     const an_op an_op_##op##_diff = {.name = #op "_diff",                                                            \
                                      .inputs_min = 3,                                                                \
@@ -253,7 +253,7 @@ static const an_attribute huber_error_attributes[] = {AN_ATTRIBUTE(an_huber_erro
                                      .cost = op_cost##_diff_cost,                                                    \
                                      .autocast = AN_AUTOCAST_F32,                                                    \
                                      .in_place = 2 | 4,                                                              \
-                                     .kernels = an_kernels_##op##_diff,                                              \
+                                     .kernels = AN_KERNELS(op##_diff),                                               \
                                      ATTRIBUTES};
 #define HUBER .attribute_bytes = sizeof(an_huber_error_attributes), .attributes = huber_error_attributes
 

@@ -139,7 +139,7 @@ const an_op an_op_layer_norm = {
     .cost = forward_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1,
-    .kernels = an_kernels_layer_norm,
+    .kernels = AN_KERNELS(layer_norm),
 };
 
 const an_op an_op_rms_norm = {
@@ -156,7 +156,7 @@ const an_op an_op_rms_norm = {
     .cost = forward_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1,
-    .kernels = an_kernels_rms_norm,
+    .kernels = AN_KERNELS(rms_norm),
 };
 
 an_value an_layer_norm(an_graph *graph, an_value src, an_value weight, an_value bias, double epsilon) {
@@ -209,7 +209,7 @@ static an_status diff_weights_infer(an_graph *g, an_node *node) {
         .cost = diff_src_cost,                \
         .autocast = AN_AUTOCAST_KEEP,         \
         .in_place = 3, /* diff_dst and src */ \
-        .kernels = an_kernels_##op,           \
+        .kernels = AN_KERNELS(op),            \
     };
 
 #define DIFF_WEIGHTS(op, input_count, output_count) \
@@ -221,7 +221,7 @@ static an_status diff_weights_infer(an_graph *g, an_node *node) {
         .infer = diff_weights_infer,                \
         .cost = diff_weights_cost,                  \
         .autocast = AN_AUTOCAST_KEEP,               \
-        .kernels = an_kernels_##op,                 \
+        .kernels = AN_KERNELS(op),                  \
     };
 
 DIFF_SRC(layer_norm_diff_src, 5)

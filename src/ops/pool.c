@@ -147,7 +147,7 @@ const an_op an_op_max_pool = {
     .grad = max_pool_grad,
     .cost = pool_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_max_pool,
+    .kernels = AN_KERNELS(max_pool),
 };
 
 const an_op an_op_max_pool_diff = {
@@ -160,7 +160,7 @@ const an_op an_op_max_pool_diff = {
     .infer = max_pool_diff_infer,
     .cost = diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_max_pool_diff,
+    .kernels = AN_KERNELS(max_pool_diff),
 };
 
 const an_op an_op_average_pool = {
@@ -174,7 +174,7 @@ const an_op an_op_average_pool = {
     .grad = average_pool_grad,
     .cost = pool_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_average_pool,
+    .kernels = AN_KERNELS(average_pool),
 };
 
 const an_op an_op_average_pool_diff = {
@@ -187,7 +187,7 @@ const an_op an_op_average_pool_diff = {
     .infer = average_pool_diff_infer,
     .cost = diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_average_pool_diff,
+    .kernels = AN_KERNELS(average_pool_diff),
 };
 
 /* ---- builders ---- */

@@ -152,7 +152,7 @@ const an_op an_op_product = {
     .autocast = AN_AUTOCAST_LOW,
     .low_in = 1 | 2,
     .low_out = 1,
-    .kernels = an_kernels_product,
+    .kernels = AN_KERNELS(product),
 };
 
 an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bool transpose_b, an_dtype dtype) {

@@ -114,7 +114,7 @@ const an_op an_op_reduce_sum = {
     .grad = reduce_sum_grad,
     .cost = reduce_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_reduce_sum,
+    .kernels = AN_KERNELS(reduce_sum),
 };
 
 /* reduce_mean: dst = Σ src ÷ the number of elements, which may be known only at run time */
@@ -129,7 +129,7 @@ const an_op an_op_reduce_mean = {
     .grad = reduce_mean_grad,
     .cost = reduce_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_reduce_mean,
+    .kernels = AN_KERNELS(reduce_mean),
 };
 
 /* reduce_max: NaN if there is one */
@@ -144,7 +144,7 @@ const an_op an_op_reduce_max = {
     .grad = reduce_max_grad,
     .cost = reduce_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_reduce_max,
+    .kernels = AN_KERNELS(reduce_max),
 };
 
 /* ---- gradients ---- */
@@ -181,7 +181,7 @@ const an_op an_op_reduce_mean_diff = {
     .infer = reduce_mean_diff_infer,
     .cost = diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
-    .kernels = an_kernels_reduce_mean_diff,
+    .kernels = AN_KERNELS(reduce_mean_diff),
 };
 
 static an_status reduce_max_diff_infer(an_graph *g, an_node *node) {
@@ -215,7 +215,7 @@ const an_op an_op_reduce_max_diff = {
     .cost = diff_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 2, /* src: shares are made before the first element is written */
-    .kernels = an_kernels_reduce_max_diff,
+    .kernels = AN_KERNELS(reduce_max_diff),
 };
 
 /* ---- builders ---- */

@@ -83,7 +83,7 @@ const an_op an_op_rotary = {
     .cost = rotary_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1 << SRC,
-    .kernels = an_kernels_rotary,
+    .kernels = AN_KERNELS(rotary),
 };
 
 an_value an_rotary(an_graph *graph, an_value src, const an_rotary_options *options) {

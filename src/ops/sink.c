@@ -58,7 +58,7 @@ const an_op an_op_grad = {
     .attributes = grad_attributes,
     .infer = grad_infer,
     .autocast = AN_AUTOCAST_F32,
-    .kernels = an_kernels_grad,
+    .kernels = AN_KERNELS(grad),
 };
 
 void an_graph_set_output(an_graph *graph, an_value value, const char *name) {

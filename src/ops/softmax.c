@@ -63,7 +63,7 @@ static an_cost log_softmax_diff_cost(const an_graph *g, const an_node *node) {
         .cost = forward_cost,                                                                        \
         .autocast = AN_AUTOCAST_F32,                                                                 \
         .in_place = 1,                                                                               \
-        .kernels = an_kernels_##op,                                                                  \
+        .kernels = AN_KERNELS(op),                                                                   \
     };                                                                                               \
     an_value an_##op(an_graph *graph, an_value src, int axis) {                                      \
         return build(graph, &an_op_##op, src, axis);                                                 \
@@ -81,7 +81,7 @@ static an_cost log_softmax_diff_cost(const an_graph *g, const an_node *node) {
         .cost = op##_cost,                                \
         .autocast = AN_AUTOCAST_F32,                      \
         .in_place = 1 | 2,                                \
-        .kernels = an_kernels_##op,                       \
+        .kernels = AN_KERNELS(op),                        \
     };
 
 static an_value build(an_graph *g, const an_op *op, an_value src, int axis) {

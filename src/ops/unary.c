@@ -63,7 +63,7 @@ GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->a
         .cost = op_cost,                                        \
         .autocast = AN_AUTOCAST_KEEP,                           \
         .in_place = 1,                                          \
-        .kernels = an_kernels_##op,                             \
+        .kernels = AN_KERNELS(op),                              \
     };                                                          \
     an_value an_##op(an_graph *graph, an_value src) {           \
         return an_graph_add(graph, &an_op_##op, 1, &src, NULL); \
@@ -79,7 +79,7 @@ GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->a
         .cost = op_cost,               \
         .autocast = AN_AUTOCAST_KEEP,  \
         .in_place = 3,                 \
-        .kernels = an_kernels_##op,    \
+        .kernels = AN_KERNELS(op),     \
     };
 
 UNARY(relu, cheap_cost)
@@ -124,7 +124,7 @@ const an_op an_op_scale = {
     .cost = cheap_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1,
-    .kernels = an_kernels_scale,
+    .kernels = AN_KERNELS(scale),
 };
 
 an_value an_scale(an_graph *graph, an_value src, double factor) {
@@ -170,7 +170,7 @@ const an_op an_op_clamp = {
     .cost = cheap_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 1,
-    .kernels = an_kernels_clamp,
+    .kernels = AN_KERNELS(clamp),
 };
 
 const an_op an_op_clamp_diff = {
@@ -184,7 +184,7 @@ const an_op an_op_clamp_diff = {
     .cost = cheap_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .in_place = 3,
-    .kernels = an_kernels_clamp_diff,
+    .kernels = AN_KERNELS(clamp_diff),
 };
 
 an_value an_clamp(an_graph *graph, an_value src, double low, double high) {

@@ -29,7 +29,7 @@ static inline bool an_form_trains(an_form form) {
 
 /* Whether a node is an instruction: neither source, view nor sink without a kernel, and not made needless. */
 static inline bool an_node_runs(const an_node *node) {
-    return node->op->kernels && !node->elided;
+    return node->op->kernels[0] && !node->elided;
 }
 
 #endif

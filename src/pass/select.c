@@ -39,7 +39,7 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char 
     const char *name = forced(list, node->op->name, &length);
     AN_TRY_RETURN(an_node_call_make(g, node, c));
     node->kernel = NULL;
-    for (const an_kernel *k = node->op->kernels; k->name && !node->kernel; k++) {
+    for (const an_kernel *k = an_op_kernels(node->op, ctx->isa); k->name && !node->kernel; k++) {
         if (name && (strlen(k->name) != length || memcmp(k->name, name, length))) continue;
         if (!k->applies || k->applies(&c->call)) node->kernel = k;
     }
@@ -63,6 +63,6 @@ an_status an_pass_select(an_graph *g, const an_pass_options *options) {
     an_node_call c;
     AN_TRY_RETURN(check_list(ctx, options->kernels));
     for (an_node *node = g->first; node; node = node->next)
-        if (node->op->kernels) AN_TRY_RETURN(choose(g, node, &c, options->kernels));
+        if (node->op->kernels[0]) AN_TRY_RETURN(choose(g, node, &c, options->kernels));
     return AN_OK;
 }

@@ -35,7 +35,7 @@ static void time_kernels(check_run *run, an_context *ctx) {
     for (size_t l = 0; l < sizeof layouts / sizeof layouts[0] && left; l++) {
         left = false;
         check_run_place(run, layouts[l], false);
-        for (const an_kernel *kernel = run->op->kernels; kernel->name; kernel++) {
+        for (const an_kernel *kernel = check_kernels(run->options, run->op); kernel->name; kernel++) {
             if (!check_wants_kernel(run->options, kernel)) continue;
             if (check_applies(run, kernel))
                 time_kernel(run, kernel, ctx);
@@ -66,8 +66,10 @@ static void time_op(const check_options *options, const check_family *family, an
 
 void check_perf(const check_options *options, const check_family *family, const an_op *op) {
     an_context *ctx; /* with the threads that a program would have */
+    an_context_options context = AN_INIT(context);
     (void)op;
-    if (an_context_create(&ctx, NULL) == AN_OK)
+    context.isa = options->isa;
+    if (an_context_create(&ctx, &context) == AN_OK)
         time_op(options, family, ctx);
     else
         check_fail_plain("no context: %s", an_last_error(NULL));

@@ -83,6 +83,7 @@ bool check_run_create(check_run *run, const check_options *options, const check_
     if (number >= CHECK_FIRST_LARGE) r.enlarge = enlarge[number % (int64_t)(sizeof enlarge / sizeof enlarge[0])];
     family->make(&r, &run->c);
     context.threads = CONTEXT_THREADS;
+    context.isa = options->isa;
     *why = "no context";
     if (an_context_create(&run->ctx, &context) != AN_OK || an_graph_create(&run->graph, run->ctx, "case") != AN_OK ||
         !infer_shapes(run)) {

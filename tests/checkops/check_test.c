@@ -52,8 +52,9 @@ static void test_kernel(check_run *run, const an_kernel *kernel, tally *t) {
 /* Runs the kernels that wait and take the layouts that the operands have. False: none waits any more. */
 static bool test_applicable(check_run *run, tally *tallies, bool *has_oracle) {
     bool is_left = false;
-    for (int i = 0; run->op->kernels[i].name; i++) {
-        const an_kernel *kernel = &run->op->kernels[i];
+    const an_kernel *kernels = check_kernels(run->options, run->op);
+    for (int i = 0; kernels[i].name; i++) {
+        const an_kernel *kernel = &kernels[i];
         if (!tallies[i].waits) continue;
         if (!check_applies(run, kernel)) {
             is_left = true;
@@ -79,12 +80,13 @@ static void test_case(check_run *run, tally *tallies) {
 
 /* Which kernels the next case, the n-th, is for. False: for none. */
 static bool set_waiting(const check_options *options, const an_op *op, tally *tallies, int64_t shapes, int64_t n) {
+    const an_kernel *kernels = check_kernels(options, op);
     bool any = false;
-    for (int i = 0; op->kernels[i].name; i++) {
+    for (int i = 0; kernels[i].name; i++) {
         tally *t = &tallies[i];
         bool is_enough = t->checked >= shapes || t->failures >= MOST_FAILURES;
         bool is_never = t->checked == 0 && n >= shapes * NEVER;
-        t->waits = check_wants_kernel(options, &op->kernels[i]) && !is_enough && !is_never;
+        t->waits = check_wants_kernel(options, &kernels[i]) && !is_enough && !is_never;
         any = any || t->waits;
     }
     return any;
@@ -92,6 +94,7 @@ static bool set_waiting(const check_options *options, const an_op *op, tally *ta
 
 static void test_dtype(const check_options *options, const check_family *family, const an_op *op, an_dtype dtype,
                        bool *applied) {
+    const an_kernel *kernels = check_kernels(options, op);
     tally tallies[MOST_KERNELS] = {0};
     int64_t shapes = options->only >= 0 ? 1 : options->shapes ? options->shapes : SHAPES;
     check_run *run = check_allocate(1, sizeof *run);
@@ -109,21 +112,22 @@ static void test_dtype(const check_options *options, const check_family *family,
         check_run_destroy(run);
         if (!good || options->only >= 0) break;
     }
-    for (int i = 0; op->kernels[i].name; i++) {
+    for (int i = 0; kernels[i].name; i++) {
         if (tallies[i].checked) applied[i] = true;
         int64_t least = shapes < ENOUGH ? shapes : ENOUGH;
         if (tallies[i].checked && tallies[i].checked < least && !tallies[i].failures)
-            check_fail_plain("%s %s %s: applies to only %lld of %lld random cases", op->name, op->kernels[i].name,
+            check_fail_plain("%s %s %s: applies to only %lld of %lld random cases", op->name, kernels[i].name,
                              an_dtype_name(dtype), (long long)tallies[i].checked, (long long)shapes * DRAWS);
     }
     free(run);
 }
 
 void check_test(const check_options *options, const check_family *family, const an_op *op) {
+    const an_kernel *kernels = check_kernels(options, op);
     static const an_dtype dtypes[] = {AN_DTYPE_F32, AN_DTYPE_F64, AN_DTYPE_BF16, AN_DTYPE_F16};
     bool applied[MOST_KERNELS] = {0};
     int count = 0;
-    while (op->kernels[count].name) count++;
+    while (kernels[count].name) count++;
     if (count > MOST_KERNELS) {
         check_fail_plain("%s has %d kernels, checkops has room for %d", op->name, count, MOST_KERNELS);
         return;
@@ -131,6 +135,6 @@ void check_test(const check_options *options, const check_family *family, const 
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (check_wants_dtype(options, family, dtypes[i])) test_dtype(options, family, op, dtypes[i], applied);
     for (int i = 0; i < count; i++) /* asked of a whole test only: one case or dtype may be none of its own */
-        if (!applied[i] && options->only < 0 && !options->dtypes && check_wants_kernel(options, &op->kernels[i]))
-            check_fail_plain("%s %s: applies to no random case of any dtype", op->name, op->kernels[i].name);
+        if (!applied[i] && options->only < 0 && !options->dtypes && check_wants_kernel(options, &kernels[i]))
+            check_fail_plain("%s %s: applies to no random case of any dtype", op->name, kernels[i].name);
 }

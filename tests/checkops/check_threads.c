@@ -83,6 +83,7 @@ static void run_kernel(threads_case *cases, int count, const an_kernel *kernel) 
         an_context_options options = AN_INIT(options);
         an_context *ctx;
         options.threads = thread_counts[t];
+        options.isa = cases[0].run.options->isa;
         if (an_context_create(&ctx, &options) != AN_OK) {
             check_fail_plain("no context of %d threads: %s", thread_counts[t], an_last_error(NULL));
             return;
@@ -94,6 +95,7 @@ static void run_kernel(threads_case *cases, int count, const an_kernel *kernel) 
 }
 
 void check_threads(const check_options *options, const check_family *family, const an_op *op) {
+    const an_kernel *kernels = check_kernels(options, op);
     int64_t numbers[SMALL + MOST_LARGE];
     int wanted = 0, count = 0, large = options->shapes < 1 ? LARGE : (int)options->shapes;
     if (large > MOST_LARGE) large = MOST_LARGE;
@@ -110,8 +112,8 @@ void check_threads(const check_options *options, const check_family *family, con
     for (int d = 0; d < DTYPES; d++)
         for (int i = 0; i < wanted && check_wants_dtype(options, family, dtypes[d]); i++)
             count += prepare(&cases[count], options, family, dtypes[d], numbers[i]);
-    for (int i = 0; op->kernels[i].name; i++)
-        if (check_wants_kernel(options, &op->kernels[i])) run_kernel(cases, count, &op->kernels[i]);
+    for (int i = 0; kernels[i].name; i++)
+        if (check_wants_kernel(options, &kernels[i])) run_kernel(cases, count, &kernels[i]);
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < cases[i].run.dst_count; k++) free(cases[i].bits[k]);
         check_run_destroy(&cases[i].run);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/isa.h"
+
 enum { EXIT_WRONG_OPTION = 2 };
 
 static const check_family *const tables[] = {
@@ -21,7 +23,8 @@ static const check_family *const tables[] = {
 };
 
 static const char help[] =
-    "checkops --mode=MODE [--op=NAME] [--kernel=NAME] [--dtype=DTYPE] [--case=N] [--seed=S] [--shapes=N]\n"
+    "checkops --mode=MODE [--op=NAME] [--kernel=NAME] [--dtype=DTYPE] [--isa=LEVEL] [--case=N] [--seed=S]\n"
+    "         [--shapes=N]\n"
     "\n"
     "  --mode=list     one line for each op: its name and its kernels, best first\n"
     "  --mode=test     every kernel against an oracle in long double, on random shapes of each dtype: dense,\n"
@@ -32,6 +35,7 @@ static const char help[] =
     "  --mode=perf     how long each kernel takes\n"
     "\n"
     "  --op, --kernel, --dtype   only this one; a dtype is f32, f64, bf16 or f16\n"
+    "  --isa                     the level of instructions: base, avx2, avx512 or amx; otherwise the machine's\n"
     "  --case, --seed            only this case, with the random numbers of this seed: as failures print them\n"
     "  --shapes                  how many random shapes: 24 in test, 12 in grad, 3 large ones in threads\n"
     "\n"
@@ -78,6 +82,10 @@ void check_fail(const check_run *run, const char *kernel, const char *format, ..
                      run->number, options->seed);
 }
 
+const an_kernel *check_kernels(const check_options *options, const an_op *op) {
+    return an_op_kernels(op, options->isa == AN_ISA_AUTO ? an_isa_of_machine() : options->isa);
+}
+
 bool check_wants_kernel(const check_options *options, const an_kernel *kernel) {
     return !options->kernel || !strcmp(options->kernel, kernel->name);
 }
@@ -97,9 +105,9 @@ static const check_family *find_family(const char *op) {
 }
 
 static void list(const check_options *options, const check_family *family, const an_op *op) {
-    (void)options, (void)family;
+    (void)family;
     printf("%s", op->name);
-    for (const an_kernel *kernel = op->kernels; kernel->name; kernel++) printf(" %s", kernel->name);
+    for (const an_kernel *kernel = check_kernels(options, op); kernel->name; kernel++) printf(" %s", kernel->name);
     printf("\n");
 }
 
@@ -115,7 +123,7 @@ static const struct {
 static void run(const check_options *options, mode_function *function) {
     for (int i = 0; an_op_table[i]; i++) {
         const an_op *op = an_op_table[i];
-        if (!op->kernels || (options->op && strcmp(options->op, op->name) != 0)) continue;
+        if (!op->kernels[0] || (options->op && strcmp(options->op, op->name) != 0)) continue;
         const check_family *family = find_family(op->name);
         if (family || function == list)
             function(options, family, op);
@@ -146,7 +154,7 @@ static bool parse_dtype(const char *text, unsigned *mask) {
 static bool is_kernel(const check_options *options, const char *name) {
     for (int i = 0; an_op_table[i]; i++) {
         if (options->op && strcmp(options->op, an_op_table[i]->name) != 0) continue;
-        for (const an_kernel *kernel = an_op_table[i]->kernels; kernel && kernel->name; kernel++)
+        for (const an_kernel *kernel = check_kernels(options, an_op_table[i]); kernel && kernel->name; kernel++)
             if (!strcmp(kernel->name, name)) return true;
     }
     return false;
@@ -159,6 +167,12 @@ static const char *value_of(const char *argument, const char *name) {
     return is_named ? argument + 2 + length + 1 : NULL;
 }
 
+static bool parse_isa(const char *text, an_isa *isa) {
+    for (an_isa i = AN_ISA_BASE; i <= AN_ISA_AMX; i++)
+        if (!strcmp(text, an_isa_name(i))) *isa = i;
+    return *isa != AN_ISA_AUTO;
+}
+
 static bool parse_option(const char *argument, check_options *options) {
     const char *value;
     uint64_t number = 0;
@@ -169,13 +183,14 @@ static bool parse_option(const char *argument, check_options *options) {
     if ((value = value_of(argument, "op"))) {
         const an_op *op = an_op_find(value, strlen(value));
         options->op = value;
-        return op && op->kernels;
+        return op && op->kernels[0];
     }
     if ((value = value_of(argument, "kernel"))) {
         options->kernel = value;
         return true; /* known only when the op is */
     }
     if ((value = value_of(argument, "dtype"))) return parse_dtype(value, &options->dtypes);
+    if ((value = value_of(argument, "isa"))) return parse_isa(value, &options->isa);
     if ((value = value_of(argument, "seed"))) return parse_number(value, UINT64_MAX, &options->seed);
     if ((value = value_of(argument, "case")) && parse_number(value, INT64_MAX, &number)) {
         options->only = (int64_t)number;

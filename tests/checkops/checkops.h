@@ -10,7 +10,11 @@ typedef struct check_options {
     int64_t only;                   /* the one case to run; -1: all */
     int64_t shapes;                 /* 0: the mode's own number */
     uint64_t seed;
+    an_isa isa; /* AN_ISA_AUTO: the machine's */
 } check_options;
+
+/* The kernels of an op at the level of the options. */
+const an_kernel *check_kernels(const check_options *options, const an_op *op);
 
 /* ---- random numbers (check_random.c) ---- */
 

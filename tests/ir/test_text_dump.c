@@ -19,7 +19,7 @@ static void test_annotations(void **state) {
     assert_string_equal(relu->path, "h");
     assert_string_equal(relu->place.file, "src/model.c");
     assert_int_equal(relu->place.line, 12);
-    assert_ptr_equal(relu->kernel, relu->op->kernels);
+    assert_ptr_equal(relu->kernel, an_op_kernels(relu->op, an_context_isa(ctx)));
     assert_int_equal(relu->outputs[0].place, 128);
     assert_int_equal(relu->outputs[0].bytes, 512);
     assert_int_equal(relu->scratch_bytes, 64);
