@@ -31,13 +31,20 @@ typedef struct an_call {
     an_status failed; /* for communication ops: what already went wrong in this run, or AN_OK */
 } an_call;
 
+#define AN_SCRATCH_FAILED SIZE_MAX
+
 typedef struct an_kernel {
     const char *name;
     /* Whether it can do this call (dtypes, strides, sizes); data pointers are not set yet. NULL: always. */
     bool (*applies)(const an_call *call);
-    /* Scratch in bytes for this call at these (largest) sizes. NULL: none. */
+    /* Scratch in bytes for this call at these (largest) sizes, or AN_SCRATCH_FAILED with the context's error set. A kernel
+     * that keeps something for its runs makes it here. NULL: none. */
     size_t (*scratch)(const an_call *call);
     an_status (*run)(const an_call *call);
+    /* Elementwise kernels: n elements of dst from as many of each input, dense and of the compute type, so that a chain of
+     * them makes one pass over memory. dst may be one of the rows of src. NULL: not elementwise. */
+    void (*row_f32)(int64_t n, const float *const *src, float *dst, const void *attributes);
+    void (*row_f64)(int64_t n, const double *const *src, double *dst, const void *attributes);
 } an_kernel;
 
 /* Who owns tensor memory. Only kernels dereference it; everything else goes through this record. */

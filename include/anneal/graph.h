@@ -57,6 +57,8 @@ AN_API void an_graph_set_loss(an_graph *graph, an_value loss, an_value targets);
 
 /* Names a value that evaluation and prediction compute. */
 AN_API void an_graph_set_output(an_graph *graph, an_value value, const char *name);
+/* Names a value that only prediction computes: a language model is evaluated by its loss, and its logits are large. */
+AN_API void an_graph_set_prediction(an_graph *graph, an_value value, const char *name);
 
 /* The text form (.ang): docs/ang-format.md. an_graph_print allocates the text; release it with an_string_release. */
 AN_API an_status an_graph_print(const an_graph *graph, char **text);

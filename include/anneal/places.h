@@ -6,6 +6,7 @@
 
 #define an_graph_set_loss(graph, ...) an_graph_set_loss(AN_AT(graph), __VA_ARGS__)
 #define an_graph_set_output(graph, ...) an_graph_set_output(AN_AT(graph), __VA_ARGS__)
+#define an_graph_set_prediction(graph, ...) an_graph_set_prediction(AN_AT(graph), __VA_ARGS__)
 #define an_symbol_dim(graph, ...) an_symbol_dim(AN_AT(graph), __VA_ARGS__)
 #define an_dim_add(graph, ...) an_dim_add(AN_AT(graph), __VA_ARGS__)
 #define an_dim_subtract(graph, ...) an_dim_subtract(AN_AT(graph), __VA_ARGS__)

@@ -69,12 +69,14 @@ typedef struct an_plan an_plan;
 /* Which forms of the graph a plan makes. */
 enum { AN_PROGRAM_TRAINING = 1, AN_PROGRAM_EVALUATION = 2, AN_PROGRAM_PREDICTION = 4 };
 
-/* What a training program computes a second time in its backward part instead of keeping it. The bits are the same. */
+/* What a training program computes a second time in its backward part instead of keeping it. The bits are the same. A block
+ * is one that lies in no other; docs/recompute.md tells what each mode costs. */
 typedef enum an_recompute {
     AN_RECOMPUTE_NONE = 0,
     AN_RECOMPUTE_BLOCK = 1,    /* keeps what enters a block and recomputes each block when its gradient is due */
-    AN_RECOMPUTE_FULL = 2,     /* keeps the model's inputs only */
-    AN_RECOMPUTE_SEGMENTS = 3, /* keeps what enters each of `segments` runs of blocks */
+    AN_RECOMPUTE_FULL = 2,     /* the least memory: recomputes half of the blocks for the other half, and so on, so that
+                                  inputs of only log2(blocks) of them are held at once; about two forward runs more */
+    AN_RECOMPUTE_SEGMENTS = 3, /* keeps what enters each of `segments` runs of blocks and recomputes whole runs */
     AN_RECOMPUTE_BUDGET = 4    /* the cheapest choice whose arena is at most `budget` bytes */
 } an_recompute;
 
@@ -89,6 +91,7 @@ typedef struct an_plan_options {
     an_recompute recompute;
     int segments;        /* of AN_RECOMPUTE_SEGMENTS */
     int64_t budget;      /* of AN_RECOMPUTE_BUDGET: bytes of activations and scratch, without parameters */
+    bool unfused;        /* no fused kernels: every op of the graph for itself, for tests and profiles; the same bits */
     const char *kernels; /* forces kernels by name: "attention=reference,product=reference"; NULL: best first */
 } an_plan_options;
 
@@ -98,7 +101,7 @@ AN_API void an_plan_destroy(an_plan **plan);
 /* What a program of this plan and its parameters will allocate. peak = the sum of all others, held at once. */
 typedef struct an_plan_memory {
     size_t size;
-    int64_t weights; /* masters, frozen parameters, run states */
+    int64_t weights; /* masters, their copies of low precision, frozen parameters, run states */
     int64_t gradients;
     int64_t optimizer;   /* moments */
     int64_t activations; /* the arena without scratch */
@@ -121,6 +124,8 @@ typedef struct an_plan_cost {
     size_t size;
     int64_t nodes, instructions;
     double flops, bytes;
+    double seconds; /* predicted for the machine that the library was tuned on: for comparing plans of a model */
+    double recompute_ratio; /* seconds ÷ those without recompute; 1: nothing is recomputed */
 } an_plan_cost;
 AN_API an_status an_plan_cost_get(const an_plan *plan, an_form form, an_plan_cost *cost);
 
@@ -165,6 +170,18 @@ AN_API void an_program_destroy(an_program **program);
 /* The sizes of the next runs: at most the plan's maxima. Shapes follow the values. */
 AN_API an_status an_program_bind(an_program *program, const char *symbol, int64_t value);
 
+/* An input of the model, at the bound sizes. */
+typedef struct an_input_info {
+    size_t size;
+    const char *name;
+    an_dtype dtype;
+    int ndims;
+    int64_t dims[AN_MAX_DIMS];
+    int64_t limit; /* of integers that name rows or classes: they are from 0 to below it; 0: not known, 0 always fits */
+} an_input_info;
+AN_API int64_t an_program_input_count(const an_program *program);
+AN_API an_status an_program_input_info(const an_program *program, int64_t index, an_input_info *info);
+
 /* Copies an array into an input; its shape must be the input's at the bound sizes. */
 AN_API an_status an_program_set_input(an_program *program, const char *name, const an_array *array);
 /* loss_gradient (the step's scale ÷ targets; 1 at first), seed, step, and the model's own. */
@@ -188,9 +205,11 @@ AN_API void an_program_set_hook(an_program *program, an_status (*hook)(void *use
 typedef struct an_profile_entry {
     size_t size;
     const char *op, *kernel, *path;
+    an_dtype dtype; /* of its first operand */
     bool backward;
     int64_t runs;
     double seconds;      /* of all runs */
+    double begin, last;  /* of the last run: when it began, from the first instruction on, and its seconds */
     double flops, bytes; /* of one run, at the bound sizes */
 } an_profile_entry;
 /* Times every instruction from now on. The memory for it is part of the program from its creation. */

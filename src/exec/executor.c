@@ -12,11 +12,12 @@ static double seconds(void) {
 }
 
 static an_status launch(an_program *p, an_instruction *i, an_status failed) {
-    double begin = p->profiles ? seconds() : 0;
+    if (p->profiles) i->begin = seconds();
     i->call.failed = failed;
     an_status status = p->device->launch(p->device, i->node->kernel, &i->call);
     if (p->profiles) {
-        i->seconds += seconds() - begin;
+        i->last = seconds() - i->begin;
+        i->seconds += i->last;
         i->runs++;
     }
     return status;
@@ -64,7 +65,8 @@ an_status an_program_run(an_program *program, an_form form) {
     if (!program->forms[form].is_bound) AN_TRY_RETURN(an_program_bind_form(program, form));
     program->has_run = false;
     an_float_environment callers = an_float_enter();
-    an_status status = run(program, &program->forms[form], callers);
+    an_status status = an_params_refresh(program->params);
+    if (status == AN_OK) status = run(program, &program->forms[form], callers);
     an_float_leave(callers);
     program->last = form;
     program->has_run = status == AN_OK;
@@ -87,15 +89,18 @@ an_status an_program_profile_get(const an_program *program, an_form form, int64_
         return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "an_profile_entry has size %zu: set it with AN_INIT", size);
     if (index < 0 || index >= an_program_profile_count(program, form))
         return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "instruction %lld does not exist", (long long)index);
-    const an_instruction *i = &program->forms[form].instructions[index];
+    const an_instruction *first = program->forms[form].instructions, *i = &first[index];
     an_cost cost = an_node_cost(&program->forms[form].sized, i->node);
     *entry = (an_profile_entry){.size = size,
                                 .op = i->node->op->name,
                                 .kernel = i->node->kernel->name,
                                 .path = i->node->path,
+                                .dtype = i->call.src_count > 0 ? i->call.src[0].dtype : i->call.dst[0].dtype,
                                 .backward = i->node->phase == AN_PHASE_BACKWARD,
                                 .runs = i->runs,
                                 .seconds = i->seconds,
+                                .begin = i->begin - first->begin,
+                                .last = i->last,
                                 .flops = cost.flops,
                                 .bytes = cost.bytes};
     return AN_OK;

@@ -7,6 +7,8 @@
 #include "exec/array.h"
 #include "ops/source.h"
 
+extern const an_op an_op_cast;
+
 int an_moment_count(int moments) {
     return moments < 0 ? 0 : moments == 0 ? AN_MOST_MOMENTS : moments > AN_MOST_MOMENTS ? -1 : moments;
 }
@@ -143,6 +145,7 @@ void an_params_destroy(an_params **params) {
     p->device->release(p->device, ctx, &p->gradients, flat);
     p->device->release(p->device, ctx, &p->states, (size_t)p->sizes.state_bytes);
     p->device->release(p->device, ctx, &p->frozen, (size_t)p->sizes.frozen_bytes);
+    p->device->release(p->device, ctx, &p->low, (size_t)an_params_low_bytes(&p->sizes, p->low_dtype));
     p->device->release(p->device, ctx, &p->masters, flat);
     an_release(ctx, (void **)&p->names, p->name_bytes, 1);
     an_release(ctx, (void **)&p->entries, p->entry_capacity, sizeof *p->entries);
@@ -201,6 +204,34 @@ an_status an_params_init(an_params *params, uint64_t seed) {
     return status;
 }
 
+/* ---- low copies ---- */
+
+an_status an_params_need_low(an_params *p, an_dtype low) {
+    an_context *ctx = p->ctx;
+    if (low == AN_DTYPE_NONE || low == p->low_dtype) return AN_OK;
+    if (p->low_dtype != AN_DTYPE_NONE)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "the parameters have copies in %s for another program; one in %s needs parameters of its own",
+                        an_dtype_name(p->low_dtype), an_dtype_name(low));
+    AN_TRY_RETURN(allocate_zeros(p, &p->low, an_params_low_bytes(&p->sizes, low)));
+    p->low_dtype = low;
+    p->low_version = p->version - 1;
+    return AN_OK;
+}
+
+an_status an_params_refresh(an_params *p) {
+    an_context *ctx = p->ctx;
+    if (!p->low || p->low_version == p->version) return AN_OK;
+    const int64_t n = p->sizes.trainable_elements;
+    an_tensor src = {.data = p->masters, .dtype = p->sizes.trainable_dtype, .ndims = 1, .dims = {n}, .strides = {1}};
+    an_tensor dst = {.data = p->low, .dtype = p->low_dtype, .ndims = 1, .dims = {n}, .strides = {1}};
+    an_call call = {.ctx = ctx, .src_count = 1, .dst_count = 1, .src = &src, .dst = &dst};
+    const an_kernel *cast = an_op_kernels(&an_op_cast, ctx->isa);
+    AN_TRY_RETURN(p->device->launch(p->device, cast, &call));
+    p->low_version = p->version;
+    return AN_OK;
+}
+
 /* ---- access by name ---- */
 
 void *an_params_base(const an_params *p, an_storage storage) {
@@ -209,6 +240,7 @@ void *an_params_base(const an_params *p, an_storage storage) {
     case AN_STORAGE_FROZEN: return p->frozen;
     case AN_STORAGE_STATE: return p->states;
     case AN_STORAGE_GRADIENT: return p->gradients;
+    case AN_STORAGE_LOW: return p->low;
     default: return NULL;
     }
 }

@@ -31,11 +31,23 @@ struct an_params {
     int moment_count;
     bool has_gradients;
     uint64_t version; /* rises with every change of the weights */
+    void *low;        /* copies of the masters on the same grid; NULL until a program reads them */
+    an_dtype low_dtype;
+    uint64_t low_version; /* the weights that it was made from */
 };
 
 static inline int64_t an_params_flat_bytes(const an_flat_sizes *sizes) {
     return sizes->trainable_elements * (int64_t)an_dtype_size(sizes->trainable_dtype);
 }
+
+static inline int64_t an_params_low_bytes(const an_flat_sizes *sizes, an_dtype low) {
+    return sizes->trainable_elements * (int64_t)an_dtype_size(low);
+}
+
+/* Makes room for copies of this type. One store has copies of one type. */
+an_status an_params_need_low(an_params *p, an_dtype low);
+/* Makes the copies anew if the weights have changed since. A whole pass over the masters: O(parameters). */
+an_status an_params_refresh(an_params *p);
 
 /* Moments by the convention of the options: 0 is two, negative none. -1 after a mistake. */
 int an_moment_count(int moments);

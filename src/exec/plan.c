@@ -7,21 +7,27 @@
 #include "ir/text_form.h"
 #include "ops/common.h"
 #include "ops/source.h"
+#include "pass/cost.h"
 
-static an_status run_passes(an_graph *g, an_form form, const char *kernels, const char *last) {
+an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const char *first, const char *last) {
     an_context *ctx = g->ctx;
-    an_pass_options options = {.form = form, .kernels = kernels};
+    an_pass_options options = p->passes;
+    bool began = first == NULL;
+    options.form = form;
     for (const an_pass *pass = an_pass_table; pass->name; pass++) {
-        AN_TRY_RETURN(pass->run(g, &options));
+        began = began || !strcmp(pass->name, first);
+        if (began) AN_TRY_RETURN(pass->run(g, &options));
         if (last && !strcmp(pass->name, last)) break;
     }
     return AN_OK;
 }
 
-/* Scalars have one slot a name in all forms; constants one a node. Both are known only after the passes. */
+/* Scalars have one slot a name in all forms; constants one a node. Both, and whether low copies of parameters are read,
+ * are known only after the passes. */
 static an_status assign_slots(an_plan *p, an_graph *g) {
     for (an_node *n = g->first; n; n = n->next) {
         an_result *r = &n->outputs[0];
+        if (n->op->flags & AN_OP_SOURCE && r->storage == AN_STORAGE_LOW) p->low = r->dtype;
         if (n->op->flags & AN_OP_SOURCE && r->storage == AN_STORAGE_CONSTANT) {
             r->place = p->constant_bytes;
             p->constant_bytes += AN_SLOT_BYTES;
@@ -58,7 +64,7 @@ static an_status compile(an_plan *p, an_form form) {
     an_flat_sizes sizes;
     AN_TRY_RETURN(an_graph_clone(g, p->model));
     AN_TRY_RETURN(an_graph_lay_out(*g, true, &sizes));
-    AN_TRY_RETURN(run_passes(*g, form, p->kernels, NULL));
+    AN_TRY_RETURN(an_plan_run_passes(p, *g, form, NULL, NULL));
     AN_TRY_RETURN(assign_slots(p, *g));
     count_tables(*g, &p->tables[form]);
     if ((*g)->memory->arena_bytes > p->arena_bytes) p->arena_bytes = (*g)->memory->arena_bytes;
@@ -71,7 +77,7 @@ static void sum_memory(an_plan *p, bool trains, int moments) {
     an_plan_memory *m = &p->memory;
     int64_t flat = an_params_flat_bytes(&p->sizes);
     m->size = sizeof *m;
-    m->weights = flat + p->sizes.frozen_bytes + p->sizes.state_bytes;
+    m->weights = flat + an_params_low_bytes(&p->sizes, p->low) + p->sizes.frozen_bytes + p->sizes.state_bytes;
     m->gradients = trains ? flat : 0;
     m->optimizer = trains ? moments * flat : 0;
     m->scratch = p->arena_bytes - m->activations;
@@ -86,6 +92,17 @@ static an_status check_views(an_graph *g) {
     for (const an_node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->output_count; i++) AN_TRY_RETURN(an_result_check_bounds(g, n, &n->outputs[i]));
     return AN_OK;
+}
+
+/* f32 and f64 are what the graph is written in; only a lower one is a choice. */
+static an_status choose_precision(an_plan *p, an_dtype precision) {
+    if (precision == AN_DTYPE_NONE || precision == AN_DTYPE_BF16 || precision == AN_DTYPE_F16) {
+        p->passes.precision = precision;
+        return AN_OK;
+    }
+    return AN_ERROR(p->ctx, AN_ERR_ARGUMENT,
+                    "precision %s is not for a plan to choose, only bf16 or f16: build the graph in it",
+                    an_dtype_name(precision));
 }
 
 static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
@@ -120,17 +137,23 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
         p->kernel_bytes = strlen(options->kernels) + 1;
         AN_TRY(an_alloc(ctx, (void **)&p->kernels, p->kernel_bytes, 1));
         memcpy(p->kernels, options->kernels, p->kernel_bytes);
+        p->passes.kernels = p->kernels;
+    }
+    if (options) {
+        p->passes.unfused = options->unfused;
+        AN_TRY(choose_precision(p, options->precision));
     }
     AN_TRY(an_graph_clone(&p->model, graph));
     AN_TRY(bind_symbols(p, options));
     AN_TRY(check_views(p->model));
     AN_TRY(an_graph_lay_out(p->model, true, &p->sizes));
+    if (programs & AN_PROGRAM_EVALUATION) AN_TRY(compile(p, AN_FORM_EVALUATE));
+    if (programs & AN_PROGRAM_PREDICTION) AN_TRY(compile(p, AN_FORM_PREDICT));
+    if (options) AN_TRY(an_plan_choose_recompute(p, options, programs & AN_PROGRAM_TRAINING));
     if (programs & AN_PROGRAM_TRAINING) {
         AN_TRY(compile(p, AN_FORM_TRAIN_FIRST));
         AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
     }
-    if (programs & AN_PROGRAM_EVALUATION) AN_TRY(compile(p, AN_FORM_EVALUATE));
-    if (programs & AN_PROGRAM_PREDICTION) AN_TRY(compile(p, AN_FORM_PREDICT));
     sum_memory(p, programs & AN_PROGRAM_TRAINING, moments);
     *plan = p;
     return AN_OK;
@@ -175,14 +198,19 @@ an_status an_plan_cost_get(const an_plan *plan, an_form form, an_plan_cost *cost
     if (size < sizeof *cost)
         return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "an_plan_cost has size %zu: set it with AN_INIT", size);
     if (!g) return no_form(plan);
-    *cost = (an_plan_cost){.size = size, .nodes = (int64_t)g->node_count};
+    *cost = (an_plan_cost){.size = size, .nodes = (int64_t)g->node_count, .recompute_ratio = 1};
+    double again = 0;
     for (const an_node *n = g->first; n; n = n->next) {
         if (!an_node_runs(n)) continue;
         an_cost c = an_node_cost(g, n);
+        double seconds = an_node_seconds(g, n);
         cost->instructions++;
         cost->flops += c.flops;
         cost->bytes += c.bytes;
+        cost->seconds += seconds;
+        again += n->is_copy ? seconds : 0;
     }
+    if (again > 0) cost->recompute_ratio = cost->seconds / (cost->seconds - again);
     return AN_OK;
 }
 
@@ -231,7 +259,7 @@ an_status an_plan_dump(an_plan *plan, an_form form, const char *pass, char **tex
     AN_TRY(an_graph_clone(&g, plan->model)); /* passes are run again: a plan keeps only their last state */
     an_flat_sizes sizes;
     AN_TRY(an_graph_lay_out(g, true, &sizes));
-    AN_TRY(run_passes(g, form, plan->kernels, pass));
+    AN_TRY(an_plan_run_passes(plan, g, form, NULL, pass));
     AN_TRY(an_graph_dump(g, &t));
     AN_TRY(t.status);
     AN_TRY(an_text_take(&t, text));

@@ -26,9 +26,18 @@ struct an_plan {
     const char *scalars[AN_MAX_SCALARS]; /* by slot; names belong to the forms */
     an_dtype scalar_dtypes[AN_MAX_SCALARS];
     int scalar_count;
+    an_dtype low;           /* of the parameters' copies that a form reads; NONE: none does */
+    an_pass_options passes; /* but for the form */
     char *kernels;
     size_t kernel_bytes;
 };
+
+/* Runs the passes from `first` to `last`, both included; NULL: from the first one, to the last one. */
+an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const char *first, const char *last);
+
+/* Checks what the options say of recompute and, for a budget of a plan that trains, finds what fits it: the passes' options
+ * then have it. The other forms are there already: no recompute helps if they need more. */
+an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, bool trains);
 
 /* What a program's own tables take, to the byte. */
 int64_t an_program_table_bytes(const an_plan *plan);

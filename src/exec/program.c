@@ -124,6 +124,7 @@ an_status an_program_create(an_program **program, an_plan *plan, an_params *para
     p->device = ctx->device;
     p->plan = plan;
     p->params = params;
+    AN_TRY(an_params_need_low(params, plan->low));
     AN_TRY(allocate(p, &p->arena, plan->arena_bytes));
     AN_TRY(allocate(p, &p->inputs, plan->sizes.input_bytes));
     AN_TRY(allocate(p, &p->scalars, plan->scalar_bytes));
@@ -140,6 +141,7 @@ an_status an_program_create(an_program **program, an_plan *plan, an_params *para
     p->base[AN_STORAGE_CONSTANT] = p->constants;
     p->base[AN_STORAGE_PROGRAM_STATE] = p->program_states;
     p->base[AN_STORAGE_MASTER] = params->masters;
+    p->base[AN_STORAGE_LOW] = params->low;
     p->base[AN_STORAGE_FROZEN] = params->frozen;
     p->base[AN_STORAGE_STATE] = params->states;
     p->base[AN_STORAGE_GRADIENT] = params->gradients;
@@ -222,7 +224,9 @@ an_status an_program_bind_form(an_program *p, an_form form) {
         for (int k = 0; k < n->input_count; k++) AN_TRY_RETURN(bind_operand(p, &f->sized, n, n->inputs[k].result, t++));
         for (int k = 0; k < n->output_count; k++) AN_TRY_RETURN(bind_operand(p, &f->sized, n, &n->outputs[k], t++));
         AN_TRY_RETURN(an_node_resolve_attributes(&f->sized, n, (void *)(uintptr_t)instruction->call.attributes));
-        if (n->kernel->scratch && n->kernel->scratch(&instruction->call) > (size_t)n->scratch_bytes)
+        const size_t scratch = n->kernel->scratch ? n->kernel->scratch(&instruction->call) : 0;
+        if (scratch == AN_SCRATCH_FAILED) return ctx->error.status;
+        if (scratch > (size_t)n->scratch_bytes)
             return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                             "%s at '%s' needs more scratch at these sizes than at the plan's largest", n->op->name,
                             n->path);
@@ -233,8 +237,7 @@ an_status an_program_bind_form(an_program *p, an_form form) {
 
 /* ---- inputs and outputs ---- */
 
-/* Any form has the sources, at the same places. */
-static const an_graph *any_form(const an_program *p) {
+const an_graph *an_program_any_form(const an_program *p) {
     for (int f = 0; f < AN_FORMS; f++)
         if (p->forms[f].graph) return &p->forms[f].sized;
     return p->plan->model;
@@ -242,7 +245,7 @@ static const an_graph *any_form(const an_program *p) {
 
 an_status an_program_set_input(an_program *program, const char *name, const an_array *array) {
     an_context *ctx = program->ctx;
-    const an_graph *g = any_form(program);
+    const an_graph *g = an_program_any_form(program);
     for (size_t i = 0; i < g->source_count; i++) {
         const an_result *r = &g->sources[i]->outputs[0];
         an_tensor t;

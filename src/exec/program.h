@@ -7,8 +7,9 @@
 
 typedef struct an_instruction {
     const an_node *node;
-    an_call call; /* its tensors and attributes point into the form's tables */
-    double seconds;
+    an_call call;       /* its tensors and attributes point into the form's tables */
+    double seconds;     /* the profile: of all runs */
+    double begin, last; /* of the last run: the clock when it began, and its seconds */
     int64_t runs;
 } an_instruction;
 
@@ -44,5 +45,8 @@ struct an_program {
 
 /* Gives every operand of a form its tensor at the bound sizes. */
 an_status an_program_bind_form(an_program *p, an_form form);
+
+/* The sources at the bound sizes: any form has them, at the same places. */
+const an_graph *an_program_any_form(const an_program *p);
 
 #endif

@@ -241,7 +241,7 @@ static an_status node_create(an_graph *g, an_node **created, const an_op *op, in
     return AN_OK;
 }
 
-static an_status node_infer(an_graph *g, an_node *node) {
+an_status an_node_infer(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
     const an_op *op = node->op;
     AN_TRY_RETURN(op->infer(g, node));
@@ -315,7 +315,7 @@ an_value an_graph_add_outputs(an_graph *g, const an_op *op, int input_count, con
         node->inputs[i].node = node;
         node->inputs[i].slot = i;
     }
-    AN_TRY(node_infer(g, node));
+    AN_TRY(an_node_infer(g, node));
     for (int i = 0; i < input_count; i++) use_append(&node->inputs[i], found[i]);
     for (int i = 0; i < output_count; i++) {
         node->outputs[i].number = (uint32_t)g->result_count;

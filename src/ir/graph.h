@@ -59,6 +59,7 @@ struct an_node {
     int block; /* index in blocks; 0 is the graph itself */
     an_phase phase;
     const an_node *origin; /* the forward node a gradient node or copy comes from; NULL: itself */
+    bool is_copy;          /* of its origin: recompute runs that a second time */
     /* annotations: */
     const an_kernel *kernel;
     int64_t scratch_bytes, scratch_place;
@@ -123,7 +124,8 @@ struct an_graph {
     int scalar_count;
 
     an_value loss, targets;
-    struct an_memory_plan *memory; /* of the memory pass, which owns its layout; NULL before */
+    struct an_memory_plan *memory;       /* of the memory pass, which owns its layout; NULL before */
+    struct an_recompute_plan *recompute; /* the same of the recompute pass */
 
     an_phase phase;        /* of new nodes */
     const an_node *origin; /* of new nodes: also gives block, path and place */
@@ -193,6 +195,8 @@ an_status an_graph_lay_out(an_graph *g, bool inputs, an_flat_sizes *sizes);
 /* The block proper that a node's block or scope lies in. */
 int an_graph_block_of(const an_graph *g, int block);
 
+/* Gives outputs their types, shapes and strides from the inputs, when the node is made or its inputs have changed. */
+an_status an_node_infer(an_graph *g, an_node *node);
 /* Changes what input `slot` of a node reads. */
 void an_node_set_input(an_node *node, int slot, an_result *result);
 /* Every use of `from` reads `to` instead (uses keep their order, after those that `to` has). */

@@ -81,20 +81,16 @@ typedef enum an_role {
 
 /* How mixed precision treats the op. */
 typedef enum an_autocast {
-    AN_AUTOCAST_KEEP, /* reads any storage, computes in f32; output low only if every consumer wants low */
+    AN_AUTOCAST_KEEP, /* reads any storage, computes in f32; outputs of low_out are low if every consumer wants low;
+                         without low_out it moves elements as they are */
     AN_AUTOCAST_LOW,  /* inputs of low_in are cast; outputs of low_out are low unless a consumer is F32 */
     AN_AUTOCAST_F32   /* f32 in and out */
 } an_autocast;
 
 typedef struct an_cost {
     double flops, bytes; /* arithmetic; memory traffic if nothing stays in a cache */
+    double functions;    /* exp and the like, where they are few among many products and yet take time */
 } an_cost;
-
-/* A chain that a fused op replaces; the fuse pass reads it. */
-typedef struct an_pattern {
-    const char *const *ops; /* names from the last op backwards, NULL at the end */
-    const char *fused;      /* the op that does it all */
-} an_pattern;
 
 struct an_op {
     const char *name;
@@ -128,7 +124,10 @@ struct an_op {
     uint32_t low_in, low_out; /* masks over inputs, outputs */
     uint32_t dense;           /* inputs that must be row-major and dense */
     uint32_t in_place;        /* inputs that output 0 may overwrite */
-    const an_pattern *fuse;   /* NULL: none */
+    /* Puts a fused node in the place of this one and its neighbours where that gives the same bits, and leaves what is then
+     * not read any more in the graph. A value that the backward part reads may become an output of the fused node only if
+     * `may_keep`: recompute cannot make it alone any more. NULL: never. */
+    void (*fuse)(an_graph *g, an_node *node, bool may_keep);
     /* By level of instructions: best first, reference last, ends with name NULL. All NULL for views and sources; a level
      * without a list takes that of the level below. */
     const an_kernel *kernels[AN_LEVELS];

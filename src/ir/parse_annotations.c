@@ -8,6 +8,7 @@ enum {
     AT,
     BLOCK,
     BYTES,
+    COPY,
     DTYPE,
     ELIDED,
     KERNEL,
@@ -25,13 +26,13 @@ _Static_assert((int)ANNOTATIONS <= (int)AN_MAX_ANNOTATIONS, "an_annotations has 
 
 static const char *const annotation_names[] = {
     [AT] = "at",           [BLOCK] = "block",
-    [BYTES] = "bytes",     [DTYPE] = "dtype",
-    [ELIDED] = "elided",   [KERNEL] = "kernel",
-    [OFFSET] = "offset",   [ORDER] = "order",
-    [ORIGIN] = "origin",   [PATH] = "path",
-    [PHASE] = "phase",     [SCRATCH] = "scratch",
-    [STORAGE] = "storage", [SCRATCH_OFFSET] = "scratch_offset",
-    [ANNOTATIONS] = NULL,
+    [BYTES] = "bytes",     [COPY] = "copy",
+    [DTYPE] = "dtype",     [ELIDED] = "elided",
+    [KERNEL] = "kernel",   [OFFSET] = "offset",
+    [ORDER] = "order",     [ORIGIN] = "origin",
+    [PATH] = "path",       [PHASE] = "phase",
+    [SCRATCH] = "scratch", [SCRATCH_OFFSET] = "scratch_offset",
+    [STORAGE] = "storage", [ANNOTATIONS] = NULL,
 };
 
 /* The current token as one of some names, stepped over; *number is its place among them. */
@@ -144,6 +145,7 @@ static an_status parse_annotation(an_parser *p, int annotation, const an_op *op,
     switch (annotation) {
     case AT: return parse_place(p, &a->place);
     case BLOCK: return parse_block(p, &a->block);
+    case COPY: return an_scan_bool(&p->scan, &a->is_copy);
     case ELIDED: return an_scan_bool(&p->scan, &a->elided);
     case KERNEL: return parse_kernel(p, op, &a->kernel);
     case ORIGIN: return parse_origin(p, &a->origin);
@@ -197,6 +199,7 @@ an_status an_annotations_apply(an_parser *p, const an_annotations *a, an_node *n
     uint32_t given = a->given;
     node->phase = a->phase;
     node->origin = a->origin;
+    node->is_copy = a->is_copy;
     node->kernel = a->kernel;
     node->elided = a->elided;
     node->scratch_bytes = a->scratch_bytes;

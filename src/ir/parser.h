@@ -40,7 +40,7 @@ typedef struct an_annotations {
     an_phase phase;
     const an_node *origin;
     const an_kernel *kernel;
-    bool elided;
+    bool is_copy, elided;
     int64_t scratch_bytes, scratch_place;
     an_dtype dtypes[AN_MAX_OUTPUTS];
     an_storage storages[AN_MAX_OUTPUTS];

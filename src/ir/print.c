@@ -236,6 +236,10 @@ static void print_annotations(printer *p, const an_node *node) {
             note(p, &any, "origin");
             print_value(p, &node->origin->outputs[0]);
         }
+        if (node->is_copy) {
+            note(p, &any, "copy");
+            an_text_add(p->text, "true");
+        }
         print_place(p, &any, &node->place);
         if (node->kernel) {
             note(p, &any, "kernel");

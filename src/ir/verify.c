@@ -25,12 +25,17 @@ static an_status check_uses(const an_graph *g, const an_node *node) {
     return AN_OK;
 }
 
-/* What infer says now must be what the node has: passes that change inputs must keep types. */
+/* What infer says now must be what the node has: passes that change inputs must keep types. Only autocast chooses the type
+ * of an output that may be low. */
 static an_status check_inference(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
+    an_dtype chosen[AN_MAX_OUTPUTS] = {AN_DTYPE_NONE};
+    for (int i = 0; i < node->output_count; i++)
+        if (node->op->low_out >> i & 1) chosen[i] = node->outputs[i].dtype;
     for (int i = 0; i < node->output_count; i++) {
         an_result *r = &node->outputs[i], before = *r;
         if (i == 0) AN_TRY_RETURN(node->op->infer(g, node));
+        if (an_dtype_is_float(chosen[i]) && an_dtype_is_float(r->dtype)) r->dtype = chosen[i];
         if (before.dtype != r->dtype || before.ndims != r->ndims ||
             memcmp(before.dims, r->dims, (size_t)r->ndims * sizeof *r->dims))
             return broken(g, node, "its type is not what its inputs give");

@@ -17,6 +17,10 @@ typedef struct an_huber_error_attributes {
 /* (logits, targets) → loss, log-sum-exp of each row (0 for an ignored row, whose logits are not read). A label that is
  * neither a class nor ignored is an error. */
 AN_DECLARE_KERNELS(cross_entropy);
+/* For kernels that run these on chunks: with a loss of one number for each row, dense, those are not added; labels can be
+ * checked before anything is written. */
+#define an_cross_entropy_check AN_LEVELED(an_cross_entropy_check)
+an_status an_cross_entropy_check(an_context *ctx, const an_tensor *targets, int64_t classes, int64_t ignored);
 /* (diff_dst, logits, targets, log-sum-exp) → diff_logits */
 AN_DECLARE_KERNELS(cross_entropy_diff);
 

@@ -66,14 +66,15 @@ static size_t scratch_of(const job *j) {
     return j->loss_bytes + (size_t)an_context_threads(j->call->ctx) * j->thread_bytes;
 }
 
-static an_status check_labels(const job *j) {
-    for (int64_t row = 0; row < j->rows; row++) {
-        int64_t label = label_of(j, row);
-        if ((label >= 0 && label < j->classes) || label == j->attributes->ignored) continue;
-        return AN_ERROR(j->call->ctx, AN_ERR_KERNEL,
+an_status an_cross_entropy_check(an_context *ctx, const an_tensor *targets, int64_t classes, int64_t ignored) {
+    const int64_t rows = an_tensor_elements(targets);
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t label = an_load_index(targets, an_row_offset(targets, NO_AXIS, row));
+        if ((label >= 0 && label < classes) || label == ignored) continue;
+        return AN_ERROR(ctx, AN_ERR_KERNEL,
                         "cross_entropy: the target of row %" PRId64 " is %" PRId64 ", but there are %" PRId64
                         " classes: a target is 0 to %" PRId64 ", or %" PRId64 " to be ignored",
-                        row, label, j->classes, j->classes - 1, j->attributes->ignored);
+                        row, label, classes, classes - 1, ignored);
     }
     return AN_OK;
 }
@@ -93,7 +94,7 @@ static void run_task(void *user, int64_t index, int thread) {
 
 static an_status run_rows(job *j) {
     an_context *ctx = j->call->ctx;
-    AN_TRY_RETURN(check_labels(j));
+    AN_TRY_RETURN(an_cross_entropy_check(ctx, j->targets, j->classes, j->attributes->ignored));
     an_parallel(ctx, (j->rows + j->rows_per_task - 1) / j->rows_per_task, run_task, j);
     return AN_OK;
 }
@@ -117,7 +118,9 @@ static an_status run_forward(const an_call *call) {
     job j = forward_job(call);
     j.row_f32 = loss_row_f32;
     j.row_f64 = loss_row_f64;
+    if (call->dst[0].ndims > 0) j.losses = call->dst[0].data;
     AN_TRY_RETURN(run_rows(&j));
+    if (call->dst[0].ndims > 0) return AN_OK;
     an_parallel(ctx, 1, total_task, &j); /* as a task, for the floating-point environment */
     return AN_OK;
 }

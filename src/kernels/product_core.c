@@ -4,22 +4,18 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "kernels/product_core_level.h"
+#include "kernels/product_core_plan.h"
 #include "kernels/row.h"
-
-/* A register tile is 8 rows × 64 bytes: 8 of the widest vectors, or halves and quarters of it with narrower ones. A tile
- * of dst is large enough that packing, one element for 170 flops, is a small part of the work, and small enough that its
- * panels (384 KiB in f32) stay in a second-level cache. */
-enum { PANEL_ROWS = 8, PANEL_BYTES = 64, TILE_ROWS = 128, TILE_COLUMNS = 256 };
-
-/* With fewer tiles than this, k is cut too: enough to keep the cores of a large machine busy with a small dst. */
-enum { ENOUGH_TASKS = 32 };
 
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
+
+/* Steps of k by which b is fetched ahead, and panels that are packed at once. */
+enum { PREFETCH_STEPS = 24, PACK_PANELS = 8 };
+
+static const an_dtype dtype_f32 = AN_DTYPE_F32, dtype_f64 = AN_DTYPE_F64;
 
 /* ---- grids ---- */
 
@@ -71,24 +67,28 @@ an_product_operand an_matrix_operand(an_matrix *matrix) {
     return (an_product_operand){matrix, an_matrix_line_f32, an_matrix_line_f64, along_k};
 }
 
-/* ---- how a job is cut, and where its parts lie in scratch ---- */
+/* ---- a run ---- */
 
 typedef struct {
     int64_t begin, count;
 } range;
 
+/* What is packed and computed at once: indices of items, tiles of each side, and pieces. */
 typedef struct {
-    int64_t row_tiles, column_tiles, tiles, pieces;
-    int64_t together;                      /* pieces of one tile that run at once */
-    int64_t sum_stride;                    /* of a tile's rows */
-    size_t a_bytes, b_bytes, thread_bytes; /* packed panels, and all that a thread has */
-    size_t sum_bytes, sums_begin;
-    size_t bytes;
-} job_plan;
+    range items, sides[AN_SIDES], pieces, held;
+} job_block;
+
+typedef struct {
+    const an_product_job *job;
+    an_product_plan plan;
+    job_block block;
+    bool pack[AN_SIDES]; /* of the block: what is shared and not packed yet */
+} job_run;
 
 typedef struct {
     int64_t item;
-    range rows, columns;
+    range sides[AN_SIDES];    /* rows and columns */
+    int64_t panels[AN_SIDES]; /* of the first row and column, in the block */
 } dst_tile;
 
 static int64_t parts_of(int64_t whole, int64_t part) {
@@ -99,53 +99,63 @@ static range part_of(int64_t whole, int64_t index, int64_t part) {
     return (range){index * part, smaller(part, whole - index * part)};
 }
 
-static job_plan make_plan(an_context *ctx, size_t element, int64_t items, int64_t rows, int64_t columns,
-                          int64_t depth) {
-    job_plan p = {.row_tiles = parts_of(rows, TILE_ROWS), .column_tiles = parts_of(columns, TILE_COLUMNS)};
-    size_t threads = (size_t)an_context_threads(ctx);
-    size_t tile_rows = an_round_up((size_t)smaller(rows, TILE_ROWS), PANEL_ROWS);
-    size_t tile_columns = an_round_up((size_t)smaller(columns, TILE_COLUMNS), PANEL_BYTES / element);
-    size_t piece = (size_t)smaller(depth, AN_PRODUCT_PIECE);
-    size_t line = larger(piece, larger(tile_rows, tile_columns));
-    p.tiles = items * p.row_tiles * p.column_tiles;
-    p.pieces = parts_of(depth, AN_PRODUCT_PIECE);
-    p.together = smaller(p.pieces, ENOUGH_TASKS / p.tiles);
-    if (p.together < 1) p.together = 1;
-    p.sum_stride = (int64_t)tile_columns;
-    p.sum_bytes = an_round_up(tile_rows * tile_columns * element, AN_ALIGNMENT);
-    p.a_bytes = an_round_up(tile_rows * piece * element, AN_ALIGNMENT);
-    p.b_bytes = an_round_up(tile_columns * piece * element, AN_ALIGNMENT);
-    p.thread_bytes = p.a_bytes + p.b_bytes + an_round_up(line * element, AN_ALIGNMENT);
-    p.sums_begin = threads * p.thread_bytes;
-    p.bytes = p.sums_begin + threads * p.sum_bytes;
-    return p;
+static int64_t lanes_of(const an_product_job *job, int s) {
+    return s == AN_ROWS ? job->rows : job->columns;
 }
 
-size_t an_product_scratch(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, int64_t depth) {
-    job_plan p = make_plan(ctx, f64 ? sizeof(double) : sizeof(float), items, rows, columns, depth);
-    /* A smaller job may have fewer tiles and so cut k where this one does not: into ENOUGH_TASKS pieces at most, with a
-     * total for every two of them or more. */
-    int64_t most = p.pieces < 2 ? 0 : smaller(ENOUGH_TASKS + ENOUGH_TASKS / 2, p.tiles * (p.pieces + 1));
-    return larger(p.bytes, p.sums_begin + (size_t)most * p.sum_bytes);
+/* Tile `index` of the block; neighbours share their columns, whose panels then stay in the cache. */
+static dst_tile tile_at(const job_run *run, int64_t index) {
+    const range *sides = run->block.sides;
+    int64_t place[] = {index % sides[AN_ROWS].count, index / sides[AN_ROWS].count % sides[AN_COLUMNS].count};
+    dst_tile t = {.item = index / sides[AN_ROWS].count / sides[AN_COLUMNS].count};
+    for (int s = 0; s < AN_SIDES; s++) {
+        const an_product_side *side = &run->plan.sides[s];
+        t.sides[s] = part_of(lanes_of(run->job, s), sides[s].begin + place[s], side->tile * side->width);
+        t.panels[s] = place[s] * side->tile;
+    }
+    return t;
+}
+/* Where a piece of shared panels lies; all of it counted from the block's begin. */
+static void *shared_panels(const job_run *run, int s, int64_t item, int64_t piece, int64_t panel) {
+    const an_product_side *side = &run->plan.sides[s];
+    int64_t panels = smaller(side->panels, side->block * side->tile);
+    int64_t index = (item * run->plan.piece_block + piece) * panels + panel;
+    return (char *)run->job->scratch + side->begin + (size_t)index * side->panel_bytes;
 }
 
-static dst_tile tile_at(const an_product_job *job, const job_plan *plan, int64_t index) {
-    int64_t column = index % plan->column_tiles, row = index / plan->column_tiles % plan->row_tiles;
-    return (dst_tile){index / plan->column_tiles / plan->row_tiles, part_of(job->rows, row, TILE_ROWS),
-                      part_of(job->columns, column, TILE_COLUMNS)};
+static void *thread_scratch(const job_run *run, int thread) {
+    return (char *)run->job->scratch + (size_t)thread * run->plan.thread_bytes;
 }
 
-/* One register tile: product_tile.h. */
-typedef void tile_function_f32(int64_t k, const float *a, const float *b, float *sum, int64_t stride);
-typedef void tile_function_f64(int64_t k, const double *a, const double *b, double *sum, int64_t stride);
+static void *sum_at(const job_run *run, int64_t index) {
+    return (char *)run->job->scratch + run->plan.sums_begin + (size_t)index * run->plan.sum_bytes;
+}
 
-typedef struct {
-    const an_product_job *job;
-    job_plan plan;
-    tile_function_f32 *tile_f32;
-    tile_function_f64 *tile_f64;
-    int64_t first_piece; /* of those that run at once */
-} job_run;
+/* Blocks in an order that packs little: along the side with more of them inside, so that the other's panels stay. Blocks
+ * of k are innermost, as their sums wait in scratch. */
+static void run_blocks(job_run *run, void run_block(job_run *run)) {
+    const an_product_plan *plan = &run->plan;
+    int64_t blocks[AN_SIDES], packed[AN_SIDES] = {-1, -1};
+    for (int s = 0; s < AN_SIDES; s++) blocks[s] = parts_of(plan->sides[s].tiles, plan->sides[s].block);
+    int64_t item_blocks = parts_of(plan->items, plan->item_block);
+    int64_t piece_blocks = parts_of(plan->pieces, plan->piece_block);
+    int outer = blocks[AN_ROWS] <= blocks[AN_COLUMNS] ? AN_ROWS : AN_COLUMNS, inner = 1 - outer;
+    int64_t count = item_blocks * blocks[outer] * blocks[inner] * piece_blocks;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t piece = i % piece_blocks, item = i / piece_blocks / blocks[inner] / blocks[outer], place[AN_SIDES];
+        place[inner] = i / piece_blocks % blocks[inner];
+        place[outer] = i / piece_blocks / blocks[inner] % blocks[outer];
+        run->block.items = part_of(plan->items, item, plan->item_block);
+        run->block.pieces = part_of(plan->pieces, piece, plan->piece_block);
+        for (int s = 0; s < AN_SIDES; s++) {
+            int64_t panels = (item * blocks[s] + place[s]) * piece_blocks + piece;
+            run->block.sides[s] = part_of(plan->sides[s].tiles, place[s], plan->sides[s].block);
+            run->pack[s] = plan->sides[s].shared && panels != packed[s];
+            packed[s] = panels;
+        }
+        run_block(run);
+    }
+}
 
 #define AN_TEMPLATE "kernels/product_core_template.h"
 #include "kernels/instantiate.h"

@@ -1,11 +1,15 @@
 /* The core of products and convolutions: dst = a·b for operands that hand out lines of themselves.
  *
- * dst is cut into tiles, which are the tasks. For a tile, pieces of a and b are copied into panels (of f32 or f64, as
- * wide as the register tile), so that strides, transposes, dtypes and windows over images cost nothing where the work is.
+ * dst is cut into tiles, which are the tasks. Blocks of a and b are copied into panels (of f32 or f64, as wide as the
+ * register tile), so that strides, transposes, dtypes and windows over images cost nothing where the work is. A block
+ * that several tiles need is packed once, into scratch that all threads share; one that a single tile needs is packed by
+ * that tile's task, and stays in its core's cache.
  *
  * What fixes the bits of an element of dst is k alone: products are added one after the other, from zero, inside pieces
- * of AN_PRODUCT_PIECE, and the sums of the pieces are added in order. So they do not depend on threads, on the width of
- * the machine's vectors, on how many rows or columns there are or on where in a tile the element lies.
+ * of AN_PRODUCT_PIECE, and the sums of the pieces are added in order, to that of the first. So they do not depend on
+ * threads, on how many rows or columns there are or on where in a tile the element lies. Levels with a fused
+ * multiply-add (avx2, avx512) round once for a product and its addition, and so agree with each other for any width of
+ * vector; the base level rounds twice.
  */
 #ifndef AN_KERNELS_PRODUCT_CORE_H
 #define AN_KERNELS_PRODUCT_CORE_H
@@ -23,7 +27,7 @@
 #define an_product_run_f32 AN_LEVELED(an_product_run_f32)
 #define an_product_run_f64 AN_LEVELED(an_product_run_f64)
 
-enum { AN_PRODUCT_PIECE = 256 }; /* the panels of a register tile (24 KiB) stay in a first-level cache */
+enum { AN_PRODUCT_PIECE = 256 }; /* a panel of a (at most 32 KiB) stays in a first-level cache */
 
 /* Places in a tensor, counted over several dimensions in C order. */
 typedef struct an_grid {
@@ -61,12 +65,23 @@ typedef struct an_product_operand {
 /* A matrix whose lines are its lanes, as an operand. It is turned around where lanes lie closer together than k. */
 an_product_operand an_matrix_operand(an_matrix *matrix);
 
+/* Finishes `count` elements of a row from `column` on, in place, while they are in the first-level cache and before they
+ * are rounded to dst's dtype. Each element is seen once, by any thread. dst may lie under `values` and holds unfinished
+ * sums until then, so nothing that a hook reads may share its memory. */
+typedef void an_finish_f32(const void *user, int64_t item, int64_t row, int64_t column, int64_t count, float *values);
+typedef void an_finish_f64(const void *user, int64_t item, int64_t row, int64_t column, int64_t count, double *values);
+
 typedef struct an_product_job {
     an_context *ctx;
     void *scratch;
     int64_t items, rows, columns, depth; /* products, and the sizes of each; depth 0 gives zeros */
     an_product_operand a, b;
-    an_matrix dst; /* a line is a row */
+    an_matrix dst;   /* a line is a row */
+    bool accumulate; /* dst (f32 or f64, as computed) holds sums that this job continues: a product whose k is cut at
+                        multiples of AN_PRODUCT_PIECE, first part first, has the bits of the whole */
+    an_finish_f32 *finish_f32; /* NULL: nothing to finish */
+    an_finish_f64 *finish_f64;
+    const void *finish_user;
 } an_product_job;
 
 /* Bytes that are enough for a job of these sizes and for all smaller ones. */

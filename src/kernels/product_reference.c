@@ -1,5 +1,6 @@
 /* Reference kernel of products. */
 #include "kernels/product.h"
+#include "kernels/product_amx.h"
 #include "kernels/product_core.h"
 #include "kernels/row.h"
 
@@ -65,9 +66,28 @@ static size_t scratch(const an_call *call) {
     return most > bytes[2] ? most : bytes[2];
 }
 
+/* The core finishes rows; a row is a block. */
+#define FINISH(REAL, suffix)                                                                                \
+    static void finish_##suffix(const void *user, int64_t item, int64_t row, int64_t column, int64_t count, \
+                                REAL *values) {                                                             \
+        const an_product_finish *finish = user;                                                             \
+        const an_product_block block = {                                                                    \
+            .item = item, .row = row, .column = column, .rows = 1, .columns = count, .stride = count};      \
+        finish->suffix(finish->user, &block, values);                                                       \
+    }
+FINISH(float, f32)
+FINISH(double, f64)
+
 static an_status run(const an_call *call) {
+    const an_product_attributes *attributes = call->attributes;
     an_matrix a, b;
     an_product_job job = make_job(call, &a, &b);
+    job.accumulate = attributes->accumulate;
+    if (attributes->finish) {
+        job.finish_f32 = finish_f32;
+        job.finish_f64 = finish_f64;
+        job.finish_user = attributes->finish;
+    }
     if (an_call_is_f64(call))
         an_product_run_f64(&job);
     else
@@ -75,4 +95,9 @@ static an_status run(const an_call *call) {
     return AN_OK;
 }
 
-AN_KERNEL_LIST(product) = {{.name = "reference", .scratch = scratch, .run = run}, {0}};
+AN_KERNEL_LIST(product) = {
+#ifdef __AVX512F__
+    {.name = "amx", .applies = an_product_amx_applies, .scratch = an_product_amx_scratch, .run = an_product_amx_run},
+#endif
+    {.name = "reference", .scratch = scratch, .run = run},
+    {0}};

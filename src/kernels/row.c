@@ -90,3 +90,12 @@ int64_t an_row_offset(const an_tensor *tensor, int axis, int64_t row) {
     }
     return offset;
 }
+
+bool an_tensor_is_dense(const an_tensor *tensor) {
+    int64_t stride = 1;
+    for (int i = tensor->ndims - 1; i >= 0; i--) {
+        if (tensor->dims[i] > 1 && tensor->strides[i] != stride) return false;
+        stride *= tensor->dims[i];
+    }
+    return true;
+}

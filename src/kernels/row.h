@@ -20,6 +20,7 @@
 #define an_call_is_f64 AN_LEVELED(an_call_is_f64)
 #define an_tensor_elements AN_LEVELED(an_tensor_elements)
 #define an_row_offset AN_LEVELED(an_row_offset)
+#define an_tensor_is_dense AN_LEVELED(an_tensor_is_dense)
 
 /* n elements from element `offset` on, `stride` apart: the tensor's own memory where it is dense REAL, else `buffer`. */
 const float *an_row_load_f32(const an_tensor *tensor, int64_t offset, int64_t stride, int64_t n, float *buffer);
@@ -39,6 +40,7 @@ int64_t an_load_index(const an_tensor *tensor, int64_t offset);
 bool an_call_is_f64(const an_call *call);
 
 int64_t an_tensor_elements(const an_tensor *tensor);
+bool an_tensor_is_dense(const an_tensor *tensor); /* row-major, without gaps */
 
 /* The offset of row `row` of a tensor, rows counted over all dimensions but `axis` in C order. */
 int64_t an_row_offset(const an_tensor *tensor, int axis, int64_t row);

@@ -20,7 +20,7 @@ static const double inverse_sqrt_2 = 0.70710678118654752440;
     static an_status run_##op(const an_call *call) {     \
         return an_elementwise(call, op##_f32, op##_f64); \
     }                                                    \
-    AN_KERNEL_LIST(op) = {{.name = "reference", .run = run_##op}, {0}};
+    AN_KERNEL_LIST(op) = {{.name = "reference", .run = run_##op, .row_f32 = op##_f32, .row_f64 = op##_f64}, {0}};
 
 AN_UNARY_OPS(KERNEL)
 AN_UNARY_DIFF_OPS(KERNEL)

@@ -106,7 +106,7 @@ an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options
     x = an_layer_norm_layer(g, x, NULL, epsilon);
     an_block_end(g);
     an_value logits = an_product(g, x, wte, false, true);
-    an_graph_set_output(g, logits, "logits");
+    an_graph_set_prediction(g, logits, "logits");
     an_graph_set_loss(g, an_cross_entropy(g, logits, targets, NULL), targets);
     return an_model_finish(graph, g);
 }

@@ -112,7 +112,7 @@ an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_optio
         logits = an_linear_with(g, x, NULL, options->vocabulary, &start, NULL);
         an_block_end(g);
     }
-    an_graph_set_output(g, logits, "logits");
+    an_graph_set_prediction(g, logits, "logits");
     an_graph_set_loss(g, an_cross_entropy(g, logits, targets, NULL), targets);
     return an_model_finish(graph, g);
 }

@@ -34,19 +34,26 @@ static an_status unknown(an_context *ctx, const char *name) {
                     list);
 }
 
-an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype) {
-    *graph = NULL;
-    if (!name) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_model_preset: the name is NULL");
+an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_options *options) {
+    if (!name) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the name of the preset is NULL");
+    if (!options || options->size < sizeof *options)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_gpt2_options are missing, or were not set with AN_INIT");
     for (int i = 0; i < AN_COUNT(presets); i++) {
         if (strcmp(presets[i].name, name) != 0) continue;
-        an_gpt2_options options = AN_INIT(options);
-        options.dtype = dtype;
-        options.layers = presets[i].layers;
-        options.heads = presets[i].heads;
-        options.width = presets[i].width;
-        options.context = CONTEXT;
-        options.vocabulary = VOCABULARY;
-        return an_model_gpt2(graph, ctx, &options);
+        options->layers = presets[i].layers;
+        options->heads = presets[i].heads;
+        options->width = presets[i].width;
+        options->context = CONTEXT;
+        options->vocabulary = VOCABULARY;
+        return AN_OK;
     }
     return unknown(ctx, name);
+}
+
+an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype) {
+    an_gpt2_options options = AN_INIT(options);
+    *graph = NULL;
+    options.dtype = dtype;
+    AN_TRY_RETURN(an_model_preset_options(ctx, name, &options));
+    return an_model_gpt2(graph, ctx, &options);
 }

@@ -168,16 +168,20 @@ static an_value attention_evaluate(an_graph *g, const an_node *node) {
 
 enum { MOST_TILES = 1 << 16 };
 
-/* Multiply-adds of one product of queries with keys, over the tiles that are computed: causality and a window skip tiles,
- * documents and a mask do not. The offset is a number of the run; where there is one, queries are taken for the last
- * tokens. Of more tiles than anybody has, some stand for all, so that a hostile shape costs no time. */
-static double score_products(const an_graph *g, const an_node *node, int first, int first_optional) {
+/* Forward: scores and dst. Backward: scores and diff_dst·v for diff_q and again for diff_k and diff_v, and these three. */
+enum { FORWARD_PRODUCTS = 2, DIFF_PRODUCTS = 7, FLOPS_A_PRODUCT = 2 };
+enum { FORWARD_EXPS = 1, DIFF_EXPS = 2 }; /* of a score */
+
+/* Counts the scores of the tiles that are computed: causality and a window skip tiles, documents and a mask do not. The
+ * offset is a number of the run; where there is one, queries are taken for the last tokens. Of more tiles than anybody has,
+ * some stand for all, so that a hostile shape costs no time. */
+static an_cost cost_of(const an_graph *g, const an_node *node, int first, int first_optional, int products, int exps) {
     const an_attention_attributes *attributes = node->attributes;
     an_tensor q, k;
-    double elements = 0;
+    double scores = 0;
     if (!an_result_tensor(g, an_node_input(node, first + Q), &q) ||
         !an_result_tensor(g, an_node_input(node, first + K), &k))
-        return 0;
+        return an_cost_of(g, node, 0);
     const int64_t queries = q.dims[2], keys = k.dims[2];
     const int64_t offset = an_node_input(node, first_optional) && keys > queries ? keys - queries : 0;
     const int64_t step = 1 + queries / AN_ATTENTION_QUERIES / MOST_TILES;
@@ -185,17 +189,16 @@ static double score_products(const an_graph *g, const an_node *node, int first, 
         const int64_t count = an_attention_smaller(AN_ATTENTION_QUERIES, queries - begin);
         const an_key_range seen = an_attention_visible(attributes, offset + begin, offset + begin + count - 1, keys);
         const int64_t tiles_begin = seen.begin / AN_ATTENTION_KEYS * AN_ATTENTION_KEYS;
-        if (seen.end > seen.begin) elements += (double)step * (double)count * (double)(seen.end - tiles_begin);
+        if (seen.end > seen.begin) scores += (double)step * (double)count * (double)(seen.end - tiles_begin);
     }
-    return elements * (double)q.dims[0] * (double)q.dims[1] * (double)q.dims[3];
+    scores *= (double)q.dims[0] * (double)q.dims[1];
+    an_cost cost = an_cost_of(g, node, FLOPS_A_PRODUCT * products * scores * (double)q.dims[3]);
+    cost.functions = exps * scores;
+    return cost;
 }
 
-/* Forward: scores and dst. Backward: scores and diff_dst·v for diff_q and again for diff_k and diff_v, and these three. */
-enum { FORWARD_PRODUCTS = 2, DIFF_PRODUCTS = 7, FLOPS_A_PRODUCT = 2 };
-
 static an_cost attention_cost(const an_graph *g, const an_node *node) {
-    const double products = score_products(g, node, Q, AN_ATTENTION_QUERY_OFFSET);
-    return an_cost_of(g, node, FLOPS_A_PRODUCT * FORWARD_PRODUCTS * products);
+    return cost_of(g, node, Q, AN_ATTENTION_QUERY_OFFSET, FORWARD_PRODUCTS, FORWARD_EXPS);
 }
 
 const an_op an_op_attention = {
@@ -276,8 +279,7 @@ static an_status attention_diff_infer(an_graph *g, an_node *node) {
 }
 
 static an_cost attention_diff_cost(const an_graph *g, const an_node *node) {
-    const double products = score_products(g, node, AN_ATTENTION_DIFF_OF_Q, AN_ATTENTION_DIFF_OPTIONAL);
-    return an_cost_of(g, node, FLOPS_A_PRODUCT * DIFF_PRODUCTS * products);
+    return cost_of(g, node, AN_ATTENTION_DIFF_OF_Q, AN_ATTENTION_DIFF_OPTIONAL, DIFF_PRODUCTS, DIFF_EXPS);
 }
 
 const an_op an_op_attention_diff = {

@@ -122,6 +122,7 @@ const an_op an_op_batch_norm = {
     .evaluate = batch_norm_evaluate,
     .cost = batch_norm_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .in_place = 1,
     .kernels = AN_KERNELS(batch_norm),
 };
@@ -206,6 +207,7 @@ const an_op an_op_batch_norm_fixed = {
     .grad = batch_norm_fixed_grad,
     .cost = batch_norm_fixed_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .in_place = 1,
     .kernels = AN_KERNELS(batch_norm_fixed),
 };

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "kernels/binary.h"
+#include "ops/fuse.h"
 #include "ops/reduce.h"
 
 /* flops of an element: what a vectorised form costs, for the cost pass */
@@ -72,7 +73,9 @@ const an_op an_op_bias = {
     .grad = bias_grad,
     .cost = cheap_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .in_place = 1,
+    .fuse = an_fuse_elementwise,
     .kernels = AN_KERNELS(bias),
 };
 
@@ -183,7 +186,9 @@ static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_d
         .grad = op##_grad,                                        \
         .cost = op_cost,                                          \
         .autocast = policy,                                       \
+        .low_out = 1,                                             \
         .in_place = 1 | 2,                                        \
+        .fuse = an_fuse_elementwise,                              \
         .kernels = AN_KERNELS(op),                                \
     };                                                            \
     an_value an_##op(an_graph *graph, an_value a, an_value b) {   \

@@ -85,6 +85,7 @@ const an_op an_op_dropout = {
     .evaluate = dropout_evaluate,
     .cost = dropout_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .in_place = 1 << SRC,
     .kernels = AN_KERNELS(dropout),
 };

@@ -50,6 +50,7 @@ const an_op an_op_embedding = {
     .grad = embedding_grad,
     .cost = embedding_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .kernels = AN_KERNELS(embedding),
 };
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "kernels/loss.h"
+#include "ops/fuse.h"
 #include "ops/norm.h"
 
 /* flops of an element, for the cost pass */
@@ -128,6 +129,7 @@ const an_op an_op_cross_entropy = {
     .cost = cross_entropy_cost,
     .count_targets = count_labels,
     .autocast = AN_AUTOCAST_F32,
+    .fuse = an_fuse_product_loss,
     .kernels = AN_KERNELS(cross_entropy),
 };
 

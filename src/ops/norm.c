@@ -138,6 +138,7 @@ const an_op an_op_layer_norm = {
     .grad = layer_norm_grad,
     .cost = forward_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .in_place = 1,
     .kernels = AN_KERNELS(layer_norm),
 };
@@ -155,6 +156,7 @@ const an_op an_op_rms_norm = {
     .grad = rms_norm_grad,
     .cost = forward_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .in_place = 1,
     .kernels = AN_KERNELS(rms_norm),
 };

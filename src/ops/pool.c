@@ -147,6 +147,7 @@ const an_op an_op_max_pool = {
     .grad = max_pool_grad,
     .cost = pool_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .kernels = AN_KERNELS(max_pool),
 };
 
@@ -174,6 +175,7 @@ const an_op an_op_average_pool = {
     .grad = average_pool_grad,
     .cost = pool_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .kernels = AN_KERNELS(average_pool),
 };
 

@@ -156,7 +156,7 @@ const an_op an_op_product = {
 };
 
 an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bool transpose_b, an_dtype dtype) {
-    an_product_attributes attributes = {transpose_a, transpose_b, dtype};
+    an_product_attributes attributes = {.transpose_a = transpose_a, .transpose_b = transpose_b, .dtype = dtype};
     an_value inputs[] = {a, b};
     return an_graph_add(g, &an_op_product, AN_COUNT(inputs), inputs, &attributes);
 }

@@ -82,6 +82,7 @@ const an_op an_op_rotary = {
     .grad = rotary_grad,
     .cost = rotary_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .in_place = 1 << SRC,
     .kernels = AN_KERNELS(rotary),
 };

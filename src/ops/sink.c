@@ -13,6 +13,7 @@ static an_status output_infer(an_graph *g, an_node *node) {
 static const an_attribute output_attributes[] = {AN_ATTRIBUTE(an_output_attributes, name, STRING),
                                                  AN_ATTRIBUTE(an_output_attributes, training, BOOL),
                                                  AN_ATTRIBUTE(an_output_attributes, state, BOOL),
+                                                 AN_ATTRIBUTE(an_output_attributes, prediction, BOOL),
                                                  {0}};
 
 /* output: the host reads the value after the run, so it stays where it is to the end. */
@@ -63,6 +64,11 @@ const an_op an_op_grad = {
 
 void an_graph_set_output(an_graph *graph, an_value value, const char *name) {
     an_output_attributes a = {.name = name};
+    an_graph_add(graph, &an_op_output, 1, &value, &a);
+}
+
+void an_graph_set_prediction(an_graph *graph, an_value value, const char *name) {
+    an_output_attributes a = {.name = name, .prediction = true};
     an_graph_add(graph, &an_op_output, 1, &value, &a);
 }
 

@@ -7,8 +7,9 @@
 
 typedef struct an_output_attributes {
     const char *name;
-    bool training; /* part of the training program too */
-    bool state;    /* a statistic that updates the run state of this name; training only */
+    bool training;   /* part of the training program too */
+    bool prediction; /* part of the prediction program only */
+    bool state;      /* a statistic that updates the run state of this name; training only */
 } an_output_attributes;
 
 extern const an_op an_op_output, an_op_grad;

@@ -84,6 +84,7 @@ static an_status param_infer(an_graph *g, an_node *node) {
 /* Numbers are given in order of registration, also to parameters that come from text. */
 static an_status param_added(an_graph *g, an_node *node) {
     an_param_attributes *a = node->attributes;
+    if (a->copy != AN_DTYPE_NONE) return AN_OK; /* its master is registered */
     a->parameter = (int64_t)g->parameter_count;
     return an_graph_register_parameter(g, node, a->name);
 }
@@ -134,6 +135,16 @@ SOURCE(scalar, SCALAR, scalar, scalar_added)
 SOURCE(constant, CONSTANT, constant, NULL)
 
 /* ---- builders ---- */
+
+an_value an_param_copy(an_graph *g, const an_node *param, an_dtype dtype) {
+    an_param_attributes attributes = *(const an_param_attributes *)param->attributes;
+    attributes.copy = dtype;
+    an_value copy = an_graph_add(g, &an_op_param, 0, NULL, &attributes);
+    an_result *r = an_graph_result(g, copy);
+    if (r)
+        r->place = param->outputs[0].place / (int64_t)an_dtype_size(attributes.dtype) * (int64_t)an_dtype_size(dtype);
+    return copy;
+}
 
 /* Copies the dimensions; false after a mistake. */
 static bool take_dims(an_graph *g, an_dim_list *list, int ndims, const an_dim *dims) {

@@ -39,6 +39,9 @@ typedef struct an_constant_attributes {
     double value;
 } an_constant_attributes;
 
+/* The copy of a parameter in a low type; `param` is its master's node. */
+an_value an_param_copy(an_graph *g, const an_node *param, an_dtype dtype);
+
 extern const an_op an_op_input, an_op_param, an_op_run_state, an_op_program_state, an_op_scalar, an_op_constant;
 
 #endif

@@ -6,6 +6,7 @@
 #include "ops/common.h"
 
 #include "kernels/unary.h"
+#include "ops/fuse.h"
 
 /* flops of an element: what a vectorised form of the function costs, for the cost pass */
 enum { CHEAP = 1, SMOOTH = 20, SMOOTH_DIFF = 25 };
@@ -62,7 +63,9 @@ GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->a
         .grad = op##_grad,                                      \
         .cost = op_cost,                                        \
         .autocast = AN_AUTOCAST_KEEP,                           \
+        .low_out = 1,                                           \
         .in_place = 1,                                          \
+        .fuse = an_fuse_elementwise,                            \
         .kernels = AN_KERNELS(op),                              \
     };                                                          \
     an_value an_##op(an_graph *graph, an_value src) {           \
@@ -79,6 +82,7 @@ GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->a
         .cost = op_cost,               \
         .autocast = AN_AUTOCAST_KEEP,  \
         .in_place = 3,                 \
+        .fuse = an_fuse_elementwise,   \
         .kernels = AN_KERNELS(op),     \
     };
 
@@ -123,6 +127,7 @@ const an_op an_op_scale = {
     .simplify = scale_simplify,
     .cost = cheap_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .in_place = 1,
     .kernels = AN_KERNELS(scale),
 };
@@ -169,6 +174,7 @@ const an_op an_op_clamp = {
     .grad = clamp_grad,
     .cost = cheap_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
     .in_place = 1,
     .kernels = AN_KERNELS(clamp),
 };

@@ -191,7 +191,9 @@ static an_status record(memory *m, an_memory_plan *plan) {
     }
     for (int64_t t = 0; t <= m->instructions; t++) {
         alive += change[t];
-        if (alive > plan->most_alive) plan->most_alive = alive;
+        if (alive <= plan->most_alive) continue;
+        plan->most_alive = alive;
+        plan->fullest = t;
     }
     an_release(ctx, (void **)&change, (size_t)m->instructions + 2, sizeof *change);
     return AN_OK;

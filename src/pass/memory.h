@@ -17,6 +17,7 @@ typedef struct an_memory_plan {
     int64_t instructions;
     int64_t arena_bytes, arena_without_scratch;
     int64_t most_alive; /* no plan can need less */
+    int64_t fullest;    /* the instruction when that is so */
     bool in_place;      /* whether writing in place made it smaller */
 } an_memory_plan;
 

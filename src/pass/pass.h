@@ -8,7 +8,13 @@
 
 typedef struct an_pass_options {
     an_form form;
+    an_dtype precision;  /* NONE: as the graph is written */
+    bool unfused;        /* every op for itself */
     const char *kernels; /* "op=name,op=name"; NULL: best first */
+    an_recompute recompute;
+    int segments;   /* runs of blocks that keep what enters them: of AN_RECOMPUTE_SEGMENTS and FULL, there 0 is one */
+    int64_t budget; /* of AN_RECOMPUTE_BUDGET */
+    int64_t budget_level; /* how many values, the cheapest first, are computed twice for it: the plan tries some */
 } an_pass_options;
 
 typedef struct an_pass {

@@ -12,6 +12,8 @@
 static bool wanted(const an_node *node, an_form form) {
     if (!(node->op->flags & AN_OP_KEEPS_INPUTS)) return true;
     bool trains = an_form_trains(form);
+    const bool *predicts = an_node_attribute(node, "prediction", AN_ATTRIBUTE_BOOL);
+    if (predicts && *predicts) return form == AN_FORM_PREDICT;
     const bool *mark = an_node_attribute(node, trains ? "training" : "state", AN_ATTRIBUTE_BOOL);
     return !mark || *mark == trains;
 }

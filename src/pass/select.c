@@ -51,6 +51,7 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char 
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s has no kernel for %s at '%s'", node->op->name,
                         AN_DESCRIBE(g, &node->outputs[0]), node->path);
     size_t scratch = node->kernel->scratch ? node->kernel->scratch(&c->call) : 0;
+    if (scratch == AN_SCRATCH_FAILED) return ctx->error.status;
     if (scratch > INT64_MAX / 4)
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "%s at '%s' needs more scratch than fits in memory", node->op->name,
                         node->path);

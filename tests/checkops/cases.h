@@ -70,6 +70,11 @@ typedef struct check_family {
     void (*oracle)(const check_case *c, const check_array *src, check_array *dst);
     /* Dtypes that it is tested in, besides f32 and f64: a mask of 1 << AN_DTYPE_BF16, 1 << AN_DTYPE_F16. */
     unsigned low_dtypes;
+    /* Inputs whose dimension 0 counts samples, a mask. 0: the op's results are not one for each sample. */
+    uint32_t rows;
+    /* How far off an output of kernel "amx" may be in bf16, as a part of its size, because it rounds to bf16 what lies
+     * between its products. */
+    double amx_error;
     bool no_grad_mode; /* the op has no gradient (gradient ops themselves, sinks) */
     bool exact;        /* outputs must be equal (copies, gathers) */
 } check_family;
@@ -77,6 +82,6 @@ typedef struct check_family {
 /* Each file of families ends its table with op NULL; checkops.c lists the tables. */
 extern const check_family check_unary[], check_binary[], check_reduce[], check_softmax[], check_loss[], check_copy[],
     check_product[], check_convolution[], check_pool[], check_norm[], check_batch_norm[], check_embedding[],
-    check_rotary[], check_attention[], check_dropout[], check_sink[];
+    check_rotary[], check_attention[], check_dropout[], check_sink[], check_fused[];
 
 #endif

@@ -190,12 +190,34 @@ static void attention_diff_oracle(const check_case *c, const check_array *src, c
     }
 }
 
+/* Inputs with a batch, but for the mask, which may have none. */
+enum {
+    ROWS = 1 << AN_ATTENTION_Q | 1 << AN_ATTENTION_K | 1 << AN_ATTENTION_V | 1 << AN_ATTENTION_DOCUMENTS |
+           1 << AN_ATTENTION_SAMPLES,
+    DIFF_MOVED = AN_ATTENTION_DIFF_OPTIONAL - AN_ATTENTION_QUERY_OFFSET, /* as the optional inputs come after others */
+    DIFF_ROWS = ((1 << AN_ATTENTION_DIFF_OPTIONAL) - 1) | 1 << (AN_ATTENTION_DOCUMENTS + DIFF_MOVED) |
+                1 << (AN_ATTENTION_SAMPLES + DIFF_MOVED)
+};
+
+/* On AMX, probabilities and gradients of scores are off by up to 2^-9 of themselves, one independently of the other, and so
+ * are usual sums. Among thousands of them some are off by several times as much; and with a log-sum-exp that is not the
+ * scores' own, gradients have sums of very different sizes. */
+#define AMX_ERROR 0x1p-6
+#define AMX_ERROR_DIFF 0x1p-4
+
 const check_family check_attention[] = {
-    {.op = "attention", .make = attention_make, .oracle = attention_oracle, .low_dtypes = LOW},
+    {.op = "attention",
+     .make = attention_make,
+     .oracle = attention_oracle,
+     .amx_error = AMX_ERROR,
+     .low_dtypes = LOW,
+     .rows = ROWS},
     {.op = "attention_diff",
      .make = attention_diff_make,
      .oracle = attention_diff_oracle,
+     .amx_error = AMX_ERROR_DIFF,
      .low_dtypes = LOW,
+     .rows = DIFF_ROWS,
      .no_grad_mode = true},
     {0},
 };

@@ -167,15 +167,15 @@ static void power_diff_oracle(const check_case *c, const check_array *src, check
 }
 
 const check_family check_binary[] = {
-    {.op = "bias", bias_make, bias_oracle, LOW},
-    {.op = "add", make_normal, add_oracle, LOW},
-    {.op = "subtract", make_normal, subtract_oracle, LOW},
-    {.op = "multiply", make_normal, multiply_oracle, LOW},
-    {.op = "divide", make_divide, divide_oracle, LOW},
-    {.op = "maximum", make_apart, maximum_oracle, LOW},
-    {.op = "minimum", make_apart, minimum_oracle, LOW},
-    {.op = "power", make_power, power_oracle, LOW},
-    {.op = "select_diff", select_diff_make, select_diff_oracle, LOW, .no_grad_mode = true},
-    {.op = "power_diff", power_diff_make, power_diff_oracle, LOW, .no_grad_mode = true},
+    {.op = "bias", bias_make, bias_oracle, LOW, .rows = 1},
+    {.op = "add", make_normal, add_oracle, LOW, .rows = 1 | 2},
+    {.op = "subtract", make_normal, subtract_oracle, LOW, .rows = 1 | 2},
+    {.op = "multiply", make_normal, multiply_oracle, LOW, .rows = 1 | 2},
+    {.op = "divide", make_divide, divide_oracle, LOW, .rows = 1 | 2},
+    {.op = "maximum", make_apart, maximum_oracle, LOW, .rows = 1 | 2},
+    {.op = "minimum", make_apart, minimum_oracle, LOW, .rows = 1 | 2},
+    {.op = "power", make_power, power_oracle, LOW, .rows = 1 | 2},
+    {.op = "select_diff", select_diff_make, select_diff_oracle, LOW, .rows = 1 | 2 | 4, .no_grad_mode = true},
+    {.op = "power_diff", power_diff_make, power_diff_oracle, LOW, .rows = 1 | 2 | 4, .no_grad_mode = true},
     {0},
 };

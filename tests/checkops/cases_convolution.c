@@ -126,11 +126,12 @@ static void diff_weights_oracle(const check_case *c, const check_array *src, che
 }
 
 const check_family check_convolution[] = {
-    {.op = "convolution", .make = convolution_make, .oracle = convolution_oracle, .low_dtypes = LOW},
+    {.op = "convolution", .make = convolution_make, .oracle = convolution_oracle, .low_dtypes = LOW, .rows = 1},
     {.op = "convolution_diff_src",
      .make = diff_src_make,
      .oracle = diff_src_oracle,
      .low_dtypes = LOW,
+     .rows = 1,
      .no_grad_mode = true},
     {.op = "convolution_diff_weights",
      .make = diff_weights_make,

@@ -163,15 +163,16 @@ static void gather_diff_oracle(const check_case *c, const check_array *src, chec
 }
 
 const check_family check_copy[] = {
-    {.op = "contiguous", .make = contiguous_make, .oracle = copy_oracle, .low_dtypes = LOW, .exact = true},
-    {.op = "cast", .make = cast_make, .oracle = copy_oracle, .low_dtypes = LOW, .exact = true},
-    {.op = "concat", .make = concat_make, .oracle = concat_oracle, .low_dtypes = LOW, .exact = true},
-    {.op = "pad", .make = pad_make, .oracle = pad_oracle, .low_dtypes = LOW, .exact = true},
-    {.op = "gather", .make = gather_make, .oracle = gather_oracle, .low_dtypes = LOW, .exact = true},
+    {.op = "contiguous", .make = contiguous_make, .oracle = copy_oracle, .low_dtypes = LOW, .rows = 1, .exact = true},
+    {.op = "cast", .make = cast_make, .oracle = copy_oracle, .low_dtypes = LOW, .rows = 1, .exact = true},
+    {.op = "concat", .make = concat_make, .oracle = concat_oracle, .low_dtypes = LOW, .rows = ~0u, .exact = true},
+    {.op = "pad", .make = pad_make, .oracle = pad_oracle, .low_dtypes = LOW, .rows = 1, .exact = true},
+    {.op = "gather", .make = gather_make, .oracle = gather_oracle, .low_dtypes = LOW, .rows = 1 | 2, .exact = true},
     {.op = "gather_diff",
      .make = gather_diff_make,
      .oracle = gather_diff_oracle,
      .low_dtypes = LOW,
+     .rows = 1 | 2,
      .no_grad_mode = true},
     {0},
 };

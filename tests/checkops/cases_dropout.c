@@ -85,6 +85,6 @@ static void dropout_oracle(const check_case *c, const check_array *src, check_ar
 }
 
 const check_family check_dropout[] = {
-    {.op = "dropout", .make = dropout_make, .oracle = dropout_oracle, .low_dtypes = LOW},
+    {.op = "dropout", .make = dropout_make, .oracle = dropout_oracle, .low_dtypes = LOW, .rows = 1 | 2},
     {0},
 };

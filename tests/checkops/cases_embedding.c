@@ -50,7 +50,12 @@ static void embedding_diff_oracle(const check_case *c, const check_array *src, c
 }
 
 const check_family check_embedding[] = {
-    {.op = "embedding", .make = embedding_make, .oracle = embedding_oracle, .low_dtypes = LOW, .exact = true},
+    {.op = "embedding",
+     .make = embedding_make,
+     .oracle = embedding_oracle,
+     .low_dtypes = LOW,
+     .rows = 1,
+     .exact = true},
     {.op = "embedding_diff",
      .make = embedding_diff_make,
      .oracle = embedding_diff_oracle,

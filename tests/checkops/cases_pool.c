@@ -131,17 +131,19 @@ static void average_pool_diff_oracle(const check_case *c, const check_array *src
 }
 
 const check_family check_pool[] = {
-    {.op = "max_pool", .make = max_pool_make, .oracle = max_pool_oracle, .low_dtypes = LOW, .exact = true},
+    {.op = "max_pool", .make = max_pool_make, .oracle = max_pool_oracle, .low_dtypes = LOW, .rows = 1, .exact = true},
     {.op = "max_pool_diff",
      .make = max_pool_diff_make,
      .oracle = max_pool_diff_oracle,
      .low_dtypes = LOW,
+     .rows = 1 | 2,
      .no_grad_mode = true},
-    {.op = "average_pool", .make = average_pool_make, .oracle = average_pool_oracle, .low_dtypes = LOW},
+    {.op = "average_pool", .make = average_pool_make, .oracle = average_pool_oracle, .low_dtypes = LOW, .rows = 1},
     {.op = "average_pool_diff",
      .make = average_pool_diff_make,
      .oracle = average_pool_diff_oracle,
      .low_dtypes = LOW,
+     .rows = 1,
      .no_grad_mode = true},
     {0},
 };

@@ -63,6 +63,6 @@ static void product_oracle(const check_case *c, const check_array *src, check_ar
 }
 
 const check_family check_product[] = {
-    {.op = "product", .make = product_make, .oracle = product_oracle, .low_dtypes = LOW},
+    {.op = "product", .make = product_make, .oracle = product_oracle, .low_dtypes = LOW, .rows = 1 | 2},
     {0},
 };

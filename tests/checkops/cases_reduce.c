@@ -148,10 +148,15 @@ static void reduce_max_diff_oracle(const check_case *c, const check_array *src, 
 }
 
 const check_family check_reduce[] = {
-    {.op = "reduce_sum", reduce_sum_make, reduce_sum_oracle, LOW},
-    {.op = "reduce_mean", make_sum, reduce_mean_oracle, LOW},
-    {.op = "reduce_mean_diff", reduce_mean_diff_make, reduce_mean_diff_oracle, LOW, .no_grad_mode = true},
-    {.op = "reduce_max", make_max, reduce_max_oracle, LOW},
-    {.op = "reduce_max_diff", reduce_max_diff_make, reduce_max_diff_oracle, LOW, .no_grad_mode = true},
+    {.op = "reduce_sum", reduce_sum_make, reduce_sum_oracle, LOW, .rows = 1},
+    {.op = "reduce_mean", make_sum, reduce_mean_oracle, LOW, .rows = 1},
+    {.op = "reduce_mean_diff", reduce_mean_diff_make, reduce_mean_diff_oracle, LOW, .rows = 1, .no_grad_mode = true},
+    {.op = "reduce_max", make_max, reduce_max_oracle, LOW, .rows = 1},
+    {.op = "reduce_max_diff",
+     reduce_max_diff_make,
+     reduce_max_diff_oracle,
+     LOW,
+     .rows = 1 | 2 | 4,
+     .no_grad_mode = true},
     {0},
 };

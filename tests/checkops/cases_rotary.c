@@ -53,6 +53,6 @@ static void rotary_oracle(const check_case *c, const check_array *src, check_arr
 }
 
 const check_family check_rotary[] = {
-    {.op = "rotary", .make = rotary_make, .oracle = rotary_oracle, .low_dtypes = LOW},
+    {.op = "rotary", .make = rotary_make, .oracle = rotary_oracle, .low_dtypes = LOW, .rows = 1},
     {0},
 };

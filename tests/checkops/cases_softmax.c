@@ -98,9 +98,14 @@ static void log_softmax_diff_oracle(const check_case *c, const check_array *src,
 }
 
 const check_family check_softmax[] = {
-    {.op = "softmax", make_src, softmax_oracle, LOW},
-    {.op = "softmax_diff", softmax_diff_make, softmax_diff_oracle, LOW, .no_grad_mode = true},
-    {.op = "log_softmax", make_src, log_softmax_oracle, LOW},
-    {.op = "log_softmax_diff", log_softmax_diff_make, log_softmax_diff_oracle, LOW, .no_grad_mode = true},
+    {.op = "softmax", make_src, softmax_oracle, LOW, .rows = 1},
+    {.op = "softmax_diff", softmax_diff_make, softmax_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
+    {.op = "log_softmax", make_src, log_softmax_oracle, LOW, .rows = 1},
+    {.op = "log_softmax_diff",
+     log_softmax_diff_make,
+     log_softmax_diff_oracle,
+     LOW,
+     .rows = 1 | 2,
+     .no_grad_mode = true},
     {0},
 };

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # checkops itself: its list, its options, and that a failure can be repeated from the line it prints.
 set -euo pipefail
-checkops=$ANNEAL_BIN/checkops
+checkops=(${ANNEAL_RUN:-} "$ANNEAL_BIN/checkops")
 
 fail() {
     echo "check-options: $*"
     exit 1
 }
 
-ends_with() { # ends_with CODE ARGUMENT...: the exit code of checkops
-    local code=0
-    "$checkops" "${@:2}" > output.txt 2>&1 || code=$?
-    [ "$code" = "$1" ] || fail "checkops ${*:2} ended with $code instead of $1"
+ends_with() { # ends_with CODE ARGUMENT...: the exit code of checkops, or one of several: 0|77
+    code=0
+    "${checkops[@]}" "${@:2}" > output.txt 2>&1 || code=$?
+    [[ "$code" =~ ^($1)$ ]] || fail "checkops ${*:2} ended with $code instead of $1"
 }
 
 ends_with 0 --mode=list
@@ -22,11 +22,20 @@ grep -qvE '^[a-z_]+( [a-z0-9_]+)+$' output.txt && fail "the list has a line that
 
 ends_with 0 --help
 ends_with 0 --mode=test --op=relu --kernel=reference --dtype=bf16 --case=3 --seed=7
+for level in base avx2 avx512 amx; do
+    ends_with '0|77' --mode=test --op=relu --isa=$level # 77: this machine lacks it, and that is said
+    [ "$code" = 0 ] || grep -q "no instructions of level $level" output.txt || fail "it does not say why nothing was checked"
+done
+ends_with 0 --mode=list --isa=base
 ends_with 0 --mode=threads --op=relu --dtype=f32 --case=1000001
+ends_with 0 --mode=threads --model=mlp-32-128-128-8-b64 --op=product --dtype=f32 --work=0.1
+grep -q ' checks, 0 failures' output.txt || fail "no node of a real model was checked"
+ends_with 0 --mode=rows --model=mlp-32-128-128-8-b64 --op=product --dtype=f64 --work=0.1
+grep -q ' checks, 0 failures' output.txt || fail "no sample of a real model was checked"
 ends_with 0 --mode=perf --op=relu --dtype=f32
 grep -q GB/s output.txt || fail "--mode=perf prints no speed"
 
-for wrong in --mode= --mode=all --op=none --op=input --kernel=none --dtype=i8 --case=x --case=-1 --seed= --shapes=0 extra; do
+for wrong in --mode= --mode=all --op=none --op=input --kernel=none --dtype=i8 --isa=sse --isa=auto --case=x --case=-1 --seed= --shapes=0 --model=none --work=x extra; do
     ends_with 2 --mode=test "$wrong"
 done
 ends_with 2

@@ -1,6 +1,7 @@
 /* Calling a kernel as strictly as can be: exact scratch full of garbage, guard zones, outputs that nobody has written. */
 #include "checkops/checkops.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,22 +15,35 @@
 
 enum { SCRATCH_GUARD = 256, GARBAGE = 0xff };
 
-/* ---- the caller's floating-point environment; elsewhere than on x86 it is not looked at ---- */
+/* ---- the caller's floating-point environment; elsewhere than on x86 and Arm it is not looked at ---- */
 
 #if defined(__x86_64__)
-enum { FLUSH = 0x8040 }; /* flush-to-zero and denormals-are-zero */
-static unsigned environment(void) {
+static const uint64_t flush_to_zero = 0x8040; /* of results, and of operands */
+static uint64_t environment(void) {
     return _mm_getcsr();
 }
-static void set_environment(unsigned value) {
-    _mm_setcsr(value);
+static void set_environment(uint64_t value) {
+    _mm_setcsr((unsigned)value);
+}
+#elif defined(__aarch64__)
+/* FPCR, how to compute, in the upper half, and FPSR, the flags, in the lower. */
+static const uint64_t flush_to_zero = UINT64_C(1) << (32 + 24);
+static uint64_t environment(void) {
+    uint64_t control, flags;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
+    return control << 32 | (flags & 0xffffffff);
+}
+static void set_environment(uint64_t value) {
+    __asm__ volatile("msr fpcr, %0" : : "r"(value >> 32));
+    __asm__ volatile("msr fpsr, %0" : : "r"(value & 0xffffffff));
 }
 #else
-enum { FLUSH = 0 };
-static unsigned environment(void) {
+static const uint64_t flush_to_zero = 0;
+static uint64_t environment(void) {
     return 0;
 }
-static void set_environment(unsigned value) {
+static void set_environment(uint64_t value) {
     (void)value;
 }
 #endif
@@ -102,21 +116,23 @@ const char *check_run_call(check_run *run, const an_kernel *kernel, an_context *
     call.scratch = scratch ? memory + SCRATCH_GUARD : NULL;
     if (in_place >= 0) dst[0] = src[in_place];
 
-    unsigned outside = environment();
-    set_environment(flags & CHECK_FLUSHED ? outside | FLUSH : outside);
-    unsigned before = environment();
+    uint64_t outside = environment();
+    set_environment(flags & CHECK_FLUSHED ? outside | flush_to_zero : outside);
+    uint64_t before = environment();
     struct timespec start = now();
     an_status status = kernel->run(&call);
     struct timespec end = now();
-    unsigned after = environment();
+    uint64_t after = environment();
     set_environment(outside);
+    run->kernel = kernel;
     run->seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
 
     if (status != AN_OK) {
         snprintf(message, sizeof message, "returned %s: %s", an_status_name(status), an_last_error(ctx));
         wrong = message;
     } else if (after != before) {
-        snprintf(message, sizeof message, "changed the caller's MXCSR from %#x to %#x", before, after);
+        snprintf(message, sizeof message,
+                 "changed the caller's floating-point environment from %#" PRIx64 " to %#" PRIx64, before, after);
         wrong = message;
     }
     for (int i = 0; i < run->src_count && !wrong; i++)

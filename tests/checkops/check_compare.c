@@ -4,13 +4,15 @@
  * that cancel are judged by the size of what they cancel from. An output of few elements may cancel as a whole, so its
  * usual size over other inputs counts too; and where it always cancels (the logarithm of a softmax over one element), the
  * inputs' root mean square. bf16 and f16 outputs may be one ulp away from the oracle rounded
- * to f32 and then to the output's type, or lie where the same rule for f32 and that rounding would put them.
+ * to f32 and then to the output's type, or lie where the same rule for f32 and that rounding would put them. A kernel on
+ * AMX that rounds in between has a tolerance of its family.
  */
 #include "base/float16.h"
 #include "checkops/checkops.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static long double tolerance(const check_run *run, an_dtype dtype) {
     long double factor = run->c.tolerance_factor > 0 ? run->c.tolerance_factor : 1;
@@ -37,7 +39,8 @@ static bool is_right(const check_run *run, an_dtype dtype, long double got, long
     if (isnan(got) || isnan(rounded)) return isnan(got) && isnan(rounded);
     if (got == rounded) return true;
     if (run->family->exact || !an_dtype_is_float(dtype) || isinf(got) || isinf(rounded)) return false;
-    long double error = tolerance(run, dtype) * fmaxl(fabsl(want), rms);
+    bool is_amx = dtype == AN_DTYPE_BF16 && !strcmp(run->kernel->name, "amx");
+    long double error = fmaxl(tolerance(run, dtype), is_amx ? run->family->amx_error : 0) * fmaxl(fabsl(want), rms);
     if (dtype == AN_DTYPE_F32 || dtype == AN_DTYPE_F64) return fabsl(got - want) <= error;
     int at = ordinal(dtype, got), right = ordinal(dtype, want);
     return (at >= right - 1 && at <= right + 1) ||

@@ -69,10 +69,8 @@ static bool infer_shapes(check_run *run) {
     return true;
 }
 
-bool check_run_create(check_run *run, const check_options *options, const check_family *family, an_dtype dtype,
-                      int64_t number, unsigned flags, const char **why) {
-    static char message[AN_REPORT_BYTES];
-    an_context_options context = AN_INIT(context);
+static void make_case(check_run *run, const check_options *options, const check_family *family, an_dtype dtype,
+                      int64_t number) {
     check_random r = check_random_of(options->seed, family->op, number, CHECK_STREAM_SHAPES);
     memset(run, 0, sizeof *run);
     run->options = options;
@@ -82,17 +80,57 @@ bool check_run_create(check_run *run, const check_options *options, const check_
     run->number = number;
     if (number >= CHECK_FIRST_LARGE) r.enlarge = enlarge[number % (int64_t)(sizeof enlarge / sizeof enlarge[0])];
     family->make(&r, &run->c);
+}
+
+static bool open_run(check_run *run) {
+    an_context_options context = AN_INIT(context);
     context.threads = CONTEXT_THREADS;
-    context.isa = options->isa;
-    *why = "no context";
-    if (an_context_create(&run->ctx, &context) != AN_OK || an_graph_create(&run->graph, run->ctx, "case") != AN_OK ||
-        !infer_shapes(run)) {
+    context.isa = run->options->isa;
+    return an_context_create(&run->ctx, &context) == AN_OK && an_graph_create(&run->graph, run->ctx, "case") == AN_OK &&
+           infer_shapes(run);
+}
+
+bool check_run_create(check_run *run, const check_options *options, const check_family *family, an_dtype dtype,
+                      int64_t number, unsigned flags, const char **why) {
+    static char message[AN_REPORT_BYTES];
+    make_case(run, options, family, dtype, number);
+    if (!open_run(run)) {
         snprintf(message, sizeof message, "%s", run->graph ? run->graph->message : an_last_error(run->ctx));
         *why = message;
         return false;
     }
     if (!(flags & CHECK_SHAPES_ONLY)) check_run_fill(run, flags);
     return true;
+}
+
+/* Inputs of the family's mask that have as many samples as the first of them (others are broadcast, or have none), and the
+ * shape of the result where that is an attribute. False if the case works along its samples, or has none. */
+static bool set_rows(check_run *run, int64_t rows) {
+    int64_t own = 0;
+    for (const an_attribute *a = run->op->attributes; a && a->name; a++)
+        if (a->type == AN_ATTRIBUTE_INT && !strcmp(a->name, "axis") &&
+            *(const int64_t *)(const void *)(run->c.attributes + a->offset) == 0)
+            return false;
+    for (int i = 0; i < run->c.input_count; i++) {
+        check_input *input = &run->c.inputs[i];
+        if (!(run->family->rows >> i & 1) || input->fill == CHECK_ABSENT) continue;
+        if (input->ndims == 0) return false;
+        if (!own) own = input->dims[0];
+        if (input->dims[0] == own) input->dims[0] = rows;
+    }
+    for (const an_attribute *a = run->op->attributes; a && a->name; a++) {
+        an_dim_list *list = (an_dim_list *)(void *)(run->c.attributes + a->offset);
+        if (a->type != AN_ATTRIBUTE_DIMS || list->count == 0) continue;
+        if (list->values[0] != own) return false;
+        list->values[0] = rows;
+    }
+    return own > 1; /* of 1, nobody knows whether it is broadcast */
+}
+
+bool check_run_create_rows(check_run *run, const check_options *options, const check_family *family, an_dtype dtype,
+                           int64_t number, int64_t rows) {
+    make_case(run, options, family, dtype, number);
+    return set_rows(run, rows) && open_run(run);
 }
 
 void check_run_destroy(check_run *run) {

@@ -1,9 +1,10 @@
 /* --mode=threads: the same bits on any number of threads, also when the caller has set flush-to-zero, and the caller's
  * floating-point environment as it was.
  *
- * Small cases run in one task, so most cases here are enlarged until they are cut into many.
+ * Small cases run in one task, so most random cases here are enlarged until they are cut into many. Nodes of real models
+ * come after them: a library may cut work of one size by threads and that of another size not.
  */
-#include "checkops/checkops.h"
+#include "checkops/nodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,16 @@ static bool place_for(threads_case *c, const an_kernel *kernel) {
     return check_applies(&c->run, kernel);
 }
 
+static an_context *context_of(const check_options *options, int threads) {
+    an_context_options context = AN_INIT(context);
+    an_context *ctx = NULL;
+    context.threads = threads;
+    context.isa = options->isa;
+    if (an_context_create(&ctx, &context) != AN_OK)
+        check_fail_plain("no context of %d threads: %s", threads, an_last_error(NULL));
+    return ctx;
+}
+
 static void run_kernel(threads_case *cases, int count, const an_kernel *kernel) {
     bool left = count > 0;
     for (int i = 0; i < count; i++) {
@@ -80,21 +91,54 @@ static void run_kernel(threads_case *cases, int count, const an_kernel *kernel) 
     }
     if (left) check_fail_plain("%s %s: applies to no case", cases[0].run.op->name, kernel->name);
     for (int t = 0; t < COUNTS; t++) { /* outermost: a team of threads is made once */
-        an_context_options options = AN_INIT(options);
-        an_context *ctx;
-        options.threads = thread_counts[t];
-        options.isa = cases[0].run.options->isa;
-        if (an_context_create(&ctx, &options) != AN_OK) {
-            check_fail_plain("no context of %d threads: %s", thread_counts[t], an_last_error(NULL));
-            return;
-        }
+        an_context *ctx = context_of(cases[0].run.options, thread_counts[t]);
+        if (!ctx) return;
         for (int i = 0; i < 2 * count; i++)
             if (!cases[i / 2].is_bad) run_case(&cases[i / 2], kernel, ctx, i % 2);
         an_context_destroy(&ctx);
     }
 }
 
-void check_threads(const check_options *options, const check_family *family, const an_op *op) {
+/* ---- nodes of real models ---- */
+
+static const char *run_node(node_case *c, const an_kernel *kernel, an_context *ctx, unsigned char **bits) {
+    node_call *call = &c->whole;
+    const int src_count = call->at.call.src_count;
+    const char *wrong = node_run(c, call, kernel, ctx, node_call_scratch(call, kernel, ctx));
+    for (int i = 0; i < call->at.call.dst_count && !wrong; i++) {
+        const size_t bytes = call->bytes[src_count + i];
+        if (!bits[i]) {
+            bits[i] = check_allocate(bytes, 1);
+            memcpy(bits[i], call->memory[src_count + i], bytes);
+        } else if (memcmp(bits[i], call->memory[src_count + i], bytes) != 0) {
+            wrong = "other bits than with 1 thread";
+        }
+    }
+    return wrong;
+}
+
+static void check_node(node_case *c, const an_kernel *kernel) {
+    unsigned char *bits[AN_MAX_OUTPUTS] = {NULL}; /* of one thread */
+    const char *wrong = NULL;
+    for (int t = 0; t < COUNTS && !wrong; t++) {
+        an_context *ctx = context_of(c->options, thread_counts[t]);
+        if (!ctx) break;
+        wrong = run_node(c, kernel, ctx, bits);
+        if (wrong) node_fail(c, kernel, "%d threads: %s", thread_counts[t], wrong);
+        an_context_destroy(&ctx);
+    }
+    for (int i = 0; i < AN_MAX_OUTPUTS; i++) free(bits[i]);
+}
+
+static void visit_node(node_case *c) {
+    for (const an_kernel *kernel = check_kernels(c->options, c->node->op); kernel->name; kernel++)
+        if (check_wants_kernel(c->options, kernel) && node_call_applies(&c->whole, kernel, c->graph->ctx))
+            check_node(c, kernel);
+}
+
+/* ---- all of it ---- */
+
+static void check_random_cases(const check_options *options, const check_family *family, const an_op *op) {
     const an_kernel *kernels = check_kernels(options, op);
     int64_t numbers[SMALL + MOST_LARGE];
     int wanted = 0, count = 0, large = options->shapes < 1 ? LARGE : (int)options->shapes;
@@ -119,4 +163,9 @@ void check_threads(const check_options *options, const check_family *family, con
         check_run_destroy(&cases[i].run);
     }
     free(cases);
+}
+
+void check_threads(const check_options *options, const check_family *family, const an_op *op) {
+    if (!options->model) check_random_cases(options, family, op);
+    if (options->only < 0) nodes_visit(options, op, false, visit_node);
 }

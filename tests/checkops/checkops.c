@@ -3,7 +3,7 @@
  * The cases and their oracles are in cases_*.c; check_*.c have the modes and what they share. Every check is of one case,
  * which its op, dtype, number and seed determine; so a failure prints a line that runs just that case again.
  */
-#include "checkops/checkops.h"
+#include "checkops/nodes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,30 +14,36 @@
 
 #include "base/isa.h"
 
-enum { EXIT_WRONG_OPTION = 2 };
+static const double usual_work = 5; /* of nodes: all but the largest of GPT-2's products */
+
+enum { EXIT_WRONG_OPTION = 2, EXIT_SKIPPED = 77 }; /* 77 is what tests/CMakeLists.txt takes for skipped */
 
 static const check_family *const tables[] = {
     check_unary,   check_binary,      check_reduce,  check_softmax, check_loss,       check_copy,
     check_product, check_convolution, check_pool,    check_norm,    check_batch_norm, check_embedding,
-    check_rotary,  check_attention,   check_dropout, check_sink,
+    check_rotary,  check_attention,   check_dropout, check_sink,    check_fused,
 };
 
 static const char help[] =
     "checkops --mode=MODE [--op=NAME] [--kernel=NAME] [--dtype=DTYPE] [--isa=LEVEL] [--case=N] [--seed=S]\n"
-    "         [--shapes=N]\n"
+    "         [--shapes=N] [--model=NAME] [--work=GFLOP]\n"
     "\n"
     "  --mode=list     one line for each op: its name and its kernels, best first\n"
     "  --mode=test     every kernel against an oracle in long double, on random shapes of each dtype: dense,\n"
     "                  permuted, with gaps, broadcast; nothing may be written outside of outputs and scratch\n"
     "  --mode=grad     every gradient against central differences, in f64\n"
     "  --mode=threads  the same bits for 1, 2, 3, 4, 8, 16, 32, 64 and 128 threads, also where the caller has\n"
-    "                  set flush-to-zero\n"
+    "                  set flush-to-zero; on random cases, and on the nodes of real models' training steps\n"
+    "  --mode=rows     a sample alone has the bits that it has among others: 1, 2, 3, 7 samples and 64; on both\n"
     "  --mode=perf     how long each kernel takes\n"
     "\n"
     "  --op, --kernel, --dtype   only this one; a dtype is f32, f64, bf16 or f16\n"
     "  --isa                     the level of instructions: base, avx2, avx512 or amx; otherwise the machine's\n"
     "  --case, --seed            only this case, with the random numbers of this seed: as failures print them\n"
-    "  --shapes                  how many random shapes: 24 in test, 12 in grad, 3 large ones in threads\n"
+    "  --shapes                  how many random shapes: 24 in test, 12 in grad, 3 large ones in threads, 6 in rows\n"
+    "  --model                   only nodes of this real model and no random cases\n"
+    "  --work                    the largest nodes of real models, in GFLOP, a byte of traffic counting as ten\n"
+    "                            flops: 5 unless given; 0 is none of them, 1000 all\n"
     "\n"
     "An element is right if |got - want| <= tolerance * max(|want|, rms), rms being the root mean square of\n"
     "the output: sums that cancel are judged by the size of what they cancel from. For an output of a few\n"
@@ -46,7 +52,12 @@ static const char help[] =
     "away from the expected value rounded to f32 and then to its type, or lie where the rule for f32 allows.\n"
     "Copies must be equal. A NaN is right only where one is expected.\n"
     "\n"
-    "Exit code: 0 if all is right, 1 if not, 2 for a wrong option.\n";
+    "Exit code: 0 if all is right, 1 if not, 2 for a wrong option, 77 if this machine lacks the level.\n";
+
+static void print_help(FILE *file) {
+    fprintf(file, "%s\nReal models:\n", help);
+    for (const real_model *model = real_models; model->name; model++) fprintf(file, "  %s\n", model->name);
+}
 
 static int failures;
 static int64_t checks;
@@ -76,17 +87,18 @@ void check_fail(const check_run *run, const char *kernel, const char *format, ..
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     check_fail_plain("%s%s%s %s case %" PRId64 " (%s): %s\n"
-                     "    again: checkops --mode=%s --op=%s%s%s --dtype=%s --case=%" PRId64 " --seed=%" PRIu64,
+                     "    again: checkops --mode=%s --op=%s%s%s --dtype=%s --isa=%s --case=%" PRId64 " --seed=%" PRIu64,
                      run->family->op, kernel ? " " : "", kernel ? kernel : "", dtype, run->number, shapes, what,
                      options->mode, run->family->op, kernel ? " --kernel=" : "", kernel ? kernel : "", dtype,
-                     run->number, options->seed);
+                     an_isa_name(options->isa), run->number, options->seed);
 }
 
 const an_kernel *check_kernels(const check_options *options, const an_op *op) {
-    return an_op_kernels(op, options->isa == AN_ISA_AUTO ? an_isa_of_machine() : options->isa);
+    return an_op_kernels(op, options->isa);
 }
 
 bool check_wants_kernel(const check_options *options, const an_kernel *kernel) {
+    if (!strcmp(kernel->name, "amx") && options->isa < AN_ISA_AMX) return false; /* it lies beside those of avx512 */
     return !options->kernel || !strcmp(options->kernel, kernel->name);
 }
 
@@ -117,7 +129,8 @@ static const struct {
     const char *name;
     mode_function *function;
 } modes[] = {
-    {"list", list}, {"test", check_test}, {"grad", check_grad}, {"threads", check_threads}, {"perf", check_perf},
+    {"list", list},       {"test", check_test}, {"grad", check_grad}, {"threads", check_threads},
+    {"rows", check_rows}, {"perf", check_perf},
 };
 
 static void run(const check_options *options, mode_function *function) {
@@ -144,6 +157,12 @@ static bool parse_number(const char *text, uint64_t most, uint64_t *number) {
     return true;
 }
 
+static bool parse_decimal(const char *text, double *number) {
+    char *end;
+    *number = strtod(text, &end);
+    return end != text && !*end && *number >= 0;
+}
+
 static bool parse_dtype(const char *text, unsigned *mask) {
     static const an_dtype dtypes[] = {AN_DTYPE_F32, AN_DTYPE_F64, AN_DTYPE_BF16, AN_DTYPE_F16};
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
@@ -168,9 +187,9 @@ static const char *value_of(const char *argument, const char *name) {
 }
 
 static bool parse_isa(const char *text, an_isa *isa) {
-    for (an_isa i = AN_ISA_BASE; i <= AN_ISA_AMX; i++)
-        if (!strcmp(text, an_isa_name(i))) *isa = i;
-    return *isa != AN_ISA_AUTO;
+    for (*isa = AN_ISA_BASE; *isa <= AN_ISA_AMX; (*isa)++)
+        if (!strcmp(text, an_isa_name(*isa))) return true;
+    return false;
 }
 
 static bool parse_option(const char *argument, check_options *options) {
@@ -191,6 +210,8 @@ static bool parse_option(const char *argument, check_options *options) {
     }
     if ((value = value_of(argument, "dtype"))) return parse_dtype(value, &options->dtypes);
     if ((value = value_of(argument, "isa"))) return parse_isa(value, &options->isa);
+    if ((value = value_of(argument, "model"))) return real_model_find(options->model = value);
+    if ((value = value_of(argument, "work"))) return parse_decimal(value, &options->work);
     if ((value = value_of(argument, "seed"))) return parse_number(value, UINT64_MAX, &options->seed);
     if ((value = value_of(argument, "case")) && parse_number(value, INT64_MAX, &number)) {
         options->only = (int64_t)number;
@@ -204,15 +225,17 @@ static bool parse_option(const char *argument, check_options *options) {
 }
 
 int main(int argc, char **argv) {
-    check_options options = {.only = -1, .seed = 1};
+    const an_isa machine = an_isa_of_machine();
+    check_options options = {.only = -1, .seed = 1, .isa = machine, .work = usual_work};
     mode_function *function = NULL;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help")) {
-            fputs(help, stdout);
+            print_help(stdout);
             return EXIT_SUCCESS;
         }
         if (!parse_option(argv[i], &options)) {
-            fprintf(stderr, "checkops: cannot make sense of '%s'\n\n%s", argv[i], help);
+            fprintf(stderr, "checkops: cannot make sense of '%s'\n\n", argv[i]);
+            print_help(stderr);
             return EXIT_WRONG_OPTION;
         }
     }
@@ -220,12 +243,19 @@ int main(int argc, char **argv) {
         if (!strcmp(options.mode, modes[i].name)) function = modes[i].function;
     if (!function || (options.kernel && !is_kernel(&options, options.kernel))) {
         if (function)
-            fprintf(stderr, "checkops: no kernel is named '%s'\n\n%s", options.kernel, help);
+            fprintf(stderr, "checkops: no kernel is named '%s'\n\n", options.kernel);
         else
-            fprintf(stderr, "checkops: --mode is one of list, test, grad, threads and perf\n\n%s", help);
+            fprintf(stderr, "checkops: --mode is one of list, test, grad, threads, rows and perf\n\n");
+        print_help(stderr);
         return EXIT_WRONG_OPTION;
     }
+    if (options.isa > machine) {
+        printf("checkops: skipped: this machine has no instructions of level %s, only %s\n", an_isa_name(options.isa),
+               an_isa_name(machine));
+        return EXIT_SKIPPED;
+    }
     run(&options, function);
+    nodes_release();
     if (checks) printf("%" PRId64 " checks, %d failures\n", checks, failures);
     return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -10,7 +10,9 @@ typedef struct check_options {
     int64_t only;                   /* the one case to run; -1: all */
     int64_t shapes;                 /* 0: the mode's own number */
     uint64_t seed;
-    an_isa isa; /* AN_ISA_AUTO: the machine's */
+    an_isa isa;        /* the level of instructions of all contexts */
+    const char *model; /* only nodes of this real model; NULL: random cases and all models */
+    double work;       /* of the largest nodes of real models, in GFLOP */
 } check_options;
 
 /* The kernels of an op at the level of the options. */
@@ -84,7 +86,8 @@ typedef struct check_run {
     const an_node *node;
     int src_count, dst_count;
     check_operand src[AN_MAX_INPUTS], dst[AN_MAX_OUTPUTS];
-    double seconds; /* that the kernel took in the last call */
+    const an_kernel *kernel; /* of the last call, */
+    double seconds;          /* and the time that it took */
 } check_run;
 
 /* Cases from this number on are enlarged: large enough to be cut into many tasks. */
@@ -101,6 +104,9 @@ enum {
  * message, valid until the next call. */
 bool check_run_create(check_run *run, const check_options *options, const check_family *family, an_dtype dtype,
                       int64_t number, unsigned flags, const char **why);
+/* The same case with this many samples instead of its own, shapes only. False also if it has no samples to change. */
+bool check_run_create_rows(check_run *run, const check_options *options, const check_family *family, an_dtype dtype,
+                           int64_t number, int64_t rows);
 void check_run_destroy(check_run *run);
 
 /* Gives every operand memory; `mixed` draws a layout for each, else all have `layout`. */
@@ -150,6 +156,7 @@ bool check_wants_dtype(const check_options *options, const check_family *family,
 void check_test(const check_options *options, const check_family *family, const an_op *op);
 void check_grad(const check_options *options, const check_family *family, const an_op *op);
 void check_threads(const check_options *options, const check_family *family, const an_op *op);
+void check_rows(const check_options *options, const check_family *family, const an_op *op);
 void check_perf(const check_options *options, const check_family *family, const an_op *op);
 
 #endif

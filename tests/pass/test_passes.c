@@ -30,7 +30,7 @@ static void done(text_graph *t) {
 
 /* Passes up to and with `last`, each followed by the check of the whole graph. */
 static an_status passes(text_graph *t, an_form form, const char *last) {
-    an_pass_options options = {.form = form};
+    an_pass_options options = {.form = form, .unfused = true}; /* fuse has its own tests */
     for (const an_pass *p = an_pass_table; p->name; p++) {
         an_status status = p->run(t->g, &options);
         if (status != AN_OK) return status;

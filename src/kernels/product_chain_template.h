@@ -1,0 +1,44 @@
+/* The end of a product for REAL. Included by product_chain.c through instantiate.h. */
+
+/* `rows` rows of an operand, from element `first` of the row `row` of dst on, `stride` apart in `to`. What lies along the
+ * columns is the same for every row. */
+static void NAME(load_rows)(const job *j, const an_tensor *t, int64_t row, int64_t column, int64_t rows,
+                            int64_t columns, int64_t stride, REAL *to) {
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t offset = t->ndims == 1 ? column : (row + i) * j->columns + column;
+        const REAL *from = NAME(an_row_load)(t, offset, 1, columns, to + i * stride);
+        if (from != to + i * stride) memcpy(to + i * stride, from, (size_t)columns * sizeof *to);
+    }
+}
+
+/* At most AN_ELEMENTWISE_ROW values, rows of them, so that short rows cost one pass of each stage. */
+static void NAME(finish_rows)(const job *j, int64_t row, int64_t column, int64_t rows, int64_t columns, int64_t stride,
+                              REAL *values) {
+    REAL buffers[AN_PRODUCT_CHAIN_INPUTS][AN_ELEMENTWISE_ROW], copy[AN_ELEMENTWISE_ROW];
+    const REAL *inputs[AN_PRODUCT_CHAIN_INPUTS] = {NULL};
+    const int64_t n = (rows - 1) * stride + columns;
+    for (int i = 2; i < j->call->src_count; i++) {
+        if (columns < stride) memset(buffers[i], 0, sizeof buffers[i]); /* what lies between rows is computed too */
+        NAME(load_rows)(j, &j->call->src[i], row, column, rows, columns, stride, buffers[i]);
+        inputs[i] = buffers[i];
+    }
+    NAME(an_chain_round)(j->dtype, n, values);
+    NAME(an_chain_run)(&j->chain, n, inputs, values, j->kept, copy);
+    for (int64_t i = 0; i < rows && j->kept >= 0; i++)
+        NAME(an_row_store)(&j->call->dst[1], (row + i) * j->columns + column, 1, columns, copy + i * stride);
+}
+
+static void NAME(finish)(void *user, const an_product_block *b, REAL *values) {
+    const job *j = user;
+    const int64_t first = b->item * j->item_rows + b->row;
+    const bool fits = b->stride <= AN_ELEMENTWISE_ROW;
+    const int64_t rows = fits ? AN_ELEMENTWISE_ROW / b->stride : 1, columns = fits ? b->columns : AN_ELEMENTWISE_ROW;
+    for (int64_t row = 0; row < b->rows; row += rows)
+        for (int64_t column = 0; column < b->columns; column += columns) {
+            const int64_t some_rows = b->rows - row < rows ? b->rows - row : rows;
+            const int64_t some = b->columns - column < columns ? b->columns - column : columns;
+            NAME(finish_rows)
+            (j, first + row, b->column + column, some_rows, some, fits ? b->stride : some,
+             values + row * b->stride + column);
+        }
+}

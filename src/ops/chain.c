@@ -1,0 +1,325 @@
+/* Chains of elementwise ops, alone (chain) and as the end of a product (product_chain). The fuse pass makes them. */
+#include "kernels/chain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/binary.h"
+#include "kernels/product_chain.h"
+#include "ops/common.h"
+#include "ops/fuse.h"
+
+enum { FLOPS_A_STAGE = 8 }; /* between an addition and an activation */
+
+/* Reads the program and gives every stage its type; that of the last is the type of output 0. A chain computes in one. */
+static an_status check_program(an_graph *g, const an_node *node, const char *program, an_chain *chain) {
+    an_context *ctx = g->ctx;
+    const char *wrong;
+    for (int i = 0; i < node->input_count; i++) AN_TRY_RETURN(an_expect_float(g, node, i));
+    if (!an_chain_parse(program, ctx->isa, node->input_count, chain, &wrong))
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "program '%.200s': %s", program ? program : "", wrong);
+    const an_dtype real = an_compute_dtype(an_node_input(node, 0)->dtype);
+    bool same = true;
+    for (int i = 0; i < chain->count; i++)
+        if (chain->stages[i].dtype == AN_DTYPE_NONE) chain->stages[i].dtype = real;
+    for (int i = 0; i < node->input_count; i++) same = same && an_compute_dtype(an_node_input(node, i)->dtype) == real;
+    for (int i = 0; i < chain->count; i++) same = same && an_compute_dtype(chain->stages[i].dtype) == real;
+    return same ? AN_OK : an_node_mistake(g, node, AN_ERR_DTYPE, "f64 and lower types are mixed in one chain");
+}
+
+/* ---- chain ---- */
+
+static const an_attribute chain_attributes[] = {AN_ATTRIBUTE(an_chain_attributes, program, STRING), {0}};
+
+static an_status chain_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    const an_chain_attributes *a = node->attributes;
+    const an_result *src = an_node_input(node, 0);
+    an_chain chain;
+    AN_TRY_RETURN(check_program(g, node, a->program, &chain));
+    an_result_set(&node->outputs[0], chain.stages[chain.count - 1].dtype, src->ndims, src->dims);
+    for (int i = 1; i < node->input_count; i++) {
+        const an_result *more = an_node_input(node, i);
+        int ndims;
+        an_dim dims[AN_MAX_DIMS];
+        bool fits = an_broadcast_dims(g, src, more, &ndims, dims) && ndims == src->ndims;
+        for (int d = 0; fits && d < ndims; d++) fits = dims[d] == src->dims[d];
+        if (!fits)
+            return an_node_mistake(g, node, AN_ERR_SHAPE, "input %d, %s, does not broadcast to input 0, %s", i,
+                                   AN_DESCRIBE(g, more), AN_DESCRIBE(g, src));
+    }
+    return AN_OK;
+}
+
+static an_cost chain_cost(const an_graph *g, const an_node *node) {
+    const an_chain_attributes *a = node->attributes;
+    double stages = 1;
+    for (const char *at = a->program; *at; at++) stages += *at == ' ';
+    return an_cost_elementwise(g, node, FLOPS_A_STAGE * stages);
+}
+
+const an_op an_op_chain = {
+    .name = "chain",
+    .inputs_min = 1,
+    .inputs_max = AN_ELEMENTWISE_INPUTS,
+    .outputs = 1,
+    .attribute_bytes = sizeof(an_chain_attributes),
+    .attributes = chain_attributes,
+    .infer = chain_infer,
+    .cost = chain_cost,
+    .autocast = AN_AUTOCAST_KEEP,
+    .in_place = (1 << AN_ELEMENTWISE_INPUTS) - 1, /* a row is written when all of its inputs have been read */
+    .kernels = AN_KERNELS(chain),
+};
+
+/* ---- product_chain ---- */
+
+static const an_attribute product_chain_attributes[] = {
+    AN_ATTRIBUTE(an_product_chain_attributes, transpose_a, BOOL),
+    AN_ATTRIBUTE(an_product_chain_attributes, transpose_b, BOOL),
+    AN_ATTRIBUTE(an_product_chain_attributes, dtype, DTYPE),
+    AN_ATTRIBUTE(an_product_chain_attributes, program, STRING),
+    AN_ATTRIBUTE(an_product_chain_attributes, kept, INT),
+    {0},
+};
+
+/* An operand of a stage lies as dst does, or along its last dimension. */
+static bool fits_dst(an_graph *g, const an_result *dst, const an_result *operand) {
+    if (!an_result_is_dense(g, operand)) return false;
+    if (operand->ndims == 1) return operand->dims[0] == dst->dims[dst->ndims - 1];
+    bool same = operand->ndims == dst->ndims;
+    for (int i = 0; same && i < dst->ndims; i++) same = operand->dims[i] == dst->dims[i];
+    return same;
+}
+
+static an_status product_chain_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    const an_product_chain_attributes *a = node->attributes;
+    an_chain chain;
+    AN_TRY_RETURN(check_program(g, node, a->program, &chain));
+    AN_TRY_RETURN(an_expect_ndims(g, node, 0, 2, AN_MAX_DIMS));
+    AN_TRY_RETURN(an_expect_ndims(g, node, 1, 2, 2));
+    const an_result *left = an_node_input(node, 0), *right = an_node_input(node, 1);
+    an_result *dst = &node->outputs[0];
+    const int last = left->ndims - 1;
+    const bool is_kept = node->output_count == 2;
+    if (left->dims[a->transpose_a ? last - 1 : last] != right->dims[a->transpose_b ? 1 : 0] ||
+        (a->transpose_a && left->ndims > 2))
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "a is %s and b is %s: they do not fit", AN_DESCRIBE(g, left),
+                               AN_DESCRIBE(g, right));
+    if ((a->dtype != AN_DTYPE_NONE && !an_dtype_is_float(a->dtype)) || node->output_count < 1 ||
+        node->output_count > 2 || is_kept != (a->kept >= 0) || a->kept >= chain.count)
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "dtype %s, stage %lld kept, %d outputs: they do not fit",
+                               an_dtype_name(a->dtype), (long long)a->kept, node->output_count);
+    an_result_like(dst, left);
+    dst->dtype = chain.stages[chain.count - 1].dtype;
+    if (a->transpose_a) dst->dims[0] = left->dims[1];
+    dst->dims[last] = right->dims[a->transpose_b ? 0 : 1];
+    if (is_kept) {
+        an_result_like(&node->outputs[1], dst);
+        node->outputs[1].dtype = chain.stages[a->kept].dtype;
+    }
+    for (int i = 2; i < node->input_count; i++)
+        if (!fits_dst(g, dst, an_node_input(node, i)))
+            return an_node_mistake(g, node, AN_ERR_SHAPE,
+                                   "input %d is %s; it must lie as dst, %s, or along its columns", i,
+                                   AN_DESCRIBE(g, an_node_input(node, i)), AN_DESCRIBE(g, dst));
+    return AN_OK;
+}
+
+static an_cost product_chain_cost(const an_graph *g, const an_node *node) {
+    const an_product_chain_attributes *a = node->attributes;
+    const an_result *right = an_node_input(node, 1);
+    int64_t depth = 0;
+    double stages = 1;
+    for (const char *at = a->program; *at; at++) stages += *at == ' ';
+    an_dimensions_value(&g->dimensions, right->dims[a->transpose_b ? 1 : 0], &depth);
+    return an_cost_of(g, node, an_result_elements(g, &node->outputs[0]) * (2 * (double)depth + FLOPS_A_STAGE * stages));
+}
+
+const an_op an_op_product_chain = {
+    .name = "product_chain",
+    .inputs_min = 2,
+    .inputs_max = AN_PRODUCT_CHAIN_INPUTS,
+    .outputs = AN_OUTPUTS_ANY,
+    .attribute_bytes = sizeof(an_product_chain_attributes),
+    .attributes = product_chain_attributes,
+    .infer = product_chain_infer,
+    .cost = product_chain_cost,
+    .autocast = AN_AUTOCAST_KEEP,
+    /* nothing in place: dst holds unfinished sums before the operands of stages are read */
+    .kernels = AN_KERNELS(product_chain),
+};
+
+/* ---- fusion ---- */
+
+extern const an_op an_op_product, an_op_bias, an_op_add;
+
+enum { PROGRAM_BYTES = 256 };
+
+/* A chain that grows: what it starts from, its inputs, its text. */
+typedef struct {
+    const an_node *product; /* NULL: input 0 is the value it starts from */
+    bool transpose_a, transpose_b;
+    an_dtype product_dtype;
+    int input_count, stages;
+    an_result *inputs[AN_PRODUCT_CHAIN_INPUTS];
+    char program[PROGRAM_BYTES];
+    int64_t kept;
+    an_result *kept_result; /* whose other readers will read output 1; NULL: none */
+} growing;
+
+static bool is_stage(const an_node *n) {
+    int operands = n->input_count;
+    const an_kernel *kernel = n->op->kernels[0];
+    if (n->op == &an_op_bias) return ((const an_bias_attributes *)n->attributes)->axis == n->outputs[0].ndims - 1;
+    return kernel && kernel->row_f32 && !n->op->attribute_bytes && operands <= AN_CHAIN_OPERANDS &&
+           n->output_count == 1;
+}
+
+static bool same_dims(const an_result *a, const an_result *b) {
+    bool same = a->ndims == b->ndims;
+    for (int i = 0; same && i < a->ndims; i++) same = a->dims[i] == b->dims[i];
+    return same;
+}
+
+/* The number of an input; added if it is new. -1: there is no room. */
+static int take_input(growing *c, an_result *r) {
+    const int most = c->product ? AN_PRODUCT_CHAIN_INPUTS : AN_ELEMENTWISE_INPUTS;
+    for (int i = c->product ? 2 : 0; i < c->input_count; i++)
+        if (c->inputs[i] == r) return i;
+    if (c->input_count == most) return -1;
+    c->inputs[c->input_count] = r;
+    return c->input_count++;
+}
+
+/* Appends a node as a stage; input `slot` of it is the chain's value. */
+static bool append(an_graph *g, growing *c, const an_node *n, int slot) {
+    const char *name = n->op == &an_op_bias ? an_op_add.name : n->op->name;
+    size_t used = strlen(c->program);
+    if (c->stages == AN_CHAIN_STAGES) return false;
+    used += (size_t)snprintf(c->program + used, PROGRAM_BYTES - used, "%s%s(", used ? " " : "", name);
+    for (int i = 0; i < n->input_count && used < PROGRAM_BYTES; i++) {
+        an_result *r = n->inputs[i].result;
+        if (!r) return false;
+        if (i == slot) {
+            used += (size_t)snprintf(c->program + used, PROGRAM_BYTES - used, "%sx", i ? "," : "");
+            continue;
+        }
+        if (c->product && !fits_dst(g, &n->outputs[0], r)) return false;
+        const int number = take_input(c, r);
+        if (number < 0) return false;
+        used += (size_t)snprintf(c->program + used, PROGRAM_BYTES - used, "%s%d", i ? "," : "", number);
+    }
+    if (used >= PROGRAM_BYTES) return false;
+    used += (size_t)snprintf(c->program + used, PROGRAM_BYTES - used, "):%s", an_dtype_name(n->outputs[0].dtype));
+    c->stages++;
+    return used < PROGRAM_BYTES;
+}
+
+/* What a value's node is as the beginning of a chain. False: nothing of the kind. */
+static bool begin(an_graph *g, growing *c, const an_result *r) {
+    const an_node *n = r->node;
+    *c = (growing){.kept = -1};
+    if (r->output != 0 || r->root != r) return false;
+    if (n->op == &an_op_product) {
+        const an_product_attributes *a = n->attributes;
+        if (an_node_input(n, 1)->ndims != 2 || (a->transpose_a && an_node_input(n, 0)->ndims != 2)) return false;
+        *c = (growing){.product = n,
+                       .transpose_a = a->transpose_a,
+                       .transpose_b = a->transpose_b,
+                       .product_dtype = r->dtype,
+                       .input_count = 2,
+                       .inputs = {n->inputs[0].result, n->inputs[1].result},
+                       .kept = -1};
+        return true;
+    }
+    if (n->op == &an_op_product_chain || n->op == &an_op_chain) {
+        const an_product_chain_attributes *a = n->op == &an_op_product_chain ? n->attributes : NULL;
+        const char *program = a ? a->program : ((const an_chain_attributes *)n->attributes)->program;
+        if (a) {
+            c->product = n;
+            c->transpose_a = a->transpose_a;
+            c->transpose_b = a->transpose_b;
+            c->product_dtype = a->dtype;
+            c->kept = a->kept;
+            if (a->kept >= 0) c->kept_result = &n->outputs[1];
+        }
+        for (int i = 0; i < n->input_count; i++) c->inputs[c->input_count++] = n->inputs[i].result;
+        snprintf(c->program, sizeof c->program, "%s", program);
+        c->stages = 1;
+        for (const char *at = program; *at; at++) c->stages += *at == ' ';
+        return strlen(program) < sizeof c->program;
+    }
+    if (!is_stage(n) || !same_dims(an_node_input(n, 0), r)) return false;
+    c->inputs[c->input_count++] = n->inputs[0].result;
+    return append(g, c, n, 0);
+}
+
+/* Whether a chain may swallow a value: nobody else reads it, or those who do come in the backward part and can read a copy
+ * that the chain keeps. */
+static bool may_swallow(growing *c, an_result *r, const an_node *reader, bool may_keep) {
+    bool others = false;
+    for (const an_use *u = r->first_use; u; u = u->next) {
+        if (u->node == reader) continue;
+        if (reader->phase == AN_PHASE_BACKWARD || u->node->phase == AN_PHASE_FORWARD) return false;
+        others = true;
+    }
+    if (!others) return true;
+    if (!may_keep || !c->product || c->kept >= 0 || c->stages == 0) return false;
+    c->kept = c->stages - 1;
+    c->kept_result = r;
+    return true;
+}
+
+static int readers_slot(const an_result *r, const an_node *reader) {
+    int slot = -1;
+    for (int i = 0; i < reader->input_count; i++)
+        if (reader->inputs[i].result == r) slot = slot < 0 ? i : AN_MAX_INPUTS; /* read twice: no chain */
+    return slot;
+}
+
+static void replace(an_graph *g, growing *c, an_node *last) {
+    an_value inputs[AN_PRODUCT_CHAIN_INPUTS];
+    for (int i = 0; i < c->input_count; i++) inputs[i] = an_graph_value(g, c->inputs[i]);
+    an_chain_attributes chain = {.program = c->program};
+    an_product_chain_attributes product = {.transpose_a = c->transpose_a,
+                                           .transpose_b = c->transpose_b,
+                                           .dtype = c->product_dtype,
+                                           .program = c->program,
+                                           .kept = c->kept};
+    const an_phase phase = g->phase;
+    g->insert_before = last;
+    g->origin = last;
+    g->phase = last->phase;
+    an_value fused =
+        an_graph_add_outputs(g, c->product ? &an_op_product_chain : &an_op_chain, c->input_count, inputs,
+                             c->product ? (const void *)&product : (const void *)&chain, c->kept >= 0 ? 2 : 1);
+    g->insert_before = NULL;
+    g->origin = NULL;
+    g->phase = phase;
+    an_result *dst = an_graph_result(g, fused);
+    if (!dst) return;
+    dst->node->origin = last->origin;
+    an_result_replace(&last->outputs[0], dst);
+    if (!c->kept_result) return;
+    for (an_use *u = c->kept_result->first_use, *next; u; u = next) {
+        next = u->next;
+        if (u->node != last && u->node != dst->node) an_node_set_input(u->node, u->slot, &dst->node->outputs[1]);
+    }
+}
+
+/* A product's end is looked for in every operand before a chain is begun with another elementwise op. */
+void an_fuse_elementwise(an_graph *g, an_node *node, bool may_keep) {
+    if (!node->outputs[0].first_use || !is_stage(node)) return;
+    for (int with_product = 1; with_product >= 0; with_product--)
+        for (int i = 0; i < node->input_count; i++) {
+            an_result *r = node->inputs[i].result;
+            growing c;
+            if (!r || !same_dims(r, &node->outputs[0]) || readers_slot(r, node) != i) continue;
+            if (!begin(g, &c, r) || (c.product != NULL) != with_product) continue;
+            if (!may_swallow(&c, r, node, may_keep) || !append(g, &c, node, i)) continue;
+            replace(g, &c, node);
+            return;
+        }
+}

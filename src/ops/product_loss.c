@@ -1,0 +1,170 @@
+/* product_cross_entropy: the loss with the product that makes its logits. The fuse pass puts it in the place of product,
+ * cross_entropy and, in training, of the gradients of both, so that logits are never stored whole. */
+#include "kernels/product_loss.h"
+#include "ops/common.h"
+#include "ops/fuse.h"
+
+enum {
+    SRC = AN_PRODUCT_LOSS_SRC,
+    WEIGHTS = AN_PRODUCT_LOSS_WEIGHTS,
+    TARGETS = AN_PRODUCT_LOSS_TARGETS,
+    DIFF = AN_PRODUCT_LOSS_DIFF
+};
+enum { LOSS, DIFF_SRC, DIFF_WEIGHTS, OUTPUTS };
+enum { FLOPS_A_LOGIT = 40 }; /* exp and log, as in cross_entropy's own cost */
+
+static const an_attribute attributes[] = {AN_ATTRIBUTE(an_cross_entropy_attributes, ignored, INT),
+                                          AN_ATTRIBUTE(an_cross_entropy_attributes, label_smoothing, FLOAT),
+                                          {0}};
+
+static an_status infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(an_expect_float(g, node, SRC));
+    AN_TRY_RETURN(an_expect_ndims(g, node, SRC, 1, AN_MAX_DIMS));
+    AN_TRY_RETURN(an_expect_float(g, node, WEIGHTS));
+    AN_TRY_RETURN(an_expect_ndims(g, node, WEIGHTS, 2, 2));
+    AN_TRY_RETURN(an_expect_index(g, node, TARGETS));
+    const an_result *src = an_node_input(node, SRC), *weights = an_node_input(node, WEIGHTS),
+                    *targets = an_node_input(node, TARGETS);
+    bool fits = targets->ndims == src->ndims - 1 && weights->dims[1] == src->dims[src->ndims - 1];
+    for (int i = 0; fits && i < targets->ndims; i++) fits = targets->dims[i] == src->dims[i];
+    if (!fits)
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "src %s, weights %s and targets %s do not fit",
+                               AN_DESCRIBE(g, src), AN_DESCRIBE(g, weights), AN_DESCRIBE(g, targets));
+    if (node->output_count < 1 || node->output_count > OUTPUTS ||
+        (node->output_count > 1) != (an_node_input(node, DIFF) != NULL))
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "%d outputs; gradients need diff_dst", node->output_count);
+    if (node->output_count > 1) AN_TRY_RETURN(an_expect_ndims(g, node, DIFF, 0, 0));
+    const an_dtype real = an_compute_dtype(an_wider(src->dtype, weights->dtype));
+    an_result_set(&node->outputs[LOSS], real, 0, NULL);
+    if (node->output_count > DIFF_SRC) an_result_like(&node->outputs[DIFF_SRC], src);
+    if (node->output_count > DIFF_WEIGHTS) an_result_set(&node->outputs[DIFF_WEIGHTS], real, 2, weights->dims);
+    return AN_OK;
+}
+
+static an_cost cost(const an_graph *g, const an_node *node) {
+    const an_result *src = an_node_input(node, SRC), *weights = an_node_input(node, WEIGHTS);
+    const double logits = an_result_elements(g, src) / an_result_elements(g, weights) * /* rows·k ÷ (classes·k) */
+                          (double)weights->dims[0] * (double)weights->dims[0];
+    const double product = 2 * logits * (double)weights->dims[1];
+    return an_cost_of(g, node, product * node->output_count + FLOPS_A_LOGIT * logits);
+}
+
+const an_op an_op_product_cross_entropy = {
+    .name = "product_cross_entropy",
+    .inputs_min = 3,
+    .inputs_max = 4,
+    .outputs = AN_OUTPUTS_ANY,
+    .flags = AN_OP_LOSS | AN_OP_NO_COPY,
+    .attribute_bytes = sizeof(an_cross_entropy_attributes),
+    .attributes = attributes,
+    .infer = infer,
+    .cost = cost,
+    .autocast = AN_AUTOCAST_F32,
+    .dense = 1 << SRC | 1 << TARGETS,
+    .kernels = AN_KERNELS(product_cross_entropy),
+};
+
+/* ---- fusion ---- */
+
+extern const an_op an_op_product, an_op_cast, an_op_cross_entropy_diff, an_op_reshape;
+
+/* What the fused op replaces. diff, diff_src and diff_weights are NULL in evaluation. */
+typedef struct {
+    an_node *product, *loss, *diff, *diff_src, *diff_weights;
+} parts;
+
+static const an_product_attributes *product_of(const an_node *node) {
+    return node->op == &an_op_product ? node->attributes : NULL;
+}
+
+/* The value itself, or the one that it is a reshape of. */
+static const an_result *unshaped(const an_result *r) {
+    return r->node->op == &an_op_reshape ? an_node_input(r->node, 0) : r;
+}
+
+/* A reader of the gradient of the logits, directly or through a reshape: one of the two products that product's own
+ * gradient makes, or something unknown. */
+static bool take_reader(parts *p, an_node *reader) {
+    const an_product_attributes *a = product_of(reader);
+    const an_result *src = an_node_input(p->product, 0), *weights = an_node_input(p->product, 1);
+    if (!a) return false;
+    if (!a->transpose_a && !a->transpose_b && reader->inputs[1].result == weights && !p->diff_src) {
+        p->diff_src = reader;
+        return true;
+    }
+    if (a->transpose_a && !a->transpose_b && unshaped(reader->inputs[1].result) == unshaped(src) && !p->diff_weights) {
+        p->diff_weights = reader;
+        return true;
+    }
+    return false;
+}
+
+static bool take_readers(parts *p, const an_result *diff) {
+    for (const an_use *u = diff->first_use; u; u = u->next) {
+        if (u->node->op == &an_op_reshape) {
+            const an_use *only = u->node->outputs[0].first_use;
+            if (!only || only->next || only->slot != 0 || !take_reader(p, only->node)) return false;
+        } else if (u->slot != 0 || !take_reader(p, u->node)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Training: logits are read by the loss and its gradient only, which goes, perhaps rounded first, into the two products. */
+static bool find_training(parts *p) {
+    const an_result *diff = &p->diff->outputs[0], *sums = &p->loss->outputs[1];
+    if (!sums->first_use || sums->first_use->next || sums->first_use->node != p->diff) return false;
+    const an_use *only = diff->first_use;
+    if (only && !only->next && only->node->op == &an_op_cast) diff = &only->node->outputs[0];
+    if (!take_readers(p, diff) || !p->diff_src) return false;
+    const an_result *src = an_node_input(p->product, 0), *weights = an_node_input(p->product, 1);
+    const an_dtype low = src->dtype == weights->dtype ? src->dtype : an_compute_dtype(src->dtype);
+    const an_result *made = &p->diff_src->outputs[0];
+    return diff->dtype == low && made->dtype == src->dtype && made->ndims == src->ndims &&
+           (!p->diff_weights || p->diff_weights->outputs[0].dtype == an_compute_dtype(low));
+}
+
+static bool find_parts(an_graph *g, an_node *loss, parts *p) {
+    const an_result *logits = an_node_input(loss, 0);
+    *p = (parts){.loss = loss, .product = logits->node};
+    const an_product_attributes *a = product_of(p->product);
+    if (!a || a->transpose_a || !a->transpose_b || an_node_input(p->product, 1)->ndims != 2) return false;
+    if (logits->dtype != an_compute_dtype(logits->dtype)) return false;
+    if (!an_result_is_dense(g, an_node_input(p->product, 0)) || !an_result_is_dense(g, an_node_input(loss, 1)))
+        return false;
+    for (const an_use *u = logits->first_use; u; u = u->next) {
+        if (u->node == loss) continue;
+        if (u->node->op != &an_op_cross_entropy_diff || u->slot != 1 || p->diff) return false;
+        p->diff = u->node;
+    }
+    for (const an_use *u = loss->outputs[0].first_use; u; u = u->next)
+        if (!(u->node->op->flags & AN_OP_SINK)) return false;
+    return p->diff ? find_training(p) : !loss->outputs[1].first_use;
+}
+
+void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
+    parts p;
+    (void)may_keep; /* nothing of it is kept */
+    if (!find_parts(g, loss, &p)) return;
+    an_value inputs[] = {an_node_input_value(g, p.product, 0), an_node_input_value(g, p.product, 1),
+                         an_node_input_value(g, loss, 1), p.diff ? an_node_input_value(g, p.diff, 0) : AN_NONE};
+    const int outputs = p.diff_weights ? OUTPUTS : p.diff ? DIFF_WEIGHTS : DIFF_SRC;
+    g->insert_before = p.diff ? p.diff : loss;
+    g->origin = loss;
+    an_value fused =
+        an_graph_add_outputs(g, &an_op_product_cross_entropy, AN_COUNT(inputs), inputs, loss->attributes, outputs);
+    g->insert_before = NULL;
+    g->origin = NULL;
+    if (!fused) return;
+    while (loss->outputs[0].first_use) { /* sinks, which may come before the gradient in the order */
+        an_node *sink = loss->outputs[0].first_use->node;
+        an_node_set_input(sink, loss->outputs[0].first_use->slot, an_graph_result(g, fused));
+        an_graph_move_last(g, sink);
+    }
+    if (g->loss == an_node_output_value(g, loss, 0)) g->loss = fused;
+    if (p.diff_src) an_result_replace(&p.diff_src->outputs[0], an_graph_result(g, an_value_output(fused, DIFF_SRC)));
+    if (p.diff_weights)
+        an_result_replace(&p.diff_weights->outputs[0], an_graph_result(g, an_value_output(fused, DIFF_WEIGHTS)));
+}
