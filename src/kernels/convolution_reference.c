@@ -154,7 +154,16 @@ static an_status forward_run(const an_call *call) {
     return AN_OK;
 }
 
-AN_KERNEL_LIST(convolution) = {{.name = "reference", .scratch = forward_scratch, .run = forward_run}, {0}};
+AN_KERNEL_LIST(convolution) = {
+#ifdef AN_LIST_ONEDNN
+    {.name = "onednn",
+     .applies = an_convolution_onednn_applies,
+     .scratch = an_convolution_onednn_scratch,
+     .run = an_convolution_onednn_run},
+#endif
+    {.name = "reference", .scratch = forward_scratch, .run = forward_run},
+    {0},
+};
 
 /* ---- convolution_diff_weights ---- */
 
@@ -190,6 +199,12 @@ static an_status weights_run(const an_call *call) {
 }
 
 AN_KERNEL_LIST(convolution_diff_weights) = {
+#ifdef AN_LIST_ONEDNN
+    {.name = "onednn",
+     .applies = an_convolution_diff_weights_onednn_applies,
+     .scratch = an_convolution_diff_weights_onednn_scratch,
+     .run = an_convolution_diff_weights_onednn_run},
+#endif
     {.name = "reference", .scratch = weights_scratch, .run = weights_run},
     {0},
 };
@@ -286,6 +301,12 @@ static an_status diff_src_run(const an_call *call) {
 }
 
 AN_KERNEL_LIST(convolution_diff_src) = {
+#ifdef AN_LIST_ONEDNN
+    {.name = "onednn",
+     .applies = an_convolution_diff_src_onednn_applies,
+     .scratch = an_convolution_diff_src_onednn_scratch,
+     .run = an_convolution_diff_src_onednn_run},
+#endif
     {.name = "reference", .scratch = diff_src_scratch, .run = diff_src_run},
     {0},
 };

@@ -21,4 +21,9 @@
 /* In a file that is compiled once a level: defines the list, best first, reference last, {0} at the end. */
 #define AN_KERNEL_LIST(op) const an_kernel AN_LEVELED(an_kernels_##op)[]
 
+/* Whether lists have kernels of oneDNN: kernels/onednn.h says why not at lower levels. */
+#if defined(ANNEAL_HAVE_ONEDNN) && defined(__AVX512F__)
+#define AN_LIST_ONEDNN
+#endif
+
 #endif
