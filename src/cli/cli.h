@@ -12,6 +12,7 @@
 
 #include "anneal/anneal.h"
 #include "anneal/graph.h"
+#include "anneal/models.h"
 
 /* Exit codes: docs say them, scripts rely on them. */
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
@@ -22,10 +23,11 @@ typedef struct cli_option {
     const char *name;     /* without its dashes; NULL ends a table */
     const char *argument; /* what stands for it in the help; NULL: takes none */
     int group;            /* options of one group exclude each other; 0: of none */
+    bool repeats;         /* may be given several times: its values are those of cli_call.sets */
     const char *help;
 } cli_option;
 
-enum { CLI_MOST_OPTIONS = 24 };
+enum { CLI_MOST_OPTIONS = 24, CLI_MOST_SETS = 64 };
 
 typedef struct cli_call cli_call;
 
@@ -43,12 +45,14 @@ struct cli_call {
     const cli_command *command;
     const char *argument; /* NULL: not given */
     const char
-        *values[CLI_MOST_OPTIONS]; /* by place in the table; NULL: not given, "" for an option without argument */
+        *values[CLI_MOST_OPTIONS];   /* by place in the table; NULL: not given, "" for an option without argument */
+    const char *sets[CLI_MOST_SETS]; /* of the option that repeats, as they came */
+    int set_count;
 };
 
 /* Every command, NULL at the end. */
 extern const cli_command *const cli_commands[];
-extern const cli_command cli_plan, cli_graph, cli_version, cli_help;
+extern const cli_command cli_plan, cli_bench, cli_graph, cli_version, cli_help;
 
 /* Runs a command on what follows its name. */
 int cli_run(const cli_command *command, int argc, char **argv);
@@ -60,6 +64,8 @@ void cli_print_help(const cli_command *command); /* NULL: of the whole program *
 int cli_misuse(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);
 /* Shows the library's message; returns CLI_MISUSED where the fault is in what was asked for, else CLI_FAILED. */
 int cli_failure(const cli_call *call, const an_context *ctx, an_status status);
+/* "anneal bench: …", where what was asked for is right and the machine is not able; returns CLI_FAILED. */
+int cli_fail(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);
 /* Flushes standard output: a full disk is a failure. */
 int cli_finish(const cli_call *call);
 
@@ -74,10 +80,13 @@ int cli_choice(const cli_call *call, int option, const char *const *names, int *
 
 /* ---- models ---- */
 
-/* The option --precision: the type of a preset's parameters. */
-int cli_precision(const cli_call *call, int option, an_dtype *dtype);
-/* A preset, in this type, or a graph from a file. */
-int cli_load_model(const cli_call *call, an_context *ctx, an_dtype dtype, an_graph **graph);
+/* The option --precision: the type of a preset's parameters (NONE: a file says itself), and the lower one that a plan is asked
+ * to compute in (NONE: that of the parameters). */
+int cli_precision(const cli_call *call, int option, an_dtype *dtype, an_dtype *precision);
+/* The sizes of the preset that was asked for. */
+int cli_preset(const cli_call *call, an_context *ctx, an_gpt2_options *model);
+/* A preset of these sizes, or (NULL) a graph from a file. */
+int cli_load_model(const cli_call *call, an_context *ctx, const an_gpt2_options *model, an_graph **graph);
 bool cli_is_file(const char *argument); /* it ends in .ang */
 
 /* ---- units ---- */

@@ -107,6 +107,11 @@ static int unknown_option(const cli_call *call, const char *given) {
 
 static int take_option(cli_call *call, int index, const char *value) {
     const cli_option *options = options_of(call->command), *option = &options[index];
+    if (option->repeats) {
+        if (call->set_count == CLI_MOST_SETS) return cli_misuse(call, "--%s was given too often", option->name);
+        call->sets[call->set_count++] = value;
+        return CLI_DONE;
+    }
     if (call->values[index]) return cli_misuse(call, "--%s was given twice", option->name);
     for (int i = 0; options[i].name; i++)
         if (call->values[i] && option->group && options[i].group == option->group)

@@ -16,13 +16,20 @@ static int run(const cli_call *call) {
     an_context *ctx = NULL;
     an_graph *graph = NULL;
     char *text = NULL;
-    an_dtype dtype;
-    int code = cli_precision(call, PRECISION, &dtype);
+    an_dtype dtype, precision;
+    int code = cli_precision(call, PRECISION, &dtype, &precision);
     if (code != CLI_DONE) return code;
+    if (precision != AN_DTYPE_NONE)
+        return cli_misuse(call, "--precision %s: a plan computes in it ('anneal plan'); a model is f32 or f64",
+                          an_dtype_name(precision));
     an_status status = an_context_create(&ctx, NULL);
     if (status != AN_OK) return cli_failure(call, NULL, status);
 
-    code = cli_load_model(call, ctx, dtype, &graph);
+    an_gpt2_options model = AN_INIT(model);
+    const bool is_preset = !cli_is_file(call->argument);
+    if (is_preset) code = cli_preset(call, ctx, &model);
+    model.dtype = dtype;
+    if (code == CLI_DONE) code = cli_load_model(call, ctx, is_preset ? &model : NULL, &graph);
     if (code == CLI_DONE) {
         status = call->values[DOT] ? an_graph_dot(graph, &text) : an_graph_print(graph, &text);
         if (status != AN_OK) code = cli_failure(call, ctx, status);

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-const cli_command *const cli_commands[] = {&cli_plan, &cli_graph, &cli_version, &cli_help, NULL};
+const cli_command *const cli_commands[] = {&cli_plan, &cli_bench, &cli_graph, &cli_version, &cli_help, NULL};
 
 static const cli_command *find_command(const char *name) {
     for (int i = 0; cli_commands[i]; i++)

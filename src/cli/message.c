@@ -46,11 +46,19 @@ int cli_failure(const cli_call *call, const an_context *ctx, an_status status) {
     }
 }
 
+int cli_fail(const cli_call *call, const char *format, ...) {
+    va_list arguments;
+    print_prefix(call);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    putc('\n', stderr);
+    return CLI_FAILED;
+}
+
 int cli_finish(const cli_call *call) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return CLI_DONE;
-    print_prefix(call);
-    fprintf(stderr, "standard output could not be written\n");
-    return CLI_FAILED;
+    return cli_fail(call, "standard output could not be written");
 }
 
 const char *cli_nearest(const char *name, const char *const *names) {

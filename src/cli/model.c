@@ -12,20 +12,22 @@ bool cli_is_file(const char *argument) {
     return dot && !strcmp(dot, ".ang");
 }
 
-int cli_precision(const cli_call *call, int option, an_dtype *dtype) {
-    static const char *const names[] = {"f32", "f64", "bf16", "f16", "auto", NULL};
-    static const an_dtype dtypes[] = {AN_DTYPE_F32, AN_DTYPE_F64}; /* as far as this version goes */
+int cli_precision(const cli_call *call, int option, an_dtype *dtype, an_dtype *precision) {
+    static const char *const names[] = {"f32", "f64", "bf16", "f16", NULL};
+    static const struct {
+        an_dtype dtype, precision;
+    } choices[] = {{AN_DTYPE_F32, AN_DTYPE_NONE},
+                   {AN_DTYPE_F64, AN_DTYPE_NONE},
+                   {AN_DTYPE_F32, AN_DTYPE_BF16},
+                   {AN_DTYPE_F32, AN_DTYPE_F16}};
+    const bool is_file = cli_is_file(call->argument);
     int choice = 0;
-    *dtype = AN_DTYPE_F32;
-    if (!call->values[option]) return CLI_DONE;
     if (cli_choice(call, option, names, &choice) != CLI_DONE) return CLI_MISUSED;
-    if (choice >= (int)(sizeof dtypes / sizeof dtypes[0]))
-        return cli_misuse(call,
-                          "--precision %s: bf16 and f16 come with the next version; this one computes in f32 or f64",
+    if (call->values[option] && is_file && choices[choice].precision == AN_DTYPE_NONE)
+        return cli_misuse(call, "--precision %s is for presets: a graph in a file says itself which types it has",
                           names[choice]);
-    if (cli_is_file(call->argument))
-        return cli_misuse(call, "--precision is for presets: a graph in a file says itself which types it has");
-    *dtype = dtypes[choice];
+    *dtype = is_file ? AN_DTYPE_NONE : choices[choice].dtype;
+    *precision = choices[choice].precision;
     return CLI_DONE;
 }
 
@@ -65,11 +67,16 @@ static int load_file(const cli_call *call, an_context *ctx, an_graph **graph) {
     return cli_failure(call, ctx, status);
 }
 
-int cli_load_model(const cli_call *call, an_context *ctx, an_dtype dtype, an_graph **graph) {
-    if (cli_is_file(call->argument)) return load_file(call, ctx, graph);
-    an_status status = an_model_preset(graph, ctx, call->argument, dtype);
+int cli_preset(const cli_call *call, an_context *ctx, an_gpt2_options *model) {
+    an_status status = an_model_preset_options(ctx, call->argument, model);
     if (status == AN_OK) return CLI_DONE;
     const int code = cli_failure(call, ctx, status);
     if (status == AN_ERR_UNKNOWN) fprintf(stderr, "(the name of a file with a graph ends in .ang)\n");
     return code;
+}
+
+int cli_load_model(const cli_call *call, an_context *ctx, const an_gpt2_options *model, an_graph **graph) {
+    if (!model) return load_file(call, ctx, graph);
+    an_status status = an_model_gpt2(graph, ctx, model);
+    return status == AN_OK ? CLI_DONE : cli_failure(call, ctx, status);
 }

@@ -16,14 +16,20 @@ void cli_kinds(const cli_report *report, cli_kind kinds[CLI_KINDS]) {
     memcpy(kinds, all, sizeof all);
 }
 
+const char *cli_precision_name(const cli_report *report) {
+    const an_dtype dtype = report->precision != AN_DTYPE_NONE ? report->precision : report->dtype;
+    return dtype != AN_DTYPE_NONE ? an_dtype_name(dtype) : NULL;
+}
+
 void cli_describe_sizes(const cli_report *report, char *text, size_t capacity) {
     size_t length = 0;
     text[0] = 0;
     for (int i = 0; i < report->symbol_count && length < capacity; i++)
         length += (size_t)snprintf(text + length, capacity - length, "%s%s %lld", i ? ", " : "", report->symbols[i],
                                    (long long)report->maxima[i]);
-    if (report->dtype != AN_DTYPE_NONE && length < capacity)
-        snprintf(text + length, capacity - length, "%s%s", length ? ", " : "", an_dtype_name(report->dtype));
+    const char *precision = cli_precision_name(report);
+    if (precision && length < capacity)
+        snprintf(text + length, capacity - length, "%s%s", length ? ", " : "", precision);
 }
 
 /* ---- text ---- */
@@ -64,7 +70,7 @@ void cli_write_json(const cli_report *report) {
     cli_kinds(report, kinds);
     json_string(&j, "model", report->model);
     json_string(&j, "program", report->program);
-    if (report->dtype != AN_DTYPE_NONE) json_string(&j, "precision", an_dtype_name(report->dtype));
+    if (cli_precision_name(report)) json_string(&j, "precision", cli_precision_name(report));
     json_object_begin(&j, "symbols");
     for (int i = 0; i < report->symbol_count; i++) json_integer(&j, report->symbols[i], report->maxima[i]);
     json_object_end(&j);
@@ -110,7 +116,6 @@ an_status cli_write_policy(const cli_report *report) {
     }
     printf("\nlow   takes and gives low precision where a run asks for it, and adds up in f32\n"
            "keep  reads any precision and computes in f32\n"
-           "f32   always f32\n"
-           "This version computes in f32 or f64; the policy is what the next one will follow.\n");
+           "f32   always f32\n");
     return AN_OK;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The command `anneal`: answers on standard output, complaints on standard error, exit codes 0, 1 and 2.
-#   run.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command)
+#   run.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
 set -euo pipefail
 tree=$1
-anneal=$ANNEAL_BIN/anneal
+anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 graph=$tree/examples/own-graph.ang
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -22,7 +22,7 @@ run() {
     shift
     command=("$@")
     code=0
-    "$anneal" "$@" >out 2>err || code=$?
+    "${anneal[@]}" "$@" >out 2>err || code=$?
     [ "$code" = "$expected" ] || failed "expected exit code $expected"
     if [ "$expected" = 0 ]; then
         [ ! -s err ] || failed "expected nothing on standard error"
@@ -37,13 +37,14 @@ number() { sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}$/\1/p" out; }
 # --- help, from the tables ---
 for arguments in --help -h help; do
     run 0 "$arguments"
-    for name in plan graph version help; do says "  $name "; done
+    for name in plan bench graph version help; do says "  $name "; done
 done
 run 0 help plan
 mv out help-plan
 run 0 plan --help
 cmp -s out help-plan || failed "'help plan' and 'plan --help' differ"
-for words in '--batch N' '--seq N' '--json' '--svg' '--policy' '--dump PASS' '--precision f32|f64' '--program' gpt2-1.5b; do
+for words in '--batch N' '--seq N' '--json' '--svg' '--policy' '--dump PASS' '--precision f32|f64|bf16|f16' \
+    '--program' gpt2-1.5b; do
     says "$words"
 done
 run 0 graph --help
@@ -92,6 +93,32 @@ says 'tanh_diff'
 run 0 plan "$graph" --symbol batch=64
 says 'batch 64'
 
+run 0 plan gpt2-124m --batch 4 --seq 256 --json --precision bf16
+says '"precision": "bf16"'
+[ "$(number weights_bytes)" -gt "$f32" ] || failed "copies in bf16 are not among the weights"
+
+# --- bench ---
+run 0 bench "$graph" --batch 8 --passes 3
+for words in 'own-graph.ang, training: batch 8;' 'passes: 3' '  best ' '  median ' ' samples/s' FLOP/s; do
+    says "$words"
+done
+run 0 bench "$graph" --batch 8 --passes 3 --threads 1 --isa base --profile trace.json
+for words in '1 thread, base' 'the roof, measured just now: f32 ' 'of roof' 'product ' 'between nodes' 'pass  '; do
+    says "$words"
+done
+instructions=$(sed -n 's/^pass  *\([0-9]*\) .*/\1/p' out)
+python3 -m json.tool trace.json >trace.pretty || failed "the trace is not JSON"
+[ "$(grep -c '"ph": "X"' trace.pretty)" = "$instructions" ] || failed "the trace has not a bar for each node"
+for key in op kernel path flops bytes GF/s GB/s ts dur; do
+    grep -q "\"$key\": " trace.pretty || failed "the trace has no '$key'"
+done
+run 0 bench "$graph" --batch 8 --passes 2 --profile trace.json --json
+python3 -m json.tool out >/dev/null || failed "--json is not JSON"
+for key in best_seconds median_units_per_second machine profile attainable_seconds; do says "\"$key\": "; done
+run 0 bench "$graph" --batch 8 --passes 2 --precision bf16 --program evaluation --json
+says '"program": "evaluation"'
+says '"precision": "bf16"'
+
 # --- graph ---
 run 0 graph "$graph" --dot
 says 'digraph "own-graph" {'
@@ -138,14 +165,12 @@ run 2 plan gpt2-124m --json=yes
 complains '--json takes no argument'
 run 2 plan gpt2-124m --json --svg
 complains '--json and --svg exclude each other'
-for precision in bf16 f16 auto; do
-    run 2 plan gpt2-124m --precision $precision
-    complains 'come with the next version'
-done
+run 2 graph gpt2-124m --precision bf16
+complains 'a model is f32 or f64'
 run 2 plan gpt2-124m --precision f31
 complains "the nearest is 'f32'"
 run 2 plan "$graph" --precision f64
-complains '--precision is for presets'
+complains '--precision f64 is for presets'
 run 2 plan gpt2-124m --program trainign
 complains "the nearest is 'training'"
 run 2 plan gpt2-124m --dump=autodif
@@ -158,6 +183,20 @@ run 2 plan "$graph" --symbol batch
 complains "--symbol takes NAME=N, not 'batch'"
 run 2 plan "$graph" --symbol batch=0
 complains "'batch' takes a whole number from 1 on, not '0'"
+run 2 bench "$graph" --pases 3
+complains "the nearest is '--passes'"
+run 2 bench "$graph" --passes 0
+complains '--passes takes a whole number from 1 on'
+run 2 bench "$graph" --isa avx51
+complains "the nearest is 'avx512'"
+run 2 bench "$graph" --threads 0
+complains '--threads takes a whole number from 1 on'
+run 2 bench "$graph" --profile nowhere/trace.json
+complains "'nowhere/trace.json' cannot be written: No such file"
+run 2 bench "$graph" --seq 5
+complains "has no symbol 'tokens'"
+run 2 bench gpt2-124
+complains "the nearest is 'gpt2-124m'"
 run 2 version more
 complains 'takes no argument'
 sed 's/\[64,32\]/[64,33]/' "$graph" >wrong.ang
@@ -170,6 +209,8 @@ run 0 plan other.ang --symbol rows=3
 says prediction
 run 2 plan other.ang --symbol rows=3 --program training
 complains 'no loss'
+run 0 bench other.ang --symbol rows=3 --passes 2
+says 'passes/s'
 
 # --- a name that is no text: JSON and SVG stay valid ---
 printf 'ang 1\n%%0 = input(name="x") : f32[2]\n%%1 = tanh(%%0)\noutput(%%1, name="y")\n' >$'odd "<&\xff\x01.ang'
@@ -181,9 +222,11 @@ says $'odd &quot;&lt;&amp;\xef\xbf\xbd\xef\xbf\xbd.ang'
 # --- failures ---
 code=0
 command=(version '>/dev/full')
-"$anneal" version >/dev/full 2>err || code=$?
+"${anneal[@]}" version >/dev/full 2>err || code=$?
 : >out
 [ "$code" = 1 ] || failed "a full disk must be a failure"
 complains 'could not be written'
+run 1 bench "$graph" --batch 8 --passes 1 --profile /dev/full --json
+complains "'/dev/full' could not be written"
 
 echo "cli: all as expected"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The example learns the sine, and does so in the same way with any number of threads.
-#   learns.sh PROGRAM
+#   learns.sh PROGRAM      (ANNEAL_RUN is an emulator and its options)
 set -euo pipefail
-OMP_NUM_THREADS=1 "$1" >one.txt
-OMP_NUM_THREADS=3 "$1" >three.txt
+OMP_NUM_THREADS=1 ${ANNEAL_RUN:-} "$1" >one.txt
+OMP_NUM_THREADS=3 ${ANNEAL_RUN:-} "$1" >three.txt
 
 # Memory depends on the threads, results do not.
 diff <(grep -v bytes one.txt) <(grep -v bytes three.txt) || { echo "results depend on the number of threads"; exit 1; }

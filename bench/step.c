@@ -1,0 +1,220 @@
+/* Forward and backward of a model, timed when it is asked for: one side of a comparison. It stays alive from one pass
+ * to the next, so that other programs can have their turn between them and nothing is planned twice.
+ *
+ *     step MODEL f32|f64|bf16 THREADS SYMBOL=N...      step gpt2-124m bf16 2 batch=4 tokens=256
+ *
+ * It says "ready" on standard output, then answers every line "WARM PASSES" of standard input with the seconds of one
+ * pass: WARM passes are not timed; of the PASSES after them it is the median. A model without a loss runs forward only.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <anneal/plan.h>
+
+#include "models.h"
+
+enum { MOST_SYMBOLS = 8, MOST_TEXT = 256 };
+
+typedef struct step {
+    an_context *ctx;
+    an_graph *graph;
+    an_plan *plan;
+    an_params *params;
+    an_program *program;
+    an_form form;
+    an_array changed; /* a small weight, and what is written to it before every pass */
+    char changed_name[MOST_TEXT];
+    int symbol_count;
+    const char *symbols[MOST_SYMBOLS];
+    int64_t sizes[MOST_SYMBOLS];
+} step;
+
+#define TRY(call)                             \
+    do {                                      \
+        const an_status status_ = (call);     \
+        if (status_ != AN_OK) return status_; \
+    } while (0)
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- making it ---- */
+
+static an_status make_plan(step *s, an_dtype precision) {
+    an_plan_cost cost = AN_INIT(cost);
+    an_plan_options options = AN_INIT(options); /* training, or prediction if there is no loss */
+    options.symbol_count = s->symbol_count;
+    options.symbols = s->symbols;
+    options.maxima = s->sizes;
+    options.moments = -1; /* nothing is updated */
+    options.precision = precision;
+    TRY(an_plan_create(&s->plan, s->ctx, s->graph, &options));
+    const bool trains = an_plan_cost_get(s->plan, AN_FORM_TRAIN_FIRST, &cost) == AN_OK;
+    s->form = trains ? AN_FORM_TRAIN_FIRST : AN_FORM_PREDICT;
+    return AN_OK;
+}
+
+/* Uniform numbers in (-1, 1), integers below the limit. */
+static an_status fill_input(step *s, int64_t index) {
+    an_input_info info = AN_INIT(info);
+    an_array array = AN_INIT(array);
+    int64_t elements = 1;
+    TRY(an_program_input_info(s->program, index, &info));
+    array.dtype = info.dtype;
+    array.ndims = info.ndims;
+    for (int d = 0; d < info.ndims; d++) elements *= array.dims[d] = info.dims[d];
+    array.data = malloc((size_t)elements * an_dtype_size(info.dtype));
+    if (!array.data) return AN_ERR_MEMORY;
+    for (int64_t i = 0; i < elements; i++) {
+        const int random = rand();
+        const double real = 2.0 * random / RAND_MAX - 1;
+        if (info.dtype == AN_DTYPE_F32) ((float *)array.data)[i] = (float)real;
+        if (info.dtype == AN_DTYPE_F64) ((double *)array.data)[i] = real;
+        if (info.dtype == AN_DTYPE_I32)
+            ((int32_t *)array.data)[i] = info.limit > 0 ? (int32_t)(random % info.limit) : 0;
+    }
+    const an_status status = an_program_set_input(s->program, info.name, &array);
+    free(array.data);
+    return status;
+}
+
+/* Chooses the smallest weight. */
+static an_status choose_changed(step *s) {
+    int64_t smallest = INT64_MAX;
+    for (int64_t i = 0; i < an_params_count(s->params); i++) {
+        an_param_info info = AN_INIT(info);
+        TRY(an_params_info(s->params, i, &info));
+        if (info.elements >= smallest) continue;
+        smallest = info.elements;
+        snprintf(s->changed_name, sizeof s->changed_name, "%s", info.name);
+        s->changed = (an_array){.size = sizeof s->changed, .dtype = info.dtype, .ndims = info.ndims};
+        memcpy(s->changed.dims, info.dims, sizeof info.dims);
+    }
+    if (smallest == INT64_MAX) return AN_OK; /* a model without weights */
+    s->changed.data = calloc((size_t)smallest, an_dtype_size(s->changed.dtype));
+    if (!s->changed.data) return AN_ERR_MEMORY;
+    return an_params_get(s->params, s->changed_name, AN_PART_WEIGHT, &s->changed);
+}
+
+static an_status make_program(step *s) {
+    double units = 1;
+    an_params_options store = AN_INIT(store);
+    store.moments = -1;
+    store.without_gradients = s->form == AN_FORM_PREDICT;
+    TRY(an_params_create(&s->params, s->ctx, s->graph, &store));
+    TRY(an_params_init(s->params, 1));
+    TRY(an_program_create(&s->program, s->plan, s->params));
+    for (int i = 0; i < s->symbol_count; i++) {
+        TRY(an_program_bind(s->program, s->symbols[i], s->sizes[i]));
+        units *= (double)s->sizes[i];
+    }
+    for (int64_t i = 0; i < an_program_input_count(s->program); i++) TRY(fill_input(s, i));
+    if (s->form == AN_FORM_TRAIN_FIRST) TRY(an_program_set_scalar(s->program, "loss_gradient", 1 / units));
+    return choose_changed(s);
+}
+
+/* ---- running it ---- */
+
+/* A pass is that of a training step, which follows an update: whatever is derived from the weights (copies in bf16, packed
+ * ones) is made anew in it, and timed with it. Setting one weight is enough to make the store's version rise. */
+static an_status pass(step *s) {
+    if (s->changed.data) TRY(an_params_set(s->params, s->changed_name, AN_PART_WEIGHT, &s->changed));
+    return an_program_run(s->program, s->form);
+}
+
+/* Whether anything at all ran in bf16: a run that was asked for it and has none of it is no measurement. */
+static an_status expect_bf16(const step *s) {
+    for (int64_t i = 0; i < an_program_profile_count(s->program, s->form); i++) {
+        an_profile_entry entry = AN_INIT(entry);
+        TRY(an_program_profile_get(s->program, s->form, i, &entry));
+        if (entry.dtype == AN_DTYPE_BF16) return AN_OK;
+    }
+    fprintf(stderr, "step: the plan was asked for bf16, but nothing in it is bf16\n");
+    return AN_ERR_UNSUPPORTED;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static an_status answer(step *s, int64_t warm, int64_t passes, double *took) {
+    for (int64_t i = 0; i < warm; i++) TRY(pass(s));
+    for (int64_t i = 0; i < passes; i++) {
+        const double begin = seconds();
+        TRY(pass(s));
+        took[i] = seconds() - begin;
+    }
+    qsort(took, (size_t)passes, sizeof *took, by_value);
+    printf("%.9f\n", took[passes / 2]);
+    fflush(stdout);
+    return AN_OK;
+}
+
+static an_status serve(step *s) {
+    char line[MOST_TEXT];
+    an_status status = AN_OK;
+    printf("ready\n");
+    fflush(stdout);
+    while (status == AN_OK && fgets(line, sizeof line, stdin)) {
+        char *rest;
+        const int64_t warm = strtoll(line, &rest, 10), passes = strtoll(rest, NULL, 10);
+        double *took = passes > 0 ? calloc((size_t)passes, sizeof *took) : NULL;
+        status = took ? answer(s, warm, passes, took) : AN_ERR_ARGUMENT;
+        free(took);
+    }
+    return status;
+}
+
+static an_status run(step *s, const char *model, an_dtype dtype, an_dtype precision, int threads) {
+    an_context_options options = AN_INIT(options);
+    options.threads = threads;
+    TRY(an_context_create(&s->ctx, &options));
+    TRY(bench_model(&s->graph, s->ctx, model, dtype));
+    TRY(make_plan(s, precision));
+    TRY(make_program(s));
+    if (precision == AN_DTYPE_BF16) {
+        TRY(pass(s));
+        TRY(expect_bf16(s));
+    }
+    return serve(s);
+}
+
+static int misuse(void) {
+    fprintf(stderr, "usage: step MODEL f32|f64|bf16 THREADS SYMBOL=N...\n");
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    enum { MODEL = 1, PRECISION, THREADS, SYMBOLS };
+    step s = {.changed = {.size = sizeof s.changed}};
+    an_dtype dtype = AN_DTYPE_F32, precision = AN_DTYPE_NONE;
+    if (argc < SYMBOLS || argc > SYMBOLS + MOST_SYMBOLS) return misuse();
+    if (!strcmp(argv[PRECISION], "f64"))
+        dtype = AN_DTYPE_F64;
+    else if (!strcmp(argv[PRECISION], "bf16"))
+        precision = AN_DTYPE_BF16;
+    else if (strcmp(argv[PRECISION], "f32") != 0)
+        return misuse();
+    for (int i = SYMBOLS; i < argc; i++) {
+        char *equals = strchr(argv[i], '=');
+        if (!equals) return misuse();
+        *equals = 0;
+        s.symbols[s.symbol_count] = argv[i];
+        s.sizes[s.symbol_count++] = strtoll(equals + 1, NULL, 10);
+    }
+    const an_status status = run(&s, argv[MODEL], dtype, precision, (int)strtol(argv[THREADS], NULL, 10));
+    if (status != AN_OK) fprintf(stderr, "step: %s: %s\n", an_status_name(status), an_last_error(s.ctx));
+    free(s.changed.data);
+    an_program_destroy(&s.program);
+    an_params_destroy(&s.params);
+    an_plan_destroy(&s.plan);
+    an_graph_destroy(&s.graph);
+    an_context_destroy(&s.ctx);
+    return status == AN_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
