@@ -64,6 +64,7 @@ an_status an_context_create(an_context **context, const an_context_options *opti
 void an_context_destroy(an_context **context) {
     if (!context || !*context) return;
     an_allocator allocator = (*context)->allocator;
+    if ((*context)->engine_release) (*context)->engine_release(*context);
     allocator.release(allocator.user, *context, sizeof **context);
     *context = NULL;
 }

@@ -28,6 +28,9 @@ struct an_context {
     uint64_t allocations;
     void (*log)(void *user, an_log_level level, const char *text);
     void *log_user;
+    /* What a library that kernels call keeps for this context (kernels/onednn.c); NULL: nothing. */
+    void *engine;
+    void (*engine_release)(an_context *ctx);
     an_error error;
 };
 
