@@ -73,9 +73,9 @@ enum { AN_PROGRAM_TRAINING = 1, AN_PROGRAM_EVALUATION = 2, AN_PROGRAM_PREDICTION
  * is one that lies in no other; docs/recompute.md tells what each mode costs. */
 typedef enum an_recompute {
     AN_RECOMPUTE_NONE = 0,
-    AN_RECOMPUTE_BLOCK = 1,    /* keeps what enters a block and recomputes each block when its gradient is due */
-    AN_RECOMPUTE_FULL = 2,     /* the least memory: recomputes half of the blocks for the other half, and so on, so that
-                                  inputs of only log2(blocks) of them are held at once; about two forward runs more */
+    AN_RECOMPUTE_BLOCK = 1, /* keeps what enters a block and recomputes each block when its gradient is due */
+    AN_RECOMPUTE_FULL = 2,  /* the least memory: holds the inputs of about log2(blocks) blocks at a time and makes the
+                                  others again from them, by halves: one to three forward runs more */
     AN_RECOMPUTE_SEGMENTS = 3, /* keeps what enters each of `segments` runs of blocks and recomputes whole runs */
     AN_RECOMPUTE_BUDGET = 4    /* the cheapest choice whose arena is at most `budget` bytes */
 } an_recompute;

@@ -29,23 +29,29 @@ static bool may_use_tiles(void) {
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
-static bool has_amx_bf16(void) {
-    enum { LEAF_FEATURES = 7, AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24 };
+/* What compilers' own question, __builtin_cpu_supports, has no name for. The operating system's part is that of AVX. */
+static bool has_f16c(void) {
+    enum { LEAF = 1, F16C = 1u << 29 };
     unsigned a, b, c, d;
-    if (!__get_cpuid_count(LEAF_FEATURES, 0, &a, &b, &c, &d)) return false;
-    return (d & AMX_BF16) && (d & AMX_TILE);
+    return __get_cpuid(LEAF, &a, &b, &c, &d) && (c & F16C);
+}
+
+static bool has_amx_bf16(void) {
+    enum { LEAF = 7, AVX512_BF16 = 1u << 5, AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(LEAF, 1, &a, &b, &c, &d) || !(a & AVX512_BF16)) return false;
+    return __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & AMX_BF16) && (d & AMX_TILE);
 }
 
 /* The levels are x86-64-v3 (without what no kernel uses), x86-64-v4, and v4 with bf16 in vectors and tiles.
  * __builtin_cpu_supports also asks whether the operating system saves the registers. */
 an_isa an_isa_of_machine(void) {
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
-        return AN_ISA_BASE;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return AN_ISA_BASE;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return AN_ISA_AVX2;
-    if (!__builtin_cpu_supports("avx512bf16") || !has_amx_bf16() || !may_use_tiles()) return AN_ISA_AVX512;
+    if (!has_amx_bf16() || !may_use_tiles()) return AN_ISA_AVX512;
     return AN_ISA_AMX;
 }
 #else

@@ -112,12 +112,12 @@ static inline an_key_range an_visible_keys(const an_attention_job *j, an_tokens 
     return an_attention_visible(j->attributes, first, first + queries.count - 1, j->keys);
 }
 
-/* The keys of a tile that one query sees, counted in the tile; none: a count of 0 or less. */
+/* The keys of a tile that one query sees, counted in the tile; {0, 0} if there is none. */
 static inline an_tokens an_seen_in_tile(const an_attention_job *j, an_tokens tile, int64_t query) {
     const an_key_range visible = an_visible_keys(j, (an_tokens){query, 1});
     const int64_t begin = visible.begin > tile.begin ? visible.begin : tile.begin;
     const int64_t end = an_attention_smaller(visible.end, tile.begin + tile.count);
-    return (an_tokens){begin - tile.begin, end - begin};
+    return begin < end ? (an_tokens){begin - tile.begin, end - begin} : (an_tokens){0, 0};
 }
 
 /* Of these queries, those from the first to the last that see any of these keys by causality and window. */

@@ -1,18 +1,23 @@
 /* Rows of scores, for REAL. Included by attention_rows.h through instantiate.h. */
 
+/* Hides the keys of a row's LANES columns from column i on that are not seen. */
+static inline void NAME(hide)(REAL *row, int64_t i, an_tokens seen) {
+    const int64_t begin = seen.begin - i, end = begin + seen.count;
+    NAME(store)(row + i, NAME(only_lanes)(NAME(load)(row + i), begin, end, -NAME(infinity)()));
+}
+
 /* Turns products q·k into scores but for a factor that it returns: -inf where a key is hidden. */
 static inline REAL NAME(finish_scores)(const an_attention_job *j, const an_key_tile *tile, int64_t query,
                                        an_tokens columns, REAL *row) {
-    const REAL infinity = NAME(infinity)(), scale = (REAL)j->attributes->scale;
+    const REAL scale = (REAL)j->attributes->scale;
     const an_tokens seen = an_seen_in_tile(j, tile->keys, query);
-    const int64_t end = columns.begin + columns.count, begin = seen.count > 0 ? seen.begin : end;
-    for (int64_t i = columns.begin; i < begin; i++) row[i] = -infinity;
-    if (seen.count <= 0) return scale;
-    for (int64_t i = seen.begin + seen.count; i < end; i++) row[i] = -infinity;
+    const int64_t end = columns.begin + columns.count, rest = (seen.begin + seen.count) / NAME(LANES) * NAME(LANES);
+    for (int64_t i = columns.begin; i < seen.begin; i += NAME(LANES)) NAME(hide)(row, i, seen);
+    for (int64_t i = rest > columns.begin ? rest : columns.begin; i < end; i += NAME(LANES)) NAME(hide)(row, i, seen);
     row += seen.begin;
     if (j->documents) {
         const int64_t own = an_document_at(j, tile->at.batch, query), *documents = tile->documents + seen.begin;
-        for (int64_t i = 0; i < seen.count; i++) row[i] = documents[i] == own ? row[i] : -infinity;
+        for (int64_t i = 0; i < seen.count; i++) row[i] = documents[i] == own ? row[i] : -NAME(infinity)();
     }
     if (!j->mask) return scale;
     REAL buffer[AN_ATTENTION_TILE];
@@ -34,9 +39,15 @@ static inline void NAME(dropout_factors)(const an_attention_job *j, const an_key
 
 /* The largest of n scores, a multiple of AN_SUM_LANES. NaN is left out: it shows in the sum. */
 static inline REAL NAME(largest_of)(const REAL *row, int64_t n) {
-    NAME(vector) largest = NAME(broadcast)(-NAME(infinity)());
-    for (int64_t i = 0; i < n; i += NAME(LANES)) largest = NAME(larger)(NAME(load)(row + i), largest);
-    return NAME(largest_lane)(largest);
+    NAME(vector)
+    even = NAME(broadcast)(-NAME(infinity)()), odd = even; /* two, so that one need not wait for the other */
+    int64_t i = 0;
+    for (; i + 2 * NAME(LANES) <= n; i += 2 * NAME(LANES)) {
+        even = NAME(larger)(NAME(load)(row + i), even);
+        odd = NAME(larger)(NAME(load)(row + i + NAME(LANES)), odd);
+    }
+    if (i < n) even = NAME(larger)(NAME(load)(row + i), even);
+    return NAME(largest_lane)(NAME(larger)(even, odd));
 }
 
 /* A query's softmax so far (Milakov and Gimelshein 2018): the largest score, in units of power_unit, and the sum of the

@@ -136,7 +136,7 @@ static void NAME(forward_task)(void *user, int64_t index, int thread) {
         for (int64_t i = 0; i < queries.count; i++) {
             const int64_t query = queries.begin + i;
             const an_tokens seen = an_seen_in_tile(j, tile.keys, query);
-            if (seen.count <= 0) continue;
+            if (seen.count == 0) continue;
             NAME(score_row)(j, &tile, query, seen, q + i * size, keys, scores);
             NAME(forward_row)(j, &tile, query, seen, values, scores, &softmax[i], sums + i * size);
         }
@@ -180,7 +180,7 @@ static void NAME(diff_row)(const an_attention_job *j, const tile_of *tile, int64
     const an_tokens seen = an_seen_in_tile(j, tile->keys, query);
     REAL factors[AN_ATTENTION_KEYS];
     for (int64_t k = 0; k < AN_ATTENTION_KEYS; k++) probabilities[k] = diff_scores[k] = 0;
-    if (seen.count <= 0 || log_sum == -NAME(infinity)()) return;
+    if (seen.count == 0 || log_sum == -NAME(infinity)()) return;
     REAL *p = probabilities + seen.begin, *d = diff_scores + seen.begin;
     NAME(score_row)(j, tile, query, seen, q, keys, p);
     for (int64_t k = 0; k < seen.count; k++) p[k] -= log_sum;
@@ -220,7 +220,7 @@ static void NAME(diff_q_task)(void *user, int64_t index, int thread) {
         NAME(load_tokens)(j, j->k, key_at, tile.keys, key_rows);
         for (int64_t i = 0; i < queries.count; i++) {
             const an_tokens seen = an_seen_in_tile(j, tile.keys, queries.begin + i);
-            if (seen.count <= 0) continue;
+            if (seen.count == 0) continue;
             const REAL *d = diff_scores + seen.begin, *rows = key_rows + seen.begin * size;
             NAME(diff_row)(j, &tile, queries.begin + i, &t, i, keys, values, probabilities, diff_scores);
             NAME(add_products)(size, seen.count, d, 1, rows, size, diff_q + i * size);

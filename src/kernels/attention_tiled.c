@@ -6,7 +6,7 @@
  *
  * Every element of a product is one chain of fused multiply-adds over its terms in order, so that all widths of vectors
  * give the same bits. Parts of a product where nothing is seen are left out; the rest of what is hidden is multiplied with
- * a probability of 0. Keys that no query of a task sees are not read: a cache may hold anything after the last key.
+ * a probability of 0. Keys after the last one that a query of a task sees are not read, so a cache may hold anything there.
  */
 #include "kernels/attention_job.h"
 
@@ -28,8 +28,6 @@ enum {
     TASK = 128,   /* queries of a task */
     TILE = 64     /* queries, and keys, of the gradient's tile */
 };
-
-/* ---- vectors ---- */
 
 /* ROWS × MOST_VECTORS sums fill half of the registers. */
 #ifdef __AVX512F__
@@ -59,8 +57,6 @@ static inline void transpose_f64(const double *const rows[SQUARE], int64_t d, do
     _mm256_storeu_pd(to + 2 * SLAB, _mm256_permute2f128_pd(ab_even, ce_even, UPPER));
     _mm256_storeu_pd(to + 3 * SLAB, _mm256_permute2f128_pd(ab_odd, ce_odd, UPPER));
 }
-
-/* ---- what is computed ---- */
 
 /* Elements of a row in scratch. */
 static int64_t width_of(int64_t size) {

@@ -1,4 +1,4 @@
-/* Attention by tiles, for REAL, VECTOR and LANES. Included by attention_tiled.c through instantiate.h. */
+/* Attention by tiles, for REAL. Included by attention_tiled.c through instantiate.h. */
 
 /* ---- products ---- */
 
@@ -50,7 +50,7 @@ static void NAME(load_rows)(const an_attention_job *j, const an_tensor *t, an_he
     for (int64_t i = 0; i < tokens.count; i++) {
         REAL *to = rows + i * width;
         const REAL *row = NAME(load_token)(j, t, at, tokens.begin + i, to);
-        if (j->size == width) { /* usual, and short: dearer by a call */
+        if (j->size == width) { /* usual, and too short for a call of memcpy */
             for (int64_t d = 0; d < width; d += NAME(LANES)) NAME(store)(to + d, NAME(load)(row + d));
             continue;
         }
@@ -105,13 +105,13 @@ typedef struct {
 } NAME(forward_scratch);
 
 static size_t NAME(forward_layout)(void *memory, int64_t size, NAME(forward_scratch) * s) {
-    const size_t width = (size_t)width_of(size), real = sizeof(REAL);
+    const size_t row = (size_t)width_of(size) * sizeof(REAL), columns = (size_t)size * sizeof(REAL);
     size_t at = 0;
-    s->q = an_scratch_take(memory, &at, TASK * width * real);
-    s->sums = an_scratch_take(memory, &at, TASK * width * real);
-    s->keys = an_scratch_take(memory, &at, AN_ATTENTION_TILE * (size_t)size * real);
-    s->values = an_scratch_take(memory, &at, AN_ATTENTION_TILE * width * real);
-    s->scores = an_scratch_take(memory, &at, BLOCK * AN_ATTENTION_TILE * real);
+    s->q = an_scratch_take(memory, &at, TASK * row);
+    s->sums = an_scratch_take(memory, &at, TASK * row);
+    s->keys = an_scratch_take(memory, &at, AN_ATTENTION_TILE * columns);
+    s->values = an_scratch_take(memory, &at, AN_ATTENTION_TILE * row);
+    s->scores = an_scratch_take(memory, &at, BLOCK * AN_ATTENTION_TILE * sizeof(REAL));
     s->softmax = an_scratch_take(memory, &at, TASK * sizeof *s->softmax);
     return at;
 }
@@ -122,18 +122,17 @@ static void NAME(forward_block)(const an_attention_job *j, const an_key_tile *ti
     const int64_t size = j->size, width = width_of(size);
     an_tokens columns[BLOCK / ROWS];
     const int64_t groups = an_set_columns(j, tile, queries, ROWS, GRANULE, columns);
-    REAL *q = s->q + first * width, *sums = s->sums + first * width;
+    REAL *sums = s->sums + first * width;
     for (int64_t slab = 0; slab < tile->keys.count; slab += SLAB)
         for (int64_t g = 0; g < groups; g++) {
             const an_tokens c = within_slab(columns[g], slab);
-            if (c.count <= 0) continue;
-            NAME(multiply)
-            (c.count, size, q + g * ROWS * width, width, 1, s->keys + slab * size + c.begin, SLAB,
-             s->scores + g * ROWS * AN_ATTENTION_TILE + slab + c.begin, AN_ATTENTION_TILE, false);
+            const REAL *q = s->q + (first + g * ROWS) * width, *keys = s->keys + slab * size + c.begin;
+            REAL *scores = s->scores + g * ROWS * AN_ATTENTION_TILE + slab + c.begin;
+            if (c.count > 0) NAME(multiply)(c.count, size, q, width, 1, keys, SLAB, scores, AN_ATTENTION_TILE, false);
         }
     for (int64_t i = 0; i < queries.count; i++) {
         const an_tokens c = columns[i / ROWS];
-        if (c.count <= 0) continue;
+        if (c.count == 0) continue;
         REAL *row = s->scores + i * AN_ATTENTION_TILE;
         an_prefetch_token(j->dst, tile->at, queries.begin + i, true);
         const REAL shrink = NAME(forward_row)(j, tile, queries.begin + i, c, &s->softmax[first + i], row);
@@ -142,10 +141,11 @@ static void NAME(forward_block)(const an_attention_job *j, const an_key_tile *ti
     for (int64_t slab = 0; slab < tile->keys.count; slab += SLAB)
         for (int64_t g = 0; g < groups; g++) {
             const an_tokens c = within_slab(columns[g], slab);
-            if (c.count <= 0) continue;
-            NAME(multiply)
-            (width, c.count, s->scores + g * ROWS * AN_ATTENTION_TILE + slab + c.begin, AN_ATTENTION_TILE, 1,
-             s->values + (slab + c.begin) * width, width, sums + g * ROWS * width, width, true);
+            const REAL *scores = s->scores + g * ROWS * AN_ATTENTION_TILE + slab + c.begin;
+            const REAL *values = s->values + (slab + c.begin) * width;
+            REAL *sum = sums + g * ROWS * width;
+            if (c.count > 0)
+                NAME(multiply)(width, c.count, scores, AN_ATTENTION_TILE, 1, values, width, sum, width, true);
         }
 }
 
@@ -153,14 +153,14 @@ static void NAME(forward_task)(void *user, int64_t index, int thread) {
     const an_attention_job *j = user;
     const an_head at = {index / j->query_tiles / j->heads, index / j->query_tiles % j->heads};
     const an_tokens queries = an_tile_tokens(index % j->query_tiles, TASK, j->queries);
-    const int64_t width = width_of(j->size), begin_of_rest = an_attention_round_up(queries.count, ROWS);
+    const int64_t width = width_of(j->size), rows = an_attention_round_up(queries.count, ROWS);
     const an_key_range visible = an_visible_keys(j, queries);
     an_key_tile tile = {.at = at};
     NAME(forward_scratch) s;
 
     NAME(forward_layout)(an_thread_scratch(j, thread), j->size, &s);
     NAME(load_rows)(j, j->q, at, queries, ROWS, s.q);
-    memset(s.sums, 0, (size_t)(begin_of_rest * width) * sizeof *s.sums);
+    memset(s.sums, 0, (size_t)(rows * width) * sizeof *s.sums);
     for (int64_t i = 0; i < queries.count; i++) s.softmax[i] = (NAME(softmax)){-NAME(infinity)(), 0};
     for (int64_t begin = visible.begin / AN_ATTENTION_TILE * AN_ATTENTION_TILE; begin < visible.end;
          begin += AN_ATTENTION_TILE) {
@@ -192,18 +192,20 @@ typedef struct {
 } NAME(diff_scratch);
 
 static size_t NAME(diff_layout)(void *memory, int64_t size, int64_t held, int64_t queries, NAME(diff_scratch) * s) {
-    const size_t width = (size_t)width_of(size), real = sizeof(REAL), tile = TILE * width * real;
+    const size_t row = (size_t)width_of(size) * sizeof(REAL), columns = (size_t)size * sizeof(REAL);
+    const size_t all_keys = (size_t)an_attention_round_up(held, TILE);
+    const size_t all_queries = (size_t)an_attention_round_up(queries, TILE);
     size_t at = 0;
-    s->key_columns = an_scratch_take(memory, &at, TILE * (size_t)size * real);
-    s->value_columns = an_scratch_take(memory, &at, TILE * (size_t)size * real);
-    s->key_rows = an_scratch_take(memory, &at, tile);
-    s->diff_k = an_scratch_take(memory, &at, (size_t)an_attention_round_up(held, TILE) * width * real);
-    s->diff_v = an_scratch_take(memory, &at, (size_t)an_attention_round_up(held, TILE) * width * real);
-    s->scores = an_scratch_take(memory, &at, TILE * TILE * real);
-    s->diff_scores = an_scratch_take(memory, &at, TILE * TILE * real);
-    s->q = an_scratch_take(memory, &at, (size_t)an_attention_round_up(queries, TILE) * width * real);
-    s->diff_dst = an_scratch_take(memory, &at, (size_t)an_attention_round_up(queries, TILE) * width * real);
-    s->diff_q = an_scratch_take(memory, &at, (size_t)an_attention_round_up(queries, TILE) * width * real);
+    s->key_columns = an_scratch_take(memory, &at, TILE * columns);
+    s->value_columns = an_scratch_take(memory, &at, TILE * columns);
+    s->key_rows = an_scratch_take(memory, &at, TILE * row);
+    s->diff_k = an_scratch_take(memory, &at, all_keys * row);
+    s->diff_v = an_scratch_take(memory, &at, all_keys * row);
+    s->scores = an_scratch_take(memory, &at, TILE * TILE * sizeof(REAL));
+    s->diff_scores = an_scratch_take(memory, &at, TILE * TILE * sizeof(REAL));
+    s->q = an_scratch_take(memory, &at, all_queries * row);
+    s->diff_dst = an_scratch_take(memory, &at, all_queries * row);
+    s->diff_q = an_scratch_take(memory, &at, all_queries * row);
     s->sums = an_scratch_take(memory, &at, (size_t)queries * sizeof *s->sums);
     return at;
 }
@@ -213,42 +215,47 @@ static size_t NAME(diff_bytes)(int64_t size, int64_t held, int64_t queries) {
     return NAME(diff_layout)(NULL, size, held, queries, &s);
 }
 
+/* sums[k] += Σ scores[i][k]·rows[i] over the queries i for which column k was computed. */
+static void NAME(add_columns)(int64_t keys, int64_t queries, int64_t width, const an_tokens *columns,
+                              const REAL *scores, const REAL *rows, REAL *sums) {
+    const int64_t groups = an_tiles(queries, ROWS);
+    for (int64_t k = 0; k < keys; k += ROWS) {
+        const an_tokens seeing = an_seeing_rows(columns, groups, k, ROWS);
+        const int64_t first = seeing.begin, depth = an_attention_smaller(seeing.count, queries - first);
+        const REAL *column = scores + first * TILE + k, *row = rows + first * width;
+        if (depth > 0) NAME(multiply)(width, depth, column, 1, TILE, row, width, sums + k * width, width, true);
+    }
+}
+
 /* One tile of queries with one of keys: adds to the gradients that the part is for. */
 static void NAME(diff_tile)(const an_attention_job *j, const an_diff_part *part, const an_key_tile *tile,
                             an_tokens queries, const NAME(diff_scratch) * s, REAL *diff_k, REAL *diff_v) {
-    const int64_t size = j->size, width = width_of(size);
-    an_tokens columns[TILE / ROWS];
-    const int64_t groups = an_set_columns(j, tile, queries, ROWS, GRANULE, columns),
-                  first = queries.begin - part->queries.begin;
+    const int64_t size = j->size, width = width_of(size), first = queries.begin - part->queries.begin;
     const REAL *q = s->q + first * width, *diff_dst = s->diff_dst + first * width;
+    an_tokens columns[TILE / ROWS];
+    const int64_t groups = an_set_columns(j, tile, queries, ROWS, GRANULE, columns);
     for (int64_t g = 0; g < groups; g++) {
         const an_tokens c = columns[g];
         const int64_t row = g * ROWS, at = row * TILE + c.begin;
-        if (c.count <= 0) continue;
-        NAME(multiply)
-        (c.count, size, q + row * width, width, 1, s->key_columns + c.begin, SLAB, s->scores + at, TILE, false);
-        NAME(multiply)
-        (c.count, size, diff_dst + row * width, width, 1, s->value_columns + c.begin, SLAB, s->diff_scores + at, TILE,
-         false);
+        const REAL *keys = s->key_columns + c.begin, *values = s->value_columns + c.begin;
+        if (c.count == 0) continue;
+        NAME(multiply)(c.count, size, q + row * width, width, 1, keys, SLAB, s->scores + at, TILE, false);
+        NAME(multiply)(c.count, size, diff_dst + row * width, width, 1, values, SLAB, s->diff_scores + at, TILE, false);
         an_prefetch_diff(j, part, tile->at, queries.begin + row, tile->keys.begin + row, ROWS);
-        for (int64_t i = row; i < row + ROWS && i < queries.count; i++) NAME(diff_row)
-        (j, tile, queries.begin + i, c, s->sums[first + i], s->scores + i * TILE, s->diff_scores + i * TILE);
+        for (int64_t i = row; i < row + ROWS && i < queries.count; i++) {
+            REAL *scores = s->scores + i * TILE, *diff_scores = s->diff_scores + i * TILE;
+            NAME(diff_row)(j, tile, queries.begin + i, c, s->sums[first + i], scores, diff_scores);
+        }
     }
-    for (int64_t k = 0; k < tile->keys.count && part->of_keys; k += ROWS) {
-        const an_tokens rows = an_seeing_rows(columns, groups, k, ROWS);
-        const int64_t at = rows.begin * TILE + k, depth = an_attention_smaller(rows.count, queries.count - rows.begin);
-        if (depth <= 0) continue;
-        NAME(multiply)
-        (width, depth, s->scores + at, 1, TILE, diff_dst + rows.begin * width, width, diff_v + k * width, width, true);
-        NAME(multiply)
-        (width, depth, s->diff_scores + at, 1, TILE, q + rows.begin * width, width, diff_k + k * width, width, true);
+    if (part->of_keys) {
+        NAME(add_columns)(tile->keys.count, queries.count, width, columns, s->scores, diff_dst, diff_v);
+        NAME(add_columns)(tile->keys.count, queries.count, width, columns, s->diff_scores, q, diff_k);
     }
     for (int64_t g = 0; g < groups && part->of_queries; g++) {
         const an_tokens c = columns[g];
-        if (c.count <= 0) continue;
-        NAME(multiply)
-        (width, c.count, s->diff_scores + g * ROWS * TILE + c.begin, TILE, 1, s->key_rows + c.begin * width, width,
-         s->diff_q + (first + g * ROWS) * width, width, true);
+        const REAL *diff_scores = s->diff_scores + g * ROWS * TILE + c.begin, *keys = s->key_rows + c.begin * width;
+        REAL *diff_q = s->diff_q + (first + g * ROWS) * width;
+        if (c.count > 0) NAME(multiply)(width, c.count, diff_scores, TILE, 1, keys, width, diff_q, width, true);
     }
 }
 

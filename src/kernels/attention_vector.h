@@ -19,7 +19,7 @@ typedef __m256i vector_bits;
 #define VECTOR_NAME(name) _mm256_##name
 #endif
 
-#define DEFINE_VECTORS(real, suffix, intrinsic)                                                                    \
+#define DEFINE_VECTORS(real, suffix, intrinsic, integer)                                                           \
     static inline vector_##suffix load_##suffix(const real *from) {                                                \
         return VECTOR_NAME(loadu_##intrinsic)(from);                                                               \
     }                                                                                                              \
@@ -42,16 +42,37 @@ typedef __m256i vector_bits;
     static inline real first_lane_##suffix(vector_##suffix x) {                                                    \
         return x[0];                                                                                               \
     }                                                                                                              \
-    /* NaN left out. */                                                                                            \
-    static inline real largest_lane_##suffix(vector_##suffix x) {                                                  \
-        real lanes[LANES_##suffix];                                                                                \
-        store_##suffix(lanes, x);                                                                                  \
-        for (int half = LANES_##suffix / 2; half > 0; half /= 2)                                                   \
-            for (int l = 0; l < half; l++) lanes[l] = lanes[l + half] > lanes[l] ? lanes[l + half] : lanes[l];     \
-        return lanes[0];                                                                                           \
+    /* Lanes begin to end - 1 of x, and `other` in the rest. */                                                    \
+    static inline vector_##suffix only_lanes_##suffix(vector_##suffix x, int64_t begin, int64_t end, real other) { \
+        typedef integer lanes __attribute__((vector_size(sizeof x)));                                              \
+        const vector_##suffix others = broadcast_##suffix(other);                                                  \
+        lanes lane;                                                                                                \
+        for (int l = 0; l < LANES_##suffix; l++) lane[l] = l;                                                      \
+        const lanes is_in = (lane >= (integer)begin) & (lane < (integer)end);                                      \
+        return (vector_##suffix)(((lanes)x & is_in) | ((lanes)others & ~is_in));                                   \
     }
-DEFINE_VECTORS(float, f32, ps)
-DEFINE_VECTORS(double, f64, pd)
+DEFINE_VECTORS(float, f32, ps, int32_t)
+DEFINE_VECTORS(double, f64, pd, int64_t)
+
+/* The largest of all lanes. */
+#ifdef __AVX512F__
+static inline float largest_lane_f32(vector_f32 x) {
+    return _mm512_reduce_max_ps(x);
+}
+static inline double largest_lane_f64(vector_f64 x) {
+    return _mm512_reduce_max_pd(x);
+}
+#else
+static inline float largest_lane_f32(vector_f32 x) {
+    __m128 most = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    most = _mm_max_ps(most, _mm_movehl_ps(most, most));
+    return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
+}
+static inline double largest_lane_f64(vector_f64 x) {
+    const __m128d most = _mm_max_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
+    return _mm_cvtsd_f64(_mm_max_sd(most, _mm_unpackhi_pd(most, most)));
+}
+#endif
 
 /* x with the lowest bits of n, an integer below its rounder (base/elementary_bits.h), added to its exponent. */
 static inline vector_f32 add_exponent_f32(vector_f32 x, vector_f32 n) {

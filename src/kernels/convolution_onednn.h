@@ -13,8 +13,8 @@
 #include "kernels/onednn.h"
 
 /* The three tensors of a convolution, by their places in it; the kind says which of them is the result. */
-enum { AN_SRC, AN_WEIGHTS, AN_DST, AN_CONVOLUTION_TENSORS };
-enum { AN_FORWARD, AN_DIFF_SRC, AN_DIFF_WEIGHTS };
+enum { AN_CONVOLUTION_SRC, AN_CONVOLUTION_WEIGHTS, AN_CONVOLUTION_DST, AN_CONVOLUTION_TENSORS };
+enum { AN_CONVOLUTION_FORWARD, AN_CONVOLUTION_DIFF_SRC, AN_CONVOLUTION_DIFF_WEIGHTS };
 enum { AN_IMAGE_DIMS = 4 };
 
 /* All that makes the primitives of a convolution. Strides are those outside. */
@@ -43,15 +43,14 @@ void *an_convolution_at(const an_convolution_key *key, int tensor, void *outside
  * only grows with sizes and is enough for all of oneDNN's fast code; a call that needs more than its room does what the
  * reference does, in the same scratch. */
 
-enum { AN_RUN_ROOM = 1 << 19 }; /* for the scratchpad of a primitive */
-
-size_t an_sample_room(const an_convolution_key *key); /* for one sample of both images */
-size_t an_weights_room(const an_convolution_key *key);
+size_t an_convolution_sample_room(const an_convolution_key *key); /* for one sample of both images */
+size_t an_convolution_weights_room(const an_convolution_key *key);
+size_t an_convolution_run_room(const an_convolution_key *key, size_t images); /* for the scratchpad of a primitive */
 
 /* How many samples, a power of two from `least` to `most`, to run at once so that they have no more than `bytes`; and the
  * room in which this many lie, now and where a sample is smaller. */
-int64_t an_samples_at_once(size_t bytes, size_t sample, int64_t least, int64_t most);
-size_t an_samples_room(size_t bytes, size_t sample, int64_t least, int64_t most);
+int64_t an_convolution_samples_at_once(size_t bytes, size_t sample, int64_t least, int64_t most);
+size_t an_convolution_samples_room(size_t bytes, size_t sample, int64_t least, int64_t most);
 
 /* The last of a list. */
 const an_kernel *an_convolution_reference(const an_kernel *list);

@@ -1,16 +1,17 @@
 /* Which calls oneDNN does, and how much room they have. */
-#ifdef ANNEAL_HAVE_ONEDNN
+#if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
 #include "kernels/convolution_onednn.h"
 
-enum { SRC = AN_SRC, WEIGHTS = AN_WEIGHTS, DST = AN_DST, TENSORS = AN_CONVOLUTION_TENSORS };
+enum { SRC = AN_CONVOLUTION_SRC, WEIGHTS = AN_CONVOLUTION_WEIGHTS, DST = AN_CONVOLUTION_DST };
+enum { TENSORS = AN_CONVOLUTION_TENSORS };
 enum { BLOCK = 16 }; /* inside, channels are filled up to whole blocks */
 
 /* ---- which calls ---- */
 
 static void get_tensors(const an_call *call, int kind, const an_tensor **tensors) {
-    tensors[SRC] = kind == AN_DIFF_SRC ? &call->dst[0] : &call->src[kind == AN_DIFF_WEIGHTS];
-    tensors[WEIGHTS] = kind == AN_DIFF_WEIGHTS ? &call->dst[0] : &call->src[1];
-    tensors[DST] = kind == AN_FORWARD ? &call->dst[0] : &call->src[0];
+    tensors[SRC] = kind == AN_CONVOLUTION_DIFF_SRC ? &call->dst[0] : &call->src[kind == AN_CONVOLUTION_DIFF_WEIGHTS];
+    tensors[WEIGHTS] = kind == AN_CONVOLUTION_DIFF_WEIGHTS ? &call->dst[0] : &call->src[1];
+    tensors[DST] = kind == AN_CONVOLUTION_FORWARD ? &call->dst[0] : &call->src[0];
 }
 
 /* f32 throughout, or bf16 that may give f32. onednn.h says why levels matter. */
@@ -90,17 +91,6 @@ static int64_t span_of(const an_tensor *t) {
     return span;
 }
 
-/* A window of one tap without padding reads only the pixels that it stands on: the image of these alone needs fewer
- * copies. diff_src has others too, which must become zero. */
-static void skip_pixels(an_convolution_key *key) {
-    for (int i = 0; i < 2 && key->kind != AN_DIFF_SRC; i++) {
-        if (key->dims[WEIGHTS][2 + i] != 1 || key->padding[i] != 0) continue;
-        key->dims[SRC][2 + i] = key->dims[DST][2 + i];
-        key->strides[SRC][2 + i] *= key->stride[i];
-        key->stride[i] = 1;
-    }
-}
-
 an_convolution_key an_convolution_key_make(const an_call *call, int kind) {
     const an_convolution_attributes *attributes = call->attributes;
     const an_tensor *tensors[TENSORS];
@@ -119,7 +109,6 @@ an_convolution_key an_convolution_key_make(const an_call *call, int kind) {
         key.padding[i] = attributes->padding.values[i];
         key.dilation[i] = attributes->dilation.values[i];
     }
-    skip_pixels(&key);
     return key;
 }
 
@@ -142,15 +131,15 @@ static size_t image_room(const an_convolution_key *key, int tensor) {
            an_dtype_size((an_dtype)key->dtypes[tensor]);
 }
 
-size_t an_sample_room(const an_convolution_key *key) {
+size_t an_convolution_sample_room(const an_convolution_key *key) {
     return image_room(key, SRC) + image_room(key, DST);
 }
 
 /* Blocks of weights that are read may be larger; where groups are of one channel, they are what is filled up. */
-size_t an_weights_room(const an_convolution_key *key) {
+size_t an_convolution_weights_room(const an_convolution_key *key) {
     enum { LARGE_BLOCK = 64 };
     const int64_t *dims = key->dims[WEIGHTS];
-    const size_t block = key->groups == 1 && key->kind != AN_DIFF_WEIGHTS ? LARGE_BLOCK : BLOCK;
+    const size_t block = key->groups == 1 && key->kind != AN_CONVOLUTION_DIFF_WEIGHTS ? LARGE_BLOCK : BLOCK;
     const size_t groups = key->groups == 1 ? 1 : an_round_up((size_t)key->groups, BLOCK);
     const size_t filters = (size_t)(dims[0] / key->groups), channels = (size_t)dims[1];
     const size_t matrix =
@@ -159,13 +148,20 @@ size_t an_weights_room(const an_convolution_key *key) {
     return an_round_up(elements * an_dtype_size((an_dtype)key->dtypes[WEIGHTS]), AN_ALIGNMENT);
 }
 
-int64_t an_samples_at_once(size_t bytes, size_t sample, int64_t least, int64_t most) {
+/* In bf16 it may copy an image once more. */
+size_t an_convolution_run_room(const an_convolution_key *key, size_t images) {
+    enum { LEAST = 1 << 19 };
+    const bool is_f32 = key->dtypes[SRC] == AN_DTYPE_F32 && key->dtypes[DST] == AN_DTYPE_F32;
+    return LEAST + (is_f32 ? 0 : images);
+}
+
+int64_t an_convolution_samples_at_once(size_t bytes, size_t sample, int64_t least, int64_t most) {
     int64_t samples = least;
     while (2 * samples <= most && 2 * (size_t)samples * sample <= bytes) samples *= 2;
     return samples;
 }
 
-size_t an_samples_room(size_t bytes, size_t sample, int64_t least, int64_t most) {
+size_t an_convolution_samples_room(size_t bytes, size_t sample, int64_t least, int64_t most) {
     const size_t fewest = (size_t)least * sample, all = (size_t)most * sample;
     const size_t room = fewest > bytes ? fewest : all < bytes ? all : bytes;
     return an_round_up(room, AN_ALIGNMENT) + AN_ALIGNMENT; /* each of two images is aligned */

@@ -3,13 +3,14 @@
  * A task is a group of samples, as many as the size of an image says; the last group is filled up with zeros. So a
  * sample's bits depend neither on how many samples there are nor on where among them it is.
  */
-#ifdef ANNEAL_HAVE_ONEDNN
+#if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
 #include <stdatomic.h>
 #include <string.h>
 
 #include "kernels/convolution_onednn.h"
 
-enum { SRC = AN_SRC, WEIGHTS = AN_WEIGHTS, DST = AN_DST, TENSORS = AN_CONVOLUTION_TENSORS };
+enum { SRC = AN_CONVOLUTION_SRC, WEIGHTS = AN_CONVOLUTION_WEIGHTS, DST = AN_CONVOLUTION_DST };
+enum { TENSORS = AN_CONVOLUTION_TENSORS };
 
 enum { GROUP_BYTES = 1 << 20, MOST_SAMPLES = 4 }; /* of a group: its images stay in a second-level cache */
 
@@ -29,16 +30,16 @@ typedef struct {
 static void make_job(const an_call *call, int kind, job *j) {
     j->ctx = call->ctx;
     j->key = an_convolution_key_make(call, kind);
-    j->in = kind == AN_FORWARD ? SRC : DST;
-    j->out = kind == AN_FORWARD ? DST : SRC;
-    const size_t sample = an_sample_room(&j->key);
+    j->in = kind == AN_CONVOLUTION_FORWARD ? SRC : DST;
+    j->out = kind == AN_CONVOLUTION_FORWARD ? DST : SRC;
+    const size_t sample = an_convolution_sample_room(&j->key);
     j->samples = j->key.dims[SRC][0];
-    j->group = an_samples_at_once(GROUP_BYTES, sample, 1, MOST_SAMPLES);
+    j->group = an_convolution_samples_at_once(GROUP_BYTES, sample, 1, MOST_SAMPLES);
     j->groups = (j->samples + j->group - 1) / j->group;
     j->key.dims[SRC][0] = j->key.dims[DST][0] = j->group;
-    j->weights = an_weights_room(&j->key);
-    j->images = an_samples_room(GROUP_BYTES, sample, 1, MOST_SAMPLES);
-    j->slot = j->images + AN_RUN_ROOM;
+    j->weights = an_convolution_weights_room(&j->key);
+    j->images = an_convolution_samples_room(GROUP_BYTES, sample, 1, MOST_SAMPLES);
+    j->slot = j->images + an_convolution_run_room(&j->key, j->images);
     j->slots = an_context_threads(call->ctx) < j->groups ? an_context_threads(call->ctx) : j->groups;
     j->scratch = call->scratch;
     an_convolution_outside(call, kind, j->outside);
@@ -58,7 +59,7 @@ static size_t scratch(const an_call *call, int kind, const an_kernel *list) {
 static bool has_room(const job *j) {
     const an_convolution_set *set = &j->set;
     return set->bytes[WEIGHTS] <= j->weights && set->bytes[SRC] + set->bytes[DST] <= j->images &&
-           set->scratch <= AN_RUN_ROOM;
+           j->images + set->scratch <= j->slot;
 }
 
 static void weights_task(void *user, int64_t part, int thread) {
@@ -107,22 +108,22 @@ static an_status run(const an_call *call, int kind, const an_kernel *list) {
 }
 
 bool an_convolution_onednn_applies(const an_call *call) {
-    return an_convolution_onednn_can(call, AN_FORWARD);
+    return an_convolution_onednn_can(call, AN_CONVOLUTION_FORWARD);
 }
 size_t an_convolution_onednn_scratch(const an_call *call) {
-    return scratch(call, AN_FORWARD, an_kernels_convolution_avx512);
+    return scratch(call, AN_CONVOLUTION_FORWARD, an_kernels_convolution_avx512);
 }
 an_status an_convolution_onednn_run(const an_call *call) {
-    return run(call, AN_FORWARD, an_kernels_convolution_avx512);
+    return run(call, AN_CONVOLUTION_FORWARD, an_kernels_convolution_avx512);
 }
 
 bool an_convolution_diff_src_onednn_applies(const an_call *call) {
-    return an_convolution_onednn_can(call, AN_DIFF_SRC);
+    return an_convolution_onednn_can(call, AN_CONVOLUTION_DIFF_SRC);
 }
 size_t an_convolution_diff_src_onednn_scratch(const an_call *call) {
-    return scratch(call, AN_DIFF_SRC, an_kernels_convolution_diff_src_avx512);
+    return scratch(call, AN_CONVOLUTION_DIFF_SRC, an_kernels_convolution_diff_src_avx512);
 }
 an_status an_convolution_diff_src_onednn_run(const an_call *call) {
-    return run(call, AN_DIFF_SRC, an_kernels_convolution_diff_src_avx512);
+    return run(call, AN_CONVOLUTION_DIFF_SRC, an_kernels_convolution_diff_src_avx512);
 }
 #endif

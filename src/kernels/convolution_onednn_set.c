@@ -1,16 +1,21 @@
 /* The primitives of a convolution of some samples, and the copies around it. */
-#ifdef ANNEAL_HAVE_ONEDNN
+#if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
 #include "kernels/convolution_onednn.h"
 
-enum { SRC = AN_SRC, WEIGHTS = AN_WEIGHTS, DST = AN_DST, TENSORS = AN_CONVOLUTION_TENSORS };
-enum { FORWARD = AN_FORWARD, DIFF_SRC = AN_DIFF_SRC, DIFF_WEIGHTS = AN_DIFF_WEIGHTS };
+enum { SRC = AN_CONVOLUTION_SRC, WEIGHTS = AN_CONVOLUTION_WEIGHTS, DST = AN_CONVOLUTION_DST };
+enum { TENSORS = AN_CONVOLUTION_TENSORS };
+enum {
+    FORWARD = AN_CONVOLUTION_FORWARD,
+    DIFF_SRC = AN_CONVOLUTION_DIFF_SRC,
+    DIFF_WEIGHTS = AN_CONVOLUTION_DIFF_WEIGHTS
+};
 
 /* What lies where in a set. */
 enum { CONVOLUTION, COPY };
 enum { INSIDE, PART_OUTSIDE = INSIDE + TENSORS, PART_INSIDE = PART_OUTSIDE + TENSORS, SCRATCH = PART_INSIDE + TENSORS };
 enum { PARTS, STEP = PARTS + TENSORS, DIRECT = STEP + TENSORS }; /* numbers: STEP in bytes; DIRECT is a mask */
 
-enum { PART_FILTERS = 64 }; /* of weights that are copied at once: a multiple of oneDNN's blocks, and work for a task */
+enum { PART_FILTERS = 64 }; /* of weights that are copied at once: work for a task */
 
 static bool is_result(const an_convolution_key *key, int tensor) {
     static const int results[] = {[FORWARD] = DST, [DIFF_SRC] = SRC, [DIFF_WEIGHTS] = WEIGHTS};
@@ -38,12 +43,6 @@ static shape shape_of(const an_convolution_key *key, int tensor) {
         s.strides[s.ndims++] = strides[i];
     }
     return s;
-}
-
-/* How many of dimension 0 are copied at once: a sample, or some filters where weights can be cut at a block. */
-static int64_t part_of(const an_convolution_key *key, int tensor, const shape *s) {
-    if (tensor != WEIGHTS) return 1;
-    return key->groups == 1 && s->dims[0] % PART_FILTERS == 0 ? PART_FILTERS : s->dims[0];
 }
 
 /* (batch, height, width, channels) in memory, and dense. */
@@ -132,7 +131,7 @@ static dnnl_status_t make_convolution(dnnl_engine_t engine, const an_convolution
 
 /* ---- copies ---- */
 
-/* How far apart parts lie inside, in bytes. */
+/* How far apart parts lie inside, in bytes. Fails where a part is not made of whole blocks. */
 static dnnl_status_t part_step(const_dnnl_memory_desc_t whole, const int64_t *part_dims, int64_t *bytes) {
     const dnnl_dims_t second = {part_dims[0]};
     dnnl_memory_desc_t layout;
@@ -146,6 +145,7 @@ static dnnl_status_t part_step(const_dnnl_memory_desc_t whole, const int64_t *pa
     return status;
 }
 
+/* A part is a sample of an image, or some filters of weights where they can be cut. */
 static dnnl_status_t make_copy(dnnl_engine_t engine, const an_convolution_key *key, int tensor, an_onednn_set *set) {
     const dnnl_data_type_t dtype = an_onednn_dtype((an_dtype)key->dtypes[tensor]);
     const dnnl_memory_desc_t whole = set->layouts[INSIDE + tensor];
@@ -153,9 +153,13 @@ static dnnl_status_t make_copy(dnnl_engine_t engine, const an_convolution_key *k
     dnnl_memory_desc_t *out = &set->layouts[PART_OUTSIDE + tensor], *in = &set->layouts[PART_INSIDE + tensor];
     shape s = shape_of(key, tensor);
     if (an_onednn_has_strides(whole, s.strides)) set->numbers[DIRECT] |= 1 << tensor;
-    const int64_t all = s.dims[0];
-    s.dims[0] = part_of(key, tensor, &s);
-    if (all > s.dims[0]) AN_ONEDNN_TRY(part_step(whole, s.dims, &set->numbers[STEP + tensor]));
+
+    const int64_t all = s.dims[0], part = tensor == WEIGHTS ? PART_FILTERS : 1;
+    const bool is_cut = all > part && all % part == 0 && (tensor != WEIGHTS || key->groups == 1);
+    s.dims[0] = is_cut ? part : all;
+    dnnl_status_t status = is_cut ? part_step(whole, s.dims, &set->numbers[STEP + tensor]) : dnnl_success;
+    if (status != dnnl_success && tensor != WEIGHTS) return status;
+    if (status != dnnl_success) s.dims[0] = all;
     set->numbers[PARTS + tensor] = all / s.dims[0];
     AN_ONEDNN_TRY(dnnl_memory_desc_create_with_strides(out, s.ndims, s.dims, dtype, s.strides));
     AN_ONEDNN_TRY(dnnl_memory_desc_create_submemory(in, whole, s.dims, first));
@@ -188,8 +192,7 @@ an_status an_convolution_set_find(an_context *ctx, const an_convolution_key *key
 dnnl_status_t an_convolution_set_copy(const an_convolution_set *set, int tensor, int64_t part, void *outside,
                                       void *inside) {
     const an_convolution_key *key = set->key;
-    const shape s = shape_of(key, tensor);
-    const int64_t first = part * part_of(key, tensor, &s) * key->strides[tensor][0];
+    const int64_t first = part * (key->dims[tensor][0] / set->parts[tensor]) * key->strides[tensor][0];
     const size_t element = an_dtype_size((an_dtype)key->dtypes[tensor]);
     const an_onednn_operand out = {.layout = set->set->layouts[PART_OUTSIDE + tensor],
                                    .data = (char *)outside + first * (int64_t)element};

@@ -4,21 +4,22 @@
  * form chains. A task adds the parts of one chain, in order, for one slice; then chains are added, in order. The last part
  * is filled up with zeros.
  */
-#ifdef ANNEAL_HAVE_ONEDNN
+#if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
 #include <stdatomic.h>
 #include <string.h>
 
 #include "kernels/convolution_onednn.h"
 
-enum { SRC = AN_SRC, WEIGHTS = AN_WEIGHTS, DST = AN_DST, TENSORS = AN_CONVOLUTION_TENSORS };
+enum { SRC = AN_CONVOLUTION_SRC, WEIGHTS = AN_CONVOLUTION_WEIGHTS, DST = AN_CONVOLUTION_DST };
+enum { TENSORS = AN_CONVOLUTION_TENSORS };
 
 enum {
     SLICE = 128,          /* filters or channels: wide enough that copying is little work beside it */
     SLICE_STEP = 16,      /* a block of oneDNN's */
     ENOUGH_TASKS = 16,    /* chains are as many as slices leave to this */
     PART_BYTES = 1 << 20, /* of a part's images: they stay in a second-level cache */
-    LEAST_SAMPLES = 4,
-    MOST_SAMPLES = 16,  /* of a part; with fewer, adding up costs more than what is added */
+    LEAST_SAMPLES = 4,    /* of a part: with fewer, adding up costs more than what is added */
+    MOST_SAMPLES = 16,
     SUM_PIECE = 1 << 14 /* elements: work for a task */
 };
 
@@ -59,42 +60,42 @@ typedef struct {
     atomic_int failed;
 } job;
 
-static void make_keys(job *j, const an_convolution_key *whole) {
-    for (int i = 0; i < 4; i++) {
-        an_convolution_key *key = &j->keys[i / 2][i % 2];
-        *key = *whole;
-        key->dims[WEIGHTS][0] = i / 2 ? j->filters.last_width : j->filters.width;
-        key->dims[WEIGHTS][1] = i % 2 ? j->channels.last_width : j->channels.width;
-        if (whole->groups == 1) {
-            key->dims[DST][1] = key->dims[WEIGHTS][0];
-            key->dims[SRC][1] = key->dims[WEIGHTS][1];
-        }
-        key->dims[SRC][0] = key->dims[DST][0] = j->part;
-    }
+static an_convolution_key slice_key(const an_convolution_key *whole, int64_t filters, int64_t channels,
+                                    int64_t samples) {
+    an_convolution_key key = *whole;
+    key.dims[WEIGHTS][0] = filters;
+    key.dims[WEIGHTS][1] = channels;
+    key.dims[SRC][0] = key.dims[DST][0] = samples;
+    if (whole->groups > 1) return key; /* not cut */
+    key.dims[SRC][1] = channels;
+    key.dims[DST][1] = filters;
+    return key;
 }
 
 static void make_job(const an_call *call, job *j) {
-    const an_convolution_key whole = an_convolution_key_make(call, AN_DIFF_WEIGHTS);
+    const an_convolution_key whole = an_convolution_key_make(call, AN_CONVOLUTION_DIFF_WEIGHTS);
+    const slices f = cut(whole.dims[WEIGHTS][0], whole.groups), c = cut(whole.dims[WEIGHTS][1], whole.groups);
+    const an_convolution_key one = slice_key(&whole, f.width, c.width, 1);
+    const size_t sample = an_convolution_sample_room(&one);
+    const int64_t chains = larger(1, ENOUGH_TASKS / (f.count * c.count));
     j->ctx = call->ctx;
-    j->filters = cut(whole.dims[WEIGHTS][0], whole.groups);
-    j->channels = cut(whole.dims[WEIGHTS][1], whole.groups);
-    j->part = LEAST_SAMPLES;
-    make_keys(j, &whole);
-    const int64_t matrices = j->filters.count * j->channels.count, chains = larger(1, ENOUGH_TASKS / matrices);
-    const size_t sample = an_sample_room(&j->keys[0][0]);
+    j->filters = f;
+    j->channels = c;
     j->samples = whole.dims[SRC][0];
     const int64_t most = larger(LEAST_SAMPLES, smaller(MOST_SAMPLES, j->samples / chains));
-    j->part = an_samples_at_once(PART_BYTES, sample, LEAST_SAMPLES, most);
+    j->part = an_convolution_samples_at_once(PART_BYTES, sample, LEAST_SAMPLES, most);
     j->parts = divide_up(j->samples, j->part);
     j->chains = smaller(chains, j->parts);
-    make_keys(j, &whole);
-    j->tasks = matrices * j->chains;
+    for (int i = 0; i < 4; i++)
+        j->keys[i / 2][i % 2] =
+            slice_key(&whole, i / 2 ? f.last_width : f.width, i % 2 ? c.last_width : c.width, j->part);
+    j->tasks = f.count * c.count * j->chains;
     j->slots = smaller(j->tasks, an_context_threads(call->ctx));
-    j->images = an_samples_room(PART_BYTES, sample, LEAST_SAMPLES, most);
-    j->sum = an_weights_room(&j->keys[0][0]);
-    j->slot = j->images + j->sum + AN_RUN_ROOM;
+    j->images = an_convolution_samples_room(PART_BYTES, sample, LEAST_SAMPLES, most);
+    j->sum = an_convolution_weights_room(&one);
+    j->slot = j->images + j->sum + an_convolution_run_room(&one, j->images);
     j->scratch = call->scratch;
-    an_convolution_outside(call, AN_DIFF_WEIGHTS, j->outside);
+    an_convolution_outside(call, AN_CONVOLUTION_DIFF_WEIGHTS, j->outside);
     atomic_init(&j->failed, dnnl_success);
 }
 
@@ -106,12 +107,13 @@ static an_status find_sets(job *j) {
 }
 
 static bool has_room(const job *j) {
+    bool has = true;
     for (int i = 0; i < 4; i++) {
         const an_convolution_set *set = &j->sets[i / 2][i % 2];
-        if (set->bytes[WEIGHTS] > j->sum || set->bytes[SRC] + set->bytes[DST] > j->images || set->scratch > AN_RUN_ROOM)
-            return false;
+        has = has && set->bytes[WEIGHTS] <= j->sum && set->bytes[SRC] + set->bytes[DST] <= j->images &&
+              j->images + j->sum + set->scratch <= j->slot;
     }
-    return true;
+    return has;
 }
 
 /* ---- tasks ---- */
@@ -141,10 +143,8 @@ static dnnl_status_t run_part(const job *j, const slice *s, int64_t part, char *
     void *inside[] = {[SRC] = slot, [WEIGHTS] = sum, [DST] = slot + s->set->bytes[SRC]};
     for (int i = 0; i < TENSORS; i++) {
         if (i == WEIGHTS) continue;
-        void *outside = an_convolution_at(s->set->key, i, j->outside[i], first,
-                                          j->keys[0][0].groups > 1 ? 0
-                                          : i == SRC               ? s->channel
-                                                                   : s->filter);
+        void *const outside =
+            an_convolution_at(s->set->key, i, j->outside[i], first, i == SRC ? s->channel : s->filter);
         if (count < j->part) memset(inside[i], 0, s->set->bytes[i]);
         if (count == j->part && s->set->is_direct[i]) inside[i] = outside;
         for (int64_t k = 0; k < count && inside[i] != outside; k++)
@@ -199,13 +199,14 @@ static void copy_task(void *user, int64_t index, int thread) {
 /* ---- the kernel ---- */
 
 bool an_convolution_diff_weights_onednn_applies(const an_call *call) {
-    return an_convolution_onednn_can(call, AN_DIFF_WEIGHTS);
+    return an_convolution_onednn_can(call, AN_CONVOLUTION_DIFF_WEIGHTS);
 }
 
 size_t an_convolution_diff_weights_onednn_scratch(const an_call *call) {
     job j;
     make_job(call, &j);
-    if (an_convolution_onednn_can(call, AN_DIFF_WEIGHTS) && find_sets(&j) != AN_OK) return AN_SCRATCH_FAILED;
+    if (an_convolution_onednn_can(call, AN_CONVOLUTION_DIFF_WEIGHTS) && find_sets(&j) != AN_OK)
+        return AN_SCRATCH_FAILED;
     const size_t bytes = (size_t)j.tasks * j.sum + (size_t)j.slots * j.slot;
     const size_t of_reference = an_convolution_reference(an_kernels_convolution_diff_weights_avx512)->scratch(call);
     return bytes > of_reference ? bytes : of_reference;
@@ -215,7 +216,7 @@ an_status an_convolution_diff_weights_onednn_run(const an_call *call) {
     an_context *ctx = call->ctx;
     const an_kernel *reference = an_convolution_reference(an_kernels_convolution_diff_weights_avx512);
     job j;
-    if (!an_convolution_onednn_can(call, AN_DIFF_WEIGHTS)) return reference->run(call);
+    if (!an_convolution_onednn_can(call, AN_CONVOLUTION_DIFF_WEIGHTS)) return reference->run(call);
     make_job(call, &j);
     AN_TRY_RETURN(find_sets(&j));
     if (!has_room(&j)) return reference->run(call);

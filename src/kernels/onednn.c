@@ -1,6 +1,6 @@
 #include "anneal/anneal.h"
 
-#ifdef ANNEAL_HAVE_ONEDNN
+#if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
 #include "kernels/onednn.h"
 
 #include <dnnl_debug.h>

@@ -12,8 +12,12 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Steps of k by which b is fetched ahead, and panels that are packed at once. */
-enum { PREFETCH_STEPS = 24, PACK_PANELS = 8 };
+/* How far ahead memory is fetched, as a third-level cache takes some 100 ns: steps of k of b, and lines to be packed. */
+enum { FETCH_STEPS = 24, PACK_AHEAD = 16 };
+
+/* Up to FEW_ROWS, reading b several times costs less than packing it. Addresses that are WAY_BYTES apart share a set of
+ * the first-level cache. */
+enum { FEW_ROWS = 2 * PANEL_ROWS, WAY_BYTES = 4096 };
 
 static const an_dtype dtype_f32 = AN_DTYPE_F32, dtype_f64 = AN_DTYPE_F64;
 
@@ -67,29 +71,45 @@ an_product_operand an_matrix_operand(an_matrix *matrix) {
     return (an_product_operand){matrix, an_matrix_line_f32, an_matrix_line_f64, along_k};
 }
 
+/* Whether an operand is a matrix of `dtype` whose lines are dense and lie evenly. */
+static bool is_even(const an_product_operand *operand, an_dtype dtype) {
+    const an_matrix *m = operand->source;
+    return operand->line_f32 == an_matrix_line_f32 && m->tensor->dtype == dtype && m->lines.ndims <= 1 &&
+           m->places.ndims <= 1 && grid_inner_stride(&m->places) == 1;
+}
+
 /* ---- a run ---- */
 
 typedef struct {
     int64_t begin, count;
 } range;
 
-/* What is packed and computed at once: indices of items, tiles of each side, and pieces. */
+/* What is packed and computed at once: items, tiles of each side, and pieces. */
 typedef struct {
-    range items, sides[AN_SIDES], pieces, held;
+    range items, sides[AN_SIDES], pieces;
+    bool pack[AN_SIDES]; /* shared panels that the block before did not have */
 } job_block;
 
 typedef struct {
     const an_product_job *job;
     an_product_plan plan;
     job_block block;
-    bool pack[AN_SIDES]; /* of the block: what is shared and not packed yet */
+    bool even[AN_SIDES];   /* operands whose lines are known to lie evenly */
+    bool direct[AN_SIDES]; /* … and that are read where they are */
 } job_run;
 
 typedef struct {
     int64_t item;
     range sides[AN_SIDES];    /* rows and columns */
-    int64_t panels[AN_SIDES]; /* of the first row and column, in the block */
+    int64_t panels[AN_SIDES]; /* first of each side, counted from the block's */
 } dst_tile;
+
+/* Memory that will soon be read, and bytes of it: fetched with each step of k, there and `gap` after it; and in all with
+ * one panel of b. */
+typedef struct {
+    const char *from;
+    int64_t step, gap, part;
+} fetch;
 
 static int64_t parts_of(int64_t whole, int64_t part) {
     return (whole + part - 1) / part;
@@ -99,23 +119,42 @@ static range part_of(int64_t whole, int64_t index, int64_t part) {
     return (range){index * part, smaller(part, whole - index * part)};
 }
 
-static int64_t lanes_of(const an_product_job *job, int s) {
-    return s == AN_ROWS ? job->rows : job->columns;
+static const an_product_operand *operand_of(const job_run *run, int s) {
+    return s == AN_ROWS ? &run->job->a : &run->job->b;
 }
 
-/* Tile `index` of the block; neighbours share their columns, whose panels then stay in the cache. */
+static range piece_depth(const job_run *run, int64_t piece) {
+    return part_of(run->job->depth, piece, AN_PRODUCT_PIECE);
+}
+
+/* The lanes of tile `index` of a side. */
+static range tile_lanes(const job_run *run, int s, int64_t index) {
+    const an_product_side *side = &run->plan.sides[s];
+    return part_of(s == AN_ROWS ? run->job->rows : run->job->columns, index, side->tile * side->width);
+}
+
+static int64_t block_tiles(const job_run *run) {
+    const job_block *block = &run->block;
+    return block->items.count * block->sides[AN_ROWS].count * block->sides[AN_COLUMNS].count;
+}
+
+static int64_t pack_tasks(const job_block *block, int s) {
+    return block->items.count * block->pieces.count * block->sides[s].count;
+}
+
+/* Tile `index` of the block. Neighbours share their columns, whose panels stay in a core's cache. */
 static dst_tile tile_at(const job_run *run, int64_t index) {
     const range *sides = run->block.sides;
+    dst_tile t = {.item = run->block.items.begin + index / sides[AN_ROWS].count / sides[AN_COLUMNS].count};
     int64_t place[] = {index % sides[AN_ROWS].count, index / sides[AN_ROWS].count % sides[AN_COLUMNS].count};
-    dst_tile t = {.item = index / sides[AN_ROWS].count / sides[AN_COLUMNS].count};
     for (int s = 0; s < AN_SIDES; s++) {
-        const an_product_side *side = &run->plan.sides[s];
-        t.sides[s] = part_of(lanes_of(run->job, s), sides[s].begin + place[s], side->tile * side->width);
-        t.panels[s] = place[s] * side->tile;
+        t.sides[s] = tile_lanes(run, s, sides[s].begin + place[s]);
+        t.panels[s] = place[s] * run->plan.sides[s].tile;
     }
     return t;
 }
-/* Where a piece of shared panels lies; all of it counted from the block's begin. */
+
+/* Shared panels from `panel` on; item, piece and panel are counted from the block's. */
 static void *shared_panels(const job_run *run, int s, int64_t item, int64_t piece, int64_t panel) {
     const an_product_side *side = &run->plan.sides[s];
     int64_t panels = smaller(side->panels, side->block * side->tile);
@@ -127,21 +166,37 @@ static void *thread_scratch(const job_run *run, int thread) {
     return (char *)run->job->scratch + (size_t)thread * run->plan.thread_bytes;
 }
 
-static void *sum_at(const job_run *run, int64_t index) {
+static void *sums_at(const job_run *run, int64_t index) {
     return (char *)run->job->scratch + run->plan.sums_begin + (size_t)index * run->plan.sum_bytes;
 }
 
-/* Blocks in an order that packs little: along the side with more of them inside, so that the other's panels stay. Blocks
- * of k are innermost, as their sums wait in scratch. */
+/* Where pieces of a tile run at once, each has sums of its own, after those of the tile's total. */
+static int64_t total_index(const job_run *run, int64_t tile) {
+    return tile * (run->plan.together + 1);
+}
+
+/* Finds operands that need no packing: a that one task reads, if its rows do not all meet in the same sets of a cache, and
+ * b that few rows read. */
+static void find_direct(job_run *run, an_dtype dtype, size_t element) {
+    const an_product_job *job = run->job;
+    for (int s = 0; s < AN_SIDES; s++) run->even[s] = is_even(operand_of(run, s), dtype);
+    if (run->even[AN_ROWS] && job->a.along_k && !run->plan.sides[AN_ROWS].shared) {
+        const an_matrix *m = job->a.source;
+        run->direct[AN_ROWS] = grid_inner_stride(&m->lines) * (int64_t)element % WAY_BYTES != 0;
+    }
+    run->direct[AN_COLUMNS] = run->even[AN_COLUMNS] && !job->b.along_k && job->rows <= FEW_ROWS;
+}
+
+/* All blocks, in an order that packs little: the side with more of them runs inside, so that the other's panels stay.
+ * Blocks of k are innermost, as their sums wait in scratch. */
 static void run_blocks(job_run *run, void run_block(job_run *run)) {
     const an_product_plan *plan = &run->plan;
     int64_t blocks[AN_SIDES], packed[AN_SIDES] = {-1, -1};
     for (int s = 0; s < AN_SIDES; s++) blocks[s] = parts_of(plan->sides[s].tiles, plan->sides[s].block);
     int64_t item_blocks = parts_of(plan->items, plan->item_block);
     int64_t piece_blocks = parts_of(plan->pieces, plan->piece_block);
-    int outer = blocks[AN_ROWS] <= blocks[AN_COLUMNS] ? AN_ROWS : AN_COLUMNS, inner = 1 - outer;
-    int64_t count = item_blocks * blocks[outer] * blocks[inner] * piece_blocks;
-    for (int64_t i = 0; i < count; i++) {
+    int inner = blocks[AN_ROWS] > blocks[AN_COLUMNS] ? AN_ROWS : AN_COLUMNS, outer = 1 - inner;
+    for (int64_t i = 0; i < item_blocks * blocks[AN_ROWS] * blocks[AN_COLUMNS] * piece_blocks; i++) {
         int64_t piece = i % piece_blocks, item = i / piece_blocks / blocks[inner] / blocks[outer], place[AN_SIDES];
         place[inner] = i / piece_blocks % blocks[inner];
         place[outer] = i / piece_blocks / blocks[inner] % blocks[outer];
@@ -150,7 +205,7 @@ static void run_blocks(job_run *run, void run_block(job_run *run)) {
         for (int s = 0; s < AN_SIDES; s++) {
             int64_t panels = (item * blocks[s] + place[s]) * piece_blocks + piece;
             run->block.sides[s] = part_of(plan->sides[s].tiles, place[s], plan->sides[s].block);
-            run->pack[s] = plan->sides[s].shared && panels != packed[s];
+            run->block.pack[s] = plan->sides[s].shared && panels != packed[s];
             packed[s] = panels;
         }
         run_block(run);

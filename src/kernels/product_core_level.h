@@ -1,11 +1,13 @@
 /* What a level of instructions gives the product core: the width of its vectors, how many of them a register tile has
- * and how they multiply and add. Included once, by files that are compiled once a level (base/level.h). */
+ * and how they multiply and add. For files that are compiled once a level (base/level.h). */
 #ifndef AN_KERNELS_PRODUCT_CORE_LEVEL_H
 #define AN_KERNELS_PRODUCT_CORE_LEVEL_H
 
+/* PANEL_ROWS · PANEL_VECTORS sums, PANEL_VECTORS of b and one element of a (and where nothing is fused, a product) are
+ * as many registers as there are. One k of a panel of a is PANEL_ROW_STRIDE elements: whole vectors of any type. */
+#define PANEL_VECTORS 2
 #if defined(__AVX512F__)
 #include <immintrin.h>
-/* 28 sums, two vectors of b and one element of a in 32 registers. A row of a panel of a begins at a cache line. */
 #define VECTOR_BYTES 64
 #define PANEL_ROWS 14
 #define PANEL_ROW_STRIDE 16
@@ -13,22 +15,19 @@
 #define MULTIPLY_ADD_f64(a, b, sum) _mm512_fmadd_pd(_mm512_set1_pd(a), b, sum)
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
-/* 12 sums, two vectors of b and one element of a in 16 registers. */
 #define VECTOR_BYTES 32
 #define PANEL_ROWS 6
 #define PANEL_ROW_STRIDE 8
 #define MULTIPLY_ADD_f32(a, b, sum) _mm256_fmadd_ps(_mm256_set1_ps(a), b, sum)
 #define MULTIPLY_ADD_f64(a, b, sum) _mm256_fmadd_pd(_mm256_set1_pd(a), b, sum)
 #else
-/* 8 sums, two vectors of b, one element of a and a product in 16 registers. */
 #define VECTOR_BYTES 16
 #define PANEL_ROWS 4
 #define PANEL_ROW_STRIDE 4
 #define MULTIPLY_ADD_f32(a, b, sum) ((sum) + (a) * (b))
 #define MULTIPLY_ADD_f64(a, b, sum) ((sum) + (a) * (b))
 #endif
-#define PANEL_VECTORS 2
-enum { PANEL_BYTES = PANEL_VECTORS * VECTOR_BYTES }; /* of one k of a panel of b */
+enum { PANEL_BYTES = PANEL_VECTORS * VECTOR_BYTES }; /* one k of a panel of b */
 
 /* a[0], b[0], a[1], b[1], … of the first halves of two vectors, or of the second. */
 #if VECTOR_BYTES == 64
@@ -49,7 +48,7 @@ enum { PANEL_BYTES = PANEL_VECTORS * VECTOR_BYTES }; /* of one k of a panel of b
 #define INTERLEAVE_HIGH_f64(a, b) __builtin_shufflevector(a, b, 1, 3)
 #endif
 
-/* Loops over registers: vectors in an array are in registers only if no loop is left. */
+/* Before a loop over registers: an array of vectors is in registers only if no loop is left. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else

@@ -1,11 +1,12 @@
 /* Packing of an operand into panels, for REAL. Included by product_core.c through its template.
  *
- * A panel holds `width` lanes: all lanes of the first k, all lanes of the second, … , each `stride` elements after the
- * one before. Lanes after an operand's last hold numbers that do not matter.
+ * A panel holds `width` lanes: all lanes of the first k, all lanes of the second, … , each `stride` elements after the one
+ * before; panels of the same piece of k follow each other. Lanes after an operand's last are copies or zeros: what is
+ * multiplied by them is not kept, and takes no longer than other numbers.
  */
 
-/* to[p][lane] = lines[lane][p] for LANES lines and LANES p. After log2(LANES) rounds of interleaving line i with line
- * i + LANES / 2, the square is turned around. */
+/* to[p][lane] = lines[lane][begin + p] for as many lines and p as a vector has lanes. After log2(LANES) rounds of
+ * interleaving line i with line i + LANES / 2, the square is turned around. */
 static void NAME(turn)(const REAL *const *lines, int64_t begin, REAL *to, int64_t stride) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL) };
     NAME(vector) from[LANES], turned[LANES];
@@ -18,23 +19,46 @@ static void NAME(turn)(const REAL *const *lines, int64_t begin, REAL *to, int64_
         UNROLL for (int i = 0; i < LANES; i++) from[i] = turned[i];
     }
     UNROLL for (int i = 0; i < LANES; i++) {
-        __builtin_prefetch(to + (i + 2 * LANES) * stride, 1);
+        __builtin_prefetch(to + (i + 2 * LANES) * stride, 1); /* the square after the next */
         *(NAME(vector) *)(to + i * stride) = from[i];
     }
 }
 
-/* Lines along k: squares are turned around, as many lines at a time as a vector has lanes. */
-static void NAME(pack_along_k)(const an_product_operand *operand, int64_t item, range lanes, range depth, int64_t width,
-                               int64_t stride, REAL *panels, REAL *buffer) {
+/* Where an operand's lines come from, for one item. */
+typedef struct {
+    const an_product_operand *operand;
+    int64_t item;
+    const REAL *first; /* of lines that lie evenly, `stride` apart; or NULL */
+    int64_t stride;
+} NAME(lines);
+
+static NAME(lines) NAME(lines_of)(const job_run *run, int s, int64_t item) {
+    const an_product_operand *operand = operand_of(run, s);
+    NAME(lines) lines = {operand, item, NULL, 0};
+    if (run->even[s]) {
+        const an_matrix *m = operand->source;
+        lines.first = (const REAL *)m->tensor->data + m->offset + grid_offset(&m->items, item);
+        lines.stride = grid_inner_stride(&m->lines);
+    }
+    return lines;
+}
+
+static inline const REAL *NAME(line_at)(NAME(lines) lines, int64_t line, int64_t begin, int64_t count, REAL *buffer) {
+    if (lines.first) return lines.first + line * lines.stride + begin;
+    return lines.operand->NAME(line)(lines.operand->source, lines.item, line, begin, count, buffer);
+}
+
+/* Lines along k. */
+static void NAME(pack_along_k)(NAME(lines) source, range lanes, range depth, int64_t width, int64_t stride,
+                               REAL *panels, REAL *buffer) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL) };
     for (int64_t begin = 0; begin < lanes.count; begin += width, panels += stride * depth.count) {
         int64_t panel_lanes = smaller(width, lanes.count - begin);
         for (int64_t lane = 0; lane < panel_lanes; lane += LANES) {
             const REAL *lines[LANES];
-            int64_t p = 0, n = smaller(LANES, panel_lanes - lane);
+            int64_t p = 0, n = smaller(LANES, panel_lanes - lane), first = lanes.begin + begin + lane;
             for (int64_t i = 0; i < n; i++)
-                lines[i] = operand->NAME(line)(operand->source, item, lanes.begin + begin + lane + i, depth.begin,
-                                               depth.count, buffer + i * depth.count);
+                lines[i] = NAME(line_at)(source, first + i, depth.begin, depth.count, buffer + i * depth.count);
             for (int64_t i = n; i < LANES; i++) lines[i] = lines[0];
             for (; p + LANES <= depth.count; p += LANES) NAME(turn)(lines, p, panels + p * stride + lane, stride);
             for (; p < depth.count; p++)
@@ -43,39 +67,43 @@ static void NAME(pack_along_k)(const an_product_operand *operand, int64_t item, 
     }
 }
 
-/* Lines of lanes: every line is cut into pieces as wide as a panel. Few panels at a time, as they lie a multiple of the
- * size of a cache's ways apart. */
-static inline __attribute__((always_inline)) void NAME(pack_lanes)(const an_product_operand *operand, int64_t item,
-                                                                   range lanes, range depth, const int64_t width,
-                                                                   const int64_t stride, REAL *panels, REAL *buffer) {
-    for (int64_t begin = 0; begin < lanes.count; begin += PACK_PANELS * width) {
-        int64_t n = smaller(PACK_PANELS * width, lanes.count - begin), whole = n / width;
+/* Fetches the line that is PACK_AHEAD lines after `line`, if all are as far apart as it is from the one before. */
+static void NAME(fetch_line)(const REAL *line, const REAL *before, int64_t count) {
+    uintptr_t ahead = (uintptr_t)line + PACK_AHEAD * ((uintptr_t)line - (uintptr_t)before);
+    for (uintptr_t i = 0; i < (uintptr_t)count * sizeof *line; i += AN_ALIGNMENT)
+        __builtin_prefetch((const void *)(ahead + i));
+}
+
+/* Lines of lanes. Few panels at a time: they lie a multiple of the size of a cache's ways apart. Width and stride are
+ * constants where this is inlined. */
+static inline __attribute__((always_inline)) void NAME(pack_lanes)(NAME(lines) source, range lanes, range depth,
+                                                                   const int64_t width, const int64_t stride,
+                                                                   REAL *panels, REAL *buffer) {
+    for (int64_t begin = 0; begin < lanes.count; begin += AN_PACK_PANELS * width) {
+        int64_t n = smaller(AN_PACK_PANELS * width, lanes.count - begin), whole = n / width * width;
         REAL *restrict first = panels + begin / width * stride * depth.count;
-        const REAL *before = buffer;
+        const REAL *before = NULL;
         for (int64_t p = 0; p < depth.count; p++, first += stride) {
-            const REAL *restrict from =
-                operand->NAME(line)(operand->source, item, depth.begin + p, lanes.begin + begin, n, buffer);
-            for (int64_t i = 0; i < n; i += (int64_t)(VECTOR_BYTES / sizeof(REAL)))
-                __builtin_prefetch(from + i + 16 * (from - before));
+            const REAL *from = NAME(line_at)(source, depth.begin + p, lanes.begin + begin, n, buffer);
+            if (before) NAME(fetch_line)(from, before, n);
             before = from;
-            for (int64_t i = 0; i < whole; i++)
-                memcpy(first + i * stride * depth.count, from + i * width, (size_t)width * sizeof *from);
-            if (whole * width == n) continue;
-            REAL *last = first + whole * stride * depth.count;
-            for (int64_t i = 0; i < width; i++) last[i] = whole * width + i < n ? from[whole * width + i] : 0;
+            for (int64_t i = 0; i < whole; i += width)
+                memcpy(first + i / width * stride * depth.count, from + i, (size_t)width * sizeof *from);
+            if (whole == n) continue;
+            REAL *last = first + whole / width * stride * depth.count;
+            for (int64_t i = 0; i < width; i++) last[i] = whole + i < n ? from[whole + i] : 0;
         }
     }
 }
 
-/* Panels of a piece lie stride · depth.count apart. */
 static void NAME(pack)(const job_run *run, int s, int64_t item, range lanes, range depth, REAL *panels, REAL *buffer) {
-    const an_product_operand *operand = s == AN_ROWS ? &run->job->a : &run->job->b;
+    enum { PANEL_COLUMNS = PANEL_BYTES / sizeof(REAL) };
     const an_product_side *side = &run->plan.sides[s];
-    if (operand->along_k)
-        NAME(pack_along_k)(operand, item, lanes, depth, side->width, side->stride, panels, buffer);
+    NAME(lines) lines = NAME(lines_of)(run, s, item);
+    if (operand_of(run, s)->along_k)
+        NAME(pack_along_k)(lines, lanes, depth, side->width, side->stride, panels, buffer);
     else if (s == AN_ROWS)
-        NAME(pack_lanes)(operand, item, lanes, depth, PANEL_ROWS, PANEL_ROW_STRIDE, panels, buffer);
+        NAME(pack_lanes)(lines, lanes, depth, PANEL_ROWS, PANEL_ROW_STRIDE, panels, buffer);
     else
-        NAME(pack_lanes)
-        (operand, item, lanes, depth, PANEL_BYTES / sizeof(REAL), PANEL_BYTES / sizeof(REAL), panels, buffer);
+        NAME(pack_lanes)(lines, lanes, depth, PANEL_COLUMNS, PANEL_COLUMNS, panels, buffer);
 }

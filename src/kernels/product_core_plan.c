@@ -3,15 +3,16 @@
 #include "base/memory.h"
 #include "kernels/product_core_level.h"
 
-/* A tile's piece of b (256 KiB in f32), of a (128) and its sums (112) stay in a second-level cache. */
-enum { TILE_ROWS = 140, TILE_COLUMN_BYTES = 1024, LEAST_ROWS = 28, LEAST_COLUMN_BYTES = 256 };
+/* A tile's piece of b (256 KiB), that of a (at most 320) and its sums (140) stay in a second-level cache. */
+enum { TILE_ROWS = 140, TILE_COLUMN_BYTES = 1024 };
 
-/* Tiles are cut smaller, and then k is cut, to have ENOUGH_TASKS, but never for less than LEAST_WORK multiplications in a
- * task (about 10 µs). Panels count whole: reading one row of a costs what multiplying a panel does. */
+/* Tiles are made smaller, and then k is cut, to have ENOUGH_TASKS, but not for less than LEAST_WORK multiplications in a
+ * task: about 10 µs. Panels count whole, as reading one row of a costs what multiplying a panel does. */
 enum { ENOUGH_TASKS = 12, LEAST_WORK = 1 << 20 };
 
-/* Blocks: as much as SHARED_BYTES of one operand, with all k if that leaves BLOCK_LANES. Between blocks of k, sums wait. */
-enum { SHARED_BYTES = 10 << 20, BLOCK_LANES = 1024, BLOCK_SUMS = 1 << 20, HELD_BYTES = 1 << 20, CUT_BYTES = 1 << 20 };
+/* The most that is packed of one operand for a block, where k is cut rather than lanes below BLOCK_LANES; and the most
+ * sums of a block, between blocks of k, and bytes of sums of pieces that run at once. */
+enum { SHARED_BYTES = 10 << 20, BLOCK_LANES = 1024, BLOCK_SUMS = 1 << 20, TOGETHER_BYTES = 4 << 20 };
 
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -23,78 +24,93 @@ static int64_t parts_of(int64_t whole, int64_t part) {
     return (whole + part - 1) / part;
 }
 
-/* The largest part that gives as many of them: the last is not much smaller than the others. */
+/* The smallest part that gives no more of them: the last is then not much smaller than the others. */
 static int64_t even_part(int64_t whole, int64_t part) {
     return parts_of(whole, parts_of(whole, part));
 }
 
-static an_product_side make_side(size_t element, int64_t lanes, int64_t width, int64_t stride, int64_t tile_lanes,
+/* ---- tiles ---- */
+
+static an_product_side make_side(size_t element, int64_t lanes, int64_t width, int64_t stride, int64_t tile,
                                  int64_t piece) {
-    an_product_side s = {.panels = parts_of(lanes, width), .width = width, .stride = stride};
-    s.tile = smaller(s.panels, tile_lanes / width);
-    s.panel_bytes = an_round_up((size_t)(stride * piece) * element, AN_ALIGNMENT);
-    return s;
+    int64_t panels = parts_of(lanes, width);
+    return (an_product_side){
+        .panels = panels,
+        .width = width,
+        .stride = stride,
+        .tile = smaller(panels, tile),
+        .panel_bytes = an_round_up((size_t)(stride * piece) * element, AN_ALIGNMENT),
+    };
 }
 
-static void make_sides(an_product_plan *p, size_t element, int64_t rows, int64_t columns, int64_t depth) {
-    int64_t panel_columns = PANEL_BYTES / (int64_t)element, piece = smaller(depth, AN_PRODUCT_PIECE);
-    p->sides[AN_ROWS] = make_side(element, rows, PANEL_ROWS, PANEL_ROW_STRIDE, TILE_ROWS, piece);
-    p->sides[AN_COLUMNS] =
-        make_side(element, columns, panel_columns, panel_columns, TILE_COLUMN_BYTES / (int64_t)element, piece);
+static an_product_plan begin_plan(size_t element, int64_t items, int64_t rows, int64_t columns, int64_t depth) {
+    an_product_plan p = {.items = items, .pieces = larger(1, parts_of(depth, AN_PRODUCT_PIECE))};
+    int64_t panel_columns = PANEL_BYTES / (int64_t)element, piece = larger(1, smaller(depth, AN_PRODUCT_PIECE));
+    p.sides[AN_ROWS] = make_side(element, rows, PANEL_ROWS, PANEL_ROW_STRIDE, TILE_ROWS / PANEL_ROWS, piece);
+    p.sides[AN_COLUMNS] =
+        make_side(element, columns, panel_columns, panel_columns, TILE_COLUMN_BYTES / PANEL_BYTES, piece);
+    return p;
 }
 
 static int64_t tiles_of(const an_product_side *side) {
     return parts_of(side->panels, side->tile);
 }
 
-/* The side that is better cut further. One that is in one piece stays so: what lies along the other is then packed by
+static int64_t tile_lanes(const an_product_side *side) {
+    return side->tile * side->width;
+}
+
+static int64_t task_work(const an_product_plan *p, int64_t depth) {
+    return tile_lanes(&p->sides[AN_ROWS]) * tile_lanes(&p->sides[AN_COLUMNS]) * depth;
+}
+
+/* The side whose tiles are better made smaller. One that is a single tile stays so: the other's panels are then needed by
  * one task only. */
-static an_product_side *side_to_cut(an_product_plan *p) {
-    an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
-    int64_t row_tiles = tiles_of(rows), column_tiles = tiles_of(columns);
-    if ((row_tiles == 1) != (column_tiles == 1)) return row_tiles == 1 ? columns : rows;
-    return rows->tile * rows->width > columns->tile * columns->width ? rows : columns;
+static int side_to_cut(const an_product_plan *p) {
+    const an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
+    bool row_tiles = tiles_of(rows) > 1, column_tiles = tiles_of(columns) > 1;
+    if (row_tiles != column_tiles) return row_tiles ? AN_ROWS : AN_COLUMNS;
+    return tile_lanes(rows) > tile_lanes(columns) ? AN_ROWS : AN_COLUMNS;
+}
+
+/* Panels below which a tile is not cut: k can be cut instead, if it has several pieces. */
+static int64_t least_tile(int s, int64_t pieces) {
+    int64_t most = s == AN_ROWS ? TILE_ROWS / PANEL_ROWS : TILE_COLUMN_BYTES / PANEL_BYTES;
+    return pieces > 1 ? most / 2 : most / 4;
 }
 
 static void cut_tiles(an_product_plan *p, int64_t depth) {
-    an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
-    int64_t work;
-    for (;;) {
-        an_product_side *side = side_to_cut(p);
-        int64_t least = (side == rows ? LEAST_ROWS / PANEL_ROWS : LEAST_COLUMN_BYTES / PANEL_BYTES);
-        work = rows->tile * rows->width * columns->tile * columns->width * depth;
-        if (p->items * tiles_of(rows) * tiles_of(columns) >= ENOUGH_TASKS || work < 2 * LEAST_WORK) break;
-        if (side->tile <= least) break;
-        side->tile = larger(least, parts_of(side->tile, 2));
+    const an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
+    while (p->items * tiles_of(rows) * tiles_of(columns) < ENOUGH_TASKS && task_work(p, depth) >= 2 * LEAST_WORK) {
+        int s = side_to_cut(p);
+        int64_t least = least_tile(s, p->pieces);
+        if (p->sides[s].tile <= least) break;
+        p->sides[s].tile = larger(least, parts_of(p->sides[s].tile, 2));
     }
     for (int s = 0; s < AN_SIDES; s++) {
-        p->sides[s].tile = even_part(p->sides[s].panels, p->sides[s].tile);
-        p->sides[s].tiles = tiles_of(&p->sides[s]);
+        an_product_side *side = &p->sides[s];
+        side->tile = even_part(side->panels, side->tile);
+        side->tiles = tiles_of(side);
     }
-    for (int s = 0; s < AN_SIDES; s++) p->sides[s].shared = p->sides[1 - s].tiles > 1;
 }
 
-/* Cuts k of the few tiles there are. */
+/* Where even the smallest tiles are few, pieces of k run at once, each into sums of its own. */
 static void cut_depth(an_product_plan *p) {
-    const an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
-    int64_t tiles = p->items * rows->tiles * columns->tiles;
-    int64_t work = rows->tile * rows->width * columns->tile * columns->width * AN_PRODUCT_PIECE;
-    int64_t most = CUT_BYTES / ((int64_t)p->sum_bytes * tiles) - 1; /* one is the total */
-    int64_t at_once = smaller(p->pieces, most);
-    if (tiles >= ENOUGH_TASKS || at_once < 2 || at_once * work < 2 * LEAST_WORK) return;
-    int64_t tasks = smaller(parts_of(ENOUGH_TASKS, tiles), at_once * work / LEAST_WORK);
-    p->task_pieces = parts_of(at_once, tasks);
-    p->together = at_once;
+    int64_t tiles = p->items * p->sides[AN_ROWS].tiles * p->sides[AN_COLUMNS].tiles;
+    int64_t work = task_work(p, AN_PRODUCT_PIECE);
+    int64_t room = TOGETHER_BYTES / ((int64_t)p->sum_bytes * tiles) - 1; /* one is the total */
+    int64_t together = smaller(p->pieces, room);
+    if (tiles >= ENOUGH_TASKS || together < 2 || together * work < 2 * LEAST_WORK) return;
+    p->together = together;
+    p->task_pieces = larger(parts_of(together * tiles, ENOUGH_TASKS), parts_of(LEAST_WORK, work));
 }
 
-/* Tiles of a side whose panels, with `pieces` of k, fit into its share. */
-static int64_t shared_block(const an_product_side *side, int64_t pieces) {
-    if (!side->shared) return side->tiles;
-    return smaller(side->tiles, SHARED_BYTES / ((int64_t)side->panel_bytes * side->tile * pieces));
-}
+/* ---- blocks ---- */
 
 static void make_blocks(an_product_plan *p) {
     an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
+    rows->shared = !p->together && columns->tiles > 1;
+    columns->shared = !p->together && rows->tiles > 1;
     p->piece_block = p->pieces;
     for (int s = 0; s < AN_SIDES; s++) {
         const an_product_side *side = &p->sides[s];
@@ -103,82 +119,88 @@ static void make_blocks(an_product_plan *p) {
             p->piece_block = smaller(p->piece_block, SHARED_BYTES / ((int64_t)side->panel_bytes * panels));
     }
     p->piece_block = even_part(p->pieces, p->piece_block);
-    for (int s = 0; s < AN_SIDES; s++) p->sides[s].block = shared_block(&p->sides[s], p->piece_block);
-    if (p->piece_block < p->pieces) {
-        int64_t tile = rows->tile * rows->width * columns->tile * columns->width;
-        columns->block = smaller(columns->block, BLOCK_SUMS / tile);
-        rows->block = smaller(rows->block, BLOCK_SUMS / tile / columns->block);
-    }
-    p->item_block = p->items;
     for (int s = 0; s < AN_SIDES; s++) {
         an_product_side *side = &p->sides[s];
+        int64_t bytes = (int64_t)side->panel_bytes * side->tile * p->piece_block;
+        side->block = side->shared ? smaller(side->tiles, SHARED_BYTES / bytes) : side->tiles;
+    }
+    if (p->piece_block < p->pieces) { /* sums wait in scratch */
+        int64_t tiles = BLOCK_SUMS / (tile_lanes(rows) * tile_lanes(columns));
+        columns->block = smaller(columns->block, tiles);
+        rows->block = smaller(rows->block, tiles / columns->block);
+    }
+    p->item_block = p->piece_block < p->pieces ? 1 : p->items;
+    for (int s = 0; s < AN_SIDES; s++) {
+        an_product_side *side = &p->sides[s];
+        int64_t item_bytes = (int64_t)side->panel_bytes * side->panels * p->pieces;
         side->block = even_part(side->tiles, side->block);
-        if (side->block < side->tiles || p->piece_block < p->pieces) p->item_block = 1;
-        if (side->shared)
-            p->item_block = smaller(p->item_block,
-                                    larger(1, SHARED_BYTES / ((int64_t)side->panel_bytes * side->panels * p->pieces)));
+        if (side->block < side->tiles) p->item_block = 1;
+        if (side->shared) p->item_block = larger(1, smaller(p->item_block, SHARED_BYTES / item_bytes));
     }
 }
 
-static size_t line_bytes(size_t element, int64_t depth) {
-    int64_t along_k = VECTOR_BYTES / (int64_t)element * smaller(depth, AN_PRODUCT_PIECE);
-    return an_round_up((size_t)along_k * element + TILE_COLUMN_BYTES, AN_ALIGNMENT);
+/* ---- scratch ---- */
+
+/* Lines along k are asked for as many at a time as a vector has lanes. */
+static size_t line_bytes(int64_t depth) {
+    size_t along_k = VECTOR_BYTES * (size_t)smaller(depth, AN_PRODUCT_PIECE);
+    size_t lanes = AN_PACK_PANELS * (size_t)larger(PANEL_BYTES, PANEL_ROWS * (int64_t)sizeof(double));
+    return an_round_up(along_k > lanes ? along_k : lanes, AN_ALIGNMENT);
 }
 
-an_product_plan an_product_plan_make(an_context *ctx, size_t element, bool in_dst, int64_t items, int64_t rows,
-                                     int64_t columns, int64_t depth) {
-    an_product_plan p = {.items = items, .pieces = larger(1, parts_of(depth, AN_PRODUCT_PIECE))};
-    size_t threads = (size_t)an_context_threads(ctx), sums = threads;
-    make_sides(&p, element, rows, columns, depth);
-    cut_tiles(&p, depth);
-    p.sum_stride = p.sides[AN_COLUMNS].tile * p.sides[AN_COLUMNS].width;
-    p.sum_bytes = (size_t)(p.sides[AN_ROWS].tile * p.sides[AN_ROWS].width * p.sum_stride) * element;
-    cut_depth(&p);
-    if (p.together)
-        for (int s = 0; s < AN_SIDES; s++) p.sides[s].shared = false;
-    make_blocks(&p);
-    p.held = p.piece_block;
-    if (in_dst)
-        p.held = even_part(
-            p.piece_block,
-            larger(1, smaller(p.piece_block, HELD_BYTES / ((int64_t)p.sides[0].panel_bytes * p.sides[0].tile +
-                                                           (int64_t)p.sides[1].panel_bytes * p.sides[1].tile))));
-    p.thread_bytes = line_bytes(element, depth);
+static void place_panels(an_product_plan *p, size_t threads, int64_t depth) {
+    p->thread_bytes = line_bytes(depth);
     for (int s = 0; s < AN_SIDES; s++) {
-        if (p.sides[s].shared) continue;
-        p.sides[s].begin = p.thread_bytes;
-        p.thread_bytes += (size_t)p.sides[s].tile * p.sides[s].panel_bytes;
+        an_product_side *side = &p->sides[s];
+        if (side->shared) continue;
+        side->begin = p->thread_bytes;
+        p->thread_bytes += (size_t)side->tile * side->panel_bytes;
     }
-    p.sums_begin = threads * p.thread_bytes;
+    p->sums_begin = threads * p->thread_bytes;
     for (int s = 0; s < AN_SIDES; s++) {
-        an_product_side *side = &p.sides[s];
+        an_product_side *side = &p->sides[s];
         if (!side->shared) continue;
-        int64_t panels = smaller(side->panels, side->block * side->tile);
-        side->begin = p.sums_begin;
-        p.sums_begin += (size_t)(p.item_block * p.piece_block * panels) * side->panel_bytes;
+        int64_t panels = p->item_block * p->piece_block * smaller(side->panels, side->block * side->tile);
+        side->begin = p->sums_begin;
+        p->sums_begin += (size_t)panels * side->panel_bytes;
     }
+}
+
+an_product_plan an_product_plan_make(an_context *ctx, size_t element, int64_t items, int64_t rows, int64_t columns,
+                                     int64_t depth) {
+    size_t threads = (size_t)an_context_threads(ctx);
+    an_product_plan p = begin_plan(element, items, rows, columns, depth);
+    cut_tiles(&p, depth);
+    p.sum_stride = tile_lanes(&p.sides[AN_COLUMNS]);
+    p.sum_bytes = (size_t)(tile_lanes(&p.sides[AN_ROWS]) * p.sum_stride) * element;
+    cut_depth(&p);
+    make_blocks(&p);
+    place_panels(&p, threads, depth);
+    int64_t sums = (int64_t)threads;
     if (p.together)
-        sums = (size_t)(items * p.sides[AN_ROWS].tiles * p.sides[AN_COLUMNS].tiles * (p.together + 1));
+        sums = items * p.sides[AN_ROWS].tiles * p.sides[AN_COLUMNS].tiles * (p.together + 1);
     else if (p.piece_block < p.pieces)
-        sums = (size_t)(p.sides[AN_ROWS].block * p.sides[AN_COLUMNS].block);
-    p.bytes = p.sums_begin + sums * p.sum_bytes;
+        sums = p.sides[AN_ROWS].block * p.sides[AN_COLUMNS].block;
+    p.bytes = p.sums_begin + (size_t)sums * p.sum_bytes;
     return p;
 }
 
-/* A smaller job may be cut in another way; so this is a bound for all of them, each term of which grows with the sizes. */
+/* A smaller job may be cut in another way, so this is a bound for all of them: each term of it grows with the sizes. */
 size_t an_product_scratch(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, int64_t depth) {
     size_t element = f64 ? sizeof(double) : sizeof(float), threads = (size_t)an_context_threads(ctx);
-    an_product_plan p = {.pieces = larger(1, parts_of(depth, AN_PRODUCT_PIECE))};
-    size_t thread = line_bytes(element, depth), shared = 0, sums = threads * element, least_sums = 0;
-    make_sides(&p, element, rows, columns, depth);
-    if (p.pieces > 1) least_sums = CUT_BYTES;
+    an_product_plan p = begin_plan(element, items, rows, columns, depth);
+    size_t thread = line_bytes(depth), shared = 0, sums = threads * element, least_sums = 0;
+    size_t all = (size_t)items * element;
     for (int s = 0; s < AN_SIDES; s++) {
         const an_product_side *side = &p.sides[s];
-        size_t packed = (size_t)(side->panels * p.pieces) * side->panel_bytes;
+        int64_t packed = side->panels * p.pieces * (int64_t)side->panel_bytes;
         if (packed > SHARED_BYTES) least_sums = BLOCK_SUMS * element; /* k may be in blocks */
         thread += (size_t)side->tile * side->panel_bytes;
-        shared += (size_t)smaller(SHARED_BYTES, items * (int64_t)packed);
-        sums *= (size_t)(side->tile * side->width);
+        if (p.sides[1 - s].panels > least_tile(1 - s, 1)) shared += (size_t)smaller(SHARED_BYTES, items * packed);
+        sums *= (size_t)tile_lanes(side);
+        all *= (size_t)(2 * side->panels * side->width);
     }
+    size_t together = p.pieces > 1 ? (size_t)smaller(TOGETHER_BYTES, (int64_t)all * (p.pieces + 1)) : 0;
+    if (least_sums < together) least_sums = together;
     return threads * thread + shared + (sums > least_sums ? sums : least_sums);
 }

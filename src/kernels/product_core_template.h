@@ -1,6 +1,6 @@
 /* Lines and tasks of the product core, for REAL. Included by product_core.c through instantiate.h. */
 
-#include "kernels/product_tile.h"
+#include "kernels/product_tile.h" /* first: its vectors are the packing's too */
 
 #include "kernels/product_core_pack.h"
 
@@ -35,27 +35,33 @@ static void NAME(store_line)(const an_matrix *m, int64_t item, int64_t line, ran
 typedef struct {
     REAL *first;
     int64_t stride;
-    bool in_dst; /* else in scratch, with room for whole panels */
+    bool in_dst; /* else in scratch, where there is room for whole panels */
 } NAME(tile_sums);
 
-/* Whether dst is as dense there as scratch would be. */
-static bool NAME(sums_in_dst)(const an_product_job *job, range rows, range columns) {
-    const an_matrix *dst = &job->dst;
-    return dst->tensor->dtype == NAME(dtype) && (columns.count == 1 || grid_inner_stride(&dst->places) == 1) &&
-           grid_run(&dst->lines, rows.begin, rows.count) == rows.count &&
-           grid_run(&dst->places, columns.begin, columns.count) == columns.count;
-}
-
-/* In dst where that is as dense as scratch would be. */
+/* In dst where that is as dense as scratch, else at `index` of the sums in scratch. */
 static NAME(tile_sums) NAME(sums_of)(const job_run *run, const dst_tile *t, int64_t index) {
     const an_matrix *dst = &run->job->dst;
     range rows = t->sides[AN_ROWS], columns = t->sides[AN_COLUMNS];
-    if (NAME(sums_in_dst)(run->job, rows, columns)) {
+    if (dst->tensor->dtype == NAME(dtype) && (columns.count == 1 || grid_inner_stride(&dst->places) == 1) &&
+        grid_run(&dst->lines, rows.begin, rows.count) == rows.count &&
+        grid_run(&dst->places, columns.begin, columns.count) == columns.count) {
         int64_t offset = dst->offset + grid_offset(&dst->items, t->item) + grid_offset(&dst->lines, rows.begin) +
                          grid_offset(&dst->places, columns.begin);
         return (NAME(tile_sums)){(REAL *)dst->tensor->data + offset, grid_inner_stride(&dst->lines), true};
     }
-    return (NAME(tile_sums)){sum_at(run, index), run->plan.sum_stride, false};
+    return (NAME(tile_sums)){sums_at(run, index), run->plan.sum_stride, false};
+}
+
+/* What dst holds is the beginning of the sums. */
+static void NAME(load_sums)(const job_run *run, const dst_tile *t, NAME(tile_sums) sums) {
+    range rows = t->sides[AN_ROWS], columns = t->sides[AN_COLUMNS];
+    if (sums.in_dst) return;
+    for (int64_t i = 0; i < rows.count; i++) {
+        REAL *to = sums.first + i * sums.stride;
+        const REAL *from =
+            NAME(an_matrix_line)(&run->job->dst, t->item, rows.begin + i, columns.begin, columns.count, to);
+        if (from != to) memcpy(to, from, (size_t)columns.count * sizeof *to);
+    }
 }
 
 /* Finishes rows of a tile and puts them in place. */
@@ -70,154 +76,169 @@ static void NAME(finish_rows)(const job_run *run, const dst_tile *t, range rows,
     }
 }
 
-/* A panel of a times one of b at the right edge of dst, where a whole vector would write beyond it. */
-static void NAME(run_edge)(int64_t rows, int64_t vectors, int64_t columns, int64_t k, const REAL *a, const REAL *b,
-                           REAL *sum, int64_t stride, bool add) {
-    _Alignas(AN_ALIGNMENT) REAL edge[PANEL_ROWS * PANEL_BYTES / sizeof(REAL)];
-    NAME(run_tile)(rows, vectors, k, a, b, edge, PANEL_BYTES / sizeof(REAL), false, a);
+/* ---- one piece of k ---- */
+
+/* A panel of a times one of b at the right edge of dst, beyond which whole vectors would write. */
+static void NAME(run_edge)(int64_t rows, int64_t vectors, int64_t columns, int64_t k, NAME(panels) a, NAME(panels) b,
+                           REAL *sum, int64_t stride, bool add, fetch ahead) {
+    enum { WIDTH = PANEL_BYTES / sizeof(REAL) };
+    _Alignas(AN_ALIGNMENT) REAL edge[PANEL_ROWS][WIDTH];
+    NAME(run_tile)(rows, vectors, k, a, b, edge[0], WIDTH, false, ahead);
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            REAL part = edge[i * (int64_t)(PANEL_BYTES / sizeof(REAL)) + j];
-            sum[i * stride + j] = add ? sum[i * stride + j] + part : part;
-        }
+        for (int64_t j = 0; j < columns; j++) sum[i * stride + j] = add ? sum[i * stride + j] + edge[i][j] : edge[i][j];
 }
 
-/* sums (+)= the part of a tile's product that lies in one piece of k. */
-static void NAME(add_piece)(const job_run *run, const dst_tile *t, int64_t k, const REAL *a, const REAL *b,
+/* What to fetch while a is multiplied by `panels` panels of b: the panel of a that comes next, a part with each. */
+static fetch NAME(fetch_ahead)(NAME(panels) a, int64_t k, int64_t panels) {
+    const char *next = (const char *)(a.first + a.panel);
+    int64_t step = parts_of(PANEL_ROW_STRIDE * sizeof(REAL), panels), row = a.lane * (int64_t)sizeof(REAL);
+    if (a.step > 1) return (fetch){next, step, 0, step * k};
+    return (fetch){next, sizeof(REAL), row, 2 * row};
+}
+
+/* sums (+)= the part of a tile's product that lies in k of its panels. Each panel of a stays in the first-level cache
+ * while all of b, in the second, goes by; `last` finishes its rows before it leaves. */
+static void NAME(add_piece)(const job_run *run, const dst_tile *t, int64_t k, NAME(panels) a, NAME(panels) b,
                             NAME(tile_sums) sums, bool add, bool last) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL), WIDTH = PANEL_BYTES / sizeof(REAL) };
-    int64_t rows = t->sides[AN_ROWS].count, columns = t->sides[AN_COLUMNS].count;
-    for (int64_t row = 0; row < rows; row += PANEL_ROWS, a += PANEL_ROW_STRIDE * k) {
+    int64_t rows = t->sides[AN_ROWS].count, columns = t->sides[AN_COLUMNS].count, panels = parts_of(columns, WIDTH);
+    for (int64_t row = 0; row < rows; row += PANEL_ROWS, a.first += a.panel) {
         int64_t panel_rows = smaller(PANEL_ROWS, rows - row);
-        for (int64_t column = 0; column < columns; column += WIDTH) {
-            int64_t left = smaller(WIDTH, columns - column), vectors = (left + LANES - 1) / LANES;
+        NAME(panels) right = b;
+        fetch ahead = NAME(fetch_ahead)(a, k, panels);
+        for (int64_t column = 0; column < columns; column += WIDTH, right.first += b.panel, ahead.from += ahead.part) {
+            int64_t left = smaller(WIDTH, columns - column), vectors = left > LANES ? 2 : 1;
             REAL *sum = sums.first + row * sums.stride + column;
             if (sums.in_dst && left < vectors * LANES)
-                NAME(run_edge)(panel_rows, vectors, left, k, a, b + column * k, sum, sums.stride, add);
+                NAME(run_edge)(panel_rows, vectors, left, k, a, right, sum, sums.stride, add, ahead);
             else
-                NAME(run_tile)
-                (panel_rows, vectors, k, a, b + column * k, sum, sums.stride, add,
-                 a + PANEL_ROW_STRIDE * k + column / WIDTH * (PANEL_ROW_STRIDE / 8 * k));
+                NAME(run_tile)(panel_rows, vectors, k, a, right, sum, sums.stride, add, ahead);
         }
         if (last) NAME(finish_rows)(run, t, (range){row, panel_rows}, sums);
     }
 }
 
-/* ---- tasks ---- */
+/* An operand's own memory. */
+static NAME(panels) NAME(direct_panels)(const job_run *run, int s, const dst_tile *t, int64_t piece) {
+    NAME(lines) lines = NAME(lines_of)(run, s, t->item);
+    int64_t lane = s == AN_ROWS ? lines.stride : 1, step = s == AN_ROWS ? 1 : lines.stride;
+    const REAL *first = lines.first + t->sides[s].begin * lane + piece * AN_PRODUCT_PIECE * step;
+    return (NAME(panels)){first, lane, step, run->plan.sides[s].width * lane};
+}
 
-/* Panels of a tile for one piece of k. */
-static const REAL *NAME(panels_of)(const job_run *run, int s, const dst_tile *t, int64_t piece, int thread) {
+/* A tile's panels of one side. */
+static NAME(panels) NAME(panels_of)(const job_run *run, int s, const dst_tile *t, int64_t piece, int thread) {
+    enum { LANES = VECTOR_BYTES / sizeof(REAL) };
     const an_product_side *side = &run->plan.sides[s];
-    if (side->shared)
-        return shared_panels(run, s, t->item - run->block.items.begin, piece - run->block.pieces.begin, t->panels[s]);
-    char *scratch = thread_scratch(run, thread);
-    REAL *panels = (REAL *)(scratch + side->begin);
-    range depth = part_of(run->job->depth, piece, AN_PRODUCT_PIECE);
-    NAME(pack)(run, s, t->item, t->sides[s], depth, panels, (REAL *)scratch);
+    range depth = piece_depth(run, piece);
+    NAME(panels) panels = {NULL, 1, side->stride, side->stride * depth.count};
+    if (run->direct[s] && (s == AN_ROWS || t->sides[s].count % LANES == 0))
+        return NAME(direct_panels)(run, s, t, piece);
+    if (side->shared) {
+        panels.first =
+            shared_panels(run, s, t->item - run->block.items.begin, piece - run->block.pieces.begin, t->panels[s]);
+    } else {
+        char *scratch = thread_scratch(run, thread);
+        REAL *packed = (REAL *)(scratch + side->begin);
+        NAME(pack)(run, s, t->item, t->sides[s], depth, packed, (REAL *)scratch);
+        panels.first = packed;
+    }
     return panels;
 }
 
-/* One tile's piece of a shared operand. */
-static void NAME(pack_task)(void *user, int64_t index, int thread) {
-    const job_run *run = user;
-    const job_block *block = &run->block;
-    int64_t rows_tasks =
-        run->pack[AN_ROWS] ? block->items.count * block->pieces.count * block->sides[AN_ROWS].count : 0;
-    int s = index < rows_tasks ? AN_ROWS : AN_COLUMNS;
-    const an_product_side *side = &run->plan.sides[s];
-    if (s == AN_COLUMNS) index -= rows_tasks;
-    int64_t tile = index % block->sides[s].count, piece = index / block->sides[s].count % block->pieces.count;
-    int64_t item = index / block->sides[s].count / block->pieces.count;
-    range lanes = part_of(lanes_of(run->job, s), block->sides[s].begin + tile, side->tile * side->width);
-    range depth = part_of(run->job->depth, block->pieces.begin + piece, AN_PRODUCT_PIECE);
-    NAME(pack)
-    (run, s, block->items.begin + item, lanes, depth, shared_panels(run, s, item, piece, tile * side->tile),
-     thread_scratch(run, thread));
-}
-
-static void NAME(tile_task)(void *user, int64_t index, int thread) {
-    const job_run *run = user;
-    const range *pieces = &run->block.held;
-    dst_tile t = tile_at(run, index);
-    NAME(tile_sums) sums = NAME(sums_of)(run, &t, run->plan.piece_block < run->plan.pieces ? index : thread);
-    for (int64_t piece = pieces->begin; piece < pieces->begin + pieces->count; piece++) {
-        const REAL *a = NAME(panels_of)(run, AN_ROWS, &t, piece, thread);
-        const REAL *b = NAME(panels_of)(run, AN_COLUMNS, &t, piece, thread);
-        NAME(add_piece)
-        (run, &t, part_of(run->job->depth, piece, AN_PRODUCT_PIECE).count, a, b, sums,
-         piece > 0 || run->job->accumulate, piece == run->plan.pieces - 1);
-    }
-}
-
-/* Few tiles and much k: pieces of the same tile run at once, each into a sum of its own, and are then added in order.
- * Sum 0 of a tile is its total. */
-static void NAME(pieces_task)(void *user, int64_t index, int thread) {
-    const job_run *run = user;
-    const an_product_plan *plan = &run->plan;
-    int64_t tasks = (plan->together + plan->task_pieces - 1) / plan->task_pieces, tile = index / tasks;
-    range pieces = part_of(run->block.pieces.count, index % tasks, plan->task_pieces);
-    dst_tile t = tile_at(run, tile);
-    for (int64_t i = pieces.begin; i < pieces.begin + pieces.count; i++) {
-        int64_t piece = run->block.pieces.begin + i;
-        const REAL *a = NAME(panels_of)(run, AN_ROWS, &t, piece, thread);
-        const REAL *b = NAME(panels_of)(run, AN_COLUMNS, &t, piece, thread);
-        NAME(tile_sums) sums = {sum_at(run, tile * (plan->together + 1) + 1 + i), plan->sum_stride, false};
-        NAME(add_piece)(run, &t, part_of(run->job->depth, piece, AN_PRODUCT_PIECE).count, a, b, sums, false, false);
-    }
-}
-
-static void NAME(total_task)(void *user, int64_t index, int thread) {
-    const job_run *run = user;
-    const an_product_plan *plan = &run->plan;
-    const range *pieces = &run->block.pieces;
-    dst_tile t = tile_at(run, index);
-    NAME(tile_sums) total = NAME(sums_of)(run, &t, index * (plan->together + 1));
-    (void)thread;
-    for (int64_t i = 0; i < pieces->count; i++) {
-        bool add = pieces->begin + i > 0 || run->job->accumulate;
-        const REAL *sum = sum_at(run, index * (plan->together + 1) + 1 + i);
-        for (int64_t row = 0; row < t.sides[AN_ROWS].count; row++) {
-            const REAL *restrict from = sum + row * plan->sum_stride;
-            REAL *restrict to = total.first + row * total.stride;
-            for (int64_t j = 0; j < t.sides[AN_COLUMNS].count; j++) to[j] = add ? to[j] + from[j] : from[j];
-        }
-    }
-    if (pieces->begin + pieces->count < plan->pieces) return;
-    NAME(finish_rows)(run, &t, (range){0, t.sides[AN_ROWS].count}, total);
+static void NAME(run_piece)(const job_run *run, const dst_tile *t, int64_t piece, int thread, NAME(tile_sums) sums,
+                            bool add, bool last) {
+    NAME(panels) a = NAME(panels_of)(run, AN_ROWS, t, piece, thread);
+    NAME(panels) b = NAME(panels_of)(run, AN_COLUMNS, t, piece, thread);
+    NAME(add_piece)(run, t, piece_depth(run, piece).count, a, b, sums, add, last);
 }
 
 /* ---- blocks ---- */
 
+/* Packs one tile's piece of what is shared: tasks of the rows first, then of the columns. */
+static void NAME(pack_task)(void *user, int64_t index, int thread) {
+    const job_run *run = user;
+    const job_block *block = &run->block;
+    int64_t row_tasks = block->pack[AN_ROWS] ? pack_tasks(block, AN_ROWS) : 0;
+    int s = index < row_tasks ? AN_ROWS : AN_COLUMNS;
+    if (s == AN_COLUMNS) index -= row_tasks;
+    int64_t tile = index % block->sides[s].count, piece = index / block->sides[s].count % block->pieces.count;
+    int64_t item = index / block->sides[s].count / block->pieces.count;
+    range lanes = tile_lanes(run, s, block->sides[s].begin + tile);
+    range depth = piece_depth(run, block->pieces.begin + piece);
+    REAL *panels = shared_panels(run, s, item, piece, tile * run->plan.sides[s].tile);
+    NAME(pack)(run, s, block->items.begin + item, lanes, depth, panels, thread_scratch(run, thread));
+}
+
+static void NAME(tile_task)(void *user, int64_t index, int thread) {
+    const job_run *run = user;
+    range pieces = run->block.pieces;
+    dst_tile t = tile_at(run, index);
+    NAME(tile_sums) sums = NAME(sums_of)(run, &t, run->plan.piece_block < run->plan.pieces ? index : thread);
+    if (run->job->accumulate && pieces.begin == 0) NAME(load_sums)(run, &t, sums);
+    for (int64_t piece = pieces.begin; piece < pieces.begin + pieces.count; piece++)
+        NAME(run_piece)(run, &t, piece, thread, sums, piece > 0 || run->job->accumulate, piece == run->plan.pieces - 1);
+}
+
 static void NAME(run_block)(job_run *run) {
     const job_block *block = &run->block;
-    int64_t tiles = block->items.count * block->sides[AN_ROWS].count * block->sides[AN_COLUMNS].count, packs = 0;
+    int64_t packs = 0;
     for (int s = 0; s < AN_SIDES; s++)
-        if (run->pack[s]) packs += block->items.count * block->pieces.count * block->sides[s].count;
+        if (block->pack[s]) packs += pack_tasks(block, s);
     an_parallel(run->job->ctx, packs, NAME(pack_task), run);
-    for (int64_t i = 0; i < block->pieces.count; i += run->plan.held) {
-        run->block.held = (range){block->pieces.begin + i, smaller(run->plan.held, block->pieces.count - i)};
-        an_parallel(run->job->ctx, tiles, NAME(tile_task), run);
+    an_parallel(run->job->ctx, block_tiles(run), NAME(tile_task), run);
+}
+
+/* ---- few tiles and much k ---- */
+
+static void NAME(pieces_task)(void *user, int64_t index, int thread) {
+    const job_run *run = user;
+    int64_t tasks = parts_of(run->plan.together, run->plan.task_pieces), tile = index / tasks;
+    range pieces = part_of(run->block.pieces.count, index % tasks, run->plan.task_pieces);
+    dst_tile t = tile_at(run, tile);
+    for (int64_t i = pieces.begin; i < pieces.begin + pieces.count; i++) {
+        NAME(tile_sums) sums = {sums_at(run, total_index(run, tile) + 1 + i), run->plan.sum_stride, false};
+        NAME(run_piece)(run, &t, run->block.pieces.begin + i, thread, sums, false, false);
     }
+}
+
+/* Adds the pieces' sums, in order, to the total. */
+static void NAME(total_task)(void *user, int64_t index, int thread) {
+    const job_run *run = user;
+    range pieces = run->block.pieces;
+    dst_tile t = tile_at(run, index);
+    NAME(tile_sums) total = NAME(sums_of)(run, &t, total_index(run, index));
+    (void)thread;
+    if (run->job->accumulate && pieces.begin == 0) NAME(load_sums)(run, &t, total);
+    for (int64_t i = 0; i < pieces.count; i++) {
+        bool add = pieces.begin + i > 0 || run->job->accumulate;
+        const REAL *sums = sums_at(run, total_index(run, index) + 1 + i);
+        for (int64_t row = 0; row < t.sides[AN_ROWS].count; row++) {
+            const REAL *restrict from = sums + row * run->plan.sum_stride;
+            REAL *restrict to = total.first + row * total.stride;
+            for (int64_t j = 0; j < t.sides[AN_COLUMNS].count; j++) to[j] = add ? to[j] + from[j] : from[j];
+        }
+    }
+    if (pieces.begin + pieces.count == run->plan.pieces)
+        NAME(finish_rows)(run, &t, (range){0, t.sides[AN_ROWS].count}, total);
 }
 
 static void NAME(run_together)(job_run *run) {
     const an_product_plan *plan = &run->plan;
-    int64_t tiles = plan->items * plan->sides[AN_ROWS].tiles * plan->sides[AN_COLUMNS].tiles;
-    run->block.items.count = plan->items;
-    for (int s = 0; s < AN_SIDES; s++) run->block.sides[s].count = plan->sides[s].tiles;
-    for (int64_t piece = 0; piece < plan->pieces; piece += plan->together) {
-        run->block.pieces = (range){piece, smaller(plan->together, plan->pieces - piece)};
-        an_parallel(run->job->ctx, tiles * ((plan->together + plan->task_pieces - 1) / plan->task_pieces),
-                    NAME(pieces_task), run);
-        an_parallel(run->job->ctx, tiles, NAME(total_task), run);
+    int64_t tasks = parts_of(plan->together, plan->task_pieces);
+    run->block.items = (range){0, plan->items};
+    for (int s = 0; s < AN_SIDES; s++) run->block.sides[s] = (range){0, plan->sides[s].tiles};
+    for (int64_t i = 0; i < parts_of(plan->pieces, plan->together); i++) {
+        run->block.pieces = part_of(plan->pieces, i, plan->together);
+        an_parallel(run->job->ctx, block_tiles(run) * tasks, NAME(pieces_task), run);
+        an_parallel(run->job->ctx, block_tiles(run), NAME(total_task), run);
     }
 }
 
 void NAME(an_product_run)(const an_product_job *job) {
     job_run run = {.job = job};
-    run.plan = an_product_plan_make(job->ctx, sizeof(REAL),
-                                    NAME(sums_in_dst)(job, (range){0, job->rows}, (range){0, job->columns}), job->items,
-                                    job->rows, job->columns, job->depth);
+    run.plan = an_product_plan_make(job->ctx, sizeof(REAL), job->items, job->rows, job->columns, job->depth);
+    find_direct(&run, NAME(dtype), sizeof(REAL));
     if (run.plan.together)
         NAME(run_together)(&run);
     else

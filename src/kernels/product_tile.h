@@ -8,29 +8,43 @@
 typedef REAL NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef REAL NAME(vector_unaligned) __attribute__((vector_size(VECTOR_BYTES), may_alias, aligned(sizeof(REAL))));
 
-/* sum[i] (+)= Σ a[i]·b for `rows` rows of `vectors` vectors. Constants all but k, a, b and sum: see run_tile. */
-static inline __attribute__((always_inline)) void NAME(tile)(const int rows, const int vectors, int64_t k,
-                                                             const REAL *restrict a, const REAL *restrict b,
+/* Panels of a side as the register tile reads them: packed, or an operand's own memory. */
+typedef struct {
+    const REAL *first;
+    int64_t lane, step, panel; /* elements from one lane, one k and one panel to the next; b's lanes are 1 apart */
+} NAME(panels);
+
+/* sum (+)= Σ a·b for `rows` rows of a panel of a and `vectors` vectors of one of b. rows, vectors and `packed` (whether a
+ * is) are constants where this is inlined. What is not at hand is fetched in time: steps of b, the sums, and `ahead`. */
+static inline __attribute__((always_inline)) void NAME(tile)(const int rows, const int vectors, const bool packed,
+                                                             int64_t k, NAME(panels) left, NAME(panels) right,
                                                              REAL *restrict sum, int64_t stride, bool add,
-                                                             const REAL *next) {
-    enum { LANES = VECTOR_BYTES / sizeof(REAL), A_STEP = PANEL_ROW_STRIDE, B_STEP = LANES * PANEL_VECTORS };
+                                                             fetch ahead) {
+    enum { LANES = VECTOR_BYTES / sizeof(REAL), TOGETHER = 3, GROUPS = (PANEL_ROWS + TOGETHER - 1) / TOGETHER };
+    const REAL *a = left.first, *b = right.first, *groups[GROUPS];
+    const int64_t lane = left.lane, a_step = packed ? PANEL_ROW_STRIDE : 1, b_step = right.step;
     NAME(vector) part[PANEL_ROWS][PANEL_VECTORS];
+    /* Rows that are not packed need addresses: three have one register, at 0, 1 and 2 times their distance. */
+    UNROLL for (int i = 0; i < GROUPS; i++) groups[i] = a + i * TOGETHER * lane;
     UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int v = 0; v < vectors; v++) part[i][v] = (NAME(vector)){0};
-    }
-    UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int v = 0; v < vectors; v++) __builtin_prefetch(sum + i * stride + v * LANES);
-    }
-    for (int64_t p = 0; p < k; p++, a += A_STEP, b += B_STEP, next += A_STEP / 8) {
-        __builtin_prefetch(next);
-        NAME(vector) right[PANEL_VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) {
-            right[v] = *(const NAME(vector) *)(b + v * LANES);
-            __builtin_prefetch(b + v * LANES + PREFETCH_STEPS * B_STEP);
+            part[i][v] = (NAME(vector)){0};
+            __builtin_prefetch(sum + i * stride + v * LANES);
         }
+    }
+    for (int64_t p = 0; p < k; p++, a += a_step, b += b_step) {
+        NAME(vector) columns[PANEL_VECTORS];
+        __builtin_prefetch(ahead.from);
+        if (!packed) __builtin_prefetch(ahead.from + ahead.gap);
+        ahead.from += ahead.step;
+        UNROLL for (int byte = 0; byte < vectors * VECTOR_BYTES; byte += AN_ALIGNMENT)
+            __builtin_prefetch((const char *)(b + FETCH_STEPS * b_step) + byte);
+        UNROLL for (int v = 0; v < vectors; v++) columns[v] = *(const NAME(vector_unaligned) *)(b + v * LANES);
         UNROLL for (int i = 0; i < rows; i++) {
-            UNROLL for (int v = 0; v < vectors; v++) part[i][v] = NAME(MULTIPLY_ADD)(a[i], right[v], part[i][v]);
+            const REAL element = packed ? a[i] : groups[i / TOGETHER][i % TOGETHER * lane];
+            UNROLL for (int v = 0; v < vectors; v++) part[i][v] = NAME(MULTIPLY_ADD)(element, columns[v], part[i][v]);
         }
+        UNROLL for (int i = 0; i < GROUPS; i++) groups[i]++;
     }
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int v = 0; v < vectors; v++) {
@@ -43,15 +57,16 @@ static inline __attribute__((always_inline)) void NAME(tile)(const int rows, con
     }
 }
 
-static void NAME(run_tile)(int64_t rows, int64_t vectors, int64_t k, const REAL *a, const REAL *b, REAL *sum,
-                           int64_t stride, bool add, const REAL *next) {
-#define TILE(n)                                                            \
-    case n:                                                                \
-        if (vectors == 1)                                                  \
-            NAME(tile)(n, 1, k, a, b, sum, stride, add, next);             \
-        else                                                               \
-            NAME(tile)(n, PANEL_VECTORS, k, a, b, sum, stride, add, next); \
+#define TILE(n)                                                                     \
+    case n:                                                                         \
+        if (vectors == 1)                                                           \
+            NAME(tile)(n, 1, packed, k, a, b, sum, stride, add, ahead);             \
+        else                                                                        \
+            NAME(tile)(n, PANEL_VECTORS, packed, k, a, b, sum, stride, add, ahead); \
         break;
+static inline __attribute__((always_inline)) void NAME(run_rows)(const bool packed, int64_t rows, int64_t vectors,
+                                                                 int64_t k, NAME(panels) a, NAME(panels) b, REAL *sum,
+                                                                 int64_t stride, bool add, fetch ahead) {
     switch (rows) {
         TILE(1)
         TILE(2)
@@ -72,5 +87,13 @@ static void NAME(run_tile)(int64_t rows, int64_t vectors, int64_t k, const REAL 
         TILE(14)
 #endif
     }
+}
 #undef TILE
+
+static void NAME(run_tile)(int64_t rows, int64_t vectors, int64_t k, NAME(panels) a, NAME(panels) b, REAL *sum,
+                           int64_t stride, bool add, fetch ahead) {
+    if (a.step > 1)
+        NAME(run_rows)(true, rows, vectors, k, a, b, sum, stride, add, ahead);
+    else
+        NAME(run_rows)(false, rows, vectors, k, a, b, sum, stride, add, ahead);
 }

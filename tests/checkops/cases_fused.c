@@ -129,6 +129,7 @@ const check_family check_fused[] = {
     {.op = "product_cross_entropy",
      .make = product_cross_entropy_make,
      .oracle = product_cross_entropy_oracle,
+     .rows = 1 | 4,
      .no_grad_mode = true},
     {0},
 };

@@ -1,24 +1,26 @@
-/* Products of bf16 on the tiles of AMX, and packing for them.
+/* Products of bf16 on the tiles of AMX, and packing for them: what attention_amx.c and attention_amx_diff.c share.
  *
  * A product computes blocks of 32 × 32, from two tiles of either side for each 32 of its depth. Its left side lies in rows,
  * 32 of its depth side by side. Its right side is packed into tiles of 16 rows × 16 columns of pairs: a pair is two
  * neighbours along the depth.
  */
-#ifndef AN_KERNELS_ATTENTION_AMX_TILES_H
-#define AN_KERNELS_ATTENTION_AMX_TILES_H
+#ifndef AN_KERNELS_ATTENTION_AMX_H
+#define AN_KERNELS_ATTENTION_AMX_H
 
 #include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <string.h>
+
+#include "kernels/attention_rows.h"
 
 #define AMX __attribute__((target("amx-tile,amx-bf16,avx512bf16")))
 
 typedef uint16_t bf16;
 
 enum {
-    SIDE = 32,           /* of a block, and of a step of its depth */
-    HALF = SIDE / 2,     /* rows of a tile, and columns of pairs */
-    PACKED = HALF * SIDE /* elements of a tile */
+    SIDE = 32,            /* of a block, and of a step of its depth */
+    HALF = SIDE / 2,      /* rows of a tile, and columns of pairs */
+    PACKED = HALF * SIDE, /* elements of a tile */
+    TASK = 256            /* queries of a task */
 };
 
 /* ---- tiles ---- */
@@ -75,7 +77,7 @@ AMX static inline void multiply(int64_t steps, const bf16 *a, int64_t a_row, con
 
 /* ---- packing ---- */
 
-/* 16 × 16 words; row_bytes from row to row. */
+/* 16 × 16 words. */
 static inline void transpose_words(const void *from, int64_t from_bytes, void *to, int64_t to_bytes) {
     enum { EVEN = 0x88, ODD = 0xdd }; /* quarters 0 and 2, 1 and 3, of both operands */
     __m512i a[HALF], b[HALF];
@@ -92,8 +94,8 @@ static inline void transpose_words(const void *from, int64_t from_bytes, void *t
     }
     /* Vector 4g + k has column k of quarter q in its quarter q, for rows 4g to 4g + 3. */
     for (int k = 0; k < 4; k++) {
-        const __m512i even0 = _mm512_shuffle_i32x4(a[k], a[4 + k], EVEN),
-                      odd0 = _mm512_shuffle_i32x4(a[k], a[4 + k], ODD);
+        const __m512i even0 = _mm512_shuffle_i32x4(a[k], a[4 + k], EVEN);
+        const __m512i odd0 = _mm512_shuffle_i32x4(a[k], a[4 + k], ODD);
         const __m512i even1 = _mm512_shuffle_i32x4(a[8 + k], a[12 + k], EVEN);
         const __m512i odd1 = _mm512_shuffle_i32x4(a[8 + k], a[12 + k], ODD);
         b[k] = _mm512_shuffle_i32x4(even0, even1, EVEN);
@@ -134,6 +136,51 @@ static inline void unpack_rows(int64_t count, int64_t width, const bf16 *packed,
     for (int64_t i = 0; i < count; i += SIDE)
         for (int64_t d = 0; d < width; d += HALF, packed += PACKED)
             transpose_words(packed, SIDE * sizeof *packed, rows + d * row + i, row * (int64_t)sizeof *rows);
+}
+
+/* ---- loading and storing rows of (batch, heads, tokens, size) ---- */
+
+/* Elements of a row in scratch. */
+static inline int64_t width_of(int64_t size) {
+    return an_attention_round_up(size, SIDE);
+}
+
+/* Rows of `width` elements, with zeros after those of the tensor, and rows of zeros up to a multiple of SIDE. */
+static inline void load_rows(const an_tensor *t, an_head at, an_tokens tokens, bf16 *rows) {
+    const int64_t size = t->dims[3], width = width_of(size), stride = t->strides[3];
+    for (int64_t i = 0; i < tokens.count; i++) {
+        const bf16 *from = (const bf16 *)t->data + an_token_offset(t, at, tokens.begin + i);
+        bf16 *to = rows + i * width;
+        an_prefetch_token(t, at, tokens.begin + i + AN_PREFETCH_AHEAD, false);
+        if (stride == 1 && size == width) {
+            for (int64_t d = 0; d < width; d += SIDE) _mm512_storeu_si512(to + d, _mm512_loadu_si512(from + d));
+            continue;
+        }
+        for (int64_t d = 0; d < width; d++) to[d] = d < size ? from[d * stride] : 0;
+    }
+    const int64_t empty = an_attention_round_up(tokens.count, SIDE) - tokens.count;
+    memset(rows + tokens.count * width, 0, (size_t)(empty * width) * sizeof *rows);
+}
+
+/* Stores a row times a factor. */
+AMX static inline void store_token(const an_tensor *t, an_head at, int64_t token, float factor, const float *row) {
+    const int64_t size = t->dims[3], stride = t->strides[3];
+    bf16 *to = (bf16 *)t->data + an_token_offset(t, at, token), buffer[AN_ATTENTION_HEAD];
+    bf16 *rounded = stride == 1 && size % SIDE == 0 ? to : buffer;
+    for (int64_t d = 0; d < size; d += SIDE) {
+        const __m512 lower = load_f32(row + d) * broadcast_f32(factor);
+        const __m512 upper = load_f32(row + d + HALF) * broadcast_f32(factor);
+        const __m512bh both = _mm512_cvtne2ps_pbh(upper, lower);
+        memcpy(rounded + d, &both, sizeof both);
+    }
+    for (int64_t d = 0; d < size && rounded != to; d++) to[d * stride] = rounded[d];
+}
+
+/* Whether all of these are bf16. */
+static inline bool are_bf16(const an_tensor *tensors, int count) {
+    for (int i = 0; i < count; i++)
+        if (tensors[i].dtype != AN_DTYPE_BF16) return false;
+    return true;
 }
 
 #endif
