@@ -37,8 +37,8 @@ static an_amx_operand operand_of(const an_tensor *t, int lane_from_end, const an
     return (an_amx_operand){t->data, t->strides[lane], t->strides[depth], batch_of(t, dst)};
 }
 
-/* Where b has no batch, that of a is more rows of one product, if memory allows it. Else every batch is an item. A matrix
- * times a vector is the vector times the transposed matrix, which gives the same bits. */
+/* Where b has no batch, that of a is more rows of one product, if memory allows it. Else every batch is an item. A
+ * matrix times a vector is the vector times the transposed matrix, which gives the same bits. */
 static an_amx_job make_job(const an_call *call) {
     const an_product_attributes *attributes = call->attributes;
     const an_tensor *a = &call->src[0], *b = &call->src[1], *dst = &call->dst[0];

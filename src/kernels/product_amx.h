@@ -41,7 +41,7 @@ typedef struct an_amx_job {
     const an_product_finish *finish; /* or NULL */
 } an_amx_job;
 
-/* Bytes that are enough for a job of these sizes, for all smaller ones, and for those that have rows instead of items. */
+/* Bytes that are enough for a job of these sizes, for smaller ones, and for those with rows instead of items. */
 size_t an_amx_scratch(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth);
 void an_amx_run(const an_amx_job *job);
 

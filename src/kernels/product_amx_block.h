@@ -66,7 +66,7 @@ TILES_INLINE void multiply_step(const char *a, const char *b, bool a_stays, bool
     ahead->inner += 2 * LINE;
 }
 
-/* sums (+)= a·b over some steps of 32 k. One of the operands stays in the first-level cache, as far as there is room. */
+/* sums (+)= a·b over some steps of 32 k. One of the operands stays in the first-level cache, as far as it fits. */
 TILES_INLINE void multiply_block(const char *a, const char *b, int64_t steps, bool a_stays, bool add, float *sums,
                                  block_ahead ahead) {
     enum { SUMS_ROW = SIDE * (int)sizeof *sums };

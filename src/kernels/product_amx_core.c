@@ -1,9 +1,10 @@
 /* How a product on tiles is cut and run.
  *
- * Of the two operands, one is outer and one inner. The inner one is packed first, by all threads, into shared scratch. A
- * thread then takes a block of panels of the outer one, packs it into scratch of its own, which stays in its second-level
- * cache, and multiplies it with panel after panel of the inner one, which stays in the first-level cache meanwhile: 32 × 32
- * sums in four tiles at a time. So every panel is packed once, but for blocks that threads share in the end.
+ * Of the two operands, one is outer and one inner. The inner one is packed first, by all threads, into shared scratch.
+ * A thread then takes a block of panels of the outer one, packs it into scratch of its own, which stays in its
+ * second-level cache, and multiplies it with panel after panel of the inner one, which stays in the first-level cache
+ * meanwhile: 32 × 32 sums in four tiles at a time. So every panel is packed once, but for blocks that threads share in
+ * the end.
  *
  * All cuts are functions of sizes; which thread computes a part, and when, does not change it.
  */
@@ -17,8 +18,8 @@
 #include "kernels/product_amx_block.h"
 
 /* Sizes in panels of 32 lanes and in steps of 32 k. Sums stay in tiles for a piece of k, which is long because it costs
- * some steps to put them aside. A thread's outer block, and with more than one piece the sums of a part, take one half of
- * a second-level cache of 2 MiB or a little more. */
+ * some steps to put them aside. A thread's outer block, and with more than one piece the sums of a part, take half of a
+ * second-level cache of 2 MiB or a little more. */
 enum {
     PIECE_STEPS = 32,
     OUTER_ONE_PIECE = 16, /* panels of a block */
@@ -147,27 +148,27 @@ static char *inner_panel(const chunk *c, int64_t item, int64_t panel, int64_t st
 
 /* ---- packing the inner operand ---- */
 
-enum { STRIP = 32 }; /* blocks that are packed in a task */
+/* What is packed in a task: long in the direction in which the matrix is dense. */
+typedef struct {
+    int64_t panels, steps, panel_strips, step_strips;
+} inner_strips;
 
-static int64_t strips_of_item(const chunk *c, const an_amx_matrix *m) {
-    return an_amx_along(m) ? c->inner.count * parts_of(c->steps.count, STRIP)
-                           : c->steps.count * parts_of(c->inner.count, STRIP);
+static inner_strips strips_of(const chunk *c) {
+    const an_amx_matrix m = matrix_of(c->job, !c->outer_is_b, c->items.begin);
+    inner_strips s = {.panels = 1, .steps = 32}; /* 64 KiB, read along k */
+    if (!an_amx_along(&m)) s = (inner_strips){.panels = 16, .steps = 2};
+    s.panel_strips = parts_of(c->inner.count, s.panels);
+    s.step_strips = parts_of(c->steps.count, s.steps);
+    return s;
 }
 
-/* A strip lies in the direction in which the matrix is dense. */
 static void pack_strip(void *user, int64_t index, int thread) {
     const chunk *c = user;
-    const an_amx_matrix any = matrix_of(c->job, !c->outer_is_b, 0);
-    const int64_t strips = strips_of_item(c, &any), item = index / strips, strip = index % strips;
+    const inner_strips s = strips_of(c);
+    const int64_t in_item = s.panel_strips * s.step_strips, item = index / in_item;
+    an_amx_range panels = range_of(c->inner.count, index % s.panel_strips * s.panels, s.panels);
+    an_amx_range steps = range_of(c->steps.count, index % in_item / s.panel_strips * s.steps, s.steps);
     const an_amx_matrix m = matrix_of(c->job, !c->outer_is_b, c->items.begin + item);
-    an_amx_range panels = {0, 1}, steps = {0, 1};
-    if (an_amx_along(&m)) {
-        panels.begin = strip % c->inner.count;
-        steps = range_of(c->steps.count, strip / c->inner.count * STRIP, STRIP);
-    } else {
-        steps.begin = strip % c->steps.count;
-        panels = range_of(c->inner.count, strip / c->steps.count * STRIP, STRIP);
-    }
     char *to = inner_panel(c, item, panels.begin, steps.begin);
     panels.begin += c->inner.begin;
     steps.begin += c->steps.begin;
@@ -204,7 +205,7 @@ static dst_block dst_at(const chunk *c, const piece *p, int64_t outer, int64_t i
     return d;
 }
 
-/* What is ahead of a block is the next one's place in dst if sums go there now, else its sums if those are elsewhere. */
+/* What is ahead is the next block's place in dst, if sums go there now, else its sums, if those lie elsewhere. */
 static block_ahead look_ahead(const chunk *c, const piece *p, int64_t outer, int64_t inner) {
     const an_amx_job *job = c->job;
     const int64_t panel = p->inner.begin + inner, part = p->steps.count * BLOCK_BYTES / p->outer.count;
@@ -296,8 +297,8 @@ TILES static void work(void *user, int64_t worker, int thread) {
 /* ---- jobs ---- */
 
 static void run_chunk(chunk *c, bool pack) {
-    const an_amx_matrix inner = matrix_of(c->job, !c->outer_is_b, 0);
-    const int64_t strips = strips_of_item(c, &inner) * (c->one_inner ? 1 : c->items.count);
+    const inner_strips s = strips_of(c);
+    const int64_t strips = s.panel_strips * s.step_strips * (c->one_inner ? 1 : c->items.count);
     if (pack && c->workers > 1)
         an_parallel(c->job->ctx, strips, pack_strip, c);
     else if (pack)

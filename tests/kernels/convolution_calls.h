@@ -38,7 +38,7 @@ static inline an_context *make_context(int threads, an_isa isa) {
     return ctx;
 }
 
-static int64_t out_size(int64_t size, const problem *p) {
+static inline int64_t out_size(int64_t size, const problem *p) {
     return (size + 2 * p->padding - p->window) / p->stride + 1;
 }
 
@@ -46,7 +46,7 @@ static inline void set_shape(an_tensor *t, an_dtype dtype, int64_t a, int64_t b,
     *t = (an_tensor){.dtype = dtype, .ndims = 4, .dims = {a, b, c, d}, .strides = {b * c * d, c * d, d, 1}};
 }
 
-static int64_t elements_of(const an_tensor *t) {
+static inline int64_t elements_of(const an_tensor *t) {
     return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
 }
 

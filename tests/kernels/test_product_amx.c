@@ -1,5 +1,5 @@
-/* Products on tiles: right at every tail, and the same bits whatever surrounds an element: threads, rows, cuts of k. Jobs
- * are run with no more scratch than their largest sizes need. */
+/* Products on tiles: right at every tail, and the same bits whatever surrounds an element: threads, rows, cuts of k.
+ * Jobs are run with no more scratch than their largest sizes need. */
 #include "support/support.h"
 
 #if defined(__x86_64__)
@@ -335,8 +335,8 @@ static void test_not_finite(void **state) {
 
 /* ---- the op's kernel ---- */
 
-/* a (batch, tokens, k) times b, which is (k, columns) or has the batch too, in what scratch the largest sizes need. Batches
- * of a lie a_step apart: one after the other, with gaps, so that rows of all are not as one matrix's, or all in one place. */
+/* a (batch, tokens, k) times b, which is (k, columns) or has the batch too, in what scratch the largest sizes need.
+ * Batches of a lie one after the other, or with gaps, so that rows of all are not as one matrix's, or in one place. */
 enum { A_DENSE, A_GAPS, A_REPEATED };
 static void run_call(an_context *ctx, int64_t batch, int64_t tokens, int64_t columns, int64_t depth, int a_lies,
                      bool b_has_batch, size_t *scratch_bytes) {

@@ -237,7 +237,7 @@ static an_graph *deep_model(void) {
     OK(ctx, an_graph_create(&g, ctx, "deep"));
     an_value x = an_input(g, "x", AN_DTYPE_F32, AN_DIMS(16, 16));
     for (int i = 0; i < DEEP; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "%d", i);
         an_block_begin(g, name, i + 1);
         x = an_tanh(g, an_linear_plain(g, x, "fc", 16));
