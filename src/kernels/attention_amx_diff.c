@@ -12,7 +12,8 @@
 #include "kernels/attention_amx.h"
 #include "kernels/attention_diff.h"
 
-enum { TILE = 128 }; /* queries, and keys, of a tile: what becomes of their scores stays in a second-level cache */
+/* Of a tile. Products of SIDE queries with its keys stay in a first-level cache with what they are made of. */
+enum { KEYS = 64, QUERIES = 128 };
 
 /* What a task's scratch holds. */
 typedef struct {
@@ -22,27 +23,27 @@ typedef struct {
     float *scores, *diff_scores; /* products of SIDE queries with a tile of keys, */
     bf16 *probability_pairs, *diff_score_pairs, *diff_score_rows; /* and what becomes of those of a tile of queries */
     bf16 *q, *diff_dst;                                           /* rows of all queries of the part, */
-    bf16 *q_columns, *diff_dst_columns;                           /* and columns of each tile of them: lines of TILE */
-    float *diff_q;                                                /* rows */
+    bf16 *q_columns, *diff_dst_columns; /* and columns of each tile of them: lines of QUERIES */
+    float *diff_q;                      /* rows */
     query_sums_f32 *sums;
 } diff_scratch;
 
 static size_t diff_layout(void *memory, int64_t size, int64_t held, int64_t queries, diff_scratch *s) {
-    const size_t width = (size_t)width_of(size), tile = TILE * width, squares = TILE * TILE;
-    const size_t all_queries = (size_t)an_attention_round_up(queries, TILE) * width;
-    const size_t all_keys = (size_t)an_attention_round_up(held, TILE) * width;
+    const size_t width = (size_t)width_of(size), tile = KEYS * width, scores = QUERIES * KEYS;
+    const size_t all_queries = (size_t)an_attention_round_up(queries, QUERIES) * width;
+    const size_t all_keys = (size_t)an_attention_round_up(held, KEYS) * width;
     size_t at = 0;
-    s->rows = an_scratch_take(memory, &at, tile * sizeof *s->rows);
+    s->rows = an_scratch_take(memory, &at, QUERIES * width * sizeof *s->rows);
     s->key_columns = an_scratch_take(memory, &at, tile * sizeof *s->key_columns);
     s->value_columns = an_scratch_take(memory, &at, tile * sizeof *s->value_columns);
     s->key_pairs = an_scratch_take(memory, &at, tile * sizeof *s->key_pairs);
     s->diff_k = an_scratch_take(memory, &at, all_keys * sizeof *s->diff_k);
     s->diff_v = an_scratch_take(memory, &at, all_keys * sizeof *s->diff_v);
-    s->scores = an_scratch_take(memory, &at, SIDE * TILE * sizeof *s->scores);
-    s->diff_scores = an_scratch_take(memory, &at, SIDE * TILE * sizeof *s->diff_scores);
-    s->probability_pairs = an_scratch_take(memory, &at, squares * sizeof *s->probability_pairs);
-    s->diff_score_pairs = an_scratch_take(memory, &at, squares * sizeof *s->diff_score_pairs);
-    s->diff_score_rows = an_scratch_take(memory, &at, squares * sizeof *s->diff_score_rows);
+    s->scores = an_scratch_take(memory, &at, SIDE * KEYS * sizeof *s->scores);
+    s->diff_scores = an_scratch_take(memory, &at, SIDE * KEYS * sizeof *s->diff_scores);
+    s->probability_pairs = an_scratch_take(memory, &at, scores * sizeof *s->probability_pairs);
+    s->diff_score_pairs = an_scratch_take(memory, &at, scores * sizeof *s->diff_score_pairs);
+    s->diff_score_rows = an_scratch_take(memory, &at, scores * sizeof *s->diff_score_rows);
     s->q = an_scratch_take(memory, &at, all_queries * sizeof *s->q);
     s->diff_dst = an_scratch_take(memory, &at, all_queries * sizeof *s->diff_dst);
     s->q_columns = an_scratch_take(memory, &at, all_queries * sizeof *s->q_columns);
@@ -61,10 +62,10 @@ static size_t diff_bytes(int64_t size, int64_t held, int64_t queries) {
 static void load_queries(const an_tensor *t, an_head at, an_tokens queries, bf16 *pairs, bf16 *rows, bf16 *columns) {
     const int64_t width = width_of(t->dims[3]);
     load_rows(t, at, queries, rows);
-    for (int64_t i = 0; i < queries.count; i += TILE) {
-        const int64_t count = an_attention_smaller(TILE, an_attention_round_up(queries.count - i, SIDE));
+    for (int64_t i = 0; i < queries.count; i += QUERIES) {
+        const int64_t count = an_attention_smaller(QUERIES, an_attention_round_up(queries.count - i, SIDE));
         pack_pairs(count, width, rows + i * width, pairs);
-        unpack_rows(count, width, pairs, columns + i * width, TILE);
+        unpack_rows(count, width, pairs, columns + i * width, QUERIES);
     }
 }
 
@@ -73,10 +74,10 @@ AMX static void load_sums(const an_attention_job *j, an_head at, an_tokens queri
     const int64_t width = width_of(j->size);
     for (int64_t i = 0; i < queries.count; i++) {
         const int64_t token = queries.begin + i;
-        const bf16 *dst = s->rows + i % TILE * width, *diff_dst = s->diff_dst + i * width;
+        const bf16 *dst = s->rows + i % QUERIES * width, *diff_dst = s->diff_dst + i * width;
         __m512 sum = _mm512_setzero_ps();
-        if (i % TILE == 0)
-            load_rows(j->dst, at, (an_tokens){token, an_attention_smaller(TILE, queries.count - i)}, s->rows);
+        if (i % QUERIES == 0)
+            load_rows(j->dst, at, (an_tokens){token, an_attention_smaller(QUERIES, queries.count - i)}, s->rows);
         for (int64_t d = 0; d < width; d += SIDE) {
             const __m512i a = _mm512_loadu_si512(dst + d), b = _mm512_loadu_si512(diff_dst + d);
             sum = _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
@@ -126,14 +127,14 @@ AMX static inline void round_diff(const diff_query *even, const diff_query *odd,
 /* What becomes of the products of SIDE queries, from query `row` of the tile on. */
 static void diff_rows(const an_attention_job *j, const an_key_tile *tile, an_tokens queries, int64_t row,
                       an_tokens columns, const query_sums_f32 *sums, const diff_scratch *s) {
-    bf16 *probabilities = s->probability_pairs + row * TILE, *diff_scores = s->diff_score_pairs + row * TILE;
+    bf16 *probabilities = s->probability_pairs + row * KEYS, *diff_scores = s->diff_score_pairs + row * KEYS;
     diff_query pair[2];
     for (int64_t i = 0; i < SIDE; i++) {
         diff_query *q = &pair[i % 2];
-        float *products = s->scores + i * TILE;
+        float *products = s->scores + i * KEYS;
         q->row = products;
-        q->diff_row = s->diff_scores + i * TILE;
-        q->diff_scores = s->diff_score_rows + (row + i) * TILE;
+        q->diff_row = s->diff_scores + i * KEYS;
+        q->diff_scores = s->diff_score_rows + (row + i) * KEYS;
         if (row + i < queries.count) {
             const int64_t query = queries.begin + row + i;
             q->terms = diff_terms_f32(j, tile, query, columns, sums[row + i].log_sum, products);
@@ -159,7 +160,7 @@ static void diff_tile(const an_attention_job *j, const an_diff_part *part, const
     const int64_t step = an_attention_round_up(tile->keys.count, SIDE) / HALF * PACKED;
     const bf16 *q = s->q + first * width, *diff_dst = s->diff_dst + first * width;
     const bf16 *q_columns = s->q_columns + first * width, *diff_dst_columns = s->diff_dst_columns + first * width;
-    an_tokens columns[TILE / SIDE];
+    an_tokens columns[QUERIES / SIDE];
     const int64_t groups = an_set_columns(j, tile, queries, SIDE, SIDE, columns);
     for (int64_t g = 0; g < groups; g++) {
         const int64_t row = g * SIDE;
@@ -167,27 +168,27 @@ static void diff_tile(const an_attention_job *j, const an_diff_part *part, const
         if (c.count <= 0) continue;
         for (int64_t k = c.begin; k < c.begin + c.count; k += SIDE) {
             multiply(width / SIDE, q + row * width, width, s->key_columns + k / HALF * PACKED, step, s->scores + k,
-                     TILE, false);
+                     KEYS, false);
             multiply(width / SIDE, diff_dst + row * width, width, s->value_columns + k / HALF * PACKED, step,
-                     s->diff_scores + k, TILE, false);
+                     s->diff_scores + k, KEYS, false);
         }
-        an_prefetch_diff(j, part, tile->at, queries.begin + row, tile->keys.begin + row, SIDE);
+        an_prefetch_diff(j, part, tile->at, queries, tile->keys, row, SIDE);
         diff_rows(j, tile, queries, row, c, s->sums + first, s);
     }
     for (int64_t k = 0; k < tile->keys.count && part->of_keys; k += SIDE) {
         const an_tokens rows = an_seeing_rows(columns, groups, k, SIDE);
-        const int64_t steps = rows.count / SIDE, at = (rows.begin / SIDE * TILE + k) / HALF * PACKED;
+        const int64_t steps = rows.count / SIDE, at = (rows.begin / SIDE * KEYS + k) / HALF * PACKED;
         for (int64_t d = 0; d < width && steps > 0; d += SIDE) {
-            multiply(steps, diff_dst_columns + d * TILE + rows.begin, TILE, s->probability_pairs + at,
-                     TILE / HALF * PACKED, diff_v + d * TILE + k, TILE, true);
-            multiply(steps, q_columns + d * TILE + rows.begin, TILE, s->diff_score_pairs + at, TILE / HALF * PACKED,
-                     diff_k + d * TILE + k, TILE, true);
+            multiply(steps, diff_dst_columns + d * QUERIES + rows.begin, QUERIES, s->probability_pairs + at,
+                     KEYS / HALF * PACKED, diff_v + d * KEYS + k, KEYS, true);
+            multiply(steps, q_columns + d * QUERIES + rows.begin, QUERIES, s->diff_score_pairs + at,
+                     KEYS / HALF * PACKED, diff_k + d * KEYS + k, KEYS, true);
         }
     }
     for (int64_t g = 0; g < groups && part->of_queries; g++) {
         const an_tokens c = columns[g];
         for (int64_t d = 0; d < width && c.count > 0; d += SIDE)
-            multiply(c.count / SIDE, s->diff_score_rows + g * SIDE * TILE + c.begin, TILE,
+            multiply(c.count / SIDE, s->diff_score_rows + g * SIDE * KEYS + c.begin, KEYS,
                      s->key_pairs + (c.begin / SIDE * width + d) / HALF * PACKED, width / HALF * PACKED,
                      s->diff_q + (first + g * SIDE) * width + d, width, true);
     }
@@ -205,19 +206,19 @@ static void diff_keys(const an_attention_job *j, const an_diff_part *part, const
     load_rows(j->k, at, tile->keys, s->rows);
     pack_columns(keys, width, s->rows, s->key_columns);
     pack_pairs(keys, width, s->rows, s->key_pairs);
-    for (int64_t q = seeing.begin / TILE * TILE; q < seeing.begin + seeing.count; q += TILE) {
+    for (int64_t q = seeing.begin / QUERIES * QUERIES; q < seeing.begin + seeing.count; q += QUERIES) {
         const int64_t rest = part->queries.begin + part->queries.count - q;
-        diff_tile(j, part, tile, (an_tokens){q, an_attention_smaller(TILE, rest)}, s, diff_k, diff_v);
+        diff_tile(j, part, tile, (an_tokens){q, an_attention_smaller(QUERIES, rest)}, s, diff_k, diff_v);
     }
 }
 
-/* Stores columns of a tile of keys: lines of TILE. */
+/* Stores columns of a tile of keys: lines of KEYS. */
 static void store_columns(const an_tensor *t, an_head at, an_tokens keys, float factor, const float *columns) {
     float rows[HALF][AN_ATTENTION_HEAD];
     const int64_t width = width_of(t->dims[3]);
     for (int64_t i = 0; i < keys.count; i += HALF) {
         for (int64_t d = 0; d < width; d += HALF)
-            transpose_words(columns + d * TILE + i, TILE * sizeof *columns, rows[0] + d, sizeof rows[0]);
+            transpose_words(columns + d * KEYS + i, KEYS * sizeof *columns, rows[0] + d, sizeof rows[0]);
         for (int64_t k = i; k < i + HALF && k < keys.count; k++)
             store_token(t, at, keys.begin + k, factor, rows[k - i]);
     }
@@ -226,10 +227,10 @@ static void store_columns(const an_tensor *t, an_head at, an_tokens keys, float 
 static void diff_part(const an_attention_job *j, const an_diff_part *part, void *memory) {
     const int64_t width = width_of(j->size), last = part->heads.begin + part->heads.count - 1;
     const float scale = (float)j->attributes->scale;
-    const size_t tile_bytes = (size_t)(TILE * width) * sizeof(float);
+    const size_t tile_bytes = (size_t)(KEYS * width) * sizeof(float);
     const an_key_range visible = an_visible_keys(j, part->queries);
     diff_scratch s;
-    diff_layout(memory, j->size, an_diff_held(part, TILE), part->queries.count, &s);
+    diff_layout(memory, j->size, an_diff_held(part, KEYS), part->queries.count, &s);
     tiles_enter();
     for (int64_t head = part->heads.begin; head <= last; head++) {
         const an_head at = {part->batch, head}, key_at = an_key_head(j, at);
@@ -238,9 +239,9 @@ static void diff_part(const an_attention_job *j, const an_diff_part *part, void 
         load_queries(j->diff_dst, at, part->queries, s.rows, s.diff_dst, s.diff_dst_columns);
         load_sums(j, at, part->queries, &s);
         memset(s.diff_q, 0, (size_t)(an_attention_round_up(part->queries.count, SIDE) * width) * sizeof *s.diff_q);
-        for (int64_t done = 0; done < part->keys.count; done += TILE) {
+        for (int64_t done = 0; done < part->keys.count; done += KEYS) {
             const int64_t begin = part->keys.begin + done, held = part->heads.count > 1 ? done * width : 0;
-            const an_tokens keys = {begin, an_attention_smaller(TILE, part->keys.count - done)};
+            const an_tokens keys = {begin, an_attention_smaller(KEYS, part->keys.count - done)};
             float *diff_k = s.diff_k + held, *diff_v = s.diff_v + held;
             if (head == part->heads.begin) {
                 memset(diff_k, 0, tile_bytes);
@@ -265,7 +266,7 @@ bool an_attention_diff_amx_applies(const an_call *call) {
            call->src[AN_ATTENTION_DIFF_OF_SUM].dtype == AN_DTYPE_F32;
 }
 
-static const an_diff_kernel diff = {TASK, TILE, diff_part, diff_bytes};
+static const an_diff_kernel diff = {TASK, KEYS, diff_part, diff_bytes};
 
 size_t an_attention_diff_amx_scratch(const an_call *call) {
     return an_attention_diff_scratch(call, &diff);

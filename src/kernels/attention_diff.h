@@ -37,13 +37,17 @@ static inline int64_t an_diff_held(const an_diff_part *part, int64_t key_tile) {
     return part->heads.count > 1 ? part->keys.count : key_tile;
 }
 
-/* Asks for the memory of the gradients of `count` queries, and of as many keys, while they are computed. */
-static inline void an_prefetch_diff(const an_attention_job *j, const an_diff_part *part, an_head at, int64_t query,
-                                    int64_t key, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        if (part->of_queries) an_prefetch_token(j->diff_q, at, query + i, true);
-        if (part->of_keys) an_prefetch_token(j->diff_k, an_key_head(j, at), key + i, true);
-        if (part->of_keys) an_prefetch_token(j->diff_v, an_key_head(j, at), key + i, true);
+/* Asks for the memory of gradients while they are computed: of `count` queries of a tile, from query `row` of it on, at the
+ * part's first tile of keys; and of as many keys at the first tile of queries that sees them. */
+static inline void an_prefetch_diff(const an_attention_job *j, const an_diff_part *part, an_head at, an_tokens queries,
+                                    an_tokens keys, int64_t row, int64_t count) {
+    const an_head key_at = an_key_head(j, at);
+    const bool is_first = queries.begin <= an_seeing_queries(j, part->queries, keys).begin;
+    for (int64_t i = row; i < row + count && part->of_queries && keys.begin == part->keys.begin; i++)
+        an_prefetch_token(j->diff_q, at, queries.begin + i, true);
+    for (int64_t i = row; i < row + count && part->of_keys && is_first; i++) {
+        an_prefetch_token(j->diff_k, key_at, keys.begin + i, true);
+        an_prefetch_token(j->diff_v, key_at, keys.begin + i, true);
     }
 }
 

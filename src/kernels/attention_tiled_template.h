@@ -241,7 +241,7 @@ static void NAME(diff_tile)(const an_attention_job *j, const an_diff_part *part,
         if (c.count == 0) continue;
         NAME(multiply)(c.count, size, q + row * width, width, 1, keys, SLAB, s->scores + at, TILE, false);
         NAME(multiply)(c.count, size, diff_dst + row * width, width, 1, values, SLAB, s->diff_scores + at, TILE, false);
-        an_prefetch_diff(j, part, tile->at, queries.begin + row, tile->keys.begin + row, ROWS);
+        an_prefetch_diff(j, part, tile->at, queries, tile->keys, row, ROWS);
         for (int64_t i = row; i < row + ROWS && i < queries.count; i++) {
             REAL *scores = s->scores + i * TILE, *diff_scores = s->diff_scores + i * TILE;
             NAME(diff_row)(j, tile, queries.begin + i, c, s->sums[first + i], scores, diff_scores);

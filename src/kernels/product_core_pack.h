@@ -79,19 +79,19 @@ static void NAME(fetch_line)(const REAL *line, const REAL *before, int64_t count
 static inline __attribute__((always_inline)) void NAME(pack_lanes)(NAME(lines) source, range lanes, range depth,
                                                                    const int64_t width, const int64_t stride,
                                                                    REAL *panels, REAL *buffer) {
+    const int64_t panel = stride * depth.count;
     for (int64_t begin = 0; begin < lanes.count; begin += AN_PACK_PANELS * width) {
         int64_t n = smaller(AN_PACK_PANELS * width, lanes.count - begin), whole = n / width * width;
-        REAL *restrict first = panels + begin / width * stride * depth.count;
+        REAL *restrict first = panels + begin / width * panel, *restrict last = first + whole / width * panel;
         const REAL *before = NULL;
-        for (int64_t p = 0; p < depth.count; p++, first += stride) {
+        if (whole < n) memset(last, 0, (size_t)panel * sizeof *last);
+        for (int64_t p = 0; p < depth.count; p++, first += stride, last += stride) {
             const REAL *from = NAME(line_at)(source, depth.begin + p, lanes.begin + begin, n, buffer);
+            REAL *to = first;
             if (before) NAME(fetch_line)(from, before, n);
             before = from;
-            for (int64_t i = 0; i < whole; i += width)
-                memcpy(first + i / width * stride * depth.count, from + i, (size_t)width * sizeof *from);
-            if (whole == n) continue;
-            REAL *last = first + whole / width * stride * depth.count;
-            for (int64_t i = 0; i < width; i++) last[i] = whole + i < n ? from[whole + i] : 0;
+            for (int64_t i = 0; i < whole; i += width, to += panel) memcpy(to, from + i, (size_t)width * sizeof *from);
+            for (int64_t i = whole; i < n; i++) last[i - whole] = from[i];
         }
     }
 }

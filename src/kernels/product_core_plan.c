@@ -79,9 +79,12 @@ static int64_t least_tile(int s, int64_t pieces) {
     return pieces > 1 ? most / 2 : most / 4;
 }
 
+/* A dst of one tile stays one if k has enough pieces: each element of a and b is then packed once. */
 static void cut_tiles(an_product_plan *p, int64_t depth) {
     const an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
-    while (p->items * tiles_of(rows) * tiles_of(columns) < ENOUGH_TASKS && task_work(p, depth) >= 2 * LEAST_WORK) {
+    bool whole = tiles_of(rows) * tiles_of(columns) == 1 && p->items * p->pieces >= ENOUGH_TASKS;
+    while (!whole && p->items * tiles_of(rows) * tiles_of(columns) < ENOUGH_TASKS &&
+           task_work(p, depth) >= 2 * LEAST_WORK) {
         int s = side_to_cut(p);
         int64_t least = least_tile(s, p->pieces);
         if (p->sides[s].tile <= least) break;

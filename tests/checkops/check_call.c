@@ -81,6 +81,12 @@ bool check_applies(const check_run *run, const an_kernel *kernel) {
     return !kernel->applies || kernel->applies(&call);
 }
 
+size_t check_run_scratch(const check_run *run, const an_kernel *kernel, an_context *ctx) {
+    an_tensor src[AN_MAX_INPUTS], dst[AN_MAX_OUTPUTS];
+    an_call call = make_call(run, ctx, false, src, dst);
+    return kernel->scratch ? kernel->scratch(&call) : 0;
+}
+
 /* Outputs as no kernel has seen them: garbage, or what is to be added to. */
 static void reset_outputs(check_run *run) {
     for (int i = 0; i < run->dst_count; i++) {
@@ -104,15 +110,18 @@ static void move_from_input(check_run *run, int input) {
 const char *check_run_call(check_run *run, const an_kernel *kernel, an_context *ctx, int in_place, unsigned flags) {
     static char message[4096 + 64]; /* an error's report and what was done */
     an_tensor src[AN_MAX_INPUTS], dst[AN_MAX_OUTPUTS];
-    an_call call = make_call(run, ctx, false, src, dst);
-    size_t scratch = kernel->scratch ? kernel->scratch(&call) : 0;
+    size_t scratch = check_run_scratch(run, kernel, ctx);
+    if (scratch == AN_SCRATCH_FAILED) {
+        snprintf(message, sizeof message, "scratch failed: %s", an_last_error(ctx));
+        return message;
+    }
     size_t whole = an_round_up(scratch + 2 * SCRATCH_GUARD, AN_ALIGNMENT);
     unsigned char *memory = aligned_alloc(AN_ALIGNMENT, whole);
     const char *wrong = NULL;
     if (!memory) return "there is no memory for its scratch";
     memset(memory, GARBAGE, whole);
     reset_outputs(run);
-    call = make_call(run, ctx, true, src, dst);
+    an_call call = make_call(run, ctx, true, src, dst);
     call.scratch = scratch ? memory + SCRATCH_GUARD : NULL;
     if (in_place >= 0) dst[0] = src[in_place];
 

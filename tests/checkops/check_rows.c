@@ -87,6 +87,8 @@ static void place(rows_case *c, check_layout layout) {
 static void compare(rows_case *c, int k, const an_kernel *kernel) {
     check_run *whole = &c->whole, *part = &c->parts[k];
     const char *wrong = check_run_call(part, kernel, part->ctx, -1, 0);
+    if (!wrong && check_run_scratch(part, kernel, part->ctx) > check_run_scratch(whole, kernel, whole->ctx))
+        wrong = "more scratch than for many, which is all that a program has";
     check_count();
     if (wrong) check_fail(whole, kernel->name, "%d samples: %s", (int)few[k], wrong);
     for (int i = 0; i < part->dst_count && !wrong; i++)
@@ -143,7 +145,7 @@ static int run_dtype(const check_options *options, const check_family *family, a
 
 /* ---- nodes of real models ---- */
 
-/* The k-th part of a node's call; false if the node does not follow the batch. */
+/* The call of a node when the batch is bound to fewer samples. */
 static bool make_part(const node_case *c, int64_t samples, node_call *part) {
     an_symbol *batch = c->graph->dimensions.symbols;
     while (strcmp(batch->name, "batch") != 0) batch++;
@@ -173,9 +175,11 @@ static uint32_t outputs_by_rows(const node_case *c) {
     return mask;
 }
 
-static void compare_node(node_case *c, node_call *part, int64_t samples, const an_kernel *kernel) {
+/* `largest` is what the program was made for: it has that much scratch. */
+static void compare_node(node_case *c, node_call *part, const node_call *largest, int64_t samples,
+                         const an_kernel *kernel) {
     an_context *ctx = c->graph->ctx;
-    const char *wrong = node_run(c, part, kernel, ctx, node_call_scratch(&c->whole, kernel, ctx));
+    const char *wrong = node_run(c, part, kernel, ctx, largest);
     if (wrong) node_fail(c, kernel, "%d samples: %s", (int)samples, wrong);
     for (int i = 0; i < c->node->output_count && !wrong; i++)
         if (outputs_by_rows(c) >> i & 1 && !begins_with(&c->whole.at.dst[i], &part->at.dst[i]))
@@ -184,19 +188,18 @@ static void compare_node(node_case *c, node_call *part, int64_t samples, const a
 
 static void visit_kernel(node_case *c, const an_kernel *kernel, const int64_t *samples, int count) {
     an_context *ctx = c->graph->ctx;
-    const char *wrong = node_run(c, &c->whole, kernel, ctx, node_call_scratch(&c->whole, kernel, ctx));
+    const char *wrong = node_run(c, &c->whole, kernel, ctx, &c->whole);
     if (wrong) node_fail(c, kernel, "%s", wrong);
     for (int k = 0; k < count && !wrong; k++) {
         node_call part;
         if (!make_part(c, samples[k], &part)) continue;
         node_call_fill(&part, c->options->seed);
-        compare_node(c, &part, samples[k], kernel);
+        compare_node(c, &part, &c->whole, samples[k], kernel);
         node_call_release(&part);
     }
 }
 
-/* Besides, what would be chosen for a few samples is in the list, and so was compared with itself among many; here it is
- * compared with what is chosen for many. */
+/* Where a program for a few samples would choose another kernel, that one against the one chosen for many. */
 static void visit_chosen(node_case *c, const int64_t *samples, int count) {
     an_context *ctx = c->graph->ctx;
     const an_kernel *kernels = check_kernels(c->options, c->node->op), *first = kernels;
@@ -207,9 +210,9 @@ static void visit_chosen(node_case *c, const int64_t *samples, int count) {
         if (!make_part(c, samples[k], &part)) continue;
         while (other->name && !node_call_applies(&part, other, ctx)) other++;
         if (other == first || !other->name) continue;
-        node_run(c, &c->whole, first, ctx, node_call_scratch(&c->whole, first, ctx));
+        node_run(c, &c->whole, first, ctx, &c->whole);
         node_call_fill(&part, c->options->seed);
-        compare_node(c, &part, samples[k], other);
+        compare_node(c, &part, &part, samples[k], other);
         node_call_release(&part);
     }
 }

@@ -13,6 +13,8 @@ enum {
     SMALL = 2, /* ordinary cases of a dtype */
     LARGE = 3, /* enlarged ones; --shapes changes it */
     MOST_LARGE = 64,
+    MOST_CHOSEN = 16,         /* cases that were looked for because a kernel takes none of the others */
+    DRAWS = 400,              /* ordinary cases that are looked at for that */
     LEAST_ELEMENTS = 5 << 14, /* of a large case: several tasks, also where a task is coarse */
     MOST_ELEMENTS = 1 << 17
 };
@@ -104,7 +106,7 @@ static void run_kernel(threads_case *cases, int count, const an_kernel *kernel) 
 static const char *run_node(node_case *c, const an_kernel *kernel, an_context *ctx, unsigned char **bits) {
     node_call *call = &c->whole;
     const int src_count = call->at.call.src_count;
-    const char *wrong = node_run(c, call, kernel, ctx, node_call_scratch(call, kernel, ctx));
+    const char *wrong = node_run(c, call, kernel, ctx, call);
     for (int i = 0; i < call->at.call.dst_count && !wrong; i++) {
         const size_t bytes = call->bytes[src_count + i];
         if (!bits[i]) {
@@ -138,9 +140,35 @@ static void visit_node(node_case *c) {
 
 /* ---- all of it ---- */
 
+static bool takes(const check_options *options, const check_family *family, const an_kernel *kernel, int64_t number) {
+    check_run *run = check_allocate(1, sizeof *run);
+    bool found = false;
+    for (int d = 0; d < DTYPES && !found; d++) {
+        const char *why;
+        if (!check_wants_dtype(options, family, dtypes[d])) continue;
+        found = check_run_create(run, options, family, dtypes[d], number, CHECK_SHAPES_ONLY, &why) &&
+                check_applies(run, kernel);
+        check_run_destroy(run);
+    }
+    free(run);
+    return found;
+}
+
+/* An ordinary case for every kernel that takes none of the first ones. */
+static int choose_more(const check_options *options, const check_family *family, const an_kernel *kernels,
+                       int64_t *numbers) {
+    int count = 0;
+    for (int i = 0; kernels[i].name && count < MOST_CHOSEN; i++) {
+        int64_t number = 0;
+        while (number < DRAWS && !takes(options, family, &kernels[i], number)) number++;
+        if (number >= SMALL && number < DRAWS) numbers[count++] = number;
+    }
+    return count;
+}
+
 static void check_random_cases(const check_options *options, const check_family *family, const an_op *op) {
     const an_kernel *kernels = check_kernels(options, op);
-    int64_t numbers[SMALL + MOST_LARGE];
+    int64_t numbers[SMALL + MOST_CHOSEN + MOST_LARGE];
     int wanted = 0, count = 0, large = options->shapes < 1 ? LARGE : (int)options->shapes;
     if (large > MOST_LARGE) large = MOST_LARGE;
     if (options->only >= 0) {
@@ -150,6 +178,7 @@ static void check_random_cases(const check_options *options, const check_family 
             numbers[wanted] = wanted;
             wanted++;
         }
+        wanted += choose_more(options, family, kernels, numbers + wanted);
         wanted += check_find_large(options, family, LEAST_ELEMENTS, MOST_ELEMENTS, most_flops, large, numbers + wanted);
     }
     threads_case *cases = check_allocate((size_t)DTYPES * (size_t)wanted, sizeof *cases);

@@ -118,6 +118,7 @@ void check_run_fill(check_run *run, unsigned flags);          /* random inputs *
 long double check_root_mean_square(const check_array *array); /* of its finite elements */
 
 bool check_applies(const check_run *run, const an_kernel *kernel);
+size_t check_run_scratch(const check_run *run, const an_kernel *kernel, an_context *ctx); /* that it asks for */
 
 /* Calls a kernel on fresh outputs, with exactly the scratch that it asked for. Returns NULL, or what it did wrong: an
  * error, a write where it must not, a floating-point environment that is not the caller's any more; valid until the

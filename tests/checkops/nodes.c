@@ -227,12 +227,17 @@ bool node_call_applies(const node_call *call, const an_kernel *kernel, an_contex
     return !kernel->applies || kernel->applies(without_data(call, ctx, &at));
 }
 
-size_t node_call_scratch(const node_call *call, const an_kernel *kernel, an_context *ctx) {
+static size_t scratch_of(const node_call *call, const an_kernel *kernel, an_context *ctx) {
     an_node_call at;
     return kernel->scratch ? kernel->scratch(without_data(call, ctx, &at)) : 0;
 }
 
-const char *node_run(const node_case *c, node_call *call, const an_kernel *kernel, an_context *ctx, size_t scratch) {
+const char *node_run(const node_case *c, node_call *call, const an_kernel *kernel, an_context *ctx,
+                     const node_call *largest) {
+    /* asked at the sizes of the run last, as a program does: what the kernel keeps is then for them */
+    const size_t scratch = scratch_of(largest, kernel, ctx), own = scratch_of(call, kernel, ctx);
+    if (scratch == AN_SCRATCH_FAILED || own == AN_SCRATCH_FAILED) return an_last_error(ctx);
+    if (own > scratch) return "it needs more scratch than at the largest sizes, which is all that a program has";
     const bool adds = c->node->op->flags & AN_OP_ACCUMULATES; /* to zeros, then */
     const int src_count = call->at.call.src_count;
     for (int i = src_count; i < src_count + call->at.call.dst_count; i++)

@@ -40,12 +40,13 @@ void nodes_release(void); /* the models; when all ops were visited */
 void node_call_fill(node_call *call, uint64_t seed);
 void node_call_release(node_call *call);
 
-/* What a kernel says of a call without data. */
+/* Whether a kernel applies to a call, asked without data. */
 bool node_call_applies(const node_call *call, const an_kernel *kernel, an_context *ctx);
-size_t node_call_scratch(const node_call *call, const an_kernel *kernel, an_context *ctx);
 
-/* Runs a kernel on fresh outputs, with that much scratch. NULL, or what went wrong; valid until the next call. */
-const char *node_run(const node_case *c, node_call *call, const an_kernel *kernel, an_context *ctx, size_t scratch);
+/* Runs a kernel on fresh outputs, with the scratch that it asks for at the largest sizes. NULL, or what went wrong; valid
+ * until the next call. */
+const char *node_run(const node_case *c, node_call *call, const an_kernel *kernel, an_context *ctx,
+                     const node_call *largest);
 
 /* Prints a failure with the line that reproduces it. */
 void node_fail(const node_case *c, const an_kernel *kernel, const char *format, ...) AN_PRINTF(3, 4);

@@ -230,12 +230,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     options.device = &guarded_device;
     if (!context && an_context_create(&context, &options)) abort();
     size_t bytes = an_context_bytes(context);
+    const void *engine = context->engine; /* the first convolution leaves one to the context */
     state = an_hash(data, size, 0);
     if (went_well(an_graph_parse(&graph, context, (const char *)data, size)) && went_well(an_graph_verify(graph))) {
         try_plan(graph, AN_PROGRAM_PREDICTION);
         if (graph->loss) try_plan(graph, AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION);
     }
     an_graph_destroy(&graph);
-    if (an_context_bytes(context) != bytes) refuse("memory was not given back");
+    if (context->engine == engine && an_context_bytes(context) != bytes) refuse("memory was not given back");
     return 0;
 }

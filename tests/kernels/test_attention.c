@@ -333,7 +333,7 @@ static void same_sample(const operands *a, int64_t sample_a, const operands *b, 
  * heads share keys; a window and dropout are there. */
 static void check_batch(an_context *ctx, int number, const char *name, an_dtype dtype) {
     const an_attention_attributes attributes = {true, 0.2, 150, 0.3, 77};
-    const problem whole = {dtype, 16, 3, 1, 300, 300, 40, 0, attributes, 100, false};
+    const problem whole = {dtype, 16, 3, 1, 270, 270, 24, 0, attributes, 100, false};
     problem one = whole;
     operands *all = make(&whole);
     (void)name;
@@ -355,9 +355,9 @@ static void test_batch(void **state) {
 }
 
 static void check_threads(an_context *ctx, int number, const char *name, an_dtype dtype) {
-    static const int threads[] = {1, 3, 7};
+    static const int threads[] = {1, 5};
     const an_attention_attributes attributes = {true, 0.2, 0, 0.3, 77};
-    const problem p = {dtype, 2, 9, 9, 270, 270, 64, 0, attributes, 100, false};
+    const problem p = {dtype, 2, 8, 8, 270, 270, 32, 0, attributes, 100, false};
     operands *first = make(&p);
     (void)name;
     run(first, ctx, number);
