@@ -1,4 +1,3 @@
-#define _DEFAULT_SOURCE /* syscall */
 #include "base/isa.h"
 
 #include "base/context.h"
@@ -21,6 +20,8 @@ an_isa an_context_isa(const an_context *context) {
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+long syscall(long number, ...); /* which POSIX does not have, so that unistd.h hides it */
 
 /* Tiles are large, so Linux keeps them from a process until it asks. The answer is for the whole process and changes
  * nothing but the size of the area in which a thread's registers are saved. */

@@ -149,13 +149,13 @@ static int open_context(const cli_call *call, cli_call *with_settings, cli_repor
     return code;
 }
 
-int cli_report_begin(const cli_call *given, cli_report *report) {
-    cli_call with_settings;
-    const cli_call *call = &with_settings;
+int cli_report_begin(const cli_call *call, cli_report *report) {
+    cli_call with_settings = *call;
     int program = -1;
-    report->model = given->argument;
-    int code = open_context(given, &with_settings, report);
+    report->model = call->argument;
+    int code = open_context(call, &with_settings, report);
     if (code != CLI_DONE) return code;
+    call = &with_settings;
     if (cli_choice(call, CLI_PROGRAM, program_names, &program) != CLI_DONE ||
         cli_precision(call, CLI_PRECISION, &report->dtype, &report->precision) != CLI_DONE)
         return CLI_MISUSED;

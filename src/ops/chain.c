@@ -236,7 +236,9 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
     }
     if (n->op == &an_op_product_chain || n->op == &an_op_chain) {
         const an_product_chain_attributes *a = n->op == &an_op_product_chain ? n->attributes : NULL;
-        const char *program = a ? a->program : ((const an_chain_attributes *)n->attributes)->program;
+        const char *const *text = an_node_attribute(n, "program", AN_ATTRIBUTE_STRING);
+        if (!text) return false;
+        const char *program = *text;
         if (a) {
             c->product = n;
             c->transpose_a = a->transpose_a;
