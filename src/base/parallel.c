@@ -63,7 +63,7 @@ void an_parallel(an_context *ctx, int64_t count, an_task *task, void *user) {
 #pragma omp parallel num_threads(threads)
     {
         an_float_environment outside = an_float_enter();
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(dynamic) nowait
         for (int64_t i = 0; i < count; i++) task(user, i, omp_get_thread_num());
         an_float_leave(outside);
     }

@@ -22,7 +22,7 @@ typedef struct an_convolution_key {
     int64_t kind, groups;
     int64_t dtypes[AN_CONVOLUTION_TENSORS];
     int64_t dims[AN_CONVOLUTION_TENSORS][AN_IMAGE_DIMS], strides[AN_CONVOLUTION_TENSORS][AN_IMAGE_DIMS];
-    int64_t stride[2], padding[2], dilation[2];
+    int64_t stride[2], before[2], after[2], dilation[2]; /* before, after: the padding */
 } an_convolution_key;
 
 /* ---- calls (convolution_onednn_call.c) ---- */

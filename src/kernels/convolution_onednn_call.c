@@ -4,9 +4,13 @@
 
 enum { SRC = AN_CONVOLUTION_SRC, WEIGHTS = AN_CONVOLUTION_WEIGHTS, DST = AN_CONVOLUTION_DST };
 enum { TENSORS = AN_CONVOLUTION_TENSORS };
-enum { BLOCK = 16 }; /* inside, channels are filled up to whole blocks */
 
-/* ---- which calls ---- */
+enum {
+    BLOCK = 16,         /* inside, channels are filled up to whole blocks */
+    LEAST_POSITIONS = 8 /* for a gradient of weights: with fewer it is mostly copies, and the reference is faster */
+};
+
+/* ---- tensors ---- */
 
 static void get_tensors(const an_call *call, int kind, const an_tensor **tensors) {
     tensors[SRC] = kind == AN_CONVOLUTION_DIFF_SRC ? &call->dst[0] : &call->src[kind == AN_CONVOLUTION_DIFF_WEIGHTS];
@@ -50,28 +54,66 @@ static bool is_small(const an_tensor *t, int from_dim) {
     return true;
 }
 
-/* Whether every tap of the window stands on the image at some position, in one direction. */
-static bool meets_all_taps(int64_t size, int64_t positions, int64_t taps, int64_t stride, int64_t padding,
-                           int64_t dilation) {
-    for (int64_t tap = 0; tap < taps; tap++) {
-        const int64_t place = tap * dilation - padding; /* at position 0 */
-        const int64_t first = place < 0 ? (stride - 1 - place) / stride : 0;
-        if (first >= positions || place + first * stride >= size) return false;
-    }
+/* ---- windows ---- */
+
+/* One direction of a convolution. */
+typedef struct {
+    int64_t size, positions, taps, stride, dilation;
+    int64_t first;         /* of the taps that are used */
+    int64_t before, after; /* padding */
+} axis;
+
+/* Whether a tap stands on the image at some position. */
+static bool is_met(const axis *a, int64_t tap) {
+    const int64_t place = tap * a->dilation - a->before; /* at position 0 */
+    const int64_t first = place < 0 ? (a->stride - 1 - place) / a->stride : 0;
+    return first < a->positions && place + first * a->stride < a->size;
+}
+
+static bool meets_all(const axis *a) {
+    for (int64_t tap = 0; tap < a->taps; tap++)
+        if (!is_met(a, tap)) return false;
     return true;
 }
 
-/* Windows that oneDNN 3.2 has trouble with are left out: it has no fast code for those that stand on padding alone, and in
- * bf16, where a tap never stands on the image, it reads what nobody wrote, or ends the process. */
-static bool has_window(const an_call *call, const an_tensor *const *tensors, int axis) {
-    const an_convolution_attributes *attributes = call->attributes;
-    const int64_t stride = attributes->stride.values[axis], padding = attributes->padding.values[axis];
-    const int64_t taps = tensors[WEIGHTS]->dims[2 + axis], dilation = attributes->dilation.values[axis];
-    const int64_t window = (taps - 1) * dilation + 1;
-    if (padding >= window || window > MOST_DIM || stride > MOST_DIM) return false;
-    return call->src[0].dtype == AN_DTYPE_F32 ||
-           meets_all_taps(tensors[SRC]->dims[2 + axis], tensors[DST]->dims[2 + axis], taps, stride, padding, dilation);
+/* Leaves out taps at both ends that never stand on the image: of a window of 3 × 3 on an image of one pixel, eight do not.
+ * Where that makes no convolution that oneDNN knows, nothing is left out. */
+static void crop(axis *a) {
+    axis cropped = *a;
+    int64_t end = a->taps;
+    while (cropped.first < end && !is_met(a, cropped.first)) cropped.first++;
+    while (end > cropped.first && !is_met(a, end - 1)) end--;
+    cropped.taps = end - cropped.first;
+    cropped.before -= cropped.first * a->dilation;
+    const int64_t window = (cropped.taps - 1) * a->dilation + 1;
+    cropped.after = (a->positions - 1) * a->stride + window - a->size - cropped.before;
+    if (cropped.after > -a->stride && cropped.after < 0) cropped.after = 0; /* the last pixels may stay unread */
+    if (cropped.taps < 1 || cropped.taps == a->taps || cropped.before < 0 || cropped.after < 0) return;
+    *a = cropped;
 }
+
+/* All taps of the result of diff_weights are wanted. */
+static axis axis_of(const an_call *call, int kind, const an_tensor *const *tensors, int index) {
+    const an_convolution_attributes *attributes = call->attributes;
+    axis a = {.size = tensors[SRC]->dims[2 + index],
+              .positions = tensors[DST]->dims[2 + index],
+              .taps = tensors[WEIGHTS]->dims[2 + index],
+              .stride = attributes->stride.values[index],
+              .dilation = attributes->dilation.values[index],
+              .before = attributes->padding.values[index],
+              .after = attributes->padding.values[index]};
+    if (kind != AN_CONVOLUTION_DIFF_WEIGHTS) crop(&a);
+    return a;
+}
+
+/* Windows that oneDNN 3.2 has trouble with are left to the reference: it has no fast code for those that stand on padding
+ * alone, and in bf16, where a tap never stands on the image, it reads what nobody wrote, or ends the process. */
+static bool has_window(const axis *a, bool is_bf16) {
+    const int64_t window = (a->taps - 1) * a->dilation + 1;
+    return window <= MOST_DIM && a->stride <= MOST_DIM && a->before < window && (!is_bf16 || meets_all(a));
+}
+
+/* ---- which calls ---- */
 
 bool an_convolution_onednn_can(const an_call *call, int kind) {
     const an_tensor *tensors[TENSORS];
@@ -79,7 +121,11 @@ bool an_convolution_onednn_can(const an_call *call, int kind) {
     get_tensors(call, kind, tensors);
     for (int i = 0; i < TENSORS; i++) /* any number of samples: few are run at once */
         if (!is_apart(tensors[i]) || !is_small(tensors[i], i == WEIGHTS ? 0 : 1)) return false;
-    return has_window(call, tensors, 0) && has_window(call, tensors, 1);
+    const bool is_bf16 = call->src[0].dtype == AN_DTYPE_BF16;
+    const axis vertical = axis_of(call, kind, tensors, 0), horizontal = axis_of(call, kind, tensors, 1);
+    if (kind == AN_CONVOLUTION_DIFF_WEIGHTS && vertical.positions * horizontal.positions < LEAST_POSITIONS)
+        return false;
+    return has_window(&vertical, is_bf16) && has_window(&horizontal, is_bf16);
 }
 
 /* Elements from the first to behind the last: the stride of dimensions of 1, whose own means nothing, but by which oneDNN
@@ -105,9 +151,12 @@ an_convolution_key an_convolution_key_make(const an_call *call, int kind) {
         }
     }
     for (int i = 0; i < 2; i++) {
-        key.stride[i] = attributes->stride.values[i];
-        key.padding[i] = attributes->padding.values[i];
-        key.dilation[i] = attributes->dilation.values[i];
+        const axis a = axis_of(call, kind, tensors, i);
+        key.dims[WEIGHTS][2 + i] = a.taps;
+        key.stride[i] = a.stride;
+        key.before[i] = a.before;
+        key.after[i] = a.after;
+        key.dilation[i] = a.dilation;
     }
     return key;
 }
@@ -116,6 +165,10 @@ void an_convolution_outside(const an_call *call, int kind, void **outside) {
     const an_tensor *tensors[TENSORS];
     get_tensors(call, kind, tensors);
     for (int i = 0; i < TENSORS; i++) outside[i] = tensors[i]->data;
+    if (!outside[WEIGHTS]) return; /* not there yet */
+    int64_t first = 0;
+    for (int i = 0; i < 2; i++) first += axis_of(call, kind, tensors, i).first * tensors[WEIGHTS]->strides[2 + i];
+    outside[WEIGHTS] = (char *)outside[WEIGHTS] + first * (int64_t)an_dtype_size(tensors[WEIGHTS]->dtype);
 }
 
 void *an_convolution_at(const an_convolution_key *key, int tensor, void *outside, int64_t first, int64_t second) {

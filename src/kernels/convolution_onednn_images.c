@@ -12,7 +12,12 @@
 enum { SRC = AN_CONVOLUTION_SRC, WEIGHTS = AN_CONVOLUTION_WEIGHTS, DST = AN_CONVOLUTION_DST };
 enum { TENSORS = AN_CONVOLUTION_TENSORS };
 
-enum { GROUP_BYTES = 1 << 20, MOST_SAMPLES = 4 }; /* of a group: its images stay in a second-level cache */
+enum {
+    GROUP_BYTES = 1 << 20, /* of its images: they stay in a second-level cache */
+    MOST_SAMPLES = 4,
+    MANY_SAMPLES = 8,           /* where weights do not stay there, and are read anew for every group, */
+    MANY_WEIGHT_BYTES = 1 << 21 /* which are these */
+};
 
 typedef struct {
     an_context *ctx;
@@ -32,13 +37,14 @@ static void make_job(const an_call *call, int kind, job *j) {
     j->key = an_convolution_key_make(call, kind);
     j->in = kind == AN_CONVOLUTION_FORWARD ? SRC : DST;
     j->out = kind == AN_CONVOLUTION_FORWARD ? DST : SRC;
+    j->weights = an_convolution_weights_room(&j->key);
+    const int64_t most = j->weights > MANY_WEIGHT_BYTES ? MANY_SAMPLES : MOST_SAMPLES;
     const size_t sample = an_convolution_sample_room(&j->key);
     j->samples = j->key.dims[SRC][0];
-    j->group = an_convolution_samples_at_once(GROUP_BYTES, sample, 1, MOST_SAMPLES);
+    j->group = an_convolution_samples_at_once(GROUP_BYTES, sample, 1, most);
     j->groups = (j->samples + j->group - 1) / j->group;
     j->key.dims[SRC][0] = j->key.dims[DST][0] = j->group;
-    j->weights = an_convolution_weights_room(&j->key);
-    j->images = an_convolution_samples_room(GROUP_BYTES, sample, 1, MOST_SAMPLES);
+    j->images = an_convolution_samples_room(GROUP_BYTES, sample, 1, most);
     j->slot = j->images + an_convolution_run_room(&j->key, j->images);
     j->slots = an_context_threads(call->ctx) < j->groups ? an_context_threads(call->ctx) : j->groups;
     j->scratch = call->scratch;

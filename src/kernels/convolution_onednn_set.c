@@ -66,7 +66,7 @@ static dnnl_status_t make_choice(const an_convolution_key *key, int tensor, int6
 typedef struct {
     dnnl_primitive_attr_t attributes;
     dnnl_memory_desc_t choices[TENSORS];
-    dnnl_dims_t stride, padding, dilation;
+    dnnl_dims_t stride, before, after, dilation;
     dnnl_primitive_desc_t forward, description;
 } making;
 
@@ -79,7 +79,7 @@ static void drop_choices(making *m) {
 static dnnl_status_t describe_forward(dnnl_engine_t engine, making *m, dnnl_primitive_desc_t *description) {
     return dnnl_convolution_forward_primitive_desc_create(
         description, engine, dnnl_forward_training, dnnl_convolution_direct, m->choices[SRC], m->choices[WEIGHTS], NULL,
-        m->choices[DST], m->stride, m->dilation, m->padding, m->padding, m->attributes);
+        m->choices[DST], m->stride, m->dilation, m->before, m->after, m->attributes);
 }
 
 /* The descriptions of gradients need that of forward, whose tensors are of one type. */
@@ -87,7 +87,8 @@ static dnnl_status_t describe(dnnl_engine_t engine, const an_convolution_key *ke
     AN_ONEDNN_TRY(an_onednn_attributes(&m->attributes));
     for (int i = 0; i < 2; i++) {
         m->stride[i] = key->stride[i];
-        m->padding[i] = key->padding[i];
+        m->before[i] = key->before[i];
+        m->after[i] = key->after[i];
         m->dilation[i] = key->dilation[i] - 1; /* oneDNN counts what is left out */
     }
     if (key->kind != FORWARD) {
@@ -101,10 +102,10 @@ static dnnl_status_t describe(dnnl_engine_t engine, const an_convolution_key *ke
     if (key->kind == DIFF_SRC)
         return dnnl_convolution_backward_data_primitive_desc_create(
             &m->description, engine, dnnl_convolution_direct, m->choices[SRC], m->choices[WEIGHTS], m->choices[DST],
-            m->stride, m->dilation, m->padding, m->padding, m->forward, m->attributes);
+            m->stride, m->dilation, m->before, m->after, m->forward, m->attributes);
     return dnnl_convolution_backward_weights_primitive_desc_create(
         &m->description, engine, dnnl_convolution_direct, m->choices[SRC], m->choices[WEIGHTS], NULL, m->choices[DST],
-        m->stride, m->dilation, m->padding, m->padding, m->forward, m->attributes);
+        m->stride, m->dilation, m->before, m->after, m->forward, m->attributes);
 }
 
 static dnnl_status_t make_convolution(dnnl_engine_t engine, const an_convolution_key *key, an_onednn_set *set) {

@@ -167,10 +167,15 @@ dnnl_data_type_t an_onednn_dtype(an_dtype dtype) {
 }
 
 dnnl_status_t an_onednn_attributes(dnnl_primitive_attr_t *attributes) {
-    AN_ONEDNN_TRY(dnnl_primitive_attr_create(attributes));
-    dnnl_status_t status = dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success) status = dnnl_primitive_attr_set_fpmath_mode(*attributes, dnnl_fpmath_mode_strict);
-    if (status != dnnl_success) dnnl_primitive_attr_destroy(*attributes);
+    dnnl_primitive_attr_t made;
+    *attributes = NULL;
+    AN_ONEDNN_TRY(dnnl_primitive_attr_create(&made));
+    dnnl_status_t status = dnnl_primitive_attr_set_scratchpad_mode(made, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_fpmath_mode(made, dnnl_fpmath_mode_strict);
+    if (status == dnnl_success)
+        *attributes = made;
+    else
+        dnnl_primitive_attr_destroy(made);
     return status;
 }
 

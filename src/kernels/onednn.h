@@ -1,4 +1,4 @@
-/* oneDNN behind one file: its level, its statuses, and the primitives that a context keeps. Only *_onednn.c include this.
+/* oneDNN behind one file: its level, its statuses, and the primitives that a context keeps. Only *_onednn*.c use it.
  *
  * Bits. Every primitive is made for one thread and run inside a task of ours, on a part of the work that shapes alone cut
  * out; so bits do not depend on how oneDNN would share work among threads, which for most of its products and gradients

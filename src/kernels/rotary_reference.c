@@ -31,7 +31,11 @@ static double scaled_frequency(const an_rotary_attributes *attributes, double fr
     return (1 - share) * frequency / attributes->factor + share * frequency;
 }
 
-static void make_frequencies(const an_rotary_attributes *attributes, double *frequencies) {
+static void frequencies_task(void *user, int64_t index, int thread) {
+    const rotary_job *j = user;
+    const an_rotary_attributes *attributes = j->attributes;
+    double *frequencies = j->call->scratch;
+    (void)index, (void)thread;
     for (int64_t i = 0; i < attributes->rotated / 2; i++) {
         const double exponent = -2 * (double)i / (double)attributes->rotated;
         frequencies[i] = scaled_frequency(attributes, an_pow_f64(attributes->base, exponent));
@@ -62,7 +66,7 @@ static an_status run_rotary(const an_call *call) {
     if (call->src_count > 1 && call->src[1].data) j.position = an_load_index(&call->src[1], 0);
     j.rows = an_tensor_elements(src) / src->dims[3];
     j.rows_a_task = src->dims[3] < TASK_ELEMENTS ? TASK_ELEMENTS / src->dims[3] : 1;
-    make_frequencies(j.attributes, call->scratch);
+    an_parallel(call->ctx, 1, frequencies_task, &j); /* as a task, for the floating-point environment */
     an_parallel(call->ctx, src->dims[2], is_f64 ? angles_task_f64 : angles_task_f32, &j);
     an_parallel(call->ctx, (j.rows + j.rows_a_task - 1) / j.rows_a_task, is_f64 ? rotate_task_f64 : rotate_task_f32,
                 &j);

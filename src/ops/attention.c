@@ -169,7 +169,7 @@ static an_value attention_evaluate(an_graph *g, const an_node *node) {
 enum { MOST_TILES = 1 << 16 };
 
 /* Forward: scores and dst. Backward: scores and diff_dst·v for diff_q and again for diff_k and diff_v, and these three. */
-enum { FORWARD_PRODUCTS = 2, DIFF_PRODUCTS = 7, FLOPS_A_PRODUCT = 2 };
+enum { FORWARD_PRODUCTS = 2, DIFF_PRODUCTS = 5, FLOPS_A_PRODUCT = 2 };
 enum { FORWARD_EXPS = 1, DIFF_EXPS = 2 }; /* of a score */
 
 /* Counts the scores of the tiles that are computed: causality and a window skip tiles, documents and a mask do not. The
