@@ -149,7 +149,7 @@ static dnnl_status_t part_step(const_dnnl_memory_desc_t whole, const int64_t *pa
 /* A part is a sample of an image, or some filters of weights where they can be cut. */
 static dnnl_status_t make_copy(dnnl_engine_t engine, const an_convolution_key *key, int tensor, an_onednn_set *set) {
     const dnnl_data_type_t dtype = an_onednn_dtype((an_dtype)key->dtypes[tensor]);
-    const dnnl_memory_desc_t whole = set->layouts[INSIDE + tensor];
+    dnnl_memory_desc_t whole = set->layouts[INSIDE + tensor];
     const dnnl_dims_t first = {0};
     dnnl_memory_desc_t *out = &set->layouts[PART_OUTSIDE + tensor], *in = &set->layouts[PART_INSIDE + tensor];
     shape s = shape_of(key, tensor);

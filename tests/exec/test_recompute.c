@@ -135,9 +135,12 @@ static void check_model(const model *m, an_dtype precision) {
     const an_plan_memory none = check_choice(ctx, &l, g, m, c, &expected);
     c.mode = AN_RECOMPUTE_BLOCK;
     const an_plan_memory block = check_choice(ctx, &l, g, m, c, &expected);
-    if ((double)block.activations > m->block_share * (double)none.activations)
-        fail_msg("%s: block keeps %lld bytes, none %lld", m->name, (long long)block.activations,
-                 (long long)none.activations);
+    /* Scratch of convolutions is larger than these images. Which kernels have it depends on the build; it may lie where
+     * activations would, and then hides what is saved in one of the two counts. */
+    const double activations = (double)block.activations / (double)none.activations;
+    const double arena = (double)(block.activations + block.scratch) / (double)(none.activations + none.scratch);
+    if (activations > m->block_share && arena > m->block_share)
+        fail_msg("%s: block has %.2f of the activations of none, %.2f of its arena", m->name, activations, arena);
     c.mode = AN_RECOMPUTE_FULL;
     const an_plan_memory full = check_choice(ctx, &l, g, m, c, &expected);
     for (c.mode = AN_RECOMPUTE_SEGMENTS, c.segments = 1; c.segments <= m->blocks; c.segments++)

@@ -1,6 +1,6 @@
 /* oneDNN's convolutions, what checkops has no cases for: samples in batches of any size, every smaller size, many
  * channels, tensors at the edge of memory, the host's threads. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS; NOLINT(bugprone-reserved-identifier) */
 #include "support/support.h"
 
 #if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)

@@ -1,5 +1,4 @@
 /* oneDNN: the cache of primitives, its statuses, its level in the process, and what a plan does when memory ends. */
-#define _DEFAULT_SOURCE /* setenv */
 #include "support/support.h"
 
 #if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)

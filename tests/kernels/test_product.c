@@ -171,10 +171,17 @@ static double rule(const product *p, int64_t item, int64_t row, int64_t column) 
     return total;
 }
 
+static bool same_bits(double a, double b) {
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y;
+}
+
 static void check_element(const product *p, int64_t item, int64_t row, int64_t column) {
     double got = element(&p->result.matrix, item, row, column), want = rule(p, item, row, column);
     if (p->dst == LOW) want = (double)an_bf16_to_f32(an_f32_to_bf16((float)want));
-    if (memcmp(&got, &want, sizeof got) != 0)
+    if (!same_bits(got, want))
         fail_msg("%s %s %lld x %lld x %lld x %lld, layouts %d %d %d: element %lld %lld %lld is %a, not %a",
                  p->level->name, p->f64 ? "f64" : "f32", (long long)p->items, (long long)p->rows, (long long)p->columns,
                  (long long)p->depth, (int)p->a, (int)p->b, (int)p->dst, (long long)item, (long long)row,
@@ -249,7 +256,11 @@ static const struct {
     {1, 130, 150, 4000}, {1, 64, 300, 5000},   {3, 150, 300, 260},   {40, 60, 70, 256},  {9, 300, 300, 1100},
     {1, 300, 270, 8100}, {1, 150, 2700, 1030}, {1, 2500, 270, 1030},
 };
+#ifdef ANNEAL_EMULATED
+enum { SHAPES = 9 }; /* without the largest, which take ten minutes there; the cuts are the same for every machine */
+#else
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+#endif
 
 static void test_every_cut(void **state) {
     (void)state;
@@ -269,7 +280,7 @@ static void test_every_cut(void **state) {
 /* The rule is one for both; but that they agree is a promise of its own, which no oracle should stand between. */
 static void test_fused_levels_agree(void **state) {
     (void)state;
-    if (machine_levels() < LEVELS) skip();
+    if (LEVELS < 3 || machine_levels() < LEVELS) skip(); /* base, and two that fuse */
     for (int i = 0; i < SHAPES; i++) {
         product p[2];
         for (int j = 0; j < 2; j++) {
