@@ -53,6 +53,7 @@ struct cli_call {
 /* Every command, NULL at the end. */
 extern const cli_command *const cli_commands[];
 extern const cli_command cli_plan, cli_bench, cli_graph, cli_version, cli_help;
+extern const cli_command cli_config_show, cli_config_schema, cli_config_keys;
 
 /* Runs a command on what follows its name. */
 int cli_run(const cli_command *command, int argc, char **argv);

@@ -103,3 +103,18 @@ void an_convert_from_f64(an_dtype dtype, int64_t n, double *values) {
             memcpy(to + (size_t)i * sizeof low, &low, sizeof low);
     }
 }
+
+void an_convert_to_f64(an_dtype dtype, int64_t n, double *values) {
+    const char *from = (const char *)values; /* from the back, so that nothing is overwritten before it is read */
+    for (int64_t i = n - 1; i >= 0 && dtype != AN_DTYPE_F64; i--) {
+        float x = 0;
+        uint16_t low = 0;
+        if (dtype == AN_DTYPE_F32) {
+            memcpy(&x, from + (size_t)i * sizeof x, sizeof x);
+        } else {
+            memcpy(&low, from + (size_t)i * sizeof low, sizeof low);
+            x = dtype == AN_DTYPE_BF16 ? an_bf16_to_f32(low) : an_f16_to_f32(low);
+        }
+        values[i] = (double)x;
+    }
+}

@@ -16,5 +16,7 @@ an_status an_tensor_copy_out(an_context *ctx, const an_device *device, const an_
 
 /* n doubles become n elements of a floating type, in the same memory. */
 void an_convert_from_f64(an_dtype dtype, int64_t n, double *values);
+/* … and back. */
+void an_convert_to_f64(an_dtype dtype, int64_t n, double *values);
 
 #endif

@@ -235,6 +235,12 @@ an_status an_program_bind_form(an_program *p, an_form form) {
     return AN_OK;
 }
 
+void an_program_bind_gradients(an_program *p, void *gradients) {
+    if (p->base[AN_STORAGE_GRADIENT] == gradients) return;
+    p->base[AN_STORAGE_GRADIENT] = gradients;
+    p->forms[AN_FORM_TRAIN_FIRST].is_bound = p->forms[AN_FORM_TRAIN_NEXT].is_bound = false;
+}
+
 /* ---- inputs and outputs ---- */
 
 const an_graph *an_program_any_form(const an_program *p) {

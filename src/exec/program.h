@@ -46,6 +46,9 @@ struct an_program {
 /* Gives every operand of a form its tensor at the bound sizes. */
 an_status an_program_bind_form(an_program *p, an_form form);
 
+/* Where the next runs put gradients: a buffer of the parameters' flat size. Leaves have one each. */
+void an_program_bind_gradients(an_program *p, void *gradients);
+
 /* The sources at the bound sizes: any form has them, at the same places. */
 const an_graph *an_program_any_form(const an_program *p);
 

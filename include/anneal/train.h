@@ -1,0 +1,425 @@
+/* Training: the parts of a step as objects of their own (parameter groups, optimizers, schedules, the loss scaler, batches), a step
+ * by its parts, the trainer that puts them together in the one right order, and prediction.
+ *
+ * What PyTorch has too agrees with it, to rounding.
+ */
+#ifndef ANNEAL_TRAIN_H
+#define ANNEAL_TRAIN_H
+
+#include "anneal/config.h"
+#include "anneal/data.h"
+#include "anneal/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A number that is off, where 0 means the default. */
+#define AN_OFF (-1.0)
+
+/* ---- parameter groups ---- None of these is collective. */
+
+typedef struct an_groups an_groups;
+
+/* Which parameters decay, before any rule is asked. */
+typedef enum an_decay {
+    AN_DECAY_DIM = 0,  /* those of two or more dimensions */
+    AN_DECAY_NAMES = 1 /* all but those of norm layers (known from the op) and those that are called bias or norm */
+} an_decay;
+
+/* What holds for the parameters whose whole name the regular expression finds something in. The first rule that matches a
+ * parameter has it; one that matches none is an error. */
+typedef struct an_group_rule {
+    size_t size;
+    const char *match;   /* PCRE2 */
+    double lr_scale;     /* 0: 1 */
+    double weight_decay; /* 0: as without the rule; AN_OFF: none */
+    bool freeze;         /* no gradient, no moments */
+} an_group_rule;
+
+typedef struct an_group_options {
+    size_t size;
+    an_decay decay;
+    double weight_decay;  /* 0: 0.01; AN_OFF: none */
+    bool embeddings_stay; /* tables that an embedding reads do not decay, tied ones neither */
+    double layer_decay;   /* d: parameters of depth k of L get the rate's factor d^(L-k); 0: 1 */
+    int rule_count;
+    const an_group_rule *rules;
+} an_group_options;
+
+/* Puts every parameter of a graph into one group, and freezes those that a rule freezes; so it comes before an_graph_verify,
+ * an_params_create and an_plan_create. `options` may be NULL. */
+AN_API an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_options *options);
+AN_API void an_groups_destroy(an_groups **groups);
+
+typedef struct an_group_info {
+    size_t size;
+    const char *match; /* the rule's expression; "": none */
+    int64_t tensors, elements;
+    double lr_scale, weight_decay;
+    bool frozen;
+    int64_t tied;      /* tensors that serve as an embedding and as a head */
+    const char *first; /* its first parameter */
+} an_group_info;
+AN_API int an_groups_count(const an_groups *groups);
+AN_API an_status an_groups_info(const an_groups *groups, int index, an_group_info *info);
+/* The group of a parameter. */
+AN_API an_status an_groups_find(const an_groups *groups, const char *parameter, int *index);
+
+/* ---- optimizers ---- None of these is collective. */
+
+typedef struct an_optimizer an_optimizer;
+
+typedef enum an_optimizer_type {
+    AN_OPTIMIZER_ADAMW = 0, /* decay apart from the gradient: usually the right one */
+    AN_OPTIMIZER_ADAM = 1,  /* decay added to the gradient (L2) */
+    AN_OPTIMIZER_SGD = 2    /* the same; with momentum if that is given */
+} an_optimizer_type;
+
+typedef struct an_optimizer_options {
+    size_t size;
+    an_optimizer_type type;
+    double beta_1, beta_2, epsilon; /* 0: 0.9, 0.999, 1e-8; a beta AN_OFF: 0 */
+    double momentum, dampening;     /* of SGD; 0: none */
+    bool nesterov;                  /* needs momentum and no dampening */
+} an_optimizer_options;
+
+/* How many moments the parameter store must have for it: an_params_options.moments, an_plan_options.moments. */
+AN_API int an_optimizer_moments(const an_optimizer_options *options);
+
+/* Works on the parameters of `params`, by the groups of the graph that they were made from. Both must outlive it. `options` may be
+ * NULL. */
+AN_API an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,
+                                     const an_optimizer_options *options);
+AN_API void an_optimizer_destroy(an_optimizer **optimizer);
+
+/* What one update needs to know. */
+typedef struct an_update {
+    size_t size;
+    double rate;       /* of groups whose factor is 1 */
+    double beta_1;     /* (momentum of SGD) where a schedule moves it; 0: as in the options */
+    double scale;      /* how many times too large the gradients are; 0: 1 */
+    double clip_norm;  /* 0: no limit */
+    double clip_value; /* 0: no limit */
+} an_update;
+
+/* The L2 norm of all gradients, divided by `scale` (0: 1). It is finite if and only if all of them are (of f64: if their squares
+ * are). The same bits however parameters are cut. */
+AN_API an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm);
+/* The same of one parameter, after an_optimizer_norm. */
+AN_API an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char *parameter, double *norm);
+
+/* Unscales, clips and updates, in one pass over the parameters. With clip_norm it needs an_optimizer_norm since the last update. A
+ * norm that is not finite is refused, and nothing is changed. */
+AN_API an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update);
+
+/* Updates so far: t of AdamW's corrections. Setting it is for those who load moments. */
+AN_API int64_t an_optimizer_updates(const an_optimizer *optimizer);
+AN_API void an_optimizer_set_updates(an_optimizer *optimizer, int64_t updates);
+
+/* ---- schedules ---- None of these is collective. */
+
+typedef struct an_schedule an_schedule;
+
+/* The factor on the peak rate from step to step, after the warm-up. */
+typedef enum an_schedule_type {
+    AN_SCHEDULE_CONSTANT = 0,
+    AN_SCHEDULE_LINEAR = 1,          /* from 1 to min_ratio: usual for fine-tuning */
+    AN_SCHEDULE_COSINE = 2,          /* half a wave from 1 to min_ratio: usual for training from scratch */
+    AN_SCHEDULE_COSINE_RESTARTS = 3, /* such waves, of period, period·period_growth, … steps */
+    AN_SCHEDULE_ONE_CYCLE = 4,       /* up to 1 and down again, momentum the other way: few epochs of a small model */
+    AN_SCHEDULE_INVERSE_SQRT = 5,    /* of steps over those of the warm-up (10,000 without): runs without a known end */
+    AN_SCHEDULE_WSD = 6,             /* 1, and in the last decay_steps down to min_ratio: runs that may be extended */
+    AN_SCHEDULE_STEP = 7,            /* times gamma after every period: image models of old */
+    AN_SCHEDULE_EXPONENTIAL = 8,     /* times gamma after every step */
+    AN_SCHEDULE_POLYNOMIAL = 9,      /* (1 - t/T)^power, down to min_ratio */
+    AN_SCHEDULE_POINTS = 10,         /* linear between points */
+    AN_SCHEDULE_SEQUENCE = 11,       /* parts one after another */
+    AN_SCHEDULE_CUSTOM = 12          /* a function of the caller's */
+} an_schedule_type;
+
+/* Everything in steps of the optimizer. Periods, points, milestones and the custom function's steps count from the end of the
+ * warm-up. */
+typedef struct an_schedule_options {
+    size_t size;
+    an_schedule_type type;
+    int64_t steps;       /* of the run, the warm-up included; parts of a sequence: 0 is up to the next milestone; shapes
+                            that have no end, such as exponential, do without */
+    int64_t warmup;      /* steps in which the factor rises, in a line, from start_factor to 1 */
+    double start_factor; /* 0: 1 ÷ warmup, so that the first step is not wasted; AN_OFF: 0 */
+    double min_ratio;
+    bool
+        clamp; /* cosine: to 0, but never below min_ratio, as many hand-written ones do; else the wave ends in min_ratio */
+    int64_t period, period_growth;                  /* cosine_restarts, step; growth 0: 1 */
+    double gamma;                                   /* step, exponential */
+    double power;                                   /* polynomial; 0: 1 */
+    int64_t decay_steps;                            /* wsd */
+    double pct_start, div_factor, final_div_factor; /* one_cycle; 0: 0.3, 25, 10,000 */
+    bool linear, three_phase, fixed_momentum;       /* one_cycle */
+    int point_count;
+    const int64_t *point_steps;
+    const double *point_factors;
+    int part_count;
+    const struct an_schedule_options *parts;
+    const int64_t *milestones; /* part_count - 1: the step at which the next part begins */
+    double (*custom)(void *user,
+                     int64_t step); /* a pure function; `name` and `version` are stored with a run and checked */
+    void *custom_user;
+    const char *custom_name;
+    int custom_version;
+} an_schedule_options;
+
+AN_API an_status an_schedule_create(an_schedule **schedule, an_context *ctx, const an_schedule_options *options);
+AN_API void an_schedule_destroy(an_schedule **schedule);
+
+/* The factor on the peak rate at a step, counted from 0. After the last step, shapes that end there stay at their end and the
+ * others go on. */
+AN_API double an_schedule_factor(const an_schedule *schedule, int64_t step);
+/* beta_1 (momentum of SGD) at a step, where the schedule moves it; 0: it does not. */
+AN_API double an_schedule_momentum(const an_schedule *schedule, int64_t step);
+AN_API const char *an_schedule_type_name(an_schedule_type type); /* "cosine" */
+
+/* ---- the loss scaler of f16 ---- */
+
+enum { AN_FIRST_SCALE = 65536 };
+
+/* Multiply the loss's gradient by `scale`; after the norm is known, an_scaler_update. */
+typedef struct an_scaler {
+    size_t size;
+    double scale;                 /* 0: 65,536 at first */
+    double growth, backoff;       /* 0: 2 and 0.5 */
+    int64_t interval, good_steps; /* interval 0: 2,000 */
+} an_scaler;
+
+/* Whether the step is to be skipped, because a gradient was not finite: the scale then falls; else it rises after `interval` good
+ * steps on end. */
+AN_API bool an_scaler_update(an_scaler *scaler, bool finite);
+
+/* ---- batches ---- */
+
+/* From this epoch on, leaves have so many micro-batches. */
+typedef struct an_accumulate_entry {
+    int64_t epoch, accumulate;
+} an_accumulate_entry;
+
+/* How a step's samples are cut. All of it belongs to the run, never to the launch. Give `global`, or `micro` and `accumulate`
+ * (global = micro × accumulate × leaves); if all are given they must agree. */
+typedef struct an_batch_options {
+    size_t size;
+    int64_t global;     /* samples in a step; the last one of an epoch may have fewer */
+    int64_t micro;      /* the most samples in one forward and backward; 0: a whole leaf */
+    int64_t accumulate; /* micro-batches in a leaf */
+    int64_t leaves;     /* 0: 1 */
+    bool drop_last;     /* an epoch's short last step is left out */
+    int table_count;    /* accumulate by epoch, instead: from table[i].epoch on */
+    const an_accumulate_entry *table;
+} an_batch_options;
+
+/* ---- a step, part by part ----
+ *
+ * For programs that drive training themselves. A trainer makes the same calls. One step is
+ *
+ *     an_step_begin                 how many targets the whole step has, over all its micro-batches
+ *     an_step_micro_batch …         forward, backward; gradients are added
+ *     an_step_reduce                leaves become one
+ *     an_step_unscale               the norm; with f16, whether the step is skipped
+ *     an_step_clip                  if wanted
+ *     an_step_update                the optimizer
+ *     an_step_schedule              the next rate
+ *     an_step_end                   gradients are forgotten
+ *
+ * and any other order is refused with AN_ERR_ORDER and the reason. A call that fails changes no weight. None is collective yet. */
+
+typedef struct an_stepper an_stepper;
+
+typedef struct an_stepper_options {
+    size_t size;
+    double rate;       /* the peak; 0: 1e-4; AN_OFF: 0 */
+    double clip_norm;  /* 0: 1; AN_OFF: no limit */
+    double clip_value; /* 0: no limit */
+    int64_t leaves;    /* 0: 1; more cost log2(leaves) gradient buffers and make the bits ready for as many ranks */
+    bool scales;       /* with a loss scale, for f16 */
+    an_scaler scaler;  /* how it starts */
+    bool skips;        /* a gradient that is not finite skips the step; else it is an error */
+    int64_t seed;      /* of dropout */
+} an_stepper_options;
+
+/* The program must have the training form. All of them must outlive it. `schedule` may be NULL: the rate is constant. */
+AN_API an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
+                                   const an_schedule *schedule, const an_stepper_options *options);
+AN_API void an_stepper_destroy(an_stepper **stepper);
+
+typedef struct an_step_metrics {
+    size_t size;
+    int64_t step; /* of the run, from 1 */
+    double loss;  /* the mean over the step's targets */
+    double rate;  /* that it was made with */
+    double norm;  /* of the gradients, before clipping */
+    double scale; /* of the loss */
+    int64_t targets, samples;
+    bool skipped;
+} an_step_metrics;
+
+AN_API an_status an_step_begin(an_stepper *stepper, int64_t targets);
+/* Runs the program on the inputs that are set. Leaves come in rising order, each with one or more micro-batches; `samples` is
+ * how many are in this one. */
+AN_API an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples);
+AN_API an_status an_step_reduce(an_stepper *stepper);
+AN_API an_status an_step_unscale(an_stepper *stepper);
+AN_API an_status an_step_clip(an_stepper *stepper);
+AN_API an_status an_step_update(an_stepper *stepper);
+AN_API an_status an_step_schedule(an_stepper *stepper);
+AN_API an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics); /* metrics may be NULL */
+/* Gives up the step that is under way: weights and schedule stay as they are. */
+AN_API void an_step_cancel(an_stepper *stepper);
+/* What the next step will be made with. */
+AN_API double an_stepper_rate(const an_stepper *stepper);
+
+/* ---- the trainer ---- None of these is collective yet. */
+
+typedef struct an_trainer an_trainer;
+
+typedef struct an_trainer_options {
+    size_t size;
+    int64_t steps;  /* of the run; 0: those of `epochs` */
+    int64_t epochs; /* 0: 1 */
+    int64_t seed;   /* of parameters, order of samples and dropout */
+    an_batch_options batch;
+    const an_group_options *groups; /* NULL: defaults */
+    const an_optimizer_options *optimizer;
+    const an_schedule_options *schedule; /* NULL: constant; steps 0: those of the run */
+    double rate, clip_norm, clip_value;  /* as in an_stepper_options */
+    bool skips;                          /* a step that is not finite is skipped; else it is an error */
+    an_dtype precision;                  /* NONE: as the graph is written; with F16 the loss is scaled */
+    an_recompute recompute;
+    int segments;
+    int64_t budget;
+    const char *kernels; /* as in an_plan_options */
+    int loader_threads;  /* that read ahead; 0: none, the trainer reads when it needs */
+} an_trainer_options;
+
+/* A model in training on a dataset; `evaluation` may be NULL. The graph (which groups may freeze parameters of), the datasets
+ * and what the options point to at this moment must outlive it, but for the option structs themselves. */
+AN_API an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
+                                   const an_trainer_options *options);
+AN_API void an_trainer_destroy(an_trainer **trainer);
+
+/* The same from a config: it has its graph and data by itself. */
+AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file);
+AN_API an_status an_trainer_open_config(an_trainer **trainer, an_config *config, an_context *ctx);
+
+/* One step of the optimizer, on the next samples. On error the weights are as before the call. AN_ERR_STATE after the last. */
+AN_API an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics);
+AN_API int64_t an_trainer_steps(const an_trainer *trainer);     /* of the run */
+AN_API int64_t an_trainer_next_step(const an_trainer *trainer); /* from 0; an_trainer_steps: it is done */
+
+typedef struct an_evaluation {
+    size_t size;
+    int64_t samples, targets;
+    double loss;       /* the mean over all targets */
+    double perplexity; /* e^loss */
+    bool classifies;   /* whether these two are known: the model gives numbers for classes */
+    double accuracy, top5;
+    bool measures; /* whether these two are: it gives numbers like its targets */
+    double mean_absolute_error, r2;
+} an_evaluation;
+
+/* All samples of the evaluation's dataset, each once. Leaves no trace in what is trained. */
+AN_API an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation);
+
+/* XXH3-128 over the weights in canonical order, as 32 hexadecimal digits. */
+enum { AN_HASH_TEXT = 33 };
+AN_API an_status an_trainer_weights_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]);
+
+/* The parts, for those who look: they belong to the trainer. */
+AN_API an_params *an_trainer_params(an_trainer *trainer);
+AN_API an_program *an_trainer_program(an_trainer *trainer);
+AN_API const an_groups *an_trainer_groups(const an_trainer *trainer);
+AN_API const an_schedule *an_trainer_schedule(const an_trainer *trainer);
+
+/* ---- the whole run ---- */
+
+/* A number of an evaluation by its name: "val_loss", "val_perplexity", "val_accuracy", "val_top5", "val_mae", "val_r2"; false: there is no
+ * such metric, or this model does not have it. */
+AN_API bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value);
+
+/* Called at named points of a run, with numbers that are good until it returns. Nothing that it does changes the order of a run; a
+ * status other than AN_OK ends it. Each may be NULL. */
+typedef struct an_run_callbacks {
+    size_t size;
+    an_status (*before_step)(void *user, int64_t step); /* from 1 */
+    an_status (*after_step)(void *user, const an_step_metrics *metrics);
+    an_status (*after_evaluation)(void *user, int64_t step, const an_evaluation *evaluation, bool best);
+    void *user;
+} an_run_callbacks;
+
+typedef struct an_run_options {
+    size_t size;
+    int64_t evaluate_every; /* steps; 0: after the last only */
+    bool evaluate_at_start;
+    const char *best;       /* the metric; NULL: val_loss */
+    const char *early_stop; /* the metric; NULL: the run goes to its end */
+    int64_t patience;       /* evaluations that do not get better; 0: 5 */
+    double min_delta;       /* what counts as better */
+    an_run_callbacks callbacks;
+} an_run_options;
+
+typedef enum an_run_end {
+    AN_RUN_DONE = 0,          /* all steps */
+    AN_RUN_STOPPED_EARLY = 1, /* the metric no longer got better */
+    AN_RUN_REQUESTED = 2      /* an_trainer_request_stop */
+} an_run_end;
+
+typedef struct an_run_outcome {
+    size_t size;
+    an_run_end end;
+    int64_t steps;     /* taken, in all */
+    int64_t best_step; /* 0: no evaluation was the best, because there was none or its metric was NaN */
+    double best_value;
+    an_evaluation last;   /* of the last evaluation; samples 0: there was none */
+    an_step_metrics step; /* of the last step */
+} an_run_outcome;
+
+/* Takes all steps that are left, with evaluations between them and, if there is data for it, one after the last. `options` may be NULL. */
+AN_API an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome);
+
+/* The run ends after the step that is under way. For signal handlers and other threads too. */
+AN_API void an_trainer_request_stop(an_trainer *trainer);
+
+/* ---- prediction ----
+ *
+ * A predictor has a copy of a trainer's weights and memory of its own, and allocates nothing in a call. Different predictors may be
+ * used by different threads at once, also inside the caller's parallel region, where each runs on the thread that calls it. The
+ * same sample gives the same bits alone and in any batch. None of these is collective. */
+
+typedef struct an_predictor an_predictor;
+
+typedef struct an_predictor_options {
+    size_t size;
+    int64_t most;       /* samples in a call; 0: 1 */
+    int threads;        /* 0: the trainer's */
+    const char *output; /* which of the model's; NULL: the first */
+} an_predictor_options;
+
+/* `options` may be NULL. It starts with the weights of this moment. */
+AN_API an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer,
+                                     const an_predictor_options *options);
+AN_API void an_predictor_destroy(an_predictor **predictor);
+
+/* Takes the weights of this moment; not while the trainer or the predictor is at work. */
+AN_API an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer);
+
+/* Elements of one sample of the (only) input and of the output, of which type they are. */
+AN_API int64_t an_predictor_input_elements(const an_predictor *predictor);
+AN_API int64_t an_predictor_output_elements(const an_predictor *predictor);
+AN_API an_dtype an_predictor_dtype(const an_predictor *predictor);
+
+/* n samples, dense, of models with one input of floating numbers. An error is told by an_predictor_error. */
+AN_API an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs);
+AN_API an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs);
+AN_API const char *an_predictor_error(const an_predictor *predictor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

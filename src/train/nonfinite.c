@@ -1,0 +1,190 @@
+#include "train/nonfinite.h"
+
+#include <string.h>
+
+#include "base/float16.h"
+#include "base/text.h"
+#include "exec/array.h"
+
+/* ---- looking at numbers ---- */
+
+static bool is_finite(an_dtype dtype, const char *at) {
+    enum { BF16_EXPONENT = 0x7f80, F16_EXPONENT = 0x7c00 };
+    uint16_t low;
+    float f32;
+    double f64;
+    switch (dtype) {
+    case AN_DTYPE_F32: memcpy(&f32, at, sizeof f32); return __builtin_isfinite(f32);
+    case AN_DTYPE_F64: memcpy(&f64, at, sizeof f64); return __builtin_isfinite(f64);
+    case AN_DTYPE_BF16: memcpy(&low, at, sizeof low); return (low & BF16_EXPONENT) != BF16_EXPONENT;
+    case AN_DTYPE_F16: memcpy(&low, at, sizeof low); return (low & F16_EXPONENT) != F16_EXPONENT;
+    default: return true;
+    }
+}
+
+/* The first element that is not finite; -1: all are. */
+static int64_t find_element(an_dtype dtype, const void *values, int64_t count) {
+    const size_t size = an_dtype_size(dtype);
+    for (int64_t i = 0; i < count; i++)
+        if (!is_finite(dtype, (const char *)values + (size_t)i * size)) return i;
+    return -1;
+}
+
+typedef struct {
+    an_trainer *trainer;
+    const an_batch *samples;
+    int64_t first, count; /* the micro-batch that runs */
+    void *staging;
+    size_t staging_bytes;
+    an_status status;           /* of the search itself */
+    int64_t instruction;        /* -1: not found */
+    const an_stored *weight;    /* NULL: not a weight */
+    const an_feed_input *input; /* NULL: not an input */
+    int64_t element;
+} search;
+
+/* Room for one value on the host; grows with the largest. */
+static an_status make_room(search *s, size_t bytes) {
+    an_context *ctx = s->trainer->ctx;
+    if (s->staging && bytes <= s->staging_bytes) return AN_OK;
+    an_release(ctx, &s->staging, s->staging_bytes, 1);
+    s->staging_bytes = 0;
+    AN_TRY_RETURN(an_alloc_raw(ctx, &s->staging, bytes));
+    s->staging_bytes = bytes;
+    return AN_OK;
+}
+
+/* ---- weights, inputs, nodes ---- */
+
+static an_status look_at_weights(search *s) {
+    an_context *ctx = s->trainer->ctx;
+    const an_params *p = s->trainer->params;
+    for (size_t i = 0; i < p->entry_count && !s->weight; i++) {
+        const an_stored *e = &p->entries[i];
+        const size_t bytes = (size_t)e->elements * an_dtype_size(e->dtype);
+        const char *from = (const char *)an_params_base(p, e->storage) + e->offset;
+        AN_TRY_RETURN(make_room(s, bytes));
+        AN_TRY_RETURN(p->device->copy(p->device, ctx, s->staging, from, bytes, AN_COPY_FROM_DEVICE));
+        AN_TRY_RETURN(p->device->synchronize(p->device, ctx));
+        s->element = find_element(e->dtype, s->staging, e->elements);
+        if (s->element >= 0) s->weight = e;
+    }
+    return AN_OK;
+}
+
+static void look_at_inputs(search *s) {
+    const an_feed *feed = &s->trainer->feed;
+    for (int i = 0; i < feed->count && !s->input; i++) {
+        const an_feed_input *input = &feed->inputs[i];
+        const int64_t elements = (int64_t)(input->bytes / an_dtype_size(input->dtype)) * s->samples->n;
+        s->element = find_element(input->dtype, s->samples->fields[input->field], elements);
+        if (s->element >= 0) s->input = input;
+    }
+}
+
+/* After an instruction of a run: stops it at the first output that is not finite. */
+static an_status look_at_outputs(void *user, int64_t index) {
+    search *s = user;
+    an_program *program = s->trainer->program;
+    const an_instruction *i = &program->forms[AN_FORM_TRAIN_FIRST].instructions[index];
+    for (int k = 0; k < i->call.dst_count; k++) {
+        const an_tensor *t = &i->call.dst[k];
+        an_array array = AN_INIT(array);
+        int64_t elements = 1;
+        if (!t->data || !an_dtype_is_float(t->dtype)) continue;
+        for (int d = 0; d < t->ndims; d++) elements *= array.dims[d] = t->dims[d];
+        s->status = make_room(s, (size_t)elements * an_dtype_size(t->dtype));
+        array.data = s->staging;
+        array.dtype = t->dtype;
+        array.ndims = t->ndims;
+        if (s->status == AN_OK) s->status = an_tensor_copy_out(program->ctx, program->device, &array, t);
+        if (s->status == AN_OK) s->element = find_element(t->dtype, s->staging, elements);
+        if (s->status == AN_OK && s->element < 0) continue;
+        if (s->status == AN_OK) s->instruction = index;
+        return AN_ERR_HOOK;
+    }
+    return AN_OK;
+}
+
+/* Runs micro-batches until one has it. */
+static an_status look_at_nodes(search *s) {
+    an_trainer *t = s->trainer;
+    an_context *ctx = t->ctx;
+    for (int64_t leaf = 0; leaf < t->batches.leaves; leaf++) {
+        const int64_t end = an_leaf_begin(&t->batches, s->samples->n, leaf + 1);
+        for (int64_t at = an_leaf_begin(&t->batches, s->samples->n, leaf); at < end; at += t->batches.micro) {
+            s->first = at;
+            s->count = end - at < t->batches.micro ? end - at : t->batches.micro;
+            AN_TRY_RETURN(an_feed_set(&t->feed, t->program, s->samples->fields, t->numbers, at, s->count));
+            an_program_set_hook(t->program, look_at_outputs, s);
+            const an_status status = an_program_run(t->program, AN_FORM_TRAIN_FIRST);
+            an_program_set_hook(t->program, NULL, NULL);
+            if (s->status != AN_OK || s->instruction >= 0) return s->status;
+            if (status != AN_OK) return status;
+        }
+    }
+    return AN_OK;
+}
+
+/* ---- telling ---- */
+
+enum { MOST_NAMED = 16 };
+
+static void tell_samples(an_text *text, const int64_t *indices, int64_t count) {
+    for (int64_t i = 0; i < count && i < MOST_NAMED; i++)
+        an_text_add(text, "%s%lld", i ? ", " : "", (long long)indices[i]);
+    if (count > MOST_NAMED) an_text_add(text, " and %lld more", (long long)(count - MOST_NAMED));
+}
+
+static void tell_place(an_text *text, const search *s) {
+    if (s->weight) {
+        an_text_add(text,
+                    "the first value that is not finite is a weight: '%s', element %lld. It was so before this step",
+                    s->weight->name, (long long)s->element);
+    } else if (s->input) {
+        const int64_t each = (int64_t)(s->input->bytes / an_dtype_size(s->input->dtype));
+        an_text_add(text, "the first value that is not finite is in the data: input '%s' of sample %lld, element %lld",
+                    s->input->name, (long long)s->samples->indices[s->element / each], (long long)(s->element % each));
+    } else if (s->instruction >= 0) {
+        const an_node *n = s->trainer->program->forms[AN_FORM_TRAIN_FIRST].instructions[s->instruction].node;
+        an_text_add(
+            text,
+            "the first node whose output is not finite is %s at '%s'%s, element %lld; its micro-batch has sample%s ",
+            n->op->name, n->path, n->phase == AN_PHASE_BACKWARD ? " (backward)" : "", (long long)s->element,
+            s->count == 1 ? "" : "s");
+        tell_samples(text, s->samples->indices + s->first, s->count);
+    } else {
+        an_text_add(text, "every value of every micro-batch is finite: only their sum over the step is not");
+    }
+}
+
+static void tell_history(an_text *text, const an_trainer *t) {
+    const int64_t count = t->history_count < AN_HISTORY ? t->history_count : AN_HISTORY;
+    if (count) an_text_add(text, "\nthe steps before it (step: loss, norm, rate):");
+    for (int64_t i = t->history_count - count; i < t->history_count; i++) {
+        const an_step_metrics *m = &t->history[i % AN_HISTORY];
+        an_text_add(text, "\n  %lld: %.6g, %.6g, %.6g", (long long)m->step, m->loss, m->norm, m->rate);
+    }
+}
+
+an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    an_text text;
+    search s = {.trainer = t, .samples = samples, .instruction = -1, .element = -1};
+    const double loss = t->stepper->losses[0] / (double)t->stepper->targets, norm = t->stepper->norm;
+    an_text_init(&text, ctx);
+    AN_TRY(look_at_weights(&s));
+    if (!s.weight) look_at_inputs(&s);
+    if (!s.weight && !s.input) AN_TRY(look_at_nodes(&s));
+    an_text_add(&text, "step %lld: the loss is %g and the norm of the gradients %g; nothing was updated; ",
+                (long long)t->next + 1, loss, norm);
+    tell_place(&text, &s);
+    tell_history(&text, t);
+    AN_TRY(text.status);
+    status = AN_ERROR(ctx, AN_ERR_NONFINITE, "%s", text.bytes);
+fail:
+    an_text_destroy(&text);
+    an_release(ctx, &s.staging, s.staging_bytes, 1);
+    return status;
+}

@@ -1,0 +1,12 @@
+/* Why a step was not finite: the first value that is none, the samples that were in its micro-batch, and how it came to that. */
+#ifndef AN_TRAIN_NONFINITE_H
+#define AN_TRAIN_NONFINITE_H
+
+#include "train/loader.h"
+#include "train/trainer.h"
+
+/* Leaves the whole explanation as the context's error, and returns AN_ERR_NONFINITE (or what went wrong on the way). Runs the
+ * step's micro-batches again, with a look at every value: it takes a step's time and more. */
+an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples);
+
+#endif

@@ -1,0 +1,298 @@
+/* Optimizers: what is the same for all parameters is worked out here, once an update; the pass over them is one kernel. */
+#include "train/optimizer.h"
+
+#include <string.h>
+
+#include "base/elementary.h"
+#include "base/parallel.h"
+#include "kernels/update.h"
+
+static const double default_beta_1 = 0.9, default_beta_2 = 0.999, default_epsilon = 1e-8;
+static const double most_rate = 1e30;    /* far more than any, and a number in f32 */
+static const double norm_epsilon = 1e-6; /* PyTorch's: a norm of 0 divides nothing */
+
+static const an_kernel *const update_kernels[AN_LEVELS] = AN_KERNELS(update);
+static const an_kernel *const square_sum_kernels[AN_LEVELS] = AN_KERNELS(square_sums);
+
+static double beta_of(double given, double otherwise) {
+    return given == 0 ? otherwise : given > 0 ? given : 0;
+}
+
+int an_optimizer_moments(const an_optimizer_options *options) {
+    if (!options || options->type != AN_OPTIMIZER_SGD) return 2;
+    return options->momentum != 0 ? 1 : -1;
+}
+
+/* ---- making one ---- */
+
+static an_status check(an_context *ctx, const an_optimizer_options *o, const an_params *params) {
+    an_status status;
+    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_optimizer_options has size %zu: set it with AN_INIT",
+             o->size);
+    AN_CHECK(ctx, (unsigned)o->type <= AN_OPTIMIZER_SGD, AN_ERR_ARGUMENT, "optimizer type %d does not exist",
+             (int)o->type);
+    AN_CHECK(ctx, o->beta_1 < 1 && o->beta_2 < 1, AN_ERR_ARGUMENT,
+             "betas are %g and %g; they are shares of the past, below 1", o->beta_1, o->beta_2);
+    const bool f64 = params->sizes.trainable_dtype == AN_DTYPE_F64; /* what is above 0 there may be 0 in f32 */
+    AN_CHECK(ctx, o->epsilon == 0 || (f64 ? o->epsilon : (double)(float)o->epsilon) > 0, AN_ERR_ARGUMENT,
+             "epsilon is %g; it must be above 0, or a weight whose gradient was always 0 would become NaN", o->epsilon);
+    AN_CHECK(ctx, o->momentum >= 0 && __builtin_isfinite(o->momentum), AN_ERR_ARGUMENT,
+             "momentum is %g; it is not negative", o->momentum);
+    AN_CHECK(ctx, __builtin_isfinite(o->dampening), AN_ERR_ARGUMENT, "dampening is %g", o->dampening);
+    AN_CHECK(ctx, !o->nesterov || (o->type == AN_OPTIMIZER_SGD && o->momentum > 0 && o->dampening == 0),
+             AN_ERR_ARGUMENT, "nesterov needs sgd with momentum and without dampening");
+    AN_CHECK(ctx, o->type == AN_OPTIMIZER_SGD || (o->momentum == 0 && o->dampening == 0), AN_ERR_ARGUMENT,
+             "momentum and dampening are sgd's; adam has betas");
+    const int moments = an_optimizer_moments(o);
+    AN_CHECK(ctx, params->has_gradients, AN_ERR_STATE,
+             "the parameters were made without gradients: there is nothing to update them with");
+    AN_CHECK(ctx, params->moment_count >= moments, AN_ERR_STATE,
+             "the parameters have %d moments, the optimizer needs %d: make them with an_optimizer_moments",
+             params->moment_count, moments > 0 ? moments : 0);
+    return AN_OK;
+fail:
+    return status;
+}
+
+/* Pages of neighbours in one group are one run. Frozen parameters are not in the flat buffers. */
+static void make_runs(an_optimizer *o) {
+    const an_params *p = o->params;
+    int last = -1;
+    for (size_t i = 0; i < p->parameter_count; i++) {
+        const an_stored *e = &p->entries[i];
+        if (e->storage != AN_STORAGE_MASTER) continue;
+        const int group = o->groups->members[i].group;
+        const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
+        const int64_t end = begin + (e->elements + AN_PAGE - 1) / AN_PAGE;
+        if (group != last) {
+            o->run_groups[o->run_count] = group;
+            o->run_count++;
+            last = group;
+        }
+        o->runs[o->run_count - 1].end = end;
+    }
+}
+
+static an_status check_groups(an_context *ctx, const an_params *params, const an_groups *groups) {
+    bool same = params->parameter_count == groups->member_count;
+    for (size_t i = 0; same && i < groups->member_count; i++) {
+        const an_group *group = &groups->groups[groups->members[i].group];
+        same = !strcmp(groups->members[i].name, params->entries[i].name) &&
+               group->frozen == (params->entries[i].storage != AN_STORAGE_MASTER);
+    }
+    if (same) return AN_OK;
+    return AN_ERROR(
+        ctx, AN_ERR_ARGUMENT,
+        "these groups are of another graph, or were made after the parameters: groups first, then parameters");
+}
+
+an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,
+                              const an_optimizer_options *options) {
+    an_status status;
+    an_context *ctx = params->ctx;
+    an_optimizer *o = NULL;
+    const an_optimizer_options defaults = AN_INIT(defaults);
+    if (!options) options = &defaults;
+    *optimizer = NULL;
+    AN_TRY(check(ctx, options, params));
+    AN_TRY(check_groups(ctx, params, groups));
+    AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
+    o->ctx = ctx;
+    o->params = params;
+    o->groups = groups;
+    o->options = *options;
+    o->options.beta_1 = beta_of(options->beta_1, default_beta_1);
+    o->options.beta_2 = beta_of(options->beta_2, default_beta_2);
+    if (options->epsilon == 0) o->options.epsilon = default_epsilon;
+    o->pages = params->sizes.trainable_elements / AN_PAGE;
+    AN_TRY(an_alloc(ctx, (void **)&o->runs, params->parameter_count, sizeof *o->runs));
+    AN_TRY(an_alloc(ctx, (void **)&o->run_groups, params->parameter_count, sizeof *o->run_groups));
+    AN_TRY(an_alloc(ctx, (void **)&o->page_sums, (size_t)o->pages, sizeof *o->page_sums));
+    AN_TRY(an_alloc(ctx, (void **)&o->tree, (size_t)(o->pages + 1) / 2, sizeof *o->tree));
+    if (o->pages)
+        AN_TRY(params->device->allocate(params->device, ctx, &o->device_sums, (size_t)o->pages * sizeof(double)));
+    make_runs(o);
+    *optimizer = o;
+    return AN_OK;
+fail:
+    an_optimizer_destroy(&o);
+    return status;
+}
+
+void an_optimizer_destroy(an_optimizer **optimizer) {
+    an_optimizer *o = optimizer ? *optimizer : NULL;
+    if (!o) return;
+    an_context *ctx = o->ctx;
+    const an_device *device = o->params->device;
+    device->release(device, ctx, &o->device_sums, (size_t)o->pages * sizeof(double));
+    an_release(ctx, (void **)&o->tree, (size_t)(o->pages + 1) / 2, sizeof *o->tree);
+    an_release(ctx, (void **)&o->page_sums, (size_t)o->pages, sizeof *o->page_sums);
+    an_release(ctx, (void **)&o->run_groups, o->params->parameter_count, sizeof *o->run_groups);
+    an_release(ctx, (void **)&o->runs, o->params->parameter_count, sizeof *o->runs);
+    an_release(ctx, (void **)optimizer, 1, sizeof *o);
+}
+
+/* ---- the norm ---- */
+
+static an_tensor flat(const an_optimizer *o, void *data, an_dtype dtype) {
+    return (an_tensor){.data = data,
+                       .dtype = data ? dtype : AN_DTYPE_NONE,
+                       .ndims = data ? 1 : 0,
+                       .dims = {o->params->sizes.trainable_elements},
+                       .strides = {1}};
+}
+
+/* Numbers added in one binary tree over their indices; one without a neighbour goes up as it is. `room` holds half of them. */
+static double tree_sum(const double *numbers, int64_t count, double *room) {
+    if (count == 0) return 0;
+    while (count > 1) {
+        for (int64_t i = 0; i < count / 2; i++) room[i] = numbers[2 * i] + numbers[2 * i + 1];
+        if (count % 2) room[count / 2] = numbers[count - 1];
+        count = (count + 1) / 2;
+        numbers = room;
+    }
+    return numbers[0];
+}
+
+an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm) {
+    an_optimizer *o = optimizer;
+    an_context *ctx = o->ctx;
+    const an_device *device = o->params->device;
+    const size_t bytes = (size_t)o->pages * sizeof(double);
+    *norm = 0;
+    if (!(scale >= 0 && __builtin_isfinite(scale)))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "scale is %g; gradients are a positive number of times too large", scale);
+    if (o->pages) {
+        an_tensor src = flat(o, o->params->gradients, o->params->sizes.trainable_dtype);
+        an_tensor dst = {.data = o->device_sums, .dtype = AN_DTYPE_F64, .ndims = 1, .dims = {o->pages}, .strides = {1}};
+        an_call call = {.ctx = ctx, .src_count = 1, .dst_count = 1, .src = &src, .dst = &dst};
+        AN_TRY_RETURN(device->launch(device, square_sum_kernels[an_level_of(ctx->isa)], &call));
+        AN_TRY_RETURN(device->copy(device, ctx, o->page_sums, o->device_sums, bytes, AN_COPY_FROM_DEVICE));
+        AN_TRY_RETURN(device->synchronize(device, ctx));
+    }
+    const an_float_environment outside = an_float_enter();
+    o->scale = scale == 0 ? 1 : scale;
+    *norm = __builtin_sqrt(tree_sum(o->page_sums, o->pages, o->tree)) / o->scale;
+    an_float_leave(outside);
+    o->norm = *norm;
+    o->has_norm = true;
+    return AN_OK;
+}
+
+an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char *parameter, double *norm) {
+    const an_params *p = optimizer->params;
+    an_context *ctx = optimizer->ctx;
+    if (!optimizer->has_norm)
+        return AN_ERROR(ctx, AN_ERR_ORDER, "the norm of a parameter is known after an_optimizer_norm");
+    for (size_t i = 0; i < p->parameter_count; i++) {
+        const an_stored *e = &p->entries[i];
+        if (strcmp(e->name, parameter) != 0) continue;
+        if (e->storage != AN_STORAGE_MASTER)
+            return AN_ERROR(ctx, AN_ERR_STATE, "'%s' is frozen: it has no gradient", parameter);
+        const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
+        const an_float_environment outside = an_float_enter();
+        const double sum =
+            tree_sum(optimizer->page_sums + begin, (e->elements + AN_PAGE - 1) / AN_PAGE, optimizer->tree);
+        *norm = __builtin_sqrt(sum) / optimizer->scale;
+        an_float_leave(outside);
+        return AN_OK;
+    }
+    return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there is no parameter '%s'", parameter);
+}
+
+/* ---- the update ---- */
+
+/* 1 - beta^t, as exact for a beta near 1 as a power by squaring is. */
+static double correction(double beta, int64_t t) {
+    double power = 1;
+    while (t > 0) {
+        if (t % 2) power *= beta;
+        beta *= beta;
+        t /= 2;
+    }
+    return 1 - power;
+}
+
+static an_status check_update(const an_optimizer *o, const an_update *u) {
+    an_status status;
+    an_context *ctx = o->ctx;
+    AN_CHECK(ctx, u->size >= sizeof *u, AN_ERR_ARGUMENT, "an_update has size %zu: set it with AN_INIT", u->size);
+    AN_CHECK(ctx, u->rate >= 0 && u->rate <= most_rate, AN_ERR_ARGUMENT, "the rate is %g", u->rate);
+    AN_CHECK(ctx, u->beta_1 < 1, AN_ERR_ARGUMENT, "beta_1 is %g; it is a share of the past, below 1", u->beta_1);
+    AN_CHECK(ctx, u->clip_norm >= 0 && u->clip_value >= 0 && u->scale >= 0, AN_ERR_ARGUMENT,
+             "clip_norm %g, clip_value %g, scale %g: none is negative; 0 means none", u->clip_norm, u->clip_value,
+             u->scale);
+    AN_CHECK(ctx, u->clip_norm == 0 || o->has_norm, AN_ERR_ORDER,
+             "clipping needs the norm of these gradients: call an_optimizer_norm after the last backward, before the "
+             "update");
+    AN_CHECK(ctx, !o->has_norm || o->scale == (u->scale == 0 ? 1 : u->scale), AN_ERR_ORDER,
+             "the norm was taken with scale %g and the update has %g: clipping one would limit another", o->scale,
+             u->scale == 0 ? 1 : u->scale);
+    AN_CHECK(ctx, !o->has_norm || __builtin_isfinite(o->norm), AN_ERR_STATE,
+             "the norm of the gradients is %g: updating would destroy the weights", o->norm);
+    return AN_OK;
+fail:
+    return status;
+}
+
+static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attributes *a) {
+    const an_float_environment outside = an_float_enter();
+    const double clip = u->clip_norm > 0 ? u->clip_norm / (o->norm + norm_epsilon) : 1;
+    const double momentum = u->beta_1 > 0 ? u->beta_1 : o->options.momentum;
+    *a = (an_update_attributes){
+        .rule = o->options.type == AN_OPTIMIZER_SGD    ? AN_UPDATE_SGD
+                : o->options.type == AN_OPTIMIZER_ADAM ? AN_UPDATE_ADAM
+                                                       : AN_UPDATE_ADAMW,
+        .factor = (clip < 1 ? clip : 1) / (u->scale == 0 ? 1 : u->scale),
+        .clip_value = u->clip_value,
+        .beta_1 = u->beta_1 > 0 ? u->beta_1 : o->options.beta_1,
+        .beta_2 = o->options.beta_2,
+        .epsilon = o->options.epsilon,
+        .momentum = o->options.momentum > 0 ? momentum : 0,
+        .dampening = o->options.dampening,
+        .nesterov = o->options.nesterov,
+        .first = o->updates == 0,
+        .runs = o->runs,
+        .run_count = o->run_count,
+    };
+    a->correction_1 = correction(a->beta_1, o->updates + 1);
+    a->correction_2 = correction(a->beta_2, o->updates + 1);
+    for (int64_t i = 0; i < o->run_count; i++) {
+        const an_group *group = &o->groups->groups[o->run_groups[i]];
+        o->runs[i].rate = u->rate * group->lr_scale;
+        o->runs[i].weight_decay = group->weight_decay;
+    }
+    an_float_leave(outside);
+}
+
+an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) {
+    an_optimizer *o = optimizer;
+    an_context *ctx = o->ctx;
+    an_params *p = o->params;
+    an_update_attributes attributes;
+    AN_TRY_RETURN(check_update(o, update));
+    fill_attributes(o, update, &attributes);
+    if (o->pages) {
+        const an_dtype dtype = p->sizes.trainable_dtype;
+        const an_tensor src = flat(o, p->gradients, dtype);
+        const int moments = an_optimizer_moments(&o->options); /* the store may have more */
+        const an_tensor dst[] = {flat(o, p->masters, dtype), flat(o, moments > 0 ? p->moments[0] : NULL, dtype),
+                                 flat(o, moments > 1 ? p->moments[1] : NULL, dtype), flat(o, p->low, p->low_dtype)};
+        const an_call call = {
+            .ctx = ctx, .attributes = &attributes, .src_count = 1, .dst_count = 4, .src = &src, .dst = dst};
+        AN_TRY_RETURN(p->device->launch(p->device, update_kernels[an_level_of(ctx->isa)], &call));
+    }
+    o->updates++;
+    o->has_norm = false;
+    p->version++;
+    p->low_version = p->version; /* the kernel made the copies too */
+    return AN_OK;
+}
+
+int64_t an_optimizer_updates(const an_optimizer *optimizer) {
+    return optimizer->updates;
+}
+
+void an_optimizer_set_updates(an_optimizer *optimizer, int64_t updates) {
+    optimizer->updates = updates < 0 ? 0 : updates;
+}

@@ -1,0 +1,22 @@
+#ifndef AN_TRAIN_OPTIMIZER_H
+#define AN_TRAIN_OPTIMIZER_H
+
+#include "exec/params.h"
+#include "kernels/update.h"
+#include "train/groups.h"
+
+struct an_optimizer {
+    an_context *ctx;
+    an_params *params;
+    const an_groups *groups;
+    an_optimizer_options options; /* with defaults filled in */
+    an_update_run *runs;
+    int *run_groups; /* the group of each run */
+    int64_t run_count, pages, updates;
+    double *page_sums, *tree; /* squares of the gradients of each page; room for adding them */
+    void *device_sums;        /* … where the device writes them: 20 bytes a page in all */
+    bool has_norm;            /* of the gradients that the next update will use */
+    double norm, scale;       /* after unscaling, and by what */
+};
+
+#endif

@@ -1,0 +1,420 @@
+/* One step of the optimizer. The state machine holds the order; leaves are added in the tree of comm/tree.h. */
+#include "train/step.h"
+
+#include <string.h>
+
+#include "base/parallel.h"
+#include "exec/array.h"
+#include "ops/sink.h"
+
+extern const an_op an_op_add;
+
+static const double default_rate = 1e-4, default_clip_norm = 1;
+
+/* ---- the order ---- */
+
+typedef enum { BEGIN, MICRO_BATCH, REDUCE, UNSCALE, CLIP, UPDATE, SCHEDULE, END, CALLS } call;
+
+#define AT(place) (1U << AN_STEP_##place)
+
+/* Where each call may be made, where it leads, and what went wrong anywhere else. */
+static const struct {
+    unsigned from;
+    an_step_place to;
+    const char *name, *too_early, *too_late;
+} calls[CALLS] = {
+    [BEGIN] = {AT(IDLE), AN_STEP_BEGUN, "an_step_begin", "",
+               "the step before it has not ended: an_step_end, or an_step_cancel to give it up"},
+    [MICRO_BATCH] = {AT(BEGUN) | AT(ACCUMULATED), AN_STEP_ACCUMULATED, "an_step_micro_batch",
+                     "the divisor of the loss must be known before the first micro-batch: an_step_begin comes first",
+                     "the gradients of this step have been added up; another micro-batch would not be in them"},
+    [REDUCE] = {AT(ACCUMULATED), AN_STEP_REDUCED, "an_step_reduce", "there is no gradient yet: no micro-batch has run",
+                "the gradients of this step are reduced already; a second time would count them twice"},
+    [UNSCALE] = {AT(REDUCED), AN_STEP_UNSCALED, "an_step_unscale",
+                 "the gradients are not complete: unscaling comes after an_step_reduce",
+                 "the gradients of this step are unscaled already; a second time would make them too small"},
+    [CLIP] = {AT(UNSCALED), AN_STEP_CLIPPED, "an_step_clip",
+              "clipping gradients that are still scaled would clip them by the wrong norm: an_step_unscale comes first",
+              "this step is clipped or updated already: clipping after the update changes nothing"},
+    [UPDATE] =
+        {AT(UNSCALED) | AT(CLIPPED), AN_STEP_UPDATED, "an_step_update",
+         "an update needs gradients that are complete and unscaled: an_step_reduce and an_step_unscale come first",
+         "this gradient has been used: a second update on it would take the step twice"},
+    [SCHEDULE] = {AT(UPDATED), AN_STEP_SCHEDULED, "an_step_schedule",
+                  "the schedule moves after the update: before it, the first rate would never be used",
+                  "the schedule has moved already in this step"},
+    [END] = {AT(SCHEDULED), AN_STEP_IDLE, "an_step_end",
+             "the step is not complete: update and schedule come before its end (an_step_cancel gives it up)", ""},
+};
+
+static an_status check_order(const an_stepper *s, call c) {
+    if (calls[c].from >> s->place & 1U) return AN_OK;
+    const bool late = (1U << s->place) > calls[c].from; /* behind every place it may be called from */
+    return AN_ERROR(s->ctx, AN_ERR_ORDER, "%s: %s", calls[c].name,
+                    late && *calls[c].too_late ? calls[c].too_late : calls[c].too_early);
+}
+
+/* ---- making one ---- */
+
+static int buffers_for(int64_t leaves) {
+    int buffers = 1;
+    for (int64_t reach = 1; reach < leaves; reach *= 2) buffers++;
+    return buffers;
+}
+
+/* Run states that the training program updates. */
+static an_status find_states(an_stepper *s) {
+    an_status status;
+    an_context *ctx = s->ctx;
+    const an_program_form *form = &s->program->forms[AN_FORM_TRAIN_FIRST];
+    const an_params *p = s->params;
+    int count = 0;
+    for (const an_node *n = form->graph->first; n; n = n->next)
+        count += n->op == &an_op_output && ((const an_output_attributes *)n->attributes)->state;
+    AN_TRY(an_alloc(ctx, (void **)&s->states, (size_t)count, sizeof *s->states));
+    s->state_count = count;
+    count = 0;
+    for (const an_node *n = form->graph->first; n; n = n->next) {
+        const an_output_attributes *a = n->attributes;
+        if (n->op != &an_op_output || !a->state) continue;
+        const double *momentum = an_node_attribute(an_node_input(n, 0)->node, "momentum", AN_ATTRIBUTE_FLOAT);
+        an_step_state *state = &s->states[count++];
+        AN_CHECK(ctx, momentum, AN_ERR_UNSUPPORTED, "the op that makes the statistic '%s' has no momentum", a->name);
+        state->momentum = *momentum;
+        for (size_t i = p->parameter_count; i < p->entry_count; i++)
+            if (!strcmp(p->entries[i].name, a->name)) state->stored = &p->entries[i];
+        AN_CHECK(ctx, state->stored, AN_ERR_UNKNOWN, "the parameters have no run state '%s'", a->name);
+        state->name = state->stored->name;
+        const int64_t elements = state->stored->elements;
+        if (elements > s->staging_elements) s->staging_elements = elements;
+        AN_TRY(an_alloc(ctx, (void **)&state->sum, (size_t)(elements * s->buffer_count), sizeof *state->sum));
+    }
+    AN_TRY(an_alloc(ctx, (void **)&s->staging, (size_t)s->staging_elements, sizeof *s->staging));
+    return AN_OK;
+fail:
+    return status;
+}
+
+static an_status check_options(an_context *ctx, const an_program *program, const an_optimizer *optimizer,
+                               const an_stepper_options *o) {
+    an_status status;
+    enum { MOST_LEAVES = 1 << 20 };
+    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_stepper_options has size %zu: set it with AN_INIT",
+             o->size);
+    AN_CHECK(ctx, program->forms[AN_FORM_TRAIN_FIRST].graph, AN_ERR_ARGUMENT,
+             "the program cannot train: its plan was made without AN_PROGRAM_TRAINING");
+    AN_CHECK(ctx, program->params == optimizer->params, AN_ERR_ARGUMENT,
+             "the program and the optimizer have different parameters");
+    AN_CHECK(ctx, o->rate >= 0 || o->rate == AN_OFF, AN_ERR_ARGUMENT, "the rate is %g; it is not negative", o->rate);
+    AN_CHECK(ctx, o->leaves >= 0 && o->leaves <= MOST_LEAVES, AN_ERR_ARGUMENT, "%lld leaves; there are 1 to %d",
+             (long long)o->leaves, MOST_LEAVES);
+    return AN_OK;
+fail:
+    return status;
+}
+
+an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
+                            const an_schedule *schedule, const an_stepper_options *options) {
+    an_status status;
+    an_context *ctx = program->ctx;
+    an_stepper *s = NULL;
+    const an_stepper_options defaults = AN_INIT(defaults);
+    const an_device *device = program->device;
+    if (!options) options = &defaults;
+    *stepper = NULL;
+    AN_TRY(check_options(ctx, program, optimizer, options));
+    AN_TRY(an_alloc(ctx, (void **)&s, 1, sizeof *s));
+    s->ctx = ctx;
+    s->program = program;
+    s->params = program->params;
+    s->optimizer = optimizer;
+    s->schedule = schedule;
+    s->options = *options;
+    s->options.rate = options->rate == 0 ? default_rate : options->rate > 0 ? options->rate : 0;
+    if (options->leaves == 0) s->options.leaves = 1;
+    s->options.clip_norm = options->clip_norm == 0  ? default_clip_norm
+                           : options->clip_norm > 0 ? options->clip_norm
+                                                    : 0;
+    s->scaler = options->scaler;
+    if (s->options.scales && s->scaler.scale == 0) s->scaler.scale = AN_FIRST_SCALE;
+    s->leaf = -1;
+    s->buffer_count = buffers_for(s->options.leaves);
+    AN_TRY(an_alloc(ctx, (void **)&s->buffers, (size_t)s->buffer_count, sizeof *s->buffers));
+    AN_TRY(an_alloc(ctx, (void **)&s->losses, (size_t)s->buffer_count, sizeof *s->losses));
+    AN_TRY(an_alloc(ctx, (void **)&s->node_samples, (size_t)s->buffer_count, sizeof *s->node_samples));
+    s->buffers[0] = s->params->gradients;
+    const size_t bytes = (size_t)an_params_flat_bytes(&s->params->sizes);
+    for (int i = 1; i < s->buffer_count && bytes; i++) {
+        AN_TRY(device->allocate(device, ctx, &s->buffers[i], bytes));
+        AN_TRY(device->fill(device, ctx, s->buffers[i], 0, bytes));
+    }
+    AN_TRY(find_states(s));
+    *stepper = s;
+    return AN_OK;
+fail:
+    an_stepper_destroy(&s);
+    return status;
+}
+
+void an_stepper_destroy(an_stepper **stepper) {
+    an_stepper *s = stepper ? *stepper : NULL;
+    if (!s) return;
+    an_context *ctx = s->ctx;
+    const an_device *device = s->program->device;
+    const size_t bytes = (size_t)an_params_flat_bytes(&s->params->sizes);
+    an_step_cancel(s); /* the parameters get their own buffer back */
+    for (int i = 0; i < s->state_count; i++)
+        if (s->states[i].stored)
+            an_release(ctx, (void **)&s->states[i].sum, (size_t)(s->states[i].stored->elements * s->buffer_count),
+                       sizeof *s->states[i].sum);
+    an_release(ctx, (void **)&s->states, (size_t)s->state_count, sizeof *s->states);
+    an_release(ctx, (void **)&s->staging, (size_t)s->staging_elements, sizeof *s->staging);
+    for (int i = 0; s->buffers && i < s->buffer_count; i++)
+        if (s->buffers[i] != s->params->gradients) device->release(device, ctx, &s->buffers[i], bytes);
+    an_release(ctx, (void **)&s->node_samples, (size_t)s->buffer_count, sizeof *s->node_samples);
+    an_release(ctx, (void **)&s->losses, (size_t)s->buffer_count, sizeof *s->losses);
+    an_release(ctx, (void **)&s->buffers, (size_t)s->buffer_count, sizeof *s->buffers);
+    an_release(ctx, (void **)stepper, 1, sizeof *s);
+}
+
+/* ---- leaves ---- */
+
+/* Node top - 1 ← node top - 1 + node top, of everything that leaves have. */
+static an_status add_nodes(an_stepper *s) {
+    an_context *ctx = s->ctx;
+    const int top = s->tree.count - 1;
+    const int64_t n = s->params->sizes.trainable_elements;
+    if (n) {
+        const an_dtype dtype = s->params->sizes.trainable_dtype;
+        const an_tensor src[] = {{.data = s->buffers[top - 1], .dtype = dtype, .ndims = 1, .dims = {n}, .strides = {1}},
+                                 {.data = s->buffers[top], .dtype = dtype, .ndims = 1, .dims = {n}, .strides = {1}}};
+        const an_call sum = {.ctx = ctx, .src_count = 2, .dst_count = 1, .src = src, .dst = src};
+        const an_device *device = s->program->device;
+        AN_TRY_RETURN(device->launch(device, an_op_kernels(&an_op_add, ctx->isa), &sum));
+    }
+    const an_float_environment outside = an_float_enter();
+    s->losses[top - 1] += s->losses[top];
+    s->node_samples[top - 1] += s->node_samples[top];
+    for (int i = 0; i < s->state_count; i++) {
+        const int64_t elements = s->states[i].stored->elements;
+        double *left = s->states[i].sum + (top - 1) * elements;
+        for (int64_t k = 0; k < elements; k++) left[k] += left[elements + k];
+    }
+    an_float_leave(outside);
+    an_tree_added(&s->tree);
+    return AN_OK;
+}
+
+static void end_leaf(an_stepper *s) {
+    if (s->leaf < 0) return;
+    an_tree_push(&s->tree, s->leaf);
+    s->leaf = -1;
+}
+
+/* The new leaf's gradients go to the first free buffer. */
+static an_status begin_leaf(an_stepper *s, int64_t leaf) {
+    an_context *ctx = s->ctx;
+    end_leaf(s);
+    while (an_tree_must_add(&s->tree, leaf)) AN_TRY_RETURN(add_nodes(s));
+    const int at = s->tree.count;
+    an_program_bind_gradients(s->program, s->buffers[at]);
+    s->losses[at] = 0;
+    s->node_samples[at] = 0;
+    for (int i = 0; i < s->state_count; i++) {
+        const int64_t elements = s->states[i].stored->elements;
+        memset(s->states[i].sum + at * elements, 0, (size_t)elements * sizeof(double));
+    }
+    s->leaf = leaf;
+    return AN_OK;
+}
+
+/* Adds the statistics of the last run, times its samples, to those of its leaf. */
+static an_status add_states(an_stepper *s, int64_t samples) {
+    an_context *ctx = s->ctx;
+    for (int i = 0; i < s->state_count; i++) {
+        const an_stored *e = s->states[i].stored;
+        an_array array = AN_INIT(array);
+        double *sum = s->states[i].sum + s->tree.count * e->elements;
+        array.data = s->staging;
+        array.ndims = -1;
+        AN_TRY_RETURN(an_program_get_output(s->program, s->states[i].name, &array));
+        an_convert_to_f64(e->dtype, e->elements, s->staging);
+        const an_float_environment outside = an_float_enter();
+        for (int64_t k = 0; k < e->elements; k++) sum[k] += s->staging[k] * (double)samples;
+        an_float_leave(outside);
+    }
+    return AN_OK;
+}
+
+/* ---- the calls ---- */
+
+/* Models with dropout have these; others do not. */
+static bool has_scalar(const an_program *program, const char *name) {
+    for (int i = 0; i < program->plan->scalar_count; i++)
+        if (!strcmp(program->plan->scalars[i], name)) return true;
+    return false;
+}
+
+an_status an_step_begin(an_stepper *stepper, int64_t targets) {
+    an_stepper *s = stepper;
+    an_context *ctx = s->ctx;
+    AN_TRY_RETURN(check_order(s, BEGIN));
+    if (targets < 1)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets: every label of its batch is masked",
+                        (long long)targets);
+    const double scale = s->options.scales ? s->scaler.scale : 1;
+    AN_TRY_RETURN(an_program_set_scalar(s->program, "loss_gradient", scale / (double)targets));
+    if (has_scalar(s->program, "seed")) AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "seed", s->options.seed));
+    if (has_scalar(s->program, "step")) AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "step", s->steps));
+    s->targets = targets;
+    s->samples = 0;
+    s->skipped = s->clipped = false;
+    s->tree.count = 0;
+    s->leaf = -1;
+    s->place = calls[BEGIN].to;
+    return AN_OK;
+}
+
+an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples) {
+    an_stepper *s = stepper;
+    an_context *ctx = s->ctx;
+    const int64_t last = s->leaf >= 0 ? s->leaf : s->tree.count ? s->tree.parts[s->tree.count - 1] : -1;
+    double loss;
+    AN_TRY_RETURN(check_order(s, MICRO_BATCH));
+    if (leaf < last || leaf >= s->options.leaves)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "leaf %lld comes after leaf %lld of %lld: leaves come in rising order",
+                        (long long)leaf, (long long)last, (long long)s->options.leaves);
+    if (samples < 1) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a micro-batch of %lld samples", (long long)samples);
+    const bool first = leaf != s->leaf;
+    if (first) AN_TRY_RETURN(begin_leaf(s, leaf));
+    AN_TRY_RETURN(an_program_run(s->program, first ? AN_FORM_TRAIN_FIRST : AN_FORM_TRAIN_NEXT));
+    AN_TRY_RETURN(an_program_loss(s->program, &loss));
+    AN_TRY_RETURN(add_states(s, samples));
+    const an_float_environment outside = an_float_enter();
+    s->losses[s->tree.count] += loss;
+    an_float_leave(outside);
+    s->node_samples[s->tree.count] += samples;
+    s->place = calls[MICRO_BATCH].to;
+    return AN_OK;
+}
+
+an_status an_step_reduce(an_stepper *stepper) {
+    an_stepper *s = stepper;
+    an_context *ctx = s->ctx;
+    AN_TRY_RETURN(check_order(s, REDUCE));
+    end_leaf(s);
+    while (s->tree.count > 1) AN_TRY_RETURN(add_nodes(s));
+    s->samples = s->node_samples[0];
+    s->place = calls[REDUCE].to;
+    return AN_OK;
+}
+
+an_status an_step_unscale(an_stepper *stepper) {
+    an_stepper *s = stepper;
+    an_context *ctx = s->ctx;
+    const double scale = s->options.scales ? s->scaler.scale : 1;
+    AN_TRY_RETURN(check_order(s, UNSCALE));
+    AN_TRY_RETURN(an_optimizer_norm(s->optimizer, scale, &s->norm));
+    const bool finite = __builtin_isfinite(s->norm) && __builtin_isfinite(s->losses[0]);
+    if (!finite && !s->options.scales && !s->options.skips)
+        return AN_ERROR(ctx, AN_ERR_NONFINITE, "the loss is %g and the norm of the gradients %g: nothing was updated",
+                        s->losses[0] / (double)s->targets, s->norm);
+    s->skipped = !finite;
+    s->place = calls[UNSCALE].to;
+    return AN_OK;
+}
+
+an_status an_step_clip(an_stepper *stepper) {
+    an_context *ctx = stepper->ctx;
+    AN_TRY_RETURN(check_order(stepper, CLIP));
+    stepper->clipped = true;
+    stepper->place = calls[CLIP].to;
+    return AN_OK;
+}
+
+/* running ← (1 - momentum)·running + momentum·mean, in f64, rounded once. */
+static an_status update_states(an_stepper *s) {
+    an_context *ctx = s->ctx;
+    for (int i = 0; i < s->state_count; i++) {
+        const an_step_state *state = &s->states[i];
+        const an_stored *e = state->stored;
+        an_array array = AN_INIT(array);
+        array.data = s->staging;
+        array.dtype = e->dtype;
+        array.ndims = e->ndims;
+        memcpy(array.dims, e->dims, sizeof array.dims);
+        AN_TRY_RETURN(an_params_get(s->params, state->name, AN_PART_WEIGHT, &array));
+        an_convert_to_f64(e->dtype, e->elements, s->staging);
+        const an_float_environment outside = an_float_enter();
+        for (int64_t k = 0; k < e->elements; k++)
+            s->staging[k] += state->momentum * (state->sum[k] / (double)s->samples - s->staging[k]);
+        an_convert_from_f64(e->dtype, e->elements, s->staging);
+        an_float_leave(outside);
+        AN_TRY_RETURN(an_params_set(s->params, state->name, AN_PART_WEIGHT, &array));
+    }
+    return AN_OK;
+}
+
+double an_stepper_rate(const an_stepper *stepper) {
+    const double factor = stepper->schedule ? an_schedule_factor(stepper->schedule, stepper->step) : 1;
+    return stepper->options.rate * factor;
+}
+
+an_status an_step_update(an_stepper *stepper) {
+    an_stepper *s = stepper;
+    an_context *ctx = s->ctx;
+    an_update update = AN_INIT(update);
+    AN_TRY_RETURN(check_order(s, UPDATE));
+    if (!s->skipped) {
+        update.rate = an_stepper_rate(s);
+        update.beta_1 = s->schedule ? an_schedule_momentum(s->schedule, s->step) : 0;
+        update.scale = s->options.scales ? s->scaler.scale : 1;
+        update.clip_norm = s->clipped ? s->options.clip_norm : 0;
+        update.clip_value = s->clipped ? s->options.clip_value : 0;
+        AN_TRY_RETURN(an_optimizer_update(s->optimizer, &update));
+        AN_TRY_RETURN(update_states(s));
+    }
+    s->place = calls[UPDATE].to;
+    return AN_OK;
+}
+
+an_status an_step_schedule(an_stepper *stepper) {
+    an_context *ctx = stepper->ctx;
+    AN_TRY_RETURN(check_order(stepper, SCHEDULE));
+    stepper->place = calls[SCHEDULE].to;
+    return AN_OK;
+}
+
+an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
+    an_stepper *s = stepper;
+    an_context *ctx = s->ctx;
+    AN_TRY_RETURN(check_order(s, END));
+    if (metrics && metrics->size < sizeof *metrics)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_step_metrics has size %zu: set it with AN_INIT", metrics->size);
+    s->steps++;
+    if (metrics)
+        *metrics = (an_step_metrics){.size = metrics->size,
+                                     .step = s->steps,
+                                     .loss = s->losses[0] / (double)s->targets,
+                                     .rate = an_stepper_rate(s),
+                                     .norm = s->norm,
+                                     .scale = s->options.scales ? s->scaler.scale : 1,
+                                     .targets = s->targets,
+                                     .samples = s->samples,
+                                     .skipped = s->skipped};
+    if (s->skipped)
+        s->skips++;
+    else
+        s->step++;
+    if (s->options.scales) an_scaler_update(&s->scaler, !s->skipped);
+    s->tree.count = 0;
+    s->place = calls[END].to;
+    return AN_OK;
+}
+
+void an_step_cancel(an_stepper *stepper) {
+    if (stepper->buffers && stepper->program) an_program_bind_gradients(stepper->program, stepper->params->gradients);
+    stepper->tree.count = 0;
+    stepper->leaf = -1;
+    stepper->place = AN_STEP_IDLE;
+}

@@ -1,0 +1,244 @@
+/* The trainer: makes the parts of a run from a graph, data and options, and takes steps in the order of step.c. */
+#include "train/trainer.h"
+
+#include <string.h>
+
+#include "train/loader.h"
+#include "train/nonfinite.h"
+#include "train/open.h"
+#include "train/permutation.h"
+
+/* ---- which samples ---- */
+
+/* The order of an epoch is a keyed permutation, so that any step is found at once. */
+static int64_t step_indices(void *user, int64_t step, int64_t *indices) {
+    const an_trainer *t = user;
+    if (step >= t->steps) return -1;
+    const an_step_batch batch = an_batches_at(&t->batches, step);
+    const an_permutation order = an_permutation_make((uint64_t)t->seed, (uint64_t)batch.epoch, t->batches.samples);
+    for (int64_t i = 0; i < batch.count; i++) indices[i] = an_permutation_at(&order, batch.begin + i);
+    return batch.count;
+}
+
+/* ---- making one ---- */
+
+static an_status check_options(an_context *ctx, const an_trainer_options *o) {
+    an_status status;
+    AN_CHECK(ctx, o && o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_trainer_options has size %zu: set it with AN_INIT",
+             o ? o->size : (size_t)0);
+    AN_CHECK(ctx, !(o->steps && o->epochs), AN_ERR_ARGUMENT,
+             "the length of the run is given in steps or in epochs, not both");
+    AN_CHECK(ctx, o->steps >= 0 && o->epochs >= 0, AN_ERR_ARGUMENT, "the length of the run is negative");
+    AN_CHECK(ctx, o->loader_threads >= 0, AN_ERR_ARGUMENT, "%d threads to load", o->loader_threads);
+    return AN_OK;
+fail:
+    return status;
+}
+
+static an_status make_plan(an_trainer *t, const an_trainer_options *o) {
+    an_context *ctx = t->ctx;
+    const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
+    int64_t maxima[AN_MAX_FEED_SYMBOLS + 1];
+    an_plan_options plan = AN_INIT(plan);
+    symbols[0] = t->feed.batch;
+    maxima[0] = t->batches.micro;
+    plan.symbol_count = t->feed.symbol_count + 1;
+    for (int i = 0; i < t->feed.symbol_count; i++) {
+        symbols[i + 1] = t->feed.symbols[i];
+        maxima[i + 1] = t->feed.values[i];
+        for (int k = 0; t->evaluation && k < t->evaluation_feed.symbol_count; k++)
+            if (!strcmp(t->evaluation_feed.symbols[k], symbols[i + 1]) && t->evaluation_feed.values[k] > maxima[i + 1])
+                maxima[i + 1] = t->evaluation_feed.values[k];
+    }
+    plan.symbols = symbols;
+    plan.maxima = maxima;
+    plan.moments = an_optimizer_moments(o->optimizer);
+    plan.precision = o->precision;
+    plan.recompute = o->recompute;
+    plan.segments = o->segments;
+    plan.budget = o->budget;
+    plan.kernels = o->kernels;
+    plan.programs = AN_PROGRAM_TRAINING | (t->evaluation ? AN_PROGRAM_EVALUATION : 0U);
+    return an_plan_create(&t->plan, ctx, t->graph, &plan);
+}
+
+static an_status make_schedule(an_trainer *t, const an_trainer_options *o) {
+    if (!o->schedule) return AN_OK;
+    an_schedule_options schedule = *o->schedule;
+    if (schedule.steps == 0) schedule.steps = t->steps;
+    return an_schedule_create(&t->schedule, t->ctx, &schedule);
+}
+
+static an_status make_stepper(an_trainer *t, const an_trainer_options *o) {
+    an_stepper_options step = AN_INIT(step);
+    step.rate = o->rate;
+    step.clip_norm = o->clip_norm;
+    step.clip_value = o->clip_value;
+    step.leaves = t->batches.leaves;
+    step.scales = o->precision == AN_DTYPE_F16;
+    step.scaler.size = sizeof step.scaler;
+    step.skips = o->skips;
+    step.seed = o->seed;
+    return an_stepper_create(&t->stepper, t->program, t->optimizer, t->schedule, &step);
+}
+
+static an_status make_loader(an_trainer *t, const an_trainer_options *o) {
+    const an_loader_options loader = {.dataset = t->training,
+                                      .threads = o->loader_threads,
+                                      .most = t->batches.global,
+                                      .indices = step_indices,
+                                      .user = t};
+    return an_loader_create(&t->loader, t->ctx, &loader);
+}
+
+/* Everything but the graph and the data, which are there. */
+an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
+    an_context *ctx = t->ctx;
+    an_params_options params = AN_INIT(params);
+    AN_TRY_RETURN(check_options(ctx, options));
+    t->seed = options->seed;
+    AN_TRY_RETURN(an_batches_make(&t->batches, ctx, an_dataset_count(t->training), &options->batch));
+    t->steps =
+        options->steps ? options->steps : an_batches_steps_before(&t->batches, options->epochs ? options->epochs : 1);
+    AN_TRY_RETURN(an_groups_create(&t->groups, t->graph, options->groups));
+    AN_TRY_RETURN(an_graph_verify(t->graph));
+    AN_TRY_RETURN(an_feed_make(&t->feed, t->graph, t->training));
+    if (t->evaluation) AN_TRY_RETURN(an_feed_make(&t->evaluation_feed, t->graph, t->evaluation));
+    AN_TRY_RETURN(make_plan(t, options));
+    params.moments = an_optimizer_moments(options->optimizer);
+    AN_TRY_RETURN(an_params_create(&t->params, ctx, t->graph, &params));
+    AN_TRY_RETURN(an_params_init(t->params, (uint64_t)options->seed));
+    AN_TRY_RETURN(an_program_create(&t->program, t->plan, t->params));
+    AN_TRY_RETURN(an_feed_set_limits(&t->feed, t->program, t->training));
+    if (t->evaluation) AN_TRY_RETURN(an_feed_set_limits(&t->evaluation_feed, t->program, t->evaluation));
+    AN_TRY_RETURN(an_optimizer_create(&t->optimizer, t->params, t->groups, options->optimizer));
+    AN_TRY_RETURN(make_schedule(t, options));
+    AN_TRY_RETURN(make_stepper(t, options));
+    if (t->evaluation) {
+        AN_TRY_RETURN(an_sample_buffer_create(&t->evaluation_samples, ctx, t->evaluation, t->batches.micro));
+        AN_TRY_RETURN(an_evaluation_prepare(t));
+    }
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)t->batches.global, sizeof *t->numbers));
+    return make_loader(t, options);
+}
+
+an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
+                            const an_trainer_options *options) {
+    an_status status;
+    an_context *ctx = graph->ctx;
+    an_trainer *t = NULL;
+    *trainer = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
+    t->ctx = ctx;
+    t->graph = graph;
+    t->training = training;
+    t->evaluation = evaluation;
+    AN_TRY(an_trainer_fill(t, options));
+    *trainer = t;
+    return AN_OK;
+fail:
+    an_trainer_destroy(&t);
+    return status;
+}
+
+void an_trainer_destroy(an_trainer **trainer) {
+    an_trainer *t = trainer ? *trainer : NULL;
+    if (!t) return;
+    an_context *ctx = t->ctx;
+    an_loader_destroy(&t->loader);
+    an_release(ctx, (void **)&t->numbers, (size_t)t->batches.global, sizeof *t->numbers);
+    an_release(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values);
+    an_sample_buffer_destroy(&t->evaluation_samples, ctx);
+    an_stepper_destroy(&t->stepper);
+    an_schedule_destroy(&t->schedule);
+    an_optimizer_destroy(&t->optimizer);
+    an_program_destroy(&t->program);
+    an_params_destroy(&t->params);
+    an_plan_destroy(&t->plan);
+    an_groups_destroy(&t->groups);
+    if (t->owns) {
+        an_graph_destroy(&t->graph);
+        an_sources_destroy(&t->sources);
+    }
+    an_release(ctx, (void **)trainer, 1, sizeof *t);
+}
+
+/* ---- a step ---- */
+
+static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
+    an_context *ctx = t->ctx;
+    for (int64_t leaf = 0; leaf < t->batches.leaves; leaf++) {
+        const int64_t end = an_leaf_begin(&t->batches, samples->n, leaf + 1);
+        for (int64_t at = an_leaf_begin(&t->batches, samples->n, leaf); at < end; at += t->batches.micro) {
+            const int64_t count = end - at < t->batches.micro ? end - at : t->batches.micro;
+            AN_TRY_RETURN(an_feed_set(&t->feed, t->program, samples->fields, t->numbers, at, count));
+            AN_TRY_RETURN(an_step_micro_batch(t->stepper, leaf, count));
+        }
+    }
+    return AN_OK;
+}
+
+static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metrics *metrics) {
+    an_context *ctx = t->ctx;
+    int64_t targets;
+    AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, samples->n, &targets));
+    AN_TRY_RETURN(an_step_begin(t->stepper, targets));
+    const int64_t first = an_batches_at(&t->batches, t->next).first_sample;
+    for (int64_t i = 0; i < samples->n; i++) t->numbers[i] = first + i;
+    AN_TRY_RETURN(run_micro_batches(t, samples));
+    AN_TRY_RETURN(an_step_reduce(t->stepper));
+    const an_status status = an_step_unscale(t->stepper);
+    if (status == AN_ERR_NONFINITE) return an_nonfinite_explain(t, samples);
+    AN_TRY_RETURN(status);
+    AN_TRY_RETURN(an_step_clip(t->stepper));
+    AN_TRY_RETURN(an_step_update(t->stepper));
+    AN_TRY_RETURN(an_step_schedule(t->stepper));
+    return an_step_end(t->stepper, metrics);
+}
+
+an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
+    an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    an_batch samples;
+    an_step_metrics own = AN_INIT(own);
+    if (!metrics) metrics = &own;
+    if (t->next >= t->steps)
+        return AN_ERROR(ctx, AN_ERR_STATE, "the run has its %lld steps: it is done", (long long)t->steps);
+    AN_TRY_RETURN(an_loader_next(t->loader, &samples));
+    const an_status status = run_step(t, &samples, metrics);
+    if (status != AN_OK) {
+        an_error_frame(ctx, __func__, __FILE__, __LINE__);
+        an_step_cancel(t->stepper);
+        an_loader_seek(t->loader, t->next); /* the same samples again, if the caller tries again */
+        return status;
+    }
+    t->next++;
+    t->history[t->history_count++ % AN_HISTORY] = *metrics;
+    return AN_OK;
+}
+
+/* ---- asking it ---- */
+
+int64_t an_trainer_steps(const an_trainer *trainer) {
+    return trainer->steps;
+}
+
+int64_t an_trainer_next_step(const an_trainer *trainer) {
+    return trainer->next;
+}
+
+an_params *an_trainer_params(an_trainer *trainer) {
+    return trainer->params;
+}
+
+an_program *an_trainer_program(an_trainer *trainer) {
+    return trainer->program;
+}
+
+const an_groups *an_trainer_groups(const an_trainer *trainer) {
+    return trainer->groups;
+}
+
+const an_schedule *an_trainer_schedule(const an_trainer *trainer) {
+    return trainer->schedule;
+}

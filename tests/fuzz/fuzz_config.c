@@ -1,0 +1,84 @@
+/* Fuzzes configs: a text, and after the first byte 0xff settings, one after each further such byte. What is wrong is refused
+ * with a place and without a leak; what is right is written, read and written again to the same text, also with remarks. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "anneal/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static an_context *context;
+
+static void refuse(const char *what, const char *text) {
+    fprintf(stderr, "fuzz_config: %s\n%s\n%s\n", what, an_last_error(context), text);
+    abort();
+}
+
+/* A refusal begins with the place in the file, or with the setting. */
+static void check_place(void) {
+    const char *message = an_last_error(context);
+    char *end;
+    if (!strncmp(message, "--set ", 6)) return;
+    if (strncmp(message, "f.yaml:", 7) != 0) refuse("an error without a place", "");
+    const long line = strtol(message + 7, &end, 10), column = *end == ':' ? strtol(end + 1, &end, 10) : 0;
+    if (line < 1 || column < 1 || strncmp(end, ": ", 2) != 0) refuse("an error without a line", "");
+}
+
+static an_config *read_again(const char *text) {
+    an_config_options options = AN_INIT(options);
+    an_config *config = NULL;
+    options.file = "f.yaml";
+    options.text = text;
+    options.length = strlen(text);
+    if (an_config_create(&config, context, &options)) refuse("what was written cannot be read", text);
+    return config;
+}
+
+static void round_trip(const an_config *config) {
+    char *first = NULL, *shown = NULL, *second = NULL;
+    if (an_config_write(config, &first) || an_config_show(config, &shown)) refuse("a config cannot be written", "");
+    const char *const texts[] = {first, shown};
+    for (int i = 0; i < 2; i++) {
+        an_config *again = read_again(texts[i]);
+        if (an_config_write(again, &second)) refuse("a config cannot be written again", "");
+        if (strcmp(first, second) != 0) refuse(first, second);
+        an_string_release(context, &second);
+        an_config_destroy(&again);
+    }
+    an_string_release(context, &first);
+    an_string_release(context, &shown);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    an_context_options context_options = AN_INIT(context_options);
+    an_config_options options = AN_INIT(options);
+    an_config *config = NULL;
+    context_options.threads = 1;
+    if (!context && an_context_create(&context, &context_options)) abort();
+    const size_t bytes = an_context_bytes(context);
+    const uint8_t *mark = size ? memchr(data, 0xff, size) : NULL;
+    options.file = "f.yaml";
+    options.text = size ? (const char *)data : "";
+    options.length = mark ? (size_t)(mark - data) : size;
+    if (an_config_create(&config, context, &options) == AN_OK) {
+        round_trip(config);
+        while (mark) {
+            const uint8_t *begin = mark + 1;
+            const size_t left = (size_t)(data + size - begin);
+            mark = left ? memchr(begin, 0xff, left) : NULL;
+            const size_t length = mark ? (size_t)(mark - begin) : left;
+            char *setting = calloc(length + 1, 1);
+            if (!setting) abort();
+            if (length) memcpy(setting, begin, length);
+            if (an_config_set(config, setting)) check_place();
+            free(setting);
+            round_trip(config); /* changed, or as before */
+        }
+    } else {
+        check_place();
+    }
+    an_config_destroy(&config);
+    if (an_context_bytes(context) != bytes) refuse("memory was not given back", "");
+    return 0;
+}

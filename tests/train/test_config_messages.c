@@ -1,0 +1,360 @@
+/* Every sentence that a config can be refused with, word for word: the place, what is wrong, the remedy. */
+#include "anneal/config.h"
+#include "support/support.h"
+
+typedef struct refusal {
+    const char *text, *set; /* set NULL: none */
+    const char *message;    /* its first line */
+} refusal;
+
+#define MODEL "model: {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}\n"
+#define DATA "data: {train: {type: text, path: a.txt}}\n"
+#define BOTH MODEL DATA
+#define EVAL "data: {train: {type: text, path: a.txt}, eval: {type: text, path: a.txt}}\n"
+#define MLP "model: {type: mlp}\ndata: {train: {type: csv, path: a.csv}}\n"
+
+static const refusal refusals[] = {
+    /* ---- what YAML itself is ---- */
+    {"", NULL, "run.yaml:1:1: 'model' is missing; a config needs at least model and data"},
+    {"# nothing\n", NULL, "run.yaml:1:1: 'model' is missing; a config needs at least model and data"},
+    {"- a\n- b\n", NULL,
+     "run.yaml:1:1: this is a list; a config is a table of keys, of which it needs at least model and data"},
+    {"just a text", NULL,
+     "run.yaml:1:1: this is a single value; a config is a table of keys, of which it needs at least model and data"},
+    {"model: [1, 2\n", NULL,
+     "run.yaml:2:1: this is not YAML: did not find expected ',' or ']', while parsing a flow sequence; look at "
+     "brackets, quotes and indentation"},
+    {"model: {type: gpt2\ndata: 3\n", NULL,
+     "run.yaml:2:5: this is not YAML: did not find expected ',' or '}', while parsing a flow mapping; look at "
+     "brackets, quotes and indentation"},
+    {"a: b: c\n", NULL,
+     "run.yaml:1:5: this is not YAML: mapping values are not allowed in this context; look at brackets, quotes and "
+     "indentation"},
+    {"model: \"open\n", NULL,
+     "run.yaml:2:1: this is not YAML: found unexpected end of stream, while scanning a quoted scalar; look at "
+     "brackets, quotes and indentation"},
+    {"\tmodel: 1\n", NULL,
+     "run.yaml:1:1: this is not YAML: found character that cannot start any token, while scanning for the next token; "
+     "look at brackets, quotes and indentation"},
+    {BOTH "run: &here {seed: 1}\n", NULL,
+     "run.yaml:3:6: anchors (&name) are not read in a config; write the value out"},
+    {BOTH "run: *there\n", NULL, "run.yaml:3:6: aliases (*name) are not read in a config; write the value out"},
+    {BOTH "run: !!map {seed: 1}\n", NULL,
+     "run.yaml:3:6: tags (!name) are not read in a config; write the value without it"},
+    {BOTH "---\nrun: 1\n", NULL, "run.yaml:4:1: a second document begins here; a config is one document"},
+    {"%YAML 1.1\n---\nmodel: {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}\n" DATA, NULL,
+     "run.yaml:1:1: directives (%NAME) are not read in a config; take the line out"},
+    {BOTH "run: {seed: 1, seed: 2}\n", NULL,
+     "run.yaml:3:16: 'seed' stands twice in one table, first at 3:7; take one out"},
+    {BOTH BOTH, NULL, "run.yaml:3:1: 'model' stands twice in one table, first at 1:1; take one out"},
+    {BOTH "? [a, b]\n: 1\n", NULL, "run.yaml:3:3: a list stands where a key should; keys are names"},
+    {BOTH "run: {dir: \"a\\0b\"}\n", NULL, "run.yaml:3:12: there is a NUL in this text; take it out"},
+    {"a: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n", NULL,
+     "run.yaml:1:27: more than 24 lists and tables stand in each other; close some"},
+    {BOTH "# \xff\n", NULL,
+     "run.yaml:3:3: byte 108 of the text is none (invalid leading UTF-8 octet); a config is UTF-8"},
+    {BOTH "# \x01\n", NULL,
+     "run.yaml:3:3: byte 108 of the text is none (control characters are not allowed); a config is UTF-8"},
+    {MODEL "data: {mixtures: [{type: mixture, parts: [{type: mixture, parts: [{type: mixture, parts: [array]}]}]}]}\n",
+     NULL,
+     "run.yaml:2:90: data.train.parts[0].parts[0].parts[0].parts is a list in 3 lists of its kind; write it flatter"},
+    /* ---- keys ---- */
+    {DATA, NULL, "run.yaml:1:1: 'model' is missing; a config needs at least model and data"},
+    {MODEL, NULL, "run.yaml:1:1: 'data' is missing; a config needs at least model and data"},
+    {"model: gpt2\ndata:\n", NULL,
+     "run.yaml:2:6: data has no 'train'; it takes a table such as {type: text, path: FILE}"},
+    {"model:\n" DATA, NULL, "run.yaml:1:7: model needs 'type'; give it mlp, cnn, gpt2, llama, sequential or graph"},
+    {BOTH "optimiser: {lr: 1}\n", NULL, "run.yaml:3:1: there is no key 'optimiser'; the nearest is 'optimizer'"},
+    {BOTH "optimizer: {lrr: 1e-3}\n", NULL, "run.yaml:3:13: there is no key 'optimizer.lrr'; the nearest is 'lr'"},
+    {BOTH "optimizer: {learning_rate: 1e-3}\n", NULL,
+     "run.yaml:3:13: there is no key 'optimizer.learning_rate'; it is called optimizer.lr here"},
+    {BOTH "lr: 1e-3\n", NULL, "run.yaml:3:1: there is no key 'lr'; did you mean optimizer.lr?"},
+    {BOTH "run:\n  stpes: 10\n", NULL, "run.yaml:4:3: there is no key 'run.stpes'; the nearest is 'steps'"},
+    {BOTH "zzz: 1\n", NULL,
+     "run.yaml:3:1: there is no key 'zzz'; a config has version, run, model, data, batch, optimizer, schedule, train, "
+     "eval, save, log, ranks"},
+    {BOTH "optimizer: {groups: [{match: x, scale: 2}]}\n", NULL,
+     "run.yaml:3:33: there is no key 'optimizer.groups[0].scale'; optimizer.groups[0] has match, lr_scale, "
+     "weight_decay, freeze"},
+    {BOTH "schedule: {warmup: {step: 5}}\n", NULL,
+     "run.yaml:3:21: there is no key 'schedule.warmup.step'; the nearest is 'steps'"},
+    {BOTH "optimizer: {groups: [{lr_scale: 2}]}\n", NULL,
+     "run.yaml:3:22: optimizer.groups[0] needs 'match'; give it a text"},
+    {BOTH "version: 2\n", NULL,
+     "run.yaml:3:10: this config has version 2, and this anneal reads version 1; take a newer anneal"},
+    {BOTH "version: 0\n", NULL, "run.yaml:3:10: version is '0'; it takes 1"},
+    /* ---- types of a table ---- */
+    {"model: {type: mlp, heads: 4}\n" DATA, NULL,
+     "run.yaml:1:20: model of type 'mlp' has no key 'heads', which belongs to gpt2 or llama; it has type, inputs, "
+     "outputs, hidden, activation, batch_norm, dropout, loss, init"},
+    {"model: {type: gpt3}\n" DATA, NULL,
+     "run.yaml:1:15: model.type is 'gpt3'; it takes mlp, cnn, gpt2, llama, sequential or graph; the nearest is 'gpt2'"},
+    {"model: {type: llama, layers: 2}\n" DATA, NULL,
+     "run.yaml:1:8: model of type 'llama' needs 'heads'; give it a whole number from 1 on"},
+    {"model: {type: sequential, layers: 4}\n" DATA, NULL,
+     "run.yaml:1:35: model.layers is a single value; it takes a list of tables"},
+    {"model: {type: sequential, layers: [{type: linear, filters: 3}]}\n" DATA, NULL,
+     "run.yaml:1:51: model.layers[0] of type 'linear' has no key 'filters', which belongs to convolution; it has type, "
+     "size, bias, name"},
+    {"model: {type: sequential, layers: [liner]}\n" DATA, NULL,
+     "run.yaml:1:36: model.layers[0].type is 'liner'; it takes linear, convolution, max_pool, average_pool, flatten, "
+     "relu, gelu, tanh, silu, sigmoid, dropout, batch_norm, layer_norm or rms_norm; the nearest is 'linear'"},
+    {"model: {type: sequential, layers: []}\n" DATA, NULL,
+     "run.yaml:1:35: model.layers is empty; it takes a list of tables"},
+    {"model: {graph: a.ang, width: 3}\n" DATA, NULL,
+     "run.yaml:1:23: model of type 'graph' has no key 'width', which belongs to cnn, gpt2 or llama; it has type, "
+     "graph, init"},
+    {BOTH "schedule: {min_ratio: 0.1}\n", NULL,
+     "run.yaml:3:12: schedule of type 'constant' has no key 'min_ratio', which belongs to linear, cosine, "
+     "cosine_restarts, wsd or polynomial; it has type, warmup, per"},
+    {BOTH "schedule: {type: cosine, gamma: 0.5}\n", NULL,
+     "run.yaml:3:26: schedule of type 'cosine' has no key 'gamma', which belongs to step or exponential; it has type, "
+     "warmup, min_ratio, floor, per"},
+    {BOTH "schedule: {type: cosin}\n", NULL,
+     "run.yaml:3:18: schedule.type is 'cosin'; it takes constant, linear, cosine, cosine_restarts, one_cycle, "
+     "inverse_sqrt, wsd, step, exponential, polynomial, points or sequence; the nearest is 'cosine'"},
+    {BOTH "schedule: {type: step}\n", NULL,
+     "run.yaml:3:11: schedule of type 'step' needs 'period'; give it a length such as 250 steps, 2 epochs, 300M "
+     "tokens, 50k samples or 3%, above 0"},
+    {BOTH "optimizer: {momentum: 0.9}\n", NULL,
+     "run.yaml:3:13: optimizer of type 'adamw' has no key 'momentum', which belongs to sgd; it has type, lr, betas, "
+     "eps, weight_decay, decay, decay_embeddings, groups, layer_decay"},
+    {MODEL "data: {train: {type: text}}\n", NULL,
+     "run.yaml:2:15: data.train of type 'text' needs 'path'; give it the path of a file"},
+    {MODEL "data: {train: {type: tokens, path: a, tokens: chars}}\n", NULL,
+     "run.yaml:2:39: data.train of type 'tokens' has no key 'tokens', which belongs to text; it has type, path, "
+     "format, context, documents, border_targets, end_token, part, weight"},
+    {MODEL "data: {train: {path: a.txt}}\n", NULL,
+     "run.yaml:2:15: data.train needs 'type'; give it array, idx, csv, text, tokens, megatron, mixture or stream"},
+    {MODEL "data: {train: {type: txt, path: a.txt}}\n", NULL,
+     "run.yaml:2:22: data.train.type is 'txt'; it takes array, idx, csv, text, tokens, megatron, mixture or stream; "
+     "the nearest is 'text'"},
+    /* ---- kinds of values ---- */
+    {BOTH "optimizer: {lr: fast}\n", NULL, "run.yaml:3:17: optimizer.lr is 'fast'; it takes a number from 0 on"},
+    {BOTH "optimizer: {lr: -1e-3}\n", NULL, "run.yaml:3:17: optimizer.lr is '-1e-3'; it takes a number from 0 on"},
+    {BOTH "optimizer: {lr: \"1e-3\"}\n", NULL,
+     "run.yaml:3:17: optimizer.lr is a text in quotes; it takes a number from 0 on: write it without them"},
+    {BOTH "optimizer: {lr: [1e-3]}\n", NULL, "run.yaml:3:17: optimizer.lr is a list; it takes a number from 0 on"},
+    {BOTH "optimizer: {lr: }\n", NULL,
+     "run.yaml:3:17: optimizer.lr has no value; it takes a number from 0 on, or take the key out"},
+    {BOTH "optimizer: {lr: 1,5}\n", NULL,
+     "run.yaml:3:19: there is no key 'optimizer.5'; optimizer has type, lr, betas, eps, momentum, dampening, nesterov, "
+     "weight_decay, decay, decay_embeddings, groups, layer_decay"},
+    {BOTH "optimizer: {lr: nan}\n", NULL, "run.yaml:3:17: optimizer.lr is 'nan'; it takes a number from 0 on"},
+    {BOTH "optimizer: {lr: 1e999}\n", NULL, "run.yaml:3:17: optimizer.lr is '1e999'; it takes a number from 0 on"},
+    {BOTH "optimizer: {lr: 0x10}\n", NULL, "run.yaml:3:17: optimizer.lr is '0x10'; it takes a number from 0 on"},
+    {BOTH "run: {seed: 1.5}\n", NULL, "run.yaml:3:13: run.seed is '1.5'; it takes a whole number from 0 on"},
+    {BOTH "run: {seed: 99999999999999999999}\n", NULL,
+     "run.yaml:3:13: run.seed is '99999999999999999999'; it takes a whole number from 0 on"},
+    {BOTH "run: {steps: 0}\n", NULL, "run.yaml:3:14: run.steps is '0'; it takes a length such as 250 steps, above 0"},
+    {BOTH "run: {steps: 2 epochs}\n", NULL,
+     "run.yaml:3:14: run.steps is '2 epochs'; it takes a length such as 250 steps, above 0"},
+    {BOTH "run: {steps: ten}\n", NULL,
+     "run.yaml:3:14: run.steps is 'ten'; it takes a length such as 250 steps, above 0"},
+    {BOTH "run: {max_time: 3}\n", NULL,
+     "run.yaml:3:17: run.max_time is '3'; it takes off, or a duration such as 90s, 15m or 3h50m"},
+    {BOTH "run: {max_time: 50m3h}\n", NULL,
+     "run.yaml:3:17: run.max_time is '50m3h'; it takes off, or a duration such as 90s, 15m or 3h50m"},
+    {BOTH "run: {isa: avx}\n", NULL,
+     "run.yaml:3:12: run.isa is 'avx'; it takes auto, base, avx2, avx512 or amx; the nearest is 'avx2'"},
+    {BOTH "run: [a]\n", NULL, "run.yaml:3:6: run is a list; it takes a table of keys"},
+    {BOTH "train: {clip_norm: 0}\n", NULL, "run.yaml:3:20: train.clip_norm is '0'; it takes off, or a number above 0"},
+    {BOTH "train: {clip_norm: none}\n", NULL,
+     "run.yaml:3:20: train.clip_norm is 'none'; it takes off, or a number above 0"},
+    {BOTH "train: {recompute: {budget: 6 gigs}}\n", NULL,
+     "run.yaml:3:29: train.recompute.budget is '6 gigs'; it takes a size such as 6GiB or 500MB"},
+    {BOTH "train: {recompute: blok}\n", NULL,
+     "run.yaml:3:20: train.recompute.mode is 'blok'; it takes none, block or full; the nearest is 'block'"},
+    {BOTH "train: {precision: fp16}\n", NULL, "run.yaml:3:20: train.precision is 'fp16'; it is called f16 here"},
+    {BOTH "train: {precision: int8}\n", NULL,
+     "run.yaml:3:20: train.precision is 'int8'; it takes auto, f32, bf16, f16 or f64"},
+    {BOTH "train: {matmul_precision: high}\n", NULL,
+     "run.yaml:3:27: train.matmul_precision is 'high'; there is no TF32 on CPUs; take highest, or medium for products "
+     "in bf16"},
+    {BOTH "log: {tensorboard: yes}\n", NULL, "run.yaml:3:20: log.tensorboard is 'yes'; it takes on or off"},
+    {BOTH "optimizer: {betas: [0.9, 1.0]}\n", NULL,
+     "run.yaml:3:26: optimizer.betas[1] is '1.0'; it takes a list of numbers from 0 to below 1"},
+    {BOTH "optimizer: {betas: [0.9]}\n", NULL,
+     "run.yaml:3:20: optimizer.betas is a list of 1; it takes two numbers, as [0.9, 0.999]"},
+    {BOTH "optimizer: {betas: {a: 1}}\n", NULL,
+     "run.yaml:3:20: optimizer.betas is a table; it takes a list of numbers from 0 to below 1"},
+    {BOTH "optimizer: {groups: {match: x}}\n", NULL,
+     "run.yaml:3:21: optimizer.groups is a table; it takes a list of tables"},
+    {BOTH "schedule: {warmup: [1]}\n", NULL, "run.yaml:3:20: schedule.warmup is a list; it takes a table of keys"},
+    {BOTH "schedule: {warmup: 120%}\n", NULL,
+     "run.yaml:3:20: schedule.warmup.steps is '120%'; it takes a length such as 250 steps, 2 epochs, 300M tokens, 50k "
+     "samples or 3%"},
+    {BOTH "schedule: {type: cosine, min_ratio: 1.5}\n", NULL,
+     "run.yaml:3:37: schedule.min_ratio is '1.5'; it takes a number from 0 to 1"},
+    {BOTH "schedule: {type: points, points: {a: 1}}\n", NULL,
+     "run.yaml:3:35: 'a' is no whole number; schedule.points takes a table of step: number from 0 on"},
+    {BOTH "schedule: {type: points, points: {1: 1, 01: 2}}\n", NULL,
+     "run.yaml:3:41: schedule.points has 1 twice; take one out"},
+    {BOTH "schedule: {type: points, points: {}}\n", NULL,
+     "run.yaml:3:34: a schedule of points has none; give some, as {0: 0, 500: 1}"},
+    {MODEL "data: {train: {type: text, path: a.txt, part: 90%..10%}}\n", NULL,
+     "run.yaml:2:47: data.train.part is '90%..10%'; it takes a range such as 0%..90%"},
+    {MODEL "data: {train: {type: text, path: a.txt, tokens: words}}\n", NULL,
+     "run.yaml:2:49: data.train.tokens is 'words'; it takes bytes or chars"},
+    {MODEL EVAL "eval: {best: val_los}\n", NULL,
+     "run.yaml:3:14: eval.best.metric is 'val_los'; it takes val_loss, val_perplexity, val_accuracy, val_top5, "
+     "val_mae, val_r2, loss, perplexity, accuracy, top5, mae or r2; the nearest is 'val_loss'"},
+    {MODEL EVAL "eval: {metrics: [loss, acc]}\n", NULL,
+     "run.yaml:3:24: eval.metrics[1] is 'acc'; it takes auto, or a list of loss, perplexity, accuracy, top5, mae and "
+     "r2"},
+    {MODEL EVAL "eval: {every: 5 parsecs}\n", NULL,
+     "run.yaml:3:15: eval.every is '5 parsecs'; it takes off, or a length such as 250 steps, 2 epochs, 300M tokens, "
+     "50k samples, 3% or 30m, above 0"},
+    {BOTH "batch: {global: twelve}\n", NULL,
+     "run.yaml:3:17: batch.global is 'twelve'; it takes a whole number from 1 on"},
+    {BOTH "batch: {accumulate: {0: 0}}\n", NULL,
+     "run.yaml:3:25: batch.accumulate.0 is '0'; it takes a whole number, or a table of epoch: number from 1 on"},
+    {BOTH "ranks: {shard: fsdp}\n", NULL, "run.yaml:3:16: ranks.shard is 'fsdp'; it is called full here"},
+    {BOTH "ranks: {timeout: soon}\n", NULL,
+     "run.yaml:3:18: ranks.timeout is 'soon'; it takes a duration such as 90s, 15m or 3h50m"},
+    /* ---- what contradicts what ---- */
+    {BOTH "run: {steps: 100, epochs: 2}\n", NULL,
+     "run.yaml:3:19: run.steps is 100 and run.epochs is 2; a run has one length: take one out (--set run.steps= does "
+     "it)"},
+    {BOTH "run:\n  tokens: 300M tokens\n  samples: 5k\n", NULL,
+     "run.yaml:5:3: run.tokens is 300M tokens and run.samples is 5k; a run has one length: take one out (--set "
+     "run.tokens= does it)"},
+    {BOTH "batch: {global: 32, micro: 4, accumulate: 4, leaves: 4}\n", NULL,
+     "run.yaml:3:9: batch.global is 32, but micro 4 \303\227 accumulate 4 \303\227 leaves 4 = 64; change one of them, "
+     "or take global out"},
+    {BOTH "batch: {global: 32, micro: 5, accumulate: 4}\n", NULL,
+     "run.yaml:3:9: batch.global is 32, but micro 5 \303\227 accumulate 4 = 20 for each leaf, and 32 is no multiple of "
+     "it; change one of them, or take global out"},
+    {BOTH "batch: {accumulate: 4}\n", NULL,
+     "run.yaml:3:9: batch.accumulate counts micro-batches, but batch.micro is auto; give batch.micro"},
+    {BOTH "batch: {micro: 4, global: 32, accumulate: {0: 8, 4: 4}}\n", NULL,
+     "run.yaml:3:31: batch.accumulate changes by epoch, and with it the samples of a step, but batch.global is 32; "
+     "take batch.global out"},
+    {BOTH "batch: {micro: 4, accumulate: {2: 8, 4: 4}}\n", NULL,
+     "run.yaml:3:32: batch.accumulate begins with epoch 2; say what holds from epoch 0 on"},
+    {BOTH "batch: {micro: 4, accumulate: {0: 8, 4: 4}}\nranks: {shard: full}\n", NULL,
+     "run.yaml:3:19: batch.accumulate changes by epoch, but with ranks.shard full a leaf is one micro-batch; take "
+     "shard none or optimizer"},
+    {BOTH "batch: {global: 4, leaves: 8}\n", NULL,
+     "run.yaml:3:20: batch.leaves is 8, but a step has 4 samples, so 4 leaves would be empty; take at most 4"},
+    {BOTH "optimizer: {type: sgd, nesterov: on}\n", NULL,
+     "run.yaml:3:24: optimizer.nesterov looks ahead along momentum, which is 0; give optimizer.momentum, as 0.9"},
+    {BOTH "optimizer: {type: sgd, nesterov: on, momentum: 0.9, dampening: 0.1}\n", NULL,
+     "run.yaml:3:24: optimizer.nesterov needs momentum without dampening, which is 0.1; take dampening out"},
+    {BOTH "schedule: {type: sequence, parts: [constant, linear], milestones: [10, 20]}\n", NULL,
+     "run.yaml:3:67: a sequence has 2 parts and 2 milestones; a milestone is where the next part begins, so there is "
+     "one less of them than of parts"},
+    {BOTH "schedule: {type: sequence, parts: [constant, linear, cosine], milestones: [20, 10]}\n", NULL,
+     "run.yaml:3:80: the milestone '10' is not later than the one before it; put them in order"},
+    {BOTH "train: {recompute: {mode: block, segments: 4}}\n", NULL,
+     "run.yaml:3:34: train.recompute.mode and train.recompute.segments are both given; take one out"},
+    {BOTH "eval: {every: 10}\n", NULL,
+     "run.yaml:3:8: eval.every is given, but there is nothing to evaluate on; give data.eval, or take it out"},
+    {BOTH "eval:\n  early_stop: {patience: 3}\n", NULL,
+     "run.yaml:4:3: eval.early_stop is given, but there is nothing to evaluate on; give data.eval, or take it out"},
+    {MODEL EVAL "eval: {metrics: [loss], best: val_accuracy}\n", NULL,
+     "run.yaml:3:31: eval.best.metric is val_accuracy, but eval.metrics does not have accuracy; add it there"},
+    {"model: {type: gpt2, width: 100, heads: 3}\n" DATA, NULL,
+     "run.yaml:1:33: model.width 100 divided by model.heads 3 leaves 1; take a width such as 99 or 102"},
+    {"model: {type: llama, layers: 1, width: 32, heads: 4, kv_heads: 3}\n" DATA, NULL,
+     "run.yaml:1:54: model.heads 4 divided by model.kv_heads 3 leaves 1; each head of keys serves as many heads as any "
+     "other"},
+    {MODEL "data: {train: {type: text, path: a.txt, context: 32}}\n", NULL,
+     "run.yaml:2:41: data.train.context is 32, but the model takes 16 tokens; make it smaller or model.context larger"},
+    {MODEL "data: {threads: 2}\n", NULL,
+     "run.yaml:2:7: data has no 'train'; it takes a table such as {type: text, path: FILE}"},
+    {MODEL "data: {train: {type: text, path: a.txt}, capacity: 10}\n", NULL,
+     "run.yaml:2:42: data.capacity is for streams, but data.train has type 'text'; take it out"},
+    {"model: mlp\ndata: {source: stream}\nrun: {epochs: 2}\n", NULL,
+     "run.yaml:3:7: a stream has no end and so no epochs; give run.steps, run.samples or run.max_time"},
+    {"model: mlp\ndata: {source: stream, train: {type: csv, path: a.csv}}\n", NULL,
+     "run.yaml:2:16: data.source is 'stream', but data.train says something else; source: stream is short for train: "
+     "{type: stream}: take one out"},
+    {MODEL "data: {train: {type: text, path: a.txt}, mixtures: [{type: text, path: b.txt}]}\n", NULL,
+     "run.yaml:2:42: data.mixtures and data.train are both given; mixtures is short for train: {type: mixture, parts: "
+     "[...]}: keep one"},
+    {"model: mlp\ndata: {source: stream, eval: stream}\n", NULL,
+     "run.yaml:2:30: evaluations cannot read a stream; give data.holdout, a share of the training stream"},
+    {"model: mlp\n" DATA, NULL,
+     "run.yaml:2:16: data.train has type 'text', which gives tokens, but a model of type 'mlp' takes numbers; take idx "
+     "or csv"},
+    {MODEL "data: {train: {type: idx, path: a.idx}}\n", NULL,
+     "run.yaml:2:16: data.train has type 'idx', which gives numbers, but a model of type 'gpt2' takes tokens; take "
+     "text, tokens or megatron"},
+    {MODEL "data: {train: {type: mixture, parts: [{type: text, path: a.txt}, {type: csv, path: b.csv}]}}\n", NULL,
+     "run.yaml:2:67: data.train.parts[1] has type 'csv', which gives numbers, but a model of type 'gpt2' takes tokens; "
+     "take text, tokens or megatron"},
+    {MODEL "data: {train: {type: text, path: a.txt, tokens: chars}, eval: {type: text, path: a.txt}}\n", NULL,
+     "run.yaml:2:41: data.train.tokens is chars and data.eval.tokens is bytes; the model knows one kind of token: make "
+     "them the same"},
+    {MODEL "data: {train: {type: tokens, path: a.bin, documents: apart}}\n", NULL,
+     "run.yaml:2:43: data.train.documents is apart, but nothing says where a document ends; give data.train.end_token"},
+    {"model: mlp\ndata: {train: {type: csv, path: a.csv, delimiter: \"ab\"}}\n", NULL,
+     "run.yaml:2:40: data.train.delimiter is 'ab'; it takes one character that no number has, as \",\""},
+    /* ---- settings ---- */
+    {BOTH, "optimizer.lr", "--set optimizer.lr: this is no setting; write KEY=VALUE, as optimizer.lr=1e-3"},
+    {BOTH, "=3", "--set =3: this is no setting; write KEY=VALUE, as optimizer.lr=1e-3"},
+    {BOTH, "optimizer.lrr=1", "--set optimizer.lrr=1: there is no key 'optimizer.lrr'; the nearest is 'lr'"},
+    {BOTH, "optimizer.lr=fast", "--set optimizer.lr=fast: optimizer.lr is 'fast'; it takes a number from 0 on"},
+    {BOTH, "optimizer.lr.x=1", "--set optimizer.lr.x=1: 'optimizer.lr' is a single value and has nothing inside"},
+    {BOTH, "optimizer.groups[0].match=x",
+     "--set optimizer.groups[0].match=x: 'optimizer.groups' has 0 elements, counted from 0, and none is number 0"},
+    {BOTH, "optimizer.groups.match=x",
+     "--set optimizer.groups.match=x: 'optimizer.groups' is a list; say which element, as [0]"},
+    {BOTH, "optimizer[0]=x", "--set optimizer[0]=x: 'optimizer' is no list of tables"},
+    {BOTH, "optimizer.groups[x].match=y",
+     "--set optimizer.groups[x].match=y: 'optimizer.groups' takes a number in brackets, as groups[0]"},
+    {BOTH, "optimizer.betas=[0.9",
+     "--set optimizer.betas=[0.9: this is not YAML: did not find expected ',' or ']', while parsing a flow sequence; "
+     "look at brackets, quotes and indentation"},
+    {BOTH, "optimizer..lr=1",
+     "--set optimizer..lr=1: there is no key 'optimizer.'; optimizer has type, lr, betas, eps, momentum, dampening, "
+     "nesterov, weight_decay, decay, decay_embeddings, groups, layer_decay"},
+    {BOTH, "run.steps=10 epochs",
+     "--set run.steps=10 epochs: run.steps is '10 epochs'; it takes a length such as 250 steps, above 0"},
+    {BOTH "run: {epochs: 2}\n", "run.steps=10",
+     "run.yaml:3:7: run.steps is 10 and run.epochs is 2; a run has one length: take one out (--set run.epochs= does "
+     "it)"},
+    {BOTH, "model=", "run.yaml:1:1: 'model' is missing; a config needs at least model and data"},
+    {BOTH, "model.type=mlp",
+     "run.yaml:1:21: model of type 'mlp' has no key 'layers', which belongs to gpt2, llama or sequential; it has type, "
+     "inputs, outputs, hidden, activation, batch_norm, dropout, loss, init"},
+    {BOTH, "run.dir=\xff", "--set run.dir=\xff: this is no UTF-8; write it in that"},
+};
+
+static void check_one(an_context *ctx, const refusal *r) {
+    an_config_options options = AN_INIT(options);
+    an_config *config = NULL;
+    char first[1024];
+    options.file = "run.yaml";
+    options.text = r->text;
+    options.length = strlen(r->text);
+    options.sets = &r->set;
+    options.set_count = r->set != NULL;
+    an_status status = an_config_create(&config, ctx, &options);
+    if (status == AN_OK) fail_msg("was not refused: %s --set %s", r->text, r->set ? r->set : "");
+    assert_null(config);
+    snprintf(first, sizeof first, "%s", an_last_error(ctx));
+    first[strcspn(first, "\n")] = 0;
+    if (strcmp(first, r->message) != 0) fail_msg("\n%s\nsays  %s\nnot   %s", r->text, first, r->message);
+}
+
+static void test_every_refusal_has_its_sentence(void **state) {
+    (void)state;
+    ledger l = {0};
+    an_context *ctx = NULL;
+    assert_int_equal(context_with_ledger(&ctx, &l, 1), AN_OK);
+    const size_t held = l.held;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        check_one(ctx, &refusals[i]);
+        assert_int_equal(l.held, held);
+    }
+    assert_true(sizeof refusals / sizeof *refusals >= 60);
+    an_context_destroy(&ctx);
+    assert_false(l.mismatch);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_refusal_has_its_sentence)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

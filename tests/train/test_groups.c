@@ -1,0 +1,544 @@
+/* Parameter groups: who decays, at which rate, who is frozen, and what is refused. */
+#include "anneal/models.h"
+#include "exec/params.h"
+#include "train/groups.h"
+#include "train/series.h"
+
+typedef struct {
+    int count;
+    char text[512];
+} warnings;
+
+static an_context *ctx;
+static warnings warned;
+
+static void note(void *user, an_log_level level, const char *text) {
+    warnings *w = user;
+    if (level != AN_LOG_WARNING) return;
+    w->count++;
+    snprintf(w->text, sizeof w->text, "%s", text);
+}
+
+static int setup(void **state) {
+    an_context_options options = AN_INIT(options);
+    (void)state;
+    options.log = note;
+    options.log_user = &warned;
+    return an_context_create(&ctx, &options) != AN_OK;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    an_context_destroy(&ctx);
+    return 0;
+}
+
+static an_graph *gpt2(void) {
+    an_graph *g = NULL;
+    const an_gpt2_options o = {.size = sizeof o, .layers = 2, .heads = 2, .width = 8, .context = 16, .vocabulary = 11};
+    OK(ctx, an_model_gpt2(&g, ctx, &o));
+    return g;
+}
+
+static an_graph *llama(bool tied) {
+    an_graph *g = NULL;
+    const an_llama_options o = {.size = sizeof o,
+                                .layers = 3,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .width = 16,
+                                .hidden = 24,
+                                .context = 16,
+                                .vocabulary = 11,
+                                .tied = tied};
+    OK(ctx, an_model_llama(&g, ctx, &o));
+    return g;
+}
+
+static an_group_info info_of(const an_groups *groups, const char *parameter) {
+    an_group_info info = AN_INIT(info);
+    int index = -1;
+    OK(ctx, an_groups_find(groups, parameter, &index));
+    OK(ctx, an_groups_info(groups, index, &info));
+    return info;
+}
+
+/* The parameters that decay (or do not), in order, one a line. */
+static const char *listed(const an_graph *g, const an_groups *groups, bool decaying) {
+    static char text[4096];
+    size_t length = 0;
+    for (size_t i = 0; i < g->parameter_count; i++) {
+        const an_group_info info = info_of(groups, g->parameters[i].name);
+        if ((info.weight_decay > 0) != decaying) continue;
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s\n", g->parameters[i].name);
+    }
+    text[length] = 0;
+    return text;
+}
+
+/* ---- who decays ---- */
+
+#define GPT2_BLOCK(i)                                                                                  \
+    "h." i ".ln_1.weight\nh." i ".ln_1.bias\nh." i ".attn.c_attn.bias\nh." i ".attn.c_proj.bias\nh." i \
+    ".ln_2.weight\nh." i ".ln_2.bias\nh." i ".mlp.c_fc.bias\nh." i ".mlp.c_proj.bias\n"
+
+static void test_decay_of_gpt2(void **state) {
+    (void)state;
+    for (int decay = AN_DECAY_DIM; decay <= AN_DECAY_NAMES; decay++) {
+        const an_group_options o = {.size = sizeof o, .decay = (an_decay)decay, .weight_decay = 0.1};
+        an_graph *g = gpt2();
+        an_groups *groups = NULL;
+        OK(ctx, an_groups_create(&groups, g, &o));
+        assert_string_equal(listed(g, groups, false), GPT2_BLOCK("0") GPT2_BLOCK("1") "ln_f.weight\nln_f.bias\n");
+        assert_true(info_of(groups, "wte.weight").weight_decay == 0.1);
+        assert_true(info_of(groups, "wpe.weight").weight_decay == 0.1);
+        assert_int_equal(an_groups_count(groups), 2);
+        an_groups_destroy(&groups);
+        an_graph_destroy(&g);
+    }
+}
+
+#define LLAMA_BLOCK(i) "model.layers." i ".input_layernorm.weight\nmodel.layers." i ".post_attention_layernorm.weight\n"
+
+static void test_decay_of_llama(void **state) {
+    (void)state;
+    for (int decay = AN_DECAY_DIM; decay <= AN_DECAY_NAMES; decay++) {
+        const an_group_options o = {.size = sizeof o, .decay = (an_decay)decay};
+        an_graph *g = llama(false);
+        an_groups *groups = NULL;
+        OK(ctx, an_groups_create(&groups, g, &o));
+        assert_string_equal(listed(g, groups, false),
+                            LLAMA_BLOCK("0") LLAMA_BLOCK("1") LLAMA_BLOCK("2") "model.norm.weight\n");
+        assert_true(info_of(groups, "lm_head.weight").weight_decay == 0.01); /* the default */
+        an_groups_destroy(&groups);
+        an_graph_destroy(&g);
+    }
+}
+
+/* Parameters by name, each read as its kind says; x is (batch, 8) all the way. */
+typedef enum { VECTOR, MATRIX, NORM, NORM_VIEW, TABLE } kind;
+
+typedef struct {
+    const char *name;
+    kind kind;
+    bool by_dim, by_name; /* whether it decays */
+} named;
+
+static const named bert[] = {
+    {"embeddings.word_embeddings.weight", TABLE, true, true},
+    {"embeddings.LayerNorm.weight", VECTOR, false, false}, /* written out: no op says that it is a norm */
+    {"embeddings.LayerNorm.bias", VECTOR, false, false},
+    {"encoder.layer.0.attention.self.query.weight", MATRIX, true, true},
+    {"encoder.layer.0.attention.self.query.bias", VECTOR, false, false},
+    {"encoder.layer.0.attention.output.LayerNorm.weight", NORM, false, false},
+    {"encoder.layer.0.attention.output.LayerNorm.bias", VECTOR, false, false},
+    {"encoder.layer.0.relative_attention_bias.weight", MATRIX, true, false},
+    {"encoder.layer.0.scale", VECTOR, false, true},    /* one dimension, but nothing says norm or bias */
+    {"encoder.layer.0.odd.g", NORM, false, false},     /* known from the op */
+    {"encoder.layer.0.odd.h", NORM_VIEW, true, false}, /* two dimensions; the op reads a view of it */
+    {"encoder.layer.0.T5RMSNorm.g", VECTOR, false, false},
+    {"encoder.layer.0.norm.g", VECTOR, false, false},
+    {"encoder.layer.0.Norm", VECTOR, false, false},
+    {"norm.weight", VECTOR, false, false},
+    {"encoder.layer.0.q_norm.g", VECTOR, false, false},
+    {"encoder.layer.0.ln_post.g", VECTOR, false, false},
+    {"ln_", VECTOR, false, false},
+    {"encoder.layer.0.norms.g", VECTOR, false, true},
+    {"encoder.layer.0.norm1.g", VECTOR, false, true}, /* as semantics are written: only norm as a whole word */
+    {"encoder.layer.0.abnorm.g", VECTOR, false, true},
+    {"encoder.layer.0.q_norms.g", VECTOR, false, true},
+    {"encoder.layer.0.kiln_1.g", VECTOR, false, true},
+    {"encoder.layer.0.ln.g", VECTOR, false, true},
+    {"pooler.dense.weight", MATRIX, true, true},
+};
+enum { BERT = sizeof bert / sizeof *bert };
+
+static an_graph *named_graph(const named *names, int count) {
+    an_graph *g = NULL;
+    OK(ctx, an_graph_create(&g, ctx, "names"));
+    an_dim batch = an_symbol_dim(g, "batch");
+    an_value x = an_input(g, "x", AN_DTYPE_F32, AN_DIMS(batch, 8)),
+             y = an_input(g, "y", AN_DTYPE_F32, AN_DIMS(batch, 8));
+    an_value indices = an_input(g, "indices", AN_DTYPE_I32, AN_DIMS(batch));
+    for (int i = 0; i < count; i++) {
+        const kind k = names[i].kind;
+        const int64_t rows = k == TABLE ? 11 : k == NORM_VIEW ? 2 : 8;
+        const bool flat = k == VECTOR || k == NORM;
+        an_value w = flat ? an_param(g, names[i].name, AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 1, AN_DIMS(8))
+                          : an_param(g, names[i].name, AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 1,
+                                     AN_DIMS(rows, k == NORM_VIEW ? 4 : 8));
+        if (k == VECTOR) x = an_bias(g, x, w, -1);
+        if (k == MATRIX) x = an_product(g, x, w, false, true);
+        if (k == NORM) x = an_rms_norm(g, x, w, 1e-5);
+        if (k == NORM_VIEW) x = an_rms_norm(g, x, an_reshape(g, w, AN_DIMS(8)), 1e-5);
+        if (k == TABLE) x = an_add(g, x, an_embedding(g, indices, w));
+    }
+    an_graph_set_loss(g, an_squared_error(g, x, y), y);
+    OK(ctx, an_graph_verify(g));
+    return g;
+}
+
+static void test_decay_of_bert_names(void **state) {
+    (void)state;
+    for (int decay = AN_DECAY_DIM; decay <= AN_DECAY_NAMES; decay++) {
+        const an_group_options o = {.size = sizeof o, .decay = (an_decay)decay};
+        an_graph *g = named_graph(bert, BERT);
+        an_groups *groups = NULL;
+        OK(ctx, an_groups_create(&groups, g, &o));
+        for (int i = 0; i < BERT; i++) {
+            const bool expected = decay == AN_DECAY_DIM ? bert[i].by_dim : bert[i].by_name;
+            if ((info_of(groups, bert[i].name).weight_decay > 0) != expected)
+                fail_msg("%s: '%s' should%s decay", decay ? "names" : "dim", bert[i].name, expected ? "" : " not");
+        }
+        an_groups_destroy(&groups);
+        an_graph_destroy(&g);
+    }
+}
+
+/* Tables by what reads them, whatever their names, and also where a head reads them too. */
+static void test_embeddings_stay(void **state) {
+    (void)state;
+    const named odd[] = {{"positions", MATRIX, true, true}, {"lookup", TABLE, true, true}};
+    const an_group_options o = {.size = sizeof o, .embeddings_stay = true};
+    an_graph *g = gpt2();
+    an_groups *groups = NULL;
+    OK(ctx, an_groups_create(&groups, g, &o));
+    assert_true(info_of(groups, "wte.weight").weight_decay == 0);
+    assert_int_equal(info_of(groups, "wte.weight").tied, 1);
+    assert_true(info_of(groups, "wpe.weight").weight_decay == 0.01); /* added as a slice: no embedding reads it */
+    assert_int_equal(info_of(groups, "wpe.weight").tied, 0);
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+
+    g = llama(false);
+    OK(ctx, an_groups_create(&groups, g, &o));
+    assert_true(info_of(groups, "model.embed_tokens.weight").weight_decay == 0);
+    assert_int_equal(info_of(groups, "model.embed_tokens.weight").tied, 0);
+    assert_true(info_of(groups, "lm_head.weight").weight_decay == 0.01);
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+
+    g = named_graph(odd, 2);
+    OK(ctx, an_groups_create(&groups, g, &o));
+    assert_true(info_of(groups, "positions").weight_decay == 0.01);
+    assert_true(info_of(groups, "lookup").weight_decay == 0);
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+}
+
+static void test_no_decay(void **state) {
+    (void)state;
+    const an_group_options o = {.size = sizeof o, .weight_decay = AN_OFF};
+    an_graph *g = gpt2();
+    an_groups *groups = NULL;
+    OK(ctx, an_groups_create(&groups, g, &o));
+    assert_string_equal(listed(g, groups, true), "");
+    assert_int_equal(an_groups_count(groups), 1);
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+}
+
+/* ---- layer decay ---- */
+
+static void check_depths(an_graph *g, int blocks, const char *block, const char *const *names, const int *depths,
+                         int count) {
+    const double d = 0.8;
+    const an_group_options o = {.size = sizeof o, .layer_decay = d};
+    const int last = blocks + 1;
+    const size_t prefix = strlen(block);
+    an_groups *groups = NULL;
+    OK(ctx, an_groups_create(&groups, g, &o));
+    for (size_t i = 0; i < g->parameter_count; i++) {
+        const char *name = g->parameters[i].name;
+        int depth = -1;
+        if (!strncmp(name, block, prefix)) depth = (int)strtol(name + prefix, NULL, 10) + 1;
+        for (int k = 0; k < count; k++)
+            if (!strcmp(names[k], name)) depth = depths[k];
+        if (depth < 0) fail_msg("'%s' has no depth here", name);
+        const double expected = pow(d, last - depth), got = info_of(groups, name).lr_scale;
+        if (!(fabs(got - expected) <= 1e-15)) fail_msg("'%s' has the factor %.17g, not %.17g", name, got, expected);
+    }
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+}
+
+static void test_layer_decay(void **state) {
+    (void)state;
+    check_depths(gpt2(), 2, "h.", (const char *const[]){"wte.weight", "wpe.weight", "ln_f.weight", "ln_f.bias"},
+                 (const int[]){0, 0, 3, 3}, 4);
+    check_depths(llama(true), 3, "model.layers.",
+                 (const char *const[]){"model.embed_tokens.weight", "model.norm.weight"}, (const int[]){0, 4}, 2);
+    check_depths(llama(false), 3, "model.layers.",
+                 (const char *const[]){"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"},
+                 (const int[]){0, 4, 4}, 3);
+    assert_int_equal(warned.count, 0);
+}
+
+static void test_layer_decay_out_of_range(void **state) {
+    (void)state;
+    an_graph *g = gpt2();
+    an_groups *groups = NULL;
+    an_group_options o = AN_INIT(o);
+    static const double refused[] = {-0.5, NAN, INFINITY}, unusual[] = {0.49, 1.01}, usual[] = {0.5, 1, 0};
+    for (int i = 0; i < 3; i++) {
+        o.layer_decay = refused[i];
+        FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "layer_decay is");
+        assert_null(groups);
+    }
+    for (int i = 0; i < 2; i++) {
+        warned = (warnings){0};
+        o.layer_decay = unusual[i];
+        OK(ctx, an_groups_create(&groups, g, &o));
+        assert_int_equal(warned.count, 1);
+        assert_non_null(strstr(warned.text, i ? "layer_decay is 1.01: every layer gets 1.01 times the rate"
+                                              : "layer_decay is 0.49: every layer gets 0.49 times the rate"));
+        an_groups_destroy(&groups);
+    }
+    warned = (warnings){0};
+    for (int i = 0; i < 3; i++) {
+        o.layer_decay = usual[i];
+        OK(ctx, an_groups_create(&groups, g, &o));
+        an_groups_destroy(&groups);
+    }
+    assert_int_equal(warned.count, 0);
+    an_graph_destroy(&g);
+}
+
+/* Depths may be anything in a graph that was read from a file. */
+static void test_layer_decay_of_any_depth(void **state) {
+    (void)state;
+    const an_group_options o = {.size = sizeof o, .layer_decay = 0.9};
+    an_graph *g = NULL;
+    an_groups *groups = NULL;
+    OK(ctx, an_graph_create(&g, ctx, "deep"));
+    an_value x = an_input(g, "x", AN_DTYPE_F32, AN_DIMS(4, 4)), y = an_input(g, "y", AN_DTYPE_F32, AN_DIMS(4, 4));
+    an_block_begin(g, "low", INT32_MIN);
+    x = an_linear(g, x, "fc", 4);
+    an_block_end(g);
+    an_block_begin(g, "high", INT32_MAX);
+    x = an_linear(g, x, "fc", 4);
+    an_block_end(g);
+    an_graph_set_loss(g, an_squared_error(g, x, y), y);
+    OK(ctx, an_graph_verify(g));
+    OK(ctx, an_groups_create(&groups, g, &o));
+    assert_true(info_of(groups, "low.fc.weight").lr_scale == 0);
+    assert_true(info_of(groups, "high.fc.weight").lr_scale == 1);
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+}
+
+/* ---- rules ---- */
+
+static void test_first_rule_wins(void **state) {
+    (void)state;
+    const an_group_rule rules[] = {
+        {.size = sizeof *rules, .match = "^h\\.0\\..*weight$", .lr_scale = 0.5},
+        {.size = sizeof *rules, .match = "^h\\.", .lr_scale = 0.25, .weight_decay = AN_OFF},
+        {.size = sizeof *rules, .match = "ln_f", .weight_decay = 0.3},
+    };
+    const an_group_options o = {
+        .size = sizeof o, .layer_decay = 0.5, .weight_decay = 0.1, .rule_count = 3, .rules = rules};
+    an_graph *g = gpt2();
+    an_groups *groups = NULL;
+    OK(ctx, an_groups_create(&groups, g, &o));
+    an_group_info info = info_of(groups, "h.0.mlp.c_fc.weight");
+    assert_string_equal(info.match, rules[0].match);
+    assert_true(info.lr_scale == 0.5 * 0.25 && info.weight_decay == 0.1); /* on the depth's factor, of 1 of 3 */
+    info = info_of(groups, "h.0.mlp.c_fc.bias");
+    assert_string_equal(info.match, rules[1].match);
+    assert_true(info.lr_scale == 0.25 * 0.25 && info.weight_decay == 0);
+    info = info_of(groups, "h.1.mlp.c_fc.weight");
+    assert_string_equal(info.match, rules[1].match);
+    assert_true(info.lr_scale == 0.25 * 0.5 && info.weight_decay == 0);
+    info = info_of(groups, "ln_f.bias"); /* what the rule says goes over what its dimensions say */
+    assert_true(info.lr_scale == 1 && info.weight_decay == 0.3);
+    info = info_of(groups, "wte.weight");
+    assert_string_equal(info.match, "");
+    assert_string_equal(info.first, "wte.weight");
+    assert_int_equal(info.tensors, 2); /* wte and wpe */
+    assert_int_equal(info.elements, 11 * 8 + 16 * 8);
+    int64_t tensors = 0;
+    for (int i = 0; i < an_groups_count(groups); i++) {
+        OK(ctx, an_groups_info(groups, i, &info));
+        tensors += info.tensors;
+    }
+    assert_int_equal(tensors, g->parameter_count); /* everyone in one group */
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+}
+
+static void refuse_rules(int count, const an_group_rule *rules, const char *words) {
+    const an_group_options o = {.size = sizeof o, .rule_count = count, .rules = rules};
+    an_graph *g = gpt2();
+    an_groups *groups = NULL;
+    FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, words);
+    assert_null(groups);
+    for (size_t i = 0; i < g->parameter_count; i++) /* nothing was frozen on the way */
+        assert_int_equal(g->parameters[i].node->outputs[0].storage, AN_STORAGE_MASTER);
+    an_graph_destroy(&g);
+}
+
+static void test_refused_rules(void **state) {
+    (void)state;
+    const size_t size = sizeof(an_group_rule);
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "nothing"},
+                 "the pattern 'nothing' of a group matches no parameter; 'anneal plan' lists their names");
+    refuse_rules(2,
+                 (an_group_rule[]){{.size = size, .match = "^h\\.", .freeze = true}, {.size = size, .match = "attn"}},
+                 "the pattern 'attn' of a group matches no parameter that the rules before it have left; 'anneal plan' "
+                 "lists their names");
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "h\\.(0"},
+                 "the pattern 'h\\.(0' of a group cannot be read: missing closing parenthesis, at character 6");
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte[z-a]"}, "range out of order in character class, at");
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "^(?:[a-z0-9_.]+)+[^a-z0-9_.]$"},
+                 "of a group gives up on parameter");
+    refuse_rules(1, &(an_group_rule){.match = "wte"}, "an_group_rule 0 has size 0: set it with AN_INIT");
+    refuse_rules(1, &(an_group_rule){.size = size}, "group rule 0 needs a pattern");
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte", .lr_scale = -1}, "not negative");
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte", .lr_scale = NAN}, "not negative");
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte", .weight_decay = NAN},
+                 "the weight_decay of group rule 0 is");
+}
+
+static void test_refused_options(void **state) {
+    (void)state;
+    an_graph *g = gpt2(), *bad = NULL;
+    an_groups *groups = NULL;
+    an_group_options o = {0};
+    an_group_info info = {0};
+    int index;
+    FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "an_group_options has size 0");
+    o.size = sizeof o;
+    o.weight_decay = INFINITY;
+    FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "weight_decay is inf");
+    OK(ctx, an_groups_create(&groups, g, NULL));
+    FAILS(ctx, an_groups_find(groups, "h.7", &index), AN_ERR_UNKNOWN, "there is no parameter 'h.7' in the groups");
+    FAILS(ctx, an_groups_info(groups, 0, &info), AN_ERR_ARGUMENT, "an_group_info has size 0");
+    info.size = sizeof info;
+    FAILS(ctx, an_groups_info(groups, 2, &info), AN_ERR_ARGUMENT, "group 2 does not exist; there are 2");
+    FAILS(ctx, an_groups_info(groups, -1, &info), AN_ERR_ARGUMENT, "group -1 does not exist");
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+
+    OK(ctx, an_graph_create(&bad, ctx, "bad"));
+    an_relu(bad, 0);
+    FAILS(ctx, an_groups_create(&groups, bad, NULL), AN_ERR_STATE, "graph 'bad' has a mistake");
+    an_graph_destroy(&bad);
+}
+
+/* ---- freezing ---- */
+
+enum { BATCH = 3 };
+
+static void train(an_graph *g, an_params *params, an_optimizer *optimizer, int steps) {
+    an_plan *plan = NULL;
+    an_program *program = NULL;
+    float x[BATCH * 4], y[BATCH * 2];
+    OK(ctx, plan_for(&plan, ctx, g, "batch", BATCH, AN_PROGRAM_TRAINING));
+    OK(ctx, an_program_create(&program, plan, params));
+    OK(ctx, an_program_bind(program, "batch", BATCH));
+    for (int i = 0; i < BATCH * 4; i++) x[i] = (float)noise((uint64_t)i);
+    for (int i = 0; i < BATCH * 2; i++) y[i] = (float)noise((uint64_t)i + 99);
+    const an_array inputs = array_of(x, AN_DTYPE_F32, 2, (const int64_t[]){BATCH, 4}),
+                   targets = array_of(y, AN_DTYPE_F32, 2, (const int64_t[]){BATCH, 2});
+    OK(ctx, an_program_set_input(program, "x", &inputs));
+    OK(ctx, an_program_set_input(program, "y", &targets));
+    for (int step = 0; step < steps; step++) {
+        const an_update u = {.size = sizeof u, .rate = 0.1, .clip_norm = 1};
+        double norm;
+        OK(ctx, an_program_run(program, AN_FORM_TRAIN_FIRST));
+        OK(ctx, an_optimizer_norm(optimizer, 0, &norm));
+        OK(ctx, an_optimizer_update(optimizer, &u));
+    }
+    an_program_destroy(&program);
+    an_plan_destroy(&plan);
+}
+
+static void test_frozen_parameters(void **state) {
+    (void)state;
+    const an_group_rule rule = {.size = sizeof rule, .match = "^fc1\\.", .freeze = true, .lr_scale = 3};
+    const an_group_options o = {.size = sizeof o, .weight_decay = 0.5, .rule_count = 1, .rules = &rule};
+    an_graph *g = NULL;
+    an_groups *groups = NULL;
+    an_params *params = NULL;
+    an_optimizer *optimizer = NULL;
+    float before[2][64], after[2][64];
+    OK(ctx, small_mlp(&g, ctx));
+    OK(ctx, an_groups_create(&groups, g, &o));
+    OK(ctx, an_graph_verify(g));
+    an_group_info info = info_of(groups, "fc1.weight");
+    assert_true(info.frozen && info.lr_scale == 0 && info.weight_decay == 0);
+    assert_true(!info_of(groups, "fc2.weight").frozen);
+    OK(ctx, an_params_create(&params, ctx, g, NULL));
+    OK(ctx, an_params_init(params, 3));
+    assert_int_equal(params->sizes.trainable_elements, 2 * AN_PAGE); /* fc2.weight and fc2.bias */
+    OK(ctx, an_optimizer_create(&optimizer, params, groups, NULL));
+    an_array fc1 = array_of(before[0], AN_DTYPE_F32, 2, (const int64_t[]){16, 4}),
+             fc2 = array_of(before[1], AN_DTYPE_F32, 2, (const int64_t[]){2, 16});
+    OK(ctx, an_params_get(params, "fc1.weight", AN_PART_WEIGHT, &fc1));
+    OK(ctx, an_params_get(params, "fc2.weight", AN_PART_WEIGHT, &fc2));
+    train(g, params, optimizer, 3);
+    fc1.data = after[0], fc2.data = after[1];
+    OK(ctx, an_params_get(params, "fc1.weight", AN_PART_WEIGHT, &fc1));
+    OK(ctx, an_params_get(params, "fc2.weight", AN_PART_WEIGHT, &fc2));
+    assert_memory_equal(before[0], after[0], sizeof before[0]);
+    for (int i = 0; i < 32; i++) assert_true(before[1][i] != after[1][i]);
+    FAILS(ctx, an_params_get(params, "fc1.weight", AN_PART_GRADIENT, &fc1), AN_ERR_STATE, "frozen");
+    FAILS(ctx, an_params_get(params, "fc1.weight", AN_PART_MOMENT_1, &fc1), AN_ERR_STATE, "frozen");
+    double norm;
+    OK(ctx, an_optimizer_norm(optimizer, 0, &norm));
+    FAILS(ctx, an_optimizer_parameter_norm(optimizer, "fc1.weight", &norm), AN_ERR_STATE,
+          "'fc1.weight' is frozen: it has no gradient");
+    an_optimizer_destroy(&optimizer);
+    an_params_destroy(&params);
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+}
+
+/* A frozen parameter between others of one group, and everything frozen. */
+static void test_frozen_in_between_and_all(void **state) {
+    (void)state;
+    for (int all = 0; all < 2; all++) {
+        const an_group_rule rule = {.size = sizeof rule, .match = all ? "." : "layer\\.weight", .freeze = true};
+        const an_group_options o = {.size = sizeof o, .weight_decay = AN_OFF, .rule_count = 1, .rules = &rule};
+        const an_optimizer_options sgd = {.size = sizeof sgd, .type = AN_OPTIMIZER_SGD};
+        const an_update u = {.size = sizeof u, .rate = 1, .clip_norm = 1e9};
+        double numbers[MOST_ELEMENTS] = {0}, norm;
+        bench b;
+        bench_open(&b, AN_DTYPE_F64, NULL, &o, &sgd);
+        for (int p = 0; p < PARAMETERS && !all; p++) {
+            if (p == 1) continue;
+            for (int64_t i = 0; i < series_parameters[p].elements; i++) numbers[i] = series_gradient(p, i, 1);
+            series_set(b.ctx, b.params, p, AN_PART_GRADIENT, b.dtype, numbers);
+        }
+        OK(b.ctx, an_optimizer_norm(b.optimizer, 0, &norm));
+        assert_true(all ? norm == 0 : norm > 1);
+        OK(b.ctx, an_optimizer_update(b.optimizer, &u));
+        for (int p = 0; p < PARAMETERS; p++) {
+            const bool frozen = all || p == 1;
+            series_get(b.ctx, b.params, p, AN_PART_WEIGHT, b.dtype, numbers);
+            for (int64_t i = 0; i < series_parameters[p].elements; i++)
+                assert_true(numbers[i] == series_weight(p, i) - (frozen ? 0 : series_gradient(p, i, 1)));
+        }
+        bench_close(&b);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_decay_of_gpt2),
+        cmocka_unit_test(test_decay_of_llama),
+        cmocka_unit_test(test_decay_of_bert_names),
+        cmocka_unit_test(test_embeddings_stay),
+        cmocka_unit_test(test_no_decay),
+        cmocka_unit_test(test_layer_decay),
+        cmocka_unit_test(test_layer_decay_out_of_range),
+        cmocka_unit_test(test_layer_decay_of_any_depth),
+        cmocka_unit_test(test_first_rule_wins),
+        cmocka_unit_test(test_refused_rules),
+        cmocka_unit_test(test_refused_options),
+        cmocka_unit_test(test_frozen_parameters),
+        cmocka_unit_test(test_frozen_in_between_and_all),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
