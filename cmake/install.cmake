@@ -14,8 +14,9 @@ write_basic_package_version_file(annealConfigVersion.cmake COMPATIBILITY SameMin
 install(FILES ${PROJECT_BINARY_DIR}/annealConfig.cmake ${PROJECT_BINARY_DIR}/annealConfigVersion.cmake
     DESTINATION ${package_dir})
 
-# What anneal.pc adds for the static library: OpenMP's runtime and oneDNN.
-set(private_libs ${OpenMP_C_LIBRARIES} ${dnnl_file})
+# What anneal.pc adds for the static library: OpenMP's runtime, oneDNN and the libraries of train. Not as Requires.private, for which
+# pkg-config wants to see their own files even where a program links the shared library.
+set(private_libs ${OpenMP_C_LIBRARIES} ${dnnl_file} ${pcre2_LDFLAGS} ${yaml_LDFLAGS} ${zlib_LDFLAGS} ${xxhash_LDFLAGS})
 if(dnnl_folder)
     list(APPEND private_libs -Wl,-rpath,${dnnl_folder})
 endif()
