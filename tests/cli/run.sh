@@ -219,6 +219,37 @@ says $'"model": "odd \\"<&\xef\xbf\xbd\\u0001.ang"'
 run 0 plan $'odd "<&\xff\x01.ang' --svg
 says $'odd &quot;&lt;&amp;\xef\xbf\xbd\xef\xbf\xbd.ang'
 
+# --- config ---
+cat >run.yaml <<'YAML'
+model: {type: mlp, hidden: [8]}
+data: {train: {type: csv, path: table.csv}}
+batch: {global: 16}
+YAML
+run 0 config show run.yaml
+says '  global: 16  '
+says '# file'
+says '  lr: 1e-4  '
+mv out shown.yaml
+run 0 config show shown.yaml # what it shows is a config too
+run 0 config show run.yaml --set optimizer.lr=3e-4
+says '  lr: 3e-4  '
+says '# --set'
+run 0 config schema
+says '"$schema"'
+run 0 config keys
+says 'optimizer.lr'
+run 0 config keys --json
+says '"path": "batch.global"'
+sed 's/global/globl/' run.yaml >typo.yaml
+run 2 config show typo.yaml
+complains "typo.yaml:3:9: there is no key 'batch.globl'; the nearest is 'global'"
+run 2 config show run.yaml --set batch.globl=3
+complains '--set batch.globl=3'
+run 2 config show no-such.yaml
+complains 'no-such.yaml'
+run 2 config shw run.yaml
+complains "'config show'"
+
 # --- failures ---
 code=0
 command=(version '>/dev/full')
