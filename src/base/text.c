@@ -80,6 +80,28 @@ void an_text_number(char *buffer, size_t capacity, double number) {
     }
 }
 
+/* strtod reads the decimal point of the host's locale, so it is given that one. */
+double an_text_double(const char *text, size_t length) {
+    enum { LONGEST_POINT = 16 };
+    const char *point = localeconv()->decimal_point;
+    char buffer[AN_LONGEST_NUMBER + LONGEST_POINT + 1];
+    size_t at = 0, point_length = strlen(point);
+    if (point_length == 0 || point_length > LONGEST_POINT) {
+        point = ".";
+        point_length = 1;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '.') {
+            memcpy(buffer + at, point, point_length);
+            at += point_length;
+        } else {
+            buffer[at++] = text[i];
+        }
+    }
+    buffer[at] = 0;
+    return strtod(buffer, NULL);
+}
+
 uint64_t an_hash(const void *bytes, size_t length, uint64_t seed) {
     const unsigned char *b = bytes;
     uint64_t h = 0xcbf29ce484222325u ^ seed; /* FNV-1a's offset and prime */

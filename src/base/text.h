@@ -21,6 +21,11 @@ an_status an_text_take(an_text *text, char **string);
 /* A double in the shortest form that reads back to the same bits; inf, -inf, nan. Needs 32 bytes; independent of the locale. */
 void an_text_number(char *buffer, size_t capacity, double number);
 
+/* The decimal number that these characters are, with a point whatever the host's locale is; at most AN_LONGEST_NUMBER of them. That they
+ * are a number, the caller has seen. */
+enum { AN_LONGEST_NUMBER = 400 };
+double an_text_double(const char *text, size_t length);
+
 /* A 64-bit hash of bytes (FNV-1a with a final mix): names of random sites, interning. Not for hostile keys. */
 uint64_t an_hash(const void *bytes, size_t length, uint64_t seed);
 

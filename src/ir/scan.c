@@ -1,12 +1,12 @@
 #include "ir/scan.h"
 
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 enum {
     LONGEST_NUMBER = 64, /* the shortest exact form of any double has 24 characters */
@@ -241,28 +241,6 @@ an_status an_scan_int(an_scanner *s, int64_t *number) {
     return an_scan_next(s);
 }
 
-/* strtod reads the decimal point of the host's locale, so it is given that one. */
-static double to_double(const char *text, size_t length) {
-    enum { LONGEST_POINT = 16 };
-    const char *point = localeconv()->decimal_point;
-    char buffer[LONGEST_NUMBER + LONGEST_POINT + 1];
-    size_t at = 0, point_length = strlen(point);
-    if (point_length == 0 || point_length > LONGEST_POINT) {
-        point = ".";
-        point_length = 1;
-    }
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '.') {
-            memcpy(buffer + at, point, point_length);
-            at += point_length;
-        } else {
-            buffer[at++] = text[i];
-        }
-    }
-    buffer[at] = 0;
-    return strtod(buffer, NULL);
-}
-
 an_status an_scan_float(an_scanner *s, double *number) {
     an_context *ctx = s->ctx;
     const an_token first = s->token;
@@ -274,7 +252,7 @@ an_status an_scan_float(an_scanner *s, double *number) {
     } else if (an_token_is(&s->token, "nan") && !negative) {
         magnitude = NAN;
     } else if (s->token.kind == AN_TOKEN_NUMBER) {
-        magnitude = to_double(s->token.start, s->token.length);
+        magnitude = an_text_double(s->token.start, s->token.length);
         if (isinf(magnitude))
             return an_scan_error(s, &first, "the number does not fit in 64 bits; infinity is written inf");
     } else {

@@ -1,8 +1,6 @@
 /* Values with their units: "3h50m", "6GiB", "300M tokens", "0%..90%". Read strictly, and the same in every locale. */
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -44,33 +42,11 @@ static const char *skip_number(const char *text) {
     return at - text > LONGEST_NUMBER ? NULL : at;
 }
 
-/* strtod reads the decimal point of the host's locale, so it is given that one. */
-static double to_double(const char *text, size_t length) {
-    enum { LONGEST_POINT = 16 };
-    const char *point = localeconv()->decimal_point;
-    char buffer[LONGEST_NUMBER + LONGEST_POINT + 1];
-    size_t at = 0, point_length = strlen(point);
-    if (point_length == 0 || point_length > LONGEST_POINT) {
-        point = ".";
-        point_length = 1;
-    }
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '.') {
-            memcpy(buffer + at, point, point_length);
-            at += point_length;
-        } else {
-            buffer[at++] = text[i];
-        }
-    }
-    buffer[at] = 0;
-    return strtod(buffer, NULL);
-}
-
 /* A finite number at *text, which is moved behind it. */
 static bool take_number(const char **text, double *value) {
     const char *end = skip_number(*text);
     if (!end) return false;
-    *value = to_double(*text, (size_t)(end - *text));
+    *value = an_text_double(*text, (size_t)(end - *text));
     *text = end;
     return isfinite(*value);
 }

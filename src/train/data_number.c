@@ -1,11 +1,8 @@
 #include "train/data_number.h"
 
-#include <locale.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { LONGEST = 400, LONGEST_POINT = 16 };
+#include "base/text.h"
 
 typedef struct {
     const char *at, *end;
@@ -23,24 +20,6 @@ static int64_t digits(cursor *c, uint64_t *mantissa, bool *exact) {
         if (*exact) *mantissa = *mantissa * 10 + (uint64_t)(*c->at - '0');
     }
     return c->at - start;
-}
-
-/* strtod reads the decimal point of the host's locale, so it is given that one. */
-static double slow(const char *text, size_t length) {
-    char buffer[LONGEST + LONGEST_POINT + 1];
-    const char *point = localeconv()->decimal_point;
-    size_t at = 0, point_length = strlen(point);
-    if (point_length == 0 || point_length > LONGEST_POINT) {
-        point = ".";
-        point_length = 1;
-    }
-    for (size_t i = 0; i < length; i++) {
-        const bool is_point = text[i] == '.';
-        memcpy(buffer + at, is_point ? point : text + i, is_point ? point_length : 1);
-        at += is_point ? point_length : 1;
-    }
-    buffer[at] = 0;
-    return strtod(buffer, NULL);
 }
 
 an_number_result an_number_read(const char *text, size_t length, double *number) {
@@ -74,8 +53,8 @@ an_number_result an_number_read(const char *text, size_t length, double *number)
     if (exact && exponent > -POWERS && exponent < POWERS) {
         *number = exponent < 0 ? (double)mantissa / powers[-exponent] : (double)mantissa * powers[exponent];
     } else {
-        if (c.end - unsigned_text > LONGEST) return AN_NUMBER_RANGE;
-        *number = slow(unsigned_text, (size_t)(c.end - unsigned_text));
+        if (c.end - unsigned_text > AN_LONGEST_NUMBER) return AN_NUMBER_RANGE;
+        *number = an_text_double(unsigned_text, (size_t)(c.end - unsigned_text));
     }
     if (*number > 1.7976931348623157e308) return AN_NUMBER_RANGE;
     if (negative) *number = -*number;
