@@ -306,7 +306,7 @@ AN_API void an_trainer_destroy(an_trainer **trainer);
 
 /* The same from a config: it has its graph and data by itself. */
 AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file);
-AN_API an_status an_trainer_open_config(an_trainer **trainer, an_config *config, an_context *ctx);
+AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config);
 
 /* One step of the optimizer, on the next samples. On error the weights are as before the call. AN_ERR_STATE after the last. */
 AN_API an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics);

@@ -270,7 +270,8 @@ an_status an_params_info(const an_params *params, int64_t index, an_param_info *
 }
 
 /* O(parameters): for tools and tests. A trainer works on the flat buffers. */
-static an_status locate(const an_params *p, const char *name, an_param_part part, const an_array *array, char **at) {
+static an_status locate(const an_params *p, const char *name, an_param_part part, const an_array *array,
+                        const an_stored **stored, char **at) {
     an_context *ctx = p->ctx;
     const an_stored *e = NULL;
     char *base = NULL;
@@ -287,21 +288,25 @@ static an_status locate(const an_params *p, const char *name, an_param_part part
         return AN_ERROR(ctx, AN_ERR_STATE, "'%s' has no such part here: it is frozen, or the store was made without",
                         name);
     AN_TRY_RETURN(an_array_check(ctx, array, name, e->dtype, e->ndims, e->dims));
+    *stored = e;
     *at = base + e->offset;
     return AN_OK;
 }
 
 an_status an_params_get(const an_params *params, const char *name, an_param_part part, an_array *array) {
     an_context *ctx = params->ctx;
+    const an_stored *stored = NULL;
     char *at = NULL;
-    AN_TRY_RETURN(locate(params, name, part, array, &at));
+    AN_TRY_RETURN(locate(params, name, part, array, &stored, &at));
     return an_array_copy_out(ctx, params->device, array, at);
 }
 
 an_status an_params_set(an_params *params, const char *name, an_param_part part, const an_array *array) {
     an_context *ctx = params->ctx;
+    const an_stored *stored = NULL;
     char *at = NULL;
-    AN_TRY_RETURN(locate(params, name, part, array, &at));
-    if (part == AN_PART_WEIGHT) params->version++;
+    AN_TRY_RETURN(locate(params, name, part, array, &stored, &at));
+    /* Run states have no copies of low precision: setting one, as every step of a batch norm does, makes none anew. */
+    if (part == AN_PART_WEIGHT && stored->storage != AN_STORAGE_STATE) params->version++;
     return an_array_copy_in(ctx, params->device, at, array);
 }

@@ -6,6 +6,8 @@
 
 #include "base/isa.h"
 
+enum { MOST_RULES = 64, MOST_POINTS = 256 };
+
 typedef struct {
     an_config *config;
     an_context *ctx;
@@ -17,10 +19,10 @@ typedef struct {
     an_group_options groups;
     an_optimizer_options optimizer;
     an_schedule_options schedule;
-    an_group_rule rules[64];
+    an_group_rule rules[MOST_RULES];
     an_accumulate_entry table[AN_BATCH_TABLE];
-    int64_t point_steps[256];
-    double point_factors[256];
+    int64_t point_steps[MOST_POINTS];
+    double point_factors[MOST_POINTS];
 } opening;
 
 /* ---- lengths ---- */
@@ -103,9 +105,9 @@ static double or_off(double value) {
 static an_status get_rules(opening *o) {
     an_context *ctx = o->ctx;
     const int count = an_config_size(o->config, "optimizer.groups");
-    if (count > (int)(sizeof o->rules / sizeof *o->rules))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d groups; at most %zu",
-                        an_config_place(o->config, "optimizer.groups"), count, sizeof o->rules / sizeof *o->rules);
+    if (count > MOST_RULES)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d groups; at most %d",
+                        an_config_place(o->config, "optimizer.groups"), count, MOST_RULES);
     for (int i = 0; i < count; i++) {
         char path[AN_PATH_TEXT];
         double scale, decay;
@@ -164,11 +166,10 @@ static an_status get_optimizer(opening *o) {
 static an_status get_points(opening *o) {
     an_context *ctx = o->ctx;
     an_schedule_options *s = &o->schedule;
-    const int most = (int)(sizeof o->point_steps / sizeof *o->point_steps);
     s->point_count = an_config_size(o->config, "schedule.points");
-    if (s->point_count > most)
+    if (s->point_count > MOST_POINTS)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d points; at most %d",
-                        an_config_place(o->config, "schedule.points"), s->point_count, most);
+                        an_config_place(o->config, "schedule.points"), s->point_count, MOST_POINTS);
     for (int i = 0; i < s->point_count; i++)
         AN_TRY_RETURN(an_config_pair(o->config, "schedule.points", i, &o->point_steps[i], &o->point_factors[i]));
     s->point_steps = o->point_steps;
@@ -323,7 +324,7 @@ static an_status open_parts(opening *o) {
     return an_trainer_fill(t, &o->options);
 }
 
-an_status an_trainer_open_config(an_trainer **trainer, an_config *config, an_context *ctx) {
+an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config) {
     an_status status;
     opening *o = NULL;
     an_trainer *t = NULL;
@@ -350,7 +351,7 @@ an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *fil
     options.file = file;
     *trainer = NULL;
     AN_TRY(an_config_create(&config, ctx, &options));
-    AN_TRY(an_trainer_open_config(trainer, config, ctx));
+    AN_TRY(an_trainer_open_config(trainer, ctx, config));
     status = AN_OK;
 fail:
     an_config_destroy(&config);

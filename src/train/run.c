@@ -167,10 +167,10 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
     }
     const an_status status = run_steps(&r);
     outcome->steps = trainer->next;
-    trainer->stop = 0;
+    trainer->stop = false;
     return status;
 }
 
 void an_trainer_request_stop(an_trainer *trainer) {
-    trainer->stop = 1;
+    trainer->stop = true;
 }

@@ -2,7 +2,7 @@
 #ifndef AN_TRAIN_TRAINER_H
 #define AN_TRAIN_TRAINER_H
 
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "train/batches.h"
 #include "train/feed.h"
@@ -34,7 +34,7 @@ struct an_trainer {
     an_feed feed, evaluation_feed;
     an_batches batches;
     int64_t steps, next, seed;
-    volatile sig_atomic_t stop; /* a request: the run ends after the step under way */
+    atomic_bool stop; /* a request: the run ends after the step under way */
 
     an_groups *groups;
     an_params *params;

@@ -1,5 +1,6 @@
 /* A step by its parts: the order that it insists on, batches that are cut in any way, leaves, running statistics. */
 #include "anneal/train.h"
+#include "exec/params.h"
 #include "models/small_models.h"
 
 enum { SAMPLES = 16, TOKENS = 12, IGNORED = -100 };
@@ -374,7 +375,9 @@ static void test_running_statistics_move_once_a_step(void **state) {
     OK(ctx, an_params_get(t.params, name, AN_PART_WEIGHT, &array));
     for (int k = 0; k < 6; k++) assert_true(running[k] == 0); /* not before the step is made */
     OK(ctx, an_step_reduce(t.stepper));
+    const uint64_t version = t.params->version;
     finish(&t);
+    assert_int_equal(t.params->version, version + 1); /* by the update alone: copies of weights are made once a step */
     OK(ctx, an_params_get(t.params, name, AN_PART_WEIGHT, &array));
     for (int k = 0; k < 6; k++) {
         const double mean = ((double)statistics[0][k] * 4 + (double)statistics[1][k] * 2) / 6;
