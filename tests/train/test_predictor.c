@@ -24,7 +24,7 @@ typedef struct {
     an_trainer *trainer;
 } run;
 
-static void run_create(run *r) {
+static void run_create(run *r, an_dtype precision) {
     const int64_t input_dims[] = {SAMPLES, INPUTS}, target_dims[] = {SAMPLES, OUTPUTS};
     const an_array arrays[] = {array_of(inputs, AN_DTYPE_F32, 2, input_dims),
                                array_of(targets, AN_DTYPE_F32, 2, target_dims)};
@@ -39,6 +39,7 @@ static void run_create(run *r) {
     o.batch.global = 8;
     o.epochs = 4;
     o.rate = 1e-2;
+    o.precision = precision;
     OK(ctx, an_dataset_create_arrays(&r->dataset, ctx, &source));
     OK(ctx, an_model_mlp(&r->graph, ctx, &model));
     OK(ctx, an_trainer_create(&r->trainer, r->graph, r->dataset, r->dataset, &o));
@@ -62,7 +63,7 @@ static void test_same_bits_in_any_batch(void **state) {
     float alone[SAMPLES][OUTPUTS], together[SAMPLES][OUTPUTS];
     run r;
     (void)state;
-    run_create(&r);
+    run_create(&r, AN_DTYPE_NONE);
     an_predictor *predictor = make_predictor(&r, SAMPLES);
     assert_int_equal(an_predictor_input_elements(predictor), INPUTS);
     assert_int_equal(an_predictor_output_elements(predictor), OUTPUTS);
@@ -83,7 +84,7 @@ static void test_call_allocates_nothing(void **state) {
     float outputs[SAMPLES][OUTPUTS];
     run r;
     (void)state;
-    run_create(&r);
+    run_create(&r, AN_DTYPE_NONE);
     an_predictor *predictor = make_predictor(&r, SAMPLES);
     const long calls = counted.calls;
     for (int64_t n = 1; n <= SAMPLES; n++) OK(ctx, an_predictor_run_f32(predictor, n, inputs[0], outputs[0]));
@@ -99,7 +100,7 @@ static void test_weights_change_at_refresh_only(void **state) {
     double error = 0;
     run r;
     (void)state;
-    run_create(&r);
+    run_create(&r, AN_DTYPE_NONE);
     an_predictor *predictor = make_predictor(&r, SAMPLES);
     OK(ctx, an_predictor_run_f32(predictor, SAMPLES, inputs[0], before[0]));
     while (an_trainer_next_step(r.trainer) < an_trainer_steps(r.trainer)) OK(ctx, an_trainer_step(r.trainer, NULL));
@@ -117,6 +118,25 @@ static void test_weights_change_at_refresh_only(void **state) {
     run_destroy(&r);
 }
 
+/* In bf16 it reads copies of its weights, which must be those of the new ones. */
+static void test_refresh_reaches_low_copies(void **state) {
+    float refreshed[SAMPLES][OUTPUTS], fresh[SAMPLES][OUTPUTS];
+    run r;
+    (void)state;
+    run_create(&r, AN_DTYPE_BF16);
+    an_predictor *predictor = make_predictor(&r, SAMPLES);
+    OK(ctx, an_predictor_run_f32(predictor, SAMPLES, inputs[0], refreshed[0]));
+    while (an_trainer_next_step(r.trainer) < an_trainer_steps(r.trainer)) OK(ctx, an_trainer_step(r.trainer, NULL));
+    OK(ctx, an_predictor_refresh(predictor, r.trainer));
+    OK(ctx, an_predictor_run_f32(predictor, SAMPLES, inputs[0], refreshed[0]));
+    an_predictor_destroy(&predictor);
+    predictor = make_predictor(&r, SAMPLES);
+    OK(ctx, an_predictor_run_f32(predictor, SAMPLES, inputs[0], fresh[0]));
+    assert_memory_equal(refreshed, fresh, sizeof fresh);
+    an_predictor_destroy(&predictor);
+    run_destroy(&r);
+}
+
 /* One predictor a thread, inside the caller's own parallel region. */
 static void test_predictors_of_several_threads(void **state) {
     enum { THREADS = 4, ROUNDS = 50 };
@@ -125,7 +145,7 @@ static void test_predictors_of_several_threads(void **state) {
     int wrong = 0;
     run r;
     (void)state;
-    run_create(&r);
+    run_create(&r, AN_DTYPE_NONE);
     for (int i = 0; i < THREADS; i++) predictors[i] = make_predictor(&r, SAMPLES);
     OK(ctx, an_predictor_run_f32(predictors[0], SAMPLES, inputs[0], expected[0]));
 #pragma omp parallel for num_threads(THREADS) reduction(+ : wrong)
@@ -145,7 +165,7 @@ static void test_mistakes_are_told(void **state) {
     double wide[INPUTS] = {0};
     run r;
     (void)state;
-    run_create(&r);
+    run_create(&r, AN_DTYPE_NONE);
     an_predictor *predictor = make_predictor(&r, 8);
     assert_int_equal(an_predictor_run_f32(predictor, 9, inputs[0], outputs), AN_ERR_ARGUMENT);
     assert_non_null(strstr(an_predictor_error(predictor), "made for 1 to 8"));
@@ -157,11 +177,9 @@ static void test_mistakes_are_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits_in_any_batch),
-        cmocka_unit_test(test_call_allocates_nothing),
-        cmocka_unit_test(test_weights_change_at_refresh_only),
-        cmocka_unit_test(test_predictors_of_several_threads),
-        cmocka_unit_test(test_mistakes_are_told),
+        cmocka_unit_test(test_same_bits_in_any_batch),         cmocka_unit_test(test_call_allocates_nothing),
+        cmocka_unit_test(test_weights_change_at_refresh_only), cmocka_unit_test(test_refresh_reaches_low_copies),
+        cmocka_unit_test(test_predictors_of_several_threads),  cmocka_unit_test(test_mistakes_are_told),
     };
     const int failures = cmocka_run_group_tests(tests, setup_counted, teardown);
     return failures || counted.held || counted.mismatch;

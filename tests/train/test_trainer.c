@@ -353,6 +353,53 @@ static void test_unknown_metrics_are_refused_at_the_start(void **state) {
     run_destroy(&r);
 }
 
+/* Evaluations that are NaN, because a sample of theirs is, are never the best. */
+static void test_nan_is_never_best(void **state) {
+    const an_trainer_options options = usual_options();
+    const float was = inputs[TRAINING + 3][0];
+    an_run_outcome outcome = AN_INIT(outcome);
+    watcher w;
+    run r;
+    (void)state;
+    inputs[TRAINING + 3][0] = NAN;
+    run_create(&r, &options, 0);
+    an_run_options o = watched(&w, &r);
+    o.evaluate_every = 7;
+    OK(ctx, an_trainer_run(r.trainer, &o, &outcome));
+    assert_true(isnan(outcome.last.loss));
+    assert_int_equal(w.evaluations, 3);
+    assert_int_equal(w.best_count, 0);
+    assert_int_equal(outcome.best_step, 0);
+    inputs[TRAINING + 3][0] = was;
+    run_destroy(&r);
+}
+
+/* Against the classes that prediction gives the largest number to, while some are still wrong. */
+static void test_accuracy_counts_the_largest(void **state) {
+    const an_trainer_options options = usual_options();
+    an_predictor_options most = AN_INIT(most);
+    an_evaluation evaluation = AN_INIT(evaluation);
+    an_predictor *predictor = NULL;
+    float y[EVALUATION][CLASSES];
+    int right = 0;
+    run r;
+    (void)state;
+    run_create(&r, &options, 0);
+    most.most = EVALUATION;
+    OK(ctx, an_predictor_create(&predictor, r.trainer, &most));
+    OK(ctx, an_predictor_run_f32(predictor, EVALUATION, inputs[TRAINING], y[0]));
+    for (int i = 0; i < EVALUATION; i++) {
+        int best = 0;
+        for (int c = 1; c < CLASSES; c++) best = y[i][c] > y[i][best] ? c : best;
+        right += best == classes[TRAINING + i];
+    }
+    OK(ctx, an_trainer_evaluate(r.trainer, &evaluation));
+    assert_in_range(right, 1, EVALUATION - 1);
+    assert_true(evaluation.accuracy == (double)right / EVALUATION);
+    an_predictor_destroy(&predictor);
+    run_destroy(&r);
+}
+
 /* ---- what is not finite ---- */
 
 /* Steps until one fails; its message must have these words. */
@@ -434,6 +481,8 @@ int main(void) {
         cmocka_unit_test(test_run_stops_early),
         cmocka_unit_test(test_callback_can_end_a_run),
         cmocka_unit_test(test_unknown_metrics_are_refused_at_the_start),
+        cmocka_unit_test(test_nan_is_never_best),
+        cmocka_unit_test(test_accuracy_counts_the_largest),
         cmocka_unit_test(test_nan_in_a_weight_is_named),
         cmocka_unit_test(test_nan_in_a_sample_is_named),
         cmocka_unit_test(test_first_node_that_is_not_finite_is_named),
