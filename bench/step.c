@@ -1,19 +1,17 @@
-/* Forward and backward of a model, timed when it is asked for: one side of a comparison. It stays alive from one pass
- * to the next, so that other programs can have their turn between them and nothing is planned twice.
+/* Forward and backward of a model, timed when it is asked for.
  *
  *     step MODEL f32|f64|bf16 THREADS SYMBOL=N...      step gpt2-124m bf16 2 batch=4 tokens=256
  *
- * It says "ready" on standard output, then answers every line "WARM PASSES" of standard input with the seconds of one
- * pass: WARM passes are not timed; of the PASSES after them it is the median. A model without a loss runs forward only.
+ * How it is asked: serve.h. A model without a loss runs forward only.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <anneal/plan.h>
 
 #include "models.h"
+#include "serve.h"
 
 enum { MOST_SYMBOLS = 8, MOST_TEXT = 256 };
 
@@ -36,12 +34,6 @@ typedef struct step {
         const an_status status_ = (call);     \
         if (status_ != AN_OK) return status_; \
     } while (0)
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- making it ---- */
 
@@ -122,7 +114,8 @@ static an_status make_program(step *s) {
 
 /* A pass is that of a training step, which follows an update: whatever is derived from the weights (copies in bf16, packed
  * ones) is made anew in it, and timed with it. Setting one weight is enough to make the store's version rise. */
-static an_status pass(step *s) {
+static an_status pass(void *user) {
+    step *s = user;
     if (s->changed.data) TRY(an_params_set(s->params, s->changed_name, AN_PART_WEIGHT, &s->changed));
     return an_program_run(s->program, s->form);
 }
@@ -138,39 +131,6 @@ static an_status expect_bf16(const step *s) {
     return AN_ERR_UNSUPPORTED;
 }
 
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static an_status answer(step *s, int64_t warm, int64_t passes, double *took) {
-    for (int64_t i = 0; i < warm; i++) TRY(pass(s));
-    for (int64_t i = 0; i < passes; i++) {
-        const double begin = seconds();
-        TRY(pass(s));
-        took[i] = seconds() - begin;
-    }
-    qsort(took, (size_t)passes, sizeof *took, by_value);
-    printf("%.9f\n", took[passes / 2]);
-    fflush(stdout);
-    return AN_OK;
-}
-
-static an_status serve(step *s) {
-    char line[MOST_TEXT];
-    an_status status = AN_OK;
-    printf("ready\n");
-    fflush(stdout);
-    while (status == AN_OK && fgets(line, sizeof line, stdin)) {
-        char *rest;
-        const int64_t warm = strtoll(line, &rest, 10), passes = strtoll(rest, NULL, 10);
-        double *took = passes > 0 ? calloc((size_t)passes, sizeof *took) : NULL;
-        status = took ? answer(s, warm, passes, took) : AN_ERR_ARGUMENT;
-        free(took);
-    }
-    return status;
-}
-
 static an_status run(step *s, const char *model, an_dtype dtype, an_dtype precision, int threads) {
     an_context_options options = AN_INIT(options);
     options.threads = threads;
@@ -182,7 +142,7 @@ static an_status run(step *s, const char *model, an_dtype dtype, an_dtype precis
         TRY(pass(s));
         TRY(expect_bf16(s));
     }
-    return serve(s);
+    return bench_serve(pass, s);
 }
 
 static int misuse(void) {

@@ -8,8 +8,12 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$1" --prefix "$work/prefix" >/dev/null
 cp -r "$2" "$work/examples" # nothing of the tree is near
 cd "$work"
-{
-    cmake -S examples/mlp -B build -DCMAKE_PREFIX_PATH="$work/prefix" && cmake --build build
-} >log || { cat log; exit 1; }
-build/sine
+for example in mlp own-model surrogate; do
+    {
+        cmake -S examples/$example -B build/$example -DCMAKE_PREFIX_PATH="$work/prefix" && cmake --build build/$example
+    } >log || { cat log; exit 1; }
+done
+build/mlp/sine
+build/own-model/spirals
+build/surrogate/surrogate examples/surrogate/surrogate.yaml
 prefix/bin/anneal plan examples/own-graph.ang --batch 256
