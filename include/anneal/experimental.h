@@ -29,6 +29,7 @@ typedef struct an_call {
     const an_tensor *dst;
     void *scratch;    /* as many bytes as the kernel's `scratch` said, aligned to 64 */
     an_status failed; /* for communication ops: what already went wrong in this run, or AN_OK */
+    void *kept;       /* what the kernel's `keep` made of operand 1, if the program keeps such things; else NULL */
 } an_call;
 
 #define AN_SCRATCH_FAILED SIZE_MAX
@@ -45,6 +46,10 @@ typedef struct an_kernel {
      * them makes one pass over memory. dst may be one of the rows of src. NULL: not elementwise. */
     void (*row_f32)(int64_t n, const float *const *src, float *dst, const void *attributes);
     void (*row_f64)(int64_t n, const double *const *src, double *dst, const void *attributes);
+    /* Bytes that the kernel would keep from run to run where operand 1 is a parameter, aligned to 64; 0: none. `keep` fills
+     * call->kept when the weights have changed, and `run` then finds it there. NULL: it keeps nothing. */
+    size_t (*kept)(const an_call *call);
+    an_status (*keep)(const an_call *call);
 } an_kernel;
 
 /* Who owns tensor memory. Only kernels dereference it; everything else goes through this record. */

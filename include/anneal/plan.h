@@ -93,6 +93,9 @@ typedef struct an_plan_options {
     int64_t budget;      /* of AN_RECOMPUTE_BUDGET: bytes of activations and scratch, without parameters */
     bool unfused;        /* no fused kernels: every op of the graph for itself, for tests and profiles; the same bits */
     const char *kernels; /* forces kernels by name: "attention=reference,product=reference"; NULL: best first */
+    bool
+        f32_storage; /* with BF16: only what products and convolutions read is rounded to it; every value and gradient is
+                            stored in f32 */
 } an_plan_options;
 
 AN_API an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options);

@@ -10,19 +10,72 @@
 #define INDEPENDENT
 #endif
 
+/* ---- tanh ---- of several vectors at once, as many as there are registers for */
+
+/* Before a loop over registers: an array of vectors is in registers only if no loop is left. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define INLINE inline __attribute__((always_inline))
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+enum { VECTOR_BYTES = 64, TANH_VECTORS = 4 };
+#define MASK_f32 __mmask16
+#define MASK_f64 __mmask8
+#define BELOW_f32(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
+#define BELOW_f64(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ)
+#define BLEND_f32 _mm512_mask_blend_ps
+#define BLEND_f64 _mm512_mask_blend_pd
+#define MIN_f32 _mm512_min_ps
+#define MIN_f64 _mm512_min_pd
+/* Compilers would compute one vector after the other again. Nothing is done, but to all of them at once. */
+#define TOGETHER(x) __asm__("" : "+v"((x)[0]), "+v"((x)[1]), "+v"((x)[2]), "+v"((x)[3]));
+#elif defined(__AVX2__)
+enum { VECTOR_BYTES = 32, TANH_VECTORS = 2 };
+#define TOGETHER(x)
+#else
+enum { VECTOR_BYTES = 16, TANH_VECTORS = 2 };
+#define TOGETHER(x)
+#endif
+
+#define REAL float
+#define BITS uint32_t
+#define NAME(x) x##_f32
+#define AN(x) AN_##x##_F32
+#define LIMIT 10.0f
+#include "base/elementary_tanh.h"
+#undef REAL
+#undef BITS
+#undef NAME
+#undef AN
+#undef LIMIT
+#define REAL double
+#define BITS uint64_t
+#define NAME(x) x##_f64
+#define AN(x) AN_##x##_F64
+#define LIMIT 20.0
+#include "base/elementary_tanh.h"
+
+/* ---- the others ---- */
+
 #define DEFINE_F32_1(name)                                                 \
     void an_vector_##name##_f32(int64_t n, const float *src, float *dst) { \
         INDEPENDENT                                                        \
         for (int64_t i = 0; i < n; i++) dst[i] = an_##name##_f32(src[i]);  \
     }
-AN_ELEMENTARY_1(DEFINE_F32_1)
+AN_ELEMENTARY_LOOPS(DEFINE_F32_1)
+AN_ELEMENTARY_TRIG(DEFINE_F32_1)
 
 #define DEFINE_F64_1(name)                                                   \
     void an_vector_##name##_f64(int64_t n, const double *src, double *dst) { \
         INDEPENDENT                                                          \
         for (int64_t i = 0; i < n; i++) dst[i] = an_##name##_f64(src[i]);    \
     }
-AN_ELEMENTARY_OTHER(DEFINE_F64_1)
+AN_ELEMENTARY_LOOPS(DEFINE_F64_1)
 
 #define DEFINE_2(name, type, suffix)                                                       \
     void an_vector_##name##_##suffix(int64_t n, const type *a, const type *b, type *dst) { \

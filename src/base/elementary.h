@@ -27,7 +27,8 @@
 
 /* X(name) for every function of one argument, and of two. */
 #define AN_ELEMENTARY_TRIG(X) X(sin) X(cos)
-#define AN_ELEMENTARY_OTHER(X) X(exp) X(expm1) X(log) X(log1p) X(tanh) X(erf)
+#define AN_ELEMENTARY_LOOPS(X) X(exp) X(expm1) X(log) X(log1p) X(erf) /* of these, array forms are plain loops */
+#define AN_ELEMENTARY_OTHER(X) AN_ELEMENTARY_LOOPS(X) X(tanh)
 #define AN_ELEMENTARY_1(X) AN_ELEMENTARY_OTHER(X) AN_ELEMENTARY_TRIG(X)
 #define AN_ELEMENTARY_2(X) X(pow)
 

@@ -27,15 +27,23 @@ static inline an_exp_parts_f32 an_exp_parts_of_f32(float x) {
     return (an_exp_parts_f32){count, rest, (high - rest) - low};
 }
 
+/* exp_f32: what tanh of arrays needs too. STEP(coefficient) for each after the first. */
+#define AN_EXP_FIRST_F32 0x1.6bebd6p-10f
+#define AN_EXP_STEPS_F32(STEP) STEP(0x1.122778p-7f) STEP(0x1.555674p-5f) STEP(0x1.5554bp-3f) STEP(0x1.fffffep-2f)
+
 /* e^r - 1 - r for |r| <= ln 2 / 2. exp_f32: 2^-25.8 of e^r - 1. */
 static inline float an_exp_tail_f32(float r) {
-    float p = 0x1.6bebd6p-10f;
-    p = p * r + 0x1.122778p-7f;
-    p = p * r + 0x1.555674p-5f;
-    p = p * r + 0x1.5554bp-3f;
-    p = p * r + 0x1.fffffep-2f;
+    float p = AN_EXP_FIRST_F32;
+#define AN_EXP_STEP(coefficient) p = p * r + (coefficient);
+    AN_EXP_STEPS_F32(AN_EXP_STEP)
+#undef AN_EXP_STEP
     return p * (r * r);
 }
+
+/* Of tanh below AN_TANH_SMALL, in z, the square of its argument. */
+#define AN_TANH_SMALL_F32 0.55f
+#define AN_TANH_NUMERATOR_F32(z) (315.0f + 14.0f * (z))
+#define AN_TANH_DENOMINATOR_F32(z) (945.0f + (z) * (420.0f + 15.0f * (z)))
 
 static inline float an_exp_f32(float x) {
     /* e^-104 is below half the smallest denormal, e^89 overflows. */
@@ -114,13 +122,13 @@ static inline float an_tanh_f32(float x) {
     /* Lambert's continued fraction x / (1 + z / (3 + z / (5 + z / (7 + z / 9)))), z = x^2, is right to 2^-32 below
      * 0.55. Written as x - x z (315 + 14 z) / (945 + 420 z + 15 z^2) it loses nothing to rounding. */
     const float z = a * a;
-    const float small_numerator = a * z * (315.0f + 14.0f * z);
-    const float small_denominator = 945.0f + z * (420.0f + 15.0f * z);
+    const float small_numerator = a * z * AN_TANH_NUMERATOR_F32(z);
+    const float small_denominator = AN_TANH_DENOMINATOR_F32(z);
     /* From there on the result is over 1/2, and 1 - 2 / (e^2x + 1) is as exact; from 10 on it is 1. */
     const an_exp_parts_f32 parts = an_exp_parts_of_f32(2.0f * an_select_f32(a > 10.0f, 10.0f, a));
     const float tail = an_exp_tail_f32(parts.rest) + parts.correction;
     const float large_denominator = (1.0f + (parts.rest + tail)) * an_power_of_two_f32(parts.count) + 1.0f;
-    const bool small = a < 0.55f;
+    const bool small = a < AN_TANH_SMALL_F32;
     const float quotient =
         an_select_f32(small, small_numerator, 2.0f) / an_select_f32(small, small_denominator, large_denominator);
     return an_with_sign_f32(an_select_f32(small, a, 1.0f) - quotient, x);

@@ -29,21 +29,30 @@ static inline an_exp_parts_f64 an_exp_parts_of_f64(double x, double more) {
     return (an_exp_parts_f64){count, rest, (high - rest) - low};
 }
 
+/* exp_f64: what tanh of arrays needs too. STEP(coefficient) for each after the first. */
+#define AN_EXP_FIRST_F64 0x1.1ee8893d052b7p-29
+#define AN_EXP_STEPS_F64(STEP)  \
+    STEP(0x1.af5e757099d71p-26) \
+    STEP(0x1.27e5362a53f25p-22) \
+    STEP(0x1.71ddf87e7d53fp-19) \
+    STEP(0x1.a01a017bc8216p-16) \
+    STEP(0x1.a01a01afd3f92p-13) \
+    STEP(0x1.6c16c16c1f06ep-10) \
+    STEP(0x1.111111110f6dap-7) STEP(0x1.555555555553fp-5) STEP(0x1.5555555555559p-3) STEP(0.5)
+
 /* e^r - 1 - r for |r| <= ln 2 / 2. exp_f64: 2^-59.9 of e^r - 1. */
 static inline double an_exp_tail_f64(double r) {
-    double p = 0x1.1ee8893d052b7p-29;
-    p = p * r + 0x1.af5e757099d71p-26;
-    p = p * r + 0x1.27e5362a53f25p-22;
-    p = p * r + 0x1.71ddf87e7d53fp-19;
-    p = p * r + 0x1.a01a017bc8216p-16;
-    p = p * r + 0x1.a01a01afd3f92p-13;
-    p = p * r + 0x1.6c16c16c1f06ep-10;
-    p = p * r + 0x1.111111110f6dap-7;
-    p = p * r + 0x1.555555555553fp-5;
-    p = p * r + 0x1.5555555555559p-3;
-    p = p * r + 0.5;
+    double p = AN_EXP_FIRST_F64;
+#define AN_EXP_STEP(coefficient) p = p * r + (coefficient);
+    AN_EXP_STEPS_F64(AN_EXP_STEP)
+#undef AN_EXP_STEP
     return p * (r * r);
 }
+
+/* Of tanh below AN_TANH_SMALL, in z, the square of its argument. */
+#define AN_TANH_SMALL_F64 0.55
+#define AN_TANH_NUMERATOR_F64(z) (675675.0 + (z) * (45045.0 + (z) * (594.0 + (z))))
+#define AN_TANH_DENOMINATOR_F64(z) (2027025.0 + (z) * (945945.0 + (z) * (51975.0 + (z) * (630.0 + (z)))))
 
 /* e^(x + more), where `more` is at most a rounding error of x. */
 static inline double an_exp_sum_f64(double x, double more) {
@@ -144,13 +153,13 @@ static inline double an_tanh_f64(double x) {
      * Written as x - x z P(z) / Q(z), with the first terms of numerator and denominator taken away from each other, it
      * loses nothing to rounding. */
     const double z = a * a;
-    const double small_numerator = a * z * (675675.0 + z * (45045.0 + z * (594.0 + z)));
-    const double small_denominator = 2027025.0 + z * (945945.0 + z * (51975.0 + z * (630.0 + z)));
+    const double small_numerator = a * z * AN_TANH_NUMERATOR_F64(z);
+    const double small_denominator = AN_TANH_DENOMINATOR_F64(z);
     /* From there on the result is over 1/2, and 1 - 2 / (e^2x + 1) is as exact; from 20 on it is 1. */
     const an_exp_parts_f64 parts = an_exp_parts_of_f64(2.0 * an_limit_f64(a, 20.0), 0.0);
     const double tail = an_exp_tail_f64(parts.rest) + parts.correction;
     const double large_denominator = (1.0 + (parts.rest + tail)) * an_power_of_two_f64(parts.count) + 1.0;
-    const uint64_t small = an_above_f64(0.55, a);
+    const uint64_t small = an_above_f64(AN_TANH_SMALL_F64, a);
     const double numerator = an_choose_f64(small, small_numerator, 2.0);
     const double denominator = an_choose_f64(small, small_denominator, large_denominator);
     return an_with_sign_f64(an_choose_f64(small, a, 1.0) - numerator / denominator, x);

@@ -142,6 +142,10 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     if (options) {
         p->passes.unfused = options->unfused;
         AN_TRY(choose_precision(p, options->precision));
+        AN_CHECK(ctx, !options->f32_storage || options->precision == AN_DTYPE_BF16, AN_ERR_ARGUMENT,
+                 "products that round what they read do so to bf16: precision is %s",
+                 an_dtype_name(options->precision));
+        p->passes.f32_storage = options->f32_storage;
     }
     AN_TRY(an_graph_clone(&p->model, graph));
     AN_TRY(bind_symbols(p, options));

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/parallel.h"
 #include "exec/array.h"
 #include "ops/source.h"
 #include "pass/call.h"
@@ -30,6 +31,7 @@ static an_status make_form(an_program *p, an_form form) {
     AN_TRY_RETURN(an_alloc(ctx, (void **)&f->attributes, f->tables.attribute_bytes, 1));
     an_dimensions *d = &f->sized.dimensions;
     f->sized = *f->graph;
+    f->sized.ctx = ctx;
     d->symbols = NULL;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&d->symbols, d->symbol_count, sizeof *d->symbols));
     if (d->symbol_count) memcpy(d->symbols, f->graph->dimensions.symbols, d->symbol_count * sizeof *d->symbols);
@@ -113,11 +115,14 @@ static an_status check_params(const an_plan *plan, const an_params *params) {
 }
 
 an_status an_program_create(an_program **program, an_plan *plan, an_params *params) {
+    return an_program_create_in(program, plan->ctx, plan, params);
+}
+
+an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *plan, an_params *params) {
     an_status status;
-    an_context *ctx = plan->ctx;
     an_program *p = NULL;
     *program = NULL;
-    AN_CHECK(ctx, params->ctx == ctx, AN_ERR_ARGUMENT, "the plan and the parameters are of different contexts");
+    AN_CHECK(ctx, params->ctx == plan->ctx, AN_ERR_ARGUMENT, "the plan and the parameters are of different contexts");
     AN_TRY(check_params(plan, params));
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
@@ -169,6 +174,7 @@ void an_program_destroy(an_program **program) {
         an_release(ctx, (void **)&f->outputs, f->tables.outputs, sizeof *f->outputs);
         an_release(ctx, (void **)&f->attributes, f->tables.attribute_bytes, 1);
     }
+    p->device->release(p->device, ctx, &p->kept, (size_t)p->kept_bytes);
     p->device->release(p->device, ctx, &p->program_states, (size_t)p->plan->sizes.program_state_bytes);
     p->device->release(p->device, ctx, &p->constants, (size_t)p->plan->constant_bytes);
     p->device->release(p->device, ctx, &p->scalars, (size_t)p->plan->scalar_bytes);
@@ -239,6 +245,51 @@ void an_program_bind_gradients(an_program *p, void *gradients) {
     if (p->base[AN_STORAGE_GRADIENT] == gradients) return;
     p->base[AN_STORAGE_GRADIENT] = gradients;
     p->forms[AN_FORM_TRAIN_FIRST].is_bound = p->forms[AN_FORM_TRAIN_NEXT].is_bound = false;
+}
+
+/* ---- what kernels keep ---- */
+
+static size_t kept_bytes(const an_instruction *i) {
+    const an_result *r = i->node->input_count > 1 ? i->node->inputs[1].result : NULL;
+    if (!r || !i->node->kernel->kept) return 0;
+    const an_storage storage = r->root->storage;
+    if (storage != AN_STORAGE_MASTER && storage != AN_STORAGE_FROZEN && storage != AN_STORAGE_LOW) return 0;
+    return an_round_up(i->node->kernel->kept(&i->call), AN_ALIGNMENT);
+}
+
+an_status an_program_keep(an_program *p, an_form form) {
+    an_context *ctx = p->ctx;
+    an_program_form *f = &p->forms[form];
+    int64_t offset = 0;
+    if (!f->is_bound) AN_TRY_RETURN(an_program_bind_form(p, form));
+    for (size_t i = 0; i < f->tables.instructions; i++) p->kept_bytes += (int64_t)kept_bytes(&f->instructions[i]);
+    AN_TRY_RETURN(allocate(p, &p->kept, p->kept_bytes));
+    for (size_t i = 0; i < f->tables.instructions; i++) {
+        const int64_t bytes = (int64_t)kept_bytes(&f->instructions[i]);
+        if (bytes) f->instructions[i].call.kept = (char *)p->kept + offset;
+        offset += bytes;
+    }
+    return an_program_keep_again(p, form);
+}
+
+an_status an_program_keep_again(an_program *p, an_form form) {
+    an_context *ctx = p->ctx;
+    const an_program_form *f = &p->forms[form];
+    const an_float_environment callers = an_float_enter();
+    an_status status = an_params_refresh(p->params);
+    for (size_t i = 0; i < f->tables.instructions && status == AN_OK; i++) {
+        const an_instruction *instruction = &f->instructions[i];
+        const an_kernel keep = {.name = "keep", .run = instruction->node->kernel->keep};
+        if (instruction->call.kept) status = p->device->launch(p->device, &keep, &instruction->call);
+    }
+    an_float_leave(callers);
+    if (status != AN_OK) an_error_frame(ctx, __func__, __FILE__, __LINE__);
+    return status;
+}
+
+void an_program_keep_of(an_program *p, an_form form, const an_program *other) {
+    for (size_t i = 0; i < p->forms[form].tables.instructions; i++)
+        p->forms[form].instructions[i].call.kept = other->forms[form].instructions[i].call.kept;
 }
 
 /* ---- inputs and outputs ---- */

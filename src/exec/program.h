@@ -41,7 +41,19 @@ struct an_program {
     bool has_run, profiles;
     an_status (*hook)(void *user, int64_t instruction);
     void *hook_user;
+    void *kept; /* what kernels keep from run to run; NULL: nothing, or it is another program's */
+    int64_t kept_bytes;
 };
+
+/* A program in a context of its own: programs of one plan on several threads have errors and teams of their own. */
+an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *plan, an_params *params);
+
+/* For weights that seldom change: kernels of the form keep what they make of them (packed copies, say) from run to run. */
+an_status an_program_keep(an_program *p, an_form form);
+/* … makes it anew: after every change of the weights, which runs do not look for. */
+an_status an_program_keep_again(an_program *p, an_form form);
+/* … and another program of the same plan, which must outlive p, has it already. */
+void an_program_keep_of(an_program *p, an_form form, const an_program *other);
 
 /* Gives every operand of a form its tensor at the bound sizes. */
 an_status an_program_bind_form(an_program *p, an_form form);

@@ -369,7 +369,3 @@ fail:
     an_text_destroy(&t);
     return status;
 }
-
-void an_string_release(an_context *ctx, char **text) {
-    if (text && *text) an_release(ctx, (void **)text, strlen(*text) + 1, 1);
-}

@@ -11,7 +11,7 @@
 #include "kernels/elementwise.h"
 
 /* A row is cut into pieces of at most PIECE elements; a task takes pieces until it has about TASK_ELEMENTS. */
-enum { PIECE = 1 << 12, TASK_ELEMENTS = 1 << 15 };
+enum { PIECE = 1 << 12, TASK_ELEMENTS = 1 << 13 };
 
 typedef struct {
     const char *src; /* NULL: zeros */

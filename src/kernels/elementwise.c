@@ -6,7 +6,7 @@
 
 /* The common iteration space: dimensions sorted by dst's strides (so that memory is walked in order) and merged where
  * all operands allow it. Operand 0 is dst. */
-enum { OPERANDS = AN_ELEMENTWISE_INPUTS + 1, TASK_ELEMENTS = 1 << 15 };
+enum { OPERANDS = AN_ELEMENTWISE_INPUTS + 1, TASK_ELEMENTS = 1 << 13 };
 
 typedef struct {
     const an_call *call;

@@ -6,17 +6,21 @@
 #include "kernels/row.h"
 
 enum {
-    TASK_ELEMENTS = 1 << 14,
+    TASK_ELEMENTS = 1 << 13,
     COLUMNS = 256,     /* of a weight gradient, added up by one task */
     CHUNK_ROWS = 64,   /* whose contributions to a weight gradient are summed by one task; more only if there were */
     MOST_CHUNKS = 256, /* else, so that what waits in scratch stays small */
-    ROW_BUFFERS = 4,   /* of a thread; each kernel needs at most as many rows at once */
+    BLOCK_ELEMENTS = 2048, /* of rows that are done at once, so that one row's sums do not wait for another's */
+    ROW_BUFFERS = 3,       /* for each of these rows; a kernel needs at most as many */
+    VECTOR_BUFFERS = 2,    /* for weight and bias */
+    TENSORS = 5,
 };
 
 typedef struct {
     const an_call *call;
     const an_tensor *diff_dst, *src, *weight, *bias, *mean, *inverse, *dst; /* NULL: the op has none */
-    int64_t width, rows, rows_a_task, tasks;
+    an_tensor merged[TENSORS];
+    int64_t width, rows, rows_a_block, rows_a_task, tasks;
     size_t buffers_at, thread_bytes; /* where the buffers of thread 0 begin in scratch */
 } norm_job;
 
@@ -25,7 +29,21 @@ static size_t real_bytes(const an_call *call) {
 }
 
 static size_t thread_bytes(const an_call *call, int64_t width) {
-    return an_round_up(ROW_BUFFERS * (size_t)width * real_bytes(call), AN_ALIGNMENT);
+    const size_t n = (size_t)width, block = width > BLOCK_ELEMENTS ? n : BLOCK_ELEMENTS;
+    return an_round_up((VECTOR_BUFFERS * n + ROW_BUFFERS * block) * real_bytes(call), AN_ALIGNMENT);
+}
+
+/* A tensor whose rows are counted by one dimension, where strides allow it: their places are then found without dividing. */
+static const an_tensor *merge_rows(const an_tensor *t, bool has_columns, an_tensor *merged) {
+    if (!t) return NULL;
+    an_tensor rows = *t;
+    if (has_columns) rows.ndims--;
+    *merged = an_tensor_merged(&rows);
+    if (has_columns) {
+        merged->dims[merged->ndims] = t->dims[t->ndims - 1];
+        merged->strides[merged->ndims++] = t->strides[t->ndims - 1];
+    }
+    return merged;
 }
 
 static void *thread_buffer(const norm_job *j, int thread) {
@@ -50,6 +68,12 @@ static inline double square_root_f64(double x) {
 static void run(norm_job *j, const an_tensor *like, int64_t rows_a_task, an_task *f32, an_task *f64) {
     j->width = like->dims[like->ndims - 1];
     j->rows = an_tensor_elements(like) / j->width;
+    j->rows_a_block = an_least(AN_SUM_ROWS, j->width < BLOCK_ELEMENTS ? BLOCK_ELEMENTS / j->width : 1);
+    j->src = merge_rows(j->src, true, &j->merged[0]);
+    j->diff_dst = merge_rows(j->diff_dst, true, &j->merged[1]);
+    j->dst = merge_rows(j->dst, true, &j->merged[2]);
+    j->mean = merge_rows(j->mean, false, &j->merged[3]);
+    j->inverse = merge_rows(j->inverse, false, &j->merged[4]);
     j->rows_a_task = rows_a_task ? rows_a_task : j->width < TASK_ELEMENTS ? TASK_ELEMENTS / j->width : 1;
     j->tasks = (j->rows + j->rows_a_task - 1) / j->rows_a_task;
     j->thread_bytes = thread_bytes(j->call, j->width);

@@ -25,54 +25,84 @@ static const REAL *NAME(load_row)(const norm_job *j, const an_tensor *tensor, in
 }
 
 /* dst may be src: all of a row is read before the pass that writes it, and that pass goes element by element. */
-static void NAME(forward_task)(void *user, int64_t index, int thread) {
-    const norm_job *j = user;
-    const int64_t n = j->width, end = task_end(j, index);
+static void NAME(forward_block)(const norm_job *j, int64_t first, int64_t rows, const REAL *weight, const REAL *bias,
+                                REAL *loaded, REAL *squares) {
+    const int64_t n = j->width;
     const int axis = j->dst->ndims - 1;
     const REAL epsilon = (REAL)((const an_norm_attributes *)j->call->attributes)->epsilon;
-    REAL *buffer = thread_buffer(j, thread), *restrict squares = buffer + 3 * n;
-    const REAL *weight = NAME(load_vector)(j->weight, n, buffer);
-    const REAL *bias = NAME(load_vector)(j->bias, n, buffer + n);
-    for (int64_t row = index * j->rows_a_task; row < end; row++) {
-        const REAL *x = NAME(load_row)(j, j->src, row, buffer + 2 * n);
-        const int64_t offset = an_row_offset(j->dst, axis, row), stride = j->dst->strides[axis];
+    const REAL *x[AN_SUM_ROWS] = {NULL}, *terms[AN_SUM_ROWS] = {NULL};
+    REAL mean[AN_SUM_ROWS] = {0}, inverse[AN_SUM_ROWS];
+    for (int64_t r = 0; r < rows; r++) x[r] = NAME(load_row)(j, j->src, first + r, loaded + r * n);
+    if (j->mean) NAME(an_row_sums)(rows, x, n, mean);
+    for (int64_t r = 0; r < rows; r++) mean[r] = mean[r] / (REAL)n;
+    for (int64_t r = 0; r < rows; r++) {
+        REAL *restrict to = squares + r * n;
+        for (int64_t i = 0; i < n; i++) to[i] = (x[r][i] - mean[r]) * (x[r][i] - mean[r]);
+        terms[r] = to;
+    }
+    NAME(an_row_sums)(rows, terms, n, inverse);
+    for (int64_t r = 0; r < rows; r++) inverse[r] = 1 / NAME(square_root)(inverse[r] / (REAL)n + epsilon);
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t offset = an_row_offset(j->dst, axis, first + r), stride = j->dst->strides[axis];
         REAL *dst = NAME(an_row_target)(j->dst, offset, stride, squares);
-        const REAL mean = j->mean ? NAME(an_row_sum)(x, n) / (REAL)n : 0;
-        for (int64_t i = 0; i < n; i++) squares[i] = (x[i] - mean) * (x[i] - mean);
-        const REAL variance = NAME(an_row_sum)(squares, n) / (REAL)n;
-        const REAL inverse = 1 / NAME(square_root)(variance + epsilon);
-        NAME(store_statistic)(j->mean, row, mean);
-        NAME(store_statistic)(j->inverse, row, inverse);
+        NAME(store_statistic)(j->mean, first + r, mean[r]);
+        NAME(store_statistic)(j->inverse, first + r, inverse[r]);
 #pragma omp simd
-        for (int64_t i = 0; i < n; i++) dst[i] = (x[i] - mean) * inverse * weight[i] + bias[i];
+        for (int64_t i = 0; i < n; i++) dst[i] = (x[r][i] - mean[r]) * inverse[r] * weight[i] + bias[i];
         NAME(an_row_store)(j->dst, offset, stride, n, dst);
     }
 }
 
+static void NAME(forward_task)(void *user, int64_t index, int thread) {
+    const norm_job *j = user;
+    const int64_t n = j->width, end = task_end(j, index), some = j->rows_a_block;
+    REAL *buffer = thread_buffer(j, thread), *rows = buffer + VECTOR_BUFFERS * n;
+    const REAL *weight = NAME(load_vector)(j->weight, n, buffer);
+    const REAL *bias = NAME(load_vector)(j->bias, n, buffer + n);
+    for (int64_t row = index * j->rows_a_task; row < end; row += some)
+        NAME(forward_block)(j, row, an_least(some, end - row), weight, bias, rows, rows + some * n);
+}
+
 /* With y = (src - mean)·inverse and d = diff_dst·weight: diff_src = inverse·(d - mean(d) - y·mean(d·y)), the middle term
  * only where the mean was subtracted. diff_src may be diff_dst or src. */
-static void NAME(diff_src_task)(void *user, int64_t index, int thread) {
-    const norm_job *j = user;
-    const int64_t n = j->width, end = task_end(j, index);
+static void NAME(diff_src_block)(const norm_job *j, int64_t first, int64_t rows, const REAL *weight, REAL *buffer) {
+    const int64_t n = j->width, block = j->rows_a_block * n;
     const int axis = j->dst->ndims - 1;
-    REAL *buffer = thread_buffer(j, thread), *d = buffer + n, *y = buffer + 2 * n, *products = buffer + 3 * n;
-    const REAL *weight = NAME(load_vector)(j->weight, n, buffer);
-    for (int64_t row = index * j->rows_a_task; row < end; row++) {
-        const REAL *diff_dst = NAME(load_row)(j, j->diff_dst, row, d), *x = NAME(load_row)(j, j->src, row, y);
-        const REAL mean = NAME(load_statistic)(j->mean, row), inverse = NAME(load_statistic)(j->inverse, row);
-        const int64_t offset = an_row_offset(j->dst, axis, row), stride = j->dst->strides[axis];
-        REAL *diff_src = NAME(an_row_target)(j->dst, offset, stride, products);
+    const REAL *d_rows[AN_SUM_ROWS] = {NULL}, *product_rows[AN_SUM_ROWS] = {NULL};
+    REAL inverse[AN_SUM_ROWS], mean_d[AN_SUM_ROWS] = {0}, mean_dy[AN_SUM_ROWS];
+    for (int64_t r = 0; r < rows; r++) {
+        REAL *d = buffer + r * n, *y = d + block, *products = y + block;
+        const REAL *diff_dst = NAME(load_row)(j, j->diff_dst, first + r, d);
+        const REAL *x = NAME(load_row)(j, j->src, first + r, y);
+        const REAL mean = NAME(load_statistic)(j->mean, first + r), scale = NAME(load_statistic)(j->inverse, first + r);
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) {
             d[i] = diff_dst[i] * weight[i];
-            y[i] = (x[i] - mean) * inverse;
+            y[i] = (x[i] - mean) * scale;
             products[i] = d[i] * y[i];
         }
-        const REAL mean_d = j->mean ? NAME(an_row_sum)(d, n) / (REAL)n : 0;
-        const REAL mean_dy = NAME(an_row_sum)(products, n) / (REAL)n;
-        for (int64_t i = 0; i < n; i++) diff_src[i] = inverse * (d[i] - mean_d - y[i] * mean_dy);
+        inverse[r] = scale;
+        d_rows[r] = d;
+        product_rows[r] = products;
+    }
+    if (j->mean) NAME(an_row_sums)(rows, d_rows, n, mean_d);
+    NAME(an_row_sums)(rows, product_rows, n, mean_dy);
+    for (int64_t r = 0; r < rows; r++) {
+        const REAL *d = d_rows[r], *y = d + block, by_d = mean_d[r] / (REAL)n, by_dy = mean_dy[r] / (REAL)n;
+        const int64_t offset = an_row_offset(j->dst, axis, first + r), stride = j->dst->strides[axis];
+        REAL *restrict diff_src = NAME(an_row_target)(j->dst, offset, stride, buffer + 2 * block);
+        for (int64_t i = 0; i < n; i++) diff_src[i] = inverse[r] * (d[i] - by_d - y[i] * by_dy);
         NAME(an_row_store)(j->dst, offset, stride, n, diff_src);
     }
+}
+
+static void NAME(diff_src_task)(void *user, int64_t index, int thread) {
+    const norm_job *j = user;
+    const int64_t n = j->width, end = task_end(j, index), some = j->rows_a_block;
+    REAL *buffer = thread_buffer(j, thread);
+    const REAL *weight = NAME(load_vector)(j->weight, n, buffer);
+    for (int64_t row = index * j->rows_a_task; row < end; row += some)
+        NAME(diff_src_block)(j, row, an_least(some, end - row), weight, buffer + VECTOR_BUFFERS * n);
 }
 
 /* The sums over one chunk of rows, in the order of the rows. */

@@ -1,31 +1,43 @@
 /* Planes of the pooling kernels, for REAL. Included by pool_reference.c through instantiate.h. A plane is dense; `image`
  * is one of src or diff_src, `pooled` one of dst or diff_dst. */
 
-/* Where the largest element of a window is: the first of equal ones. A NaN counts as larger than all others. */
-static int64_t NAME(largest)(const REAL *image, int64_t width, box b) {
-    int64_t at = b.top * width + b.left;
-    for (int64_t y = b.top; y < b.bottom; y++)
-        for (int64_t x = b.left; x < b.right; x++)
-            if (!(image[y * width + x] <= image[at]) && image[at] == image[at]) at = y * width + x;
-    return at;
+/* The largest element of every window and where it is: the first of equal ones. A NaN counts as larger than all others. */
+static void NAME(find_largest)(const shape *s, const REAL *image, REAL *restrict values, int32_t *restrict at) {
+    const int64_t n = pooled_elements(s), elements = window_elements(s->attributes);
+    const int32_t *restrict places = s->places;
+    for (int64_t o = 0; o < n; o++) {
+        at[o] = places[o];
+        values[o] = image[places[o]];
+    }
+    for (int64_t e = 1; e < elements; e++) {
+        places += n;
+        for (int64_t o = 0; o < n; o++) {
+            const REAL x = image[places[o]];
+            const bool larger = !(x <= values[o]) & (values[o] == values[o]);
+            values[o] = larger ? x : values[o];
+            at[o] = larger ? places[o] : at[o];
+        }
+    }
 }
 
-static void NAME(max_pool)(const shape *s, const REAL *image, const REAL *unused, REAL *pooled) {
+static void NAME(max_pool)(const shape *s, const REAL *image, const REAL *unused, REAL *pooled, void *work) {
     (void)unused;
-    for (int64_t i = 0; i < s->pooled[0]; i++)
-        for (int64_t j = 0; j < s->pooled[1]; j++)
-            pooled[i * s->pooled[1] + j] = image[NAME(largest)(image, s->image[1], box_at(s, i, j))];
+    NAME(find_largest)(s, image, pooled, work);
 }
 
-static void NAME(max_pool_diff)(const shape *s, const REAL *diff_pooled, const REAL *image, REAL *diff_image) {
+static void NAME(max_pool_diff)(const shape *s, const REAL *diff_pooled, const REAL *image, REAL *diff_image,
+                                void *work) {
+    const int64_t n = pooled_elements(s);
+    REAL *values = work;
+    int32_t *at = (int32_t *)(values + n);
+    NAME(find_largest)(s, image, values, at);
     memset(diff_image, 0, (size_t)(s->image[0] * s->image[1]) * sizeof *diff_image);
-    for (int64_t i = 0; i < s->pooled[0]; i++)
-        for (int64_t j = 0; j < s->pooled[1]; j++)
-            diff_image[NAME(largest)(image, s->image[1], box_at(s, i, j))] += diff_pooled[i * s->pooled[1] + j];
+    for (int64_t o = 0; o < n; o++) diff_image[at[o]] += diff_pooled[o];
 }
 
-static void NAME(average_pool)(const shape *s, const REAL *image, const REAL *unused, REAL *pooled) {
+static void NAME(average_pool)(const shape *s, const REAL *image, const REAL *unused, REAL *pooled, void *work) {
     (void)unused;
+    (void)work;
     for (int64_t i = 0; i < s->pooled[0]; i++) {
         for (int64_t j = 0; j < s->pooled[1]; j++) {
             box b = box_at(s, i, j);
@@ -37,8 +49,10 @@ static void NAME(average_pool)(const shape *s, const REAL *image, const REAL *un
     }
 }
 
-static void NAME(average_pool_diff)(const shape *s, const REAL *diff_pooled, const REAL *unused, REAL *diff_image) {
+static void NAME(average_pool_diff)(const shape *s, const REAL *diff_pooled, const REAL *unused, REAL *diff_image,
+                                    void *work) {
     (void)unused;
+    (void)work;
     memset(diff_image, 0, (size_t)(s->image[0] * s->image[1]) * sizeof *diff_image);
     for (int64_t i = 0; i < s->pooled[0]; i++) {
         for (int64_t j = 0; j < s->pooled[1]; j++) {
@@ -83,14 +97,15 @@ static void NAME(pool_task)(void *user, int64_t index, int thread) {
     const an_tensor *dst = &call->dst[0];
     int64_t end = smaller((index + 1) * j->planes_per_task, j->planes);
     for (int64_t plane = index * j->planes_per_task; plane < end; plane++) {
-        char *buffer = (char *)call->scratch + (size_t)thread * thread_bytes(call);
+        char *buffer = j->scratch + (size_t)thread * j->thread_bytes;
         const REAL *src[2] = {NULL, NULL};
         for (int i = 0; i < call->src_count; i++) {
             src[i] = NAME(load_plane)(&call->src[i], plane, (REAL *)buffer);
             buffer += plane_bytes(&call->src[i], sizeof(REAL));
         }
         REAL *to = NAME(target_plane)(dst, plane, (REAL *)buffer);
-        j->NAME(pool)(&j->shape, src[0], src[1], to);
+        buffer += plane_bytes(dst, sizeof(REAL));
+        j->NAME(pool)(&j->shape, src[0], src[1], to, buffer);
         NAME(store_plane)(dst, plane, to);
     }
 }

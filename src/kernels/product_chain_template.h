@@ -11,25 +11,35 @@ static void NAME(load_rows)(const job *j, const an_tensor *t, int64_t row, int64
     }
 }
 
-/* At most AN_ELEMENTWISE_ROW values, rows of them, so that short rows cost one pass of each stage. */
+/* At most AN_ELEMENTWISE_ROW values, rows of them, so that short rows cost one pass of each stage. What lies along the
+ * columns is in the buffers already if the columns are those of the rows before. */
 static void NAME(finish_rows)(const job *j, int64_t row, int64_t column, int64_t rows, int64_t columns, int64_t stride,
-                              REAL *values) {
-    REAL buffers[AN_PRODUCT_CHAIN_INPUTS][AN_ELEMENTWISE_ROW], copy[AN_ELEMENTWISE_ROW];
+                              bool same_columns, REAL (*buffers)[AN_ELEMENTWISE_ROW], REAL *values) {
+    REAL copy[AN_ELEMENTWISE_ROW], *kept = copy;
     const REAL *inputs[AN_PRODUCT_CHAIN_INPUTS] = {NULL};
     const int64_t n = (rows - 1) * stride + columns;
     for (int i = 2; i < j->call->src_count; i++) {
-        if (columns < stride) memset(buffers[i], 0, sizeof buffers[i]); /* what lies between rows is computed too */
-        NAME(load_rows)(j, &j->call->src[i], row, column, rows, columns, stride, buffers[i]);
+        const an_tensor *t = &j->call->src[i];
         inputs[i] = buffers[i];
+        if (rows == 1) { /* is read where it is */
+            const int64_t offset = t->ndims == 1 ? column : row * j->columns + column;
+            inputs[i] = NAME(an_row_load)(t, offset, 1, columns, buffers[i]);
+            continue;
+        }
+        if (same_columns && t->ndims == 1) continue;
+        if (columns < stride) memset(buffers[i], 0, sizeof buffers[i]); /* what lies between rows is computed too */
+        NAME(load_rows)(j, t, row, column, rows, columns, stride, buffers[i]);
     }
     NAME(an_chain_round)(j->dtype, n, values);
-    NAME(an_chain_run)(&j->chain, n, inputs, values, j->kept, copy);
+    if (rows == 1 && j->kept >= 0) kept = NAME(an_row_target)(&j->call->dst[1], row * j->columns + column, 1, copy);
+    NAME(an_chain_run)(j->chain, n, inputs, values, j->kept, kept);
     for (int64_t i = 0; i < rows && j->kept >= 0; i++)
-        NAME(an_row_store)(&j->call->dst[1], (row + i) * j->columns + column, 1, columns, copy + i * stride);
+        NAME(an_row_store)(&j->call->dst[1], (row + i) * j->columns + column, 1, columns, kept + i * stride);
 }
 
 static void NAME(finish)(void *user, const an_product_block *b, REAL *values) {
     const job *j = user;
+    REAL buffers[AN_PRODUCT_CHAIN_INPUTS][AN_ELEMENTWISE_ROW];
     const int64_t first = b->item * j->item_rows + b->row;
     const bool fits = b->stride <= AN_ELEMENTWISE_ROW;
     const int64_t rows = fits ? AN_ELEMENTWISE_ROW / b->stride : 1, columns = fits ? b->columns : AN_ELEMENTWISE_ROW;
@@ -38,7 +48,7 @@ static void NAME(finish)(void *user, const an_product_block *b, REAL *values) {
             const int64_t some_rows = b->rows - row < rows ? b->rows - row : rows;
             const int64_t some = b->columns - column < columns ? b->columns - column : columns;
             NAME(finish_rows)
-            (j, first + row, b->column + column, some_rows, some, fits ? b->stride : some,
+            (j, first + row, b->column + column, some_rows, some, fits ? b->stride : some, fits && row > 0, buffers,
              values + row * b->stride + column);
         }
 }

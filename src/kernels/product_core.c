@@ -15,9 +15,13 @@ static int64_t smaller(int64_t a, int64_t b) {
 /* How far ahead memory is fetched, as a third-level cache takes some 100 ns: steps of k of b, and lines to be packed. */
 enum { FETCH_STEPS = 24, PACK_AHEAD = 16 };
 
-/* Up to FEW_ROWS, reading b several times costs less than packing it. Addresses that are WAY_BYTES apart share a set of
- * the first-level cache. */
-enum { FEW_ROWS = 2 * PANEL_ROWS, WAY_BYTES = 4096 };
+/* Operands that are read where they are need no packing. Up to FEW_ROWS, reading b several times costs less than packing it; up
+ * to MORE_ROWS, where its lines are NEAR_BYTES apart at most: caches and address tables hold as many as a panel has.
+ * Addresses that are WAY_BYTES apart share a set of the first-level cache. */
+enum { FEW_ROWS = 2 * PANEL_ROWS, MORE_ROWS = 512, NEAR_BYTES = 2048, WAY_BYTES = 4096 };
+
+/* Panels that a task packs. */
+enum { PACK_TASK_PANELS = 4 };
 
 static const an_dtype dtype_f32 = AN_DTYPE_F32, dtype_f64 = AN_DTYPE_F64;
 
@@ -127,10 +131,10 @@ static range piece_depth(const job_run *run, int64_t piece) {
     return part_of(run->job->depth, piece, AN_PRODUCT_PIECE);
 }
 
-/* The lanes of tile `index` of a side. */
-static range tile_lanes(const job_run *run, int s, int64_t index) {
-    const an_product_side *side = &run->plan.sides[s];
-    return part_of(s == AN_ROWS ? run->job->rows : run->job->columns, index, side->tile * side->width);
+/* The lanes of some panels of a side. */
+static range panel_lanes(const job_run *run, int s, range panels) {
+    const int64_t lanes = s == AN_ROWS ? run->job->rows : run->job->columns, width = run->plan.sides[s].width;
+    return (range){panels.begin * width, smaller(panels.count * width, lanes - panels.begin * width)};
 }
 
 static int64_t block_tiles(const job_run *run) {
@@ -138,8 +142,17 @@ static int64_t block_tiles(const job_run *run) {
     return block->items.count * block->sides[AN_ROWS].count * block->sides[AN_COLUMNS].count;
 }
 
-static int64_t pack_tasks(const job_block *block, int s) {
-    return block->items.count * block->pieces.count * block->sides[s].count;
+/* Panels of a side in the block. */
+static range block_panels(const job_run *run, int s) {
+    const an_product_side *side = &run->plan.sides[s];
+    const int64_t begin = run->block.sides[s].begin * side->tile;
+    return (range){begin, smaller(run->block.sides[s].count * side->tile, side->panels - begin)};
+}
+
+static int64_t pack_tasks(const job_run *run, int s) {
+    const job_block *block = &run->block;
+    if (!block->pack[s]) return 0;
+    return block->items.count * block->pieces.count * parts_of(block_panels(run, s).count, PACK_TASK_PANELS);
 }
 
 /* Tile `index` of the block. Neighbours share their columns, whose panels stay in a core's cache. */
@@ -148,17 +161,18 @@ static dst_tile tile_at(const job_run *run, int64_t index) {
     dst_tile t = {.item = run->block.items.begin + index / sides[AN_ROWS].count / sides[AN_COLUMNS].count};
     int64_t place[] = {index % sides[AN_ROWS].count, index / sides[AN_ROWS].count % sides[AN_COLUMNS].count};
     for (int s = 0; s < AN_SIDES; s++) {
-        t.sides[s] = tile_lanes(run, s, sides[s].begin + place[s]);
-        t.panels[s] = place[s] * run->plan.sides[s].tile;
+        const int64_t tile = run->plan.sides[s].tile;
+        t.sides[s] = panel_lanes(run, s, (range){(sides[s].begin + place[s]) * tile, tile});
+        t.panels[s] = place[s] * tile;
     }
     return t;
 }
 
-/* Shared panels from `panel` on; item, piece and panel are counted from the block's. */
-static void *shared_panels(const job_run *run, int s, int64_t item, int64_t piece, int64_t panel) {
+/* Shared panels of a piece of an item, both counted from the block's. */
+static void *shared_panels(const job_run *run, int s, int64_t item, int64_t piece) {
     const an_product_side *side = &run->plan.sides[s];
     int64_t panels = smaller(side->panels, side->block * side->tile);
-    int64_t index = (item * run->plan.piece_block + piece) * panels + panel;
+    int64_t index = (item * run->plan.piece_block + piece) * panels;
     return (char *)run->job->scratch + side->begin + (size_t)index * side->panel_bytes;
 }
 
@@ -175,16 +189,27 @@ static int64_t total_index(const job_run *run, int64_t tile) {
     return tile * (run->plan.together + 1);
 }
 
-/* Finds operands that need no packing: a that one task reads, if its rows do not all meet in the same sets of a cache, and
- * b that few rows read. */
+/* Bytes from one line of an even operand to the next. */
+static int64_t line_distance(const an_product_operand *operand, size_t element) {
+    const an_matrix *m = operand->source;
+    return grid_inner_stride(&m->lines) * (int64_t)element;
+}
+
+/* Finds operands that need no packing: a whose rows do not all meet in the same sets of a cache, or with lines close to each
+ * other; b that few rows read. Whole vectors of b are read, so where its panels are shared, columns must fill them. */
 static void find_direct(job_run *run, an_dtype dtype, size_t element) {
-    const an_product_job *job = run->job;
+    const an_product_operand *a = &run->job->a, *b = &run->job->b;
+    const int64_t rows = run->job->rows;
     for (int s = 0; s < AN_SIDES; s++) run->even[s] = is_even(operand_of(run, s), dtype);
-    if (run->even[AN_ROWS] && job->a.along_k && !run->plan.sides[AN_ROWS].shared) {
-        const an_matrix *m = job->a.source;
-        run->direct[AN_ROWS] = grid_inner_stride(&m->lines) * (int64_t)element % WAY_BYTES != 0;
+    if (run->even[AN_ROWS]) {
+        const int64_t distance = line_distance(a, element);
+        run->direct[AN_ROWS] = a->along_k ? distance % WAY_BYTES != 0 : distance <= NEAR_BYTES;
     }
-    run->direct[AN_COLUMNS] = run->even[AN_COLUMNS] && !job->b.along_k && job->rows <= FEW_ROWS;
+    if (run->even[AN_COLUMNS] && !b->along_k) {
+        const bool whole = run->job->columns * (int64_t)element % VECTOR_BYTES == 0;
+        run->direct[AN_COLUMNS] =
+            rows <= FEW_ROWS || (whole && rows <= MORE_ROWS && line_distance(b, element) <= NEAR_BYTES);
+    }
 }
 
 /* All blocks, in an order that packs little: the side with more of them runs inside, so that the other's panels stay.
@@ -205,7 +230,7 @@ static void run_blocks(job_run *run, void run_block(job_run *run)) {
         for (int s = 0; s < AN_SIDES; s++) {
             int64_t panels = (item * blocks[s] + place[s]) * piece_blocks + piece;
             run->block.sides[s] = part_of(plan->sides[s].tiles, place[s], plan->sides[s].block);
-            run->block.pack[s] = plan->sides[s].shared && panels != packed[s];
+            run->block.pack[s] = plan->sides[s].shared && !run->direct[s] && panels != packed[s];
             packed[s] = panels;
         }
         run_block(run);

@@ -3,12 +3,13 @@
 #include "base/memory.h"
 #include "kernels/product_core_level.h"
 
-/* A tile's piece of b (256 KiB), that of a (at most 320) and its sums (140) stay in a second-level cache. */
-enum { TILE_ROWS = 140, TILE_COLUMN_BYTES = 1024 };
+/* A tile's piece of b (512 KiB), that of a (at most 320) and its sums (280) stay in a second-level cache. */
+enum { TILE_ROWS = 140, TILE_COLUMN_BYTES = 2048 };
 
-/* Tiles are made smaller, and then k is cut, to have ENOUGH_TASKS, but not for less than LEAST_WORK multiplications in a
- * task: about 10 µs. Panels count whole, as reading one row of a costs what multiplying a panel does. */
-enum { ENOUGH_TASKS = 12, LEAST_WORK = 1 << 20 };
+/* Tiles are made smaller, and then k is cut, to have TASKS_PER_THREAD, but not below LEAST_TILE panels, nor for less than
+ * LEAST_WORK multiplications in a task: about 10 µs. Panels count whole, as reading one row of a costs what multiplying a
+ * panel does. That this depends on the number of threads is no matter for bits, which follow from k alone. */
+enum { TASKS_PER_THREAD = 3, LEAST_TILE = 2, LEAST_WORK = 1 << 20 };
 
 /* The most that is packed of one operand for a block, where k is cut rather than lanes below BLOCK_LANES; and the most
  * sums of a block, between blocks of k, and bytes of sums of pieces that run at once. */
@@ -73,39 +74,50 @@ static int side_to_cut(const an_product_plan *p) {
     return tile_lanes(rows) > tile_lanes(columns) ? AN_ROWS : AN_COLUMNS;
 }
 
-/* Panels below which a tile is not cut: k can be cut instead, if it has several pieces. */
-static int64_t least_tile(int s, int64_t pieces) {
-    int64_t most = s == AN_ROWS ? TILE_ROWS / PANEL_ROWS : TILE_COLUMN_BYTES / PANEL_BYTES;
-    return pieces > 1 ? most / 2 : most / 4;
+static int64_t tasks_of(const an_product_plan *p) {
+    return p->items * tiles_of(&p->sides[AN_ROWS]) * tiles_of(&p->sides[AN_COLUMNS]);
+}
+
+/* The work of the thread that has most of it, if all tasks take the same time. */
+static int64_t longest_work(const an_product_plan *p, int64_t depth, int64_t threads) {
+    return parts_of(tasks_of(p), threads) * task_work(p, depth);
+}
+
+/* Makes the tiles of a side equal, and up to twice as many if threads have more equal shares then. */
+static void even_tiles(an_product_plan *p, int s, int64_t depth, int64_t threads) {
+    an_product_side *side = &p->sides[s];
+    const int64_t tiles = tiles_of(side);
+    side->tile = parts_of(side->panels, tiles);
+    for (int64_t more = tiles + 1; more <= 2 * tiles; more++) {
+        an_product_plan other = *p;
+        other.sides[s].tile = parts_of(side->panels, more);
+        if (other.sides[s].tile < LEAST_TILE || task_work(&other, depth) < LEAST_WORK) return;
+        if (longest_work(&other, depth, threads) < longest_work(p, depth, threads)) side->tile = other.sides[s].tile;
+    }
 }
 
 /* A dst of one tile stays one if k has enough pieces: each element of a and b is then packed once. */
-static void cut_tiles(an_product_plan *p, int64_t depth) {
-    const an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
-    bool whole = tiles_of(rows) * tiles_of(columns) == 1 && p->items * p->pieces >= ENOUGH_TASKS;
-    while (!whole && p->items * tiles_of(rows) * tiles_of(columns) < ENOUGH_TASKS &&
-           task_work(p, depth) >= 2 * LEAST_WORK) {
-        int s = side_to_cut(p);
-        int64_t least = least_tile(s, p->pieces);
-        if (p->sides[s].tile <= least) break;
-        p->sides[s].tile = larger(least, parts_of(p->sides[s].tile, 2));
+static void cut_tiles(an_product_plan *p, int64_t depth, int64_t threads, int64_t enough) {
+    const bool whole = tasks_of(p) == 1 && p->pieces >= enough;
+    while (!whole && tasks_of(p) < enough && task_work(p, depth) >= 2 * LEAST_WORK) {
+        const int s = side_to_cut(p);
+        if (p->sides[s].tile <= LEAST_TILE) break;
+        p->sides[s].tile = larger(LEAST_TILE, parts_of(p->sides[s].tile, 2));
     }
     for (int s = 0; s < AN_SIDES; s++) {
-        an_product_side *side = &p->sides[s];
-        side->tile = even_part(side->panels, side->tile);
-        side->tiles = tiles_of(side);
+        even_tiles(p, s, depth, threads);
+        p->sides[s].tiles = tiles_of(&p->sides[s]);
     }
 }
 
 /* Where even the smallest tiles are few, pieces of k run at once, each into sums of its own. */
-static void cut_depth(an_product_plan *p) {
-    int64_t tiles = p->items * p->sides[AN_ROWS].tiles * p->sides[AN_COLUMNS].tiles;
-    int64_t work = task_work(p, AN_PRODUCT_PIECE);
-    int64_t room = TOGETHER_BYTES / ((int64_t)p->sum_bytes * tiles) - 1; /* one is the total */
-    int64_t together = smaller(p->pieces, room);
-    if (tiles >= ENOUGH_TASKS || together < 2 || together * work < 2 * LEAST_WORK) return;
+static void cut_depth(an_product_plan *p, int64_t enough) {
+    const int64_t tiles = tasks_of(p), work = task_work(p, AN_PRODUCT_PIECE);
+    const int64_t room = TOGETHER_BYTES / ((int64_t)p->sum_bytes * tiles) - 1; /* one is the total */
+    const int64_t together = smaller(p->pieces, room);
+    if (tiles >= enough || together < 2 || together * work < 2 * LEAST_WORK) return;
     p->together = together;
-    p->task_pieces = larger(parts_of(together * tiles, ENOUGH_TASKS), parts_of(LEAST_WORK, work));
+    p->task_pieces = larger(parts_of(together * tiles, enough), parts_of(LEAST_WORK, work));
 }
 
 /* ---- blocks ---- */
@@ -172,11 +184,12 @@ static void place_panels(an_product_plan *p, size_t threads, int64_t depth) {
 an_product_plan an_product_plan_make(an_context *ctx, size_t element, int64_t items, int64_t rows, int64_t columns,
                                      int64_t depth) {
     size_t threads = (size_t)an_context_threads(ctx);
+    const int64_t enough = threads == 1 ? 1 : TASKS_PER_THREAD * (int64_t)threads;
     an_product_plan p = begin_plan(element, items, rows, columns, depth);
-    cut_tiles(&p, depth);
+    cut_tiles(&p, depth, (int64_t)threads, enough);
     p.sum_stride = tile_lanes(&p.sides[AN_COLUMNS]);
     p.sum_bytes = (size_t)(tile_lanes(&p.sides[AN_ROWS]) * p.sum_stride) * element;
-    cut_depth(&p);
+    cut_depth(&p, enough);
     make_blocks(&p);
     place_panels(&p, threads, depth);
     int64_t sums = (int64_t)threads;
@@ -199,7 +212,7 @@ size_t an_product_scratch(an_context *ctx, bool f64, int64_t items, int64_t rows
         int64_t packed = side->panels * p.pieces * (int64_t)side->panel_bytes;
         if (packed > SHARED_BYTES) least_sums = BLOCK_SUMS * element; /* k may be in blocks */
         thread += (size_t)side->tile * side->panel_bytes;
-        if (p.sides[1 - s].panels > least_tile(1 - s, 1)) shared += (size_t)smaller(SHARED_BYTES, items * packed);
+        if (p.sides[1 - s].panels > LEAST_TILE) shared += (size_t)smaller(SHARED_BYTES, items * packed);
         sums *= (size_t)tile_lanes(side);
         all *= (size_t)(2 * side->panels * side->width);
     }

@@ -88,12 +88,15 @@ static void NAME(run_edge)(int64_t rows, int64_t vectors, int64_t columns, int64
         for (int64_t j = 0; j < columns; j++) sum[i * stride + j] = add ? sum[i * stride + j] + edge[i][j] : edge[i][j];
 }
 
-/* What to fetch while a is multiplied by `panels` panels of b: the panel of a that comes next, a part with each. */
+/* What to fetch while a is multiplied by `panels` panels of b: the panel of a that comes next, a part with each; or where
+ * lines of lanes are read as they are, the steps to come, as the next panel lies beside this one. */
 static fetch NAME(fetch_ahead)(NAME(panels) a, int64_t k, int64_t panels) {
     const char *next = (const char *)(a.first + a.panel);
-    int64_t step = parts_of(PANEL_ROW_STRIDE * sizeof(REAL), panels), row = a.lane * (int64_t)sizeof(REAL);
-    if (a.step > 1) return (fetch){next, step, 0, step * k};
-    return (fetch){next, sizeof(REAL), row, 2 * row};
+    int64_t part = parts_of(PANEL_ROW_STRIDE * sizeof(REAL), panels), row = a.lane * (int64_t)sizeof(REAL);
+    int64_t step = a.step * (int64_t)sizeof(REAL);
+    if (a.step == 1) return (fetch){next, sizeof(REAL), row, 2 * row};
+    if (a.panel == a.step * k) return (fetch){next, part, 0, part * k};
+    return (fetch){next - sizeof(REAL) + FETCH_STEPS * step, step, 0, 0};
 }
 
 /* sums (+)= the part of a tile's product that lies in k of its panels. Each panel of a stays in the first-level cache
@@ -121,7 +124,8 @@ static void NAME(add_piece)(const job_run *run, const dst_tile *t, int64_t k, NA
 /* An operand's own memory. */
 static NAME(panels) NAME(direct_panels)(const job_run *run, int s, const dst_tile *t, int64_t piece) {
     NAME(lines) lines = NAME(lines_of)(run, s, t->item);
-    int64_t lane = s == AN_ROWS ? lines.stride : 1, step = s == AN_ROWS ? 1 : lines.stride;
+    bool along_k = operand_of(run, s)->along_k;
+    int64_t lane = along_k ? lines.stride : 1, step = along_k ? 1 : lines.stride;
     const REAL *first = lines.first + t->sides[s].begin * lane + piece * AN_PRODUCT_PIECE * step;
     return (NAME(panels)){first, lane, step, run->plan.sides[s].width * lane};
 }
@@ -135,8 +139,8 @@ static NAME(panels) NAME(panels_of)(const job_run *run, int s, const dst_tile *t
     if (run->direct[s] && (s == AN_ROWS || t->sides[s].count % LANES == 0))
         return NAME(direct_panels)(run, s, t, piece);
     if (side->shared) {
-        panels.first =
-            shared_panels(run, s, t->item - run->block.items.begin, piece - run->block.pieces.begin, t->panels[s]);
+        const REAL *shared = shared_panels(run, s, t->item - run->block.items.begin, piece - run->block.pieces.begin);
+        panels.first = shared + t->panels[s] * panels.panel;
     } else {
         char *scratch = thread_scratch(run, thread);
         REAL *packed = (REAL *)(scratch + side->begin);
@@ -155,19 +159,21 @@ static void NAME(run_piece)(const job_run *run, const dst_tile *t, int64_t piece
 
 /* ---- blocks ---- */
 
-/* Packs one tile's piece of what is shared: tasks of the rows first, then of the columns. */
+/* Packs panels of one piece of what is shared: tasks of the rows first, then of the columns. */
 static void NAME(pack_task)(void *user, int64_t index, int thread) {
     const job_run *run = user;
     const job_block *block = &run->block;
-    int64_t row_tasks = block->pack[AN_ROWS] ? pack_tasks(block, AN_ROWS) : 0;
-    int s = index < row_tasks ? AN_ROWS : AN_COLUMNS;
+    const int64_t row_tasks = pack_tasks(run, AN_ROWS);
+    const int s = index < row_tasks ? AN_ROWS : AN_COLUMNS;
     if (s == AN_COLUMNS) index -= row_tasks;
-    int64_t tile = index % block->sides[s].count, piece = index / block->sides[s].count % block->pieces.count;
-    int64_t item = index / block->sides[s].count / block->pieces.count;
-    range lanes = tile_lanes(run, s, block->sides[s].begin + tile);
-    range depth = piece_depth(run, block->pieces.begin + piece);
-    REAL *panels = shared_panels(run, s, item, piece, tile * run->plan.sides[s].tile);
-    NAME(pack)(run, s, block->items.begin + item, lanes, depth, panels, thread_scratch(run, thread));
+    const range panels = block_panels(run, s);
+    const int64_t tasks = parts_of(panels.count, PACK_TASK_PANELS);
+    const int64_t piece = index / tasks % block->pieces.count, item = index / tasks / block->pieces.count;
+    const range part = part_of(panels.count, index % tasks, PACK_TASK_PANELS);
+    const range depth = piece_depth(run, block->pieces.begin + piece);
+    const range lanes = panel_lanes(run, s, (range){panels.begin + part.begin, part.count});
+    REAL *to = (REAL *)shared_panels(run, s, item, piece) + part.begin * run->plan.sides[s].stride * depth.count;
+    NAME(pack)(run, s, block->items.begin + item, lanes, depth, to, thread_scratch(run, thread));
 }
 
 static void NAME(tile_task)(void *user, int64_t index, int thread) {
@@ -181,11 +187,7 @@ static void NAME(tile_task)(void *user, int64_t index, int thread) {
 }
 
 static void NAME(run_block)(job_run *run) {
-    const job_block *block = &run->block;
-    int64_t packs = 0;
-    for (int s = 0; s < AN_SIDES; s++)
-        if (block->pack[s]) packs += pack_tasks(block, s);
-    an_parallel(run->job->ctx, packs, NAME(pack_task), run);
+    an_parallel(run->job->ctx, pack_tasks(run, AN_ROWS) + pack_tasks(run, AN_COLUMNS), NAME(pack_task), run);
     an_parallel(run->job->ctx, block_tiles(run), NAME(tile_task), run);
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/product.h"
 #include "kernels/product_amx.h"
 #include "kernels/product_core.h"
+#include "kernels/product_kept.h"
 #include "kernels/row.h"
 
 /* The stride of operand `t` along dimension `i` of a dst with `ndims`; 0 where it broadcasts. */
@@ -81,6 +82,7 @@ FINISH(double, f64)
 static an_status run(const an_call *call) {
     const an_product_attributes *attributes = call->attributes;
     an_matrix a, b;
+    if (call->kept && an_product_kept_run(call, call->kept)) return AN_OK;
     an_product_job job = make_job(call, &a, &b);
     job.accumulate = attributes->accumulate;
     if (attributes->finish) {
@@ -95,9 +97,14 @@ static an_status run(const an_call *call) {
     return AN_OK;
 }
 
+static an_status keep(const an_call *call) {
+    an_product_keep(call, call->kept);
+    return AN_OK;
+}
+
 AN_KERNEL_LIST(product) = {
 #ifdef __AVX512F__
     {.name = "amx", .applies = an_product_amx_applies, .scratch = an_product_amx_scratch, .run = an_product_amx_run},
 #endif
-    {.name = "reference", .scratch = scratch, .run = run},
+    {.name = "reference", .scratch = scratch, .run = run, .kept = an_product_kept_bytes, .keep = keep},
     {0}};

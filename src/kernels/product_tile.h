@@ -22,7 +22,7 @@ static inline __attribute__((always_inline)) void NAME(tile)(const int rows, con
                                                              fetch ahead) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL), TOGETHER = 3, GROUPS = (PANEL_ROWS + TOGETHER - 1) / TOGETHER };
     const REAL *a = left.first, *b = right.first, *groups[GROUPS];
-    const int64_t lane = left.lane, a_step = packed ? PANEL_ROW_STRIDE : 1, b_step = right.step;
+    const int64_t lane = left.lane, a_step = packed ? left.step : 1, b_step = right.step;
     NAME(vector) part[PANEL_ROWS][PANEL_VECTORS];
     /* Rows that are not packed need addresses: three have one register, at 0, 1 and 2 times their distance. */
     UNROLL for (int i = 0; i < GROUPS; i++) groups[i] = a + i * TOGETHER * lane;

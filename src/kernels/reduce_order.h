@@ -23,6 +23,8 @@
 #define an_chunk_max_f64 AN_LEVELED(an_chunk_max_f64)
 #define an_row_sum_f32 AN_LEVELED(an_row_sum_f32)
 #define an_row_sum_f64 AN_LEVELED(an_row_sum_f64)
+#define an_row_sums_f32 AN_LEVELED(an_row_sums_f32)
+#define an_row_sums_f64 AN_LEVELED(an_row_sums_f64)
 #define an_row_max_f32 AN_LEVELED(an_row_max_f32)
 #define an_row_max_f64 AN_LEVELED(an_row_max_f64)
 #define an_tensor_merged AN_LEVELED(an_tensor_merged)
@@ -32,7 +34,8 @@
 enum {
     AN_SUM_LANES = 16,   /* a full AVX-512 register of f32 */
     AN_SUM_CHUNK = 1024, /* a multiple of the lanes: a chunk's index and the sum's index have the same lane */
-    AN_SUM_LEVELS = 64   /* of the tree: more than any count of chunks can fill */
+    AN_SUM_LEVELS = 64,  /* of the tree: more than any count of chunks can fill */
+    AN_SUM_ROWS = 16
 };
 
 /* The tree while it grows: level k holds a finished subtree of 2^k chunks where bit k of `chunks` is set. */
@@ -60,6 +63,11 @@ double an_chunk_max_f64(const double *src, int64_t n);
 /* The sum and the maximum of any number of elements. */
 float an_row_sum_f32(const float *src, int64_t n);
 double an_row_sum_f64(const double *src, int64_t n);
+
+/* The sums of up to AN_SUM_ROWS rows of n elements, which takes less time: their lanes do not wait for each other. */
+void an_row_sums_f32(int64_t rows, const float *const *src, int64_t n, float *sums);
+void an_row_sums_f64(int64_t rows, const double *const *src, int64_t n, double *sums);
+
 float an_row_max_f32(const float *src, int64_t n);
 double an_row_max_f64(const double *src, int64_t n);
 

@@ -18,15 +18,24 @@ REAL NAME(an_sum_tree_total)(const NAME(an_sum_tree) * tree) {
     return total;
 }
 
-REAL NAME(an_chunk_sum)(const REAL *src, int64_t n) {
-    REAL lanes[AN_SUM_LANES] = {0}, sum;
+static inline void NAME(add_lanes)(const REAL *src, int64_t n, REAL *lanes) {
     int64_t whole = n - n % AN_SUM_LANES;
+    for (int l = 0; l < AN_SUM_LANES; l++) lanes[l] = 0;
     for (int64_t i = 0; i < whole; i += AN_SUM_LANES)
         for (int l = 0; l < AN_SUM_LANES; l++) lanes[l] += src[i + l];
     for (int64_t i = whole; i < n; i++) lanes[i - whole] += src[i];
-    sum = lanes[0];
+}
+
+static inline REAL NAME(lanes_sum)(const REAL *lanes) {
+    REAL sum = lanes[0];
     for (int l = 1; l < AN_SUM_LANES; l++) sum += lanes[l];
     return sum;
+}
+
+REAL NAME(an_chunk_sum)(const REAL *src, int64_t n) {
+    REAL lanes[AN_SUM_LANES];
+    NAME(add_lanes)(src, n, lanes);
+    return NAME(lanes_sum)(lanes);
 }
 
 REAL NAME(an_chunk_max)(const REAL *src, int64_t n) {
@@ -47,6 +56,16 @@ REAL NAME(an_row_sum)(const REAL *src, int64_t n) {
     for (int64_t i = 0; i < n; i += AN_SUM_CHUNK)
         NAME(an_sum_tree_push)(&tree, NAME(an_chunk_sum)(src + i, an_least(n - i, AN_SUM_CHUNK)));
     return NAME(an_sum_tree_total)(&tree);
+}
+
+void NAME(an_row_sums)(int64_t rows, const REAL *const *src, int64_t n, REAL *sums) {
+    REAL lanes[AN_SUM_ROWS][AN_SUM_LANES];
+    if (n > AN_SUM_CHUNK) {
+        for (int64_t r = 0; r < rows; r++) sums[r] = NAME(an_row_sum)(src[r], n);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++) NAME(add_lanes)(src[r], n, lanes[r]);
+    for (int64_t r = 0; r < rows; r++) sums[r] = NAME(lanes_sum)(lanes[r]);
 }
 
 REAL NAME(an_row_max)(const REAL *src, int64_t n) {

@@ -82,13 +82,14 @@ int64_t an_tensor_elements(const an_tensor *tensor) {
 }
 
 int64_t an_row_offset(const an_tensor *tensor, int axis, int64_t row) {
+    const int outermost = axis == 0 ? 1 : 0; /* what is left of a row's number there is its place: nothing to divide */
     int64_t offset = 0;
-    for (int i = tensor->ndims - 1; i >= 0; i--) {
+    for (int i = tensor->ndims - 1; i > outermost; i--) {
         if (i == axis) continue;
         offset += row % tensor->dims[i] * tensor->strides[i];
         row /= tensor->dims[i];
     }
-    return offset;
+    return outermost < tensor->ndims ? offset + row * tensor->strides[outermost] : offset;
 }
 
 bool an_tensor_is_dense(const an_tensor *tensor) {

@@ -6,15 +6,6 @@ static inline REAL NAME(sigmoid_of)(REAL x) {
 
 static const REAL NAME(inverse_sqrt_2_pi) = (REAL)0.39894228040143267794;
 
-/* Hendrycks and Gimpel's other gelu, 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x³), as x·sigmoid(2u): nothing
- * cancels where tanh is near -1. */
-static const REAL NAME(gelu_cubic) = (REAL)0.044715;
-static const REAL NAME(gelu_factor) = (REAL)1.59576912160573071176; /* 2 sqrt(2/pi) */
-
-static inline REAL NAME(gelu_sigmoid)(REAL x) {
-    return NAME(sigmoid_of)(NAME(gelu_factor) * (x + NAME(gelu_cubic) * x * x * x));
-}
-
 #define UNARY(name, formula)                                                                       \
     static void NAME(name)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) { \
         const REAL *x_row = src[0];                                                                \
@@ -110,7 +101,7 @@ static void NAME(gelu_tanh_diff)(int64_t n, const REAL *const *src, REAL *dst, c
     (void)attributes;
     AN_EACH_ELEMENT(i, n) {
         REAL x = x_row[i], s = NAME(gelu_sigmoid)(x);
-        REAL slope = NAME(gelu_factor) * (1 + 3 * NAME(gelu_cubic) * x * x);
+        REAL slope = (REAL)gelu_factor * (1 + 3 * (REAL)gelu_cubic * x * x);
         dst[i] = d_row[i] * (s * (1 + x * slope * (1 - s)));
     }
 }

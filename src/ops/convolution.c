@@ -173,7 +173,7 @@ static void convolution_grad(an_graph *g, const an_node *node, const an_value *d
         an_convolution_attributes attributes = *(const an_convolution_attributes *)node->attributes;
         an_value inputs[] = {diff, an_graph_value(g, weights)};
         attributes.dims = dims_of(src);
-        attributes.dtype = an_gradient_dtype(src);
+        attributes.dtype = an_gradient_dtype(node, src);
         diff_src[0] = an_graph_add(g, &an_op_convolution_diff_src, AN_COUNT(inputs), inputs, &attributes);
     }
     if (want & 2) {
@@ -182,7 +182,7 @@ static void convolution_grad(an_graph *g, const an_node *node, const an_value *d
         attributes.dims = dims_of(weights);
         attributes.dtype = AN_DTYPE_NONE;
         an_value sum = an_graph_add(g, &an_op_convolution_diff_weights, AN_COUNT(inputs), inputs, &attributes);
-        diff_src[1] = an_cast(g, sum, an_gradient_dtype(weights));
+        diff_src[1] = an_cast(g, sum, an_gradient_dtype(node, weights));
     }
 }
 

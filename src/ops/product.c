@@ -77,8 +77,10 @@ an_value an_lower_diff(an_graph *g, const an_node *node, an_value diff_dst) {
     return a == b && a != an_compute_dtype(a) ? an_cast(g, diff_dst, a) : diff_dst;
 }
 
-an_dtype an_gradient_dtype(const an_result *input) {
+an_dtype an_gradient_dtype(const an_node *node, const an_result *input) {
     const an_result *root = input->root;
+    const an_dtype *chosen = an_node_attribute(node, "dtype", AN_ATTRIBUTE_DTYPE);
+    if (chosen && *chosen == an_compute_dtype(input->dtype)) return *chosen;
     if (root->node->op == &an_op_cast) root = an_node_input(root->node, 0)->root;
     bool parameter = root->storage == AN_STORAGE_MASTER || root->storage == AN_STORAGE_LOW;
     return parameter ? an_compute_dtype(input->dtype) : input->dtype;
@@ -95,7 +97,7 @@ static an_value stack(an_graph *g, an_value value, bool transpose) {
 static an_value product_to_shape(an_graph *g, const an_node *node, const an_result *input, an_value left,
                                  an_value right, bool transpose_left, bool transpose_right) {
     const an_result *dst = an_node_output(node, 0);
-    an_dtype dtype = an_gradient_dtype(input);
+    an_dtype dtype = an_gradient_dtype(node, input);
     bool repeated = input->ndims != dst->ndims;
     for (int i = 0; !repeated && i < dst->ndims - 2; i++) repeated = input->dims[i] != dst->dims[i];
     if (!repeated) return an_product_as(g, left, right, transpose_left, transpose_right, dtype);
@@ -114,8 +116,8 @@ static void grad(an_graph *g, const an_node *node, const an_value *diff_dst, uin
     if (want & 1) {
         if (a->ndims == 2 && b->ndims > 2) {
             an_value d = stack(g, diff, true), right = stack(g, b_value, !transpose_b);
-            diff_src[0] =
-                an_product_as(g, transpose_a ? right : d, transpose_a ? d : right, true, false, an_gradient_dtype(a));
+            diff_src[0] = an_product_as(g, transpose_a ? right : d, transpose_a ? d : right, true, false,
+                                        an_gradient_dtype(node, a));
         } else if (transpose_a) {
             diff_src[0] = product_to_shape(g, node, a, b_value, diff, transpose_b, true);
         } else {
@@ -125,8 +127,8 @@ static void grad(an_graph *g, const an_node *node, const an_value *diff_dst, uin
     if (want & 2) {
         if (b->ndims == 2 && a->ndims > 2) {
             an_value d = stack(g, diff, false), left = stack(g, a_value, transpose_a);
-            diff_src[1] =
-                an_product_as(g, transpose_b ? d : left, transpose_b ? left : d, true, false, an_gradient_dtype(b));
+            diff_src[1] = an_product_as(g, transpose_b ? d : left, transpose_b ? left : d, true, false,
+                                        an_gradient_dtype(node, b));
         } else if (transpose_b) {
             diff_src[1] = product_to_shape(g, node, b, diff, a_value, true, transpose_a);
         } else {

@@ -11,7 +11,7 @@ an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bo
 an_value an_lower_diff(an_graph *g, const an_node *node, an_value diff_dst);
 
 /* The dtype of an input's gradient: its own; but that of a parameter, also through its low copy and through views, is of
- * the compute type. */
-an_dtype an_gradient_dtype(const an_result *input);
+ * the compute type, and so is any of a node whose output was asked for in it. */
+an_dtype an_gradient_dtype(const an_node *node, const an_result *input);
 
 #endif

@@ -12,6 +12,7 @@
 typedef struct {
     an_graph *g;
     an_dtype low;
+    bool f32_storage;
     an_result **casts; /* by result number of the graph as it came: the same value in the other type; NULL: none yet */
     size_t count;
 } lowering;
@@ -122,6 +123,18 @@ static an_status lower_node(lowering *l, an_node *n) {
     return AN_OK;
 }
 
+/* Products and convolutions, whose outputs can be asked for in f32, read low copies; nothing else knows of them. */
+static an_status lower_inputs(lowering *l, an_node *n) {
+    an_context *ctx = l->g->ctx;
+    an_dtype *dtype = an_node_attribute(n, "dtype", AN_ATTRIBUTE_DTYPE);
+    if (n->op->autocast != AN_AUTOCAST_LOW || !dtype) return AN_OK;
+    for (int i = 0; i < n->input_count; i++)
+        if (n->op->low_in >> i & 1 && n->inputs[i].result->dtype == AN_DTYPE_F32)
+            AN_TRY_RETURN(cast_input(l, n, i, l->low));
+    *dtype = n->outputs[0].dtype;
+    return an_node_infer(l->g, n);
+}
+
 static an_status check_masters(an_graph *g, an_dtype low) {
     for (size_t i = 0; i < g->parameter_count; i++) {
         const an_result *r = &g->parameters[i].node->outputs[0];
@@ -135,12 +148,12 @@ static an_status check_masters(an_graph *g, an_dtype low) {
 an_status an_pass_autocast(an_graph *g, const an_pass_options *options) {
     an_status status;
     an_context *ctx = g->ctx;
-    lowering l = {.g = g, .low = options->precision, .count = g->result_count};
+    lowering l = {.g = g, .low = options->precision, .f32_storage = options->f32_storage, .count = g->result_count};
     if (l.low == AN_DTYPE_NONE || l.low == AN_DTYPE_F32 || l.low == AN_DTYPE_F64) return AN_OK;
     AN_TRY_RETURN(check_masters(g, l.low));
     AN_TRY(an_alloc(ctx, (void **)&l.casts, l.count, sizeof *l.casts));
     for (an_node *n = g->last; n; n = n->previous) mark_node(n);
-    for (an_node *n = g->first; n; n = n->next) AN_TRY(lower_node(&l, n));
+    for (an_node *n = g->first; n; n = n->next) AN_TRY((l.f32_storage ? lower_inputs : lower_node)(&l, n));
     status = AN_OK;
 fail:
     g->insert_before = NULL;

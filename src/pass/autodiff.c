@@ -8,9 +8,12 @@
 #include "ops/sink.h"
 #include "pass/pass.h"
 
+extern const an_op an_op_cast;
+
 typedef struct {
     an_graph *g;
     an_form form;
+    bool f32_storage;
     an_value *diffs; /* by result number, of the forward graph: 0 is none yet */
     bool *started;   /* by parameter: its gradient has its first contribution */
 } differentiation;
@@ -43,7 +46,8 @@ static void contribute(differentiation *d, an_result *r, an_value contribution) 
         return;
     }
     const an_result *c = an_graph_result(g, contribution);
-    if (c && c->dtype != r->dtype) contribution = an_cast(g, contribution, r->dtype);
+    const bool is_low_copy = d->f32_storage && r->node->op == &an_op_cast; /* its gradients stay as they are made */
+    if (c && c->dtype != r->dtype && !is_low_copy) contribution = an_cast(g, contribution, r->dtype);
     an_value *sum = &d->diffs[r->number];
     *sum = *sum ? an_add(g, *sum, contribution) : contribution;
 }
@@ -90,7 +94,7 @@ static void fill_rest(differentiation *d) {
 an_status an_pass_autodiff(an_graph *g, const an_pass_options *options) {
     an_status status;
     an_context *ctx = g->ctx;
-    differentiation d = {.g = g, .form = options->form};
+    differentiation d = {.g = g, .form = options->form, .f32_storage = options->f32_storage};
     size_t results = g->result_count;
     if (!an_form_trains(options->form)) return AN_OK;
 

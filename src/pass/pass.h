@@ -8,8 +8,9 @@
 
 typedef struct an_pass_options {
     an_form form;
-    an_dtype precision;  /* NONE: as the graph is written */
-    bool unfused;        /* every op for itself */
+    an_dtype precision; /* NONE: as the graph is written */
+    bool f32_storage;   /* only inputs of products and convolutions have that precision; all values are stored in f32 */
+    bool unfused;       /* every op for itself */
     const char *kernels; /* "op=name,op=name"; NULL: best first */
     an_recompute recompute;
     int segments;   /* runs of blocks that keep what enters them: of AN_RECOMPUTE_SEGMENTS and FULL, there 0 is one */

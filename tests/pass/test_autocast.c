@@ -9,10 +9,10 @@ typedef struct {
     an_graph *g;
 } text_graph;
 
-static text_graph lowered(const char *text, an_form form, an_dtype precision) {
+static text_graph lowered_with(const char *text, an_form form, an_dtype precision, bool f32_storage) {
     text_graph t = {0};
     an_flat_sizes sizes;
-    an_pass_options options = {.form = form, .precision = precision};
+    an_pass_options options = {.form = form, .precision = precision, .f32_storage = f32_storage};
     assert_int_equal(an_context_create(&t.ctx, NULL), AN_OK);
     OK(t.ctx, an_graph_parse(&t.g, t.ctx, text, strlen(text)));
     OK(t.ctx, an_graph_verify(t.g));
@@ -25,6 +25,10 @@ static text_graph lowered(const char *text, an_form form, an_dtype precision) {
         if (!strcmp(p->name, an_form_trains(form) ? "autodiff" : "autocast")) break;
     }
     return t;
+}
+
+static text_graph lowered(const char *text, an_form form, an_dtype precision) {
+    return lowered_with(text, form, precision, false);
 }
 
 static void done(text_graph *t) {
@@ -65,6 +69,26 @@ static void test_policies(void **state) {
     assert_string_equal(types(t.g, AN_PHASE_BACKWARD),
                         "squared_error_diff:f32 cast:bf16 product:bf16 product:f32 grad:f32 gelu_tanh_diff:bf16 "
                         "reduce_sum:f32 grad:f32 product:f32 grad:f32");
+    done(&t);
+}
+
+/* With f32 storage, products read low copies, and that is all: what they and their gradients give is f32. */
+static void test_f32_storage(void **state) {
+    (void)state;
+    text_graph t = lowered_with(HEAD LAYER "%r = gelu_tanh(%q)\n%v = param(name=\"v\") : f32[4,4]\n"
+                                           "%s = product(%r, %v)\n%u = product(%r, %w)\n%z = add(%s, %u)\n"
+                                           "%out = add(%z, %x)\n" TAIL,
+                                AN_FORM_TRAIN_FIRST, AN_DTYPE_BF16, true);
+    assert_string_equal(
+        types(t.g, AN_PHASE_FORWARD),
+        "cast:bf16 product:f32 bias:f32 gelu_tanh:f32 cast:bf16 product:f32 product:f32 add:f32 add:f32 "
+        "squared_error:f32");
+    for (const an_node *n = t.g->first; n; n = n->next)
+        for (int i = 0; i < n->output_count; i++)
+            if (n->outputs[i].dtype == AN_DTYPE_BF16)
+                assert_true(!strcmp(n->op->name, "cast") || n->outputs[i].storage == AN_STORAGE_LOW);
+    /* both gradients of %r are added in f32 */
+    assert_non_null(strstr(types(t.g, AN_PHASE_BACKWARD), "add:f32 gelu_tanh_diff:f32"));
     done(&t);
 }
 
@@ -146,8 +170,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_policies), cmocka_unit_test(test_parameters),   cmocka_unit_test(test_forms_agree),
-        cmocka_unit_test(test_concat),   cmocka_unit_test(test_f16_and_none), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_policies),    cmocka_unit_test(test_f32_storage), cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_forms_agree), cmocka_unit_test(test_concat),      cmocka_unit_test(test_f16_and_none),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
