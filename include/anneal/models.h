@@ -55,6 +55,7 @@ typedef struct an_gpt2_options {
     an_dtype dtype;
     int64_t layers, heads, width, context, vocabulary;
     double dropout;
+    bool documents; /* a further input documents (batch, tokens) i32: attention stays inside of each */
 } an_gpt2_options;
 AN_API an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options);
 
@@ -67,6 +68,7 @@ typedef struct an_llama_options {
     double rotary_base; /* 0: 10000 */
     double epsilon;     /* 0: 1e-5 */
     bool tied;          /* the head is the token table */
+    bool documents;     /* as GPT-2's */
 } an_llama_options;
 AN_API an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *options);
 

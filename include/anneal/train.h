@@ -138,6 +138,11 @@ typedef enum an_schedule_type {
     AN_SCHEDULE_CUSTOM = 12          /* a function of the caller's */
 } an_schedule_type;
 
+/* From step `from` on, the rate changes every `every` steps: as many as an epoch has. */
+typedef struct an_hold {
+    int64_t from, every;
+} an_hold;
+
 /* Everything in steps of the optimizer. Periods, points, milestones and the custom function's steps count from the end of the
  * warm-up. */
 typedef struct an_schedule_options {
@@ -167,6 +172,8 @@ typedef struct an_schedule_options {
     void *custom_user;
     const char *custom_name;
     int custom_version;
+    int hold_count;       /* of the whole schedule, not of parts; 0: the rate changes at every step */
+    const an_hold *holds; /* in order, the first from step 0 on */
 } an_schedule_options;
 
 AN_API an_status an_schedule_create(an_schedule **schedule, an_context *ctx, const an_schedule_options *options);
@@ -279,6 +286,13 @@ AN_API double an_stepper_rate(const an_stepper *stepper);
 
 typedef struct an_trainer an_trainer;
 
+/* Which norms of gradients an_trainer_norm tells, beside that of all. */
+typedef enum an_norms {
+    AN_NORMS_GLOBAL = 0,   /* none */
+    AN_NORMS_BLOCK = 1,    /* of the model's blocks, and of the layers that are in none */
+    AN_NORMS_PARAMETER = 2 /* of each parameter */
+} an_norms;
+
 typedef struct an_trainer_options {
     size_t size;
     int64_t steps;  /* of the run; 0: those of `epochs` */
@@ -295,7 +309,13 @@ typedef struct an_trainer_options {
     int segments;
     int64_t budget;
     const char *kernels; /* as in an_plan_options */
+    bool unfused;        /* the same */
     int loader_threads;  /* that read ahead; 0: none, the trainer reads when it needs */
+    bool sample_mean; /* what is minimised is the mean over samples of the mean over each one's targets; else over all
+                            targets of a step. Samples without targets do not count */
+    int64_t evaluation_samples; /* the first of them only; 0: all */
+    an_norms norms;
+    bool f32_storage; /* as in an_plan_options */
 } an_trainer_options;
 
 /* A model in training on a dataset; `evaluation` may be NULL. The graph (which groups may freeze parameters of), the datasets
@@ -303,14 +323,59 @@ typedef struct an_trainer_options {
 AN_API an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
                                    const an_trainer_options *options);
 AN_API void an_trainer_destroy(an_trainer **trainer);
+AN_API void an_trainer_close(an_trainer **trainer); /* the same, for one that was opened */
 
 /* The same from a config: it has its graph and data by itself. */
 AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file);
 AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config);
 
+/* What a trainer is opened for. */
+typedef enum an_open_purpose {
+    AN_OPEN_RUN = 0,
+    AN_OPEN_PLAN = 1, /* it can be asked what it would be, and takes no step; no weight is allocated */
+    AN_OPEN_PLAIN =
+        2 /* others are compared with it: f32 (f64), nothing fused; in a context of AN_ISA_BASE its kernels are the
+                         reference */
+} an_open_purpose;
+
+typedef struct an_open_options {
+    size_t size;
+    an_open_purpose purpose;
+    const char *kernels; /* as in an_plan_options */
+} an_open_options;
+AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
+                                      const an_open_options *options);
+
+/* The run in numbers. */
+typedef struct an_trainer_info {
+    size_t size;
+    int64_t parameters;                  /* elements */
+    int64_t samples, evaluation_samples; /* in the data, 0: a stream; of an evaluation, 0: none */
+    int64_t tokens;                      /* in a sample; 1 where it is not made of tokens */
+    int64_t steps, epoch_steps;          /* of the run; of its first epoch, 0: a stream */
+    int64_t global, micro, leaves;       /* samples in a step, in a forward and backward; parts of a step */
+    an_dtype dtype, precision;           /* of the parameters; of products */
+    int loader_threads;
+} an_trainer_info;
+AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
+
 /* One step of the optimizer, on the next samples. On error the weights are as before the call. AN_ERR_STATE after the last. */
 AN_API an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics);
-AN_API int64_t an_trainer_steps(const an_trainer *trainer);     /* of the run */
+
+/* One step on n samples of the caller's own, which are read before it returns; it takes the place of the data's step of that number.
+ * The first dimension of both arrays is n (the last one in Fortran), the others are those of the model's only input and of its
+ * targets; any strides; f32 and f64 are converted into each other where the model has the other. n may be larger than a
+ * micro-batch or than batch.global: leaves and micro-batches are cut as in any step, and the divisor is the n samples'. */
+AN_API an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inputs, const an_array *targets,
+                                    an_step_metrics *metrics);
+/* The same with dense arrays, for targets that are numbers. */
+AN_API an_status an_trainer_step_on_f32(an_trainer *trainer, int64_t n, const float *inputs, const float *targets,
+                                        an_step_metrics *metrics);
+AN_API an_status an_trainer_step_on_f64(an_trainer *trainer, int64_t n, const double *inputs, const double *targets,
+                                        an_step_metrics *metrics);
+
+/* Of the run; INT64_MAX: data of a stream, and no length was given. */
+AN_API int64_t an_trainer_steps(const an_trainer *trainer);
 AN_API int64_t an_trainer_next_step(const an_trainer *trainer); /* from 0; an_trainer_steps: it is done */
 
 typedef struct an_evaluation {
@@ -322,18 +387,34 @@ typedef struct an_evaluation {
     double accuracy, top5;
     bool measures; /* whether these two are: it gives numbers like its targets */
     double mean_absolute_error, r2;
+    double seconds; /* that it took */
 } an_evaluation;
 
-/* All samples of the evaluation's dataset, each once. Leaves no trace in what is trained. */
+/* All samples of the evaluation's dataset (or the first evaluation_samples), each once. Leaves no trace in what is trained. */
 AN_API an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation);
+
+/* The metrics of evaluations that are to be reported, by their names; NULL after the last. Unless a config says which: the loss and
+ * what the model can be judged by. */
+AN_API const char *an_trainer_metric(const an_trainer *trainer, int index);
+
+/* Norms of the last step's gradients, before clipping, of the parts that options.norms asks for. Names live as long as the graph. */
+AN_API int an_trainer_norm_count(const an_trainer *trainer);
+AN_API an_status an_trainer_norm(const an_trainer *trainer, int index, const char **name, double *norm);
 
 /* XXH3-128 over the weights in canonical order, as 32 hexadecimal digits. */
 enum { AN_HASH_TEXT = 33 };
 AN_API an_status an_trainer_weights_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]);
 
+/* … over everything that a run carries on with: the weights, moments, running statistics, the loss scale, the step, and the loss,
+ * rate, norm and evaluations of every step so far. No times. */
+AN_API an_status an_trainer_state_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]);
+
 /* The parts, for those who look: they belong to the trainer. */
 AN_API an_params *an_trainer_params(an_trainer *trainer);
 AN_API an_program *an_trainer_program(an_trainer *trainer);
+AN_API const an_dataset *an_trainer_data(const an_trainer *trainer); /* that it trains on; NULL: there is none */
+AN_API an_plan *an_trainer_plan(an_trainer *trainer);
+AN_API an_graph *an_trainer_graph(an_trainer *trainer);
 AN_API const an_groups *an_trainer_groups(const an_trainer *trainer);
 AN_API const an_schedule *an_trainer_schedule(const an_trainer *trainer);
 
@@ -353,11 +434,21 @@ typedef struct an_run_callbacks {
     void *user;
 } an_run_callbacks;
 
+/* Which of two numbers is better. */
+typedef enum an_better {
+    AN_BETTER_AUTO = 0, /* more of val_accuracy, val_top5 and val_r2, less of the others */
+    AN_BETTER_LESS = 1,
+    AN_BETTER_MORE = 2
+} an_better;
+
 typedef struct an_run_options {
     size_t size;
-    int64_t evaluate_every; /* steps; 0: after the last only */
+    int64_t evaluate_every;  /* steps; 0: after the last only */
+    double evaluate_seconds; /* instead: from one to the next; 0: by steps */
     bool evaluate_at_start;
-    const char *best;       /* the metric; NULL: val_loss */
+    double most_seconds; /* the run ends after the step in which they are over; 0: no limit */
+    const char *best;    /* the metric; NULL: val_loss */
+    an_better best_mode;
     const char *early_stop; /* the metric; NULL: the run goes to its end */
     int64_t patience;       /* evaluations that do not get better; 0: 5 */
     double min_delta;       /* what counts as better */
@@ -367,7 +458,8 @@ typedef struct an_run_options {
 typedef enum an_run_end {
     AN_RUN_DONE = 0,          /* all steps */
     AN_RUN_STOPPED_EARLY = 1, /* the metric no longer got better */
-    AN_RUN_REQUESTED = 2      /* an_trainer_request_stop */
+    AN_RUN_REQUESTED = 2,     /* an_trainer_request_stop */
+    AN_RUN_TIME = 3           /* most_seconds were over */
 } an_run_end;
 
 typedef struct an_run_outcome {
@@ -380,11 +472,48 @@ typedef struct an_run_outcome {
     an_step_metrics step; /* of the last step */
 } an_run_outcome;
 
-/* Takes all steps that are left, with evaluations between them and, if there is data for it, one after the last. `options` may be NULL. */
+/* What the config says of the run, for a trainer that was opened from one: add callbacks and run it. */
+AN_API an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options);
+
+/* Takes all steps that are left, with evaluations between them and, if there is data for it, one after the last. `options` may be
+ * NULL: those of the config. */
 AN_API an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome);
 
 /* The run ends after the step that is under way. For signal handlers and other threads too. */
 AN_API void an_trainer_request_stop(an_trainer *trainer);
+
+/* ---- the folder of a run ----
+ *
+ * config.yaml (the config with its defaults, files by their whole path), metrics.jsonl, an event file for TensorBoard, log.txt, and at
+ * the end summary.json and outcome.json. None of these is collective. */
+
+typedef struct an_folder an_folder;
+
+typedef struct an_folder_options {
+    size_t size;
+    const char *path; /* NULL: run.dir of the config */
+    bool fresh;       /* where it has a run in it, a new one beside it: path-2, path-3, … */
+} an_folder_options;
+
+/* How far the run in a folder came; AN_FOLDER_EMPTY if there is none, or no folder. */
+typedef enum an_folder_state { AN_FOLDER_EMPTY = 0, AN_FOLDER_UNFINISHED = 1, AN_FOLDER_FINISHED = 2 } an_folder_state;
+AN_API an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *state);
+
+/* Makes the folder and what belongs in it before the first step. One that has a run in it is refused, and so is one in which a run is
+ * under way. `config` is the one that the trainer was opened from; `options` may be NULL. The trainer must outlive the folder. */
+AN_API an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
+                                  const an_folder_options *options);
+AN_API void an_folder_destroy(an_folder **folder);
+AN_API const char *an_folder_path(const an_folder *folder);
+
+/* What happens, as the callbacks of a run tell it. A step is written if log.every says so: *logged, which may be NULL, is then true. */
+AN_API an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool *logged);
+AN_API an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluation *evaluation);
+AN_API an_status an_folder_log(an_folder *folder, const char *line); /* one more line of log.txt */
+/* How it ended: a run that failed has its error as the reason, others NULL. */
+AN_API an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error);
+/* Tokens (samples, where there are none) a second, over the last logged steps and without evaluations. */
+AN_API double an_folder_speed(const an_folder *folder);
 
 /* ---- prediction ----
  *
@@ -417,6 +546,8 @@ AN_API an_dtype an_predictor_dtype(const an_predictor *predictor);
 /* n samples, dense, of models with one input of floating numbers. An error is told by an_predictor_error. */
 AN_API an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs);
 AN_API an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs);
+/* The same of models that read tokens: each sample is the context's tokens, and what it gives is the logits of each one's next. */
+AN_API an_status an_predictor_run_tokens(an_predictor *predictor, int64_t n, const int32_t *tokens, float *outputs);
 AN_API const char *an_predictor_error(const an_predictor *predictor);
 
 #ifdef __cplusplus

@@ -57,6 +57,10 @@ an_status an_text_take(an_text *text, char **string) {
     return AN_OK;
 }
 
+void an_string_release(an_context *ctx, char **text) {
+    if (text && *text) an_release(ctx, (void **)text, strlen(*text) + 1, 1);
+}
+
 void an_text_number(char *buffer, size_t capacity, double number) {
     static const int shortest = 1, enough = 17; /* 17 digits identify any double */
     static const double largest_plain = 1e15;   /* integers below it have at most as many digits as are exact */

@@ -7,9 +7,10 @@ static const double epsilon = 1e-5;
 typedef struct {
     int64_t heads, width;
     double dropout;
-    an_value samples;  /* AN_NONE without dropout */
-    an_start start;    /* of weights */
-    an_start residual; /* of weights whose product is added to the residual stream */
+    an_value samples;   /* AN_NONE without dropout */
+    an_value documents; /* AN_NONE: all of a sample is one */
+    an_start start;     /* of weights */
+    an_start residual;  /* of weights whose product is added to the residual stream */
 } gpt2;
 
 static const an_start zeros = {AN_INITIALIZER_CONSTANT, 0};
@@ -31,6 +32,7 @@ static an_value attention(an_graph *g, const gpt2 *m, an_value x) {
     options.causal = true;
     options.dropout = m->dropout;
     options.samples = m->samples;
+    options.documents = m->documents;
 
     an_scope_begin(g, "attn");
     an_dim batch = an_value_dim(g, x, 0), tokens = an_value_dim(g, x, 1);
@@ -80,13 +82,18 @@ an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options
     AN_TRY_RETURN(an_model_choose_dtype(ctx, model, options->dtype, &dtype));
     AN_TRY_RETURN(an_graph_create(&g, ctx, model));
 
-    gpt2 m = {.heads = options->heads, .width = options->width, .dropout = options->dropout, .samples = AN_NONE};
+    gpt2 m = {.heads = options->heads,
+              .width = options->width,
+              .dropout = options->dropout,
+              .samples = AN_NONE,
+              .documents = AN_NONE};
     m.start = (an_start){AN_INITIALIZER_NORMAL, deviation};
     m.residual = (an_start){AN_INITIALIZER_NORMAL, deviation / __builtin_sqrt(2 * (double)options->layers)};
 
     an_dim batch = an_symbol_dim(g, "batch"), tokens = an_symbol_dim(g, "tokens");
     an_value indices = an_input(g, "tokens", AN_DTYPE_I32, AN_DIMS(batch, tokens));
     an_value targets = an_input(g, "targets", AN_DTYPE_I32, AN_DIMS(batch, tokens));
+    if (options->documents) m.documents = an_input(g, "documents", AN_DTYPE_I32, AN_DIMS(batch, tokens));
     if (m.dropout > 0) m.samples = an_input(g, "samples", AN_DTYPE_I64, AN_DIMS(batch));
 
     an_value wte = table(g, "wte", &m, dtype, options->vocabulary);

@@ -9,6 +9,7 @@ typedef struct {
     int64_t heads, kv_heads, width, head_size, hidden;
     double epsilon;
     an_rotary_options rotary;
+    an_value documents; /* AN_NONE: all of a sample is one */
 } llama;
 
 /* A linear layer whose features are `heads` heads, seen as (batch, heads, tokens, size). */
@@ -21,6 +22,7 @@ static an_value project(an_graph *g, const llama *m, an_value x, const char *nam
 static an_value attention(an_graph *g, const llama *m, an_value x) {
     an_attention_options options = AN_INIT(options);
     options.causal = true;
+    options.documents = m->documents;
 
     an_scope_begin(g, "self_attn");
     an_dim batch = an_value_dim(g, x, 0), tokens = an_value_dim(g, x, 1);
@@ -82,11 +84,13 @@ an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_optio
                .head_size = options->width / options->heads,
                .hidden = options->hidden,
                .epsilon = options->epsilon > 0 ? options->epsilon : usual_epsilon,
-               .rotary = {.size = sizeof m.rotary, .base = options->rotary_base}};
+               .rotary = {.size = sizeof m.rotary, .base = options->rotary_base},
+               .documents = AN_NONE};
 
     an_dim batch = an_symbol_dim(g, "batch"), tokens = an_symbol_dim(g, "tokens");
     an_value indices = an_input(g, "tokens", AN_DTYPE_I32, AN_DIMS(batch, tokens));
     an_value targets = an_input(g, "targets", AN_DTYPE_I32, AN_DIMS(batch, tokens));
+    if (options->documents) m.documents = an_input(g, "documents", AN_DTYPE_I32, AN_DIMS(batch, tokens));
 
     an_scope_begin(g, "model.embed_tokens");
     an_value table =

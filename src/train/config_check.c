@@ -251,11 +251,21 @@ static an_status check_accumulate(an_config *c, const an_config_node *table) {
                     (long long)product, (long long)global);
 }
 
+static bool has_batch_norm(const an_config *c) {
+    bool found = false;
+    an_read_bool(text_of(c, "model.batch_norm"), &found);
+    for (int i = 0; i < an_config_size(c, "model.layers") && !found; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "model.layers[%d].type", i);
+        found = an_config_is(c, path, "batch_norm");
+    }
+    return found;
+}
+
 static an_status check_batch(an_config *c) {
     an_context *ctx = c->ctx;
     const an_config_node *accumulate = an_config_find(c, "batch.accumulate");
     int64_t global, leaves, micro;
-    bool batch_norm = false;
     if (accumulate) AN_TRY_RETURN(check_accumulate(c, accumulate));
     const bool has_global = count_of(c, "batch.global", &global);
     if (has_global && count_of(c, "batch.leaves", &leaves) && leaves > global)
@@ -268,8 +278,7 @@ static an_status check_batch(an_config *c) {
         AN_TRY_RETURN(an_config_warn(c, spot_of(c, "batch.micro"),
                                      "batch.micro is %lld, but a step has %lld samples: it is one micro-batch",
                                      (long long)micro, (long long)global));
-    an_read_bool(text_of(c, "model.batch_norm"), &batch_norm);
-    if (batch_norm && count_of(c, "batch.micro", &micro) && micro < 16)
+    if (has_batch_norm(c) && count_of(c, "batch.micro", &micro) && micro < 16)
         AN_TRY_RETURN(an_config_warn(c, spot_of(c, "batch.micro"),
                                      "batch norm over micro-batches of %lld samples is noisy; 16 or more are usual",
                                      (long long)micro));

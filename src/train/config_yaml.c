@@ -130,6 +130,15 @@ static an_spot spot_of(const reader *r, yaml_mark_t mark) {
     return (an_spot){r->name, (int)mark.line + 1, (int)mark.column + 1};
 }
 
+/* Whether a tab stands there, the mistake that nobody sees. */
+static bool is_tab(const reader *r, yaml_mark_t mark) {
+    size_t line = 0, at = 0;
+    for (; at < r->length && line < mark.line; at++) line += r->text[at] == '\n';
+    for (size_t column = 0; at < r->length && column < mark.column; column++)
+        if (r->text[at++] != ' ') return false;
+    return at < r->length && r->text[at] == '\t';
+}
+
 static yaml_mark_t mark_of(const reader *r, size_t offset) {
     yaml_mark_t mark = {0};
     for (size_t i = 0; i < offset && i < r->length; i++) {
@@ -147,6 +156,9 @@ static an_status scanner_error(reader *r) {
         return AN_ERROR(ctx, AN_ERR_PARSE, "%s: byte %zu of the text is none (%s); a config is UTF-8",
                         AN_SPOT(spot_of(r, mark_of(r, p->problem_offset))), p->problem_offset,
                         p->problem ? p->problem : "unreadable");
+    if (is_tab(r, p->problem_mark))
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: a tab; YAML indents with spaces only",
+                        AN_SPOT(spot_of(r, p->problem_mark)));
     return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is not YAML: %s%s%s; look at brackets, quotes and indentation",
                     AN_SPOT(spot_of(r, p->problem_mark)), p->problem ? p->problem : "unreadable",
                     p->context ? ", " : "", p->context ? p->context : "");

@@ -184,8 +184,10 @@ static an_status check_limit(const an_dataset *d, int f, int64_t n, const int64_
         char text[AN_MESSAGE_BYTES / 2] = "";
         if ((value >= 0 && value < d->checked[f]) || (field->target && value == AN_TARGET_IGNORED)) continue;
         an_dataset_place(d, f, indices[i / each], (int64_t)(i % each), (an_note){text, sizeof text});
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: %" PRId64 " in field '%s', whose numbers are from 0 to %" PRId64, text,
-                       value, field->name, d->checked[f] - 1);
+        return AN_NOTE(note, AN_ERR_PARSE,
+                       "%s: %" PRId64 " in field '%s', whose numbers are from 0 to %" PRId64
+                       ": the data is wrong, or the model too small for it",
+                       text, value, field->name, d->checked[f] - 1);
     }
     return AN_OK;
 }

@@ -149,12 +149,16 @@ static an_status read_header(idx_file *file, an_data_stream *stream, an_note not
     file->each = 1;
     for (int i = 0; i < file->rank; i++) {
         file->dims[i] = upper_first(header + 4 + 4 * i);
-        if (file->dims[i] == 0 || !an_multiply_i64(bytes, file->dims[i], &bytes) || bytes > an_data_stream_most(stream))
-            return AN_NOTE(note, AN_ERR_PARSE,
-                           "%s: byte %d: size %" PRId64 "; sizes are above 0, and the file has %" PRId64 " bytes",
-                           file->path, 4 + 4 * i, file->dims[i], stream->file.size);
+        if (file->dims[i] == 0 || !an_multiply_i64(bytes, file->dims[i], &bytes))
+            return AN_NOTE(note, AN_ERR_PARSE, "%s: byte %d: size %" PRId64 " is none that a file can have", file->path,
+                           4 + 4 * i, file->dims[i]);
         if (i > 0) file->each *= (size_t)file->dims[i];
     }
+    if (bytes > an_data_stream_most(stream))
+        return AN_NOTE(note, AN_ERR_PARSE,
+                       "%s: byte %" PRId64 ": its sizes need %" PRIu64 " bytes, and the file ends here: fetch it again",
+                       file->path, stream->file.size,
+                       (uint64_t)file->begin + (uint64_t)bytes); /* need not fit in an int64_t */
     file->bytes = (size_t)bytes;
     return AN_OK;
 }

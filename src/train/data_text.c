@@ -84,15 +84,18 @@ static an_status next_character(reader *r, uint32_t *point, bool *more, an_note 
     return AN_OK;
 }
 
-/* Which characters there are, and how many of them are below a word of 64: the number of a character in two steps. */
+/* Which characters there are, and how many of them are below a word of 64: the number of a character in two steps. Words from
+ * `end` on are empty: most texts need few. */
 enum { WORDS = POINTS / 64 };
 typedef struct {
-    uint64_t words[WORDS];
+    uint32_t end;
     uint32_t below[WORDS];
+    uint64_t words[WORDS];
 } character_set;
 
 static void add_character(character_set *set, uint32_t point) {
     set->words[point / 64] |= UINT64_C(1) << point % 64;
+    if (point / 64 >= set->end) set->end = point / 64 + 1;
 }
 
 static bool has_character(const character_set *set, uint32_t point) {
@@ -101,7 +104,7 @@ static bool has_character(const character_set *set, uint32_t point) {
 
 static uint32_t count_characters(character_set *set) {
     uint32_t count = 0;
-    for (int i = 0; i < WORDS; i++) {
+    for (uint32_t i = 0; i < set->end; i++) {
         set->below[i] = count;
         count += (uint32_t)__builtin_popcountll(set->words[i]);
     }
@@ -166,7 +169,7 @@ static an_status make_vocabulary(an_sequences *s, const character_set *set, uint
     size_t at = 0;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&s->points, count, sizeof *s->points));
     s->point_count = count;
-    for (uint32_t i = 0; i < WORDS; i++)
+    for (uint32_t i = 0; i < set->end; i++)
         for (uint64_t word = set->words[i]; word != 0; word &= word - 1) /* without its lowest bit */
             s->points[at++] = i * 64 + (uint32_t)__builtin_ctzll(word);
     s->vocabulary = (an_vocabulary){count, s->points};

@@ -2,6 +2,7 @@
  * no dropout, and nothing here writes what training reads. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/elementary.h"
 #include "base/parallel.h"
 #include "exec/array.h"
@@ -131,7 +132,7 @@ static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s)
     double loss;
     for (int64_t i = 0; i < count; i++) b->indices[i] = b->numbers[i] = begin + i;
     AN_TRY_RETURN(an_dataset_read(t->evaluation, count, b->indices, b->fields));
-    AN_TRY_RETURN(an_feed_count(feed, t->program, b->fields, count, &targets));
+    AN_TRY_RETURN(an_feed_count(feed, t->program, b->fields, 0, count, &targets));
     s->samples += count;
     s->targets += targets;
     if (targets == 0) return AN_OK;
@@ -142,15 +143,21 @@ static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s)
     return t->output ? compare(t, feed, count, s) : AN_OK;
 }
 
+int64_t an_evaluation_samples(const an_trainer *t) {
+    const int64_t all = an_dataset_count(t->evaluation), asked = t->evaluation_count;
+    return asked > 0 && asked < all ? asked : all;
+}
+
 an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation) {
     an_trainer *t = trainer;
     an_status status;
     an_context *ctx = t->ctx;
     sums s = {0};
+    const double started = an_clock_seconds();
     AN_CHECK(ctx, evaluation->size >= sizeof *evaluation, AN_ERR_ARGUMENT,
              "an_evaluation has size %zu: set it with AN_INIT", evaluation->size);
     AN_CHECK(ctx, t->evaluation, AN_ERR_STATE, "the trainer was made without data for evaluation");
-    const int64_t count = an_dataset_count(t->evaluation);
+    const int64_t count = an_evaluation_samples(t);
     for (int64_t begin = 0; begin < count; begin += t->evaluation_samples.capacity) {
         const int64_t rest = count - begin;
         AN_TRY(run_batch(t, begin, rest < t->evaluation_samples.capacity ? rest : t->evaluation_samples.capacity, &s));
@@ -170,6 +177,7 @@ an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation) {
         .measures = t->output && !t->classifies,
         .mean_absolute_error = s.absolute / n,
         .r2 = spread > 0 ? 1 - s.squared / spread : 0,
+        .seconds = an_clock_seconds() - started,
     };
     an_float_leave(outside);
     return AN_OK;

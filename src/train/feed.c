@@ -189,11 +189,11 @@ an_status an_feed_set(const an_feed *feed, an_program *program, void *const *fie
     return an_program_set_input(program, feed->samples, &array);
 }
 
-an_status an_feed_count(const an_feed *feed, const an_program *program, void *const *fields, int64_t count,
-                        int64_t *targets) {
+an_status an_feed_count(const an_feed *feed, const an_program *program, void *const *fields, int64_t first,
+                        int64_t count, int64_t *targets) {
     if (feed->targets < 0)
         return AN_ERROR(feed->ctx, AN_ERR_UNSUPPORTED, "the model's loss has no targets: nothing to divide by");
     const an_feed_input *input = &feed->inputs[feed->targets];
-    const an_array array = array_of(input, fields[input->field], 0, count);
+    const an_array array = array_of(input, fields[input->field], first, count);
     return an_program_count_targets(program, &array, targets);
 }

@@ -40,8 +40,8 @@ an_status an_feed_set_limits(const an_feed *feed, const an_program *program, an_
 /* Gives the program samples first … first + count - 1 of what was read; `numbers` are the global numbers of all that was. */
 an_status an_feed_set(const an_feed *feed, an_program *program, void *const *fields, const int64_t *numbers,
                       int64_t first, int64_t count);
-/* How many targets there are among `count` samples that were read. */
-an_status an_feed_count(const an_feed *feed, const an_program *program, void *const *fields, int64_t count,
-                        int64_t *targets);
+/* How many targets there are in samples first … first + count - 1 of what was read. */
+an_status an_feed_count(const an_feed *feed, const an_program *program, void *const *fields, int64_t first,
+                        int64_t count, int64_t *targets);
 
 #endif

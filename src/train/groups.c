@@ -249,7 +249,7 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     }
     for (int i = 0; i < rules; i++)
         AN_CHECK(ctx, s.matched[i] > 0, AN_ERR_ARGUMENT,
-                 "the pattern '%s' of a group matches no parameter%s; 'anneal plan' lists their names",
+                 "the pattern '%s' of a group matches no parameter%s; 'anneal graph' lists their names",
                  s.options->rules[i].match, i ? " that the rules before it have left" : "");
     for (size_t i = 0; i < graph->parameter_count; i++)
         if (g->groups[g->members[i].group].frozen)
@@ -271,6 +271,12 @@ void an_groups_destroy(an_groups **groups) {
     an_context *ctx = g->ctx;
     an_arena_destroy(&g->arena);
     an_release(ctx, (void **)groups, 1, sizeof *g);
+}
+
+bool an_groups_train(const an_groups *groups) {
+    for (int i = 0; i < groups->count; i++)
+        if (!groups->groups[i].frozen) return true;
+    return false;
 }
 
 int an_groups_count(const an_groups *groups) {

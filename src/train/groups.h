@@ -27,4 +27,7 @@ struct an_groups {
     size_t member_count;
 };
 
+/* Whether any parameter is not frozen. */
+bool an_groups_train(const an_groups *groups);
+
 #endif

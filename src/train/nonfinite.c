@@ -172,7 +172,7 @@ an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples) {
     an_context *ctx = t->ctx;
     an_text text;
     search s = {.trainer = t, .samples = samples, .instruction = -1, .element = -1};
-    const double loss = t->stepper->losses[0] / (double)t->stepper->targets, norm = t->stepper->norm;
+    const double loss = t->stepper->losses[0] / (double)t->stepper->divisor, norm = t->stepper->norm;
     an_text_init(&text, ctx);
     AN_TRY(look_at_weights(&s));
     if (!s.weight) look_at_inputs(&s);

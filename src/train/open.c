@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/context.h"
 #include "base/isa.h"
 
-enum { MOST_RULES = 64, MOST_POINTS = 256 };
+enum { MOST_RULES = 64 };
 
 typedef struct {
     an_config *config;
@@ -21,31 +22,56 @@ typedef struct {
     an_schedule_options schedule;
     an_group_rule rules[MOST_RULES];
     an_accumulate_entry table[AN_BATCH_TABLE];
-    int64_t point_steps[MOST_POINTS];
-    double point_factors[MOST_POINTS];
+    an_arena arena; /* what the schedule points to */
 } opening;
+
+/* ---- messages ---- */
+
+an_open_report an_open_report_take(const an_context *ctx) {
+    an_open_report report;
+    const char *text = an_last_error(ctx), *trail = strstr(text, "\n  in ");
+    const size_t length = trail ? (size_t)(trail - text) : strlen(text);
+    snprintf(report.text, sizeof report.text, "%.*s",
+             (int)(length < sizeof report.text ? length : sizeof report.text - 1), text);
+    return report;
+}
+
+/* What a part that knows no config said, with the place in the config. */
+static an_status blame(const opening *o, an_status status, const char *path) {
+    const an_open_report report = an_open_report_take(o->ctx);
+    return AN_ERROR(o->ctx, status, "%s: %s", an_config_place(o->config, path), report.text);
+}
 
 /* ---- lengths ---- */
 
-/* Steps of a length, at least one unless it is 0. `whole` is the run's, for shares. */
-static an_status to_steps(const opening *o, const char *path, const an_length *length, int64_t whole, int64_t *steps) {
-    const double amount = length->amount, global = (double)o->batches.global;
+an_status an_open_steps(an_config *config, an_context *ctx, const char *path, const an_length *length,
+                        const an_batches *batches, int64_t tokens, int64_t whole, int64_t *steps) {
+    const double amount = length->amount, global = (double)batches->global;
     double exact = amount;
     switch (length->unit) {
     case AN_LENGTH_STEPS: break;
     case AN_LENGTH_EPOCHS:
+        if (batches->samples == AN_STREAM_SAMPLES)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; give steps, or samples",
+                            an_config_place(config, path));
         if (amount == (double)(int64_t)amount) {
-            *steps = an_batches_steps_before(&o->batches, (int64_t)amount);
+            *steps = an_batches_steps_before(batches, (int64_t)amount);
             return AN_OK;
         }
-        exact = amount * (double)an_batches_steps_in(&o->batches, 0);
+        exact = amount * (double)an_batches_steps_in(batches, 0);
         break;
     case AN_LENGTH_SAMPLES: exact = amount / global; break;
-    case AN_LENGTH_TOKENS: exact = amount / (global * (double)o->tokens_a_sample); break;
-    case AN_LENGTH_SHARE: exact = amount * (double)whole; break;
+    case AN_LENGTH_TOKENS: exact = amount / (global * (double)tokens); break;
+    case AN_LENGTH_SHARE:
+        if (whole == 0 || whole == INT64_MAX)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "%s: a share of the run, but nothing says how long that is; give steps, or run.steps",
+                            an_config_place(config, path));
+        exact = amount * (double)whole;
+        break;
     default:
-        return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: a length in time cannot be turned into steps",
-                        an_config_place(o->config, path));
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a length in time cannot be turned into steps",
+                        an_config_place(config, path));
     }
     *steps = (int64_t)exact + ((double)(int64_t)exact < exact);
     return AN_OK;
@@ -56,17 +82,15 @@ static an_status get_steps(const opening *o, const char *path, int64_t whole, in
     an_length length = AN_INIT(length);
     if (an_config_origin_of(o->config, path) == AN_ORIGIN_NONE) return AN_OK;
     AN_TRY_RETURN(an_config_length(o->config, path, &length));
-    return to_steps(o, path, &length, whole, steps);
+    return an_open_steps(o->config, ctx, path, &length, &o->batches, o->tokens_a_sample, whole, steps);
 }
 
 /* Epochs have a default, so what the user gave goes first. */
 static an_status get_run_length(opening *o) {
     static const char *const keys[] = {"run.steps", "run.tokens", "run.samples"};
-    an_context *ctx = o->ctx;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (an_config_origin_of(o->config, keys[i]) != AN_ORIGIN_NONE) return get_steps(o, keys[i], 0, &o->steps);
-    AN_TRY_RETURN(get_steps(o, "run.epochs", 0, &o->steps));
-    return AN_OK;
+    return get_steps(o, "run.epochs", 0, &o->steps); /* a stream has none: it may go on for ever */
 }
 
 /* ---- batch ---- */
@@ -77,7 +101,7 @@ static an_status get_batch(opening *o) {
     b->size = sizeof *b;
     b->leaves = 1;
     const bool accumulates = an_config_origin_of(o->config, "batch.accumulate") != AN_ORIGIN_NONE;
-    if (!accumulates || an_config_origin_of(o->config, "batch.global") != AN_ORIGIN_DEFAULT)
+    if (!accumulates || an_config_origin_of(o->config, "batch.global") > AN_ORIGIN_DEFAULT)
         AN_TRY_RETURN(an_config_count(o->config, "batch.global", &b->global));
     AN_TRY_RETURN(an_open_count(o->config, "batch.micro", &b->micro));
     AN_TRY_RETURN(an_open_count(o->config, "batch.leaves", &b->leaves));
@@ -97,11 +121,6 @@ static an_status get_batch(opening *o) {
 
 /* ---- optimizer ---- */
 
-/* 0 is a value here, and the default of the option structs: AN_OFF stands for it. */
-static double or_off(double value) {
-    return value == 0 ? AN_OFF : value;
-}
-
 static an_status get_rules(opening *o) {
     an_context *ctx = o->ctx;
     const int count = an_config_size(o->config, "optimizer.groups");
@@ -120,7 +139,7 @@ static an_status get_rules(opening *o) {
         rule->lr_scale = scale;
         if (an_config_origin_of(o->config, AN_KEY(path, "weight_decay")) != AN_ORIGIN_NONE) {
             AN_TRY_RETURN(an_config_real(o->config, AN_KEY(path, "weight_decay"), &decay));
-            rule->weight_decay = or_off(decay);
+            rule->weight_decay = an_open_or_off(decay);
         }
     }
     o->groups.rules = o->rules;
@@ -147,85 +166,18 @@ static an_status get_optimizer(opening *o) {
         int count;
         AN_TRY_RETURN(an_config_reals(o->config, "optimizer.betas", 2, betas, &count));
         AN_TRY_RETURN(an_config_real(o->config, "optimizer.eps", &p->epsilon));
-        p->beta_1 = or_off(betas[0]);
-        p->beta_2 = or_off(betas[1]);
+        p->beta_1 = an_open_or_off(betas[0]);
+        p->beta_2 = an_open_or_off(betas[1]);
     }
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.lr", &o->options.rate));
-    o->options.rate = or_off(o->options.rate);
+    o->options.rate = an_open_or_off(o->options.rate);
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.weight_decay", &g->weight_decay));
-    g->weight_decay = or_off(g->weight_decay);
+    g->weight_decay = an_open_or_off(g->weight_decay);
     g->decay = an_config_is(o->config, "optimizer.decay", "names") ? AN_DECAY_NAMES : AN_DECAY_DIM;
     AN_TRY_RETURN(an_config_bool(o->config, "optimizer.decay_embeddings", &decay_embeddings));
     g->embeddings_stay = !decay_embeddings;
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.layer_decay", &g->layer_decay));
     return get_rules(o);
-}
-
-/* ---- schedule ---- */
-
-static an_status get_points(opening *o) {
-    an_context *ctx = o->ctx;
-    an_schedule_options *s = &o->schedule;
-    s->point_count = an_config_size(o->config, "schedule.points");
-    if (s->point_count > MOST_POINTS)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d points; at most %d",
-                        an_config_place(o->config, "schedule.points"), s->point_count, MOST_POINTS);
-    for (int i = 0; i < s->point_count; i++)
-        AN_TRY_RETURN(an_config_pair(o->config, "schedule.points", i, &o->point_steps[i], &o->point_factors[i]));
-    s->point_steps = o->point_steps;
-    s->point_factors = o->point_factors;
-    return AN_OK;
-}
-
-static an_status get_one_cycle(opening *o) {
-    an_context *ctx = o->ctx;
-    an_schedule_options *s = &o->schedule;
-    bool momentum;
-    AN_TRY_RETURN(an_config_real(o->config, "schedule.pct_start", &s->pct_start));
-    AN_TRY_RETURN(an_config_real(o->config, "schedule.div_factor", &s->div_factor));
-    AN_TRY_RETURN(an_config_real(o->config, "schedule.final_div_factor", &s->final_div_factor));
-    AN_TRY_RETURN(an_config_bool(o->config, "schedule.three_phase", &s->three_phase));
-    AN_TRY_RETURN(an_config_bool(o->config, "schedule.momentum", &momentum));
-    s->linear = an_config_is(o->config, "schedule.anneal", "linear");
-    s->fixed_momentum = !momentum;
-    if (an_config_origin_of(o->config, "schedule.max_lr") != AN_ORIGIN_NONE)
-        return an_config_real(o->config, "schedule.max_lr", &o->options.rate);
-    return AN_OK;
-}
-
-/* Reals that only some types have. */
-static an_status get_if_there(const opening *o, const char *path, double *value) {
-    return an_config_origin_of(o->config, path) == AN_ORIGIN_NONE ? AN_OK : an_config_real(o->config, path, value);
-}
-
-static an_status get_schedule(opening *o) {
-    an_context *ctx = o->ctx;
-    an_schedule_options *s = &o->schedule;
-    s->size = sizeof *s;
-    s->steps = o->steps;
-    for (int type = 0; *an_schedule_type_name((an_schedule_type)type); type++)
-        if (an_config_is(o->config, "schedule.type", an_schedule_type_name((an_schedule_type)type)))
-            s->type = (an_schedule_type)type;
-    if (s->type == AN_SCHEDULE_SEQUENCE)
-        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: a sequence of schedules cannot be opened from a config yet",
-                        an_config_place(o->config, "schedule.type"));
-    AN_TRY_RETURN(get_steps(o, "schedule.warmup.steps", o->steps, &s->warmup));
-    if (an_config_origin_of(o->config, "schedule.warmup.start_factor") != AN_ORIGIN_NONE) {
-        AN_TRY_RETURN(an_config_real(o->config, "schedule.warmup.start_factor", &s->start_factor));
-        s->start_factor = or_off(s->start_factor);
-    }
-    AN_TRY_RETURN(get_if_there(o, "schedule.min_ratio", &s->min_ratio));
-    AN_TRY_RETURN(get_if_there(o, "schedule.gamma", &s->gamma));
-    AN_TRY_RETURN(get_if_there(o, "schedule.power", &s->power));
-    AN_TRY_RETURN(get_steps(o, "schedule.T_0", o->steps, &s->period));
-    AN_TRY_RETURN(get_steps(o, "schedule.period", o->steps, &s->period));
-    AN_TRY_RETURN(get_steps(o, "schedule.decay", o->steps, &s->decay_steps));
-    if (s->type == AN_SCHEDULE_COSINE_RESTARTS)
-        AN_TRY_RETURN(an_config_count(o->config, "schedule.T_mult", &s->period_growth));
-    s->clamp = an_config_is(o->config, "schedule.floor", "clamp");
-    if (s->type == AN_SCHEDULE_POINTS) AN_TRY_RETURN(get_points(o));
-    if (s->type == AN_SCHEDULE_ONE_CYCLE) AN_TRY_RETURN(get_one_cycle(o));
-    return AN_OK;
 }
 
 /* ---- precision and the rest ---- */
@@ -234,13 +186,24 @@ static an_status get_schedule(opening *o) {
 static void resolve_precision(opening *o, an_dtype *parameters) {
     an_field field = AN_INIT(field);
     const bool automatic = an_config_is(o->config, "train.precision", "auto");
-    const bool wide = an_dataset_field(o->trainer->training, 0, &field) == AN_OK && field.dtype == AN_DTYPE_F64;
+    const an_dataset *training = o->trainer->training;
+    const bool wide = training ? an_dataset_field(training, 0, &field) == AN_OK && field.dtype == AN_DTYPE_F64
+                               : an_config_is(o->config, "data.train.dtype", "f64");
     *parameters = AN_DTYPE_F32;
     if ((automatic && wide) || an_config_is(o->config, "train.precision", "f64")) *parameters = AN_DTYPE_F64;
     if (an_config_is(o->config, "train.precision", "f16")) o->options.precision = AN_DTYPE_F16;
     if (an_config_is(o->config, "train.precision", "bf16") ||
         (automatic && !wide && an_context_isa(o->ctx) == AN_ISA_AMX))
         o->options.precision = AN_DTYPE_BF16;
+    if (*parameters == AN_DTYPE_F32 && o->options.precision == AN_DTYPE_NONE &&
+        an_config_is(o->config, "train.matmul_precision", "medium")) {
+        o->options.precision = AN_DTYPE_BF16;
+        o->options.f32_storage = true;
+    }
+    if (o->trainer->plain) {
+        o->options.precision = AN_DTYPE_NONE;
+        o->options.unfused = true;
+    }
 }
 
 static an_status get_recompute(opening *o) {
@@ -277,14 +240,51 @@ static an_status get_limits(opening *o) {
     return AN_OK;
 }
 
+/* What evaluations look at, and which norms are told. */
+static an_status get_evaluation(opening *o) {
+    an_trainer_options *t = &o->options;
+    t->norms = an_config_is(o->config, "log.grad_norms", "block")       ? AN_NORMS_BLOCK
+               : an_config_is(o->config, "log.grad_norms", "parameter") ? AN_NORMS_PARAMETER
+                                                                        : AN_NORMS_GLOBAL;
+    if (an_config_is(o->config, "eval.samples", "all")) return AN_OK;
+    return an_config_count(o->config, "eval.samples", &t->evaluation_samples);
+}
+
+/* Which metrics are reported; the model must have them. */
+static an_status get_metrics(const opening *o) {
+    enum { MOST_METRICS = 32, NAME = 32 };
+    an_context *ctx = o->ctx;
+    char texts[MOST_METRICS][NAME], path[NAME];
+    const char *names[MOST_METRICS], *name;
+    const int count = an_config_size(o->config, "eval.metrics");
+    if (an_config_is(o->config, "eval.metrics", "auto") || !o->trainer->evaluation) return AN_OK;
+    for (int i = 0; i < count && i < MOST_METRICS; i++) {
+        snprintf(path, sizeof path, "eval.metrics[%d]", i);
+        AN_TRY_RETURN(an_config_string(o->config, path, &name));
+        snprintf(texts[i], NAME, "val_%s", name);
+        names[i] = texts[i];
+    }
+    if (an_metrics_choose(o->trainer, count < MOST_METRICS ? count : MOST_METRICS, names) == AN_OK) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.metrics: %s", an_config_place(o->config, "eval.metrics"),
+                    ctx->error.message);
+}
+
 /* What cannot be done yet is refused, not left out. */
 static an_status check_supported(const opening *o) {
     static const struct {
         const char *path, *word;
-    } later[] = {{"train.matmul_precision", "medium"},
-                 {"train.loss.reduction", "sample_mean"},
-                 {"train.on_nonfinite", "rollback"},
-                 {"schedule.per", "epoch"}};
+    } later[] = {{"train.on_nonfinite", "rollback"},
+                 {"data.normalize.inputs", "standard"},
+                 {"data.normalize.inputs", "range"},
+                 {"data.normalize.targets", "standard"},
+                 {"data.normalize.targets", "range"}};
+    double holdout = 0;
+    if (o->trainer->streams && an_config_real(o->config, "data.holdout", &holdout) == AN_OK && holdout > 0)
+        return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: data.holdout is not there yet; give data.eval",
+                        an_config_place(o->config, "data.holdout"));
+    if (an_config_origin_of(o->config, "model.init.from") != AN_ORIGIN_NONE)
+        return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: model.init is not there yet: it comes with checkpoints",
+                        an_config_place(o->config, "model.init.from"));
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (an_config_is(o->config, later[i].path, later[i].word))
             return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: %s: %s is not there yet",
@@ -294,54 +294,112 @@ static an_status check_supported(const opening *o) {
 
 /* ---- all of it ---- */
 
-static an_status open_parts(opening *o) {
+static an_status open_data_and_model(opening *o) {
     an_context *ctx = o->ctx;
-    an_dtype dtype;
-    an_field field = AN_INIT(field);
     an_trainer *t = o->trainer;
-    AN_TRY_RETURN(check_supported(o));
-    AN_TRY_RETURN(an_open_data(&t->training, &t->sources, o->config, ctx, "data.train"));
+    an_dtype dtype;
+    if (!t->streams) AN_TRY_RETURN(an_open_data(&t->training, &t->sources, o->config, ctx, "data.train"));
     AN_TRY_RETURN(an_open_data(&t->evaluation, &t->sources, o->config, ctx, "data.eval"));
-    if (!t->training)
+    if (!t->training && !t->streams)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: data.train is missing: nothing to train on",
                         an_config_place(o->config, "data"));
-    AN_TRY_RETURN(get_batch(o));
-    AN_TRY_RETURN(an_batches_make(&o->batches, ctx, an_dataset_count(t->training), &o->options.batch));
-    AN_TRY_RETURN(an_dataset_field(t->training, 0, &field));
-    o->tokens_a_sample = field.ndims == 1 && field.dtype == AN_DTYPE_I32 ? field.dims[0] : 1;
-    AN_TRY_RETURN(get_run_length(o));
-    AN_TRY_RETURN(get_optimizer(o));
-    AN_TRY_RETURN(get_schedule(o));
-    AN_TRY_RETURN(get_recompute(o));
-    AN_TRY_RETURN(get_limits(o));
     resolve_precision(o, &dtype);
     AN_TRY_RETURN(an_open_model(&t->graph, o->config, ctx, t->training, dtype));
+    AN_TRY_RETURN(an_open_precision(o->config, t->graph, &o->options.precision));
+    o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
+    AN_TRY_RETURN(an_open_loss(o->config, t->graph, &o->options.sample_mean));
+    if (t->streams) AN_TRY_RETURN(an_open_stream(&t->training, &t->sources, o->config, t->graph));
+    AN_TRY_RETURN(an_open_fit(o->config, t->graph, t->training, "data.train"));
+    return t->evaluation ? an_open_fit(o->config, t->graph, t->evaluation, "data.eval") : AN_OK;
+}
+
+/* Reads a source that is in memory once, so that a number out of range is found before the first step. O(samples). */
+static an_status look_through(const opening *o, an_dataset *dataset, const char *type) {
+    enum { AT_ONCE = 1024 };
+    an_status status;
+    an_context *ctx = o->ctx;
+    an_sample_buffer b = {0};
+    if (!dataset || !(an_config_is(o->config, type, "csv") || an_config_is(o->config, type, "idx"))) return AN_OK;
+    const int64_t count = an_dataset_count(dataset);
+    AN_TRY(an_sample_buffer_create(&b, ctx, dataset, AT_ONCE));
+    for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
+        const int64_t n = count - begin < AT_ONCE ? count - begin : AT_ONCE;
+        for (int64_t i = 0; i < n; i++) b.indices[i] = begin + i;
+        AN_TRY(an_dataset_read(dataset, n, b.indices, b.fields));
+    }
+    status = AN_OK;
+fail:
+    an_sample_buffer_destroy(&b, ctx);
+    return status;
+}
+
+static an_status open_parts(opening *o) {
+    an_context *ctx = o->ctx;
+    an_trainer *t = o->trainer;
+    t->streams = an_config_is(o->config, "data.train.type", "stream");
+    AN_TRY_RETURN(check_supported(o));
+    AN_TRY_RETURN(open_data_and_model(o));
+    AN_TRY_RETURN(get_batch(o));
+    const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
+    an_status status = an_batches_make(&o->batches, ctx, samples, &o->options.batch);
+    if (status != AN_OK) return blame(o, status, "batch");
+    o->tokens_a_sample = an_trainer_tokens(t);
+    AN_TRY_RETURN(get_run_length(o));
+    AN_TRY_RETURN(get_optimizer(o));
+    status = an_groups_create(&t->groups, t->graph, &o->groups);
+    if (status == AN_OK && !an_groups_train(t->groups))
+        status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
+    if (status != AN_OK) return blame(o, status, "optimizer.groups");
+    const an_lengths lengths = {o->config, ctx, &o->batches, o->tokens_a_sample};
+    AN_TRY_RETURN(an_open_schedule(&o->schedule, &lengths, &o->arena, o->steps, &o->options.rate));
+    AN_TRY_RETURN(get_recompute(o));
+    AN_TRY_RETURN(get_limits(o));
+    AN_TRY_RETURN(get_evaluation(o));
     o->options.size = sizeof o->options;
     o->options.steps = o->steps;
     o->options.groups = &o->groups;
     o->options.optimizer = &o->optimizer;
     o->options.schedule = &o->schedule;
-    return an_trainer_fill(t, &o->options);
+    AN_TRY_RETURN(an_trainer_fill(t, &o->options));
+    if (!t->planned) {
+        AN_TRY_RETURN(look_through(o, t->training, "data.train.type"));
+        AN_TRY_RETURN(look_through(o, t->evaluation, "data.eval.type"));
+    }
+    AN_TRY_RETURN(get_metrics(o));
+    return an_open_run(t, o->config);
 }
 
-an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config) {
+an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
+                               const an_open_options *options) {
     an_status status;
     opening *o = NULL;
     an_trainer *t = NULL;
     *trainer = NULL;
+    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
+             "an_open_options has size %zu: set it with AN_INIT", options->size);
     AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
     t->owns = true;
+    t->planned = options->purpose == AN_OPEN_PLAN;
+    t->plain = options->purpose == AN_OPEN_PLAIN;
     *o = (opening){.config = config, .ctx = ctx, .trainer = t};
+    o->options.kernels = options->kernels;
+    an_arena_init(&o->arena, ctx);
     AN_TRY(open_parts(o));
     *trainer = t;
     t = NULL;
     status = AN_OK;
 fail:
     an_trainer_destroy(&t);
+    if (o) an_arena_destroy(&o->arena);
     an_release(ctx, (void **)&o, 1, sizeof *o);
     return status;
+}
+
+an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config) {
+    const an_open_options options = AN_INIT(options);
+    return an_trainer_open_with(trainer, ctx, config, &options);
 }
 
 an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file) {

@@ -11,8 +11,67 @@ enum { AN_PATH_TEXT = 256 };
 an_status an_open_data(an_dataset **dataset, an_sources *sources, an_config *config, an_context *ctx, const char *path);
 void an_sources_destroy(an_sources *sources);
 
-/* The graph of the config's model; sizes that the config leaves open are those of the data. `dtype` is of its parameters. */
+/* The graph of the config's model; sizes that the config leaves open are those of the data, which a stream (NULL) does not say.
+ * `dtype` is of its parameters. */
 an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype);
+
+/* What the config says of the run as a whole, into a trainer that has everything else. */
+an_status an_open_run(an_trainer *trainer, an_config *config);
+
+/* Steps of a length, at least one unless it is 0. `tokens` are those of a sample, `whole` is the run's steps, for shares. */
+an_status an_open_steps(an_config *config, an_context *ctx, const char *path, const an_length *length,
+                        const an_batches *batches, int64_t tokens, int64_t whole, int64_t *steps);
+
+/* A model that is being made. */
+typedef struct an_model_opening {
+    an_graph **graph;
+    an_config *config;
+    an_context *ctx;
+    an_dataset *dataset; /* NULL: samples are what the model says */
+    an_dtype dtype;
+    an_field inputs, targets; /* the first of each */
+    int64_t classes;          /* 0: targets are numbers, or nobody knows how many classes there are */
+} an_model_opening;
+
+an_status an_open_sequential(an_model_opening *opening);
+an_status an_open_graph(an_model_opening *opening);
+
+int64_t an_open_elements(const an_field *field);
+/* Whether the loss is over classes: the config says so, or the targets are integers. */
+bool an_open_wants_classes(const an_model_opening *opening);
+/* Finds how many classes the data has, O(samples). */
+an_status an_open_classes(an_model_opening *opening);
+
+/* A stream has the fields that the graph reads. */
+an_status an_open_stream(an_dataset **dataset, an_sources *sources, an_config *config, const an_graph *graph);
+/* Puts label smoothing into the graph's loss, and says whether means are over samples. */
+an_status an_open_loss(an_config *config, an_graph *graph, bool *sample_mean);
+/* Whether the types of a graph from a file go with train.precision; `auto` may change *precision. */
+an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *precision);
+/* Whether the graph can read a source ("data.train"). */
+an_status an_open_fit(an_config *config, an_graph *graph, const an_dataset *dataset, const char *source);
+
+/* "[1, 28, 28]", the sizes of one sample, for messages. */
+typedef struct an_sizes_text {
+    char text[128];
+} an_sizes_text;
+an_sizes_text an_sizes_describe(const an_field *field);
+#define AN_FIELD_SIZES(field) (an_sizes_describe(field).text)
+
+/* ---- lengths and schedules ---- */
+
+/* What turns a length into steps. */
+typedef struct an_lengths {
+    an_config *config;
+    an_context *ctx;
+    const an_batches *batches;
+    int64_t tokens_a_sample;
+} an_lengths;
+
+/* The config's schedule for a run of `steps` (0: endless); what it points to lies in the arena. *rate changes where the schedule
+ * has its own. */
+an_status an_open_schedule(an_schedule_options *schedule, const an_lengths *lengths, an_arena *arena, int64_t steps,
+                           double *rate);
 
 /* ---- values, with the place of the config where they cannot be used ---- */
 
@@ -23,6 +82,17 @@ typedef struct an_key {
 an_key an_key_join(const char *path, const char *key);
 /* … for the expression that it is in, and no longer. */
 #define AN_KEY(path, key) (an_key_join((path), (key)).text)
+
+/* 0 is a value in a config, and the default in option structs: AN_OFF stands for it there. */
+static inline double an_open_or_off(double value) {
+    return value == 0 ? AN_OFF : value;
+}
+
+/* The last message without the functions that it passed, to be said again with more. */
+typedef struct an_open_report {
+    char text[2048];
+} an_open_report;
+an_open_report an_open_report_take(const an_context *ctx);
 
 /* A count that may be the word `auto`, which leaves *value as it is. */
 an_status an_open_count(an_config *config, const char *path, int64_t *value);

@@ -188,6 +188,15 @@ static const struct {
 } types[] = {{"idx", open_idx},       {"csv", open_csv},           {"text", open_text},
              {"tokens", open_tokens}, {"megatron", open_megatron}, {"mixture", open_mixture}};
 
+/* Adds which source it is to what is wrong with it, unless the message begins with a place of the config anyway. */
+static an_status name_source(const opening *o, an_status status) {
+    const an_open_report report = an_open_report_take(o->ctx);
+    const char *place = an_config_place(o->config, o->path);
+    const size_t name = strcspn(place, ":"); /* of the config */
+    if (!strncmp(report.text, place, name + 1)) return status;
+    return AN_ERROR(o->ctx, status, "%s (%s of %s)", report.text, o->path, place);
+}
+
 an_status an_open_data(an_dataset **dataset, an_sources *sources, an_config *config, an_context *ctx,
                        const char *path) {
     const opening o = {dataset, sources, config, ctx, path};
@@ -200,7 +209,8 @@ an_status an_open_data(an_dataset **dataset, an_sources *sources, an_config *con
                         AN_MOST_SOURCES);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (an_config_is(config, type, types[i].type)) {
-            AN_TRY_RETURN(types[i].open(&o));
+            const an_status status = types[i].open(&o);
+            if (status != AN_OK) return name_source(&o, status);
             sources->datasets[sources->count++] = *dataset;
             return AN_OK;
         }

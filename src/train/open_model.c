@@ -8,20 +8,13 @@
 
 enum { MOST_LAYERS = 256 };
 
-typedef struct {
-    an_graph **graph;
-    an_config *config;
-    an_context *ctx;
-    an_dataset *dataset;
-    an_dtype dtype;
-    an_field inputs, targets; /* the first of each */
-    int64_t classes;          /* 0: targets are numbers, or nobody knows how many classes there are */
-} opening;
+typedef an_model_opening opening;
 
 static an_status find_fields(opening *o) {
     an_context *ctx = o->ctx;
     o->inputs = (an_field)AN_INIT(o->inputs);
     o->targets = (an_field)AN_INIT(o->targets);
+    if (!o->dataset) return AN_OK;
     AN_TRY_RETURN(an_dataset_field(o->dataset, 0, &o->inputs));
     for (int i = an_dataset_field_count(o->dataset) - 1; i >= 0; i--) {
         an_field field = AN_INIT(field);
@@ -31,14 +24,26 @@ static an_status find_fields(opening *o) {
     return AN_OK;
 }
 
-static int64_t elements_of(const an_field *field) {
+int64_t an_open_elements(const an_field *field) {
     int64_t elements = 1;
-    for (int d = 0; d < field->ndims; d++) elements *= field->dims[d];
+    for (int d = 0; d < field->ndims; d++)
+        if (!an_multiply_i64(elements, field->dims[d], &elements)) return INT64_MAX; /* no data has as many */
     return elements;
 }
 
+an_sizes_text an_sizes_describe(const an_field *field) {
+    an_sizes_text sizes = {"["};
+    for (int d = 0; d < field->ndims; d++) {
+        const size_t used = strlen(sizes.text);
+        snprintf(sizes.text + used, sizeof sizes.text - used, "%s%lld", d ? ", " : "", (long long)field->dims[d]);
+    }
+    const size_t used = strlen(sizes.text);
+    snprintf(sizes.text + used, sizeof sizes.text - used, "]");
+    return sizes;
+}
+
 /* How many classes the targets name, the largest and one. Files of labels do not say: O(samples), all of them are read, once. */
-static an_status count_classes(opening *o) {
+an_status an_open_classes(opening *o) {
     enum { AT_ONCE = 256 };
     an_status status;
     an_context *ctx = o->ctx;
@@ -50,9 +55,11 @@ static an_status count_classes(opening *o) {
         AN_TRY(an_dataset_field(o->dataset, i, &f));
         if (!strcmp(f.name, o->targets.name)) field = i;
     }
-    AN_CHECK(ctx, o->targets.dtype == AN_DTYPE_I32, AN_ERR_ARGUMENT, "%s: the targets of the data are no classes",
+    AN_CHECK(ctx, o->targets.dtype == AN_DTYPE_I32, AN_ERR_ARGUMENT,
+             "%s: the model needs classes, and the targets of data.train are numbers; take data with labels, or csv "
+             "with classes: on",
              an_config_place(o->config, "model"));
-    const int64_t samples = an_dataset_count(o->dataset), each = elements_of(&o->targets);
+    const int64_t samples = an_dataset_count(o->dataset), each = an_open_elements(&o->targets);
     for (int64_t begin = 0; begin < samples; begin += AT_ONCE) {
         const int64_t n = samples - begin < AT_ONCE ? samples - begin : AT_ONCE;
         for (int64_t i = 0; i < n; i++) b.indices[i] = begin + i;
@@ -86,25 +93,35 @@ static an_activation get_activation(const opening *o) {
     return AN_ACTIVATION_RELU;
 }
 
-static bool has_classes(const opening *o) {
-    return o->targets.dtype == AN_DTYPE_I32 || o->targets.dtype == AN_DTYPE_I64;
+bool an_open_wants_classes(const opening *o) {
+    const bool integers = o->targets.dtype == AN_DTYPE_I32 || o->targets.dtype == AN_DTYPE_I64;
+    return an_config_is(o->config, "model.loss", "cross_entropy") ||
+           (integers && an_config_is(o->config, "model.loss", "auto"));
+}
+
+/* Only data says what is left open. */
+static an_status expect_sizes(const opening *o, const char *const *paths, int count) {
+    for (int i = 0; i < count && !o->dataset; i++)
+        if (an_config_is(o->config, paths[i], "auto"))
+            return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: a stream does not say what a sample is like; give %s",
+                            an_config_place(o->config, "model"), paths[i]);
+    return AN_OK;
 }
 
 /* ---- one function a type ---- */
 
 static an_status open_mlp(opening *o) {
     an_context *ctx = o->ctx;
+    static const char *const sizes[] = {"model.inputs", "model.outputs"};
     an_mlp_options m = AN_INIT(m);
     int64_t hidden[MOST_LAYERS];
     m.dtype = o->dtype;
-    m.loss = an_config_is(o->config, "model.loss", "cross_entropy") ||
-                     (an_config_is(o->config, "model.loss", "auto") && has_classes(o))
-                 ? AN_LOSS_CROSS_ENTROPY
-                 : AN_LOSS_SQUARED;
-    m.inputs = elements_of(&o->inputs);
+    m.loss = an_open_wants_classes(o) ? AN_LOSS_CROSS_ENTROPY : AN_LOSS_SQUARED;
+    AN_TRY_RETURN(expect_sizes(o, sizes, 2));
+    m.inputs = an_open_elements(&o->inputs);
     if (an_config_is(o->config, "model.outputs", "auto") && m.loss == AN_LOSS_CROSS_ENTROPY)
-        AN_TRY_RETURN(count_classes(o));
-    m.outputs = m.loss == AN_LOSS_CROSS_ENTROPY ? o->classes : elements_of(&o->targets);
+        AN_TRY_RETURN(an_open_classes(o));
+    m.outputs = m.loss == AN_LOSS_CROSS_ENTROPY ? o->classes : an_open_elements(&o->targets);
     AN_TRY_RETURN(an_open_count(o->config, "model.inputs", &m.inputs));
     AN_TRY_RETURN(an_open_count(o->config, "model.outputs", &m.outputs));
     AN_TRY_RETURN(get_layers(o, "model.hidden", hidden, &m.hidden_count));
@@ -117,15 +134,17 @@ static an_status open_mlp(opening *o) {
 
 static an_status open_cnn(opening *o) {
     an_context *ctx = o->ctx;
+    static const char *const sizes[] = {"model.channels", "model.height", "model.width", "model.classes"};
     an_cnn_options m = AN_INIT(m);
     int64_t filters[MOST_LAYERS];
+    AN_TRY_RETURN(expect_sizes(o, sizes, 4));
     if (o->inputs.ndims == 3) {
         m.channels = o->inputs.dims[0];
         m.height = o->inputs.dims[1];
         m.width = o->inputs.dims[2];
     }
     m.dtype = o->dtype;
-    if (an_config_is(o->config, "model.classes", "auto")) AN_TRY_RETURN(count_classes(o));
+    if (an_config_is(o->config, "model.classes", "auto")) AN_TRY_RETURN(an_open_classes(o));
     m.classes = o->classes;
     AN_TRY_RETURN(an_open_count(o->config, "model.channels", &m.channels));
     AN_TRY_RETURN(an_open_count(o->config, "model.height", &m.height));
@@ -145,10 +164,19 @@ static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
     an_context *ctx = o->ctx;
     if (!an_config_is(o->config, "model.vocabulary", "auto"))
         return an_config_count(o->config, "model.vocabulary", vocabulary);
-    AN_TRY_RETURN(an_dataset_vocabulary(o->dataset, vocabulary));
+    *vocabulary = 0;
+    if (o->dataset) AN_TRY_RETURN(an_dataset_vocabulary(o->dataset, vocabulary));
     if (*vocabulary > 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the data does not say how many tokens there are: give model.vocabulary",
                     an_config_place(o->config, "model"));
+}
+
+/* Whether samples say which document a token is of: then attention must not cross their borders. */
+static bool keeps_documents_apart(const opening *o) {
+    an_field field = AN_INIT(field);
+    for (int i = 0; o->dataset && i < an_dataset_field_count(o->dataset); i++)
+        if (an_dataset_field(o->dataset, i, &field) == AN_OK && !strcmp(field.name, "documents")) return true;
+    return false;
 }
 
 static an_status open_gpt2(opening *o) {
@@ -161,6 +189,7 @@ static an_status open_gpt2(opening *o) {
     AN_TRY_RETURN(an_config_count(o->config, "model.context", &m.context));
     AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
     AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
+    m.documents = keeps_documents_apart(o);
     return an_model_gpt2(o->graph, ctx, &m);
 }
 
@@ -181,13 +210,19 @@ static an_status open_llama(opening *o) {
     AN_TRY_RETURN(an_config_real(o->config, "model.epsilon", &m.epsilon));
     AN_TRY_RETURN(an_config_bool(o->config, "model.tied", &m.tied));
     AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
+    m.documents = keeps_documents_apart(o);
     return an_model_llama(o->graph, ctx, &m);
 }
 
 static const struct {
     const char *type;
     an_status (*open)(opening *o);
-} types[] = {{"mlp", open_mlp}, {"cnn", open_cnn}, {"gpt2", open_gpt2}, {"llama", open_llama}};
+} types[] = {{"mlp", open_mlp},
+             {"cnn", open_cnn},
+             {"gpt2", open_gpt2},
+             {"llama", open_llama},
+             {"sequential", an_open_sequential},
+             {"graph", an_open_graph}};
 
 an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype) {
     opening o = {.graph = graph, .config = config, .ctx = ctx, .dataset = dataset, .dtype = dtype};

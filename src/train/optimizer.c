@@ -179,6 +179,16 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
     return AN_OK;
 }
 
+double an_optimizer_squares(const an_optimizer *o, size_t parameter) {
+    const an_stored *e = &o->params->entries[parameter];
+    const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
+    const an_float_environment outside = an_float_enter();
+    const double sum = tree_sum(o->page_sums + begin, (e->elements + AN_PAGE - 1) / AN_PAGE, o->tree);
+    const double squares = sum / (o->scale * o->scale);
+    an_float_leave(outside);
+    return squares;
+}
+
 an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char *parameter, double *norm) {
     const an_params *p = optimizer->params;
     an_context *ctx = optimizer->ctx;
@@ -189,12 +199,7 @@ an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char 
         if (strcmp(e->name, parameter) != 0) continue;
         if (e->storage != AN_STORAGE_MASTER)
             return AN_ERROR(ctx, AN_ERR_STATE, "'%s' is frozen: it has no gradient", parameter);
-        const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
-        const an_float_environment outside = an_float_enter();
-        const double sum =
-            tree_sum(optimizer->page_sums + begin, (e->elements + AN_PAGE - 1) / AN_PAGE, optimizer->tree);
-        *norm = __builtin_sqrt(sum) / optimizer->scale;
-        an_float_leave(outside);
+        *norm = __builtin_sqrt(an_optimizer_squares(optimizer, i));
         return AN_OK;
     }
     return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there is no parameter '%s'", parameter);

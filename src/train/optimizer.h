@@ -19,4 +19,7 @@ struct an_optimizer {
     double norm, scale;       /* after unscaling, and by what */
 };
 
+/* The sum of squares of a trainable parameter's gradients, by its number in the store, as an_optimizer_norm found it last. */
+double an_optimizer_squares(const an_optimizer *optimizer, size_t parameter);
+
 #endif

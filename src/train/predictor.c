@@ -1,21 +1,42 @@
-/* Prediction on a copy of a trainer's weights, in a context of its own: so predictors of different threads never meet. */
+/* Prediction on a copy of a trainer's weights, in a context of its own: so predictors of different threads never meet.
+ *
+ * A model whose samples are little work runs on one thread, a part of the samples at a time, so that what lies between its
+ * layers stays in a cache; threads take a part each, and meet once a call. Any other model runs as a whole, and its kernels
+ * have the threads. A sample has the same bits in any company, so nobody sees which. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "ops/sink.h"
 #include "ops/source.h"
 #include "train/trainer.h"
 
+/* Flops of a sample that is little work (0.2 ms or so), of a call that is worth a team, and the samples of a part. */
+static const double little_work = 0x1p24, team_work = 0x1p20;
+enum { PART_SAMPLES = 64 };
+
+/* A program, and what it runs on: no two lanes share anything that a run writes. */
+typedef struct {
+    an_context *ctx;
+    an_program *program;
+    int64_t bound;
+    an_array in, out;
+    int64_t failed_part; /* of this call, if its status says so */
+    an_status status;
+} lane;
+
 struct an_predictor {
-    an_context *ctx;   /* its own */
+    an_context *ctx;   /* its own, and that of the first lane */
     an_context *owner; /* that its struct is from */
+    an_context *team;  /* the threads that take parts; NULL: none */
     an_graph *graph;
     an_params *params;
     an_plan *plan;
-    an_program *program;
-    const char *input, *output, *batch; /* names in the graph's memory */
-    int64_t most, bound, input_elements, output_elements;
-    an_array in, out;
+    lane *lanes;
+    int lane_count;
+    const char *input, *output, *batch;  /* names in the graph's memory */
+    int64_t most, part_most, team_least; /* samples: of a call, of a lane's run, and from which on a team is worth it */
+    int64_t input_elements, output_elements;
 };
 
 /* ---- making one ---- */
@@ -39,7 +60,7 @@ static an_status make_plan(an_predictor *p, const an_trainer *t) {
     int64_t maxima[AN_MAX_FEED_SYMBOLS + 1];
     an_plan_options plan = AN_INIT(plan);
     symbols[0] = t->feed.batch;
-    maxima[0] = p->most;
+    maxima[0] = p->part_most;
     plan.symbol_count = t->feed.symbol_count + 1;
     for (int i = 0; i < t->feed.symbol_count; i++) {
         symbols[i + 1] = t->feed.symbols[i];
@@ -49,14 +70,15 @@ static an_status make_plan(an_predictor *p, const an_trainer *t) {
     plan.maxima = maxima;
     plan.moments = -1;
     plan.precision = t->plan->low;
+    plan.f32_storage = t->plan->passes.f32_storage;
     plan.programs = AN_PROGRAM_PREDICTION;
     return an_plan_create(&p->plan, p->ctx, p->graph, &plan);
 }
 
 /* The one input that prediction reads, and the output that is wanted. */
-static an_status find_ends(an_predictor *p, const char *output) {
+static an_status find_ends(an_predictor *p, lane *l, const char *output) {
     an_context *ctx = p->ctx;
-    const an_program_form *form = &p->program->forms[AN_FORM_PREDICT];
+    const an_program_form *form = &l->program->forms[AN_FORM_PREDICT];
     an_tensor t;
     const an_result *input = NULL, *result = NULL;
     for (size_t i = 0; i < form->sized.source_count; i++) {
@@ -76,27 +98,64 @@ static an_status find_ends(an_predictor *p, const char *output) {
                         input && output ? " '" : "", input && output ? output : "", input && output ? "'" : "");
     if (!an_result_tensor(&form->sized, input, &t))
         return AN_ERROR(ctx, AN_ERR_SHAPE, "the sizes of '%s' are not known", p->input);
-    p->in = (an_array){.size = sizeof p->in, .dtype = t.dtype, .ndims = t.ndims};
-    memcpy(p->in.dims, t.dims, sizeof p->in.dims);
+    l->in = (an_array){.size = sizeof l->in, .dtype = t.dtype, .ndims = t.ndims};
+    memcpy(l->in.dims, t.dims, sizeof l->in.dims);
     if (!an_result_tensor(&form->sized, result, &t))
         return AN_ERROR(ctx, AN_ERR_SHAPE, "the sizes of '%s' are not known", p->output);
-    p->out = (an_array){.size = sizeof p->out, .dtype = t.dtype, .ndims = t.ndims};
-    memcpy(p->out.dims, t.dims, sizeof p->out.dims);
+    l->out = (an_array){.size = sizeof l->out, .dtype = t.dtype, .ndims = t.ndims};
+    memcpy(l->out.dims, t.dims, sizeof l->out.dims);
     p->input_elements = p->output_elements = 1;
-    for (int d = 1; d < p->in.ndims; d++) p->input_elements *= p->in.dims[d];
-    for (int d = 1; d < p->out.ndims; d++) p->output_elements *= p->out.dims[d];
+    for (int d = 1; d < l->in.ndims; d++) p->input_elements *= l->in.dims[d];
+    for (int d = 1; d < l->out.ndims; d++) p->output_elements *= l->out.dims[d];
     return AN_OK;
 }
 
-static an_status bind(an_predictor *p, const an_trainer *t) {
-    an_context *ctx = p->ctx;
-    AN_TRY_RETURN(an_program_bind(p->program, t->feed.batch, p->most));
+static an_status bind(const an_predictor *p, lane *l, const an_trainer *t) {
+    an_context *ctx = l->ctx;
+    AN_TRY_RETURN(an_program_bind(l->program, t->feed.batch, p->part_most));
     for (int i = 0; i < t->feed.symbol_count; i++)
-        AN_TRY_RETURN(an_program_bind(p->program, t->feed.symbols[i], t->feed.values[i]));
-    p->bound = p->most;
-    for (int i = 0; an_graph_symbol_name(p->graph, i); i++)
-        if (!strcmp(an_graph_symbol_name(p->graph, i), t->feed.batch)) p->batch = an_graph_symbol_name(p->graph, i);
+        AN_TRY_RETURN(an_program_bind(l->program, t->feed.symbols[i], t->feed.values[i]));
+    l->bound = p->part_most;
     return AN_OK;
+}
+
+static an_status fill_lane(an_predictor *p, int index, const an_trainer *t, const char *output) {
+    an_context *ctx = p->ctx;
+    lane *l = &p->lanes[index];
+    an_status status;
+    l->ctx = ctx;
+    if (index > 0) {
+        an_context_options own = AN_INIT(own);
+        own.threads = 1;
+        own.isa = ctx->isa;
+        own.allocator = &ctx->allocator;
+        own.device = ctx->device;
+        l->ctx = NULL;
+        status = an_context_create(&l->ctx, &own);
+        if (status != AN_OK) return AN_ERROR(ctx, status, "%s", an_last_error(NULL));
+    }
+    status = an_program_create_in(&l->program, l->ctx, p->plan, p->params);
+    if (status == AN_OK) status = bind(p, l, t);
+    if (status != AN_OK && index > 0) return AN_ERROR(ctx, status, "%s", an_last_error(l->ctx));
+    if (status != AN_OK) return status;
+    AN_TRY_RETURN(find_ends(p, l, output));
+    if (index > 0)
+        an_program_keep_of(l->program, AN_FORM_PREDICT, p->lanes[0].program);
+    else if (ctx->threads == 1)
+        AN_TRY_RETURN(an_program_keep(l->program, AN_FORM_PREDICT));
+    return AN_OK;
+}
+
+/* Flops of the forward pass of one sample: of a batch, as the trainer runs it, by its samples. */
+static double sample_work(const an_trainer *t) {
+    const an_graph *g = t->plan->forms[AN_FORM_TRAIN_FIRST];
+    double flops = 0;
+    for (const an_node *n = g->first; n; n = n->next)
+        if (n->phase != AN_PHASE_BACKWARD && an_node_runs(n)) flops += an_node_cost(g, n).flops;
+    for (size_t i = 0; i < g->dimensions.symbol_count; i++)
+        if (!strcmp(g->dimensions.symbols[i].name, t->feed.batch) && g->dimensions.symbols[i].value > 0)
+            flops /= (double)g->dimensions.symbols[i].value;
+    return flops > 1 ? flops : 1;
 }
 
 static an_status fill(an_predictor *p, const an_trainer *t, const char *output) {
@@ -105,16 +164,35 @@ static an_status fill(an_predictor *p, const an_trainer *t, const char *output) 
     params.without_gradients = true;
     AN_TRY_RETURN(an_params_create(&p->params, ctx, p->graph, &params));
     AN_TRY_RETURN(make_plan(p, t));
-    AN_TRY_RETURN(an_program_create(&p->program, p->plan, p->params));
-    AN_TRY_RETURN(bind(p, t));
-    return find_ends(p, output);
+    for (int i = 0; an_graph_symbol_name(p->graph, i); i++)
+        if (!strcmp(an_graph_symbol_name(p->graph, i), t->feed.batch)) p->batch = an_graph_symbol_name(p->graph, i);
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&p->lanes, (size_t)p->lane_count, sizeof *p->lanes));
+    for (int i = 0; i < p->lane_count; i++) AN_TRY_RETURN(fill_lane(p, i, t, output));
+    return AN_OK;
+}
+
+static an_status make_contexts(an_predictor *p, const an_trainer *t, int threads) {
+    an_context *ctx = t->ctx;
+    an_context_options own = AN_INIT(own);
+    const double work = sample_work(t);
+    const bool parts = work < little_work, team = parts && threads > 1 && work * (double)p->most >= team_work;
+    own.isa = an_context_isa(ctx);
+    own.allocator = &ctx->allocator;
+    own.device = ctx->device;
+    own.threads = parts ? 1 : threads;
+    p->part_most = parts && p->most > PART_SAMPLES ? PART_SAMPLES : p->most;
+    p->lane_count = team ? threads : 1;
+    p->team_least = (int64_t)(team_work / work) + 1;
+    an_status status = an_context_create(&p->ctx, &own);
+    own.threads = threads;
+    if (status == AN_OK && team) status = an_context_create(&p->team, &own);
+    return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(NULL));
 }
 
 an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer, const an_predictor_options *options) {
     an_status status;
     an_context *ctx = trainer->ctx;
     an_predictor *p = NULL;
-    an_context_options own = AN_INIT(own);
     const an_predictor_options defaults = AN_INIT(defaults);
     if (!options) options = &defaults;
     *predictor = NULL;
@@ -125,12 +203,7 @@ an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer, con
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->owner = ctx;
     p->most = options->most ? options->most : 1;
-    own.threads = options->threads ? options->threads : an_context_threads(ctx);
-    own.isa = an_context_isa(ctx);
-    own.allocator = &ctx->allocator;
-    own.device = ctx->device;
-    status = an_context_create(&p->ctx, &own);
-    if (status != AN_OK) AN_FAIL(ctx, status, "%s", an_last_error(NULL));
+    AN_TRY(make_contexts(p, trainer, options->threads ? options->threads : an_context_threads(ctx)));
     AN_TRY(copy_graph(p, trainer));
     status = fill(p, trainer, options->output);
     if (status != AN_OK) AN_FAIL(ctx, status, "%s", an_last_error(p->ctx));
@@ -146,10 +219,15 @@ void an_predictor_destroy(an_predictor **predictor) {
     an_predictor *p = predictor ? *predictor : NULL;
     if (!p) return;
     an_context *owner = p->owner;
-    an_program_destroy(&p->program);
+    for (int i = p->lanes ? p->lane_count - 1 : -1; i >= 0; i--) {
+        an_program_destroy(&p->lanes[i].program);
+        if (i > 0) an_context_destroy(&p->lanes[i].ctx);
+    }
+    if (p->lanes) an_release(p->ctx, (void **)&p->lanes, (size_t)p->lane_count, sizeof *p->lanes);
     an_plan_destroy(&p->plan);
     an_params_destroy(&p->params);
     an_graph_destroy(&p->graph);
+    an_context_destroy(&p->team);
     an_context_destroy(&p->ctx);
     an_release(owner, (void **)predictor, 1, sizeof *p);
 }
@@ -176,7 +254,9 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
                 device->copy(device, ctx, parts[i].to, parts[i].from, (size_t)parts[i].bytes, AN_COPY_ON_DEVICE));
     }
     to->version++;
-    return device->synchronize(device, ctx);
+    AN_TRY_RETURN(device->synchronize(device, ctx));
+    const an_status status = an_program_keep_again(predictor->lanes[0].program, AN_FORM_PREDICT);
+    return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(predictor->ctx));
 }
 
 /* ---- asking it ---- */
@@ -190,35 +270,93 @@ int64_t an_predictor_output_elements(const an_predictor *predictor) {
 }
 
 an_dtype an_predictor_dtype(const an_predictor *predictor) {
-    return predictor->in.dtype;
+    return predictor->lanes[0].in.dtype;
 }
 
 const char *an_predictor_error(const an_predictor *predictor) {
     return an_last_error(predictor->ctx);
 }
 
-static an_status run(an_predictor *p, int64_t n, an_dtype dtype, const void *inputs, void *outputs) {
+typedef struct {
+    an_predictor *predictor;
+    int64_t samples, part; /* in all, and of a part */
+    const char *inputs;
+    char *outputs;
+} asked;
+
+static an_status run_part(an_predictor *p, lane *l, int64_t n, const void *inputs, void *outputs) {
+    an_context *ctx = l->ctx;
+    if (n != l->bound) AN_TRY_RETURN(an_program_bind(l->program, p->batch, n));
+    l->bound = n;
+    l->in.dims[0] = l->out.dims[0] = n;
+    l->in.data = (void *)(uintptr_t)inputs; /* read only */
+    l->out.data = outputs;
+    AN_TRY_RETURN(an_program_set_input(l->program, p->input, &l->in));
+    AN_TRY_RETURN(an_program_run(l->program, AN_FORM_PREDICT));
+    return an_program_get_output(l->program, p->output, &l->out);
+}
+
+static void part_task(void *user, int64_t index, int thread) {
+    const asked *a = user;
+    an_predictor *p = a->predictor;
+    lane *l = &p->lanes[thread];
+    const int64_t first = index * a->part, left = a->samples - first;
+    if (l->status != AN_OK) return;
+    l->failed_part = index;
+    l->status = run_part(p, l, left < a->part ? left : a->part,
+                         a->inputs + first * p->input_elements * (int64_t)an_dtype_size(l->in.dtype),
+                         a->outputs + first * p->output_elements * (int64_t)an_dtype_size(l->out.dtype));
+}
+
+/* Parts are taken in order, so the first that fails is the same however many threads there are. */
+static an_status first_failure(an_predictor *p) {
+    const lane *first = NULL;
+    for (int i = 0; i < p->lane_count; i++)
+        if (p->lanes[i].status != AN_OK && (!first || p->lanes[i].failed_part < first->failed_part))
+            first = &p->lanes[i];
+    if (!first) return AN_OK;
+    return first->ctx == p->ctx ? first->status : AN_ERROR(p->ctx, first->status, "%s", an_last_error(first->ctx));
+}
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+static an_status run_parts(an_predictor *p, int64_t n, const void *inputs, void *outputs) {
+    const bool team = p->team && n >= p->team_least;
+    int64_t parts = divide_up(n, p->part_most);
+    if (team) parts = divide_up(parts, p->lane_count) * p->lane_count;
+    asked a = {.predictor = p, .samples = n, .part = divide_up(n, parts), .inputs = inputs, .outputs = outputs};
+    parts = divide_up(n, a.part);
+    for (int i = 0; i < p->lane_count; i++) p->lanes[i].status = AN_OK;
+    if (team)
+        an_parallel(p->team, parts, part_task, &a);
+    else
+        for (int64_t i = 0; i < parts; i++) part_task(&a, i, 0);
+    return first_failure(p);
+}
+
+static an_status run(an_predictor *p, int64_t n, an_dtype in, const void *inputs, an_dtype out, void *outputs) {
     an_context *ctx = p->ctx;
-    if (dtype != p->in.dtype || dtype != p->out.dtype)
-        return AN_ERROR(ctx, AN_ERR_DTYPE, "the model reads %s and gives %s; it was asked with %s",
-                        an_dtype_name(p->in.dtype), an_dtype_name(p->out.dtype), an_dtype_name(dtype));
+    const an_dtype reads = p->lanes[0].in.dtype, gives = p->lanes[0].out.dtype;
+    if (in != reads || out != gives)
+        return AN_ERROR(ctx, AN_ERR_DTYPE, "the model reads %s and gives %s; it was asked with %s and %s",
+                        an_dtype_name(reads), an_dtype_name(gives), an_dtype_name(in), an_dtype_name(out));
+    if (!inputs || !outputs) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "there is no %s", inputs ? "output" : "input");
     if (n < 1 || n > p->most)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%lld samples, but the predictor was made for 1 to %lld", (long long)n,
                         (long long)p->most);
-    if (n != p->bound) AN_TRY_RETURN(an_program_bind(p->program, p->batch, n));
-    p->bound = n;
-    p->in.dims[0] = p->out.dims[0] = n;
-    p->in.data = (void *)(uintptr_t)inputs; /* read only */
-    p->out.data = outputs;
-    AN_TRY_RETURN(an_program_set_input(p->program, p->input, &p->in));
-    AN_TRY_RETURN(an_program_run(p->program, AN_FORM_PREDICT));
-    return an_program_get_output(p->program, p->output, &p->out);
+    return run_parts(p, n, inputs, outputs);
 }
 
 an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs) {
-    return run(predictor, n, AN_DTYPE_F32, inputs, outputs);
+    return run(predictor, n, AN_DTYPE_F32, inputs, AN_DTYPE_F32, outputs);
 }
 
 an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs) {
-    return run(predictor, n, AN_DTYPE_F64, inputs, outputs);
+    return run(predictor, n, AN_DTYPE_F64, inputs, AN_DTYPE_F64, outputs);
+}
+
+an_status an_predictor_run_tokens(an_predictor *predictor, int64_t n, const int32_t *tokens, float *outputs) {
+    return run(predictor, n, AN_DTYPE_I32, tokens, AN_DTYPE_F32, outputs);
 }

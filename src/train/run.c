@@ -1,6 +1,7 @@
 /* A whole run: steps, evaluations between them, the best of these, and when to stop. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "train/trainer.h"
 
 enum { DEFAULT_PATIENCE = 5 };
@@ -36,6 +37,39 @@ bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, dou
     return true;
 }
 
+/* ---- which are reported ---- */
+
+an_status an_metrics_choose(an_trainer *t, int count, const char *const *names) {
+    an_context *ctx = t->ctx;
+    unsigned chosen = 0;
+    const char *known;
+    for (int i = 0; i < count; i++) {
+        AN_TRY_RETURN(an_metric_check(t, names[i], &known));
+        chosen |= 1U << find_metric(names[i]);
+    }
+    t->metrics = chosen;
+    return AN_OK;
+}
+
+/* The loss; perplexity where there are tokens; what the outputs can be compared by. */
+static bool is_useful(const an_trainer *t, int metric) {
+    const an_result *targets = an_graph_result(t->graph, t->graph->targets);
+    const bool compares = metrics[metric].classifies || metrics[metric].measures;
+    if (!strcmp(metrics[metric].name, "val_perplexity"))
+        return targets && an_dtype_is_index(targets->dtype) && targets->ndims > 1;
+    return !compares || (t->output && t->classifies == metrics[metric].classifies);
+}
+
+const char *an_trainer_metric(const an_trainer *trainer, int index) {
+    for (int i = 0; i < METRICS && trainer->evaluation; i++) {
+        const bool reported = trainer->metrics ? trainer->metrics >> i & 1U : is_useful(trainer, i);
+        if (reported && index-- == 0) return metrics[i].name;
+    }
+    return NULL;
+}
+
+/* ---- the best ---- */
+
 /* The best value of a metric so far. NaN is never best. */
 typedef struct {
     const char *name;
@@ -43,8 +77,8 @@ typedef struct {
     double value;
 } record;
 
-static an_status record_make(record *r, const an_trainer *t, const char *name) {
-    an_evaluation possible = {.classifies = t->output && t->classifies, .measures = t->output && !t->classifies};
+an_status an_metric_check(const an_trainer *t, const char *name, const char **known) {
+    const an_evaluation possible = {.classifies = t->output && t->classifies, .measures = t->output && !t->classifies};
     double value;
     const int i = find_metric(name);
     if (i < 0)
@@ -55,7 +89,15 @@ static an_status record_make(record *r, const an_trainer *t, const char *name) {
         return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "this model has no '%s': it %s", name,
                         metrics[i].classifies ? "gives no numbers for classes in evaluation"
                                               : "gives no numbers like its targets");
-    *r = (record){.name = name, .up = metrics[i].up};
+    *known = metrics[i].name;
+    return AN_OK;
+}
+
+static an_status record_make(record *r, const an_trainer *t, const char *name, an_better mode) {
+    an_context *ctx = t->ctx;
+    *r = (record){0};
+    AN_TRY_RETURN(an_metric_check(t, name, &r->name));
+    r->up = mode == AN_BETTER_AUTO ? metrics[find_metric(name)].up : mode == AN_BETTER_MORE;
     return AN_OK;
 }
 
@@ -77,11 +119,21 @@ typedef struct {
     an_run_outcome *outcome;
     record best, patient;
     int64_t patience, without; /* evaluations without getting better */
+    double begin, evaluated;   /* when the run began, and when the last evaluation ended */
 } running;
 
 static an_status callback_failed(const running *r, an_status status, const char *where) {
     return AN_ERROR(r->trainer->ctx, status, "the callback %s ended the run at step %lld", where,
                     (long long)r->trainer->next);
+}
+
+/* Evaluations are part of what a run was. */
+static void chain_evaluation(an_trainer *t, const an_evaluation *evaluation) {
+    double values[METRICS];
+    int count = 0;
+    for (int i = 0; i < METRICS; i++)
+        if (an_evaluation_metric(evaluation, metrics[i].name, &values[count])) count++;
+    an_trainer_chain(t, values, count);
 }
 
 static an_status evaluate(running *r) {
@@ -90,6 +142,8 @@ static an_status evaluate(running *r) {
     const an_run_callbacks *c = &r->options->callbacks;
     o->last.size = sizeof o->last;
     AN_TRY_RETURN(an_trainer_evaluate(r->trainer, &o->last));
+    chain_evaluation(r->trainer, &o->last);
+    r->evaluated = an_clock_seconds();
     const bool best = record_beat(&r->best, &o->last, 0);
     if (best) {
         o->best_step = r->trainer->next;
@@ -115,7 +169,14 @@ static an_status take_step(running *r) {
 /* Whether an evaluation is due after the step that was taken. */
 static bool is_due(const running *r) {
     const int64_t every = r->options->evaluate_every;
-    return r->trainer->evaluation && every > 0 && r->trainer->next % every == 0;
+    const double seconds = r->options->evaluate_seconds;
+    if (!r->trainer->evaluation) return false;
+    if (seconds > 0) return an_clock_seconds() - r->evaluated >= seconds;
+    return every > 0 && r->trainer->next % every == 0;
+}
+
+static bool is_time_over(const running *r) {
+    return r->options->most_seconds > 0 && an_clock_seconds() - r->begin >= r->options->most_seconds;
 }
 
 static an_status run_steps(running *r) {
@@ -123,15 +184,18 @@ static an_status run_steps(running *r) {
     an_context *ctx = t->ctx;
     int64_t evaluated = -1; /* the step after which the last evaluation was */
     if (t->evaluation && r->options->evaluate_at_start && t->next == 0) AN_TRY_RETURN(evaluate(r));
-    while (t->next < t->steps && !t->stop && r->without < r->patience) {
+    bool in_time = true;
+    while (t->next < t->steps && !t->stop && in_time && r->without < r->patience) {
         AN_TRY_RETURN(take_step(r));
+        in_time = !is_time_over(r);
         if (!is_due(r)) continue;
         AN_TRY_RETURN(evaluate(r));
         evaluated = t->next;
     }
     r->outcome->end = r->without >= r->patience ? AN_RUN_STOPPED_EARLY
-                      : t->next < t->steps      ? AN_RUN_REQUESTED
-                                                : AN_RUN_DONE;
+                      : t->next == t->steps     ? AN_RUN_DONE
+                      : t->stop                 ? AN_RUN_REQUESTED
+                                                : AN_RUN_TIME;
     if (t->evaluation && evaluated != t->next && r->outcome->end == AN_RUN_DONE) AN_TRY_RETURN(evaluate(r));
     return AN_OK;
 }
@@ -144,7 +208,7 @@ static an_status check_options(an_context *ctx, const an_trainer *t, const an_ru
              (long long)o->patience, o->min_delta);
     AN_CHECK(ctx, t->evaluation || !o->early_stop, AN_ERR_ARGUMENT,
              "stopping early needs data for evaluation, and the trainer was made without");
-    AN_CHECK(ctx, !o->early_stop || o->evaluate_every, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, !o->early_stop || o->evaluate_every > 0 || o->evaluate_seconds > 0, AN_ERR_ARGUMENT,
              "stopping early needs evaluations during the run: give evaluate_every");
     return AN_OK;
 fail:
@@ -154,21 +218,35 @@ fail:
 an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome) {
     an_context *ctx = trainer->ctx;
     const an_run_options defaults = AN_INIT(defaults);
-    running r = {
-        .trainer = trainer, .options = options ? options : &defaults, .outcome = outcome, .patience = INT64_MAX};
+    running r = {.trainer = trainer,
+                 .options = options             ? options
+                            : trainer->run.size ? &trainer->run
+                                                : &defaults,
+                 .outcome = outcome,
+                 .patience = INT64_MAX,
+                 .begin = an_clock_seconds(),
+                 .evaluated = an_clock_seconds()};
     if (outcome->size < sizeof *outcome)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_outcome has size %zu: set it with AN_INIT", outcome->size);
     *outcome = (an_run_outcome){.size = outcome->size};
     AN_TRY_RETURN(check_options(ctx, trainer, r.options));
-    AN_TRY_RETURN(record_make(&r.best, trainer, r.options->best ? r.options->best : "val_loss"));
+    AN_TRY_RETURN(record_make(&r.best, trainer, r.options->best ? r.options->best : "val_loss", r.options->best_mode));
     if (r.options->early_stop) {
-        AN_TRY_RETURN(record_make(&r.patient, trainer, r.options->early_stop));
+        AN_TRY_RETURN(record_make(&r.patient, trainer, r.options->early_stop, AN_BETTER_AUTO));
         r.patience = r.options->patience ? r.options->patience : DEFAULT_PATIENCE;
     }
     const an_status status = run_steps(&r);
     outcome->steps = trainer->next;
     trainer->stop = false;
     return status;
+}
+
+an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options) {
+    an_context *ctx = trainer->ctx;
+    if (options->size < sizeof *options)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", options->size);
+    if (trainer->run.size) *options = trainer->run;
+    return AN_OK;
 }
 
 void an_trainer_request_stop(an_trainer *trainer) {

@@ -227,6 +227,21 @@ fail:
     return status;
 }
 
+static an_status check_holds(an_context *ctx, const an_schedule_options *o) {
+    an_status status;
+    AN_CHECK(ctx, o->hold_count >= 0 && (o->hold_count == 0 || o->holds), AN_ERR_ARGUMENT,
+             "a schedule has %d holds, and they are not given", o->hold_count);
+    for (int i = 0; i < o->hold_count; i++)
+        AN_CHECK(ctx, o->holds[i].every > 0 && (i ? o->holds[i].from > o->holds[i - 1].from : o->holds[i].from == 0),
+                 AN_ERR_ARGUMENT,
+                 "hold %d of the schedule is every %lld steps from step %lld on; they stand in order, the first from "
+                 "step 0 on",
+                 i, (long long)o->holds[i].every, (long long)o->holds[i].from);
+    return AN_OK;
+fail:
+    return status;
+}
+
 static an_status check(an_context *ctx, const an_schedule_options *o) {
     an_status status;
     AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_schedule_options has size %zu: set it with AN_INIT",
@@ -254,6 +269,7 @@ static an_status check(an_context *ctx, const an_schedule_options *o) {
              o->div_factor, o->final_div_factor);
     AN_CHECK(ctx, is_factor(o->power), AN_ERR_ARGUMENT, "power is %g; it is above 0", o->power);
     AN_CHECK(ctx, o->type != AN_SCHEDULE_CUSTOM || o->custom, AN_ERR_ARGUMENT, "the schedule 'custom' has no function");
+    AN_TRY(check_holds(ctx, o));
     if (o->type == AN_SCHEDULE_POINTS) return check_points(ctx, o);
     if (o->type == AN_SCHEDULE_SEQUENCE) return check_sequence(ctx, o);
     return AN_OK;
@@ -291,6 +307,8 @@ static an_status keep_options(an_schedule *s, const an_schedule_options *o) {
     s->options.point_steps = s->options.milestones = NULL;
     s->options.point_factors = NULL;
     s->options.parts = NULL;
+    s->options.holds = NULL;
+    AN_TRY_RETURN(keep(s, (const void **)&s->options.holds, o->holds, (size_t)o->hold_count, sizeof *o->holds));
     if (o->custom_name)
         AN_TRY_RETURN(an_arena_string(&s->arena, &s->options.custom_name, o->custom_name, strlen(o->custom_name)));
     if (o->type == AN_SCHEDULE_POINTS) {
@@ -344,9 +362,18 @@ static double factor_at(const an_schedule *s, int64_t t) {
     return shapes[o->type].factor(s, t - o->warmup, o->steps - o->warmup);
 }
 
+/* The step whose rate holds at step t: the first of its epoch. */
+static int64_t held(const an_schedule *s, int64_t t) {
+    const an_hold *holds = s->options.holds;
+    int i = s->options.hold_count - 1;
+    if (i < 0 || t < 0) return t;
+    while (i > 0 && holds[i].from > t) i--;
+    return t - (t - holds[i].from) % holds[i].every;
+}
+
 double an_schedule_factor(const an_schedule *schedule, int64_t t) {
     const an_float_environment outside = an_float_enter(); /* a rate is the same whatever the host does */
-    const double factor = factor_at(schedule, t);
+    const double factor = factor_at(schedule, held(schedule, t));
     an_float_leave(outside);
     return factor;
 }
@@ -364,7 +391,7 @@ static double momentum_at(const an_schedule *s, int64_t t) {
 
 double an_schedule_momentum(const an_schedule *schedule, int64_t t) {
     const an_float_environment outside = an_float_enter();
-    const double momentum = momentum_at(schedule, t);
+    const double momentum = momentum_at(schedule, held(schedule, t));
     an_float_leave(outside);
     return momentum;
 }

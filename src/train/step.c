@@ -106,6 +106,9 @@ static an_status check_options(an_context *ctx, const an_program *program, const
     AN_CHECK(ctx, program->params == optimizer->params, AN_ERR_ARGUMENT,
              "the program and the optimizer have different parameters");
     AN_CHECK(ctx, o->rate >= 0 || o->rate == AN_OFF, AN_ERR_ARGUMENT, "the rate is %g; it is not negative", o->rate);
+    AN_CHECK(ctx, (o->clip_norm >= 0 || o->clip_norm == AN_OFF) && o->clip_value >= 0, AN_ERR_ARGUMENT,
+             "clip_norm %g, clip_value %g: a limit is above 0, and AN_OFF is none for clip_norm", o->clip_norm,
+             o->clip_value);
     AN_CHECK(ctx, o->leaves >= 0 && o->leaves <= MOST_LEAVES, AN_ERR_ARGUMENT, "%lld leaves; there are 1 to %d",
              (long long)o->leaves, MOST_LEAVES);
     return AN_OK;
@@ -255,6 +258,21 @@ static bool has_scalar(const an_program *program, const char *name) {
     return false;
 }
 
+static an_status set_loss_gradient(an_stepper *s) {
+    const double scale = s->options.scales ? s->scaler.scale : 1;
+    return an_program_set_scalar(s->program, "loss_gradient", scale / ((double)s->divisor * (double)s->each));
+}
+
+an_status an_step_divide(an_stepper *stepper, int64_t divisor) {
+    stepper->divisor = divisor;
+    return set_loss_gradient(stepper);
+}
+
+an_status an_step_weigh(an_stepper *stepper, int64_t targets) {
+    stepper->each = targets;
+    return set_loss_gradient(stepper);
+}
+
 an_status an_step_begin(an_stepper *stepper, int64_t targets) {
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
@@ -262,8 +280,9 @@ an_status an_step_begin(an_stepper *stepper, int64_t targets) {
     if (targets < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets: every label of its batch is masked",
                         (long long)targets);
-    const double scale = s->options.scales ? s->scaler.scale : 1;
-    AN_TRY_RETURN(an_program_set_scalar(s->program, "loss_gradient", scale / (double)targets));
+    s->divisor = targets;
+    s->each = 1;
+    AN_TRY_RETURN(set_loss_gradient(s));
     if (has_scalar(s->program, "seed")) AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "seed", s->options.seed));
     if (has_scalar(s->program, "step")) AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "step", s->steps));
     s->targets = targets;
@@ -291,7 +310,7 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     AN_TRY_RETURN(an_program_loss(s->program, &loss));
     AN_TRY_RETURN(add_states(s, samples));
     const an_float_environment outside = an_float_enter();
-    s->losses[s->tree.count] += loss;
+    s->losses[s->tree.count] += loss / (double)s->each;
     an_float_leave(outside);
     s->node_samples[s->tree.count] += samples;
     s->place = calls[MICRO_BATCH].to;
@@ -318,7 +337,7 @@ an_status an_step_unscale(an_stepper *stepper) {
     const bool finite = __builtin_isfinite(s->norm) && __builtin_isfinite(s->losses[0]);
     if (!finite && !s->options.scales && !s->options.skips)
         return AN_ERROR(ctx, AN_ERR_NONFINITE, "the loss is %g and the norm of the gradients %g: nothing was updated",
-                        s->losses[0] / (double)s->targets, s->norm);
+                        s->losses[0] / (double)s->divisor, s->norm);
     s->skipped = !finite;
     s->place = calls[UNSCALE].to;
     return AN_OK;
@@ -395,7 +414,7 @@ an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
     if (metrics)
         *metrics = (an_step_metrics){.size = metrics->size,
                                      .step = s->steps,
-                                     .loss = s->losses[0] / (double)s->targets,
+                                     .loss = s->losses[0] / (double)s->divisor,
                                      .rate = an_stepper_rate(s),
                                      .norm = s->norm,
                                      .scale = s->options.scales ? s->scaler.scale : 1,

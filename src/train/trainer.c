@@ -54,10 +54,12 @@ static an_status make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.maxima = maxima;
     plan.moments = an_optimizer_moments(o->optimizer);
     plan.precision = o->precision;
+    plan.f32_storage = o->f32_storage;
     plan.recompute = o->recompute;
     plan.segments = o->segments;
     plan.budget = o->budget;
     plan.kernels = o->kernels;
+    plan.unfused = o->unfused;
     plan.programs = AN_PROGRAM_TRAINING | (t->evaluation ? AN_PROGRAM_EVALUATION : 0U);
     return an_plan_create(&t->plan, ctx, t->graph, &plan);
 }
@@ -65,7 +67,7 @@ static an_status make_plan(an_trainer *t, const an_trainer_options *o) {
 static an_status make_schedule(an_trainer *t, const an_trainer_options *o) {
     if (!o->schedule) return AN_OK;
     an_schedule_options schedule = *o->schedule;
-    if (schedule.steps == 0) schedule.steps = t->steps;
+    if (schedule.steps == 0 && t->steps < INT64_MAX) schedule.steps = t->steps;
     return an_schedule_create(&t->schedule, t->ctx, &schedule);
 }
 
@@ -85,7 +87,7 @@ static an_status make_stepper(an_trainer *t, const an_trainer_options *o) {
 static an_status make_loader(an_trainer *t, const an_trainer_options *o) {
     const an_loader_options loader = {.dataset = t->training,
                                       .threads = o->loader_threads,
-                                      .most = t->batches.global,
+                                      .most = t->batches.global, /* of a step of the data */
                                       .indices = step_indices,
                                       .user = t};
     return an_loader_create(&t->loader, t->ctx, &loader);
@@ -97,14 +99,24 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     an_params_options params = AN_INIT(params);
     AN_TRY_RETURN(check_options(ctx, options));
     t->seed = options->seed;
-    AN_TRY_RETURN(an_batches_make(&t->batches, ctx, an_dataset_count(t->training), &options->batch));
-    t->steps =
-        options->steps ? options->steps : an_batches_steps_before(&t->batches, options->epochs ? options->epochs : 1);
-    AN_TRY_RETURN(an_groups_create(&t->groups, t->graph, options->groups));
+    const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
+    AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, &options->batch));
+    t->steps = options->steps ? options->steps
+               : t->streams   ? INT64_MAX
+                              : an_batches_steps_before(&t->batches, options->epochs ? options->epochs : 1);
+    t->sample_mean = options->sample_mean;
+    t->evaluation_count = options->evaluation_samples;
+    if (!t->groups) AN_TRY_RETURN(an_groups_create(&t->groups, t->graph, options->groups));
+    if (!an_groups_train(t->groups))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
     AN_TRY_RETURN(an_graph_verify(t->graph));
     AN_TRY_RETURN(an_feed_make(&t->feed, t->graph, t->training));
     if (t->evaluation) AN_TRY_RETURN(an_feed_make(&t->evaluation_feed, t->graph, t->evaluation));
     AN_TRY_RETURN(make_plan(t, options));
+    t->precision = options->precision;
+    t->loader_threads = options->loader_threads;
+    AN_TRY_RETURN(make_schedule(t, options));
+    if (t->planned) return AN_OK;
     params.moments = an_optimizer_moments(options->optimizer);
     AN_TRY_RETURN(an_params_create(&t->params, ctx, t->graph, &params));
     AN_TRY_RETURN(an_params_init(t->params, (uint64_t)options->seed));
@@ -112,14 +124,15 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     AN_TRY_RETURN(an_feed_set_limits(&t->feed, t->program, t->training));
     if (t->evaluation) AN_TRY_RETURN(an_feed_set_limits(&t->evaluation_feed, t->program, t->evaluation));
     AN_TRY_RETURN(an_optimizer_create(&t->optimizer, t->params, t->groups, options->optimizer));
-    AN_TRY_RETURN(make_schedule(t, options));
     AN_TRY_RETURN(make_stepper(t, options));
     if (t->evaluation) {
         AN_TRY_RETURN(an_sample_buffer_create(&t->evaluation_samples, ctx, t->evaluation, t->batches.micro));
         AN_TRY_RETURN(an_evaluation_prepare(t));
     }
+    AN_TRY_RETURN(an_norms_make(t, options->norms));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)t->batches.global, sizeof *t->numbers));
-    return make_loader(t, options);
+    t->number_count = t->batches.global;
+    return t->streams ? AN_OK : make_loader(t, options);
 }
 
 an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
@@ -146,7 +159,9 @@ void an_trainer_destroy(an_trainer **trainer) {
     if (!t) return;
     an_context *ctx = t->ctx;
     an_loader_destroy(&t->loader);
-    an_release(ctx, (void **)&t->numbers, (size_t)t->batches.global, sizeof *t->numbers);
+    an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
+    an_handed_destroy(t);
+    an_norms_destroy(t);
     an_release(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values);
     an_sample_buffer_destroy(&t->evaluation_samples, ctx);
     an_stepper_destroy(&t->stepper);
@@ -163,7 +178,50 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_release(ctx, (void **)trainer, 1, sizeof *t);
 }
 
+void an_trainer_close(an_trainer **trainer) {
+    an_trainer_destroy(trainer);
+}
+
 /* ---- a step ---- */
+
+static an_status run_micro_batch(an_trainer *t, const an_batch *samples, int64_t leaf, int64_t at, int64_t count) {
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(an_feed_set(&t->feed, t->program, samples->fields, t->numbers, at, count));
+    return an_step_micro_batch(t->stepper, leaf, count);
+}
+
+/* Samples of a micro-batch that have as many targets as its first run together, with a weight of their own; what has none goes
+ * with any. */
+static an_status run_by_targets(an_trainer *t, const an_batch *samples, int64_t leaf, int64_t at, int64_t count) {
+    an_context *ctx = t->ctx;
+    const int64_t end = at + count;
+    for (int64_t begin = at, next = at, targets = 0, each; next <= end; next++) {
+        each = 0;
+        if (next < end) AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, next, 1, &each));
+        const bool cut = next == end || (each > 0 && targets > 0 && each != targets);
+        if (cut && targets > 0) {
+            AN_TRY_RETURN(an_step_weigh(t->stepper, targets));
+            AN_TRY_RETURN(run_micro_batch(t, samples, leaf, begin, next - begin));
+            begin = next;
+        }
+        if (each > 0) targets = each;
+    }
+    return AN_OK;
+}
+
+/* What the loss of a step is divided by: all targets, or the samples that have some. */
+static an_status count_divisor(const an_trainer *t, const an_batch *samples, int64_t targets, int64_t *divisor) {
+    an_context *ctx = t->ctx;
+    *divisor = targets;
+    if (!t->sample_mean) return AN_OK;
+    *divisor = 0;
+    for (int64_t i = 0; i < samples->n; i++) {
+        int64_t each;
+        AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, i, 1, &each));
+        *divisor += each > 0;
+    }
+    return AN_OK;
+}
 
 static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
     an_context *ctx = t->ctx;
@@ -171,8 +229,7 @@ static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
         const int64_t end = an_leaf_begin(&t->batches, samples->n, leaf + 1);
         for (int64_t at = an_leaf_begin(&t->batches, samples->n, leaf); at < end; at += t->batches.micro) {
             const int64_t count = end - at < t->batches.micro ? end - at : t->batches.micro;
-            AN_TRY_RETURN(an_feed_set(&t->feed, t->program, samples->fields, t->numbers, at, count));
-            AN_TRY_RETURN(an_step_micro_batch(t->stepper, leaf, count));
+            AN_TRY_RETURN((t->sample_mean ? run_by_targets : run_micro_batch)(t, samples, leaf, at, count));
         }
     }
     return AN_OK;
@@ -180,9 +237,11 @@ static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
 
 static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
-    int64_t targets;
-    AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, samples->n, &targets));
+    int64_t targets, divisor;
+    AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, 0, samples->n, &targets));
+    AN_TRY_RETURN(count_divisor(t, samples, targets, &divisor));
     AN_TRY_RETURN(an_step_begin(t->stepper, targets));
+    if (t->sample_mean) AN_TRY_RETURN(an_step_divide(t->stepper, divisor));
     const int64_t first = an_batches_at(&t->batches, t->next).first_sample;
     for (int64_t i = 0; i < samples->n; i++) t->numbers[i] = first + i;
     AN_TRY_RETURN(run_micro_batches(t, samples));
@@ -196,23 +255,44 @@ static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metric
     return an_step_end(t->stepper, metrics);
 }
 
+/* Whether there is a step to take. */
+an_status an_trainer_check_step(const an_trainer *t) {
+    an_context *ctx = t->ctx;
+    if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only");
+    if (t->next < t->steps) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_STATE, "the run has its %lld steps: it is done", (long long)t->steps);
+}
+
 an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_batch samples;
+    AN_TRY_RETURN(an_trainer_check_step(t));
+    if (!t->loader)
+        return AN_ERROR(
+            ctx, AN_ERR_STATE,
+            "the data is a stream, and nothing was pushed to it; an_trainer_step_on takes a step on samples "
+            "of the caller's");
+    an_status status = an_loader_next(t->loader, &samples);
+    if (status == AN_OK) status = an_trainer_take(t, &samples, metrics);
+    if (status == AN_OK) return AN_OK;
+    an_error_frame(ctx, __func__, __FILE__, __LINE__);
+    an_loader_seek(t->loader, t->next); /* the same samples again, if the caller tries again */
+    return status;
+}
+
+an_status an_trainer_take(an_trainer *t, const an_batch *samples, an_step_metrics *metrics) {
+    an_context *ctx = t->ctx;
     an_step_metrics own = AN_INIT(own);
     if (!metrics) metrics = &own;
-    if (t->next >= t->steps)
-        return AN_ERROR(ctx, AN_ERR_STATE, "the run has its %lld steps: it is done", (long long)t->steps);
-    AN_TRY_RETURN(an_loader_next(t->loader, &samples));
-    const an_status status = run_step(t, &samples, metrics);
+    const an_status status = run_step(t, samples, metrics);
     if (status != AN_OK) {
         an_error_frame(ctx, __func__, __FILE__, __LINE__);
         an_step_cancel(t->stepper);
-        an_loader_seek(t->loader, t->next); /* the same samples again, if the caller tries again */
         return status;
     }
     t->next++;
+    an_trainer_chain(t, (const double[]){metrics->loss, metrics->rate, metrics->norm}, 3);
     t->history[t->history_count++ % AN_HISTORY] = *metrics;
     return AN_OK;
 }
@@ -233,6 +313,50 @@ an_params *an_trainer_params(an_trainer *trainer) {
 
 an_program *an_trainer_program(an_trainer *trainer) {
     return trainer->program;
+}
+
+const an_dataset *an_trainer_data(const an_trainer *trainer) {
+    return trainer->training;
+}
+
+an_plan *an_trainer_plan(an_trainer *trainer) {
+    return trainer->plan;
+}
+
+an_graph *an_trainer_graph(an_trainer *trainer) {
+    return trainer->graph;
+}
+
+int64_t an_trainer_tokens(const an_trainer *t) {
+    an_field field = AN_INIT(field);
+    if (!t->training || an_dataset_field(t->training, 0, &field) != AN_OK) return 1;
+    return field.ndims == 1 && field.dtype == AN_DTYPE_I32 ? field.dims[0] : 1;
+}
+
+an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) {
+    const an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    an_status status;
+    AN_CHECK(ctx, info->size >= sizeof *info, AN_ERR_ARGUMENT, "an_trainer_info has size %zu: set it with AN_INIT",
+             info->size);
+    *info = (an_trainer_info){
+        .size = info->size,
+        .parameters = an_graph_parameter_elements(t->graph),
+        .samples = t->streams ? 0 : t->batches.samples,
+        .evaluation_samples = t->evaluation ? an_evaluation_samples(t) : 0,
+        .tokens = an_trainer_tokens(t),
+        .steps = t->steps,
+        .epoch_steps = t->streams ? 0 : an_batches_steps_in(&t->batches, 0),
+        .global = t->batches.global,
+        .micro = t->batches.micro,
+        .leaves = t->batches.leaves,
+        .dtype = t->graph->parameter_count ? t->graph->parameters[0].node->outputs[0].dtype : AN_DTYPE_NONE,
+        .precision = t->precision,
+        .loader_threads = t->loader_threads,
+    };
+    return AN_OK;
+fail:
+    return status;
 }
 
 const an_groups *an_trainer_groups(const an_trainer *trainer) {

@@ -6,6 +6,7 @@
 
 #include "train/batches.h"
 #include "train/feed.h"
+#include "train/loader.h"
 #include "train/step.h"
 
 /* Samples in memory, dense by field. */
@@ -25,6 +26,21 @@ typedef struct an_sources {
     an_dataset *datasets[AN_MOST_SOURCES];
 } an_sources;
 
+/* Parameters whose gradients have a norm together. */
+typedef struct an_norm_parts {
+    int count;
+    const char **names; /* in the graph's memory */
+    int *part_of;       /* of each parameter; -1: it is frozen */
+    size_t parameter_count;
+} an_norm_parts;
+
+/* What of a run is written down. */
+typedef struct an_log_options {
+    int64_t every;  /* steps; 0: none */
+    double seconds; /* instead: time; 0: by steps */
+    bool tensorboard;
+} an_log_options;
+
 struct an_trainer {
     an_context *ctx;
     an_graph *graph;
@@ -34,7 +50,14 @@ struct an_trainer {
     an_feed feed, evaluation_feed;
     an_batches batches;
     int64_t steps, next, seed;
-    atomic_bool stop; /* a request: the run ends after the step under way */
+    atomic_bool stop;   /* a request: the run ends after the step under way */
+    bool planned;       /* … only: there are no weights */
+    bool plain;         /* one that others are compared with: f32, nothing fused */
+    an_run_options run; /* what the config says; size 0: there was none */
+    an_log_options log;
+    an_dtype precision;
+    int loader_threads;
+    uint64_t chain[2]; /* hash over the numbers of every step so far */
 
     an_groups *groups;
     an_params *params;
@@ -46,8 +69,14 @@ struct an_trainer {
     an_step_metrics history[AN_HISTORY]; /* the last steps, by number */
     int64_t history_count;
 
-    struct an_loader *loader;            /* of the training samples */
-    int64_t *numbers;                    /* of a step's samples, in the run */
+    struct an_loader *loader;       /* of the training samples; NULL: they are a stream */
+    bool streams;                   /* training samples come from the caller */
+    bool sample_mean;               /* a sample's loss is divided by its own targets */
+    int64_t *numbers, number_count; /* of a step's samples, in the run */
+    struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
+    int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
+    unsigned metrics;               /* that are reported, by their numbers in run.c */
+    an_norm_parts norms;
     an_sample_buffer evaluation_samples; /* a micro-batch of them */
     const char *output;                  /* what evaluation compares with the targets; NULL: nothing does */
     bool classifies;
@@ -61,6 +90,30 @@ void an_sample_buffer_destroy(an_sample_buffer *b, an_context *ctx);
 /* Makes everything but the graph and the data, which are there. On error the trainer is to be destroyed. */
 an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options);
 
+/* Adds numbers, at most AN_MOST_CHAINED, to the hash over every step so far. */
+enum { AN_MOST_CHAINED = 8 };
+void an_trainer_chain(an_trainer *t, const double *numbers, int count);
+/* Whether the model can have this metric; the error says why not. Its name in *known lives for ever. */
+an_status an_metric_check(const an_trainer *t, const char *name, const char **known);
+
+an_status an_trainer_check_step(const an_trainer *t); /* whether there is one to take */
+/* One step on samples that are there; t->numbers has room for as many. */
+an_status an_trainer_take(an_trainer *t, const an_batch *samples, an_step_metrics *metrics);
+void an_handed_destroy(an_trainer *t);
+
+/* Samples of a stream in an epoch that never ends. */
+#define AN_STREAM_SAMPLES ((int64_t)1 << 62)
+
+/* Which metrics are reported: those named, or (count 0) what the model has a use for. */
+an_status an_metrics_choose(an_trainer *t, int count, const char *const *names);
+
+an_status an_norms_make(an_trainer *t, an_norms norms);
+void an_norms_destroy(an_trainer *t);
+
+/* Tokens in a training sample; 1 where it is not made of tokens. */
+int64_t an_trainer_tokens(const an_trainer *t);
+
+int64_t an_evaluation_samples(const an_trainer *t); /* of one evaluation */
 /* What evaluation compares, found once. */
 an_status an_evaluation_prepare(an_trainer *t);
 

@@ -33,9 +33,7 @@ static const refusal refusals[] = {
     {"model: \"open\n", NULL,
      "run.yaml:2:1: this is not YAML: found unexpected end of stream, while scanning a quoted scalar; look at "
      "brackets, quotes and indentation"},
-    {"\tmodel: 1\n", NULL,
-     "run.yaml:1:1: this is not YAML: found character that cannot start any token, while scanning for the next token; "
-     "look at brackets, quotes and indentation"},
+    {"\tmodel: 1\n", NULL, "run.yaml:1:1: a tab; YAML indents with spaces only"},
     {BOTH "run: &here {seed: 1}\n", NULL,
      "run.yaml:3:6: anchors (&name) are not read in a config; write the value out"},
     {BOTH "run: *there\n", NULL, "run.yaml:3:6: aliases (*name) are not read in a config; write the value out"},
@@ -69,6 +67,7 @@ static const refusal refusals[] = {
     {BOTH "optimizer: {learning_rate: 1e-3}\n", NULL,
      "run.yaml:3:13: there is no key 'optimizer.learning_rate'; it is called optimizer.lr here"},
     {BOTH "lr: 1e-3\n", NULL, "run.yaml:3:1: there is no key 'lr'; did you mean optimizer.lr?"},
+    {BOTH "optimizer.lr: 1e-3\n", NULL, "run.yaml:3:1: there is no key 'optimizer.lr'; the nearest is 'optimizer'"},
     {BOTH "run:\n  stpes: 10\n", NULL, "run.yaml:4:3: there is no key 'run.stpes'; the nearest is 'steps'"},
     {BOTH "zzz: 1\n", NULL,
      "run.yaml:3:1: there is no key 'zzz'; a config has version, run, model, data, batch, optimizer, schedule, train, "

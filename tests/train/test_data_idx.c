@@ -192,7 +192,7 @@ static void test_headers(void **state) {
     refuse(ctx, bad, make_idx(bad, 8, 4, (uint32_t[]){1u << 31, 1u << 31, 4, 1}, images, 1), "size");
     /* Memory is not asked for on the word of a header alone: 4 GB from a few bytes of gzip. */
     append_gzip("bomb.gz", "wb", bad, make_idx(bad, 8, 1, (uint32_t[]){UINT32_MAX}, images, 1));
-    refuse(ctx, bad, read_file("bomb.gz", bad, sizeof bad), "size 4294967295");
+    refuse(ctx, bad, read_file("bomb.gz", bad, sizeof bad), "its sizes need 4294967303 bytes, and the file ends here");
     /* Not a number. */
     refuse(ctx, bad, make_idx(bad, 13, 1, (uint32_t[]){1}, "\x7f\xc0\0\0", 4), "byte 8: nan");
     refuse(ctx, bad, make_idx(bad, 14, 1, (uint32_t[]){1}, "\x7e\0\0\0\0\0\0\0", 8), "no finite number of f32");

@@ -382,11 +382,11 @@ static void test_refused_rules(void **state) {
     (void)state;
     const size_t size = sizeof(an_group_rule);
     refuse_rules(1, &(an_group_rule){.size = size, .match = "nothing"},
-                 "the pattern 'nothing' of a group matches no parameter; 'anneal plan' lists their names");
-    refuse_rules(2,
-                 (an_group_rule[]){{.size = size, .match = "^h\\.", .freeze = true}, {.size = size, .match = "attn"}},
-                 "the pattern 'attn' of a group matches no parameter that the rules before it have left; 'anneal plan' "
-                 "lists their names");
+                 "the pattern 'nothing' of a group matches no parameter; 'anneal graph' lists their names");
+    refuse_rules(
+        2, (an_group_rule[]){{.size = size, .match = "^h\\.", .freeze = true}, {.size = size, .match = "attn"}},
+        "the pattern 'attn' of a group matches no parameter that the rules before it have left; 'anneal graph' "
+        "lists their names");
     refuse_rules(1, &(an_group_rule){.size = size, .match = "h\\.(0"},
                  "the pattern 'h\\.(0' of a group cannot be read: missing closing parenthesis, at character 6");
     refuse_rules(1, &(an_group_rule){.size = size, .match = "wte[z-a]"}, "range out of order in character class, at");

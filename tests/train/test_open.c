@@ -165,8 +165,8 @@ static void test_mistakes_have_their_place(void **state) {
             AN_ERR_ARGUMENT, "the pattern 'nothing' of a group matches no parameter");
     refused("model: {type: gpt2, layers: 1, heads: 2, width: 16, context: 8}\n"
             "data: {train: {type: text, path: poem.txt}}\n"
-            "train: {matmul_precision: medium}\n",
-            AN_ERR_UNSUPPORTED, "run.yaml:3:27: train.matmul_precision: medium is not there yet");
+            "train: {on_nonfinite: rollback}\n",
+            AN_ERR_UNSUPPORTED, "run.yaml:3:23: train.on_nonfinite: rollback is not there yet");
 }
 
 int main(void) {

@@ -1,0 +1,427 @@
+#include "train/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/isa.h"
+
+enum { MOST_FRESH = 10000, NAME_BYTES = 256 };
+
+/* ---- files ---- */
+
+static an_status join(const an_folder *f, const char *name, char *path, size_t capacity) {
+    const int length = snprintf(path, capacity, "%s/%s", f->path, name);
+    if (length > 0 && (size_t)length < capacity) return AN_OK;
+    return AN_ERROR(f->ctx, AN_ERR_ARGUMENT, "the path of the run folder is too long: %s", f->path);
+}
+
+static an_status write_all(an_context *ctx, int file, const char *path, const char *bytes, size_t length) {
+    while (length > 0) {
+        const ssize_t written = write(file, bytes, length);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return AN_OK;
+}
+
+/* A whole file, beside and then renamed: nobody ever reads half of it. */
+static an_status replace_file(const an_folder *f, const char *name, const char *text) {
+    an_status status;
+    an_context *ctx = f->ctx;
+    char path[PATH_BYTES + NAME_BYTES], beside[PATH_BYTES + 2 * NAME_BYTES];
+    int file = -1;
+    AN_TRY(join(f, name, path, sizeof path));
+    snprintf(beside, sizeof beside, "%s.new", path);
+    file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    AN_CHECK(ctx, file >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", beside, strerror(errno));
+    AN_TRY(write_all(ctx, file, beside, text, strlen(text)));
+    const int closed = close(file);
+    file = -1;
+    AN_CHECK(ctx, closed == 0, AN_ERR_FILE, "%s: cannot be written: %s", beside, strerror(errno));
+    AN_CHECK(ctx, rename(beside, path) == 0, AN_ERR_FILE, "%s: cannot be renamed: %s", beside, strerror(errno));
+    return AN_OK;
+fail:
+    if (file >= 0) close(file);
+    return status;
+}
+
+/* Every folder of a path. */
+static an_status make_folders(an_context *ctx, const char *path) {
+    char part[PATH_BYTES]; /* choose_path has looked at its length */
+    const size_t length = strlen(path);
+    memcpy(part, path, length + 1);
+    for (size_t i = 1; i <= length; i++) {
+        if (part[i] != '/' && part[i] != 0) continue;
+        const char kept = part[i];
+        part[i] = 0;
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return AN_ERROR(ctx, AN_ERR_FILE, "%s: the folder cannot be made: %s", part, strerror(errno));
+        part[i] = kept;
+    }
+    return AN_OK;
+}
+
+/* ---- JSON ---- */
+
+/* The shortest form that reads back to the same number; JSON has no other words than null for what is none. */
+static void add_number(an_text *text, double number) {
+    char digits[32];
+    an_text_number(digits, sizeof digits, number);
+    an_text_add(text, "%s", __builtin_isfinite(number) ? digits : "null");
+}
+
+static void add_member(an_text *text, const char *name, double number) {
+    an_text_add(text, "%s\"%s\": ", text->length && text->bytes[text->length - 1] != '{' ? ", " : "", name);
+    add_number(text, number);
+}
+
+/* ---- what is there ---- */
+
+static bool exists(const char *folder, const char *name) {
+    char path[PATH_BYTES + NAME_BYTES];
+    struct stat found;
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && stat(path, &found) == 0;
+}
+
+/* The end of a run is written last, in one piece: whoever finds it finds all of it. */
+an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *state) {
+    an_status status;
+    char file[PATH_BYTES + NAME_BYTES], text[NAME_BYTES] = "";
+    AN_CHECK(ctx, strlen(path) < PATH_BYTES, AN_ERR_ARGUMENT, "the path of the run folder is too long: %.100s…", path);
+    *state = exists(path, "metrics.jsonl") ? AN_FOLDER_UNFINISHED : AN_FOLDER_EMPTY;
+    snprintf(file, sizeof file, "%s/outcome.json", path);
+    const int opened = open(file, O_RDONLY | O_CLOEXEC);
+    if (opened < 0) return AN_OK;
+    const ssize_t length = read(opened, text, sizeof text - 1);
+    close(opened);
+    if (length > 0 && (strstr(text, "\"end\": \"done\"") || strstr(text, "\"end\": \"stopped early\"")))
+        *state = AN_FOLDER_FINISHED;
+    return AN_OK;
+fail:
+    return status;
+}
+
+/* The first of path, path-2, path-3, … that has no run in it. */
+static an_status choose_fresh(an_folder *f, const char *path) {
+    an_context *ctx = f->ctx;
+    for (int number = 1; number < MOST_FRESH; number++) {
+        an_folder_state state;
+        char suffix[16] = "";
+        if (number > 1) snprintf(suffix, sizeof suffix, "-%d", number);
+        if (snprintf(f->path, sizeof f->path, "%s%s", path, suffix) >= (int)sizeof f->path) break;
+        AN_TRY_RETURN(an_folder_look(ctx, f->path, &state));
+        if (state == AN_FOLDER_EMPTY) return AN_OK;
+    }
+    return AN_ERROR(ctx, AN_ERR_FILE, "%s: there are too many runs beside it, or its path is too long", path);
+}
+
+/* ---- making one ---- */
+
+/* A run holds a lock on its metrics for as long as it lives; the system gives it back however the run ends. */
+static an_status open_metrics(an_folder *f) {
+    char path[PATH_BYTES + NAME_BYTES];
+    an_context *ctx = f->ctx;
+    AN_TRY_RETURN(join(f, "metrics.jsonl", path, sizeof path));
+    f->metrics = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (f->metrics < 0) return AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    if (flock(f->metrics, LOCK_EX | LOCK_NB) != 0)
+        return AN_ERROR(ctx, AN_ERR_FILE,
+                        "%s: another run is under way in this folder: wait for it, or give run.dir another name",
+                        f->path);
+    if (lseek(f->metrics, 0, SEEK_END) > 0)
+        return AN_ERROR(
+            ctx, AN_ERR_FILE,
+            "%s: the folder has a run in it: --fresh starts a new one beside it and deletes nothing, or give "
+            "run.dir another name",
+            f->path);
+    return AN_OK;
+}
+
+static an_status open_log(an_folder *f) {
+    char path[PATH_BYTES + NAME_BYTES];
+    an_context *ctx = f->ctx;
+    AN_TRY_RETURN(join(f, "log.txt", path, sizeof path));
+    f->log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    return f->log >= 0 ? AN_OK : AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+}
+
+static an_status write_config(const an_folder *f, const an_config *config) {
+    an_status status;
+    an_context *ctx = f->ctx;
+    char *text = NULL;
+    AN_TRY(an_config_write(config, &text));
+    AN_TRY(replace_file(f, "config.yaml", text));
+    status = AN_OK;
+fail:
+    an_string_release(ctx, &text);
+    return status;
+}
+
+static an_status choose_path(an_folder *f, an_config *config, const an_folder_options *options) {
+    an_context *ctx = f->ctx;
+    const char *path = options ? options->path : NULL;
+    if (options && options->size < sizeof *options)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_folder_options has size %zu: set it with AN_INIT", options->size);
+    if (!path) AN_TRY_RETURN(an_config_path(config, "run.dir", &path));
+    if (options && options->fresh) return choose_fresh(f, path);
+    if (!*path || strlen(path) >= sizeof f->path)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "run.dir is empty or too long: '%.100s'", path);
+    memcpy(f->path, path, strlen(path) + 1);
+    return AN_OK;
+}
+
+an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
+                           const an_folder_options *options) {
+    an_status status;
+    an_context *ctx = trainer->ctx;
+    an_folder *f = NULL;
+    *folder = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&f, 1, sizeof *f));
+    f->ctx = ctx;
+    f->trainer = trainer;
+    f->metrics = f->log = -1;
+    AN_TRY(choose_path(f, config, options));
+    AN_TRY(make_folders(ctx, f->path));
+    AN_TRY(open_metrics(f));
+    AN_TRY(write_config(f, config));
+    AN_TRY(open_log(f));
+    if (trainer->log.tensorboard) AN_TRY(an_events_create(&f->events, ctx, f->path, an_clock_of_day()));
+    f->begin = f->since = f->logged = an_clock_seconds();
+    *folder = f;
+    return AN_OK;
+fail:
+    an_folder_destroy(&f);
+    return status;
+}
+
+void an_folder_destroy(an_folder **folder) {
+    an_folder *f = folder ? *folder : NULL;
+    if (!f) return;
+    an_context *ctx = f->ctx;
+    an_events_destroy(&f->events);
+    if (f->metrics >= 0) close(f->metrics);
+    if (f->log >= 0) close(f->log);
+    an_release(ctx, (void **)folder, 1, sizeof *f);
+}
+
+const char *an_folder_path(const an_folder *folder) {
+    return folder->path;
+}
+
+double an_folder_speed(const an_folder *folder) {
+    return folder->speed;
+}
+
+/* ---- what happens ---- */
+
+static an_status add_line(an_folder *f, an_text *text) {
+    an_context *ctx = f->ctx;
+    an_text_add(text, "}\n");
+    AN_TRY_RETURN(text->status);
+    char path[PATH_BYTES + NAME_BYTES];
+    AN_TRY_RETURN(join(f, "metrics.jsonl", path, sizeof path));
+    return write_all(ctx, f->metrics, path, text->bytes, text->length);
+}
+
+static an_status add_event(an_folder *f, int64_t step, const char *tag, double value) {
+    return f->events ? an_events_scalar(f->events, an_clock_of_day(), step, tag, value) : AN_OK;
+}
+
+/* Norms of parts of the gradients, where log.grad_norms asks for them. */
+static an_status add_norms(an_folder *f, an_text *text, int64_t step) {
+    an_context *ctx = f->ctx;
+    const int count = an_trainer_norm_count(f->trainer);
+    if (count == 0) return AN_OK;
+    an_text_add(text, ", \"grad_norms\": {");
+    for (int i = 0; i < count; i++) {
+        char tag[NAME_BYTES];
+        const char *name;
+        double norm;
+        AN_TRY_RETURN(an_trainer_norm(f->trainer, i, &name, &norm));
+        add_member(text, name, norm); /* names of parameters need no escapes */
+        if (snprintf(tag, sizeof tag, "grad_norm/%s", name) < (int)sizeof tag)
+            AN_TRY_RETURN(add_event(f, step, tag, norm));
+    }
+    an_text_add(text, "}");
+    return AN_OK;
+}
+
+/* Whether the metrics of this step are written: the first, the last, and every so many or so often between them. */
+static bool is_due(const an_folder *f, int64_t step) {
+    const an_log_options *log = &f->trainer->log;
+    if (log->seconds > 0) return step == f->trainer->steps || an_clock_seconds() - f->logged >= log->seconds;
+    return log->every > 0 && (step == 1 || step == f->trainer->steps || step % log->every == 0);
+}
+
+an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool *logged) {
+    an_folder *f = folder;
+    an_status status;
+    an_context *ctx = f->ctx;
+    an_text text;
+    f->tokens += metrics->samples * an_trainer_tokens(f->trainer);
+    const bool due = is_due(f, metrics->step);
+    if (logged) *logged = due;
+    if (!due) return AN_OK;
+    const double now = an_clock_seconds();
+    f->speed = now > f->since ? (double)f->tokens / (now - f->since) : 0;
+    f->since = f->logged = now;
+    f->tokens = 0;
+    an_text_init(&text, ctx);
+    an_text_add(&text, "{\"step\": %lld", (long long)metrics->step);
+    const struct {
+        const char *name;
+        double value;
+    } members[] = {
+        {"loss", metrics->loss}, {"lr", metrics->rate}, {"grad_norm", metrics->norm}, {"tokens_per_second", f->speed}};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        add_member(&text, members[i].name, members[i].value);
+        AN_TRY(add_event(f, metrics->step, members[i].name, members[i].value));
+    }
+    AN_TRY(add_norms(f, &text, metrics->step));
+    AN_TRY(add_line(f, &text));
+    status = AN_OK;
+fail:
+    an_text_destroy(&text);
+    return status;
+}
+
+an_status an_folder_log(an_folder *folder, const char *line) {
+    an_context *ctx = folder->ctx;
+    char path[PATH_BYTES + NAME_BYTES];
+    AN_TRY_RETURN(join(folder, "log.txt", path, sizeof path));
+    AN_TRY_RETURN(write_all(ctx, folder->log, path, line, strlen(line)));
+    return write_all(ctx, folder->log, path, "\n", 1);
+}
+
+static an_status add_evaluation(an_folder *f, an_text *text, int64_t step, const an_evaluation *evaluation,
+                                bool events) {
+    an_context *ctx = f->ctx;
+    const char *name;
+    for (int i = 0; (name = an_trainer_metric(f->trainer, i)); i++) {
+        double value;
+        if (!an_evaluation_metric(evaluation, name, &value)) continue;
+        add_member(text, name, value);
+        if (events) AN_TRY_RETURN(add_event(f, step, name, value));
+    }
+    return AN_OK;
+}
+
+/* Called right after an evaluation, whose time does not count in the speed. */
+an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluation *evaluation) {
+    an_folder *f = folder;
+    an_status status;
+    an_context *ctx = f->ctx;
+    an_text text;
+    an_text_init(&text, ctx);
+    an_text_add(&text, "{\"step\": %lld", (long long)step);
+    AN_TRY(add_evaluation(f, &text, step, evaluation, true));
+    AN_TRY(add_line(f, &text));
+    f->since += evaluation->seconds;
+    status = AN_OK;
+fail:
+    an_text_destroy(&text);
+    return status;
+}
+
+/* ---- how it ended ---- */
+
+/* The most memory that the process had, in bytes; 0 where nobody says. */
+static int64_t process_bytes(void) {
+    char line[256];
+    long long kilobytes = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %lld kB", &kilobytes) == 1) break; /* NOLINT(cert-err34-c): 0 if it is none */
+    if (file) fclose(file);
+    return kilobytes * 1024;
+}
+
+static const char *const end_names[] = {[AN_RUN_DONE] = "done",
+                                        [AN_RUN_STOPPED_EARLY] = "stopped early",
+                                        [AN_RUN_REQUESTED] = "stopped on request",
+                                        [AN_RUN_TIME] = "time limit"};
+
+static void add_bits(const an_folder *f, an_text *text) {
+    const an_context *ctx = f->ctx;
+    an_text_add(text,
+                ", \"bits\": {\"threads\": %d, \"ranks\": 1, \"mpi\": \"\", \"isa\": \"%s\", \"onednn\": \"%s\", "
+                "\"anneal\": \"%s\"}",
+                an_context_threads(ctx), an_isa_name(an_context_isa(ctx)), an_onednn_version(), an_version());
+}
+
+static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_text *text) {
+    an_context *ctx = f->ctx;
+    an_plan_memory memory = AN_INIT(memory);
+    char weights[AN_HASH_TEXT], state[AN_HASH_TEXT];
+    AN_TRY_RETURN(an_plan_memory_get(f->trainer->plan, &memory));
+    AN_TRY_RETURN(an_trainer_weights_hash(f->trainer, weights));
+    AN_TRY_RETURN(an_trainer_state_hash(f->trainer, state));
+    an_text_add(text, "{\"steps\": %lld, \"metrics\": {", (long long)outcome->steps);
+    if (outcome->step.step) add_member(text, "loss", outcome->step.loss);
+    if (outcome->last.samples) AN_TRY_RETURN(add_evaluation(f, text, outcome->steps, &outcome->last, false));
+    an_text_add(text, "}, \"weights_hash\": \"%s\", \"state_hash\": \"%s\"", weights, state);
+    add_member(text, "tokens_per_second", f->speed);
+    an_text_add(text, ", \"planned_bytes\": %lld, \"allocated_bytes\": %lld, \"process_bytes\": %lld",
+                (long long)memory.peak, (long long)an_context_bytes(ctx), (long long)process_bytes());
+    if (outcome->best_step) {
+        an_text_add(text, ", \"best\": {\"step\": %lld", (long long)outcome->best_step);
+        add_member(text, "value", outcome->best_value);
+        an_text_add(text, "}");
+    }
+    add_bits(f, text);
+    an_text_add(text, "}\n");
+    return text->status;
+}
+
+static an_status write_summary(an_folder *f, const an_run_outcome *outcome) {
+    an_status status;
+    an_context *ctx = f->ctx;
+    an_text text;
+    an_text_init(&text, ctx);
+    AN_TRY(summarize(f, outcome, &text));
+    AN_TRY(replace_file(f, "summary.json", text.bytes));
+    status = AN_OK;
+fail:
+    an_text_destroy(&text);
+    return status;
+}
+
+static void add_escaped(an_text *text, const char *string) {
+    for (const char *c = string; *c; c++)
+        if ((unsigned char)*c < ' ')
+            an_text_add(text, "\\u%04x", (unsigned)*c);
+        else
+            an_text_add(text, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+}
+
+an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error) {
+    an_folder *f = folder;
+    an_status status;
+    an_context *ctx = f->ctx;
+    an_text text;
+    an_text_init(&text, ctx);
+    if (!error) AN_TRY(write_summary(f, outcome));
+    an_text_add(&text, "{\"end\": \"%s\", \"step\": %lld", error ? "failed" : end_names[outcome->end],
+                (long long)outcome->steps);
+    add_member(&text, "seconds", an_clock_seconds() - f->begin);
+    if (error) {
+        an_text_add(&text, ", \"error\": \"");
+        add_escaped(&text, error);
+        an_text_add(&text, "\"");
+    }
+    an_text_add(&text, "}\n");
+    AN_TRY(text.status);
+    AN_TRY(replace_file(f, "outcome.json", text.bytes));
+    status = AN_OK;
+fail:
+    an_text_destroy(&text);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* The folder of a run: its config, its metrics as they come, and how it ended. */
+#ifndef AN_TRAIN_FOLDER_H
+#define AN_TRAIN_FOLDER_H
+
+#include "base/text.h"
+#include "train/events.h"
+#include "train/trainer.h"
+
+enum { PATH_BYTES = 4096 };
+
+struct an_folder {
+    an_context *ctx;
+    an_trainer *trainer;
+    char path[PATH_BYTES];
+    int metrics, log;    /* files; metrics.jsonl is locked */
+    an_events *events;   /* NULL: not wanted */
+    int64_t tokens;      /* that training has seen since `since` */
+    double begin, since; /* times, by the clock that only goes forward */
+    double logged;       /* when metrics were last written */
+    double speed;        /* tokens a second */
+};
+
+#endif

@@ -1,0 +1,60 @@
+/* What a config says of a run as a whole: evaluations, the best of them, when it ends, what is written down. */
+#include "train/open.h"
+
+/* Steps, or seconds where the length is a time; both 0 if it is off. */
+static an_status get_interval(an_config *config, const an_trainer *t, const char *path, int64_t *steps,
+                              double *seconds) {
+    an_context *ctx = t->ctx;
+    an_length length = AN_INIT(length);
+    *steps = 0;
+    *seconds = 0;
+    if (an_config_is(config, path, "off")) return AN_OK;
+    AN_TRY_RETURN(an_config_length(config, path, &length));
+    if (length.unit == AN_LENGTH_TIME) {
+        *seconds = length.amount;
+        return AN_OK;
+    }
+    AN_TRY_RETURN(an_open_steps(config, ctx, path, &length, &t->batches, an_trainer_tokens(t), t->steps, steps));
+    *steps += *steps == 0; /* as often as possible */
+    return AN_OK;
+}
+
+static an_status get_best(an_config *config, an_trainer *t) {
+    an_context *ctx = t->ctx;
+    const char *name;
+    AN_TRY_RETURN(an_config_string(config, "eval.best.metric", &name));
+    if (an_metric_check(t, name, &t->run.best) != AN_OK)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.best: this model has no '%s'",
+                        an_config_place(config, "eval.best.metric"), name);
+    t->run.best_mode = an_config_is(config, "eval.best.mode", "min")   ? AN_BETTER_LESS
+                       : an_config_is(config, "eval.best.mode", "max") ? AN_BETTER_MORE
+                                                                       : AN_BETTER_AUTO;
+    return AN_OK;
+}
+
+static an_status get_early_stop(an_config *config, an_trainer *t) {
+    an_context *ctx = t->ctx;
+    const char *name;
+    if (an_config_is(config, "eval.early_stop.metric", "off")) return AN_OK;
+    AN_TRY_RETURN(an_config_string(config, "eval.early_stop.metric", &name));
+    if (an_metric_check(t, name, &t->run.early_stop) != AN_OK)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.early_stop: this model has no '%s'",
+                        an_config_place(config, "eval.early_stop.metric"), name);
+    AN_TRY_RETURN(an_config_count(config, "eval.early_stop.patience", &t->run.patience));
+    return an_config_real(config, "eval.early_stop.min_delta", &t->run.min_delta);
+}
+
+an_status an_open_run(an_trainer *t, an_config *config) {
+    an_context *ctx = t->ctx;
+    an_run_options *r = &t->run;
+    *r = (an_run_options){.size = sizeof *r};
+    AN_TRY_RETURN(get_interval(config, t, "log.every", &t->log.every, &t->log.seconds));
+    AN_TRY_RETURN(an_config_bool(config, "log.tensorboard", &t->log.tensorboard));
+    if (an_config_origin_of(config, "run.max_time") != AN_ORIGIN_NONE && !an_config_is(config, "run.max_time", "off"))
+        AN_TRY_RETURN(an_config_seconds(config, "run.max_time", &r->most_seconds));
+    if (!t->evaluation || t->planned) return AN_OK;
+    AN_TRY_RETURN(get_interval(config, t, "eval.every", &r->evaluate_every, &r->evaluate_seconds));
+    AN_TRY_RETURN(an_config_bool(config, "eval.at_start", &r->evaluate_at_start));
+    AN_TRY_RETURN(get_best(config, t));
+    return get_early_stop(config, t);
+}

@@ -1,0 +1,229 @@
+/* A step on samples of the caller's own. Arrays that lie as the program wants them are used where they are; others are copied,
+ * into memory that is kept for the next step. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "exec/array.h"
+#include "train/loader.h"
+#include "train/trainer.h"
+
+enum { ENDS = 2 }; /* the input and the targets */
+
+struct an_handed {
+    int64_t capacity; /* samples */
+    void *copies[ENDS];
+    size_t bytes[ENDS]; /* of a sample */
+    int64_t *indices;
+};
+
+static void release_copies(an_trainer *t, struct an_handed *h) {
+    an_context *ctx = t->ctx;
+    for (int i = 0; i < ENDS; i++) an_release(ctx, &h->copies[i], (size_t)h->capacity, h->bytes[i]);
+    an_release(ctx, (void **)&h->indices, (size_t)h->capacity, sizeof *h->indices);
+    h->capacity = 0;
+}
+
+void an_handed_destroy(an_trainer *t) {
+    if (!t->handed) return;
+    release_copies(t, t->handed);
+    an_release(t->ctx, (void **)&t->handed, 1, sizeof *t->handed);
+}
+
+/* Which of the feed's inputs is which end. */
+static const an_feed_input *end_of(const an_trainer *t, int end) {
+    return &t->feed.inputs[end == 1 ? t->feed.targets : 1 - t->feed.targets];
+}
+
+static an_status allocate(an_trainer *t, int64_t n) {
+    an_context *ctx = t->ctx;
+    struct an_handed *h = t->handed;
+    release_copies(t, h);
+    h->capacity = n; /* what is not there yet is NULL, and released as such */
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&h->indices, (size_t)n, sizeof *h->indices));
+    for (int i = 0; i < ENDS; i++) {
+        h->bytes[i] = end_of(t, i)->bytes;
+        AN_TRY_RETURN(an_alloc(ctx, &h->copies[i], (size_t)n, h->bytes[i]));
+    }
+    return AN_OK;
+}
+
+/* Room for n samples. */
+static an_status make_room(an_trainer *t, int64_t n) {
+    an_context *ctx = t->ctx;
+    if (!t->handed) AN_TRY_RETURN(an_alloc(ctx, (void **)&t->handed, 1, sizeof *t->handed));
+    if (n > t->handed->capacity) {
+        const an_status status = allocate(t, n);
+        if (status != AN_OK) release_copies(t, t->handed);
+        AN_TRY_RETURN(status);
+        for (int64_t i = 0; i < n; i++) t->handed->indices[i] = i;
+    }
+    if (n <= t->number_count) return AN_OK;
+    int64_t *numbers = NULL;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&numbers, (size_t)n, sizeof *numbers));
+    an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
+    t->numbers = numbers;
+    t->number_count = n;
+    return AN_OK;
+}
+
+/* ---- arrays ---- */
+
+static bool is_float(an_dtype dtype) {
+    return dtype == AN_DTYPE_F32 || dtype == AN_DTYPE_F64;
+}
+
+static bool is_integer(an_dtype dtype) {
+    return dtype == AN_DTYPE_I32 || dtype == AN_DTYPE_I64;
+}
+
+static bool is_dense(const an_array *array) {
+    bool given = false;
+    int64_t dense = 1;
+    for (int d = 0; d < array->ndims; d++) given = given || array->strides[d] != 0;
+    for (int d = array->ndims - 1; given && d >= 0; d--) {
+        if (array->dims[d] != 1 && array->strides[d] != dense) return false;
+        dense *= array->dims[d];
+    }
+    return true;
+}
+
+/* The element that is number `index` in C's order. */
+static const char *element_at(const an_array *array, bool dense, int64_t index) {
+    const int64_t size = (int64_t)an_dtype_size(array->dtype);
+    int64_t offset = 0;
+    if (dense) return (const char *)array->data + index * size;
+    for (int d = array->ndims - 1; d >= 0; d--) {
+        offset += index % array->dims[d] * array->strides[d];
+        index /= array->dims[d];
+    }
+    return (const char *)array->data + offset * size;
+}
+
+/* One element, converted; false: it does not fit. */
+static bool convert(an_dtype from, const char *src, an_dtype to, void *dst, int64_t at) {
+    double f64 = 0;
+    float f32;
+    int64_t i64 = 0;
+    int32_t i32;
+    if (from == AN_DTYPE_F32) memcpy(&f32, src, sizeof f32), f64 = (double)f32;
+    if (from == AN_DTYPE_F64) memcpy(&f64, src, sizeof f64);
+    if (from == AN_DTYPE_I32) memcpy(&i32, src, sizeof i32), i64 = i32;
+    if (from == AN_DTYPE_I64) memcpy(&i64, src, sizeof i64);
+    switch (to) {
+    case AN_DTYPE_F32: ((float *)dst)[at] = (float)f64; return true;
+    case AN_DTYPE_F64: ((double *)dst)[at] = f64; return true;
+    case AN_DTYPE_I32: ((int32_t *)dst)[at] = (int32_t)i64; return i64 >= INT32_MIN && i64 <= INT32_MAX;
+    case AN_DTYPE_I64: ((int64_t *)dst)[at] = i64; return true;
+    default: return false;
+    }
+}
+
+static an_status copy_array(an_trainer *t, int end, const an_array *array, bool dense) {
+    const an_feed_input *input = end_of(t, end);
+    const int64_t count = array->dims[0] * (int64_t)(input->bytes / an_dtype_size(input->dtype));
+    for (int64_t i = 0; i < count; i++)
+        if (!convert(array->dtype, element_at(array, dense, i), input->dtype, t->handed->copies[end], i))
+            return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "element %" PRId64 " of '%s' does not fit in %s", i, input->name,
+                            an_dtype_name(input->dtype));
+    return AN_OK;
+}
+
+/* What the model has no row or class for is found before it indexes anything. */
+static an_status check_integers(const an_trainer *t, int end, const void *values, int64_t n) {
+    const an_feed_input *input = end_of(t, end);
+    const int64_t limit = t->training->checked[input->field],
+                  each = (int64_t)(input->bytes / an_dtype_size(input->dtype));
+    if (!is_integer(input->dtype) || limit <= 0) return AN_OK;
+    for (int64_t i = 0; i < n * each; i++) {
+        const int64_t value =
+            input->dtype == AN_DTYPE_I32 ? ((const int32_t *)values)[i] : ((const int64_t *)values)[i];
+        if ((value >= 0 && value < limit) || (end == 1 && value == AN_TARGET_IGNORED)) continue;
+        return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
+                        "sample %" PRId64 " has %" PRId64 " in '%s', whose numbers are from 0 to %" PRId64, i / each,
+                        value, input->name, limit - 1);
+    }
+    return AN_OK;
+}
+
+/* Memory that the program can read an end of the n samples from. */
+static an_status find_values(an_trainer *t, int end, int64_t n, const an_array *array, void **values) {
+    an_context *ctx = t->ctx;
+    const an_feed_input *input = end_of(t, end);
+    int64_t dims[AN_MAX_DIMS];
+    memcpy(dims, input->dims, sizeof dims);
+    dims[0] = n;
+    const bool converts =
+        (is_float(array->dtype) && is_float(input->dtype)) || (is_integer(array->dtype) && is_integer(input->dtype));
+    AN_TRY_RETURN(an_array_check(ctx, array, input->name, converts ? array->dtype : input->dtype, input->ndims, dims));
+    const bool dense = is_dense(array);
+    *values = array->data;
+    if (!dense || array->dtype != input->dtype) {
+        AN_TRY_RETURN(copy_array(t, end, array, dense));
+        *values = t->handed->copies[end];
+    }
+    return check_integers(t, end, *values, n);
+}
+
+/* ---- the step ---- */
+
+static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, const an_array *targets) {
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(an_trainer_check_step(t));
+    if (n < 0) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step on %" PRId64 " samples", n);
+    if (n == 0) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step on no samples at all: there is no gradient");
+    if (t->feed.count != ENDS || t->feed.targets < 0)
+        return AN_ERROR(
+            ctx, AN_ERR_UNSUPPORTED,
+            "the model reads %d inputs; a step on the caller's samples is for those that have one, and targets",
+            t->feed.count);
+    if (!inputs || !targets || !inputs->data || !targets->data)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step on %" PRId64 " samples needs inputs and targets", n);
+    return AN_OK;
+}
+
+an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inputs, const an_array *targets,
+                             an_step_metrics *metrics) {
+    an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    const an_array *const arrays[ENDS] = {inputs, targets};
+    void *fields[AN_MAX_FEEDS] = {NULL};
+    AN_TRY_RETURN(check(t, n, inputs, targets));
+    AN_TRY_RETURN(make_room(t, n));
+    for (int i = 0; i < ENDS; i++) AN_TRY_RETURN(find_values(t, i, n, arrays[i], &fields[end_of(t, i)->field]));
+    const an_batch samples = {.number = t->next, .n = n, .indices = t->handed->indices, .fields = fields};
+    const an_status status = an_trainer_take(t, &samples, metrics);
+    if (t->loader) an_loader_seek(t->loader, t->next); /* the data's samples of this step are left out */
+    return status;
+}
+
+/* Dense arrays of the model's own shapes. */
+static an_status step_on_dense(an_trainer *t, int64_t n, an_dtype dtype, const void *inputs, const void *targets,
+                               an_step_metrics *metrics) {
+    an_context *ctx = t->ctx;
+    an_array arrays[ENDS];
+    for (int i = 0; i < ENDS; i++) {
+        arrays[i] = (an_array){.size = sizeof *arrays, .dtype = dtype};
+        arrays[i].data = (void *)(uintptr_t)(i ? targets : inputs); /* read only */
+    }
+    AN_TRY_RETURN(check(t, n, &arrays[0], &arrays[1]));
+    for (int i = 0; i < ENDS; i++) {
+        const an_feed_input *input = end_of(t, i);
+        if (!is_float(input->dtype))
+            return AN_ERROR(ctx, AN_ERR_DTYPE, "'%s' of the model is %s: give an_trainer_step_on arrays of that type",
+                            input->name, an_dtype_name(input->dtype));
+        arrays[i].ndims = input->ndims;
+        memcpy(arrays[i].dims, input->dims, sizeof arrays[i].dims);
+        arrays[i].dims[0] = n;
+    }
+    return an_trainer_step_on(t, n, &arrays[0], &arrays[1], metrics);
+}
+
+an_status an_trainer_step_on_f32(an_trainer *trainer, int64_t n, const float *inputs, const float *targets,
+                                 an_step_metrics *metrics) {
+    return step_on_dense(trainer, n, AN_DTYPE_F32, inputs, targets, metrics);
+}
+
+an_status an_trainer_step_on_f64(an_trainer *trainer, int64_t n, const double *inputs, const double *targets,
+                                 an_step_metrics *metrics) {
+    return step_on_dense(trainer, n, AN_DTYPE_F64, inputs, targets, metrics);
+}
