@@ -33,7 +33,8 @@ typedef struct cli_call cli_call;
 
 typedef struct cli_command {
     const char *name;
-    const char *argument; /* as in the help, "[…]" around one that may be left out; NULL: takes none */
+    const char *argument; /* as in the help, "[…]" around one that may be left out, "..." after one that may be given
+                           * several times; NULL: takes none */
     const char *summary;  /* one line */
     const char *text;     /* a paragraph, or more */
     const cli_option *options;
@@ -43,7 +44,9 @@ typedef struct cli_command {
 /* A command as it was called. */
 struct cli_call {
     const cli_command *command;
-    const char *argument; /* NULL: not given */
+    const char *argument;   /* the first; NULL: not given */
+    char *const *arguments; /* all of them */
+    int argument_count;
     const char
         *values[CLI_MOST_OPTIONS];   /* by place in the table; NULL: not given, "" for an option without argument */
     const char *sets[CLI_MOST_SETS]; /* of the option that repeats, as they came */
@@ -52,12 +55,15 @@ struct cli_call {
 
 /* Every command, NULL at the end. */
 extern const cli_command *const cli_commands[];
-extern const cli_command cli_plan, cli_bench, cli_graph, cli_version, cli_help;
+extern const cli_command cli_train, cli_demo, cli_plan, cli_bench, cli_graph, cli_version, cli_help;
+extern const cli_command cli_plot, cli_doctor, cli_completion, cli_manual;
 extern const cli_command cli_config_show, cli_config_schema, cli_config_keys;
 
 /* Runs a command on what follows its name. */
 int cli_run(const cli_command *command, int argc, char **argv);
 void cli_print_help(const cli_command *command); /* NULL: of the whole program */
+/* A paragraph on standard output, broken at spaces; the first line goes on at `column`. */
+void cli_print_wrapped(const char *text, int column, int indent);
 
 /* ---- messages ---- */
 
@@ -78,6 +84,7 @@ const char *cli_nearest(const char *name, const char *const *names);
 int cli_number(const cli_call *call, int option, int64_t least, int64_t *number); /* untouched if not given */
 /* The place of an option's value among names; untouched if not given. */
 int cli_choice(const cli_call *call, int option, const char *const *names, int *choice);
+int cli_isa(const cli_call *call, int option, an_isa *isa); /* a level of instructions */
 
 /* ---- models ---- */
 

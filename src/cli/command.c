@@ -17,8 +17,7 @@ static const cli_option *options_of(const cli_command *command) {
 
 enum { WIDTH = 100, INDENT = 2 }; /* columns */
 
-/* A paragraph, broken at spaces; the first line goes on at `column`. */
-static void print_wrapped(const char *text, int column, int indent) {
+void cli_print_wrapped(const char *text, int column, int indent) {
     while (*text) {
         size_t length = strcspn(text, " \n");
         if (column > indent && column + 1 + (int)length > WIDTH) {
@@ -42,7 +41,7 @@ static void print_wrapped(const char *text, int column, int indent) {
 
 static void print_row(const char *name, int name_width, const char *text) {
     printf("%*s%-*s  ", INDENT, "", name_width, name);
-    print_wrapped(text, INDENT + name_width + 2, INDENT + name_width + 2);
+    cli_print_wrapped(text, INDENT + name_width + 2, INDENT + name_width + 2);
 }
 
 static void option_name(const cli_option *option, char *buffer, size_t capacity) {
@@ -73,7 +72,7 @@ void cli_print_help(const cli_command *command) {
     }
     printf("usage: anneal %s%s%s%s\n\n", command->name, command->argument ? " " : "",
            command->argument ? command->argument : "", command->options ? " [OPTION...]" : "");
-    print_wrapped(command->text, 0, 0);
+    cli_print_wrapped(command->text, 0, 0);
     if (command->argument && strstr(command->argument, "PRESET")) {
         printf("\nPresets:");
         for (int i = 0; an_model_preset_name(i); i++) printf(" %s", an_model_preset_name(i));
@@ -145,9 +144,12 @@ static int parse(cli_call *call, int argc, char **argv, bool *help) {
     const char *wanted = call->command->argument;
     const int count = argc - optind;
     if (count > 0 && !wanted) return cli_misuse(call, "what is '%s'? This command takes no argument", argv[optind]);
-    if (count > 1) return cli_misuse(call, "what is '%s'? One argument is enough", argv[optind + 1]);
+    const bool repeats = wanted && strlen(wanted) > 3 && !strcmp(wanted + strlen(wanted) - 3, "...");
+    if (count > 1 && !repeats) return cli_misuse(call, "what is '%s'? One argument is enough", argv[optind + 1]);
     if (count == 0 && wanted && wanted[0] != '[') return cli_misuse(call, "%s is missing", wanted);
     call->argument = count > 0 ? argv[optind] : NULL;
+    call->arguments = argv + optind;
+    call->argument_count = count;
     return CLI_DONE;
 }
 

@@ -5,14 +5,7 @@
 #include "anneal/config.h"
 #include "cli/cli.h"
 #include "cli/json.h"
-
-/* A mistake in a config begins with its place and nothing before it, so that editors can go there. */
-static int refuse(const cli_call *call, const an_context *ctx, an_status status) {
-    const char *report = an_last_error(ctx), *trail = strstr(report, "\n  in ");
-    if (status == AN_ERR_MEMORY) return cli_failure(call, ctx, status);
-    fprintf(stderr, "%.*s\n", trail ? (int)(trail - report) : (int)strlen(report), report);
-    return CLI_MISUSED;
-}
+#include "cli/training.h"
 
 /* ---- show ---- */
 
@@ -38,7 +31,7 @@ static int show(const cli_call *call) {
     options.sets = call->sets;
     status = an_config_create(&config, ctx, &options);
     if (status == AN_OK) status = call->values[WRITE] ? an_config_write(config, &text) : an_config_show(config, &text);
-    int code = status == AN_OK ? CLI_DONE : refuse(call, ctx, status);
+    int code = status == AN_OK ? CLI_DONE : cli_refuse(call, ctx, call->argument, status);
     for (int i = 0; code == CLI_DONE && i < an_config_warning_count(config); i++)
         fprintf(stderr, "warning: %s\n", an_config_warning(config, i));
     if (text) fputs(text, stdout);

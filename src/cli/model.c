@@ -71,7 +71,7 @@ int cli_preset(const cli_call *call, an_context *ctx, an_gpt2_options *model) {
     an_status status = an_model_preset_options(ctx, call->argument, model);
     if (status == AN_OK) return CLI_DONE;
     const int code = cli_failure(call, ctx, status);
-    if (status == AN_ERR_UNKNOWN) fprintf(stderr, "(the name of a file with a graph ends in .ang)\n");
+    if (status == AN_ERR_UNKNOWN) fprintf(stderr, "(the name of a config ends in .yaml, that of a graph in .ang)\n");
     return code;
 }
 

@@ -23,7 +23,7 @@ static int write_report(const cli_call *call, const cli_report *report) {
     an_status status = AN_OK;
     char *text = NULL;
     if (call->values[JSON])
-        cli_write_json(report);
+        cli_write_json(report, stdout);
     else if (call->values[SVG])
         status = cli_write_svg(report);
     else if (call->values[POLICY])
@@ -48,11 +48,11 @@ static int run(const cli_call *call) {
 
 const cli_command cli_plan = {
     .name = "plan",
-    .argument = "PRESET|FILE.ang",
+    .argument = "CONFIG|PRESET|FILE.ang",
     .summary = "show what a training step will cost, before it starts",
     .text =
         "Shows the memory of a model's step by kind, to the byte, its peak, and the arithmetic. No weight is allocated "
-        "for that.",
+        "for that. Of a config (its name ends in .yaml), it is the plan that its run will have.",
     .options = options,
     .run = run,
 };

@@ -92,7 +92,7 @@ static const struct {
                 {AN_PROGRAM_PREDICTION, AN_FORM_PREDICT}};
 static const char *const program_names[] = {"training", "evaluation", "prediction", NULL};
 
-/* Makes the plan and asks it; `program` is -1 if none was named. */
+/* `program` is -1 if none was named. */
 static int make_plan(const cli_call *call, int program, cli_report *report) {
     an_plan_options options = AN_INIT(options);
     options.programs = program >= 0 ? programs[program].mask : 0;
@@ -105,8 +105,13 @@ static int make_plan(const cli_call *call, int program, cli_report *report) {
     options.segments = (int)report->settings.segments;
     options.budget = report->settings.budget;
     options.kernels = call->values[CLI_KERNEL];
-    an_status status = an_plan_create(&report->plan, report->ctx, report->graph, &options);
-    if (status == AN_OK) status = an_plan_memory_get(report->plan, &report->memory);
+    const an_status status = an_plan_create(&report->plan, report->ctx, report->graph, &options);
+    return status == AN_OK ? CLI_DONE : cli_failure(call, report->ctx, status);
+}
+
+/* Asks the plan what it costs. */
+static int ask_plan(const cli_call *call, int program, cli_report *report) {
+    an_status status = an_plan_memory_get(report->plan, &report->memory);
     if (status != AN_OK) return cli_failure(call, report->ctx, status);
     /* Where no program was named, the first that the plan has is its main one. */
     for (int i = program >= 0 ? program : 0; program_names[i]; i++) {
@@ -120,11 +125,11 @@ static int make_plan(const cli_call *call, int program, cli_report *report) {
 }
 
 /* --isa: a level of instructions. */
-static int choose_isa(const cli_call *call, an_isa *isa) {
+int cli_isa(const cli_call *call, int option, an_isa *isa) {
     const char *names[AN_ISA_AMX + 2] = {NULL};
     int choice = AN_ISA_AUTO;
     for (int i = 0; i <= AN_ISA_AMX; i++) names[i] = an_isa_name((an_isa)i);
-    if (cli_choice(call, CLI_ISA, names, &choice) != CLI_DONE) return CLI_MISUSED;
+    if (cli_choice(call, option, names, &choice) != CLI_DONE) return CLI_MISUSED;
     *isa = (an_isa)choice;
     return CLI_DONE;
 }
@@ -134,7 +139,7 @@ static int open_context(const cli_call *call, cli_call *with_settings, cli_repor
     an_context_options options = AN_INIT(options);
     const bool is_preset = !cli_is_file(call->argument);
     int64_t threads = 0;
-    if (cli_number(call, CLI_THREADS, 1, &threads) != CLI_DONE || choose_isa(call, &options.isa) != CLI_DONE)
+    if (cli_number(call, CLI_THREADS, 1, &threads) != CLI_DONE || cli_isa(call, CLI_ISA, &options.isa) != CLI_DONE)
         return CLI_MISUSED;
     options.threads = threads > INT32_MAX ? INT32_MAX : (int)threads; /* the library says what is too many */
     an_status status = an_context_create(&report->ctx, &options);
@@ -153,6 +158,11 @@ int cli_report_begin(const cli_call *call, cli_report *report) {
     cli_call with_settings = *call;
     int program = -1;
     report->model = call->argument;
+    if (cli_is_config(call->argument)) {
+        if (cli_choice(call, CLI_PROGRAM, program_names, &program) != CLI_DONE) return CLI_MISUSED;
+        const int opened = cli_report_config(call, report);
+        return opened == CLI_DONE ? ask_plan(call, program, report) : opened;
+    }
     int code = open_context(call, &with_settings, report);
     if (code != CLI_DONE) return code;
     call = &with_settings;
@@ -165,10 +175,15 @@ int cli_report_begin(const cli_call *call, cli_report *report) {
     if (code == CLI_DONE) code = choose_sizes(call, report);
     if (code != CLI_DONE) return code;
     report->parameters = an_graph_parameter_elements(report->graph);
-    return make_plan(call, program, report);
+    code = make_plan(call, program, report);
+    return code == CLI_DONE ? ask_plan(call, program, report) : code;
 }
 
 void cli_report_end(cli_report *report) {
+    if (report->training.ctx) {
+        cli_training_close(&report->training);
+        return;
+    }
     an_plan_destroy(&report->plan);
     an_graph_destroy(&report->graph);
     an_context_destroy(&report->ctx);

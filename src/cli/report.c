@@ -64,9 +64,9 @@ void cli_write_text(const cli_report *report) {
 
 /* ---- JSON ---- */
 
-void cli_write_json(const cli_report *report) {
+void cli_write_json(const cli_report *report, FILE *file) {
     cli_kind kinds[CLI_KINDS];
-    json j = json_begin(stdout);
+    json j = json_begin(file);
     cli_kinds(report, kinds);
     json_string(&j, "model", report->model);
     json_string(&j, "program", report->program);

@@ -2,9 +2,12 @@
 #ifndef AN_CLI_REPORT_H
 #define AN_CLI_REPORT_H
 
+#include <stdio.h>
+
 #include "anneal/models.h"
 #include "anneal/plan.h"
 #include "cli/cli.h"
+#include "cli/training.h"
 
 enum { CLI_MOST_SYMBOLS = 16 };
 
@@ -37,6 +40,7 @@ typedef struct cli_report {
     an_plan *plan;
     an_plan_memory memory;
     an_plan_cost cost;
+    cli_training training; /* of a config, which the parts above belong to; else empty */
 } cli_report;
 #define CLI_REPORT                                                                          \
     {                                                                                       \
@@ -81,6 +85,14 @@ enum {
 int cli_report_begin(const cli_call *call, cli_report *report);
 void cli_report_end(cli_report *report);
 
+/* The same for a config, but for memory and cost; the options are short for keys of it. */
+int cli_report_config(const cli_call *call, cli_report *report);
+/* … and for one that is open already: what the report has belongs to it. */
+void cli_report_of(cli_training *training, cli_report *report);
+bool cli_is_config(const char *argument); /* it ends in .yaml or .yml */
+/* plan.json of a run. */
+int cli_write_plan_file(cli_training *training);
+
 /* The size of a symbol; 0: the model has none of that name. */
 int64_t cli_symbol(const cli_report *report, const char *name);
 
@@ -100,7 +112,7 @@ const char *cli_precision_name(const cli_report *report);
 void cli_describe_sizes(const cli_report *report, char *text, size_t capacity);
 
 void cli_write_text(const cli_report *report);
-void cli_write_json(const cli_report *report);
+void cli_write_json(const cli_report *report, FILE *file);
 an_status cli_write_policy(const cli_report *report);
 an_status cli_write_svg(const cli_report *report);
 

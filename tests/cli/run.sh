@@ -143,8 +143,8 @@ run 2 plan
 complains 'PRESET|FILE.ang is missing'
 run 2 plan gpt2-124
 complains "the nearest is 'gpt2-124m'"
-run 2 plan config.yaml
-complains 'ends in .ang'
+run 2 plan config
+complains 'ends in .yaml, that of a graph in .ang'
 run 2 plan nowhere.ang
 complains "'nowhere.ang' cannot be read: No such file"
 run 2 plan gpt2-124m more

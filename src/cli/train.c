@@ -1,0 +1,226 @@
+/* anneal train: a run from its config, with a banner, progress, and the run's folder. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/profile.h"
+#include "cli/report.h"
+#include "cli/training.h"
+
+enum { FRESH, THREADS, ISA, KERNEL, PROFILE, CHECK, SET };
+
+static const cli_option options[] = {
+    [FRESH] = {.name = "fresh",
+               .help = "where the run's folder has a run in it, a new one beside it; nothing is deleted"},
+    [THREADS] = {.name = "threads", .argument = "N", .help = "threads (default: ranks.threads, else all cores)"},
+    [ISA] = {.name = "isa",
+             .argument = "base|avx2|avx512|amx",
+             .help = "instructions that kernels use (default: run.isa, else all that the machine has)"},
+    [KERNEL] = {.name = "kernel",
+                .argument = "OP=NAME,...",
+                .help = "take these kernels, as in attention=reference; log.txt says which ones run"},
+    [PROFILE] = {.name = "profile",
+                 .argument = "FILE",
+                 .help = "write a Chrome trace of the last step, a bar for each node (default: log.profile)"},
+    [CHECK] = {.name = "check",
+               .argument = "N",
+               .help = "train nothing: take N steps beside plain ones (f32, reference kernels, nothing fused) and show "
+                       "where they differ"},
+    [SET] = {.name = "set",
+             .argument = "KEY=VALUE",
+             .repeats = true,
+             .help = "another value for a key of the config, as in optimizer.lr=1e-3; may be given several times"},
+    {0},
+};
+
+/* ---- signals ---- A run ends after the step that is under way; the second signal ends it at once. */
+
+static an_trainer *volatile running;
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int number) {
+    signalled = number;
+    if (running) an_trainer_request_stop(running);
+}
+
+static void watch_signals(an_trainer *trainer) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    running = trainer;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- callbacks ---- */
+
+enum { MESSAGE = 4096 };
+
+typedef struct {
+    cli_training *training;
+    cli_progress progress;
+    char error[MESSAGE]; /* of the folder, which the run's own would cover; "": none */
+} watching;
+
+/* The library's message, without the functions that it passed. */
+static void keep_error(const cli_training *t, char error[MESSAGE]) {
+    const char *report = an_last_error(t->ctx), *trail = strstr(report, "\n  in ");
+    snprintf(error, MESSAGE, "%.*s", trail ? (int)(trail - report) : MESSAGE - 1, report);
+}
+
+static an_status after_step(void *user, const an_step_metrics *metrics) {
+    watching *w = user;
+    bool logged;
+    const an_status status = an_folder_step(w->training->folder, metrics, &logged);
+    if (status != AN_OK) keep_error(w->training, w->error);
+    cli_progress_step(&w->progress, w->training, metrics, logged);
+    return status;
+}
+
+static an_status after_evaluation(void *user, int64_t step, const an_evaluation *evaluation, bool best) {
+    watching *w = user;
+    const an_status status = an_folder_evaluation(w->training->folder, step, evaluation);
+    if (status != AN_OK) keep_error(w->training, w->error);
+    cli_progress_evaluation(&w->progress, w->training, step, evaluation, best);
+    return status;
+}
+
+/* ---- the run ---- */
+
+static void say_end(cli_training *t, const an_run_outcome *outcome, double seconds) {
+    static const char *const ends[] = {[AN_RUN_DONE] = "done",
+                                       [AN_RUN_STOPPED_EARLY] = "stopped early: the metric no longer got better",
+                                       [AN_RUN_REQUESTED] = "stopped on request",
+                                       [AN_RUN_TIME] = "stopped: run.max_time is over"};
+    char hash[AN_HASH_TEXT];
+    const char *path = an_folder_path(t->folder);
+    cli_say(t, "%s", "");
+    cli_say(t, "%s, after %s step%s in %s", ends[outcome->end], cli_count(outcome->steps).text,
+            outcome->steps == 1 ? "" : "s", cli_duration(seconds).text);
+    if (outcome->best_step) cli_say(t, "best %.6g at step %s", outcome->best_value, cli_count(outcome->best_step).text);
+    if (an_trainer_weights_hash(t->trainer, hash) == AN_OK) cli_say(t, "weights %s", hash);
+    cli_say(t, "see  %s/summary.json, and: anneal plot %s > curves.svg", path, path);
+}
+
+/* ---- the profile ---- */
+
+/* Where the trace goes; NULL: it is not wanted. */
+static const char *trace_path(cli_training *t) {
+    const char *path = t->call->command == &cli_train ? t->call->values[PROFILE] : NULL;
+    if (!path && an_config_origin_of(t->config, "log.profile") != AN_ORIGIN_NONE)
+        an_config_path(t->config, "log.profile", &path);
+    return path;
+}
+
+static int write_trace(cli_training *t, FILE *file, const char *path) {
+    cli_profile profile = {0};
+    an_status status = cli_machine_measure(&profile.machine, an_context_threads(t->ctx), an_context_isa(t->ctx));
+    if (status == AN_OK) status = cli_profile_take(&profile, an_trainer_program(t->trainer), AN_FORM_TRAIN_FIRST, 0);
+    if (status == AN_OK) cli_profile_write_trace(&profile, file);
+    cli_profile_free(&profile);
+    const bool failed = ferror(file);
+    if (fclose(file) != 0 || failed) return cli_fail(t->call, "%s: cannot be written: %s", path, strerror(errno));
+    return status == AN_OK ? CLI_DONE : cli_fail(t->call, "there is no memory for a profile");
+}
+
+/* The exit code of a run that came to an end without an error. */
+static int end_code(const an_run_outcome *outcome) {
+    enum { KILLED = 128 };
+    return outcome->end == AN_RUN_REQUESTED ? KILLED + (int)signalled : CLI_DONE;
+}
+
+static int run_it(cli_training *t) {
+    an_run_options run = AN_INIT(run);
+    an_run_outcome outcome = AN_INIT(outcome);
+    watching w = {.training = t};
+    const char *path = trace_path(t);
+    FILE *trace = path ? fopen(path, "w") : NULL; /* before hours are spent on what it will say */
+    if (path && !trace) return cli_fail(t->call, "%s: cannot be opened: %s", path, strerror(errno));
+    an_program_profile(an_trainer_program(t->trainer), trace != NULL);
+    an_status status = an_trainer_run_options(t->trainer, &run);
+    if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
+    run.callbacks = (an_run_callbacks){
+        .size = sizeof run.callbacks, .after_step = after_step, .after_evaluation = after_evaluation, .user = &w};
+    watch_signals(t->trainer);
+    cli_progress_begin(&w.progress, t);
+    status = an_trainer_run(t->trainer, &run, &outcome);
+    running = NULL;
+    cli_progress_end(&w.progress);
+    const int traced = trace ? write_trace(t, trace, path) : CLI_DONE;
+    if (status != AN_OK) {
+        if (!*w.error) keep_error(t, w.error);
+        an_folder_finish(t->folder, &outcome, w.error); /* a disk that is full says so only once */
+        return cli_fail(t->call, "%s", w.error);
+    }
+    say_end(t, &outcome, cli_progress_seconds(&w.progress));
+    status = an_folder_finish(t->folder, &outcome, NULL);
+    if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    const int code = cli_finish(t->call);
+    if (code != CLI_DONE || traced != CLI_DONE) return CLI_FAILED;
+    return end_code(&outcome);
+}
+
+/* A finished run is no mistake: it says so. */
+static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
+    const char *path;
+    an_folder_state state = AN_FOLDER_EMPTY;
+    an_status status = an_config_path(t->config, "run.dir", &path);
+    if (status == AN_OK) status = an_folder_look(t->ctx, path, &state);
+    if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
+    *finished = state == AN_FOLDER_FINISHED && !fresh;
+    if (*finished) printf("%s: this run is finished; --fresh starts another one beside it\n", path);
+    return CLI_DONE;
+}
+
+static int open_folder(cli_training *t, bool fresh) {
+    an_folder_options folder = AN_INIT(folder);
+    folder.fresh = fresh;
+    const an_status status = an_folder_create(&t->folder, t->trainer, t->config, &folder);
+    if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    return cli_write_plan_file(t);
+}
+
+int cli_training_run(cli_training *training, bool fresh) {
+    bool finished = false;
+    if (training->info.samples == 0) {
+        fprintf(stderr, "%s: the samples of a stream come from a program, by an_trainer_step_on; give a file here\n",
+                an_config_place(training->config, "data.train.type"));
+        return CLI_MISUSED;
+    }
+    int code = look_at_folder(training, fresh, &finished);
+    if (code != CLI_DONE || finished) return code;
+    code = open_folder(training, fresh);
+    if (code == CLI_DONE) code = cli_banner(training);
+    return code == CLI_DONE ? run_it(training) : code;
+}
+
+static int run(const cli_call *call) {
+    cli_training training;
+    cli_opening opening = {.file = call->argument, .kernels = call->values[KERNEL]};
+    int64_t threads = 0, steps = 0;
+    if (cli_number(call, THREADS, 1, &threads) != CLI_DONE || cli_number(call, CHECK, 1, &steps) != CLI_DONE ||
+        cli_isa(call, ISA, &opening.isa) != CLI_DONE)
+        return CLI_MISUSED;
+    opening.threads = (int)(threads < INT32_MAX ? threads : INT32_MAX);
+    if (steps > 0) return cli_check(call, &opening, steps);
+    int code = cli_training_open(call, &opening, &training);
+    if (code == CLI_DONE) code = cli_training_run(&training, call->values[FRESH] != NULL);
+    cli_training_close(&training);
+    return code;
+}
+
+const cli_command cli_train = {
+    .name = "train",
+    .argument = "CONFIG",
+    .summary = "train a model as its config says",
+    .text =
+        "Trains, with a banner that says what will be done, a line of progress on a terminal (plain lines elsewhere), "
+        "and "
+        "a folder, run.dir of the config, with everything that it did: config.yaml, metrics.jsonl, log.txt, plan.json, "
+        "an event file for TensorBoard, and at the end summary.json and outcome.json.\n\nA run that is finished says "
+        "so. "
+        "Ctrl-C ends the run after the step that is under way.",
+    .options = options,
+    .run = run,
+};

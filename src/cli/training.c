@@ -1,0 +1,94 @@
+/* From the name of a config to a trainer, and messages about what is wrong with either. */
+#include "cli/training.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The length of a message without the trail of the library's functions. */
+static int length_of(const char *report) {
+    const char *trail = strstr(report, "\n  in ");
+    return trail ? (int)(trail - report) : (int)strlen(report);
+}
+
+/* Mistakes in a config begin with its place and nothing before it, so that editors can go there. */
+int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an_status status) {
+    const char *report = an_last_error(ctx);
+    const size_t length = file ? strlen(file) : 0;
+    const bool in_config =
+        (file && !strncmp(report, file, length) && report[length] == ':') || !strncmp(report, "--set ", 6);
+    if (status == AN_ERR_MEMORY) return cli_failure(call, ctx, status);
+    if (!in_config) return cli_fail(call, "%.*s", length_of(report), report);
+    fprintf(stderr, "%.*s\n", length_of(report), report);
+    return CLI_MISUSED;
+}
+
+static an_status read_config(const cli_call *call, const cli_opening *opening, an_context *ctx, an_config **config) {
+    an_config_options options = AN_INIT(options);
+    options.file = opening->file;
+    options.set_count = call->set_count;
+    options.sets = call->sets;
+    return an_config_create(config, ctx, &options);
+}
+
+/* Threads and instructions belong to the context that the config is read with: it is read once to learn them. */
+static int choose_context(const cli_call *call, const cli_opening *opening, an_context_options *options) {
+    an_context_options alone = AN_INIT(alone);
+    an_context *ctx = NULL;
+    an_config *config = NULL;
+    int64_t threads = 0;
+    alone.threads = 1;
+    an_status status = an_context_create(&ctx, &alone);
+    if (status != AN_OK) return cli_failure(call, NULL, status);
+    status = read_config(call, opening, ctx, &config);
+    if (status == AN_OK && !an_config_is(config, "ranks.threads", "auto"))
+        status = an_config_count(config, "ranks.threads", &threads);
+    const int code = status == AN_OK ? CLI_DONE : cli_refuse(call, ctx, opening->file, status);
+    options->threads = opening->threads ? opening->threads : (int)threads;
+    options->isa = opening->isa;
+    for (int isa = 0; code == CLI_DONE && opening->isa == AN_ISA_AUTO && isa <= AN_ISA_AMX; isa++)
+        if (an_config_is(config, "run.isa", an_isa_name((an_isa)isa))) options->isa = (an_isa)isa;
+    an_config_destroy(&config);
+    an_context_destroy(&ctx);
+    return code;
+}
+
+static an_status open_trainer(const cli_opening *opening, cli_training *t) {
+    an_open_options options = AN_INIT(options);
+    options.purpose = opening->planned ? AN_OPEN_PLAN : opening->plain ? AN_OPEN_PLAIN : AN_OPEN_RUN;
+    options.kernels = opening->plain ? NULL : opening->kernels;
+    return an_trainer_open_with(&t->trainer, t->ctx, t->config, &options);
+}
+
+int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training) {
+    an_context_options options = AN_INIT(options);
+    *training = (cli_training){.call = call, .info = {.size = sizeof training->info}};
+    const int code = choose_context(call, opening, &options);
+    if (code != CLI_DONE) return code;
+    an_status status = an_context_create(&training->ctx, &options);
+    if (status != AN_OK) return cli_failure(call, NULL, status);
+    status = read_config(call, opening, training->ctx, &training->config);
+    for (int i = 0; status == AN_OK && !opening->plain && i < an_config_warning_count(training->config); i++)
+        fprintf(stderr, "warning: %s\n", an_config_warning(training->config, i));
+    if (status == AN_OK) status = open_trainer(opening, training);
+    if (status == AN_OK) status = an_trainer_info_get(training->trainer, &training->info);
+    return status == AN_OK ? CLI_DONE : cli_refuse(call, training->ctx, opening->file, status);
+}
+
+void cli_training_close(cli_training *training) {
+    an_folder_destroy(&training->folder);
+    an_trainer_destroy(&training->trainer);
+    an_config_destroy(&training->config);
+    an_context_destroy(&training->ctx);
+}
+
+void cli_say(cli_training *training, const char *format, ...) {
+    enum { MOST = 1024 };
+    char line[MOST];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    puts(line);
+    if (training->folder) an_folder_log(training->folder, line); /* what cannot be logged is on the terminal */
+}

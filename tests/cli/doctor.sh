@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# `anneal doctor`: says what there is, finds what slows a run down, and ends with 0 whatever it finds.
+#   doctor.sh      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
+set -euo pipefail
+anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+failed() {
+    printf 'FAILED: anneal %s\n%s\n--- standard output, exit code %s\n%s\n--- standard error\n%s\n' "$command" "$1" "$code" \
+        "$(cat out)" "$(cat err)"
+    exit 1
+}
+# run CODE ARGUMENT...: the command must end with CODE; what it wrote is in out and err
+run() {
+    local expected=$1
+    shift
+    command=$*
+    code=0
+    "${anneal[@]}" "$@" >out 2>err || code=$?
+    [ "$code" = "$expected" ] || failed "expected exit code $expected"
+    [ "$expected" != 0 ] || [ ! -s err ] || failed "expected nothing on standard error"
+}
+says() { grep -qE -- "$1" out || failed "standard output does not say: $1"; }
+complains() { grep -qF -- "$1" err || failed "standard error does not say: $1"; }
+
+unset OMP_NUM_THREADS OMP_WAIT_POLICY
+run 0 doctor
+for words in '^anneal +0\.' '^processor +[^ ]' '^instructions +[^ ]' '^level +(base|avx2|avx512|amx)' \
+    '^AMX +(permitted|refused|none)$' '^processors +[0-9]+.*; load ' '(no limit by a cgroup|the cgroup allows)' \
+    '^memory +[0-9.]+ [KMGT]iB, ' '^speed +f32 [0-9.]+ .FLOP/s, bf16 [0-9.]+ .FLOP/s, memory [0-9.]+ .B/s' \
+    '^OpenMP +[0-9]+ threads?, lib(g|i)?omp' '^oneDNN +(3\.|none)' '^MPI +.*: this version runs one rank$' \
+    '^(What would make it faster:|Nothing was found that would make it faster\.)$'; do
+    says "$words"
+done
+
+# --- what slows a run down is found, with what to do about it ---
+processors=$(getconf _NPROCESSORS_ONLN)
+OMP_NUM_THREADS=$((processors + 3)) OMP_WAIT_POLICY=PASSIVE OMP_DYNAMIC=true run 0 doctor --json
+python3 - "$processors" out <<'PYTHON' || failed "--json is not as expected"
+import json, sys
+facts = json.load(open(sys.argv[2]))
+threads = int(sys.argv[1]) + 3
+assert facts["openmp"]["threads"] == threads, facts["openmp"]
+assert facts["openmp"]["variables"] == {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", "OMP_DYNAMIC": "true"}
+assert 1 <= facts["processors_allowed"] <= facts["processors"], facts
+assert facts["memory_bytes"] >= facts["memory_available_bytes"] > 0, facts
+assert facts["f32_flops_per_second"] > 0 and facts["bytes_per_second"] > 0, facts
+advice = "\n".join(facts["advice"])
+for words in (f"{threads} threads share {facts['processors_allowed']} processor", "OMP_WAIT_POLICY=passive", "OMP_DYNAMIC=true"):
+    assert words in advice, (words, advice)
+PYTHON
+
+# --- an MPI is found by its launcher, and the library beside it ---
+mkdir -p mpi/bin mpi/lib
+touch mpi/bin/mpirun mpi/lib/libmpi.so.40
+PATH=$work/mpi/bin:$PATH run 0 doctor --json
+grep -qF "\"launcher\": \"$work/mpi/bin/mpirun\"" out || failed "mpirun was not found"
+grep -qF '"name": "Open MPI"' out || failed "libmpi.so.40 was not found"
+
+# --- wrong use ---
+run 2 doctor more
+complains "what is 'more'? This command takes no argument"
+run 2 doctor --jsn
+complains "there is no option '--jsn'; the nearest is '--json'"
+
+echo "doctor: all as expected"

@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# `anneal plot`: pictures of runs, and what it says of files that are none.
+#   plot.sh      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
+set -euo pipefail
+anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+failed() {
+    printf 'FAILED: anneal'
+    printf ' %q' "${command[@]}"
+    printf '\n%s\n--- standard output, exit code %s\n%.2000s\n--- standard error\n%s\n' "$1" "$code" "$(cat out)" "$(cat err)"
+    exit 1
+}
+
+# run CODE ARGUMENT...: the command must end with CODE; what it wrote is in out and err
+run() {
+    local expected=$1
+    shift
+    command=("$@")
+    code=0
+    "${anneal[@]}" "$@" >out 2>err || code=$?
+    [ "$code" = "$expected" ] || failed "expected exit code $expected"
+    if [ "$expected" != 0 ] && [ -s out ]; then failed "expected nothing on standard output"; fi
+}
+says() { grep -qF -- "$1" out || failed "standard output does not say: $1"; }
+never() { ! grep -qiE -- "$1" out || failed "standard output says: $1"; }
+quiet() { [ ! -s err ] || failed "expected nothing on standard error"; }
+complains() { grep -qF -- "$1" err || failed "standard error does not say: $1"; }
+is_xml() { python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1" || failed "$1 is no XML"; }
+
+# metrics STEPS EVERY: as a run writes them
+metrics() {
+    awk -v steps="$1" -v every="$2" 'BEGIN { for (i = 1; i <= steps; i++) {
+        printf "{\"step\": %d, \"loss\": %.6f, \"lr\": %.9f, \"grad_norm\": %.6f, \"tokens_per_second\": 1234}\n",
+            i * every, 2 + 8 / i + (i % 7) / 50, 0.001 * (1 - i / (steps + 1)), 0.3 + 9 / i
+        if (i % (steps > 4 ? int(steps / 4) : 1) == 0)
+            printf "{\"step\": %d, \"val_loss\": %.6f, \"val_perplexity\": 6.7}\n", i * every, 2.5 + 8 / i } }'
+}
+mkdir -p runs/a runs/b runs/none runs/empty
+metrics 100 10 >runs/a/metrics.jsonl
+metrics 3 100 >runs/b/metrics.jsonl
+: >runs/empty/metrics.jsonl
+
+# --- pictures ---
+run 0 plot runs/a
+quiet
+is_xml out
+for words in '<title>runs/a</title>' 'width="960"' 'step 1,000' 'best val_loss 2.580 at step 1,000' '>loss<' '>learning rate<' \
+    '>gradient norm<' 'before clipping, log scale' '>training<' '>validation<' '>1,000<' '>1e-3<' 'prefers-color-scheme:dark'; do
+    says "$words"
+done
+never 'nan|inf[^o]'
+mv out from-folder
+run 0 plot runs/a/metrics.jsonl
+cmp -s out from-folder || failed "a folder and its file give different pictures"
+run 0 plot runs/a/ --output picture.svg --width 1200
+quiet
+[ ! -s out ] || failed "--output leaves standard output alone"
+grep -qF 'width="1200"' picture.svg || failed "--width was not taken"
+run 0 plot runs/a runs/b
+is_xml out
+for words in '>2 runs<' '>runs/a<' '>runs/b<' '>best val_loss<' 'class="line r1"'; do says "$words"; done
+run 0 plot runs/{a,b,a,b,a,b,a,b,a,b,a,b}
+is_xml out
+says 'class="line r11"'
+
+# --- many points: the picture stays small, and shows lowest and highest ---
+metrics 30000 1 >many.jsonl
+echo '{"step": 15000, "loss": 77.5}' >>many.jsonl
+run 0 plot many.jsonl
+is_xml out
+says 'class="band r0"'
+python3 - out <<'PYTHON' || failed "the band does not reach the one step with a loss of 77.5"
+import re, sys
+picture = open(sys.argv[1]).read()
+top = float(re.search(r'class="grid" d="M68.0 ([0-9.]+)v300.0"', picture)[1])
+heights = [float(y) for y in re.findall(r'[ML][0-9.]+ ([0-9.]+)', re.search(r'class="band r0" d="([^"]*)"', picture)[1])]
+assert top < min(heights) < top + 20, (top, min(heights))
+PYTHON
+[ "$(stat -c %s out)" -lt 100000 ] || failed "the picture of 30,000 steps is larger than 100 kB"
+
+# --- odd numbers ---
+cat >odd.jsonl <<'JSON'
+{"step": 9007199254740992, "loss": -1e308, "lr": 0, "grad_norm": 1e-320}
+
+{"step": 3, "loss": null, "grad_norm": 0}
+{"step": 0, "loss": 1e-12, "val_loss": 5e99, "grad_norm": 1e99, "lr": 1e-3, "extra": {"a": [1, "x"]}}
+{"step": 1, "loss": 1e12, "grad_norm": 1e-99}
+JSON
+run 0 plot odd.jsonl
+quiet
+is_xml out
+never 'nan|inf[^o]'
+says '9,007,199,254,740,992'
+printf '{"step": 5, "loss": 2}\n' >one.jsonl
+run 0 plot one.jsonl
+is_xml out
+never 'nan|inf[^o]'
+says '>nothing to draw<'
+mkdir $'odd "<&\xff\x01'
+cp one.jsonl $'odd "<&\xff\x01/metrics.jsonl'
+run 0 plot $'odd "<&\xff\x01'
+is_xml out
+says $'odd &quot;&lt;&amp;\xef\xbf\xbd\xef\xbf\xbd'
+
+# --- a line that a kill cut off is left out ---
+{ cat runs/b/metrics.jsonl; printf '{"step": 400, "loss": 2.'; } >cut.jsonl
+run 0 plot cut.jsonl
+complains 'anneal plot: note: cut.jsonl:7 is cut off and was left out: the run was killed there, or is writing'
+says 'step 300 '
+{ cat runs/b/metrics.jsonl; printf '{"step": 400, "loss": 2.5}'; } >whole.jsonl
+run 0 plot whole.jsonl
+quiet
+says 'step 400 '
+
+# --- files that are none ---
+# broken LINE MESSAGE: as the third line of a file
+broken() {
+    { head -2 runs/b/metrics.jsonl; printf '%b\n' "$1"; tail -1 runs/b/metrics.jsonl; } >broken.jsonl
+    run 1 plot broken.jsonl
+    complains "anneal plot: broken.jsonl:3: $2; take that line out, or plot a copy of the file without it"
+}
+broken '{"step": 3, "loss": NaN}' 'this is no JSON object (invalid token, column 23)'
+broken '{"step": 3, "loss": 1e999}' 'this is no JSON object (real number overflow, column 25)'
+broken '{"step": 3, "loss": 2.' 'this is no JSON object (invalid token, column 22)'
+broken '{"step": 3, "step": 4}' 'this is no JSON object (duplicate object key, column 18)'
+broken '{"a": "\0033[2J"}' 'this is no JSON object (control character 0x1b, column 7)'
+broken '\0000' "this is no JSON object ('[' or '{' expected, column 1)"
+broken '[1, 2]' 'this is JSON, but no object'
+broken '{"loss": 2}' "the object has no 'step'"
+for step in -1 1.5 9007199254740994 1e300 99999999999999999999999 '"3"' null; do
+    broken "{\"step\": $step, \"loss\": 2}" "'step' is no whole number from 0 to 2^53"
+done
+broken '{"step": 3, "loss": "NaN"}' "'loss' is neither a number nor null"
+broken '{"step": 3, "grad_norm": [1]}' "'grad_norm' is neither a number nor null"
+broken "$(head -c 1200000 /dev/zero | tr '\0' ' ')" 'the line is longer than 1 MiB'
+run 1 plot runs/a runs/none
+complains "anneal plot: 'runs/none' has no metrics.jsonl; give the folder of a run (run.dir) that has logged a step"
+run 1 plot runs/empty
+complains "'runs/empty/metrics.jsonl' has no step yet; plot it when the run has logged one (log.every)"
+run 1 plot nowhere
+complains "'nowhere' cannot be read: No such file or directory; give the folder of a run, or its metrics.jsonl"
+if [ "$(id -u)" != 0 ]; then # root may read everything
+    cp one.jsonl locked.jsonl
+    chmod 0 locked.jsonl
+    run 1 plot locked.jsonl
+    complains "'locked.jsonl' cannot be read: Permission denied; see to it that you may read it"
+fi
+
+# --- wrong use ---
+run 2 plot
+complains 'RUN... is missing'
+run 2 plot runs/{a,b,a,b,a,b,a,b,a,b,a,b,a}
+complains 'at most 12 runs can be told apart in one picture, not 13'
+run 2 plot runs/a --width 100
+complains "--width takes a whole number from 640 on, not '100'"
+run 2 plot runs/a --width 5000
+complains '--width takes at most 4000 pixels'
+run 2 plot runs/a --output nowhere/picture.svg
+complains "'nowhere/picture.svg' cannot be written: No such file or directory"
+run 2 plot runs/a --output runs/a/metrics.jsonl
+complains "'runs/a/metrics.jsonl' holds the metrics of a run; give another --output"
+[ "$(wc -l <runs/a/metrics.jsonl)" = 104 ] || failed "the metrics were written over"
+run 1 plot runs/a --output /dev/full
+complains "'/dev/full' could not be written"
+
+echo "plot: all as expected"

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The banner and the progress line in a real terminal, at 80 and 200 columns, with and without colours.
+#   terminal.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command)
+set -euo pipefail
+tree=$1
+command -v tmux >/dev/null || { echo "there is no tmux here"; exit 77; }
+work=$(mktemp -d)
+socket=$work/tmux
+tmux() { command tmux -S "$socket" "$@"; }
+trap 'tmux kill-server 2>/dev/null || true; rm -rf "$work"' EXIT
+cd "$work"
+cat >small.yaml <<Y
+run:       {dir: run, steps: 20000, max_time: 60s}
+model:     {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}
+data:
+  train:   {type: text, path: $tree/examples/shakespeare/tinyshakespeare.txt, tokens: chars, part: 0%..10%}
+  eval:    {type: text, path: $tree/examples/shakespeare/tinyshakespeare.txt, tokens: chars, part: 10%..11%}
+batch:     {global: 8}
+eval:      {every: 100 steps}
+log:       {every: 10 steps}
+Y
+
+# watch COLUMNS [VARIABLE=VALUE]: what stands in the terminal once an evaluation is over and the line is drawn again
+watch() {
+    local columns=$1
+    rm -rf run
+    tmux new-session -d -s run -x "$columns" -y 60 "env TERM=xterm-256color ${2:-A=b} OMP_NUM_THREADS=1 $ANNEAL_BIN/anneal train small.yaml; sleep 100"
+    for _ in $(seq 300); do
+        tmux capture-pane -p -t run >screen
+        grep -q '^step  *1[0-9][0-9]/\|%  step  *1[0-9][0-9]/' screen && grep -q val_loss screen && break
+        sleep 0.1
+    done
+    tmux capture-pane -p -e -t run >screen.colours
+    tmux kill-session -t run
+}
+fail() { printf 'FAILED: %s\n' "$1" && cat screen && exit 1; }
+widest() { awk '{ if (length($0) > most) most = length($0) } END { print most }' screen; }
+
+watch 80
+grep -q '^machine ' screen || fail "there is no banner at 80 columns"
+[ "$(grep -c 'loss .* left$' screen)" = 1 ] || fail "not one line of progress at 80 columns"
+grep -q 'step  *1.*loss.*lr.*tokens/s.*left' screen || fail "the line of progress lacks something at 80 columns"
+grep -q 'val_loss.*best' screen || fail "there is no evaluation at 80 columns"
+grep -q $'\033\[32mbest' screen.colours || grep -q $'\033\[32m' screen.colours || fail "there is no colour"
+cp screen eighty
+
+watch 200
+[ "$(grep -c '^\[.*\]  *[0-9]*%  step .* left$' screen)" = 1 ] || fail "not one line with a bar at 200 columns"
+
+watch 80 NO_COLOR=1
+! grep -q $'\033\[3[0-9]m\|\033\[1m' screen.colours || fail "there are colours in spite of NO_COLOR"
+cat eighty

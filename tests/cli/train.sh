@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# `anneal train` as its users see it: the banner, plain lines in a pipe, the run's folder, a second run, a signal.
+#   train.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
+set -euo pipefail
+tree=$1
+anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
+export OMP_NUM_THREADS=2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+    printf 'FAILED: %s\n' "$1"
+    tail -n 30 out err
+    exit 1
+}
+says() { grep -qF -- "$1" out || fail "it does not say: $1"; }
+# field FILE EXPRESSION: what a JSON file has
+field() { python3 -c "import json, sys; d = json.load(open('$1')); print($2)"; }
+
+cat >small.yaml <<Y
+run:       {dir: run, steps: 25, seed: 3}
+model:     {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}
+data:
+  train:   {type: text, path: $tree/examples/shakespeare/tinyshakespeare.txt, tokens: chars, part: 0%..10%}
+  eval:    {type: text, path: $tree/examples/shakespeare/tinyshakespeare.txt, tokens: chars, part: 10%..11%}
+batch:     {global: 8, leaves: 4}
+optimizer: {lr: 3e-3, weight_decay: 0.1}
+schedule:  {type: cosine, warmup: 5, min_ratio: 0.1}
+eval:      {every: 10 steps}
+log:       {every: 5 steps}
+Y
+
+# --- a run, in a pipe ---
+"${anneal[@]}" train small.yaml >out 2>err || fail "it ended with $?"
+[ ! -s err ] || fail "there is something on standard error"
+for words in 'anneal 0.' 'model ' 'parameters' 'data ' '6,971 samples of 16 tokens' 'for evaluation' \
+    '8 samples a step = 4 leaves × 1 micro-batch × 2' '25 steps' 'seed 3' 'adamw (default), lr 3e-3, betas 0.9 0.999 (default)' \
+    'weight decay 0.1' 'rate × 1, decay 0.1' 'rate × 1, decay 0 ' 'tied' 'cosine, warmup 5' 'norm 1.0 (default)' 'memory ' \
+    '1 rank × 2 threads' 'may grow to 4 ranks' 'step  1/25  loss ' 'step 25/25  loss ' 'step 10/25  val_loss ' \
+    'done, after 25 steps' 'weights ' 'anneal plot run'; do
+    says "$words"
+done
+! grep -q $'\r\|\033' out || fail "there are control characters in a pipe"
+[ "$(grep -c '  loss ' out)" = 6 ] || fail "not one line for step 1 and every fifth"
+[ "$(grep -c val_loss out)" = 3 ] || fail "not three evaluations"
+
+# --- its folder ---
+for name in config.yaml log.txt metrics.jsonl plan.json summary.json outcome.json; do
+    [ -s run/$name ] || fail "there is no run/$name"
+done
+ls run/events.out.tfevents.* >/dev/null || fail "there is no event file"
+grep -qF 'val_loss' run/log.txt || fail "log.txt has no evaluation"
+python3 - <<'P' || fail "metrics.jsonl is not what it should be"
+import json
+lines = [json.loads(line) for line in open("run/metrics.jsonl")]
+steps = [line for line in lines if "loss" in line]
+evaluations = [line for line in lines if "val_loss" in line]
+assert [line["step"] for line in steps] == [1, 5, 10, 15, 20, 25], steps
+assert [line["step"] for line in evaluations] == [10, 20, 25], evaluations
+assert all(set(line) == {"step", "loss", "lr", "grad_norm", "tokens_per_second"} for line in steps), steps[0]
+assert abs(steps[0]["lr"] - 3e-3 / 5) < 1e-12, steps[0]
+summary = json.load(open("run/summary.json"))
+assert summary["steps"] == 25 and summary["metrics"]["loss"] == steps[-1]["loss"]
+assert summary["metrics"]["val_loss"] == evaluations[-1]["val_loss"]
+assert len(summary["weights_hash"]) == len(summary["state_hash"]) == 32
+assert set(summary["bits"]) == {"threads", "ranks", "mpi", "isa", "onednn", "anneal"}
+assert summary["best"]["value"] == min(line["val_loss"] for line in evaluations)
+plan = json.load(open("run/plan.json"))
+assert plan["peak_bytes"] == summary["planned_bytes"] <= summary["allocated_bytes"] <= summary["process_bytes"]
+assert json.load(open("run/outcome.json"))["end"] == "done"
+P
+hash=$(field run/summary.json 'd["weights_hash"]')
+
+# --- the resolved config gives the same run; so does --set ---
+"${anneal[@]}" train run/config.yaml --set run.dir=again >out 2>err || fail "the resolved config is refused"
+[ "$(field again/summary.json 'd["weights_hash"] + d["state_hash"]')" = "$(field run/summary.json 'd["weights_hash"] + d["state_hash"]')" ] ||
+    fail "the resolved config gives another run"
+"${anneal[@]}" train small.yaml --set run.dir=other --set run.seed=4 >out 2>err
+[ "$(field other/summary.json 'd["weights_hash"]')" != "$hash" ] || fail "--set run.seed changes nothing"
+
+# --- a finished run, and a fresh one ---
+"${anneal[@]}" train small.yaml >out 2>err || fail "a finished run is no failure"
+says 'run: this run is finished; --fresh starts another one beside it'
+"${anneal[@]}" train small.yaml --fresh >out 2>err || fail "--fresh"
+[ "$(field run-2/summary.json 'd["weights_hash"]')" = "$hash" ] || fail "the fresh run has other bits"
+
+# --- limits: early stop, time ---
+"${anneal[@]}" train small.yaml --set run.dir=early --set optimizer.lr=0 --set 'eval.early_stop=val_loss' \
+    --set eval.early_stop.patience=1 --set 'eval.every=2 steps' >out 2>err || fail "early stop"
+says 'stopped early'
+[ "$(field early/outcome.json 'd["end"], d["step"]')" = "stopped early 4" ] || fail "it did not stop early"
+"${anneal[@]}" train small.yaml --set run.dir=time --set run.steps=100000000 --set run.max_time=1s >out 2>err || fail "max_time"
+[ "$(field time/outcome.json 'd["end"]')" = "time limit" ] || fail "it did not end in time"
+
+# --- a signal ends it after the step that is under way ---
+"${anneal[@]}" train small.yaml --set run.dir=signal --set run.steps=100000000 >out 2>err &
+process=$!
+for _ in $(seq 600); do
+    grep -qs '"step": 5,' signal/metrics.jsonl && break
+    sleep 0.1
+done
+kill -TERM $process
+code=0
+wait $process || code=$?
+[ "$code" = 143 ] || fail "a signal: exit code $code"
+[ "$(field signal/outcome.json 'd["end"]')" = "stopped on request" ] || fail "a signal: $(cat signal/outcome.json)"
+
+# --- NaN stops it and names the place ---
+printf 'a,y\n1,2\n2,1e39\n3,6\n4,8\n' >huge.csv
+cat >nan.yaml <<Y
+run:   {dir: nan, epochs: 4}
+model: {type: mlp, hidden: [4]}
+data:  {train: {type: csv, path: huge.csv}}
+batch: {global: 4}
+Y
+code=0
+"${anneal[@]}" train nan.yaml >out 2>err || code=$?
+[ "$code" = 1 ] || fail "infinite numbers: exit code $code"
