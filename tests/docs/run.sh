@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Does what a document says: writes the files that it shows, and runs every command in it, in order, as its reader would.
+#   run.sh SOURCE-TREE BUILD DOCUMENT
+# The README is read in the tree, after whose build it is; tutorials in an empty folder, with anneal installed in ~/anneal.
+set -euo pipefail
+tree=$1 build=$2 document=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export HOME=$work/home
+mkdir -p "$HOME" "$work/folder"
+
+# Blocks in `sh` are commands. A block behind <!-- file: NAME --> is a file. Anything else is for reading only.
+awk -v folder="$work/files" '
+    BEGIN { system("mkdir -p " folder) }
+    /^<!-- file: .* -->$/ { name = $3; next }
+    /^```/ && !inside { inside = 1; kind = substr($0, 4); to = ""
+        if (name != "") to = folder "/" name
+        else if (kind == "sh") to = folder "/commands"
+        if (kind == "c" && name == "") { print "a program that is in no file" > "/dev/stderr"; exit 1 }
+        if (name != "") print "cp \"" to "\" ." > (folder "/commands")
+        name = ""; next }
+    /^```/ { inside = 0; next }
+    inside && to != "" { print > to }' "$tree/$document"
+[ -s "$work/files/commands" ] || { echo "$document has no command"; exit 1; }
+
+if [ "$document" = README.md ]; then
+    cd "$tree"
+    git status --porcelain --ignored 2>/dev/null | sort >"$work/before" || true
+else
+    cmake --install "$build" --prefix "$HOME/anneal" >/dev/null
+    cd "$work/folder"
+fi
+set +e
+bash -eux "$work/files/commands" >"$work/out" 2>"$work/err"
+code=$?
+set -e
+[ $code = 0 ] || { tail -n 40 "$work/out" "$work/err" && echo "FAILED: $document: a command ended with $code" && exit 1; }
+tail -n 5 "$work/out"
+
+# What the README made in the tree goes; nothing else was there.
+if [ "$document" = README.md ] && git -C "$tree" rev-parse >/dev/null 2>&1; then
+    git status --porcelain --ignored | sort | comm -13 "$work/before" - | sed -n 's/^[?!][?!] //p' | while read -r path; do
+        rm -rf "${tree:?}/$path"
+    done
+fi
