@@ -295,10 +295,10 @@ typedef enum an_norms {
 
 typedef struct an_trainer_options {
     size_t size;
-    int64_t steps;  /* of the run; 0: those of `epochs` */
-    int64_t epochs; /* 0: 1 */
-    int64_t seed;   /* of parameters, order of samples and dropout */
-    an_batch_options batch;
+    int64_t steps;                  /* of the run; 0: those of `epochs` */
+    int64_t epochs;                 /* 0: 1 */
+    int64_t seed;                   /* of parameters, order of samples and dropout */
+    an_batch_options batch;         /* a struct of its own: batch.size is set too, if anything in it is */
     const an_group_options *groups; /* NULL: defaults */
     const an_optimizer_options *optimizer;
     const an_schedule_options *schedule; /* NULL: constant; steps 0: those of the run */
@@ -449,10 +449,10 @@ typedef struct an_run_options {
     double most_seconds; /* the run ends after the step in which they are over; 0: no limit */
     const char *best;    /* the metric; NULL: val_loss */
     an_better best_mode;
-    const char *early_stop; /* the metric; NULL: the run goes to its end */
-    int64_t patience;       /* evaluations that do not get better; 0: 5 */
-    double min_delta;       /* what counts as better */
-    an_run_callbacks callbacks;
+    const char *early_stop;     /* the metric; NULL: the run goes to its end */
+    int64_t patience;           /* evaluations that do not get better; 0: 5 */
+    double min_delta;           /* what counts as better */
+    an_run_callbacks callbacks; /* callbacks.size is set too, if there are any */
 } an_run_options;
 
 typedef enum an_run_end {
@@ -476,7 +476,7 @@ typedef struct an_run_outcome {
 AN_API an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options);
 
 /* Takes all steps that are left, with evaluations between them and, if there is data for it, one after the last. `options` may be
- * NULL: those of the config. */
+ * NULL: those of the config. So may `outcome`. */
 AN_API an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome);
 
 /* The run ends after the step that is under way. For signal handlers and other threads too. */

@@ -205,7 +205,7 @@ static void say_machine(cli_training *t) {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     ADD(&r, "1 rank × %d thread%s on %ld core%s, %s", an_context_threads(t->ctx),
         an_context_threads(t->ctx) == 1 ? "" : "s", cores, cores == 1 ? "" : "s", an_isa_name(an_context_isa(t->ctx)));
-    ADD(&r, "; may grow to %s rank%s (batch.leaves)", cli_count(t->info.leaves).text, t->info.leaves == 1 ? "" : "s");
+    if (t->info.leaves > 1) ADD(&r, "; may grow to %s ranks (batch.leaves)", cli_count(t->info.leaves).text);
     row_end(&r);
 }
 
@@ -224,6 +224,14 @@ static void log_kernels(cli_training *t) {
         snprintf(line, sizeof line, "kernel     %s=%s", entry.op, entry.kernel);
         if (!known) an_folder_log(t->folder, line);
     }
+}
+
+/* What a config may say already and a run does not do yet. */
+static void say_later(cli_training *t) {
+    if (an_config_origin_of(t->config, "save.every") <= AN_ORIGIN_DEFAULT) return;
+    row r = row_begin(t, "note");
+    ADD(&r, "save: checkpoints are not there yet, so nothing is saved but what the run's folder has");
+    row_end(&r);
 }
 
 int cli_banner(cli_training *training) {
@@ -245,6 +253,7 @@ int cli_banner(cli_training *training) {
     say_precision(t);
     say_memory(t);
     say_machine(t);
+    say_later(t);
     if (t->folder) log_kernels(t);
     cli_say(t, "%s", "");
     fflush(stdout);

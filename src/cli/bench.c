@@ -276,7 +276,7 @@ static int run(const cli_call *call) {
 
 const cli_command cli_bench = {
     .name = "bench",
-    .argument = "PRESET|FILE.ang",
+    .argument = "CONFIG|PRESET|FILE.ang",
     .summary = "measure how fast a model runs here, and where the time goes",
     .text =
         "Runs forward and backward passes of a model on random inputs and shows their best and median time. Nothing "

@@ -26,7 +26,7 @@ static int write_file(const cli_call *call, const plot_run *runs, int count, int
     if (is_input(path, runs, count))
         return cli_misuse(call, "'%s' holds the metrics of a run; give another --output", path);
     FILE *file = fopen(path, "w");
-    if (!file) return cli_misuse(call, "'%s' cannot be written: %s", path, strerror(errno));
+    if (!file) return cli_fail(call, "'%s' cannot be written: %s", path, strerror(errno));
     plot_draw(file, runs, count, width);
     const bool failed = ferror(file) != 0, closed = fclose(file) == 0;
     return closed && !failed ? CLI_DONE : cli_fail(call, "'%s' could not be written", path);

@@ -98,7 +98,11 @@ static void say_end(cli_training *t, const an_run_outcome *outcome, double secon
     cli_say(t, "%s", "");
     cli_say(t, "%s, after %s step%s in %s", ends[outcome->end], cli_count(outcome->steps).text,
             outcome->steps == 1 ? "" : "s", cli_duration(seconds).text);
-    if (outcome->best_step) cli_say(t, "best %.6g at step %s", outcome->best_value, cli_count(outcome->best_step).text);
+    if (outcome->best_step) {
+        const char *metric = "";
+        an_config_string(t->config, "eval.best.metric", &metric);
+        cli_say(t, "best %s %.6g, at step %s", metric, outcome->best_value, cli_count(outcome->best_step).text);
+    }
     if (an_trainer_weights_hash(t->trainer, hash) == AN_OK) cli_say(t, "weights %s", hash);
     cli_say(t, "see  %s/summary.json, and: anneal plot %s > curves.svg", path, path);
 }
@@ -130,13 +134,10 @@ static int end_code(const an_run_outcome *outcome) {
     return outcome->end == AN_RUN_REQUESTED ? KILLED + (int)signalled : CLI_DONE;
 }
 
-static int run_it(cli_training *t) {
+static int run_it(cli_training *t, FILE *trace) {
     an_run_options run = AN_INIT(run);
     an_run_outcome outcome = AN_INIT(outcome);
     watching w = {.training = t};
-    const char *path = trace_path(t);
-    FILE *trace = path ? fopen(path, "w") : NULL; /* before hours are spent on what it will say */
-    if (path && !trace) return cli_fail(t->call, "%s: cannot be opened: %s", path, strerror(errno));
     an_program_profile(an_trainer_program(t->trainer), trace != NULL);
     an_status status = an_trainer_run_options(t->trainer, &run);
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
@@ -147,7 +148,7 @@ static int run_it(cli_training *t) {
     status = an_trainer_run(t->trainer, &run, &outcome);
     running = NULL;
     cli_progress_end(&w.progress);
-    const int traced = trace ? write_trace(t, trace, path) : CLI_DONE;
+    const int traced = trace ? write_trace(t, trace, trace_path(t)) : CLI_DONE;
     if (status != AN_OK) {
         if (!*w.error) keep_error(t, w.error);
         an_folder_finish(t->folder, &outcome, w.error); /* a disk that is full says so only once */
@@ -161,7 +162,25 @@ static int run_it(cli_training *t) {
     return end_code(&outcome);
 }
 
-/* A finished run is no mistake: it says so. */
+/* Whether the folder's run is the one that the config asks for. */
+static bool is_same_config(const cli_training *t, const char *folder) {
+    char path[4200], line[4096];
+    char *wanted = NULL;
+    snprintf(path, sizeof path, "%s/config.yaml", folder);
+    FILE *file = fopen(path, "r");
+    bool same = file && an_config_write(t->config, &wanted) == AN_OK;
+    const char *rest = wanted;
+    while (same && fgets(line, sizeof line, file)) {
+        same = !strncmp(rest, line, strlen(line));
+        if (same) rest += strlen(line);
+    }
+    same = same && !*rest;
+    if (file) fclose(file);
+    an_string_release(t->ctx, &wanted);
+    return same;
+}
+
+/* A finished run is no mistake: it says so. Another one that would have its folder is. */
 static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     const char *path;
     an_folder_state state = AN_FOLDER_EMPTY;
@@ -169,7 +188,14 @@ static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     if (status == AN_OK) status = an_folder_look(t->ctx, path, &state);
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
     *finished = state == AN_FOLDER_FINISHED && !fresh;
-    if (*finished) printf("%s: this run is finished; --fresh starts another one beside it\n", path);
+    if (!*finished) return CLI_DONE;
+    if (!is_same_config(t, path))
+        return cli_fail(
+            t->call,
+            "%s: a run with another config is in it: --fresh starts this one beside it, or give run.dir another "
+            "name",
+            path);
+    printf("%s: this run is finished; --fresh starts another one beside it\n", path);
     return CLI_DONE;
 }
 
@@ -190,9 +216,14 @@ int cli_training_run(cli_training *training, bool fresh) {
     }
     int code = look_at_folder(training, fresh, &finished);
     if (code != CLI_DONE || finished) return code;
+    const char *path = trace_path(training);
+    FILE *trace = path ? fopen(path, "w") : NULL; /* before hours are spent on what it will say */
+    if (path && !trace) return cli_fail(training->call, "%s: cannot be opened: %s", path, strerror(errno));
     code = open_folder(training, fresh);
     if (code == CLI_DONE) code = cli_banner(training);
-    return code == CLI_DONE ? run_it(training) : code;
+    if (code == CLI_DONE) return run_it(training, trace);
+    if (trace) fclose(trace);
+    return code;
 }
 
 static int run(const cli_call *call) {

@@ -126,6 +126,22 @@ static an_status check_source(an_config *c, const char *source) {
     return AN_OK;
 }
 
+/* What is trained on tells nothing in an evaluation. */
+static an_status check_overlap(an_config *c) {
+    an_context *ctx = c->ctx;
+    double from[2], to[2];
+    const char *train = text_of(c, "data.train.path"), *eval = text_of(c, "data.eval.path");
+    if (!*train || strcmp(train, eval) != 0) return AN_OK;
+    AN_TRY_RETURN(an_config_range(c, "data.train.part", &from[0], &to[0]));
+    AN_TRY_RETURN(an_config_range(c, "data.eval.part", &from[1], &to[1]));
+    if (from[0] >= to[1] || from[1] >= to[0]) return AN_OK;
+    return an_config_warn(
+        c, spot_of(c, "data.eval"),
+        "data.eval has samples that data.train has too, part %s and part %s of one file: an evaluation "
+        "on them says little",
+        text_of(c, "data.eval.part"), text_of(c, "data.train.part"));
+}
+
 static an_status check_data(an_config *c) {
     an_context *ctx = c->ctx;
     static const char *const of_stream[] = {"data.capacity", "data.policy", "data.holdout"};
@@ -155,6 +171,7 @@ static an_status check_data(an_config *c) {
         snprintf(part, sizeof part, "data.train.parts[%d]", i);
         AN_TRY_RETURN(check_source(c, part));
     }
+    AN_TRY_RETURN(check_overlap(c));
     const char *train = text_of(c, "data.train.tokens"), *eval = text_of(c, "data.eval.tokens");
     if (*train && *eval && strcmp(train, eval) != 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,

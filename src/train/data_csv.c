@@ -148,8 +148,9 @@ static an_status choose_columns(table *t, const an_csv_source *source, an_csv_sc
     for (int kind = 0; kind < t->kinds; kind++) {
         field_data *field = &t->fields[kind];
         if (field->columns == 0)
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: line 1: %" PRId64 " columns, of which none are left for %s",
-                            t->path, t->columns, kind == INPUTS ? "inputs" : "targets");
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: line 1: %" PRId64 " column%s, of which none are left for %s%s",
+                            t->path, t->columns, t->columns == 1 ? "" : "s", kind == INPUTS ? "inputs" : "targets",
+                            t->columns == 1 ? "; is there another delimiter than this?" : "");
         AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&field->origin, (size_t)field->columns, sizeof(int64_t)));
     }
     for (int64_t c = 0; c < t->columns; c++)

@@ -44,9 +44,18 @@ static an_status blame(const opening *o, an_status status, const char *path) {
 
 /* ---- lengths ---- */
 
+/* As many steps as take this many samples: whole epochs, whose last steps may be short, and the rest. */
+static int64_t steps_of_samples(const an_batches *b, double samples) {
+    const int64_t each = b->drop_last ? b->samples - b->samples % b->global : b->samples;
+    const double epochs = each > 0 ? samples / (double)each : 0;
+    const int64_t whole = epochs < (double)INT32_MAX ? (int64_t)epochs : 0, before = an_batches_steps_before(b, whole);
+    const double rest = (samples - (double)whole * (double)each) / (double)an_batches_at(b, before).count;
+    return before + (int64_t)rest + ((double)(int64_t)rest < rest);
+}
+
 an_status an_open_steps(an_config *config, an_context *ctx, const char *path, const an_length *length,
                         const an_batches *batches, int64_t tokens, int64_t whole, int64_t *steps) {
-    const double amount = length->amount, global = (double)batches->global;
+    const double amount = length->amount;
     double exact = amount;
     switch (length->unit) {
     case AN_LENGTH_STEPS: break;
@@ -60,8 +69,8 @@ an_status an_open_steps(an_config *config, an_context *ctx, const char *path, co
         }
         exact = amount * (double)an_batches_steps_in(batches, 0);
         break;
-    case AN_LENGTH_SAMPLES: exact = amount / global; break;
-    case AN_LENGTH_TOKENS: exact = amount / (global * (double)tokens); break;
+    case AN_LENGTH_SAMPLES: *steps = steps_of_samples(batches, amount); return AN_OK;
+    case AN_LENGTH_TOKENS: *steps = steps_of_samples(batches, amount / (double)tokens); return AN_OK;
     case AN_LENGTH_SHARE:
         if (whole == 0 || whole == INT64_MAX)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT,
@@ -182,7 +191,15 @@ static an_status get_optimizer(opening *o) {
 
 /* ---- precision and the rest ---- */
 
-/* f64 where the data is, bf16 where the machine has instructions for it. */
+/* Whether targets are classes or tokens: numbers that are measured need more digits than bf16 has. */
+static bool counts_targets(const an_dataset *training) {
+    an_field field = AN_INIT(field);
+    for (int i = 0; training && i < an_dataset_field_count(training); i++)
+        if (an_dataset_field(training, i, &field) == AN_OK && field.target) return field.dtype == AN_DTYPE_I32;
+    return false;
+}
+
+/* f64 where the data is, bf16 where the machine has instructions for it and targets are no measured numbers. */
 static void resolve_precision(opening *o, an_dtype *parameters) {
     an_field field = AN_INIT(field);
     const bool automatic = an_config_is(o->config, "train.precision", "auto");
@@ -193,7 +210,7 @@ static void resolve_precision(opening *o, an_dtype *parameters) {
     if ((automatic && wide) || an_config_is(o->config, "train.precision", "f64")) *parameters = AN_DTYPE_F64;
     if (an_config_is(o->config, "train.precision", "f16")) o->options.precision = AN_DTYPE_F16;
     if (an_config_is(o->config, "train.precision", "bf16") ||
-        (automatic && !wide && an_context_isa(o->ctx) == AN_ISA_AMX))
+        (automatic && !wide && counts_targets(training) && an_context_isa(o->ctx) == AN_ISA_AMX))
         o->options.precision = AN_DTYPE_BF16;
     if (*parameters == AN_DTYPE_F32 && o->options.precision == AN_DTYPE_NONE &&
         an_config_is(o->config, "train.matmul_precision", "medium")) {
@@ -282,6 +299,9 @@ static an_status check_supported(const opening *o) {
     if (o->trainer->streams && an_config_real(o->config, "data.holdout", &holdout) == AN_OK && holdout > 0)
         return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: data.holdout is not there yet; give data.eval",
                         an_config_place(o->config, "data.holdout"));
+    if (!an_config_is(o->config, "ranks.shard", "auto") && !an_config_is(o->config, "ranks.shard", "none"))
+        return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: ranks.shard is not there yet: a run has one rank",
+                        an_config_place(o->config, "ranks.shard"));
     if (an_config_origin_of(o->config, "model.init.from") != AN_ORIGIN_NONE)
         return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: model.init is not there yet: it comes with checkpoints",
                         an_config_place(o->config, "model.init.from"));

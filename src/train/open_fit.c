@@ -107,6 +107,9 @@ an_status an_open_fit(an_config *config, an_graph *g, const an_dataset *dataset,
     const bool is_text = an_config_is(config, "model.type", "graph");
     const an_status status = an_feed_make(&feed, g, dataset);
     if (status == AN_OK) return AN_OK;
+    if (an_config_is(config, "train.precision", "f64") && an_config_is(config, AN_KEY(source, "dtype"), "f32"))
+        return AN_ERROR(ctx, status, "%s: train.precision is f64, and %s has f32; give %s.dtype: f64",
+                        an_config_place(config, "train.precision"), source, source);
     return AN_ERROR(ctx, status, "%s: %s: %s; change %s, or %s",
                     an_config_place(config, is_text ? "model.graph" : "model"), source, ctx->error.message,
                     is_text ? "the graph's input" : "the model's sizes (auto takes those of data.train)", source);

@@ -1,4 +1,7 @@
 /* What a config says of a run as a whole: evaluations, the best of them, when it ends, what is written down. */
+#include <stdio.h>
+#include <string.h>
+
 #include "train/open.h"
 
 /* Steps, or seconds where the length is a time; both 0 if it is off. */
@@ -19,13 +22,29 @@ static an_status get_interval(an_config *config, const an_trainer *t, const char
     return AN_OK;
 }
 
+/* "val_loss, val_mae, val_r2" */
+typedef struct {
+    char text[128];
+} metric_names;
+
+static metric_names list_metrics(const an_trainer *t) {
+    metric_names list = {""};
+    const char *name;
+    for (int i = 0; (name = an_trainer_metric(t, i)); i++) {
+        const size_t used = strlen(list.text);
+        snprintf(list.text + used, sizeof list.text - used, "%s%s", i ? ", " : "", name);
+    }
+    return list;
+}
+#define AN_METRICS(t) (list_metrics(t).text)
+
 static an_status get_best(an_config *config, an_trainer *t) {
     an_context *ctx = t->ctx;
     const char *name;
     AN_TRY_RETURN(an_config_string(config, "eval.best.metric", &name));
     if (an_metric_check(t, name, &t->run.best) != AN_OK)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.best: this model has no '%s'",
-                        an_config_place(config, "eval.best.metric"), name);
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.best: this model has no '%s'; it has %s",
+                        an_config_place(config, "eval.best.metric"), name, AN_METRICS(t));
     t->run.best_mode = an_config_is(config, "eval.best.mode", "min")   ? AN_BETTER_LESS
                        : an_config_is(config, "eval.best.mode", "max") ? AN_BETTER_MORE
                                                                        : AN_BETTER_AUTO;
@@ -38,8 +57,8 @@ static an_status get_early_stop(an_config *config, an_trainer *t) {
     if (an_config_is(config, "eval.early_stop.metric", "off")) return AN_OK;
     AN_TRY_RETURN(an_config_string(config, "eval.early_stop.metric", &name));
     if (an_metric_check(t, name, &t->run.early_stop) != AN_OK)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.early_stop: this model has no '%s'",
-                        an_config_place(config, "eval.early_stop.metric"), name);
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.early_stop: this model has no '%s'; it has %s",
+                        an_config_place(config, "eval.early_stop.metric"), name, AN_METRICS(t));
     AN_TRY_RETURN(an_config_count(config, "eval.early_stop.patience", &t->run.patience));
     return an_config_real(config, "eval.early_stop.min_delta", &t->run.min_delta);
 }

@@ -218,6 +218,8 @@ fail:
 an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome) {
     an_context *ctx = trainer->ctx;
     const an_run_options defaults = AN_INIT(defaults);
+    an_run_outcome own = AN_INIT(own);
+    if (!outcome) outcome = &own;
     running r = {.trainer = trainer,
                  .options = options             ? options
                             : trainer->run.size ? &trainer->run

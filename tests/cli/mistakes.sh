@@ -127,8 +127,9 @@ mistake 2 'c.yaml:6:23: train.on_nonfinite: rollback is not there yet' \
     'train: {on_nonfinite: rollback}'
 mistake 2 'c.yaml:6:14: eval.best.metric is '\''val_los'\''; it takes val_loss, val_perplexity, val_accuracy, val_top5, val_mae, val_r2, loss, perplexity, accuracy, top5, mae or r2; the nearest is '\''val_loss'\''' \
     'data: {train: {type: csv, path: rows.csv}, eval: {type: csv, path: rows.csv}}' 'eval: {best: val_los}'
-mistake 2 'c.yaml:6:14: eval.best: this model has no '\''val_accuracy'\''' \
-    'data: {train: {type: csv, path: rows.csv}, eval: {type: csv, path: rows.csv}}' 'eval: {best: val_accuracy}'
+mistake 2 'c.yaml:6:14: eval.best: this model has no '\''val_accuracy'\''; it has val_loss, val_mae, val_r2' \
+    'data: {train: {type: csv, path: rows.csv, part: 0%..50%}, eval: {type: csv, path: rows.csv, part: 50%..100%}}' \
+    'eval: {best: val_accuracy}'
 mistake 2 'c.yaml:6:8: eval.early_stop is given, but there is nothing to evaluate on; give data.eval, or take it out' \
     'eval: {early_stop: val_loss}'
 mistake 2 'c.yaml:6:15: eval.every is '\''0'\''; it takes off, or a length such as 250 steps, 2 epochs, 300M tokens, 50k samples, 3% or 30m, above 0' \

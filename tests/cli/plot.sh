@@ -158,7 +158,7 @@ run 2 plot runs/a --width 100
 complains "--width takes a whole number from 640 on, not '100'"
 run 2 plot runs/a --width 5000
 complains '--width takes at most 4000 pixels'
-run 2 plot runs/a --output nowhere/picture.svg
+run 1 plot runs/a --output nowhere/picture.svg
 complains "'nowhere/picture.svg' cannot be written: No such file or directory"
 run 2 plot runs/a --output runs/a/metrics.jsonl
 complains "'runs/a/metrics.jsonl' holds the metrics of a run; give another --output"

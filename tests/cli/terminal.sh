@@ -27,7 +27,7 @@ watch() {
     tmux new-session -d -s run -x "$columns" -y 60 "env TERM=xterm-256color ${2:-A=b} OMP_NUM_THREADS=1 $ANNEAL_BIN/anneal train small.yaml; sleep 100"
     for _ in $(seq 300); do
         tmux capture-pane -p -t run >screen
-        grep -q '^step  *1[0-9][0-9]/\|%  step  *1[0-9][0-9]/' screen && grep -q val_loss screen && break
+        grep -q ' loss .* left$' screen && grep -q val_loss screen && break
         sleep 0.1
     done
     tmux capture-pane -p -e -t run >screen.colours
@@ -39,7 +39,7 @@ widest() { awk '{ if (length($0) > most) most = length($0) } END { print most }'
 watch 80
 grep -q '^machine ' screen || fail "there is no banner at 80 columns"
 [ "$(grep -c 'loss .* left$' screen)" = 1 ] || fail "not one line of progress at 80 columns"
-grep -q 'step  *1.*loss.*lr.*tokens/s.*left' screen || fail "the line of progress lacks something at 80 columns"
+grep -q 'step .*loss.*lr.*tokens/s.*left' screen || fail "the line of progress lacks something at 80 columns"
 grep -q 'val_loss.*best' screen || fail "there is no evaluation at 80 columns"
 grep -q $'\033\[32mbest' screen.colours || grep -q $'\033\[32m' screen.colours || fail "there is no colour"
 cp screen eighty

@@ -43,7 +43,7 @@ for words in 'anneal 0.' 'model ' 'parameters' 'data ' '6,971 samples of 16 toke
 done
 ! grep -q $'\r\|\033' out || fail "there are control characters in a pipe"
 [ "$(grep -c '  loss ' out)" = 6 ] || fail "not one line for step 1 and every fifth"
-[ "$(grep -c val_loss out)" = 3 ] || fail "not three evaluations"
+[ "$(grep -c '  val_loss' out)" = 3 ] || fail "not three evaluations"
 
 # --- its folder ---
 for name in config.yaml log.txt metrics.jsonl plan.json summary.json outcome.json; do
@@ -82,6 +82,9 @@ hash=$(field run/summary.json 'd["weights_hash"]')
 # --- a finished run, and a fresh one ---
 "${anneal[@]}" train small.yaml >out 2>err || fail "a finished run is no failure"
 says 'run: this run is finished; --fresh starts another one beside it'
+code=0
+"${anneal[@]}" train small.yaml --set run.seed=4 >out 2>err || code=$?
+[ "$code" = 1 ] && grep -q 'run: a run with another config is in it' err || fail "another config in a finished run's folder: $code"
 "${anneal[@]}" train small.yaml --fresh >out 2>err || fail "--fresh"
 [ "$(field run-2/summary.json 'd["weights_hash"]')" = "$hash" ] || fail "the fresh run has other bits"
 

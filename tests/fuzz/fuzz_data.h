@@ -3,6 +3,7 @@
 #ifndef TESTS_FUZZ_FUZZ_DATA_H
 #define TESTS_FUZZ_FUZZ_DATA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,54 @@ __attribute__((noreturn)) static inline void broken(const char *what) {
     abort();
 }
 
+/* One large block is kept, and nobody may touch it meanwhile: a sanitizer would get each from the system and give it back, which
+ * costs more than a run. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#endif
+#endif
+#ifndef ASAN_POISON_MEMORY_REGION
+#define ASAN_POISON_MEMORY_REGION(memory, bytes) ((void)(memory), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) ((void)(memory), (void)(bytes))
+#endif
+enum { LARGE = 100000, MALLOC_ALIGNMENT = 16 };
+static void *large_block;
+static size_t large_bytes;
+static bool large_taken;
+
+static inline void *fuzz_allocate(void *user, size_t bytes, size_t alignment) {
+    void *memory = NULL;
+    (void)user;
+    if (alignment > MALLOC_ALIGNMENT) return posix_memalign(&memory, alignment, bytes) ? NULL : memory;
+    if (bytes < LARGE || large_taken) return malloc(bytes);
+    if (large_bytes != bytes) {
+        free(large_block);
+        large_block = malloc(bytes);
+        large_bytes = large_block ? bytes : 0;
+    }
+    if (!large_block) return NULL;
+    ASAN_UNPOISON_MEMORY_REGION(large_block, bytes);
+    large_taken = true;
+    return large_block;
+}
+
+static inline void fuzz_release(void *user, void *memory, size_t bytes) {
+    (void)user;
+    if (memory && memory == large_block && large_taken) {
+        ASAN_POISON_MEMORY_REGION(memory, bytes);
+        large_taken = false;
+    } else {
+        free(memory);
+    }
+}
+
 static inline void need_context(void) {
     an_context_options options = AN_INIT(options);
+    an_allocator allocator = AN_INIT(allocator);
+    allocator.allocate = fuzz_allocate;
+    allocator.release = fuzz_release;
+    options.allocator = &allocator;
     options.threads = 1;
     if (!context && an_context_create(&context, &options)) abort();
 }
@@ -55,6 +102,19 @@ static inline void fill_compressed(memory_file *file, const void *bytes, size_t 
     if (deflate(&z, Z_FINISH) != Z_STREAM_END) abort();
     fill_file(file, packed, sizeof packed - z.avail_out);
     deflateEnd(&z);
+}
+
+/* Fills the file as the lowest bit of the options says; gives whether it is compressed. As that costs more than the reading, one
+ * input in SHARE is, chosen by its bytes, and those with which a process begins: seeds, and an input that is tried alone. */
+static inline bool fill_either(memory_file *file, int options, const uint8_t *bytes, size_t size) {
+    enum { SHARE = 8, FIRST = 64 };
+    static int count;
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 16777619u;
+    const bool compressed = (options & 1) && (count < FIRST || (hash ^ hash >> 16) % SHARE == 0);
+    if (count < FIRST) count++;
+    (compressed ? fill_compressed : fill_file)(file, bytes, size);
+    return compressed;
 }
 
 /* A refusal says what is wrong, and where in a file: "…: byte 12: " or "…: line 3". */

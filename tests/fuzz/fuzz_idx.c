@@ -9,10 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     need_context();
     const size_t bytes = an_context_bytes(context);
     const int options = data[0];
-    if (options & 1)
-        fill_compressed(&file, data + 1, size - 1);
-    else
-        fill_file(&file, data + 1, size - 1);
+    fill_either(&file, options, data + 1, size - 1);
     source.inputs = file.path;
     if (options & 2) source.targets = file.path;
     source.flat = options & 4;

@@ -22,14 +22,14 @@ static void make_links(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static unsigned char tokens[1 << 16];
+    static unsigned char tokens[1 << 12];
     an_megatron_source source = AN_INIT(source);
     an_dataset *d = NULL;
     if (size < 3) return 0;
     need_context();
     const size_t bytes = an_context_bytes(context);
     const int options = data[0];
-    const size_t tokens_size = (size_t)data[1] | (size_t)data[2] << 8;
+    const size_t tokens_size = ((size_t)data[1] | (size_t)data[2] << 8) % sizeof tokens;
     for (size_t i = 0; i < tokens_size; i++) tokens[i] = (unsigned char)(data[i % size] * (i % 3 == 0));
     fill_file(&index_file, data + 3, size - 3);
     fill_file(&tokens_file, tokens, tokens_size);

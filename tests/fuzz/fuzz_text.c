@@ -29,16 +29,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     need_context();
     const size_t bytes = an_context_bytes(context);
     const int options = data[0];
-    if (options & 1)
-        fill_compressed(&file, data + 1, size - 1);
-    else
-        fill_file(&file, data + 1, size - 1);
+    const bool compressed = fill_either(&file, options, data + 1, size - 1);
     source.path = file.path;
     source.tokens = options & 2 ? AN_TEXT_CHARACTERS : AN_TEXT_BYTES;
     source.context = options >> 4;
     source.end = options & 4 ? 0.5 : 0;
     const an_status status = an_dataset_create_text(&d, context, &source);
-    const bool whole = (options & 1) || size < 3 || data[1] != 0x1f || data[2] != 0x8b; /* not what gzip made of it */
+    const bool whole = compressed || size < 3 || data[1] != 0x1f || data[2] != 0x8b; /* not what gzip made of it */
     if (status == AN_OK && whole) check_text(d, data + 1, size - 1);
     finish(status, &d, bytes);
     return 0;
