@@ -9,7 +9,7 @@ static float x[SAMPLES][INPUTS], y[SAMPLES][OUTPUTS];
 
 static void make_samples(void) {
     for (int i = 0; i < SAMPLES; i++) {
-        for (int k = 0; k < INPUTS; k++) x[i][k] = (float)noise((uint64_t)(i * INPUTS + k));
+        for (int k = 0; k < INPUTS; k++) x[i][k] = (float)noise((uint64_t)i * INPUTS + (uint64_t)k);
         for (int k = 0; k < OUTPUTS; k++) y[i][k] = (float)(x[i][k] * x[i][k + 3]);
     }
 }

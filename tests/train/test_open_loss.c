@@ -77,7 +77,7 @@ static void make_samples(void) {
         for (int p = 0; p < PLACES; p++) {
             targets[i][p] = p < counts[i] ? (i * 3 + p) % KINDS : -100;
             for (int f = 0; f < FEATURES; f++)
-                inputs[i][p][f] = (float)noise((uint64_t)((i * PLACES + p) * FEATURES + f));
+                inputs[i][p][f] = (float)noise(((uint64_t)i * PLACES + (uint64_t)p) * FEATURES + (uint64_t)f);
         }
 }
 

@@ -9,7 +9,7 @@ static double wide_x[MOST][INPUTS], wide_y[MOST][OUTPUTS];
 
 static void make_samples(void) {
     for (int i = 0; i < MOST; i++) {
-        for (int k = 0; k < INPUTS; k++) wide_x[i][k] = x[i][k] = (float)noise((uint64_t)(i * INPUTS + k));
+        for (int k = 0; k < INPUTS; k++) wide_x[i][k] = x[i][k] = (float)noise((uint64_t)i * INPUTS + (uint64_t)k);
         for (int k = 0; k < OUTPUTS; k++) wide_y[i][k] = y[i][k] = (float)(x[i][k] * 0.5 - x[i][2]);
     }
 }
