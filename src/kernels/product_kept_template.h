@@ -64,9 +64,10 @@ static void NAME(run_edge)(int64_t rows, int64_t vectors, int64_t columns, int64
     }
 }
 
-/* Rows of a times some panels of b, for one piece of k: how many columns those have. */
+/* Rows of a times some panels of b, for one piece of k: how many columns those have, the same for all rows of a piece. `few`: these
+ * are all its rows, and no more than WIDE_ROWS. */
 static int64_t NAME(run_panels)(const job *j, int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t begin,
-                                int64_t k) {
+                                int64_t k, bool few) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL), WIDTH = PANEL_BYTES / sizeof(REAL) };
     const int64_t panel = WIDTH * j->depth, stride = j->columns, vectors = columns > LANES ? PANEL_VECTORS : 1;
     const REAL *a = (const REAL *)j->a + row * j->depth + begin;
@@ -74,7 +75,7 @@ static int64_t NAME(run_panels)(const job *j, int64_t row, int64_t rows, int64_t
     REAL *sum = (REAL *)j->dst + row * stride + column;
     const NAME(panels) lanes = {a, j->depth, 1, 0}, panels = {b, 1, WIDTH, panel};
     const fetch ahead = {.from = (const char *)a};
-    if (rows <= WIDE_ROWS && columns >= WIDE_PANELS * WIDTH) {
+    if (few && columns >= WIDE_PANELS * WIDTH) {
         NAME(run_wide)(rows, k, a, j->depth, b, panel, sum, stride, begin > 0);
         return WIDE_PANELS * WIDTH;
     }
@@ -93,7 +94,7 @@ static void NAME(run_piece)(const job *j, range rows, range columns, int64_t beg
     for (int64_t column = 0; column < columns.count; column += some)
         for (int64_t row = 0; row < rows.count; row += tile)
             some = NAME(run_panels)(j, rows.begin + row, smaller(tile, rows.count - row), columns.begin + column,
-                                    columns.count - column, begin, k);
+                                    columns.count - column, begin, k, rows.count <= WIDE_ROWS);
 }
 
 /* Sums of a block of columns that is not all of them have others between their rows. */

@@ -117,10 +117,20 @@ static void check_parts(an_dtype dtype) {
     run_destroy(&r);
 }
 
+/* At every level that the machine has: tiles have other sizes there. */
 static void test_bits_are_those_of_a_program(void **state) {
+    an_context *usual = ctx;
     (void)state;
-    check_parts(AN_DTYPE_F32);
-    check_parts(AN_DTYPE_F64);
+    for (an_isa isa = AN_ISA_BASE; isa <= an_context_isa(usual); isa++) {
+        an_context_options options = AN_INIT(options);
+        options.threads = 2;
+        options.isa = isa;
+        OK(NULL, an_context_create(&ctx, &options));
+        check_parts(AN_DTYPE_F32);
+        check_parts(AN_DTYPE_F64);
+        an_context_destroy(&ctx);
+    }
+    ctx = usual;
 }
 
 /* What lanes share is made anew for all of them. */
