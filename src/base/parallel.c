@@ -52,6 +52,7 @@ void an_float_leave(an_float_environment environment) {
 }
 #endif
 
+/* A thread's tasks come in rising order, so that what fails first on any of them is the first that fails at all. */
 void an_parallel(an_context *ctx, int64_t count, an_task *task, void *user) {
     int threads = ctx->threads; /* always the same team: a pool that changes its size makes and ends threads */
     if (threads == 1 || count <= 1 || omp_in_parallel()) {
@@ -63,7 +64,7 @@ void an_parallel(an_context *ctx, int64_t count, an_task *task, void *user) {
 #pragma omp parallel num_threads(threads)
     {
         an_float_environment outside = an_float_enter();
-#pragma omp for schedule(dynamic) nowait
+#pragma omp for schedule(monotonic : dynamic) nowait
         for (int64_t i = 0; i < count; i++) task(user, i, omp_get_thread_num());
         an_float_leave(outside);
     }
