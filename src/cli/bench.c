@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cli/profile.h"
 #include "cli/report.h"
 
@@ -36,12 +36,6 @@ typedef struct bench {
 
 static int out_of_memory(const cli_call *call) {
     return cli_fail(call, "there is not enough memory");
-}
-
-static double clock_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- inputs ---- */
@@ -157,9 +151,9 @@ static int run_passes(const cli_call *call, bench *b) {
     an_status status = pass(b); /* the first one meets cold pages and caches */
     an_program_profile(b->program, b->profiles);
     for (int64_t i = 0; i < b->passes && status == AN_OK; i++) {
-        const double begin = clock_seconds();
+        const double begin = an_clock_seconds();
         status = pass(b);
-        b->seconds[i] = clock_seconds() - begin;
+        b->seconds[i] = an_clock_seconds() - begin;
         if (status != AN_OK || (i > 0 && b->seconds[i] >= best)) continue;
         best = b->seconds[i];
         if (!b->profiles) continue;

@@ -1,7 +1,7 @@
 /* What the commands share: tables, messages, models, units.
  *
- * The command links the shared library and knows only what any program can know of it, the public headers. (base/nearest.h,
- * which needs nothing of the library, is compiled into it.) Results go to standard output, everything else to standard
+ * The command links the shared library and knows only what any program can know of it, the public headers. (base/nearest.h and
+ * base/clock.h, which need nothing of the library, are compiled into it.) Results go to standard output, everything else to standard
  * error.
  */
 #ifndef AN_CLI_CLI_H
@@ -71,6 +71,8 @@ void cli_print_wrapped(const char *text, int column, int indent);
 int cli_misuse(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);
 /* Shows the library's message; returns CLI_MISUSED where the fault is in what was asked for, else CLI_FAILED. */
 int cli_failure(const cli_call *call, const an_context *ctx, an_status status);
+/* How long a message of the library is without the functions that it passed, which help nobody here. */
+int cli_message_length(const char *report);
 /* "anneal bench: …", where what was asked for is right and the machine is not able; returns CLI_FAILED. */
 int cli_fail(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);
 /* Flushes standard output: a full disk is a failure. */

@@ -6,7 +6,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -25,12 +26,6 @@ struct worker {
 
 enum { ROUNDS = 4096, ACCUMULATORS = 12, MOMENTS = 5 }; /* 12 hide the latency of two units that take 4 cycles */
 static const double moment = 0.02;                      /* seconds */
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- arithmetic ---- x·factor + addend goes to 1, so no number grows or becomes denormal */
 
@@ -122,11 +117,11 @@ static double memory_update(worker *w) {
 
 static void *run_worker(void *user) {
     worker *w = user;
-    const double begin = seconds();
+    const double begin = an_clock_seconds();
     double amount = 0, elapsed;
     do {
         amount += w->work(w);
-        elapsed = seconds() - begin;
+        elapsed = an_clock_seconds() - begin;
     } while (elapsed < moment);
     w->rate = amount / elapsed;
     return NULL;

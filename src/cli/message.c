@@ -22,6 +22,11 @@ int cli_misuse(const cli_call *call, const char *format, ...) {
     return CLI_MISUSED;
 }
 
+int cli_message_length(const char *report) {
+    const char *trail = strstr(report, "\n  in ");
+    return trail ? (int)(trail - report) : (int)strlen(report);
+}
+
 int cli_failure(const cli_call *call, const an_context *ctx, an_status status) {
     const char *report = an_last_error(ctx);
     switch (status) {
@@ -33,12 +38,10 @@ int cli_failure(const cli_call *call, const an_context *ctx, an_status status) {
     case AN_ERR_PARSE:
     case AN_ERR_UNKNOWN:
     case AN_ERR_UNSUPPORTED:
-    case AN_ERR_OVERFLOW: { /* the message helps, the library's functions that it passed do not */
-        const char *trail = strstr(report, "\n  in ");
+    case AN_ERR_OVERFLOW:
         print_prefix(call);
-        fprintf(stderr, "%.*s\n", trail ? (int)(trail - report) : (int)strlen(report), report);
+        fprintf(stderr, "%.*s\n", cli_message_length(report), report);
         return CLI_MISUSED;
-    }
     default:
         print_prefix(call);
         fprintf(stderr, "%s\n", report);

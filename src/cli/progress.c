@@ -3,19 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/training.h"
 
 enum { DEFAULT_COLUMNS = 80, WIDE = 110, BAR = 40 };
 static const double redraw_seconds = 0.1;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 cli_text cli_duration(double seconds) {
     cli_text out;
@@ -52,7 +46,7 @@ typedef struct {
 } line;
 
 static void describe(const cli_progress *p, const cli_training *t, const an_step_metrics *m, line *l) {
-    const double elapsed = now() - p->begin, done = (double)(m->step - p->first);
+    const double elapsed = an_clock_seconds() - p->begin, done = (double)(m->step - p->first);
     const double left = done > 0 ? elapsed / done * (double)(t->info.steps - m->step) : 0;
     const char *unit = t->info.tokens > 1 ? "tokens/s" : "samples/s";
     const double speed = an_folder_speed(t->folder), thousands = 1e4; /* from here on in thousands */
@@ -109,12 +103,12 @@ static int compose(line *l, int columns, bool bar_first, char *text, size_t capa
 void cli_progress_begin(cli_progress *progress, const cli_training *training) {
     *progress = (cli_progress){.terminal = isatty(STDOUT_FILENO),
                                .colors = cli_has_colors(),
-                               .begin = now(),
+                               .begin = an_clock_seconds(),
                                .first = an_trainer_next_step(training->trainer)};
 }
 
 double cli_progress_seconds(const cli_progress *progress) {
-    return now() - progress->begin;
+    return an_clock_seconds() - progress->begin;
 }
 
 static void clear_line(cli_progress *p) {
@@ -132,7 +126,8 @@ void cli_progress_step(cli_progress *progress, cli_training *training, const an_
     cli_progress *p = progress;
     line l;
     char text[256];
-    const bool draws = p->terminal && (now() - p->drawn >= redraw_seconds || metrics->step == training->info.steps);
+    const bool draws =
+        p->terminal && (an_clock_seconds() - p->drawn >= redraw_seconds || metrics->step == training->info.steps);
     if (!draws && !logged) return;
     describe(p, training, metrics, &l);
     if (logged) {
@@ -148,7 +143,7 @@ void cli_progress_step(cli_progress *progress, cli_training *training, const an_
     p->shown = compose(&l, columns, columns >= WIDE, text, sizeof text);
     printf("\r%s%*s", text, before > p->shown ? before - p->shown : 0, "");
     fflush(stdout);
-    p->drawn = now();
+    p->drawn = an_clock_seconds();
 }
 
 void cli_progress_evaluation(cli_progress *progress, cli_training *training, int64_t step,

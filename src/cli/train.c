@@ -65,8 +65,8 @@ typedef struct {
 
 /* The library's message, without the functions that it passed. */
 static void keep_error(const cli_training *t, char error[MESSAGE]) {
-    const char *report = an_last_error(t->ctx), *trail = strstr(report, "\n  in ");
-    snprintf(error, MESSAGE, "%.*s", trail ? (int)(trail - report) : MESSAGE - 1, report);
+    const char *report = an_last_error(t->ctx);
+    snprintf(error, MESSAGE, "%.*s", cli_message_length(report), report);
 }
 
 static an_status after_step(void *user, const an_step_metrics *metrics) {

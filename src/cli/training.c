@@ -5,12 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of a message without the trail of the library's functions. */
-static int length_of(const char *report) {
-    const char *trail = strstr(report, "\n  in ");
-    return trail ? (int)(trail - report) : (int)strlen(report);
-}
-
 /* Mistakes in a config begin with its place and nothing before it, so that editors can go there. */
 int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an_status status) {
     const char *report = an_last_error(ctx);
@@ -18,8 +12,8 @@ int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an
     const bool in_config =
         (file && !strncmp(report, file, length) && report[length] == ':') || !strncmp(report, "--set ", 6);
     if (status == AN_ERR_MEMORY) return cli_failure(call, ctx, status);
-    if (!in_config) return cli_fail(call, "%.*s", length_of(report), report);
-    fprintf(stderr, "%.*s\n", length_of(report), report);
+    if (!in_config) return cli_fail(call, "%.*s", cli_message_length(report), report);
+    fprintf(stderr, "%.*s\n", cli_message_length(report), report);
     return CLI_MISUSED;
 }
 

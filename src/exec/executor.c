@@ -1,22 +1,16 @@
 /* The executor: walks a flat array of instructions. All of a run is here, top to bottom. */
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/parallel.h"
 #include "exec/program.h"
 
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static an_status launch(an_program *p, an_instruction *i, an_status failed) {
-    if (p->profiles) i->begin = seconds();
+    if (p->profiles) i->begin = an_clock_seconds();
     i->call.failed = failed;
     an_status status = p->device->launch(p->device, i->node->kernel, &i->call);
     if (p->profiles) {
-        i->last = seconds() - i->begin;
+        i->last = an_clock_seconds() - i->begin;
         i->seconds += i->last;
         i->runs++;
     }
