@@ -6,13 +6,12 @@ It says "ready", then answers every line "WARM PASSES" with the seconds of one p
 are those of bench/models.c.
 """
 import argparse
-import statistics
-import sys
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+import torch_serve
 
 SIDE, CLASSES = 32, 10
 
@@ -94,18 +93,7 @@ def main():
         loss.backward()
         model.zero_grad(set_to_none=True)
 
-    run()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        warm, passes = (int(word) for word in line.split())
-        for _ in range(warm):
-            run()
-        took = []
-        for _ in range(passes):
-            begin = time.perf_counter()
-            run()
-            took.append(time.perf_counter() - begin)
-        print(statistics.median(took), flush=True)
+    torch_serve.serve(run)
 
 
 main()

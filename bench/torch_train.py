@@ -10,13 +10,12 @@ import argparse
 import gzip
 import math
 import pathlib
-import statistics
-import sys
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+import torch_serve
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
 
@@ -119,18 +118,7 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
 
-    run()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        warm, passes = (int(word) for word in line.split())
-        for _ in range(warm):
-            run()
-        took = []
-        for _ in range(passes):
-            begin = time.perf_counter()
-            run()
-            took.append(time.perf_counter() - begin)
-        print(statistics.median(took), flush=True)
+    torch_serve.serve(run)
 
 
 main()
