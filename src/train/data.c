@@ -2,21 +2,10 @@
 #include "train/data.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/parallel.h"
-
-/* ---- notes ---- */
-
-void an_note_write(an_note note, const char *format, ...) {
-    va_list arguments;
-    if (note.capacity == 0) return;
-    va_start(arguments, format);
-    vsnprintf(note.text, note.capacity, format, arguments);
-    va_end(arguments);
-}
 
 /* ---- what sources share ---- */
 

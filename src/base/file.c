@@ -1,0 +1,155 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+bool an_path_join(char path[AN_FILE_PATH], const char *folder, const char *name) {
+    return snprintf(path, AN_FILE_PATH, "%s/%s", folder, name) < AN_FILE_PATH;
+}
+
+/* strerror's text may be another thread's by the time it is read. */
+an_status an_file_failed(const char *path, const char *what, an_note note) {
+    char reason[128];
+    const int number = errno;
+    if (strerror_r(number, reason, sizeof reason) != 0) snprintf(reason, sizeof reason, "error %d", number);
+    return AN_NOTE(note, AN_ERR_FILE, "%s: %s: %s", path, what, reason);
+}
+
+an_status an_file_write(int file, const void *bytes, size_t length, const char *path, an_note note) {
+    const char *at = bytes;
+    while (length > 0) {
+        const ssize_t written = write(file, at, length);
+        if (written < 0 && errno == EINTR) continue;
+        if (written == 0) errno = ENOSPC;
+        if (written <= 0) return an_file_failed(path, "cannot be written", note);
+        at += written;
+        length -= (size_t)written;
+    }
+    return AN_OK;
+}
+
+/* Interrupted is not failed: nothing was lost, and the call may be made again. */
+an_status an_file_sync(int file, const char *path, an_note note) {
+    int result;
+    do result = fsync(file);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? AN_OK : an_file_failed(path, "cannot be synced", note);
+}
+
+an_status an_file_close(int *file, const char *path, an_note note) {
+    const int number = *file;
+    *file = -1; /* whatever close says, the number is no longer ours */
+    return close(number) == 0 ? AN_OK : an_file_failed(path, "cannot be closed", note);
+}
+
+static int open_again(const char *path, int flags) {
+    int file;
+    do file = open(path, flags | O_CLOEXEC, 0666);
+    while (file < 0 && errno == EINTR);
+    return file;
+}
+
+static an_status put(const char *path, int flags, const void *bytes, size_t length, bool sync, an_note note) {
+    int file = open_again(path, O_WRONLY | O_CREAT | flags);
+    if (file < 0) return an_file_failed(path, "cannot be opened", note);
+    an_status status = an_file_write(file, bytes, length, path, note);
+    if (status == AN_OK && sync) status = an_file_sync(file, path, note);
+    if (status == AN_OK) return an_file_close(&file, path, note);
+    close(file);
+    return status;
+}
+
+an_status an_file_put(const char *path, const void *bytes, size_t length, an_note note) {
+    return put(path, O_EXCL, bytes, length, true, note);
+}
+
+an_status an_file_replace(const char *path, const void *bytes, size_t length, bool sync, an_note note) {
+    char beside[AN_FILE_PATH];
+    if (snprintf(beside, sizeof beside, "%s.new", path) >= (int)sizeof beside)
+        return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", path);
+    an_status status = put(beside, O_TRUNC, bytes, length, sync, note);
+    if (status != AN_OK) return status;
+    int renamed;
+    do renamed = rename(beside, path);
+    while (renamed != 0 && errno == EINTR);
+    if (renamed != 0) return an_file_failed(beside, "cannot be renamed", note);
+    return sync ? an_parent_sync(path, note) : AN_OK;
+}
+
+an_status an_folder_sync(const char *path, an_note note) {
+    int folder = open_again(path, O_RDONLY | O_DIRECTORY);
+    if (folder < 0) return an_file_failed(path, "cannot be opened", note);
+    const an_status status = an_file_sync(folder, path, note);
+    if (status == AN_OK) return an_file_close(&folder, path, note);
+    close(folder);
+    return status;
+}
+
+an_status an_parent_sync(const char *path, an_note note) {
+    char parent[AN_FILE_PATH];
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return an_folder_sync(slash ? "/" : ".", note);
+    if (snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path) >= (int)sizeof parent)
+        return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", path);
+    return an_folder_sync(parent, note);
+}
+
+an_status an_folders_make(const char *path, an_note note) {
+    char part[AN_FILE_PATH];
+    const size_t length = strlen(path);
+    if (length >= sizeof part) return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", path);
+    memcpy(part, path, length + 1);
+    while (length > 1 && part[strlen(part) - 1] == '/') part[strlen(part) - 1] = 0;
+    const size_t end = strlen(part);
+    for (size_t i = 1; i <= end; i++) {
+        if (part[i] != '/' && part[i] != 0) continue;
+        const char kept = part[i];
+        part[i] = 0;
+        int made;
+        do made = mkdir(part, 0777);
+        while (made != 0 && errno == EINTR);
+        if (made != 0 && errno != EEXIST) return an_file_failed(part, "the folder cannot be made", note);
+        if (made == 0) {
+            const an_status status = an_parent_sync(part, note);
+            if (status != AN_OK) return status;
+        }
+        part[i] = kept;
+    }
+    return AN_OK;
+}
+
+an_status an_file_read(an_context *ctx, const char *path, size_t most, char **text, size_t *bytes) {
+    an_status status;
+    struct stat found;
+    void *memory = NULL;
+    size_t length = 0, done = 0;
+    const int file = open_again(path, O_RDONLY | O_NONBLOCK); /* a pipe must not make us wait */
+    AN_CHECK(ctx, file >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    AN_CHECK(ctx, fstat(file, &found) == 0 && S_ISREG(found.st_mode), AN_ERR_FILE, "%s: is no regular file", path);
+    AN_CHECK(ctx, found.st_size >= 0 && (size_t)found.st_size <= most, AN_ERR_FILE,
+             "%s: has %lld bytes; at most %zu are read", path, (long long)found.st_size, most);
+    length = (size_t)found.st_size;
+    AN_TRY(an_alloc_raw(ctx, &memory, length + 1));
+    while (done < length) {
+        const ssize_t got = pread(file, (char *)memory + done, length - done, (off_t)done);
+        if (got < 0 && errno == EINTR) continue;
+        AN_CHECK(ctx, got >= 0, AN_ERR_FILE, "%s: cannot be read: %s", path, strerror(errno));
+        AN_CHECK(ctx, got > 0, AN_ERR_FILE, "%s: became shorter while it was read", path);
+        done += (size_t)got;
+    }
+    ((char *)memory)[length] = 0;
+    *text = memory;
+    *bytes = length;
+    close(file);
+    return AN_OK;
+fail:
+    if (file >= 0) close(file);
+    an_release(ctx, &memory, length + 1, 1);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* Files that must still be there after a power cut. Any thread may call these: what goes wrong is a note's. Errors of fsync and close
+ * are final: nobody knows what the system has kept, and a second call would say that all is well. */
+#ifndef AN_BASE_FILE_H
+#define AN_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/note.h"
+
+enum { AN_FILE_PATH = 4096 };
+
+/* folder/name; false: too long. */
+bool an_path_join(char path[AN_FILE_PATH], const char *folder, const char *name);
+
+/* "PATH: what: the reason that errno has". */
+an_status an_file_failed(const char *path, const char *what, an_note note);
+
+/* All of the bytes, however many calls it takes. */
+an_status an_file_write(int file, const void *bytes, size_t length, const char *path, an_note note);
+an_status an_file_sync(int file, const char *path, an_note note);
+/* Sets *file to -1. */
+an_status an_file_close(int *file, const char *path, an_note note);
+
+/* A new file, written and synced; one that is there already is an error. */
+an_status an_file_put(const char *path, const void *bytes, size_t length, an_note note);
+/* A whole file in the place of another, if there is one: nobody ever reads half of it. Synced, its folder too, if asked. */
+an_status an_file_replace(const char *path, const void *bytes, size_t length, bool sync, an_note note);
+
+/* The entries of a folder. */
+an_status an_folder_sync(const char *path, an_note note);
+/* The folder that a path lies in. */
+an_status an_parent_sync(const char *path, an_note note);
+/* Every folder of a path that is not there, each synced into its parent. */
+an_status an_folders_make(const char *path, an_note note);
+
+/* Reads a regular file of at most `most` bytes, which the caller releases (*bytes + 1: a NUL follows them). A file that changes its
+ * length meanwhile is an error. */
+an_status an_file_read(an_context *ctx, const char *path, size_t most, char **text, size_t *bytes);
+
+#endif

@@ -1,0 +1,59 @@
+/* Reading JSON (RFC 8259, strictly) from a text in memory, value by value, and writing its strings.
+ *
+ * The reader is our own because files are hostile: a library that builds a tree, jansson for one, takes up to sixteen times the bytes
+ * of a text that is made for it, and readers of checkpoints promise two. This one allocates nothing: strings are decoded where they
+ * stand, and what is open is one bit a level. That keys are not there twice is for the caller to see, who knows which there are.
+ */
+#ifndef AN_BASE_JSON_H
+#define AN_BASE_JSON_H
+
+#include "base/text.h"
+
+enum { AN_JSON_DEPTH = 64 }; /* objects and arrays that may be open at once: a bit each */
+
+typedef struct an_json {
+    char *text;
+    size_t length, at;
+    int depth;
+    uint64_t objects, begun; /* of each level: it is an object; it has had a member or element */
+    const char *problem; /* NULL: none. The first one sticks, and `at` is where it is; every call then gives false. */
+} an_json;
+
+/* Lies in the text and ends in NUL there, has no other NUL, and is valid UTF-8. */
+typedef struct an_json_string {
+    const char *bytes;
+    size_t length;
+} an_json_string;
+
+/* The text is the caller's, is changed by reading, and must stay for as long as strings of it are used. It needs no NUL at its end. */
+void an_json_init(an_json *json, char *text, size_t length);
+
+/*     if (an_json_object(&json))
+ *         while (an_json_member(&json, &key)) … read or skip one value …
+ * At the end, or after a problem, an_json_member and an_json_element give false. */
+bool an_json_object(an_json *json);
+bool an_json_member(an_json *json, an_json_string *key);
+bool an_json_array(an_json *json);
+bool an_json_element(an_json *json);
+
+bool an_json_string_value(an_json *json, an_json_string *string);
+bool an_json_bool(an_json *json, bool *value);
+/* Whole numbers, written without fraction and exponent: 0 … 2^63-1, 0 … 2^64-1, -2^63 … 2^63-1. */
+bool an_json_count(an_json *json, int64_t *count);
+bool an_json_u64(an_json *json, uint64_t *number);
+bool an_json_integer(an_json *json, int64_t *number);
+/* Any number that a double can hold, with the bits that an_text_number wrote; null is NaN. */
+bool an_json_real(an_json *json, double *number);
+
+bool an_json_skip(an_json *json); /* any value */
+bool an_json_end(an_json *json);  /* nothing but white space follows */
+
+/* Makes a problem of what the caller does not like about the value at `at`. Gives false. */
+bool an_json_refuse(an_json *json, size_t at, const char *problem);
+
+/* Adds a string with its quotes. Bytes that are no UTF-8 become U+FFFD, so that what we write can be read. */
+void an_text_json(an_text *text, const char *string);
+/* Whether an_text_json writes a string as it is. */
+bool an_json_is_utf8(const char *string);
+
+#endif
