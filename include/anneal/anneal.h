@@ -68,7 +68,8 @@ typedef struct an_allocator {
     void *user;
 } an_allocator;
 
-typedef struct an_device an_device; /* experimental.h; NULL is the host */
+typedef struct an_device an_device;       /* experimental.h; NULL is the host */
+typedef struct an_heartbeat an_heartbeat; /* heartbeat.h */
 
 /* Which instructions kernels use. A level gives the same bits on every machine that has it, whatever else that machine
  * could do; another level may give others. */
@@ -89,7 +90,8 @@ typedef struct an_context_options {
     const an_device *device;       /* NULL: the host; must outlive the context */
     void (*log)(void *user, an_log_level level, const char *text); /* NULL: silence */
     void *log_user;
-    an_isa isa; /* AN_ISA_AUTO: the machine's; one that the machine does not have is refused */
+    an_isa isa;              /* AN_ISA_AUTO: the machine's; one that the machine does not have is refused */
+    an_heartbeat *heartbeat; /* that threads of the context write to; must outlive it; NULL: none */
 } an_context_options;
 
 /* An array of the caller's: dims in C order, strides in elements; strides all zero mean dense. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heartbeat.h"
 #include "base/isa.h"
 #include "base/memory.h"
 
@@ -39,6 +40,9 @@ an_status an_context_create(an_context **context, const an_context_options *opti
     if (options && (options->threads < 0 || options->threads > MOST_THREADS))
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "%d threads were asked for; 1 to %d, or 0 for all cores",
                         options->threads, MOST_THREADS);
+    if (options && options->heartbeat && options->heartbeat->size != sizeof *options->heartbeat)
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_heartbeat has size %llu, expected %zu: set it with AN_INIT",
+                        (unsigned long long)options->heartbeat->size, sizeof *options->heartbeat);
     an_isa machine = an_isa_of_machine(), isa = options && options->isa ? options->isa : machine;
     if (isa < AN_ISA_BASE || isa > AN_ISA_AMX)
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "isa is %d, which is no level of instructions", (int)isa);
@@ -56,7 +60,9 @@ an_status an_context_create(an_context **context, const an_context_options *opti
     if (options) {
         c->log = options->log;
         c->log_user = options->log_user;
+        c->heartbeat = options->heartbeat;
     }
+    if (c->heartbeat) an_heartbeat_start(c->heartbeat);
     *context = c;
     return AN_OK;
 }

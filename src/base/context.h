@@ -28,6 +28,7 @@ struct an_context {
     uint64_t allocations;
     void (*log)(void *user, an_log_level level, const char *text);
     void *log_user;
+    an_heartbeat *heartbeat; /* NULL: none */
     /* What a library that kernels call keeps for this context (kernels/onednn.c); NULL: nothing. */
     void *engine;
     void (*engine_release)(an_context *ctx);

@@ -2,8 +2,25 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/heartbeat.h"
 #include "base/parallel.h"
 #include "exec/program.h"
+
+/* Where in the graph the run is, for who watches it from outside. */
+static an_heartbeat_phase phase_of(an_form form, const an_node *node) {
+    if (form == AN_FORM_EVALUATE) return AN_HEARTBEAT_EVALUATE;
+    if (form == AN_FORM_PREDICT) return AN_HEARTBEAT_PREDICT;
+    return node->phase == AN_PHASE_BACKWARD ? AN_HEARTBEAT_BACKWARD : AN_HEARTBEAT_FORWARD;
+}
+
+static void say_end(const an_context *ctx, an_form form) {
+    if (form == AN_FORM_EVALUATE)
+        an_heartbeat_enter(ctx, AN_HEARTBEAT_EVALUATE, "evaluation, after its last node");
+    else if (form == AN_FORM_PREDICT)
+        an_heartbeat_enter(ctx, AN_HEARTBEAT_PREDICT, "prediction, after its last node");
+    else
+        an_heartbeat_enter(ctx, AN_HEARTBEAT_STEP, "step, after its last node");
+}
 
 static an_status launch(an_program *p, an_instruction *i, an_status failed) {
     if (p->profiles) i->begin = an_clock_seconds();
@@ -33,9 +50,12 @@ static void walk_communication(an_program *p, an_program_form *f, size_t from, a
     p->ctx->error = first;
 }
 
-static an_status run(an_program *p, an_program_form *f, an_float_environment callers) {
+static an_status run(an_program *p, an_form form, an_float_environment callers) {
     an_context *ctx = p->ctx;
+    an_program_form *f = &p->forms[form];
     for (size_t i = 0; i < f->tables.instructions; i++) {
+        const an_node *node = f->instructions[i].node;
+        an_heartbeat_say_place(ctx, phase_of(form, node), node->path, node->op->name);
         an_status status = launch(p, &f->instructions[i], AN_OK);
         if (status != AN_OK) status = kernel_failed(p, &f->instructions[i], status);
         if (status == AN_OK && p->hook) { /* the hook is the caller's code: it sees the caller's environment */
@@ -60,7 +80,8 @@ an_status an_program_run(an_program *program, an_form form) {
     program->has_run = false;
     an_float_environment callers = an_float_enter();
     an_status status = an_params_refresh(program->params);
-    if (status == AN_OK) status = run(program, &program->forms[form], callers);
+    if (status == AN_OK) status = run(program, form, callers);
+    say_end(ctx, form);
     an_float_leave(callers);
     program->last = form;
     program->has_run = status == AN_OK;

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/heartbeat.h"
+
 enum { NOTE_BYTES = 512, AHEAD_PER_THREAD = 2, MOST_THREADS = 256, MOST_AHEAD = 4096 };
 
 /* Batch b lies in slot b mod slots: loaded once the batch before it there was given back. */
@@ -56,9 +58,11 @@ static void load(const an_loader *l, int64_t batch, slot *s) {
 
 static void *run(void *user) {
     an_loader *l = user;
+    const int place = an_heartbeat_slot_take(l->ctx);
     pthread_mutex_lock(&l->mutex);
     while (!l->stop) {
         if (l->to_load >= l->held + l->slot_count) {
+            an_heartbeat_say_number(l->ctx, place, "waits until batch ", l->held, " was used");
             pthread_cond_wait(&l->work, &l->mutex);
             continue;
         }
@@ -66,6 +70,7 @@ static void *run(void *user) {
         slot *s = &l->slots[batch % l->slot_count];
         l->loading++;
         pthread_mutex_unlock(&l->mutex);
+        an_heartbeat_say_number(l->ctx, place, "loading batch ", batch, "");
         load(l, batch, s);
         pthread_mutex_lock(&l->mutex);
         s->ready = true;
@@ -73,6 +78,7 @@ static void *run(void *user) {
         pthread_cond_broadcast(&l->done);
     }
     pthread_mutex_unlock(&l->mutex);
+    an_heartbeat_slot_give(l->ctx, place);
     return NULL;
 }
 
@@ -185,7 +191,10 @@ void an_loader_destroy(an_loader **loader) {
 /* Gives the last batch back and waits for the next. */
 static slot *take(an_loader *l, int64_t batch) {
     slot *s = &l->slots[batch % l->slot_count];
+    an_heartbeat_step_set(l->ctx, batch + 1);
+    an_heartbeat_enter(l->ctx, AN_HEARTBEAT_LOAD, "takes a batch of the loader");
     if (l->options.threads == 0) {
+        an_heartbeat_say_number(l->ctx, AN_HEARTBEAT_OWNER, "loading batch ", batch, "");
         load(l, batch, s);
         return s;
     }
@@ -195,6 +204,7 @@ static slot *take(an_loader *l, int64_t batch) {
         l->held = batch;
         pthread_cond_signal(&l->work);
     }
+    if (!s->ready) an_heartbeat_say_number(l->ctx, AN_HEARTBEAT_OWNER, "waits for batch ", batch, " of the loader");
     while (!s->ready) pthread_cond_wait(&l->done, &l->mutex);
     pthread_mutex_unlock(&l->mutex);
     return s;
