@@ -96,6 +96,7 @@ typedef struct an_plan_options {
     bool
         f32_storage; /* with BF16: only what products and convolutions read is rounded to it; every value and gradient is
                             stored in f32 */
+    int64_t checkpoint; /* bytes of the copy that saves are written from, which are counted; 0: nothing is saved */
 } an_plan_options;
 
 AN_API an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options);
@@ -111,6 +112,7 @@ typedef struct an_plan_memory {
     int64_t scratch;     /* what kernels' scratch adds to the arena */
     int64_t inputs;      /* inputs, scalars, constants, program states */
     int64_t tables;      /* instructions, names, shapes: the bookkeeping of parameters and program */
+    int64_t checkpoint;  /* the copy of the state that is written while training goes on */
     int64_t peak;
 } an_plan_memory;
 AN_API an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory);

@@ -338,10 +338,23 @@ typedef enum an_open_purpose {
                          reference */
 } an_open_purpose;
 
+/* What becomes of a schedule that ends with the run, when a run that carries on is given more steps. */
+typedef enum an_extend {
+    AN_EXTEND_REFUSE = 0,
+    AN_EXTEND_KEEP = 1,   /* the schedule stays; after its end the rate goes on as it was at the end */
+    AN_EXTEND_STRETCH = 2 /* it is resolved anew for the new length: the rate jumps */
+} an_extend;
+
+/* A trainer that is opened for a run carries on from the newest good checkpoint of its folder (run.dir), unless it is told otherwise. */
 typedef struct an_open_options {
     size_t size;
     an_open_purpose purpose;
     const char *kernels; /* as in an_plan_options */
+    bool fresh;          /* begin anew, whatever the folder has */
+    const char *resume; /* carry on from this checkpoint, or from the newest good one of this run's folder; or refuse */
+    const int64_t *user_step; /* carry on from the checkpoint that an_trainer_save made with it, or refuse; NULL: any */
+    an_extend extend;
+    bool new_bits; /* other instructions, another oneDNN: what comes now may differ in its last bits */
 } an_open_options;
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                       const an_open_options *options);
@@ -424,6 +437,19 @@ AN_API const an_schedule *an_trainer_schedule(const an_trainer *trainer);
  * such metric, or this model does not have it. */
 AN_API bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value);
 
+/* How a save went. */
+typedef struct an_save_report {
+    size_t size;
+    int64_t step;
+    const char *path;    /* of the checkpoint, good until the callback returns */
+    const char *error;   /* NULL: it is safe */
+    int64_t bytes;       /* that were written */
+    double copy_seconds; /* in which nothing else was done */
+    double seconds;      /* behind the run's back, until it was safe */
+    double cpu_seconds;  /* of which this machine worked for it */
+    double wait_seconds; /* that the run waited for it, beside the copy */
+} an_save_report;
+
 /* Called at named points of a run, with numbers that are good until it returns. Nothing that it does changes the order of a run; a
  * status other than AN_OK ends it. Each may be NULL. */
 typedef struct an_run_callbacks {
@@ -431,6 +457,8 @@ typedef struct an_run_callbacks {
     an_status (*before_step)(void *user, int64_t step); /* from 1 */
     an_status (*after_step)(void *user, const an_step_metrics *metrics);
     an_status (*after_evaluation)(void *user, int64_t step, const an_evaluation *evaluation, bool best);
+    /* A save has ended, or failed: the run goes on without it, and tries again at the next one. */
+    an_status (*after_save)(void *user, const an_save_report *report);
     void *user;
 } an_run_callbacks;
 

@@ -226,12 +226,32 @@ static void log_kernels(cli_training *t) {
     }
 }
 
-/* What a config may say already and a run does not do yet. */
-static void say_later(cli_training *t) {
-    if (an_config_origin_of(t->config, "save.every") <= AN_ORIGIN_DEFAULT) return;
-    row r = row_begin(t, "note");
-    ADD(&r, "save: checkpoints are not there yet, so nothing is saved but what the run's folder has");
+static void say_saves(cli_training *t) {
+    row r = row_begin(t, "saves");
+    if (an_config_is(t->config, "save.every", "off"))
+        ADD(&r, "the last step only");
+    else {
+        add_value(&r, "save.every", "every");
+        add_value(&r, "save.keep_last", "keeps the last");
+        ADD(&r, "%s", t->info.evaluation_samples ? ", and the best" : "");
+    }
     row_end(&r);
+}
+
+/* Where the run comes from, and what has changed since. */
+static void say_resumed(cli_training *t) {
+    const char *path = an_trainer_resumed(t->trainer), *notes = an_trainer_notes(t->trainer);
+    if (!path) return;
+    row r = row_begin(t, "carries on");
+    ADD(&r, "after step %s, from %s", cli_count(an_trainer_next_step(t->trainer)).text, path);
+    row_end(&r);
+    while (*notes) {
+        const size_t length = strcspn(notes, "\n");
+        row note = row_begin(t, "note");
+        ADD(&note, "%.*s", (int)length, notes);
+        row_end(&note);
+        notes += length + (notes[length] != 0);
+    }
 }
 
 int cli_banner(cli_training *training) {
@@ -253,7 +273,8 @@ int cli_banner(cli_training *training) {
     say_precision(t);
     say_memory(t);
     say_machine(t);
-    say_later(t);
+    say_saves(t);
+    say_resumed(t);
     if (t->folder) log_kernels(t);
     cli_say(t, "%s", "");
     fflush(stdout);

@@ -93,7 +93,9 @@ int cli_check(const cli_call *call, const cli_opening *opening, int64_t steps) {
     cli_opening beside = *opening;
     beside.plain = true;
     beside.isa = AN_ISA_BASE;
-    int code = cli_training_open(call, opening, &real);
+    cli_opening anew = *opening;
+    anew.fresh = true;
+    int code = cli_training_open(call, &anew, &real);
     if (code == CLI_DONE) code = cli_training_open(call, &beside, &plain);
     if (code == CLI_DONE) {
         const an_dtype precision = real.info.precision == AN_DTYPE_NONE ? real.info.dtype : real.info.precision;

@@ -15,7 +15,7 @@
 #include "anneal/models.h"
 
 /* Exit codes: docs say them, scripts rely on them. */
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2, CLI_AGAIN = 75 };
 
 /* ---- tables ---- The parser and --help work from these; man pages and completion will, so that they cannot drift. */
 
@@ -33,10 +33,10 @@ typedef struct cli_call cli_call;
 
 typedef struct cli_command {
     const char *name;
-    const char *argument; /* as in the help, "[…]" around one that may be left out, "..." after one that may be given
-                           * several times; NULL: takes none */
-    const char *summary;  /* one line */
-    const char *text;     /* a paragraph, or more */
+    const char *argument; /* as in the help, a blank between two, "[…]" around one that may be left out, "..." after one
+                           * that may be given several times; NULL: takes none */
+    const char *summary; /* one line */
+    const char *text;    /* a paragraph, or more */
     const cli_option *options;
     int (*run)(const cli_call *call);
 } cli_command;
@@ -56,6 +56,7 @@ struct cli_call {
 /* Every command, NULL at the end. */
 extern const cli_command *const cli_commands[];
 extern const cli_command cli_train, cli_demo, cli_plan, cli_bench, cli_graph, cli_version, cli_help;
+extern const cli_command cli_verify, cli_inspect, cli_export, cli_diff;
 extern const cli_command cli_plot, cli_doctor, cli_completion, cli_manual;
 extern const cli_command cli_config_show, cli_config_schema, cli_config_keys;
 

@@ -146,8 +146,15 @@ static int parse(cli_call *call, int argc, char **argv, bool *help) {
     const int count = argc - optind;
     if (count > 0 && !wanted) return cli_misuse(call, "what is '%s'? This command takes no argument", argv[optind]);
     const bool repeats = wanted && strlen(wanted) > 3 && !strcmp(wanted + strlen(wanted) - 3, "...");
-    if (count > 1 && !repeats) return cli_misuse(call, "what is '%s'? One argument is enough", argv[optind + 1]);
-    if (count == 0 && wanted && wanted[0] != '[') return cli_misuse(call, "%s is missing", wanted);
+    int most = 0;
+    for (const char *word = wanted; word && *word; most++) {
+        const int length = (int)strcspn(word, " ");
+        if (most >= count && word[0] != '[') return cli_misuse(call, "%.*s is missing", length, word);
+        word += length + (word[length] == ' ');
+    }
+    if (count > most && !repeats)
+        return cli_misuse(call, "what is '%s'? %s", argv[optind + most],
+                          most == 1 ? "One argument is enough" : "Two arguments are enough");
     call->argument = count > 0 ? argv[optind] : NULL;
     call->arguments = argv + optind;
     call->argument_count = count;

@@ -48,7 +48,7 @@ static const struct kind *find_kind(const char *word, size_t length) {
 }
 
 completion_values completion_of(const char *argument) {
-    static const char between[] = "|[]";
+    static const char between[] = "|[] ";
     completion_values values = {.words = ""};
     while (argument && *(argument += strspn(argument, between))) {
         const size_t whole = strcspn(argument, between);

@@ -54,7 +54,8 @@ static void print_command(const cli_command *command) {
     for (const cli_option *o = command->options; o && o->name; o++) print_option(command->options, o);
     if (command->argument) {
         const completion_values values = completion_of(command->argument);
-        printf("      '%s:", strstr(command->argument, "...") ? "*" : "1");
+        const bool several = strstr(command->argument, "...") || strchr(command->argument, ' ');
+        printf("      '%s:", several ? "*" : "1");
         completion_quote(command->argument, "[]:");
         printf(":");
         print_action(&values);

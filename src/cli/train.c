@@ -7,13 +7,26 @@
 
 #include "cli/profile.h"
 #include "cli/report.h"
+#include "cli/supervise.h"
 #include "cli/training.h"
 
-enum { FRESH, THREADS, ISA, KERNEL, PROFILE, CHECK, SET };
+enum { RESUME, FRESH, EXTEND, NEW_BITS, THREADS, ISA, KERNEL, PROFILE, CHECK, SUPERVISE, RESTARTS, SET };
 
 static const cli_option options[] = {
+    [RESUME] = {.name = "resume",
+                .argument = "PATH",
+                .group = 1,
+                .help = "carry on from this checkpoint, or from the newest good one of this run's folder (default: of "
+                        "run.dir, if there is one)"},
     [FRESH] = {.name = "fresh",
+               .group = 1,
                .help = "where the run's folder has a run in it, a new one beside it; nothing is deleted"},
+    [EXTEND] = {.name = "extend",
+                .argument = "keep|stretch",
+                .help = "give a run more steps: keep its schedule, whose rate goes on at its floor, or stretch it, and "
+                        "the rate jumps"},
+    [NEW_BITS] = {.name = "allow-new-bits",
+                  .help = "carry on with other instructions or another oneDNN than the run began with"},
     [THREADS] = {.name = "threads", .argument = "N", .help = "threads (default: ranks.threads, else all cores)"},
     [ISA] = {.name = "isa",
              .argument = "base|avx2|avx512|amx",
@@ -28,6 +41,10 @@ static const cli_option options[] = {
                .argument = "N",
                .help = "train nothing: take N steps beside plain ones (f32, reference kernels, nothing fused) and show "
                        "where they differ"},
+    [SUPERVISE] =
+        {.name = "supervise",
+         .help = "run it in a process of its own, and start that again after a crash, or a hang of ranks.timeout"},
+    [RESTARTS] = {.name = "restarts", .argument = "K", .help = "with --supervise: at most so many times (default 100)"},
     [SET] = {.name = "set",
              .argument = "KEY=VALUE",
              .repeats = true,
@@ -35,22 +52,32 @@ static const cli_option options[] = {
     {0},
 };
 
-/* ---- signals ---- A run ends after the step that is under way; the second signal ends it at once. */
+/* ---- signals ---- A run stops with a checkpoint after the step that is under way; the second Ctrl-C ends it at once. */
 
 static an_trainer *volatile running;
 static volatile sig_atomic_t signalled;
 
 static void on_signal(int number) {
+    if (number == SIGINT && signalled == SIGINT) {
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
+    }
     signalled = number;
     if (running) an_trainer_request_stop(running);
 }
 
-static void watch_signals(an_trainer *trainer) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    running = trainer;
+/* From the first moment on: a signal that comes while the run is opened is not forgotten. */
+static void watch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+}
+
+static void watch_for(an_trainer *trainer) {
+    running = trainer;
+    if (signalled && trainer) an_trainer_request_stop(trainer);
 }
 
 /* ---- callbacks ---- */
@@ -86,7 +113,29 @@ static an_status after_evaluation(void *user, int64_t step, const an_evaluation 
     return status;
 }
 
+/* What is saved goes to the log; that something is not must be seen. */
+static an_status after_save(void *user, const an_save_report *report) {
+    watching *w = user;
+    char line[MESSAGE];
+    if (report->error) {
+        cli_progress_end(&w->progress);
+        fprintf(stderr, "warning: step %s is not saved: %s\n", cli_count(report->step).text, report->error);
+        snprintf(line, sizeof line, "step %lld is not saved: %s", (long long)report->step, report->error);
+    } else {
+        snprintf(line, sizeof line, "saved step %lld: %s in %s, %s of them to copy", (long long)report->step,
+                 cli_bytes((double)report->bytes).text, cli_duration(report->copy_seconds + report->seconds).text,
+                 cli_duration(report->copy_seconds).text);
+    }
+    an_folder_log(w->training->folder, line);
+    return AN_OK;
+}
+
 /* ---- the run ---- */
+
+/* The exit code of a run that came to an end without an error. */
+static int end_code(const an_run_outcome *outcome) {
+    return outcome->end == AN_RUN_REQUESTED || outcome->end == AN_RUN_TIME ? CLI_AGAIN : CLI_DONE;
+}
 
 static void say_end(cli_training *t, const an_run_outcome *outcome, double seconds) {
     static const char *const ends[] = {[AN_RUN_DONE] = "done",
@@ -104,6 +153,10 @@ static void say_end(cli_training *t, const an_run_outcome *outcome, double secon
         cli_say(t, "best %s %.6g, at step %s", metric, outcome->best_value, cli_count(outcome->best_step).text);
     }
     if (an_trainer_weights_hash(t->trainer, hash) == AN_OK) cli_say(t, "weights %s", hash);
+    if (end_code(outcome) == CLI_AGAIN) {
+        cli_say(t, "saved; the same command carries on from here");
+        return;
+    }
     cli_say(t, "see  %s/summary.json, and: anneal plot %s > curves.svg", path, path);
 }
 
@@ -128,12 +181,6 @@ static int write_trace(cli_training *t, FILE *file, const char *path) {
     return status == AN_OK ? CLI_DONE : cli_fail(t->call, "there is no memory for a profile");
 }
 
-/* The exit code of a run that came to an end without an error. */
-static int end_code(const an_run_outcome *outcome) {
-    enum { KILLED = 128 };
-    return outcome->end == AN_RUN_REQUESTED ? KILLED + (int)signalled : CLI_DONE;
-}
-
 static int run_it(cli_training *t, FILE *trace) {
     an_run_options run = AN_INIT(run);
     an_run_outcome outcome = AN_INIT(outcome);
@@ -141,12 +188,14 @@ static int run_it(cli_training *t, FILE *trace) {
     an_program_profile(an_trainer_program(t->trainer), trace != NULL);
     an_status status = an_trainer_run_options(t->trainer, &run);
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
-    run.callbacks = (an_run_callbacks){
-        .size = sizeof run.callbacks, .after_step = after_step, .after_evaluation = after_evaluation, .user = &w};
-    watch_signals(t->trainer);
+    run.callbacks = (an_run_callbacks){.size = sizeof run.callbacks,
+                                       .after_step = after_step,
+                                       .after_evaluation = after_evaluation,
+                                       .after_save = after_save,
+                                       .user = &w};
     cli_progress_begin(&w.progress, t);
     status = an_trainer_run(t->trainer, &run, &outcome);
-    running = NULL;
+    watch_for(NULL);
     cli_progress_end(&w.progress);
     const int traced = trace ? write_trace(t, trace, trace_path(t)) : CLI_DONE;
     if (status != AN_OK) {
@@ -162,40 +211,45 @@ static int run_it(cli_training *t, FILE *trace) {
     return end_code(&outcome);
 }
 
-/* Whether the folder's run is the one that the config asks for. */
+/* Whether the folder's run is the one that the config asks for; one without a config had no time to begin. */
 static bool is_same_config(const cli_training *t, const char *folder) {
     char path[4200], line[4096];
     char *wanted = NULL;
     snprintf(path, sizeof path, "%s/config.yaml", folder);
     FILE *file = fopen(path, "r");
-    bool same = file && an_config_write(t->config, &wanted) == AN_OK;
+    if (!file) return true;
+    bool same = an_config_write(t->config, &wanted) == AN_OK;
     const char *rest = wanted;
     while (same && fgets(line, sizeof line, file)) {
         same = !strncmp(rest, line, strlen(line));
         if (same) rest += strlen(line);
     }
     same = same && !*rest;
-    if (file) fclose(file);
+    fclose(file);
     an_string_release(t->ctx, &wanted);
     return same;
 }
 
-/* A finished run is no mistake: it says so. Another one that would have its folder is. */
+/* A finished run is no mistake: it says so. Another one that would have its folder is; what came to no checkpoint and has another config is
+ * refused as well, as its metrics would be lost. */
 static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     const char *path;
     an_folder_state state = AN_FOLDER_EMPTY;
     an_status status = an_config_path(t->config, "run.dir", &path);
     if (status == AN_OK) status = an_folder_look(t->ctx, path, &state);
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
-    *finished = state == AN_FOLDER_FINISHED && !fresh;
-    if (!*finished) return CLI_DONE;
-    if (!is_same_config(t, path))
+    *finished = false;
+    if (fresh || state == AN_FOLDER_EMPTY) return CLI_DONE;
+    const bool resumed = an_trainer_resumed(t->trainer) != NULL, same = is_same_config(t, path);
+    if (!resumed && !same)
         return cli_fail(
             t->call,
             "%s: a run with another config is in it: --fresh starts this one beside it, or give run.dir another "
             "name",
             path);
-    printf("%s: this run is finished; --fresh starts another one beside it\n", path);
+    *finished =
+        state == AN_FOLDER_FINISHED && (same || an_trainer_next_step(t->trainer) == an_trainer_steps(t->trainer));
+    if (*finished) printf("%s: this run is finished; --fresh starts another one beside it\n", path);
     return CLI_DONE;
 }
 
@@ -219,6 +273,7 @@ int cli_training_run(cli_training *training, bool fresh) {
     const char *path = trace_path(training);
     FILE *trace = path ? fopen(path, "w") : NULL; /* before hours are spent on what it will say */
     if (path && !trace) return cli_fail(training->call, "%s: cannot be opened: %s", path, strerror(errno));
+    watch_for(training->trainer);
     code = open_folder(training, fresh);
     if (code == CLI_DONE) code = cli_banner(training);
     if (code == CLI_DONE) return run_it(training, trace);
@@ -227,16 +282,26 @@ int cli_training_run(cli_training *training, bool fresh) {
 }
 
 static int run(const cli_call *call) {
+    static const char *const extensions[] = {"keep", "stretch", NULL};
     cli_training training;
+    int extend = -1;
     cli_opening opening = {.file = call->argument, .kernels = call->values[KERNEL]};
-    int64_t threads = 0, steps = 0;
+    int64_t threads = 0, steps = 0, restarts = CLI_RESTARTS;
     if (cli_number(call, THREADS, 1, &threads) != CLI_DONE || cli_number(call, CHECK, 1, &steps) != CLI_DONE ||
-        cli_isa(call, ISA, &opening.isa) != CLI_DONE)
+        cli_isa(call, ISA, &opening.isa) != CLI_DONE || cli_choice(call, EXTEND, extensions, &extend) != CLI_DONE ||
+        cli_number(call, RESTARTS, 0, &restarts) != CLI_DONE)
         return CLI_MISUSED;
+    if (call->values[SUPERVISE]) return cli_supervise(call, restarts);
+    if (call->values[RESTARTS]) return cli_misuse(call, "--restarts is a limit of --supervise, which was not given");
     opening.threads = (int)(threads < INT32_MAX ? threads : INT32_MAX);
+    opening.fresh = call->values[FRESH] != NULL;
+    opening.resume = call->values[RESUME];
+    opening.extend = extend < 0 ? AN_EXTEND_REFUSE : extend == 0 ? AN_EXTEND_KEEP : AN_EXTEND_STRETCH;
+    opening.new_bits = call->values[NEW_BITS] != NULL;
+    watch_signals();
     if (steps > 0) return cli_check(call, &opening, steps);
     int code = cli_training_open(call, &opening, &training);
-    if (code == CLI_DONE) code = cli_training_run(&training, call->values[FRESH] != NULL);
+    if (code == CLI_DONE) code = cli_training_run(&training, opening.fresh);
     cli_training_close(&training);
     return code;
 }
@@ -249,9 +314,12 @@ const cli_command cli_train = {
         "Trains, with a banner that says what will be done, a line of progress on a terminal (plain lines elsewhere), "
         "and "
         "a folder, run.dir of the config, with everything that it did: config.yaml, metrics.jsonl, log.txt, plan.json, "
-        "an event file for TensorBoard, and at the end summary.json and outcome.json.\n\nA run that is finished says "
-        "so. "
-        "Ctrl-C ends the run after the step that is under way.",
+        "an event file for TensorBoard, checkpoints, and at the end summary.json and outcome.json.\n\nThe same command "
+        "carries on from the newest good checkpoint of the folder, with the same bits as if it had never stopped; a "
+        "run "
+        "that is finished says so. TERM, USR1 and Ctrl-C stop it with a checkpoint after the step that is under way, "
+        "and "
+        "the exit code is then 75 (run me again); a second Ctrl-C ends it at once.",
     .options = options,
     .run = run,
 };

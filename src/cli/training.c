@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/supervise.h"
+
 /* Mistakes in a config begin with its place and nothing before it, so that editors can go there. */
 int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an_status status) {
     const char *report = an_last_error(ctx);
@@ -25,6 +27,21 @@ static an_status read_config(const cli_call *call, const cli_opening *opening, a
     return an_config_create(config, ctx, &options);
 }
 
+/* The instructions that a run began with are kept for ever; AUTO where there is none to carry on, or this machine has them not. */
+static an_isa isa_of_run(an_context *ctx, an_config *config, const cli_opening *opening) {
+    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint *checkpoint = NULL;
+    const char *path = opening->resume;
+    an_isa found = AN_ISA_AUTO;
+    if (!path && an_config_path(config, "run.dir", &path) != AN_OK) return found;
+    if (an_checkpoint_open(&checkpoint, ctx, path) != AN_OK) return found;
+    if (an_checkpoint_info_get(checkpoint, &info) == AN_OK && info.is_run)
+        for (int isa = 0; isa <= (int)an_context_isa(ctx); isa++)
+            if (!strcmp(info.isa, an_isa_name((an_isa)isa))) found = (an_isa)isa;
+    an_checkpoint_close(&checkpoint);
+    return found;
+}
+
 /* Threads and instructions belong to the context that the config is read with: it is read once to learn them. */
 static int choose_context(const cli_call *call, const cli_opening *opening, an_context_options *options) {
     an_context_options alone = AN_INIT(alone);
@@ -42,6 +59,8 @@ static int choose_context(const cli_call *call, const cli_opening *opening, an_c
     options->isa = opening->isa;
     for (int isa = 0; code == CLI_DONE && opening->isa == AN_ISA_AUTO && isa <= AN_ISA_AMX; isa++)
         if (an_config_is(config, "run.isa", an_isa_name((an_isa)isa))) options->isa = (an_isa)isa;
+    if (code == CLI_DONE && options->isa == AN_ISA_AUTO && !opening->planned && !opening->plain && !opening->fresh)
+        options->isa = isa_of_run(ctx, config, opening);
     an_config_destroy(&config);
     an_context_destroy(&ctx);
     return code;
@@ -51,6 +70,10 @@ static an_status open_trainer(const cli_opening *opening, cli_training *t) {
     an_open_options options = AN_INIT(options);
     options.purpose = opening->planned ? AN_OPEN_PLAN : opening->plain ? AN_OPEN_PLAIN : AN_OPEN_RUN;
     options.kernels = opening->plain ? NULL : opening->kernels;
+    options.fresh = opening->fresh;
+    options.resume = opening->resume;
+    options.extend = opening->extend;
+    options.new_bits = opening->new_bits;
     return an_trainer_open_with(&t->trainer, t->ctx, t->config, &options);
 }
 
@@ -59,6 +82,7 @@ int cli_training_open(const cli_call *call, const cli_opening *opening, cli_trai
     *training = (cli_training){.call = call, .info = {.size = sizeof training->info}};
     const int code = choose_context(call, opening, &options);
     if (code != CLI_DONE) return code;
+    if (!opening->planned && !opening->plain) options.heartbeat = cli_heartbeat();
     an_status status = an_context_create(&training->ctx, &options);
     if (status != AN_OK) return cli_failure(call, NULL, status);
     status = read_config(call, opening, training->ctx, &training->config);

@@ -2,7 +2,7 @@
 #ifndef AN_CLI_TRAINING_H
 #define AN_CLI_TRAINING_H
 
-#include "anneal/train.h"
+#include "anneal/checkpoint.h"
 #include "cli/cli.h"
 
 typedef struct cli_training {
@@ -22,6 +22,10 @@ typedef struct cli_opening {
     bool planned;        /* only the plan */
     bool plain;          /* to compare with */
     const char *kernels; /* of --kernel; NULL: the best */
+    bool fresh;          /* begin anew, whatever the run's folder has */
+    const char *resume;  /* carry on from this checkpoint */
+    an_extend extend;
+    bool new_bits;
 } cli_opening;
 
 /* Makes context, config and trainer; an exit code, after a message. To be closed whatever this returns. */

@@ -83,7 +83,8 @@ static void sum_memory(an_plan *p, bool trains, int moments) {
     m->scratch = p->arena_bytes - m->activations;
     m->inputs = p->sizes.input_bytes + p->scalar_bytes + p->constant_bytes + p->sizes.program_state_bytes;
     m->tables = an_params_table_bytes(p->model) + an_program_table_bytes(p);
-    m->peak = m->weights + m->gradients + m->optimizer + m->activations + m->scratch + m->inputs + m->tables;
+    m->peak =
+        m->weights + m->gradients + m->optimizer + m->activations + m->scratch + m->inputs + m->tables + m->checkpoint;
 }
 
 /* Slices with symbolic bounds must fit at the largest sizes: a sequence may not be longer than its table of positions. */
@@ -158,6 +159,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
         AN_TRY(compile(p, AN_FORM_TRAIN_FIRST));
         AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
     }
+    p->memory.checkpoint = options ? options->checkpoint : 0;
     sum_memory(p, programs & AN_PROGRAM_TRAINING, moments);
     *plan = p;
     return AN_OK;

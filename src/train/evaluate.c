@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/elementary.h"
+#include "base/heartbeat.h"
 #include "base/parallel.h"
 #include "exec/array.h"
 #include "ops/sink.h"
@@ -131,6 +132,8 @@ static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s)
     int64_t targets;
     double loss;
     for (int64_t i = 0; i < count; i++) b->indices[i] = b->numbers[i] = begin + i;
+    an_heartbeat_enter(ctx, AN_HEARTBEAT_EVALUATE, "evaluation");
+    an_heartbeat_say_number(ctx, AN_HEARTBEAT_OWNER, "evaluation, sample ", begin, "");
     AN_TRY_RETURN(an_dataset_read(t->evaluation, count, b->indices, b->fields));
     AN_TRY_RETURN(an_feed_count(feed, t->program, b->fields, 0, count, &targets));
     s->samples += count;
@@ -148,8 +151,7 @@ int64_t an_evaluation_samples(const an_trainer *t) {
     return asked > 0 && asked < all ? asked : all;
 }
 
-an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation) {
-    an_trainer *t = trainer;
+static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stopped) {
     an_status status;
     an_context *ctx = t->ctx;
     sums s = {0};
@@ -160,6 +162,7 @@ an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation) {
     const int64_t count = an_evaluation_samples(t);
     for (int64_t begin = 0; begin < count; begin += t->evaluation_samples.capacity) {
         const int64_t rest = count - begin;
+        if (stopped && (*stopped = t->stop)) return AN_OK;
         AN_TRY(run_batch(t, begin, rest < t->evaluation_samples.capacity ? rest : t->evaluation_samples.capacity, &s));
     }
     AN_CHECK(ctx, s.targets > 0, AN_ERR_ARGUMENT, "the data for evaluation has no targets: every label is masked");
@@ -183,4 +186,13 @@ an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation) {
     return AN_OK;
 fail:
     return status;
+}
+
+an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation) {
+    return evaluate(trainer, evaluation, NULL);
+}
+
+an_status an_evaluate_until(an_trainer *t, an_evaluation *evaluation, bool *stopped) {
+    *stopped = false;
+    return evaluate(t, evaluation, stopped);
 }

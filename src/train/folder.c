@@ -2,70 +2,51 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "anneal/checkpoint.h"
 #include "base/clock.h"
 #include "base/isa.h"
+#include "base/json.h"
+#include "train/checkpoints.h"
+#include "train/launch.h"
 
-enum { MOST_FRESH = 10000, NAME_BYTES = 256 };
+enum { MOST_FRESH = 10000, NAME_BYTES = 256, NOTE_BYTES = 1024 };
 
 /* ---- files ---- */
 
-static an_status join(const an_folder *f, const char *name, char *path, size_t capacity) {
-    const int length = snprintf(path, capacity, "%s/%s", f->path, name);
-    if (length > 0 && (size_t)length < capacity) return AN_OK;
+static an_status join(const an_folder *f, const char *name, char path[AN_FILE_PATH]) {
+    if (an_path_join(path, f->path, name)) return AN_OK;
     return AN_ERROR(f->ctx, AN_ERR_ARGUMENT, "the path of the run folder is too long: %s", f->path);
 }
 
-static an_status write_all(an_context *ctx, int file, const char *path, const char *bytes, size_t length) {
-    while (length > 0) {
-        const ssize_t written = write(file, bytes, length);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return AN_OK;
-}
+/* Calls a function that has a note, with its message on the context. */
+#define WITH_NOTE(ctx, call)                               \
+    do {                                                   \
+        char text_[NOTE_BYTES] = "";                       \
+        const an_note note = {text_, sizeof text_};        \
+        AN_TRY_RETURN(an_note_raise((ctx), (call), note)); \
+    } while (0)
 
 /* A whole file, beside and then renamed: nobody ever reads half of it. */
 static an_status replace_file(const an_folder *f, const char *name, const char *text) {
-    an_status status;
     an_context *ctx = f->ctx;
-    char path[PATH_BYTES + NAME_BYTES], beside[PATH_BYTES + 2 * NAME_BYTES];
-    int file = -1;
-    AN_TRY(join(f, name, path, sizeof path));
-    snprintf(beside, sizeof beside, "%s.new", path);
-    file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    AN_CHECK(ctx, file >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", beside, strerror(errno));
-    AN_TRY(write_all(ctx, file, beside, text, strlen(text)));
-    const int closed = close(file);
-    file = -1;
-    AN_CHECK(ctx, closed == 0, AN_ERR_FILE, "%s: cannot be written: %s", beside, strerror(errno));
-    AN_CHECK(ctx, rename(beside, path) == 0, AN_ERR_FILE, "%s: cannot be renamed: %s", beside, strerror(errno));
+    char path[AN_FILE_PATH];
+    AN_TRY_RETURN(join(f, name, path));
+    WITH_NOTE(ctx, an_file_replace(path, text, strlen(text), false, note));
     return AN_OK;
-fail:
-    if (file >= 0) close(file);
-    return status;
 }
 
-/* Every folder of a path. */
-static an_status make_folders(an_context *ctx, const char *path) {
-    char part[PATH_BYTES]; /* choose_path has looked at its length */
-    const size_t length = strlen(path);
-    memcpy(part, path, length + 1);
-    for (size_t i = 1; i <= length; i++) {
-        if (part[i] != '/' && part[i] != 0) continue;
-        const char kept = part[i];
-        part[i] = 0;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return AN_ERROR(ctx, AN_ERR_FILE, "%s: the folder cannot be made: %s", part, strerror(errno));
-        part[i] = kept;
-    }
+static an_status append(an_folder *f, int file, const char *name, const char *text, size_t length) {
+    an_context *ctx = f->ctx;
+    char path[AN_FILE_PATH];
+    AN_TRY_RETURN(join(f, name, path));
+    WITH_NOTE(ctx, an_file_write(file, text, length, path, note));
     return AN_OK;
 }
 
@@ -86,18 +67,18 @@ static void add_member(an_text *text, const char *name, double number) {
 /* ---- what is there ---- */
 
 static bool exists(const char *folder, const char *name) {
-    char path[PATH_BYTES + NAME_BYTES];
+    char path[AN_FILE_PATH];
     struct stat found;
-    return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && stat(path, &found) == 0;
+    return an_path_join(path, folder, name) && stat(path, &found) == 0;
 }
 
 /* The end of a run is written last, in one piece: whoever finds it finds all of it. */
 an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *state) {
     an_status status;
-    char file[PATH_BYTES + NAME_BYTES], text[NAME_BYTES] = "";
-    AN_CHECK(ctx, strlen(path) < PATH_BYTES, AN_ERR_ARGUMENT, "the path of the run folder is too long: %.100s…", path);
-    *state = exists(path, "metrics.jsonl") ? AN_FOLDER_UNFINISHED : AN_FOLDER_EMPTY;
-    snprintf(file, sizeof file, "%s/outcome.json", path);
+    char file[AN_FILE_PATH], text[NAME_BYTES] = "";
+    AN_CHECK(ctx, an_path_join(file, path, "outcome.json"), AN_ERR_ARGUMENT,
+             "the path of the run folder is too long: %.100s…", path);
+    *state = exists(path, "metrics.jsonl") || exists(path, AN_CHECKPOINTS) ? AN_FOLDER_UNFINISHED : AN_FOLDER_EMPTY;
     const int opened = open(file, O_RDONLY | O_CLOEXEC);
     if (opened < 0) return AN_OK;
     const ssize_t length = read(opened, text, sizeof text - 1);
@@ -123,32 +104,57 @@ static an_status choose_fresh(an_folder *f, const char *path) {
     return AN_ERROR(ctx, AN_ERR_FILE, "%s: there are too many runs beside it, or its path is too long", path);
 }
 
+static an_status write_outcome(an_folder *f, const char *end, int64_t step, const char *error);
+
 /* ---- making one ---- */
 
-/* A run holds a lock on its metrics for as long as it lives; the system gives it back however the run ends. */
-static an_status open_metrics(an_folder *f) {
-    char path[PATH_BYTES + NAME_BYTES];
+/* The step of a line of metrics; -1: it is none. */
+static int64_t step_of(const char *line) {
+    long long step;
+    /* NOLINTNEXTLINE(cert-err34-c): what is out of range was not written by us */
+    return sscanf(line, "{\"step\": %lld", &step) == 1 && strchr(line, '}') ? step : -1;
+}
+
+/* Whether a line belongs to what the run carries on from. */
+static bool is_before(const an_trainer *t, const char *line) {
+    const int64_t step = step_of(line);
+    if (step < 0 || step > t->next) return false;
+    return step < t->next || t->progress.evaluated == t->next || !strstr(line, "\"val_");
+}
+
+/* The lines of earlier launches up to where the run stands, in a new file that takes the old one's place: a process that still writes
+ * into that one writes where nobody reads. O(lines). */
+static an_status copy_metrics(an_folder *f, const char *path, const char *beside) {
+    an_status status;
     an_context *ctx = f->ctx;
-    AN_TRY_RETURN(join(f, "metrics.jsonl", path, sizeof path));
-    f->metrics = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (f->metrics < 0) return AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
-    if (flock(f->metrics, LOCK_EX | LOCK_NB) != 0)
-        return AN_ERROR(ctx, AN_ERR_FILE,
-                        "%s: another run is under way in this folder: wait for it, or give run.dir another name",
-                        f->path);
-    if (lseek(f->metrics, 0, SEEK_END) > 0)
-        return AN_ERROR(
-            ctx, AN_ERR_FILE,
-            "%s: the folder has a run in it: --fresh starts a new one beside it and deletes nothing, or give "
-            "run.dir another name",
-            f->path);
-    return AN_OK;
+    char *line = NULL;
+    size_t capacity = 0;
+    FILE *before = f->trainer->home.resumed ? fopen(path, "re") : NULL;
+    f->metrics = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    AN_CHECK(ctx, f->metrics >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", beside, strerror(errno));
+    for (ssize_t length; before && (length = getline(&line, &capacity, before)) > 0;)
+        if (is_before(f->trainer, line)) AN_TRY(append(f, f->metrics, "metrics.jsonl", line, (size_t)length));
+    AN_CHECK(ctx, rename(beside, path) == 0, AN_ERR_FILE, "%s: cannot be renamed: %s", beside, strerror(errno));
+    status = AN_OK;
+fail:
+    free(line);
+    if (before) fclose(before);
+    return status;
+}
+
+static an_status open_metrics(an_folder *f) {
+    an_context *ctx = f->ctx;
+    char path[AN_FILE_PATH], beside[AN_FILE_PATH], name[NAME_BYTES];
+    snprintf(name, sizeof name, "metrics-%" PRId64 ".new", f->trainer->home.generation);
+    AN_TRY_RETURN(join(f, "metrics.jsonl", path));
+    AN_TRY_RETURN(join(f, name, beside));
+    return copy_metrics(f, path, beside);
 }
 
 static an_status open_log(an_folder *f) {
-    char path[PATH_BYTES + NAME_BYTES];
+    char path[AN_FILE_PATH];
     an_context *ctx = f->ctx;
-    AN_TRY_RETURN(join(f, "log.txt", path, sizeof path));
+    AN_TRY_RETURN(join(f, "log.txt", path));
     f->log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     return f->log >= 0 ? AN_OK : AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
 }
@@ -178,6 +184,20 @@ static an_status choose_path(an_folder *f, an_config *config, const an_folder_op
     return AN_OK;
 }
 
+/* A run that begins anew finds nothing of another one: neither a checkpoint nor the end of a run. What a launch left that came to no
+ * checkpoint is of no use. */
+static an_status check_empty(const an_folder *f) {
+    an_context *ctx = f->ctx;
+    an_folder_state state;
+    if (f->trainer->home.resumed) return AN_OK;
+    AN_TRY_RETURN(an_folder_look(ctx, f->path, &state));
+    if (state != AN_FOLDER_FINISHED && !exists(f->path, AN_CHECKPOINTS)) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_FILE,
+                    "%s: the folder has a run in it: --fresh starts a new one beside it and deletes nothing, or give "
+                    "run.dir another name",
+                    f->path);
+}
+
 an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
                            const an_folder_options *options) {
     an_status status;
@@ -189,7 +209,10 @@ an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *c
     f->trainer = trainer;
     f->metrics = f->log = -1;
     AN_TRY(choose_path(f, config, options));
-    AN_TRY(make_folders(ctx, f->path));
+    AN_TRY(check_empty(f));
+    AN_TRY(an_trainer_set_folder(trainer, f->path));
+    AN_TRY(an_home_claim(trainer));
+    AN_TRY(write_outcome(f, "running", trainer->next, NULL));
     AN_TRY(open_metrics(f));
     AN_TRY(write_config(f, config));
     AN_TRY(open_log(f));
@@ -226,9 +249,7 @@ static an_status add_line(an_folder *f, an_text *text) {
     an_context *ctx = f->ctx;
     an_text_add(text, "}\n");
     AN_TRY_RETURN(text->status);
-    char path[PATH_BYTES + NAME_BYTES];
-    AN_TRY_RETURN(join(f, "metrics.jsonl", path, sizeof path));
-    return write_all(ctx, f->metrics, path, text->bytes, text->length);
+    return append(f, f->metrics, "metrics.jsonl", text->bytes, text->length);
 }
 
 static an_status add_event(an_folder *f, int64_t step, const char *tag, double value) {
@@ -295,10 +316,8 @@ fail:
 
 an_status an_folder_log(an_folder *folder, const char *line) {
     an_context *ctx = folder->ctx;
-    char path[PATH_BYTES + NAME_BYTES];
-    AN_TRY_RETURN(join(folder, "log.txt", path, sizeof path));
-    AN_TRY_RETURN(write_all(ctx, folder->log, path, line, strlen(line)));
-    return write_all(ctx, folder->log, path, "\n", 1);
+    AN_TRY_RETURN(append(folder, folder->log, "log.txt", line, strlen(line)));
+    return append(folder, folder->log, "log.txt", "\n", 1);
 }
 
 static an_status add_evaluation(an_folder *f, an_text *text, int64_t step, const an_evaluation *evaluation,
@@ -394,28 +413,22 @@ fail:
     return status;
 }
 
-static void add_escaped(an_text *text, const char *string) {
-    for (const char *c = string; *c; c++)
-        if ((unsigned char)*c < ' ')
-            an_text_add(text, "\\u%04x", (unsigned)*c);
-        else
-            an_text_add(text, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
-}
-
-an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error) {
-    an_folder *f = folder;
+/* How the last launch ended, or that it is under way; nothing trusts the exit code that a launcher makes of it. A launch that another
+ * one has followed has no say. */
+static an_status write_outcome(an_folder *f, const char *end, int64_t step, const char *error) {
     an_status status;
     an_context *ctx = f->ctx;
     an_text text;
+    char message[NOTE_BYTES] = "";
+    const an_note note = {message, sizeof message};
     an_text_init(&text, ctx);
-    if (!error) AN_TRY(write_summary(f, outcome));
-    an_text_add(&text, "{\"end\": \"%s\", \"step\": %lld", error ? "failed" : end_names[outcome->end],
-                (long long)outcome->steps);
+    AN_TRY(an_note_raise(ctx, an_launch_check(f->path, f->trainer->home.generation, note), note));
+    an_text_add(&text, "{\"end\": \"%s\", \"step\": %lld, \"generation\": %lld", end, (long long)step,
+                (long long)f->trainer->home.generation);
     add_member(&text, "seconds", an_clock_seconds() - f->begin);
     if (error) {
-        an_text_add(&text, ", \"error\": \"");
-        add_escaped(&text, error);
-        an_text_add(&text, "\"");
+        an_text_add(&text, ", \"error\": ");
+        an_text_json(&text, error);
     }
     an_text_add(&text, "}\n");
     AN_TRY(text.status);
@@ -424,4 +437,10 @@ an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, con
 fail:
     an_text_destroy(&text);
     return status;
+}
+
+an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error) {
+    an_context *ctx = folder->ctx;
+    if (!error) AN_TRY_RETURN(write_summary(folder, outcome));
+    return write_outcome(folder, error ? "failed" : end_names[outcome->end], folder->trainer->next, error);
 }

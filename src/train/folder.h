@@ -2,17 +2,16 @@
 #ifndef AN_TRAIN_FOLDER_H
 #define AN_TRAIN_FOLDER_H
 
+#include "base/file.h"
 #include "base/text.h"
 #include "train/events.h"
 #include "train/trainer.h"
 
-enum { PATH_BYTES = 4096 };
-
 struct an_folder {
     an_context *ctx;
     an_trainer *trainer;
-    char path[PATH_BYTES];
-    int metrics, log;    /* files; metrics.jsonl is locked */
+    char path[AN_FILE_PATH];
+    int metrics, log;    /* files */
     an_events *events;   /* NULL: not wanted */
     int64_t tokens;      /* that training has seen since `since` */
     double begin, since; /* times, by the clock that only goes forward */

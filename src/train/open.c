@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "anneal/checkpoint.h"
 #include "base/context.h"
 #include "base/isa.h"
+#include "train/open_init.h"
+#include "train/resume.h"
 
 enum { MOST_RULES = 64 };
 
@@ -22,7 +25,8 @@ typedef struct {
     an_schedule_options schedule;
     an_group_rule rules[MOST_RULES];
     an_accumulate_entry table[AN_BATCH_TABLE];
-    an_arena arena; /* what the schedule points to */
+    an_arena arena;    /* what the schedule points to */
+    an_resume *resume; /* NULL: the run begins anew */
 } opening;
 
 /* ---- messages ---- */
@@ -302,9 +306,6 @@ static an_status check_supported(const opening *o) {
     if (!an_config_is(o->config, "ranks.shard", "auto") && !an_config_is(o->config, "ranks.shard", "none"))
         return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: ranks.shard is not there yet: a run has one rank",
                         an_config_place(o->config, "ranks.shard"));
-    if (an_config_origin_of(o->config, "model.init.from") != AN_ORIGIN_NONE)
-        return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: model.init is not there yet: it comes with checkpoints",
-                        an_config_place(o->config, "model.init.from"));
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (an_config_is(o->config, later[i].path, later[i].word))
             return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: %s: %s is not there yet",
@@ -353,6 +354,11 @@ fail:
     return status;
 }
 
+/* As an_trainer_fill will have it. */
+static int64_t run_steps(const opening *o) {
+    return o->steps || !o->trainer->streams ? o->steps : INT64_MAX;
+}
+
 static an_status open_parts(opening *o) {
     an_context *ctx = o->ctx;
     an_trainer *t = o->trainer;
@@ -371,7 +377,10 @@ static an_status open_parts(opening *o) {
         status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
     if (status != AN_OK) return blame(o, status, "optimizer.groups");
     const an_lengths lengths = {o->config, ctx, &o->batches, o->tokens_a_sample};
-    AN_TRY_RETURN(an_open_schedule(&o->schedule, &lengths, &o->arena, o->steps, &o->options.rate));
+    int64_t schedule_steps = o->steps;
+    if (o->resume) AN_TRY_RETURN(an_resume_schedule(o->resume, &lengths, run_steps(o), &schedule_steps));
+    AN_TRY_RETURN(an_open_schedule(&o->schedule, &lengths, &o->arena, schedule_steps, &o->options.rate));
+    if (o->schedule.steps == 0 && schedule_steps < INT64_MAX) o->schedule.steps = schedule_steps;
     AN_TRY_RETURN(get_recompute(o));
     AN_TRY_RETURN(get_limits(o));
     AN_TRY_RETURN(get_evaluation(o));
@@ -380,23 +389,28 @@ static an_status open_parts(opening *o) {
     o->options.groups = &o->groups;
     o->options.optimizer = &o->optimizer;
     o->options.schedule = &o->schedule;
+    AN_TRY_RETURN(
+        an_open_count(o->config, "save.writers", &t->home.writers)); /* the plan has room for what they write */
     AN_TRY_RETURN(an_trainer_fill(t, &o->options));
     if (!t->planned) {
+        if (!o->resume) AN_TRY_RETURN(an_open_init(t, o->config));
         AN_TRY_RETURN(look_through(o, t->training, "data.train.type"));
         AN_TRY_RETURN(look_through(o, t->evaluation, "data.eval.type"));
     }
     AN_TRY_RETURN(get_metrics(o));
-    return an_open_run(t, o->config);
+    AN_TRY_RETURN(an_open_run(t, o->config));
+    if (t->planned || t->plain) return AN_OK;
+    AN_TRY_RETURN(an_fingerprint_make(t));
+    return o->resume ? an_resume_end(o->resume, t) : AN_OK;
 }
 
-an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
-                               const an_open_options *options) {
+/* One try, from a checkpoint (NULL: anew). */
+static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *config, const an_open_options *options,
+                           const char *checkpoint) {
     an_status status;
     opening *o = NULL;
     an_trainer *t = NULL;
-    *trainer = NULL;
-    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
-             "an_open_options has size %zu: set it with AN_INIT", options->size);
+    an_resume resume = {0};
     AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
@@ -406,14 +420,83 @@ an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config 
     *o = (opening){.config = config, .ctx = ctx, .trainer = t};
     o->options.kernels = options->kernels;
     an_arena_init(&o->arena, ctx);
+    if (checkpoint) {
+        o->resume = &resume;
+        AN_TRY(an_resume_begin(&resume, config, ctx, checkpoint, options));
+    }
     AN_TRY(open_parts(o));
     *trainer = t;
     t = NULL;
     status = AN_OK;
 fail:
+    an_resume_destroy(&resume);
     an_trainer_destroy(&t);
     if (o) an_arena_destroy(&o->arena);
     an_release(ctx, (void **)&o, 1, sizeof *o);
+    return status;
+}
+
+/* What was said about checkpoints that were passed over goes before what the one that was taken has to say. */
+static an_status add_notes(an_trainer *t, const an_text *passed) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    an_text notes;
+    if (passed->length == 0) return AN_OK;
+    an_text_init(&notes, ctx);
+    an_text_add(&notes, "%s%s", passed->bytes, t->home.notes ? t->home.notes : "");
+    AN_TRY(notes.status);
+    AN_TRY(an_home_set(t, &t->home.notes, notes.bytes));
+    status = AN_OK;
+fail:
+    an_text_destroy(&notes);
+    return status;
+}
+
+/* A checkpoint that is not as it was written is passed over for the one before it. That none is good is an error: to begin anew is for
+ * the user to say. */
+an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
+                               const an_open_options *options) {
+    an_status status = AN_ERR_DAMAGED;
+    an_candidates candidates = {0};
+    an_text passed;
+    *trainer = NULL;
+    an_text_init(&passed, ctx);
+    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
+             "an_open_options has size %zu: set it with AN_INIT", options->size);
+    AN_TRY(an_candidates_find(&candidates, config, ctx, options));
+    if (candidates.count == 0) AN_TRY(open_once(trainer, ctx, config, options, NULL));
+    for (size_t i = 0; i < candidates.count && !*trainer; i++) {
+        status = open_once(trainer, ctx, config, options, candidates.paths[i]);
+        if (status == AN_OK) break;
+        if (status != AN_ERR_DAMAGED) goto fail;
+        an_text_add(&passed, "passed over: %s\n", an_open_report_take(ctx).text);
+    }
+    AN_TRY(passed.status);
+    if (!*trainer)
+        AN_FAIL(ctx, AN_ERR_DAMAGED, "no checkpoint of this run can be read; --fresh begins a new run beside it:\n%s",
+                passed.bytes);
+    AN_TRY(add_notes(*trainer, &passed));
+    status = AN_OK;
+fail:
+    if (status != AN_OK) an_trainer_destroy(trainer);
+    an_text_destroy(&passed);
+    an_candidates_destroy(&candidates);
+    return status;
+}
+
+an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step) {
+    an_status status;
+    an_config *config = NULL;
+    an_config_options options = AN_INIT(options);
+    an_open_options open = AN_INIT(open);
+    options.file = file;
+    open.user_step = &user_step;
+    *trainer = NULL;
+    AN_TRY(an_config_create(&config, ctx, &options));
+    AN_TRY(an_trainer_open_with(trainer, ctx, config, &open));
+    status = AN_OK;
+fail:
+    an_config_destroy(&config);
     return status;
 }
 

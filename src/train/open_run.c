@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "train/limit.h"
 #include "train/open.h"
 
 /* Steps, or seconds where the length is a time; both 0 if it is off. */
@@ -63,14 +64,49 @@ static an_status get_early_stop(an_config *config, an_trainer *t) {
     return an_config_real(config, "eval.early_stop.min_delta", &t->run.min_delta);
 }
 
+/* A plan is often made where the job does not run. */
+static an_status get_max_time(an_config *config, const an_trainer *t, double *seconds) {
+    if (an_config_origin_of(config, "run.max_time") == AN_ORIGIN_NONE || an_config_is(config, "run.max_time", "off"))
+        return AN_OK;
+    if (!an_config_is(config, "run.max_time", "slurm")) return an_config_seconds(config, "run.max_time", seconds);
+    return t->planned ? AN_OK : an_limit_slurm(t->ctx, an_config_place(config, "run.max_time"), seconds);
+}
+
+/* Where the run is kept, and when it is saved. */
+static an_status get_home(an_config *config, an_trainer *t) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    an_home *h = &t->home;
+    const char *path;
+    char *text = NULL;
+    double none;
+    AN_TRY(an_config_path(config, "run.dir", &path));
+    AN_TRY(an_home_set(t, &h->folder, path));
+    if (an_config_origin_of(config, "save.stage") != AN_ORIGIN_NONE) {
+        AN_TRY(an_config_path(config, "save.stage", &path));
+        AN_TRY(an_home_set(t, &h->stage, path));
+    }
+    AN_TRY(get_interval(config, t, "save.every", &h->every, &h->seconds));
+    if (!an_config_is(config, "save.keep_last", "all"))
+        AN_TRY(an_config_count(config, "save.keep_last", &h->keep_last));
+    if (an_config_origin_of(config, "save.keep_every") != AN_ORIGIN_NONE)
+        AN_TRY(get_interval(config, t, "save.keep_every", &h->keep_every, &none));
+    AN_TRY(an_config_write(config, &text));
+    AN_TRY(an_home_set(t, &h->config, text));
+    status = AN_OK;
+fail:
+    an_string_release(ctx, &text);
+    return status;
+}
+
 an_status an_open_run(an_trainer *t, an_config *config) {
     an_context *ctx = t->ctx;
     an_run_options *r = &t->run;
     *r = (an_run_options){.size = sizeof *r};
+    if (!t->planned && !t->plain) AN_TRY_RETURN(get_home(config, t));
     AN_TRY_RETURN(get_interval(config, t, "log.every", &t->log.every, &t->log.seconds));
     AN_TRY_RETURN(an_config_bool(config, "log.tensorboard", &t->log.tensorboard));
-    if (an_config_origin_of(config, "run.max_time") != AN_ORIGIN_NONE && !an_config_is(config, "run.max_time", "off"))
-        AN_TRY_RETURN(an_config_seconds(config, "run.max_time", &r->most_seconds));
+    AN_TRY_RETURN(get_max_time(config, t, &r->most_seconds));
     if (!t->evaluation || t->planned) return AN_OK;
     AN_TRY_RETURN(get_interval(config, t, "eval.every", &r->evaluate_every, &r->evaluate_seconds));
     AN_TRY_RETURN(an_config_bool(config, "eval.at_start", &r->evaluate_at_start));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "train/open.h"
 #include "train/trainer.h"
 
 enum { DEFAULT_PATIENCE = 5 };
@@ -70,11 +71,12 @@ const char *an_trainer_metric(const an_trainer *trainer, int index) {
 
 /* ---- the best ---- */
 
-/* The best value of a metric so far. NaN is never best. */
+/* The best value of a metric so far, which lies in the trainer's progress. NaN is never best. */
 typedef struct {
     const char *name;
-    bool up, has;
-    double value;
+    bool up;
+    bool *has;
+    double *value;
 } record;
 
 an_status an_metric_check(const an_trainer *t, const char *name, const char **known) {
@@ -95,7 +97,6 @@ an_status an_metric_check(const an_trainer *t, const char *name, const char **kn
 
 static an_status record_make(record *r, const an_trainer *t, const char *name, an_better mode) {
     an_context *ctx = t->ctx;
-    *r = (record){0};
     AN_TRY_RETURN(an_metric_check(t, name, &r->name));
     r->up = mode == AN_BETTER_AUTO ? metrics[find_metric(name)].up : mode == AN_BETTER_MORE;
     return AN_OK;
@@ -105,9 +106,9 @@ static an_status record_make(record *r, const an_trainer *t, const char *name, a
 static bool record_beat(record *r, const an_evaluation *evaluation, double delta) {
     double value;
     if (!an_evaluation_metric(evaluation, r->name, &value) || value != value) return false;
-    if (r->has && !(r->up ? value > r->value + delta : value < r->value - delta)) return false;
-    r->has = true;
-    r->value = value;
+    if (*r->has && !(r->up ? value > *r->value + delta : value < *r->value - delta)) return false;
+    *r->has = true;
+    *r->value = value;
     return true;
 }
 
@@ -116,16 +117,36 @@ static bool record_beat(record *r, const an_evaluation *evaluation, double delta
 typedef struct {
     an_trainer *trainer;
     const an_run_options *options;
-    an_run_outcome *outcome;
     record best, patient;
-    int64_t patience, without; /* evaluations without getting better */
-    double begin, evaluated;   /* when the run began, and when the last evaluation ended */
+    int64_t patience;
+    double begin, evaluated, saved; /* when the run began, the last evaluation ended, the last save was begun */
+    double step_seconds;            /* of the longest step so far */
+    bool saves;                     /* the run has a folder */
 } running;
 
 static an_status callback_failed(const running *r, an_status status, const char *where) {
     return AN_ERROR(r->trainer->ctx, status, "the callback %s ended the run at step %lld", where,
                     (long long)r->trainer->next);
 }
+
+/* ---- steps ---- */
+
+static an_status take_step(running *r) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    const an_run_callbacks *c = &r->options->callbacks;
+    const double begin = an_clock_seconds();
+    an_status status = c->before_step ? c->before_step(c->user, t->next + 1) : AN_OK;
+    if (status != AN_OK) return callback_failed(r, status, "before_step");
+    AN_TRY_RETURN(an_trainer_step(t, NULL));
+    status = c->after_step ? c->after_step(c->user, &t->progress.last) : AN_OK;
+    const double took = an_clock_seconds() - begin;
+    t->progress.seconds += took;
+    if (took > r->step_seconds) r->step_seconds = took;
+    return status == AN_OK ? AN_OK : callback_failed(r, status, "after_step");
+}
+
+/* ---- evaluations ---- */
 
 /* Evaluations are part of what a run was. */
 static void chain_evaluation(an_trainer *t, const an_evaluation *evaluation) {
@@ -136,68 +157,137 @@ static void chain_evaluation(an_trainer *t, const an_evaluation *evaluation) {
     an_trainer_chain(t, values, count);
 }
 
+/* Whether an evaluation belongs to where the run stands. One that a stop kept from being made is made by the next launch. */
+static bool is_evaluation_due(const running *r) {
+    const an_trainer *t = r->trainer;
+    const int64_t every = r->options->evaluate_every;
+    const double seconds = r->options->evaluate_seconds;
+    if (!t->evaluation || t->progress.evaluated == t->next) return false;
+    if (t->next == 0) return r->options->evaluate_at_start;
+    if (t->next == t->steps) return true;
+    if (seconds > 0) return an_clock_seconds() - r->evaluated >= seconds;
+    return every > 0 && t->next % every == 0;
+}
+
 static an_status evaluate(running *r) {
-    an_context *ctx = r->trainer->ctx;
-    an_run_outcome *o = r->outcome;
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    an_progress *p = &t->progress;
     const an_run_callbacks *c = &r->options->callbacks;
-    o->last.size = sizeof o->last;
-    AN_TRY_RETURN(an_trainer_evaluate(r->trainer, &o->last));
-    chain_evaluation(r->trainer, &o->last);
+    an_evaluation evaluation = AN_INIT(evaluation);
+    bool stopped;
+    AN_TRY_RETURN(an_evaluate_until(t, &evaluation, &stopped));
+    if (stopped) return AN_OK;
+    p->evaluation = evaluation;
+    p->evaluated = t->next;
+    chain_evaluation(t, &evaluation);
     r->evaluated = an_clock_seconds();
-    const bool best = record_beat(&r->best, &o->last, 0);
-    if (best) {
-        o->best_step = r->trainer->next;
-        o->best_value = r->best.value;
-    }
-    if (r->patient.name) r->without = record_beat(&r->patient, &o->last, r->options->min_delta) ? 0 : r->without + 1;
+    const bool best = record_beat(&r->best, &evaluation, 0);
+    if (best) p->best_step = t->next;
+    if (r->patient.name) p->without = record_beat(&r->patient, &evaluation, r->options->min_delta) ? 0 : p->without + 1;
     if (!c->after_evaluation) return AN_OK;
-    const an_status status = c->after_evaluation(c->user, r->trainer->next, &o->last, best);
+    const an_status status = c->after_evaluation(c->user, t->next, &evaluation, best);
     return status == AN_OK ? AN_OK : callback_failed(r, status, "after_evaluation");
 }
 
-static an_status take_step(running *r) {
-    an_context *ctx = r->trainer->ctx;
+/* ---- saves ---- */
+
+/* The run goes on without a save that failed, but not if it is no longer this launch's run. */
+static an_status tell_save(running *r, an_status status) {
     const an_run_callbacks *c = &r->options->callbacks;
-    an_status status = c->before_step ? c->before_step(c->user, r->trainer->next + 1) : AN_OK;
-    if (status != AN_OK) return callback_failed(r, status, "before_step");
-    r->outcome->step.size = sizeof r->outcome->step;
-    AN_TRY_RETURN(an_trainer_step(r->trainer, &r->outcome->step));
-    status = c->after_step ? c->after_step(c->user, &r->outcome->step) : AN_OK;
-    return status == AN_OK ? AN_OK : callback_failed(r, status, "after_step");
+    if (status == AN_ERR_TAKEN_OVER) return status;
+    status = c->after_save ? c->after_save(c->user, &r->trainer->home.report) : AN_OK;
+    return status == AN_OK ? AN_OK : callback_failed(r, status, "after_save");
 }
 
-/* Whether an evaluation is due after the step that was taken. */
-static bool is_due(const running *r) {
-    const int64_t every = r->options->evaluate_every;
-    const double seconds = r->options->evaluate_seconds;
-    if (!r->trainer->evaluation) return false;
-    if (seconds > 0) return an_clock_seconds() - r->evaluated >= seconds;
-    return every > 0 && r->trainer->next % every == 0;
+/* Whether the run as it stands is the best so far. */
+static bool is_best(const an_trainer *t) {
+    return t->progress.has_best && t->progress.best_step == t->next;
 }
 
-static bool is_time_over(const running *r) {
-    return r->options->most_seconds > 0 && an_clock_seconds() - r->begin >= r->options->most_seconds;
+/* Whether a save belongs to where the run stands. */
+static bool is_save_due(const running *r) {
+    const an_trainer *t = r->trainer;
+    const an_home *h = &t->home;
+    if (!r->saves || (h->every == 0 && h->seconds == 0) || an_home_has(t)) return false;
+    if (is_best(t)) return true;
+    if (h->seconds > 0) return an_clock_seconds() - r->saved >= h->seconds;
+    return t->next > 0 && t->next % h->every == 0;
 }
 
-static an_status run_steps(running *r) {
+static an_status wait_for_save(running *r) {
+    an_context *ctx = r->trainer->ctx;
+    if (!an_home_is_saving(r->trainer)) return AN_OK;
+    AN_TRY_RETURN(tell_save(r, an_home_wait(r->trainer)));
+    return AN_OK;
+}
+
+static an_status save(running *r) {
     an_trainer *t = r->trainer;
     an_context *ctx = t->ctx;
-    int64_t evaluated = -1; /* the step after which the last evaluation was */
-    if (t->evaluation && r->options->evaluate_at_start && t->next == 0) AN_TRY_RETURN(evaluate(r));
-    bool in_time = true;
-    while (t->next < t->steps && !t->stop && in_time && r->without < r->patience) {
-        AN_TRY_RETURN(take_step(r));
-        in_time = !is_time_over(r);
-        if (!is_due(r)) continue;
-        AN_TRY_RETURN(evaluate(r));
-        evaluated = t->next;
+    AN_TRY_RETURN(wait_for_save(r)); /* the next never starts before the last is safe */
+    const an_status status = an_home_save(t, is_best(t), NULL);
+    r->saved = an_clock_seconds();
+    if (status != AN_OK) {
+        const an_open_report message = an_open_report_take(ctx);
+        t->home.report = (an_save_report){.size = sizeof t->home.report, .step = t->next, .error = message.text};
+        const an_status told = tell_save(r, status);
+        t->home.report.error = NULL;
+        return told;
     }
-    r->outcome->end = r->without >= r->patience ? AN_RUN_STOPPED_EARLY
-                      : t->next == t->steps     ? AN_RUN_DONE
-                      : t->stop                 ? AN_RUN_REQUESTED
-                                                : AN_RUN_TIME;
-    if (t->evaluation && evaluated != t->next && r->outcome->end == AN_RUN_DONE) AN_TRY_RETURN(evaluate(r));
     return AN_OK;
+}
+
+/* The last save is the one that counts: that it failed is the run's failure. */
+static an_status save_last(running *r) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(wait_for_save(r));
+    if (!r->saves || an_home_has(t)) return AN_OK;
+    AN_TRY_RETURN(an_home_save(t, is_best(t), NULL));
+    AN_TRY_RETURN(an_home_wait(t));
+    return tell_save(r, AN_OK);
+}
+
+/* ---- all of it ---- */
+
+/* What belongs to where the run stands, before the next step: evaluation, then save, so that it has the evaluation in it. */
+static an_status settle(running *r) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    an_status status;
+    if (is_evaluation_due(r) && !t->stop) AN_TRY_RETURN(evaluate(r));
+    if (is_save_due(r) && !t->stop) AN_TRY_RETURN(save(r));
+    if (an_home_poll(t, &status)) AN_TRY_RETURN(tell_save(r, status));
+    return AN_OK;
+}
+
+/* A step and a save more must still fit. */
+static bool is_time_over(const running *r) {
+    const an_save_report *last = &r->trainer->home.report;
+    const double most = r->options->most_seconds, spent = an_clock_seconds() - r->begin;
+    return most > 0 && spent + r->step_seconds + last->copy_seconds + last->seconds >= most;
+}
+
+static an_run_end find_end(const running *r) {
+    const an_trainer *t = r->trainer;
+    if (t->progress.without >= r->patience) return AN_RUN_STOPPED_EARLY;
+    if (t->next == t->steps && (!t->evaluation || t->progress.evaluated == t->next)) return AN_RUN_DONE;
+    return t->stop ? AN_RUN_REQUESTED : AN_RUN_TIME;
+}
+
+static an_status run_steps(running *r, an_run_end *end) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    bool in_time = true;
+    AN_TRY_RETURN(settle(r));
+    while (t->next < t->steps && !t->stop && in_time && t->progress.without < r->patience) {
+        AN_TRY_RETURN(take_step(r));
+        AN_TRY_RETURN(settle(r));
+        in_time = !is_time_over(r);
+    }
+    *end = find_end(r);
+    return save_last(r);
 }
 
 static an_status check_options(an_context *ctx, const an_trainer *t, const an_run_options *o) {
@@ -216,30 +306,40 @@ fail:
 }
 
 an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome) {
-    an_context *ctx = trainer->ctx;
+    an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    an_progress *p = &t->progress;
+    const double now = an_clock_seconds();
     const an_run_options defaults = AN_INIT(defaults);
     an_run_outcome own = AN_INIT(own);
     if (!outcome) outcome = &own;
-    running r = {.trainer = trainer,
-                 .options = options             ? options
-                            : trainer->run.size ? &trainer->run
-                                                : &defaults,
-                 .outcome = outcome,
+    running r = {.trainer = t,
+                 .options = options       ? options
+                            : t->run.size ? &t->run
+                                          : &defaults,
+                 .best = {.has = &p->has_best, .value = &p->best_value},
+                 .patient = {.has = &p->has_patient, .value = &p->patient_value},
                  .patience = INT64_MAX,
-                 .begin = an_clock_seconds(),
-                 .evaluated = an_clock_seconds()};
+                 .begin = now,
+                 .evaluated = now,
+                 .saved = now,
+                 .saves = t->home.folder != NULL};
     if (outcome->size < sizeof *outcome)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_outcome has size %zu: set it with AN_INIT", outcome->size);
     *outcome = (an_run_outcome){.size = outcome->size};
-    AN_TRY_RETURN(check_options(ctx, trainer, r.options));
-    AN_TRY_RETURN(record_make(&r.best, trainer, r.options->best ? r.options->best : "val_loss", r.options->best_mode));
+    AN_TRY_RETURN(check_options(ctx, t, r.options));
+    AN_TRY_RETURN(record_make(&r.best, t, r.options->best ? r.options->best : "val_loss", r.options->best_mode));
     if (r.options->early_stop) {
-        AN_TRY_RETURN(record_make(&r.patient, trainer, r.options->early_stop, AN_BETTER_AUTO));
+        AN_TRY_RETURN(record_make(&r.patient, t, r.options->early_stop, AN_BETTER_AUTO));
         r.patience = r.options->patience ? r.options->patience : DEFAULT_PATIENCE;
     }
-    const an_status status = run_steps(&r);
-    outcome->steps = trainer->next;
-    trainer->stop = false;
+    const an_status status = run_steps(&r, &outcome->end);
+    outcome->steps = t->next;
+    outcome->best_step = p->has_best ? p->best_step : 0;
+    outcome->best_value = p->best_value;
+    outcome->last = p->evaluation;
+    outcome->step = p->last;
+    t->stop = false;
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "train/nonfinite.h"
 #include "train/open.h"
 #include "train/permutation.h"
+#include "train/save_layout.h"
 
 /* ---- which samples ---- */
 
@@ -35,6 +36,18 @@ fail:
     return status;
 }
 
+/* A run that a config describes is saved: the copy that this needs is known from the model. */
+static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *bytes) {
+    an_context *ctx = t->ctx;
+    an_save_layout *layout;
+    *bytes = 0;
+    if (!t->owns || t->plain) return AN_OK;
+    AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, moments, t->home.writers));
+    *bytes = (int64_t)an_save_layout_bytes(layout);
+    an_save_layout_destroy(&layout);
+    return AN_OK;
+}
+
 static an_status make_plan(an_trainer *t, const an_trainer_options *o) {
     an_context *ctx = t->ctx;
     const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
@@ -53,6 +66,7 @@ static an_status make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.symbols = symbols;
     plan.maxima = maxima;
     plan.moments = an_optimizer_moments(o->optimizer);
+    AN_TRY_RETURN(measure_checkpoint(t, an_moment_count(plan.moments), &plan.checkpoint));
     plan.precision = o->precision;
     plan.f32_storage = o->f32_storage;
     plan.recompute = o->recompute;
@@ -98,6 +112,8 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
     an_params_options params = AN_INIT(params);
     AN_TRY_RETURN(check_options(ctx, options));
+    t->progress = an_progress_start();
+    t->home.loaded = -1;
     t->seed = options->seed;
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
     AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, &options->batch));
@@ -158,6 +174,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_trainer *t = trainer ? *trainer : NULL;
     if (!t) return;
     an_context *ctx = t->ctx;
+    an_home_destroy(t);
     an_loader_destroy(&t->loader);
     an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
     an_handed_destroy(t);
@@ -294,6 +311,7 @@ an_status an_trainer_take(an_trainer *t, const an_batch *samples, an_step_metric
     t->next++;
     an_trainer_chain(t, (const double[]){metrics->loss, metrics->rate, metrics->norm}, 3);
     t->history[t->history_count++ % AN_HISTORY] = *metrics;
+    t->progress.last = *metrics;
     return AN_OK;
 }
 

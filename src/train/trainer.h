@@ -7,6 +7,7 @@
 #include "train/batches.h"
 #include "train/feed.h"
 #include "train/loader.h"
+#include "train/manifest.h"
 #include "train/step.h"
 
 /* Samples in memory, dense by field. */
@@ -41,6 +42,27 @@ typedef struct an_log_options {
     bool tensorboard;
 } an_log_options;
 
+struct an_saver;
+
+/* Where a run is kept, and when. */
+typedef struct an_home {
+    char *folder;           /* of the run; NULL: it is kept nowhere */
+    char *stage;            /* written to first; NULL: none */
+    char *config;           /* what a checkpoint says of it; NULL: nothing */
+    int64_t generation;     /* of this launch; 0: nothing was written yet */
+    int64_t every;          /* steps from one save to the next; 0: by time, or only the last */
+    double seconds;         /* the same in time; 0: by steps */
+    int64_t keep_last;      /* 0: all */
+    int64_t keep_every;     /* steps; 0: none for this reason */
+    int64_t writers;        /* files that are written at a time */
+    int64_t loaded;         /* the step of the checkpoint of this folder that the run began with; -1: none */
+    uint64_t loaded_chain;  /* and how it stood then */
+    struct an_saver *saver; /* NULL: nothing was saved yet */
+    an_save_report report;  /* of the last save */
+    char *notes;            /* what there is to say of a resume, a line each; NULL: nothing */
+    char *resumed;          /* the checkpoint's path; NULL: the run began anew */
+} an_home;
+
 struct an_trainer {
     an_context *ctx;
     an_graph *graph;
@@ -57,7 +79,10 @@ struct an_trainer {
     an_log_options log;
     an_dtype precision;
     int loader_threads;
-    uint64_t chain[2]; /* hash over the numbers of every step so far */
+    uint64_t chain[2];       /* hash over the numbers of every step so far */
+    uint64_t fingerprint[2]; /* of the data */
+    an_progress progress;    /* what of it is not asked of the parts: evaluations, the best, the last step */
+    an_home home;
 
     an_groups *groups;
     an_params *params;
@@ -95,6 +120,32 @@ enum { AN_MOST_CHAINED = 8 };
 void an_trainer_chain(an_trainer *t, const double *numbers, int count);
 /* Whether the model can have this metric; the error says why not. Its name in *known lives for ever. */
 an_status an_metric_check(const an_trainer *t, const char *name, const char **known);
+
+/* ---- the state of a run, for checkpoints ---- */
+
+void an_progress_capture(const an_trainer *t, an_progress *progress);
+void an_progress_restore(an_trainer *t, const an_progress *progress);
+void an_bits_get(const an_trainer *t, an_bits *bits);
+/* {"step": 250, "loss": …, "val_loss": …}: of the last step and the last evaluation. */
+an_status an_trainer_metrics_text(const an_trainer *t, char **text);
+/* What the trainer's data is: how many samples, and a few of them. Reads three of each dataset. */
+an_status an_fingerprint_make(an_trainer *t);
+
+/* ---- where it is kept ---- */
+
+void an_home_destroy(an_trainer *t);
+an_status an_home_set(an_trainer *t, char **field, const char *text); /* a text of t->home; NULL: none */
+/* Takes a generation, if this launch has none yet. */
+an_status an_home_claim(an_trainer *t);
+/* Starts a save of the run as it stands; the first time, everything that it needs is made. */
+an_status an_home_save(an_trainer *t, bool best, const int64_t *user_step);
+an_status an_home_wait(an_trainer *t); /* until it is safe */
+bool an_home_is_saving(const an_trainer *t);
+bool an_home_poll(an_trainer *t, an_status *status); /* whether one has ended since, and how */
+bool an_home_has(const an_trainer *t);               /* the run as it stands is saved */
+
+/* An evaluation that a request to stop ends: *stopped, and then nothing else is set. */
+an_status an_evaluate_until(an_trainer *t, an_evaluation *evaluation, bool *stopped);
 
 an_status an_trainer_check_step(const an_trainer *t); /* whether there is one to take */
 /* One step on samples that are there; t->numbers has room for as many. */

@@ -138,7 +138,7 @@ mistake 2 'c.yaml:5:27: run.steps is 3 and run.epochs is 2; a run has one length
     'run: {dir: run, steps: 3, epochs: 2}'
 mistake 2 'c.yaml:5:24: run.steps is '\''0'\''; it takes a length such as 250 steps, above 0' \
     'run: {dir: run, steps: 0}'
-mistake 2 'c.yaml:5:27: run.max_time is '\''3'\''; it takes off, or a duration such as 90s, 15m or 3h50m' \
+mistake 2 'c.yaml:5:27: run.max_time is '\''3'\''; it takes off or slurm, or a duration such as 90s, 15m or 3h50m' \
     'run: {dir: run, max_time: 3}'
 mistake 2 'c.yaml:5:24: run.steps is '\''3 parsecs'\''; it takes a length such as 250 steps, above 0' \
     'run: {dir: run, steps: 3 parsecs}'
@@ -253,16 +253,26 @@ expect 2 'nosuch.yaml: the config cannot be read: No such file or directory; loo
 # --- folders and disks ---
 with 'run: {dir: full, steps: 3}'
 mkdir full
-ln -s /dev/full full/metrics.jsonl # what a disk without room says
+ln -s /dev/full full/metrics-1.new # what a disk without room says, once it is metrics.jsonl
 expect 1 'anneal train: full/metrics.jsonl: cannot be written: No space left on device' "${anneal[@]}" train c.yaml
+with 'run: {dir: busy, steps: 100000000}'
+"${anneal[@]}" train c.yaml >busy.out 2>busy.err &
+process=$!
+for _ in $(seq 600); do
+    grep -qs '"step": 1,' busy/metrics.jsonl && break
+    sleep 0.1
+done
+training=$(cut -d' ' -f1 busy/launches/1)
+expect 1 "anneal train: busy: process $training is training in this folder: wait for it, stop it (kill $training), or give run.dir another name" \
+    "${anneal[@]}" train c.yaml
+kill -KILL $process
+wait $process 2>/dev/null || true
 with
 rm -rf run
 mkdir run
-: >run/metrics.jsonl
-expect 1 'anneal train: run: another run is under way in this folder: wait for it, or give run.dir another name' \
-    flock run/metrics.jsonl "${anneal[@]}" train c.yaml
 echo '{"step": 1}' >run/metrics.jsonl
-expect 1 'anneal train: run: the folder has a run in it: --fresh starts a new one beside it and deletes nothing, or give run.dir another name' \
+echo 'version: 1' >run/config.yaml
+expect 1 'anneal train: run: a run with another config is in it: --fresh starts this one beside it, or give run.dir another name' \
     "${anneal[@]}" train c.yaml
 
 # --- the command line ---

@@ -84,7 +84,7 @@ hash=$(field run/summary.json 'd["weights_hash"]')
 says 'run: this run is finished; --fresh starts another one beside it'
 code=0
 "${anneal[@]}" train small.yaml --set run.seed=4 >out 2>err || code=$?
-[ "$code" = 1 ] && grep -q 'run: a run with another config is in it' err || fail "another config in a finished run's folder: $code"
+[ "$code" = 2 ] && grep -q 'run.seed=4: run.seed is 4, was 3' err || fail "another config in a finished run's folder: $code"
 "${anneal[@]}" train small.yaml --fresh >out 2>err || fail "--fresh"
 [ "$(field run-2/summary.json 'd["weights_hash"]')" = "$hash" ] || fail "the fresh run has other bits"
 
@@ -93,7 +93,8 @@ code=0
     --set eval.early_stop.patience=1 --set 'eval.every=2 steps' >out 2>err || fail "early stop"
 says 'stopped early'
 [ "$(field early/outcome.json 'd["end"], d["step"]')" = "stopped early 4" ] || fail "it did not stop early"
-"${anneal[@]}" train small.yaml --set run.dir=time --set run.steps=100000000 --set run.max_time=1s >out 2>err || fail "max_time"
+"${anneal[@]}" train small.yaml --set run.dir=time --set run.steps=100000000 --set run.max_time=1s >out 2>err && fail "max_time: done"
+[ $? = 75 ] || fail "max_time: exit code $?"
 [ "$(field time/outcome.json 'd["end"]')" = "time limit" ] || fail "it did not end in time"
 
 # --- a signal ends it after the step that is under way ---
@@ -106,8 +107,24 @@ done
 kill -TERM $process
 code=0
 wait $process || code=$?
-[ "$code" = 143 ] || fail "a signal: exit code $code"
+[ "$code" = 75 ] || fail "a signal: exit code $code"
 [ "$(field signal/outcome.json 'd["end"]')" = "stopped on request" ] || fail "a signal: $(cat signal/outcome.json)"
+
+# --- a run that was stopped, and one that was killed, end with the bits of one that never was ---
+"${anneal[@]}" train small.yaml --set run.dir=twice --set 'save.every=3 steps' >out 2>err &
+process=$!
+for _ in $(seq 600); do
+    grep -qs '"step": 10,' twice/metrics.jsonl && break
+    sleep 0.01
+done
+kill -KILL $process 2>/dev/null || true
+wait $process 2>/dev/null || true
+"${anneal[@]}" train small.yaml --set run.dir=twice --set 'save.every=5 steps' >out 2>err || fail "a killed run does not carry on"
+says 'carries on'
+says 'save.every: 5 steps now, 3 steps before'
+[ "$(field twice/summary.json 'd["weights_hash"] + d["state_hash"]')" = "$(field run/summary.json 'd["weights_hash"] + d["state_hash"]')" ] ||
+    fail "a run that was killed ends with other bits"
+[ "$(grep -c '"loss"' twice/metrics.jsonl)" = "$(grep -c '"loss"' run/metrics.jsonl)" ] || fail "metrics of a killed run: $(cat twice/metrics.jsonl)"
 
 # --- NaN stops it and names the place ---
 printf 'a,y\n1,2\n2,1e39\n3,6\n4,8\n' >huge.csv

@@ -10,7 +10,7 @@ static void check_bytes(an_context *ctx, ledger *l, an_graph *g, an_plan *plan, 
     (void)g;
     OK(ctx, an_plan_memory_get(plan, &memory));
     assert_int_equal(memory.peak, memory.weights + memory.gradients + memory.optimizer + memory.activations +
-                                      memory.scratch + memory.inputs + memory.tables);
+                                      memory.scratch + memory.inputs + memory.tables + memory.checkpoint);
     size_t before = l->held;
     OK(ctx, an_params_create(&params, ctx, g, NULL));
     OK(ctx, an_program_create(&program, plan, params));

@@ -1,0 +1,159 @@
+/* Where a run is kept: its folder, the generation of this launch, its saves. */
+#include <string.h>
+
+#include "anneal/checkpoint.h"
+#include "base/clock.h"
+#include "base/heartbeat.h"
+#include "train/launch.h"
+#include "train/load.h"
+#include "train/save.h"
+#include "train/trainer.h"
+
+an_status an_home_set(an_trainer *t, char **field, const char *text) {
+    an_context *ctx = t->ctx;
+    an_string_release(ctx, field);
+    if (!text) return AN_OK;
+    const size_t bytes = strlen(text) + 1;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)field, bytes, 1));
+    memcpy(*field, text, bytes);
+    return AN_OK;
+}
+
+void an_home_destroy(an_trainer *t) {
+    an_home *h = &t->home;
+    char **texts[] = {&h->folder, &h->stage, &h->config, &h->notes, &h->resumed};
+    an_saver_destroy(&h->saver);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) an_string_release(t->ctx, texts[i]);
+}
+
+an_status an_home_claim(an_trainer *t) {
+    an_home *h = &t->home;
+    an_context *ctx = t->ctx;
+    if (h->generation) return AN_OK;
+    if (!h->folder)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "this run has no folder to be saved in: open it from a config, or give it one "
+                        "with an_trainer_set_folder");
+    return an_launch_claim(ctx, h->folder, &h->generation);
+}
+
+/* ---- saves ---- */
+
+static an_status make_saver(an_trainer *t) {
+    an_home *h = &t->home;
+    an_context *ctx = t->ctx;
+    if (h->saver) return AN_OK;
+    AN_TRY_RETURN(an_home_claim(t));
+    const an_saver_options options = {.folder = h->folder,
+                                      .stage = h->stage,
+                                      .generation = h->generation,
+                                      .writers = h->writers,
+                                      .keep_last = h->keep_last,
+                                      .keep_every = h->keep_every,
+                                      .config = h->config};
+    return an_saver_create(&h->saver, t, &options);
+}
+
+/* What there is to tell of the save that has ended. */
+static void report(an_trainer *t, double waited, const char *error) {
+    const an_saver *s = t->home.saver;
+    int64_t bytes = 0;
+    for (size_t i = 0; i < s->job.layout->file_count; i++) bytes += (int64_t)s->job.layout->files[i].bytes;
+    t->home.report = (an_save_report){.size = sizeof t->home.report,
+                                      .step = s->job.place.step,
+                                      .path = s->path,
+                                      .error = error,
+                                      .bytes = bytes,
+                                      .copy_seconds = s->copy_seconds,
+                                      .seconds = s->job.seconds,
+                                      .cpu_seconds = s->job.cpu_seconds,
+                                      .wait_seconds = waited};
+}
+
+bool an_home_is_saving(const an_trainer *t) {
+    return t->home.saver && t->home.saver->is_started;
+}
+
+an_status an_home_wait(an_trainer *t) {
+    an_saver *s = t->home.saver;
+    if (!an_home_is_saving(t)) return AN_OK;
+    const double begin = an_clock_seconds();
+    const an_status status = an_saver_wait(s);
+    report(t, an_clock_seconds() - begin, status == AN_OK ? NULL : s->job.note);
+    return status;
+}
+
+bool an_home_poll(an_trainer *t, an_status *status) {
+    an_saver *s = t->home.saver;
+    if (!an_home_is_saving(t) || !an_saver_is_done(s)) return false;
+    *status = an_home_wait(t);
+    return true;
+}
+
+an_status an_home_save(an_trainer *t, bool best, const int64_t *user_step) {
+    an_context *ctx = t->ctx;
+    const an_save_request request = {.best = best, .user_step = user_step};
+    AN_TRY_RETURN(make_saver(t));
+    return an_saver_start(t->home.saver, &request);
+}
+
+bool an_home_has(const an_trainer *t) {
+    return t->home.saver ? an_saver_has(t->home.saver)
+                         : t->home.loaded == t->next && t->home.loaded_chain == t->chain[0];
+}
+
+/* ---- for host programs ---- */
+
+an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
+    an_context *ctx = trainer->ctx;
+    if (trainer->home.generation)
+        return AN_ERROR(ctx, AN_ERR_STATE, "the run has been written to %s already", trainer->home.folder);
+    return an_home_set(trainer, &trainer->home.folder, folder);
+}
+
+an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
+    an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only: it has no weights");
+    if (t->stepper->place != AN_STEP_IDLE)
+        return AN_ERROR(ctx, AN_ERR_ORDER,
+                        "a save in the middle of a step would be half of two: an_step_end, or "
+                        "an_step_cancel, comes first");
+    t->progress.has_user_step = true;
+    t->progress.user_step = user_step;
+    AN_TRY_RETURN(an_home_wait(t));
+    AN_TRY_RETURN(an_home_save(t, false, &user_step));
+    return an_home_wait(t);
+}
+
+an_status an_trainer_load(an_trainer *trainer, const char *path) {
+    an_status status;
+    an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    an_manifest *manifest = NULL;
+    AN_CHECK(ctx, !t->planned && t->next == 0, AN_ERR_STATE, "a checkpoint is loaded before the first step");
+    AN_TRY(an_manifest_read(&manifest, ctx, path));
+    AN_CHECK(ctx, manifest->bits.leaves == t->batches.leaves, AN_ERR_ARGUMENT,
+             "%s: was trained with %lld leaves, and this trainer has %lld: its numbers would be others", path,
+             (long long)manifest->bits.leaves, (long long)t->batches.leaves);
+    AN_CHECK(ctx, manifest->step <= t->steps, AN_ERR_ARGUMENT, "%s: has taken %lld steps; this run has only %lld", path,
+             (long long)manifest->step, (long long)t->steps);
+    AN_TRY(an_load(t, manifest, path));
+    AN_TRY(an_home_set(t, &t->home.resumed, path));
+    status = AN_OK;
+fail:
+    an_manifest_destroy(&manifest);
+    return status;
+}
+
+int64_t an_trainer_user_step(const an_trainer *trainer) {
+    return trainer->progress.has_user_step ? trainer->progress.user_step : 0;
+}
+
+const char *an_trainer_resumed(const an_trainer *trainer) {
+    return trainer->home.resumed;
+}
+
+const char *an_trainer_notes(const an_trainer *trainer) {
+    return trainer->home.notes ? trainer->home.notes : "";
+}

@@ -1,0 +1,490 @@
+/* Weights from files: which tensor goes where, what does not fit, and the copy, piece by piece. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "train/open_init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pcre2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/parallel.h"
+#include "exec/array.h"
+#include "exec/params.h"
+#include "train/config.h"
+#include "train/data_file.h"
+#include "train/open.h"
+
+/* ---- safetensors, one file or several ---- */
+
+enum { MOST_FILES = 512, MOST_INDEX = 100000000 }; /* files are open at once; bytes of an index, as of a header */
+
+typedef struct {
+    int count;
+    struct {
+        an_safetensors *file;
+        an_json_string name; /* in the index's text */
+    } files[MOST_FILES];
+} shards;
+
+static int64_t shard_of(const shards *s, int64_t index, int *file) {
+    for (*file = 0; index >= an_safetensors_count(s->files[*file].file); ++*file)
+        index -= an_safetensors_count(s->files[*file].file);
+    return index;
+}
+
+static an_status shards_get(const an_weights *w, int64_t index, an_safetensor *tensor) {
+    const shards *s = w->state;
+    int file;
+    const int64_t inside = shard_of(s, index, &file);
+    return an_safetensors_get(s->files[file].file, (int)inside, tensor);
+}
+
+static an_status shards_read(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first,
+                             int64_t count, void *to) {
+    const shards *s = w->state;
+    const int64_t size = (int64_t)tensor->type->size;
+    int file;
+    shard_of(s, index, &file);
+    return an_safetensors_read(s->files[file].file, tensor, first * size, (size_t)(count * size), to);
+}
+
+static void shards_close(an_weights *w) {
+    shards *s = w->state;
+    for (int i = 0; i < s->count; i++) an_safetensors_close(&s->files[i].file);
+    an_release(w->ctx, &w->state, 1, sizeof *s);
+}
+
+static an_status open_file(an_weights *w, const char *path) {
+    an_context *ctx = w->ctx;
+    shards *s = w->state;
+    AN_TRY_RETURN(an_safetensors_open(&s->files[0].file, ctx, path));
+    s->count = 1;
+    w->count = an_safetensors_count(s->files[0].file);
+    return AN_OK;
+}
+
+/* The number of a file that an index names, which is opened when it is named first. */
+static an_status open_shard(an_weights *w, const char *index, an_json_string name, int *number) {
+    an_status status;
+    an_context *ctx = w->ctx;
+    shards *s = w->state;
+    an_text path;
+    an_text_init(&path, ctx);
+    for (*number = 0; *number < s->count; ++*number)
+        if (!strcmp(s->files[*number].name.bytes, name.bytes)) return AN_OK;
+    AN_CHECK(ctx,
+             *name.bytes && !strchr(name.bytes, '/') && strcmp(name.bytes, ".") != 0 && strcmp(name.bytes, "..") != 0,
+             AN_ERR_DAMAGED, "%s: names the file '%s'; files of an index lie beside it", index, AN_QUOTE(name.bytes));
+    AN_CHECK(ctx, s->count < MOST_FILES, AN_ERR_UNSUPPORTED, "%s: names more than %d files", index, MOST_FILES);
+    an_text_bytes(&path, index, (size_t)(strrchr(index, '/') - index) + 1);
+    an_text_add(&path, "%s", name.bytes);
+    AN_TRY(path.status);
+    /* a file that leads out of the folder could be any; a pipe would be waited for */
+    const int descriptor = open(path.bytes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    AN_CHECK(ctx, descriptor >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", path.bytes,
+             errno == ELOOP ? "it is a link, and files of an index lie beside it: copy it there" : strerror(errno));
+    AN_TRY(an_safetensors_open_file(&s->files[s->count].file, ctx, path.bytes, descriptor));
+    s->files[s->count].name = name;
+    w->count += an_safetensors_count(s->files[s->count++].file);
+fail:
+    an_text_destroy(&path);
+    return status;
+}
+
+/* {"metadata": …, "weight_map": {TENSOR: FILE, …}} */
+static an_status read_index(an_weights *w, const char *path, an_json *json) {
+    an_context *ctx = w->ctx;
+    const shards *s = w->state;
+    an_json_string key, tensor, file;
+    bool mapped = false;
+    an_json_object(json);
+    while (an_json_member(json, &key)) {
+        const size_t at = json->at;
+        if (strcmp(key.bytes, "weight_map") != 0) {
+            an_json_skip(json);
+            continue;
+        }
+        if (mapped) an_json_refuse(json, at, "weight_map is there twice");
+        mapped = true;
+        an_json_object(json);
+        while (an_json_member(json, &tensor) && an_json_string_value(json, &file)) {
+            int number;
+            AN_TRY_RETURN(open_shard(w, path, file, &number));
+            if (an_safetensors_find(s->files[number].file, tensor.bytes) < 0)
+                return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: says that '%s' is in %s, which does not have it", path,
+                                AN_QUOTE(tensor.bytes), AN_QUOTE(file.bytes));
+        }
+    }
+    if (!an_json_end(json)) return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: %s", path, json->at, json->problem);
+    if (!mapped) return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: has no weight_map, which says where tensors are", path);
+    return AN_OK;
+}
+
+static an_status open_index(an_weights *w, const char *path) {
+    an_status status;
+    an_context *ctx = w->ctx;
+    shards *s = w->state;
+    char message[AN_MESSAGE_BYTES], *text = NULL;
+    size_t bytes = 0;
+    const an_note note = {message, sizeof message};
+    an_data_file file;
+    an_json json;
+    AN_TRY_RETURN(an_note_raise(ctx, an_data_file_open(&file, path, note), note));
+    AN_CHECK(ctx, file.size <= MOST_INDEX, AN_ERR_UNSUPPORTED, "%s: has %lld bytes; an index of tensors has at most %d",
+             path, (long long)file.size, MOST_INDEX);
+    bytes = (size_t)file.size;
+    AN_TRY(an_alloc_raw(ctx, (void **)&text, bytes));
+    AN_TRY(an_note_raise(ctx, an_data_file_read(&file, 0, text, bytes, note), note));
+    an_json_init(&json, text, bytes);
+    AN_TRY(read_index(w, path, &json));
+fail:
+    for (int i = 0; i < s->count; i++) s->files[i].name = (an_json_string){0}; /* the text goes */
+    an_release(ctx, (void **)&text, bytes, 1);
+    an_data_file_close(&file);
+    return status;
+}
+
+/* What a folder is known by, best first. */
+static const struct {
+    const char *file;
+    an_status (*open)(an_weights *weights, const char *path);
+} folders[] = {{"model.safetensors", open_file}, {"model.safetensors.index.json", open_index}};
+
+static an_status open_folder(an_weights *w, const char *path) {
+    an_status status = AN_OK;
+    an_context *ctx = w->ctx;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        an_text inside;
+        an_text_init(&inside, ctx);
+        an_text_add(&inside, "%s/%s", path, folders[i].file);
+        status = inside.status;
+        const bool there = status == AN_OK && access(inside.bytes, F_OK) == 0;
+        if (there) status = folders[i].open(w, inside.bytes);
+        an_text_destroy(&inside);
+        if (there || status != AN_OK) return status;
+    }
+    return AN_ERROR(ctx, AN_ERR_FILE, "%s: has neither %s nor %s; give the folder of a model, or a safetensors file",
+                    path, folders[0].file, folders[1].file);
+}
+
+an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path) {
+    an_status status;
+    struct stat about;
+    *weights = (an_weights){.ctx = ctx, .get = shards_get, .read = shards_read, .close = shards_close};
+    AN_TRY_RETURN(an_alloc(ctx, &weights->state, 1, sizeof(shards)));
+    const bool is_folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    AN_TRY(is_folder ? open_folder(weights, path) : open_file(weights, path));
+    return AN_OK;
+fail:
+    an_weights_close(weights);
+    return status;
+}
+
+void an_weights_close(an_weights *weights) {
+    if (weights->state) weights->close(weights);
+}
+
+/* ---- names ---- */
+
+enum { NAME_BYTES = 1024, MATCH_STEPS = 100000 }; /* a pattern that needs more is refused instead of being waited for */
+
+typedef struct {
+    const char *pattern, *text;
+    pcre2_code *code;
+    bool used;
+} renaming;
+
+typedef struct {
+    an_context *ctx;
+    int count;
+    renaming *rules; /* in the order of the config */
+    pcre2_match_context *limits;
+} names;
+
+static void names_destroy(names *n) {
+    for (int i = 0; i < n->count && n->rules; i++) pcre2_code_free(n->rules[i].code);
+    pcre2_match_context_free(n->limits);
+    an_release(n->ctx, (void **)&n->rules, (size_t)n->count, sizeof *n->rules);
+}
+
+static an_status names_create(names *n, an_context *ctx, an_config *config) {
+    an_status status;
+    *n = (names){.ctx = ctx, .count = an_config_size(config, "model.init.rename")};
+    AN_TRY(an_alloc(ctx, (void **)&n->rules, (size_t)n->count, sizeof *n->rules));
+    n->limits = pcre2_match_context_create(NULL);
+    AN_CHECK(ctx, n->limits, AN_ERR_MEMORY, "no memory for the patterns of model.init.rename");
+    pcre2_set_match_limit(n->limits, MATCH_STEPS);
+    for (int i = 0; i < n->count; i++) {
+        renaming *r = &n->rules[i];
+        PCRE2_UCHAR message[128];
+        int error;
+        PCRE2_SIZE at;
+        AN_TRY(an_config_entry(config, "model.init.rename", i, &r->pattern, &r->text));
+        r->code = pcre2_compile((PCRE2_SPTR)r->pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at, NULL);
+        if (!r->code) pcre2_get_error_message(error, message, sizeof message);
+        AN_CHECK(ctx, r->code, AN_ERR_ARGUMENT, "the pattern '%s' of rename cannot be read: %s, at character %zu",
+                 AN_QUOTE(r->pattern), (const char *)message, (size_t)at + 1);
+    }
+    status = AN_OK;
+fail:
+    return status;
+}
+
+/* The name that a tensor of the file has in the model; "", which none has, if it is longer than any. */
+static an_status rename_tensor(const names *n, const char *name, char *out) {
+    const size_t length = strlen(name);
+    char before[NAME_BYTES];
+    snprintf(out, NAME_BYTES, "%s", length < NAME_BYTES ? name : "");
+    for (int i = 0; i < n->count && length < NAME_BYTES; i++) {
+        renaming *r = &n->rules[i];
+        PCRE2_SIZE made = NAME_BYTES;
+        memcpy(before, out, NAME_BYTES);
+        const int count =
+            pcre2_substitute(r->code, (PCRE2_SPTR)before, PCRE2_ZERO_TERMINATED, 0, PCRE2_SUBSTITUTE_GLOBAL, NULL,
+                             n->limits, (PCRE2_SPTR)r->text, PCRE2_ZERO_TERMINATED, (PCRE2_UCHAR *)out, &made);
+        r->used = r->used || count > 0;
+        if (count >= 0) continue;
+        PCRE2_UCHAR message[128];
+        pcre2_get_error_message(count, message, sizeof message);
+        return AN_ERROR(n->ctx, AN_ERR_ARGUMENT, "rename of '%s' by '%s: %s' does not work: %s", AN_QUOTE(before),
+                        AN_QUOTE(r->pattern), AN_QUOTE(r->text),
+                        count == PCRE2_ERROR_NOMEMORY ? "the name would be too long" : (const char *)message);
+    }
+    return AN_OK;
+}
+
+/* ---- what goes where ---- */
+
+typedef enum { MISSING, UNEXPECTED, SHAPE, TYPE, TWICE, PROBLEMS } problem;
+enum { MOST_SHOWN = 20 }; /* of each */
+
+typedef struct {
+    an_context *ctx;
+    an_params *params;
+    an_weights weights;
+    names names;
+    size_t entry_count, slot_count;
+    int64_t *tensors; /* of each entry, the number of its tensor + 1; 0: none */
+    size_t *slots;    /* a table of entries + 1 by the hash of their name */
+    bool accepts[PROBLEMS];
+    int64_t counts[PROBLEMS];
+    struct {
+        int64_t tensor;
+        size_t entry;
+    } shown[PROBLEMS][MOST_SHOWN];
+    int64_t converted;
+} matching;
+
+static size_t *find_slot(const matching *m, const char *name) {
+    size_t at = (size_t)an_hash(name, strlen(name), 0) & (m->slot_count - 1);
+    while (m->slots[at] && strcmp(m->params->entries[m->slots[at] - 1].name, name) != 0)
+        at = (at + 1) & (m->slot_count - 1);
+    return &m->slots[at];
+}
+
+static void note_problem(matching *m, problem p, int64_t tensor, size_t entry) {
+    const int64_t at = m->counts[p]++;
+    if (at >= MOST_SHOWN) return;
+    m->shown[p][at].tensor = tensor;
+    m->shown[p][at].entry = entry;
+}
+
+static bool is_weight(an_dtype dtype) {
+    return dtype == AN_DTYPE_F32 || dtype == AN_DTYPE_F64 || dtype == AN_DTYPE_F16 || dtype == AN_DTYPE_BF16;
+}
+
+static an_status match_tensor(matching *m, int64_t index) {
+    an_context *ctx = m->ctx;
+    an_safetensor tensor;
+    char name[NAME_BYTES];
+    AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
+    AN_TRY_RETURN(rename_tensor(&m->names, tensor.name, name));
+    const size_t slot = *find_slot(m, name);
+    if (slot == 0) {
+        note_problem(m, UNEXPECTED, index, 0);
+        return AN_OK;
+    }
+    const an_stored *e = &m->params->entries[slot - 1];
+    bool same = tensor.ndims == e->ndims;
+    for (int i = 0; i < e->ndims && same; i++) same = tensor.dims[i] == e->dims[i];
+    const problem found = m->tensors[slot - 1]             ? TWICE
+                          : !same                          ? SHAPE
+                          : !is_weight(tensor.type->dtype) ? TYPE
+                                                           : PROBLEMS;
+    if (found != PROBLEMS) note_problem(m, found, index, slot - 1);
+    if (found != TWICE) m->tensors[slot - 1] = index + 1;
+    m->converted += tensor.type->dtype != e->dtype;
+    return AN_OK;
+}
+
+/* ---- what does not fit ---- */
+
+static const char *const problem_names[PROBLEMS] = {
+    [MISSING] = "missing", [UNEXPECTED] = "unexpected", [SHAPE] = "shape", [TYPE] = "type", [TWICE] = "twice"};
+
+static void add_dims(an_text *text, int ndims, const int64_t *dims) {
+    an_text_add(text, "[");
+    for (int i = 0; i < ndims; i++) an_text_add(text, "%s%lld", i ? ", " : "", (long long)dims[i]);
+    an_text_add(text, "]");
+}
+
+static an_status add_problem(const matching *m, an_text *text, problem p, int64_t index, const an_stored *e) {
+    an_context *ctx = m->ctx;
+    an_safetensor tensor = {0}, first;
+    char name[NAME_BYTES] = "";
+    an_text_add(text, "\n  %s: ", problem_names[p]);
+    if (p == MISSING) {
+        an_text_add(text, "%s ", AN_QUOTE(e->name));
+        add_dims(text, e->ndims, e->dims);
+        return AN_OK;
+    }
+    AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
+    AN_TRY_RETURN(rename_tensor(&m->names, tensor.name, name));
+    an_text_add(text, "%s", AN_QUOTE(tensor.name));
+    if (*name && strcmp(name, tensor.name) != 0) an_text_add(text, ", renamed to %s,", AN_QUOTE(name));
+    an_text_add(text, " ");
+    if (p == UNEXPECTED || p == SHAPE) add_dims(text, tensor.ndims, tensor.dims);
+    if (p == SHAPE) {
+        an_text_add(text, ", in the model ");
+        add_dims(text, e->ndims, e->dims);
+    }
+    if (p == TYPE) an_text_add(text, "is %s; weights are F32, F64, F16 or BF16", tensor.type->name);
+    if (p == TWICE) {
+        AN_TRY_RETURN(m->weights.get(&m->weights, m->tensors[e - m->params->entries] - 1, &first));
+        an_text_add(text, "is what %s is already", AN_QUOTE(first.name));
+    }
+    return AN_OK;
+}
+
+/* At most `most` of each kind. */
+static an_status describe(const matching *m, const char *path, int64_t most, an_text *text) {
+    an_context *ctx = m->ctx;
+    an_text_add(text, "%s does not fit the model:", path);
+    for (int p = 0; p < PROBLEMS; p++) {
+        if (m->accepts[p]) continue;
+        for (int64_t i = 0; i < m->counts[p] && i < most; i++)
+            AN_TRY_RETURN(
+                add_problem(m, text, (problem)p, m->shown[p][i].tensor, &m->params->entries[m->shown[p][i].entry]));
+        if (m->counts[p] > most)
+            an_text_add(text, "\n  %s: and %lld more", problem_names[p], (long long)(m->counts[p] - most));
+    }
+    an_text_add(text, "\nrename changes the file's names; missing: init and unexpected: ignore let the others be");
+    return text->status;
+}
+
+static an_status check(const matching *m, const char *path, const char *place) {
+    an_status status = AN_OK;
+    an_context *ctx = m->ctx;
+    an_text text;
+    const size_t room = AN_MESSAGE_BYTES - strlen("model.init: ") - strlen(": ") - 1;
+    bool fits = true;
+    for (int p = 0; p < PROBLEMS; p++) fits = fits && (m->accepts[p] || m->counts[p] == 0);
+    for (int64_t most = MOST_SHOWN; !fits && most > 0; most--) {
+        an_text_init(&text, ctx);
+        status = describe(m, path, most, &text);
+        const bool last = most == 1 || (status == AN_OK && text.length + strlen(place) <= room);
+        if (status == AN_OK && last) status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: model.init: %s", place, text.bytes);
+        an_text_destroy(&text);
+        if (status != AN_OK) return status;
+    }
+    return AN_OK;
+}
+
+/* ---- all of it ---- */
+
+static an_status match(matching *m) {
+    an_context *ctx = m->ctx;
+    m->entry_count = m->params->entry_count;
+    for (m->slot_count = 1; m->slot_count < 2 * m->entry_count + 2; m->slot_count *= 2) {
+    }
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots));
+    for (size_t i = 0; i < m->entry_count; i++) *find_slot(m, m->params->entries[i].name) = i + 1;
+    for (int64_t i = 0; i < m->weights.count; i++) AN_TRY_RETURN(match_tensor(m, i));
+    for (size_t i = 0; i < m->entry_count; i++)
+        if (!m->tensors[i]) note_problem(m, MISSING, 0, i);
+    return AN_OK;
+}
+
+enum { PIECE = 64 * AN_PAGE }; /* elements in memory at a time */
+
+static an_status load(const matching *m, size_t entry, double *piece) {
+    an_context *ctx = m->ctx;
+    an_params *p = m->params;
+    const an_stored *e = &p->entries[entry];
+    const int64_t size = (int64_t)an_dtype_size(e->dtype), index = m->tensors[entry] - 1;
+    char *to = (char *)an_params_base(p, e->storage) + e->offset;
+    an_safetensor tensor;
+    AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
+    for (int64_t first = 0; first < e->elements; first += PIECE) {
+        const int64_t count = e->elements - first < PIECE ? e->elements - first : PIECE;
+        AN_TRY_RETURN(m->weights.read(&m->weights, index, &tensor, first, count, piece));
+        if (tensor.type->dtype != e->dtype) {
+            an_convert_to_f64(tensor.type->dtype, count, piece);
+            an_convert_from_f64(e->dtype, count, piece);
+        }
+        AN_TRY_RETURN(
+            p->device->copy(p->device, ctx, to + first * size, piece, (size_t)(count * size), AN_COPY_TO_DEVICE));
+    }
+    return AN_OK;
+}
+
+static an_status load_all(matching *m) {
+    an_status status = AN_OK;
+    an_context *ctx = m->ctx;
+    double *piece = NULL;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&piece, PIECE, sizeof *piece));
+    const an_float_environment callers = an_float_enter(); /* rounding is ours */
+    for (size_t i = 0; i < m->entry_count && status == AN_OK; i++)
+        if (m->tensors[i]) status = load(m, i, piece);
+    an_float_leave(callers);
+    m->params->version++;
+    an_release(ctx, (void **)&piece, PIECE, sizeof *piece);
+    return status;
+}
+
+static void tell(const matching *m, const char *path) {
+    if (m->converted > 0)
+        an_log_write(m->ctx, AN_LOG_INFO, "%s: %lld tensors have another type than the model and were converted", path,
+                     (long long)m->converted);
+    for (int i = 0; i < m->names.count; i++)
+        if (!m->names.rules[i].used)
+            an_log_write(m->ctx, AN_LOG_WARNING, "model.init.rename: '%s' matches no tensor of %s",
+                         AN_QUOTE(m->names.rules[i].pattern), path);
+}
+
+an_status an_open_init(an_trainer *trainer, an_config *config) {
+    static const char key[] = "model.init.from";
+    an_status status;
+    an_context *ctx = trainer->ctx;
+    const char *path;
+    matching *m = NULL;
+    if (an_config_origin_of(config, key) == AN_ORIGIN_NONE) return AN_OK;
+    const char *place = an_config_place(config, key);
+    AN_TRY(an_config_path(config, key, &path));
+    AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
+    m->ctx = ctx;
+    m->params = trainer->params;
+    m->accepts[MISSING] = an_config_is(config, "model.init.missing", "init");
+    m->accepts[UNEXPECTED] = an_config_is(config, "model.init.unexpected", "ignore");
+    status = names_create(&m->names, ctx, config);
+    if (status == AN_OK) status = an_weights_open(&m->weights, ctx, path);
+    if (status == AN_OK) status = match(m);
+    if (status != AN_OK) AN_FAIL(ctx, status, "%s: model.init: %s", place, an_open_report_take(ctx).text);
+    AN_TRY(check(m, path, place));
+    AN_TRY(load_all(m));
+    tell(m, path);
+fail:
+    if (m) {
+        an_release(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots);
+        an_release(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors);
+        an_weights_close(&m->weights);
+        names_destroy(&m->names);
+    }
+    an_release(ctx, (void **)&m, 1, sizeof *m);
+    return status;
+}

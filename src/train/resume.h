@@ -1,0 +1,41 @@
+/* Carrying on: which checkpoint, whether the config asks for the same run, and what of it may have changed. */
+#ifndef AN_TRAIN_RESUME_H
+#define AN_TRAIN_RESUME_H
+
+#include "train/checkpoints.h"
+#include "train/load.h"
+#include "train/open.h"
+
+/* Checkpoints to carry on from, best first. */
+typedef struct an_candidates {
+    an_context *ctx;
+    char (*paths)[AN_FILE_PATH];
+    size_t count, capacity;
+} an_candidates;
+
+/* Those that the options and the config name; none if the run begins anew. */
+an_status an_candidates_find(an_candidates *candidates, an_config *config, an_context *ctx,
+                             const an_open_options *options);
+void an_candidates_destroy(an_candidates *candidates);
+
+/* A checkpoint that a run is being opened from. */
+typedef struct an_resume {
+    an_context *ctx;
+    an_config *config; /* that is wanted now */
+    const an_open_options *options;
+    const char *path;
+    an_manifest *manifest;
+    an_config *before; /* that it was saved with; NULL: it was made without */
+    an_text notes;
+} an_resume;
+
+/* Reads the manifest and the config in it, and compares that with the one that is wanted. To be destroyed whatever it returns. */
+an_status an_resume_begin(an_resume *resume, an_config *config, an_context *ctx, const char *path,
+                          const an_open_options *options);
+/* How many steps the schedule is made for, where the run is to have `steps`: refused, kept or stretched. */
+an_status an_resume_schedule(an_resume *resume, const an_lengths *lengths, int64_t steps, int64_t *schedule_steps);
+/* Fills a trainer that has everything else. */
+an_status an_resume_end(an_resume *resume, an_trainer *t);
+void an_resume_destroy(an_resume *resume);
+
+#endif
