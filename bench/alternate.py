@@ -4,11 +4,13 @@ Machines are noisy, so nothing here compares two times that were taken apart: ev
 turn in every round, and what is reported is the median over the rounds of a ratio within a round. Standard library
 only.
 """
+import array
 import atexit
 import ctypes
 import math
 import os
 import pathlib
+import random
 import re
 import signal
 import statistics
@@ -313,3 +315,25 @@ def medians(label, times):
     mine = statistics.median(mine for pairs in times.values() for mine, _ in pairs)
     rest = (f"{name} {duration(statistics.median(t for _, t in pairs))}" for name, pairs in times.items())
     return ", ".join([f"{label} {duration(mine)}", *rest])
+
+
+# ---- a config ----
+
+BATCH, TOKENS = 4, 256
+
+
+def gpt2_config(folder):
+    """GPT-2 124M on random tokens, with the settings of torch_gpt2.py."""
+    numbers = random.Random(0)
+    tokens = array.array("H", (numbers.randrange(50257) for _ in range(100 * BATCH * TOKENS + 1)))
+    (folder / "random.bin").write_bytes(tokens.tobytes())
+    config = folder / "gpt2.yaml"
+    config.write_text(f"""
+run:       {{dir: {folder}/run, seed: 1}}
+model:     {{type: gpt2, layers: 12, heads: 12, width: 768, context: {TOKENS}, vocabulary: 50304}}
+data:      {{train: {{type: tokens, path: random.bin, format: u16}}}}
+batch:     {{global: {BATCH}}}
+optimizer: {{lr: 3e-4, betas: [0.9, 0.95], weight_decay: 0.1}}
+train:     {{clip_norm: 1.0}}
+""")
+    return config

@@ -100,6 +100,11 @@ void json_real(json *j, const char *key, double value) {
     fprintf(j->file, "%.9g", value);
 }
 
+void json_exact(json *j, const char *key, double value) {
+    begin_member(j, key);
+    fprintf(j->file, "%.17g", value);
+}
+
 void json_null(json *j, const char *key) {
     begin_member(j, key);
     fputs("null", j->file);

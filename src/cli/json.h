@@ -26,6 +26,7 @@ void json_string(json *j, const char *key, const char *value);
 void json_integer(json *j, const char *key, int64_t value);
 void json_whole(json *j, const char *key, double value); /* a whole number that may need more than 63 bits */
 void json_real(json *j, const char *key, double value);  /* a finite one, to nine digits */
+void json_exact(json *j, const char *key, double value); /* the same with all digits: it reads back to the same bits */
 void json_null(json *j, const char *key);
 
 #endif

@@ -5,10 +5,9 @@
 #include "cli/cli.h"
 
 const cli_command *const cli_commands[] = {
-    &cli_train,       &cli_demo,          &cli_plan,        &cli_bench,  &cli_graph,
-    &cli_inspect,     &cli_verify,        &cli_export,      &cli_diff,   &cli_plot,
-    &cli_config_show, &cli_config_schema, &cli_config_keys, &cli_doctor, &cli_completion,
-    &cli_manual,      &cli_version,       &cli_help,        NULL};
+    &cli_train,       &cli_demo,   &cli_plan,       &cli_bench,  &cli_graph,   &cli_eval,        &cli_predict,
+    &cli_inspect,     &cli_verify, &cli_export,     &cli_diff,   &cli_plot,    &cli_config_show, &cli_config_schema,
+    &cli_config_keys, &cli_doctor, &cli_completion, &cli_manual, &cli_version, &cli_help,        NULL};
 
 static const cli_command *find_command(const char *name) {
     for (int i = 0; cli_commands[i]; i++)

@@ -21,10 +21,11 @@ int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *
 void cli_checkpoint_close(cli_checkpoint *opened);
 
 /* The config that the run was saved with, and these settings over it. *config is NULL, and that is no error, where there is none. */
-an_status cli_checkpoint_config(const cli_checkpoint *opened, int set_count, const char *const *sets,
+an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, int set_count, const char *const *sets,
                                 an_config **config);
-
-bool cli_is_folder(const char *path);
+/* A context for the trainer of a checkpoint: threads of its config, the instructions that it was trained with; those that the machine has,
+ * and a remark, where that has not got them. */
+int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_context **ctx);
 
 /* ---- elements, in pieces ---- */
 

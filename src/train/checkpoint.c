@@ -15,7 +15,7 @@
 
 /* ---- opening ---- */
 
-static bool has_manifest(const char *folder) {
+bool an_checkpoint_has_manifest(const char *folder) {
     char path[AN_FILE_PATH];
     struct stat found;
     return an_path_join(path, folder, AN_MANIFEST_NAME) && lstat(path, &found) == 0;
@@ -48,7 +48,7 @@ an_status an_checkpoint_open(an_checkpoint **checkpoint, an_context *ctx, const 
     *checkpoint = NULL;
     AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
     c->ctx = ctx;
-    const bool is_checkpoint = has_manifest(path);
+    const bool is_checkpoint = an_checkpoint_has_manifest(path);
     if (!is_checkpoint) AN_TRY(an_checkpoint_newest(ctx, path, chosen));
     const char *taken = *chosen ? chosen : path;
     AN_TRY(an_alloc(ctx, (void **)&c->path, strlen(taken) + 1, 1));
@@ -299,7 +299,7 @@ an_status an_checkpoint_verify(an_context *ctx, const char *path) {
     an_checkpoint_place place;
     const char *slash = strrchr(path, '/');
     const bool named = an_checkpoint_parse(slash ? slash + 1 : path, &kind, &place);
-    if (has_manifest(path) || named) /* one that has lost its manifest is damaged */
+    if (an_checkpoint_has_manifest(path) || named) /* one that has lost its manifest is damaged */
         AN_TRY(verify_folder(ctx, path));
     else if (count > 0)
         AN_TRY(verify_run(ctx, checkpoints, places, count));

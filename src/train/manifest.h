@@ -41,7 +41,7 @@ typedef struct an_manifest {
     size_t bytes;
     an_manifest_file *files;
     an_manifest_tensor *tensors;
-    size_t file_count, tensor_count;
+    size_t file_count, tensor_count, slice_count;
     int64_t step, generation;
     bool kept; /* the host program named it: it is never removed */
     an_bits bits;

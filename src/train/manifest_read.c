@@ -12,7 +12,8 @@
 #include "ir/graph.h"
 #include "train/manifest.h"
 
-enum { MOST_BYTES = 1 << 30, MOST_FILES = 1 << 24 };
+/* LEAST_OBJECT: no file and no tensor is written in fewer bytes, so that a table cannot be larger than the text that it is made from. */
+enum { MOST_BYTES = 1 << 30, MOST_FILES = 1 << 24, LEAST_OBJECT = 48 };
 
 typedef struct {
     an_manifest *manifest;
@@ -145,7 +146,7 @@ static bool read_slice(an_json *json, an_manifest_slice *slice) {
 }
 
 /* Slices follow each other without a gap, from the first element to the last, each inside its file. */
-static bool check_slices(an_json *json, const an_manifest *m, an_manifest_tensor *tensor, int64_t elements) {
+static bool check_slices(an_json *json, an_manifest *m, const an_manifest_tensor *tensor, int64_t elements) {
     const int64_t size = (int64_t)an_dtype_size((an_dtype)tensor->dtype);
     an_json again = *json;
     an_manifest_slice slice;
@@ -156,6 +157,9 @@ static bool check_slices(an_json *json, const an_manifest *m, an_manifest_tensor
         if (!read_slice(&again, &slice)) return refuse(json, again.problem);
         if (slice.begin != next || slice.end < slice.begin || slice.end > elements)
             return refuse(json, "the slices of a tensor leave a gap or overlap");
+        if (slice.end == slice.begin && elements > 0) return refuse(json, "a slice is empty");
+        if (m->slice_count++ >= m->tensor_count + m->file_count)
+            return refuse(json, "there are more slices than tensors and files together");
         if ((uint64_t)slice.file >= m->file_count) return refuse(json, "a slice is in a file that there is not");
         if (__builtin_mul_overflow(slice.end - slice.begin, size, &bytes) ||
             __builtin_add_overflow(slice.offset, bytes, &end) || end > m->files[slice.file].bytes)
@@ -195,11 +199,15 @@ static bool read_tensor(an_json *json, an_manifest *m, an_manifest_tensor *tenso
 
 /* ---- lists ---- */
 
+static size_t rest_of(const an_json *json) {
+    return json->length - json->at;
+}
+
 static an_status read_files(reading *r) {
     an_manifest *m = r->manifest;
     an_context *ctx = m->ctx;
     const size_t count = count_objects(&r->json);
-    if (m->files || count == 0 || count > MOST_FILES) {
+    if (m->files || count == 0 || count > MOST_FILES || count > rest_of(&r->json) / LEAST_OBJECT) {
         refuse(&r->json, "there are no files, too many, or two lists of them");
         return AN_OK;
     }
@@ -222,8 +230,8 @@ static an_status read_tensors(reading *r) {
     an_manifest *m = r->manifest;
     an_context *ctx = m->ctx;
     const size_t count = count_objects(&r->json);
-    if (m->tensors || !m->files) {
-        refuse(&r->json, "tensors come once, after the files");
+    if (m->tensors || !m->files || count > rest_of(&r->json) / LEAST_OBJECT) {
+        refuse(&r->json, "tensors come once, after the files, and each has its members");
         return AN_OK;
     }
     AN_TRY_RETURN(an_alloc(ctx, (void **)&m->tensors, count, sizeof *m->tensors));

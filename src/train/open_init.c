@@ -167,13 +167,17 @@ static an_status open_folder(an_weights *w, const char *path) {
         an_text_destroy(&inside);
         if (there || status != AN_OK) return status;
     }
-    return AN_ERROR(ctx, AN_ERR_FILE, "%s: has neither %s nor %s; give the folder of a model, or a safetensors file",
-                    path, folders[0].file, folders[1].file);
+    return AN_ERROR(
+        ctx, AN_ERR_FILE,
+        "%s: has neither %s nor %s, nor is it a run with checkpoints; give the folder of a model or a run, or a "
+        "safetensors file",
+        path, folders[0].file, folders[1].file);
 }
 
 an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path) {
     an_status status;
     struct stat about;
+    if (an_weights_are_saved(ctx, path)) return an_weights_open_saved(weights, ctx, path);
     *weights = (an_weights){.ctx = ctx, .get = shards_get, .read = shards_read, .close = shards_close};
     AN_TRY_RETURN(an_alloc(ctx, &weights->state, 1, sizeof(shards)));
     const bool is_folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);

@@ -21,9 +21,13 @@ typedef struct an_weights {
     void (*close)(struct an_weights *weights);
 } an_weights;
 
-/* A safetensors file, or a folder as Hugging Face has them: model.safetensors, or several files and their index. */
+/* A checkpoint's folder, or a run's, whose newest is taken; a safetensors file, or a folder as Hugging Face has them:
+ * model.safetensors, or several files and their index. */
 an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path);
 void an_weights_close(an_weights *weights);
+/* Whether it is a checkpoint or a run that has one; the weights of that. */
+bool an_weights_are_saved(an_context *ctx, const char *path);
+an_status an_weights_open_saved(an_weights *weights, an_context *ctx, const char *path);
 
 /* ---- into a model ---- */
 

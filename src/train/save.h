@@ -47,6 +47,7 @@ typedef struct an_save_job {
     bool best;                     /* the link is to point to it */
     an_checkpoint_place *removals; /* once it is safe */
     size_t removal_count;
+    _Atomic long long work; /* nanoseconds that threads beside the first have worked */
     atomic_bool done;
     bool safe; /* the checkpoint is; what followed may have failed */
     an_status status;

@@ -61,34 +61,64 @@ static an_status write_chunk(int file, bool *direct, const char *bytes, size_t l
     return length ? an_file_write(file, bytes, length, path, note) : AN_OK;
 }
 
-static an_status write_bytes(const writing *w, int file, size_t part, const char *path) {
-    an_save_job *job = w->job;
-    const an_saved_file *f = &job->layout->files[part];
-    const char *image = image_of(job, part);
-    bool direct = f->bytes >= DIRECT_LEAST && set_direct(file, true);
-    bool padded = false;
-    XXH3_state_t *state = XXH3_createState();
-    if (!state) return AN_NOTE(w->note, AN_ERR_MEMORY, "no memory for a hash");
-    XXH3_128bits_reset(state);
-    an_status status = AN_OK;
-    for (size_t at = 0; at < f->bytes && status == AN_OK; at += CHUNK) {
-        const size_t length = f->bytes - at < CHUNK ? f->bytes - at : CHUNK;
-        if (!job->hashed) XXH3_128bits_update(state, image + at, length);
+/* ---- hashes ---- Over the image, beside the writing: a save takes as long as the slower of the two. */
+
+typedef struct {
+    an_save_job *job;
+    const char *image;
+    size_t bytes;
+    uint64_t hash[2];
+    pthread_t thread;
+    bool is_running;
+} hashing;
+
+/* The time that a thread of a save has worked, at its end. */
+static void add_work(an_save_job *job) {
+    atomic_fetch_add(&job->work, (long long)(1e9 * an_clock_read(CLOCK_THREAD_CPUTIME_ID)));
+}
+
+static void hash_image(hashing *h) {
+    const XXH128_hash_t hash = XXH3_128bits(h->image, h->bytes);
+    h->hash[0] = hash.low64;
+    h->hash[1] = hash.high64;
+}
+
+static void *run_hashing(void *user) {
+    hashing *h = user;
+    hash_image(h);
+    add_work(h->job);
+    return NULL;
+}
+
+/* ---- bytes ---- */
+
+static an_status write_image(const writing *w, int file, const char *image, size_t bytes, const char *path) {
+    bool direct = bytes >= DIRECT_LEAST && set_direct(file, true), padded = false;
+    for (size_t at = 0; at < bytes; at += CHUNK) {
+        const size_t length = bytes - at < CHUNK ? bytes - at : CHUNK;
         padded = direct && length % AN_SAVE_ALIGNMENT; /* the image has room behind it */
-        status = write_chunk(file, &direct, image + at, padded ? an_round_up(length, AN_SAVE_ALIGNMENT) : length, path,
-                             w->note);
-        an_heartbeat_beat(job->ctx, w->slot);
+        const an_status status = write_chunk(file, &direct, image + at,
+                                             padded ? an_round_up(length, AN_SAVE_ALIGNMENT) : length, path, w->note);
+        if (status != AN_OK) return status;
+        an_heartbeat_beat(w->job->ctx, w->slot);
     }
-    const XXH128_hash_t hash = XXH3_128bits_digest(state);
-    XXH3_freeState(state);
-    if (status != AN_OK) return status;
-    if (!job->hashed)
-        an_manifest_set_hash(&job->manifest, job->first_part + part, (const uint64_t[]){hash.low64, hash.high64});
     int cut = 0;
     if (padded) do
-            cut = ftruncate(file, (off_t)f->bytes);
+            cut = ftruncate(file, (off_t)bytes);
         while (cut != 0 && errno == EINTR);
     return cut == 0 ? AN_OK : an_file_failed(path, "cannot be cut to its length", w->note);
+}
+
+static an_status write_bytes(const writing *w, int file, size_t part, const char *path) {
+    an_save_job *job = w->job;
+    hashing h = {.job = job, .image = image_of(job, part), .bytes = job->layout->files[part].bytes};
+    const bool wanted = !job->hashed;
+    if (wanted && h.bytes >= DIRECT_LEAST) h.is_running = pthread_create(&h.thread, NULL, run_hashing, &h) == 0;
+    if (wanted && !h.is_running) hash_image(&h);
+    const an_status status = write_image(w, file, h.image, h.bytes, path);
+    if (h.is_running) pthread_join(h.thread, NULL);
+    if (wanted) an_manifest_set_hash(&job->manifest, job->first_part + part, h.hash);
+    return status;
 }
 
 static an_status write_part(const writing *w, size_t part) {
@@ -122,6 +152,7 @@ typedef struct {
 static void *run_part(void *user) {
     part_task *t = user;
     t->status = write_part(&t->writing, t->part);
+    if (t->is_running) add_work(t->writing.job);
     return NULL;
 }
 
@@ -138,8 +169,10 @@ static an_status write_parts(const writing *w) {
         for (size_t i = 0; i < some; i++) {
             tasks[i] = (part_task){.writing = *w, .part = begin + i};
             tasks[i].writing.note = (an_note){tasks[i].note, sizeof tasks[i].note};
-            tasks[i].is_running = i + 1 < some && pthread_create(&tasks[i].thread, NULL, run_part, &tasks[i]) == 0;
-            if (!tasks[i].is_running) run_part(&tasks[i]);
+            tasks[i].is_running = i + 1 < some;
+            if (tasks[i].is_running && pthread_create(&tasks[i].thread, NULL, run_part, &tasks[i]) == 0) continue;
+            tasks[i].is_running = false;
+            run_part(&tasks[i]);
         }
         for (size_t i = 0; i < some; i++) {
             if (tasks[i].is_running) pthread_join(tasks[i].thread, NULL);
@@ -286,10 +319,11 @@ static an_status write_all(an_save_job *job, int slot) {
 
 void an_save_job_run(an_save_job *job) {
     const double begin = an_clock_seconds(), work = an_clock_read(CLOCK_THREAD_CPUTIME_ID);
+    atomic_store(&job->work, 0);
     const int slot = an_heartbeat_slot_take(job->ctx);
     job->status = write_all(job, slot);
     an_heartbeat_slot_give(job->ctx, slot);
     job->seconds = an_clock_seconds() - begin;
-    job->cpu_seconds = an_clock_read(CLOCK_THREAD_CPUTIME_ID) - work;
+    job->cpu_seconds = an_clock_read(CLOCK_THREAD_CPUTIME_ID) - work + 1e-9 * (double)atomic_load(&job->work);
     atomic_store(&job->done, true);
 }

@@ -176,6 +176,14 @@ static const char load_text[] = "\n\ndef load(path=pathlib.Path(__file__).parent
                                 "    model.load_state_dict(safetensors.torch.load_file(path))\n"
                                 "    return model.eval()\n";
 
+/* For remarks: nothing that could end one. */
+static void write_plain(an_text *text, const char *string) {
+    for (; *string; string++) {
+        const char c = *string;
+        an_text_add(text, "%c", c == '"' || c == '\\' || (unsigned char)c < ' ' ? '_' : c);
+    }
+}
+
 /* n_batch = tokens.shape[0], for each symbol that an input has. */
 static an_status write_sizes(an_torch *t) {
     an_graph *g = t->graph;
@@ -237,7 +245,7 @@ static an_status write_forward(an_torch *t) {
         const int own = an_graph_block_of(t->graph, n->block);
         if (own != block && own > 0) {
             an_text_add(t->text, "        # ");
-            an_torch_string(t->text, t->graph->blocks[own].path);
+            write_plain(t->text, t->graph->blocks[own].path);
             an_text_add(t->text, "\n");
         }
         block = own;
@@ -254,7 +262,7 @@ static an_status write_forward(an_torch *t) {
 
 static void write_title(an_text *text, const char *title) {
     an_text_add(text, "\"\"\"");
-    for (; *title; title++) an_text_add(text, "%c", *title == '"' || *title == '\\' ? '\'' : *title);
+    write_plain(text, title);
     an_text_add(text,
                 "\n\nIt needs torch and safetensors. The parameters are in model.safetensors beside this file:\n\n"
                 "    import model\n\n    net = model.load()\n    y = net(x)\n\"\"\"\n");
