@@ -1,5 +1,6 @@
 /* Where a run is kept: its folder, the generation of this launch, its saves. */
 #include <string.h>
+#include <unistd.h>
 
 #include "anneal/checkpoint.h"
 #include "base/clock.h"
@@ -90,10 +91,27 @@ bool an_home_poll(an_trainer *t, an_status *status) {
     return true;
 }
 
+/* A name is never used twice. The same step once more (after an evaluation, or because the host asks again) is a new generation. */
+static an_status renew(an_trainer *t, const int64_t *user_step) {
+    an_context *ctx = t->ctx;
+    an_saver *s = t->home.saver;
+    char name[AN_CHECKPOINT_NAME], path[AN_FILE_PATH];
+    an_checkpoint_name(name, AN_CHECKPOINT_FINISHED, t->next, t->home.generation, user_step);
+    if (!an_path_join(path, s->checkpoints, name) || access(path, F_OK) != 0) return AN_OK;
+    AN_TRY_RETURN(an_saver_wait(s));
+    char text[AN_SAVE_NOTE] = "";
+    const an_note note = {text, sizeof text};
+    AN_TRY_RETURN(an_note_raise(ctx, an_launch_check(t->home.folder, t->home.generation, note), note));
+    AN_TRY_RETURN(an_launch_claim(ctx, t->home.folder, &t->home.generation));
+    s->job.generation = t->home.generation;
+    return AN_OK;
+}
+
 an_status an_home_save(an_trainer *t, bool best, const int64_t *user_step) {
     an_context *ctx = t->ctx;
     const an_save_request request = {.best = best, .user_step = user_step};
     AN_TRY_RETURN(make_saver(t));
+    AN_TRY_RETURN(renew(t, user_step));
     return an_saver_start(t->home.saver, &request);
 }
 

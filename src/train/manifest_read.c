@@ -69,24 +69,28 @@ static bool read_hash(an_json *json, uint64_t hash[2]) {
 
 static bool read_bits(an_json *json, an_bits *bits) {
     an_json_string key;
+    unsigned seen = 0;
     if (!an_json_object(json)) return false;
     while (an_json_member(json, &key)) {
+        unsigned bit = 0;
         bool good;
         if (!strcmp(key.bytes, "isa"))
-            good = read_text(json, bits->isa);
+            bit = 1, good = read_text(json, bits->isa);
         else if (!strcmp(key.bytes, "onednn"))
-            good = read_text(json, bits->onednn);
+            bit = 2, good = read_text(json, bits->onednn);
         else if (!strcmp(key.bytes, "anneal"))
-            good = read_text(json, bits->anneal);
+            bit = 4, good = read_text(json, bits->anneal);
         else if (!strcmp(key.bytes, "precision"))
-            good = read_text(json, bits->precision);
+            bit = 8, good = read_text(json, bits->precision);
         else if (!strcmp(key.bytes, "leaves"))
-            good = an_json_count(json, &bits->leaves);
+            bit = 16, good = an_json_count(json, &bits->leaves);
         else
             good = an_json_skip(json);
-        if (!good) return false;
+        if (!good || seen & bit) return refuse(json, "a member of the bits is there twice");
+        seen |= bit;
     }
-    return !json->problem;
+    if (json->problem) return false;
+    return seen == 31U || refuse(json, "the bits need isa, onednn, anneal, precision and leaves");
 }
 
 static bool read_file(an_json *json, an_manifest_file *file) {
@@ -94,16 +98,18 @@ static bool read_file(an_json *json, an_manifest_file *file) {
     unsigned seen = 0;
     if (!an_json_object(json)) return false;
     while (an_json_member(json, &key)) {
+        unsigned bit = 0;
         bool good;
         if (!strcmp(key.bytes, "name"))
-            seen |= 1U, good = an_json_string_value(json, &name);
+            bit = 1, good = an_json_string_value(json, &name);
         else if (!strcmp(key.bytes, "bytes"))
-            seen |= 2U, good = an_json_count(json, &file->bytes);
+            bit = 2, good = an_json_count(json, &file->bytes);
         else if (!strcmp(key.bytes, "xxh3"))
-            seen |= 4U, good = read_hash(json, file->hash);
+            bit = 4, good = read_hash(json, file->hash);
         else
             good = an_json_skip(json);
-        if (!good) return false;
+        if (!good || seen & bit) return refuse(json, "a member of a file is there twice");
+        seen |= bit;
     }
     if (json->problem) return false;
     if (seen != 7U) return refuse(json, "a file needs name, bytes and xxh3");

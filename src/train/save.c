@@ -46,10 +46,24 @@ static void find_best(an_saver *s) {
     an_checkpoint_place place;
     if (!an_path_join(path, s->folder, "best")) return;
     const ssize_t length = readlink(path, target, sizeof target - 1);
-    if (length <= 0) return;
+    if (length <= 0) return; /* there is none */
     target[length] = 0;
     const char *slash = strrchr(target, '/');
     if (slash && an_checkpoint_parse(slash + 1, &kind, &place)) memcpy(s->best, place.name, sizeof s->best);
+}
+
+/* A launch that ended between a save and its link left the link behind. */
+static void mend_best(an_saver *s) {
+    char text[AN_SAVE_NOTE];
+    const an_note note = {text, sizeof text};
+    const an_progress *p = &s->trainer->progress;
+    for (size_t i = s->known_count; p->has_best && i-- > 0;) {
+        const an_checkpoint_place *place = &s->known[i].place;
+        if (place->step != p->best_step || s->known[i].kept) continue;
+        if (strcmp(place->name, s->best) != 0 && an_save_link_best(s->folder, place->name, note) == AN_OK)
+            memcpy(s->best, place->name, sizeof s->best);
+        return;
+    }
 }
 
 /* ---- making one ---- */
@@ -132,6 +146,7 @@ an_status an_saver_create(an_saver **saver, an_trainer *trainer, const an_saver_
     AN_TRY(an_graph_print(trainer->graph, &s->job.extras[AN_SAVE_GRAPH].text));
     AN_TRY(find_known(s));
     find_best(s);
+    mend_best(s);
     *saver = s;
     return AN_OK;
 fail:

@@ -55,6 +55,9 @@ typedef struct an_save_job {
     double seconds, cpu_seconds; /* that it took, and that this machine worked for it */
 } an_save_job;
 
+/* Makes `best` of a run's folder point to this checkpoint. */
+an_status an_save_link_best(const char *folder, const char *name, an_note note);
+
 /* Runs on a thread of its own: writes the checkpoint, links, removes. */
 void an_save_job_run(an_save_job *job);
 

@@ -259,12 +259,11 @@ static an_status write_folder(an_save_job *job, int slot, const char *base, bool
 
 /* ---- the link to the best, and what may go ---- */
 
-static an_status link_best(const an_save_job *job, int slot, an_note note) {
+an_status an_save_link_best(const char *folder, const char *name, an_note note) {
     char target[AN_CHECKPOINT_NAME + sizeof AN_CHECKPOINTS + 1], path[AN_FILE_PATH], beside[AN_FILE_PATH];
-    an_heartbeat_say(job->ctx, slot, "save: links best");
-    snprintf(target, sizeof target, "%s/%s", AN_CHECKPOINTS, job->place.name);
-    if (!an_path_join(path, job->folder, "best") || !an_path_join(beside, job->folder, "best.new"))
-        return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", job->folder);
+    snprintf(target, sizeof target, "%s/%s", AN_CHECKPOINTS, name);
+    if (!an_path_join(path, folder, "best") || !an_path_join(beside, folder, "best.new"))
+        return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", folder);
     unlink(beside);
     int done;
     do done = symlink(target, beside);
@@ -273,7 +272,7 @@ static an_status link_best(const an_save_job *job, int slot, an_note note) {
             done = rename(beside, path);
         while (done != 0 && errno == EINTR);
     if (done != 0 && exists(beside)) return an_file_failed(path, "the link cannot be made", note);
-    return an_folder_sync(job->folder, note);
+    return an_folder_sync(folder, note);
 }
 
 static void remove_old(const an_save_job *job, int slot, const char *base) {
@@ -311,8 +310,11 @@ static an_status write_all(an_save_job *job, int slot) {
         return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", job->folder);
     an_status status = write_folder(job, slot, base, true);
     job->safe = status == AN_OK;
-    if (status == AN_OK && job->best) status = link_best(job, slot, note);
     if (status == AN_OK) status = an_launch_check(job->folder, job->generation, note);
+    if (status == AN_OK && job->best) {
+        an_heartbeat_say(job->ctx, slot, "save: links best");
+        status = an_save_link_best(job->folder, job->place.name, note);
+    }
     if (status == AN_OK) remove_old(job, slot, base);
     return status;
 }

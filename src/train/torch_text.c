@@ -68,7 +68,14 @@ static bool is_source(const an_node *node) {
 /* Marks what outputs depend on, from the last node to the first, and counts how often each value is read. */
 static an_status mark(an_torch *t) {
     const an_graph *g = t->graph;
-    for (an_node *n = g->first; n; n = n->next) n->mark = is_wanted(n);
+    bool any = false;
+    for (an_node *n = g->first; n; n = n->next) {
+        n->mark = is_wanted(n);
+        any = any || n->mark;
+    }
+    if (!any)
+        return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED,
+                        "the model has no output: an_graph_set_output says what it computes");
     for (an_node *n = g->last; n; n = n->previous) {
         if (!n->mark) continue;
         const bool constant = !strcmp(n->op->name, "constant");
@@ -228,7 +235,6 @@ static an_status write_forward(an_torch *t) {
     an_context *ctx = t->graph->ctx;
     an_text line;
     int block = 0;
-    bool any = false;
     an_text_add(t->text, "\n    def forward(self");
     for (const an_node *n = t->graph->first; n; n = n->next) {
         if (!n->mark || !is_input(n)) continue;
@@ -239,7 +245,6 @@ static an_status write_forward(an_torch *t) {
     AN_TRY_RETURN(write_sizes(t));
     an_text_init(&line, ctx);
     for (const an_node *n = t->graph->first; n && t->text->status == AN_OK; n = n->next) {
-        if (is_wanted(n)) any = true;
         const bool constant = !strcmp(n->op->name, "constant");
         if (!n->mark || is_wanted(n) || (is_source(n) && !constant)) continue;
         const int own = an_graph_block_of(t->graph, n->block);
@@ -252,9 +257,7 @@ static an_status write_forward(an_torch *t) {
         write_node(t, n, &line);
     }
     an_text_destroy(&line);
-    if (!any)
-        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "the model has no output: an_graph_set_output says what it computes");
-    write_return(t);
+    if (t->text->status == AN_OK) write_return(t);
     return t->text->status;
 }
 

@@ -115,6 +115,18 @@ static void test_stopped_after_any_step_same_bits(void **state) {
     }
 }
 
+/* The same trainer goes on: an evaluation that the stop kept back comes first, and its state is saved beside that of the step. */
+static void test_stopped_and_run_again(void **state) {
+    (void)state;
+    const hashes end = undisturbed("");
+    an_trainer *trainer = open_run(CONFIG "save: {every: 5 steps, keep_last: all}\n");
+    for (int64_t step = 5; step < 24; step += 5) run_until(trainer, step);
+    OK(ctx, an_trainer_run(trainer, NULL, NULL));
+    same(hash(trainer), end);
+    an_trainer_close(&trainer);
+    OK(ctx, an_checkpoint_verify(ctx, "folder"));
+}
+
 static void test_parts_of_many_writers_are_one_state(void **state) {
     (void)state;
     const hashes end = undisturbed("");
@@ -200,9 +212,11 @@ static void test_hosts_clock(void **state) {
     same(hash(trainer), at[0]);
     OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save(trainer, 200)); /* the same time once more, by a later launch */
+    OK(ctx, an_trainer_save(trainer, 200));
     an_trainer_close(&trainer);
     has_names("folder/checkpoints", "step-",
-              "step-00000001-1-at-100 step-00000002-1-at-200 step-00000002-2-at-200 step-00000003-1-at-300 ");
+              "step-00000001-1-at-100 step-00000002-1-at-200 step-00000002-2-at-200 step-00000002-3-at-200 "
+              "step-00000003-1-at-300 ");
 }
 
 /* A launch that wakes up late finds that it has been followed, and changes nothing any more. */
@@ -303,6 +317,7 @@ static void test_other_data_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_stopped_after_any_step_same_bits, start, teardown),
+        cmocka_unit_test_setup_teardown(test_stopped_and_run_again, start, teardown),
         cmocka_unit_test_setup_teardown(test_parts_of_many_writers_are_one_state, start, teardown),
         cmocka_unit_test_setup_teardown(test_which_stay, start, teardown),
         cmocka_unit_test_setup_teardown(test_best_stays, start, teardown),
