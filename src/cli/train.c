@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/profile.h"
 #include "cli/report.h"
@@ -56,6 +57,7 @@ static const cli_option options[] = {
 
 static an_trainer *volatile running;
 static volatile sig_atomic_t signalled;
+static bool has_terminal; /* for who pressed Ctrl-C */
 
 static void on_signal(int number) {
     if (number == SIGINT && signalled == SIGINT) {
@@ -64,11 +66,15 @@ static void on_signal(int number) {
     }
     signalled = number;
     if (running) an_trainer_request_stop(running);
+    /* A step may be long: who pressed it must see that it was heard. */
+    static const char heard[] = "\nstopping with a checkpoint after this step; Ctrl-C again ends it at once\n";
+    if (number == SIGINT && has_terminal && write(STDERR_FILENO, heard, sizeof heard - 1) < 0) return;
 }
 
 /* From the first moment on: a signal that comes while the run is opened is not forgotten. */
 static void watch_signals(void) {
     struct sigaction action = {.sa_handler = on_signal};
+    has_terminal = isatty(STDERR_FILENO);
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

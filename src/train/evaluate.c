@@ -132,8 +132,7 @@ static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s)
     int64_t targets;
     double loss;
     for (int64_t i = 0; i < count; i++) b->indices[i] = b->numbers[i] = begin + i;
-    an_heartbeat_enter(ctx, AN_HEARTBEAT_EVALUATE, "evaluation");
-    an_heartbeat_say_number(ctx, AN_HEARTBEAT_OWNER, "evaluation, sample ", begin, "");
+    an_heartbeat_enter_number(ctx, AN_HEARTBEAT_EVALUATE, "evaluation, sample ", begin, "");
     AN_TRY_RETURN(an_dataset_read(t->evaluation, count, b->indices, b->fields));
     AN_TRY_RETURN(an_feed_count(feed, t->program, b->fields, 0, count, &targets));
     s->samples += count;

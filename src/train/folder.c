@@ -208,6 +208,7 @@ an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *c
     f->ctx = ctx;
     f->trainer = trainer;
     f->metrics = f->log = -1;
+    f->begin = f->since = f->logged = an_clock_seconds();
     AN_TRY(choose_path(f, config, options));
     AN_TRY(check_empty(f));
     AN_TRY(an_trainer_set_folder(trainer, f->path));
@@ -217,7 +218,6 @@ an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *c
     AN_TRY(write_config(f, config));
     AN_TRY(open_log(f));
     if (trainer->log.tensorboard) AN_TRY(an_events_create(&f->events, ctx, f->path, an_clock_of_day()));
-    f->begin = f->since = f->logged = an_clock_seconds();
     *folder = f;
     return AN_OK;
 fail:

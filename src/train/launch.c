@@ -28,10 +28,10 @@ static bool look_at_process(long process, unsigned long long *start, char *state
     snprintf(path, sizeof path, "/proc/%ld/stat", process);
     read_word(path, line, sizeof line);
     const char *after = strrchr(line, ')'); /* a name may have anything in it */
+    static const char fields[] =
+        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu"; /* the 3rd and the 22nd */
     /* NOLINTNEXTLINE(cert-err34-c): what is no number is no process of ours */
-    return after &&
-           sscanf(after + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", state,
-                  start) == 2;
+    return after && sscanf(after + 1, fields, state, start) == 2;
 }
 
 /* The machine since its start, and the namespace that process numbers are of: elsewhere a number means nothing. */

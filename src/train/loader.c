@@ -192,12 +192,12 @@ void an_loader_destroy(an_loader **loader) {
 static slot *take(an_loader *l, int64_t batch) {
     slot *s = &l->slots[batch % l->slot_count];
     an_heartbeat_step_set(l->ctx, batch + 1);
-    an_heartbeat_enter(l->ctx, AN_HEARTBEAT_LOAD, "takes a batch of the loader");
     if (l->options.threads == 0) {
-        an_heartbeat_say_number(l->ctx, AN_HEARTBEAT_OWNER, "loading batch ", batch, "");
+        an_heartbeat_enter_number(l->ctx, AN_HEARTBEAT_LOAD, "loading batch ", batch, "");
         load(l, batch, s);
         return s;
     }
+    an_heartbeat_enter(l->ctx, AN_HEARTBEAT_LOAD, "takes a batch of the loader");
     pthread_mutex_lock(&l->mutex);
     if (l->held != batch) {
         l->slots[l->held % l->slot_count].ready = false;

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
-typedef enum { COUNT, REAL, BOOL, HASH } kind;
+/* COUNT: 0 … MOST_COUNT, so that going on counting never wraps; INTEGER: any. */
+typedef enum { COUNT, INTEGER, REAL, BOOL, HASH } kind;
+#define MOST_COUNT ((int64_t)1 << 62)
 
 #define ROW(kind, member, name) \
     { kind, offsetof(an_progress, member), name }
@@ -13,8 +15,8 @@ static const struct {
     size_t offset;
     const char *name;
 } rows[] = {
-    ROW(COUNT, steps, "steps"),
-    ROW(COUNT, schedule_steps, "schedule_steps"),
+    ROW(INTEGER, steps, "steps"),
+    ROW(INTEGER, schedule_steps, "schedule_steps"),
     ROW(COUNT, step, "step"),
     ROW(COUNT, updates, "updates"),
     ROW(COUNT, schedule_step, "schedule_step"),
@@ -23,7 +25,7 @@ static const struct {
     ROW(REAL, scale, "scale"),
     ROW(COUNT, good_steps, "good_steps"),
     ROW(HASH, chain, "chain"),
-    ROW(COUNT, evaluated, "evaluated"),
+    ROW(INTEGER, evaluated, "evaluated"),
     ROW(BOOL, has_best, "has_best"),
     ROW(COUNT, best_step, "best_step"),
     ROW(REAL, best_value, "best_value"),
@@ -50,7 +52,7 @@ static const struct {
     ROW(REAL, evaluation.r2, "val_r2"),
     ROW(REAL, evaluation.seconds, "val_seconds"),
     ROW(BOOL, has_user_step, "has_user_step"),
-    ROW(COUNT, user_step, "user_step"),
+    ROW(INTEGER, user_step, "user_step"),
     ROW(REAL, seconds, "seconds"),
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -92,7 +94,8 @@ void an_progress_write(an_text *text, const an_progress *progress) {
         char digits[AN_HASH_DIGITS + 1] = "";
         an_text_add(text, "%s\"%s\": ", i ? ", " : "{", rows[i].name);
         switch (rows[i].kind) {
-        case COUNT: an_text_add(text, "%lld", (long long)*(const int64_t *)at); break;
+        case COUNT:
+        case INTEGER: an_text_add(text, "%lld", (long long)*(const int64_t *)at); break;
         case REAL: write_real(text, *(const double *)at); break;
         case BOOL: an_text_add(text, "%s", *(const bool *)at ? "true" : "false"); break;
         case HASH:
@@ -140,7 +143,10 @@ static bool read_hash(an_json *json, uint64_t hash[2]) {
 static bool read_row(an_json *json, int row, an_progress *progress) {
     char *at = (char *)progress + rows[row].offset;
     switch (rows[row].kind) {
-    case COUNT: return an_json_integer(json, (int64_t *)at);
+    case COUNT:
+        return an_json_count(json, (int64_t *)at) &&
+               (*(int64_t *)at <= MOST_COUNT || refuse(json, "a number of the state is out of range"));
+    case INTEGER: return an_json_integer(json, (int64_t *)at);
     case REAL: return read_real(json, (double *)at);
     case BOOL: return an_json_bool(json, (bool *)at);
     case HASH: return read_hash(json, (uint64_t *)at);
@@ -166,8 +172,6 @@ bool an_progress_read(an_json *json, an_progress *progress) {
     }
     if (json->problem) return false;
     if (seen != (UINT64_C(1) << ROWS) - 1) return refuse(json, "a member of the state is missing");
-    if (progress->step < 0 || progress->updates < 0 || progress->schedule_step < 0 || progress->good_steps < 0 ||
-        progress->steps < progress->step)
-        return refuse(json, "a number of the state is out of range");
+    if (progress->steps < progress->step) return refuse(json, "a number of the state is out of range");
     return true;
 }

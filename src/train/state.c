@@ -53,26 +53,26 @@ static void add_number(an_text *text, const char *name, double number) {
     an_text_add(text, ", \"%s\": %s", name, __builtin_isfinite(number) ? digits : "null");
 }
 
-an_status an_trainer_metrics_text(const an_trainer *t, char **string) {
+an_status an_trainer_metrics_text(const an_trainer *t, char **text) {
     an_status status;
     an_context *ctx = t->ctx;
-    an_text text;
+    an_text made;
     const char *name;
     double value;
-    an_text_init(&text, ctx);
-    an_text_add(&text, "{\"step\": %lld", (long long)t->next);
+    an_text_init(&made, ctx);
+    an_text_add(&made, "{\"step\": %lld", (long long)t->next);
     if (t->progress.last.step) {
-        add_number(&text, "loss", t->progress.last.loss);
-        add_number(&text, "lr", t->progress.last.rate);
-        add_number(&text, "grad_norm", t->progress.last.norm);
+        add_number(&made, "loss", t->progress.last.loss);
+        add_number(&made, "lr", t->progress.last.rate);
+        add_number(&made, "grad_norm", t->progress.last.norm);
     }
     for (int i = 0; t->progress.evaluation.samples && (name = an_trainer_metric(t, i)); i++)
-        if (an_evaluation_metric(&t->progress.evaluation, name, &value)) add_number(&text, name, value);
-    an_text_add(&text, "}\n");
-    AN_TRY(an_text_take(&text, string));
+        if (an_evaluation_metric(&t->progress.evaluation, name, &value)) add_number(&made, name, value);
+    an_text_add(&made, "}\n");
+    AN_TRY(an_text_take(&made, text));
     return AN_OK;
 fail:
-    an_text_destroy(&text);
+    an_text_destroy(&made);
     return status;
 }
 
