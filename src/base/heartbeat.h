@@ -56,6 +56,14 @@ static inline void an_heartbeat_enter(const an_context *ctx, an_heartbeat_phase 
     if (ctx->heartbeat) an_heartbeat_write_phase(ctx->heartbeat, phase, text);
 }
 
+/* … with "evaluation, sample ", 640, "". */
+static inline void an_heartbeat_enter_number(const an_context *ctx, an_heartbeat_phase phase, const char *before,
+                                             int64_t number, const char *after) {
+    if (!ctx->heartbeat) return;
+    __atomic_store_n(&ctx->heartbeat->phase, (uint64_t)phase, __ATOMIC_RELAXED);
+    an_heartbeat_write_number(ctx->heartbeat, AN_HEARTBEAT_OWNER, before, number, after);
+}
+
 /* The step that is under way, from 1. */
 static inline void an_heartbeat_step_set(const an_context *ctx, int64_t step) {
     if (ctx->heartbeat) __atomic_store_n(&ctx->heartbeat->step, step, __ATOMIC_RELAXED);

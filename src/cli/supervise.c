@@ -32,6 +32,8 @@ typedef struct {
     char limit[64];                   /* … and for what is left of run.max_time */
 
     supervise_signals signals;
+    int64_t launch; /* of the run: the last that was there at the beginning, or that was ours */
+    pid_t pid;      /* of the training process */
     int64_t restarts, most_restarts;
     supervise_end end;       /* the last one */
     supervise_end crash;     /* the last that nobody did from outside */
@@ -64,6 +66,35 @@ static void find_checkpoint(const supervisor *s, char name[NAME_MAX + 1]) {
         if (!strncmp(entry->d_name, prefix, sizeof prefix - 1) && is_newer(entry->d_name, name))
             snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
     if (folder) closedir(folder);
+}
+
+/* The last launch of the run, and the process that it was; 0: there is none. */
+static int64_t find_launch(const supervisor *s, long *process) {
+    enum { BASE = 10 };
+    char path[PATH_BYTES + 64];
+    int64_t last = 0;
+    snprintf(path, sizeof path, "%s/launches", s->folder);
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        const long long number = strtoll(entry->d_name, NULL, BASE);
+        if (number > last) last = number;
+    }
+    if (folder) closedir(folder);
+    *process = 0;
+    snprintf(path, sizeof path, "%s/launches/%lld", s->folder, (long long)last);
+    FILE *file = last > 0 ? fopen(path, "r") : NULL;
+    char line[64];
+    if (file && fgets(line, sizeof line, file)) *process = strtol(line, NULL, BASE);
+    if (file) fclose(file);
+    return last;
+}
+
+/* Whether somebody else has started the run meanwhile. To start it again would be to take it back, and so for ever. */
+static bool is_taken_over(supervisor *s) {
+    long process;
+    const int64_t last = find_launch(s, &process);
+    if (process == (long)s->pid) s->launch = last;
+    return last > s->launch;
 }
 
 static const char *value_of(const cli_call *call, const char *name) {
@@ -211,6 +242,10 @@ static bool decide(supervisor *s, int *code) {
     *code = code_of(end);
     if (!end->signal && (end->code == CLI_DONE || end->code == CLI_MISUSED || end->code == STOPPED)) return false;
     describe(end, text, sizeof text);
+    if (is_taken_over(s)) {
+        supervise_say("%s; another process has taken the run over, so it is not started again", text);
+        return false;
+    }
     if (s->signals.stopping) {
         if (end->signal == SIGUSR1) *code = STOPPED; /* it had not begun to listen, nor to train */
         if (s->signals.interrupts > 1) *code = KILLED + SIGINT;
@@ -257,6 +292,8 @@ int cli_supervise(const cli_call *call, int64_t restarts) {
     int code = read_config(&s);
     if (code != CLI_DONE) return code;
     supervise_block(&s.signals);
+    long process;
+    s.launch = find_launch(&s, &process);
     find_checkpoint(&s, s.first);
     memcpy(s.last, s.first, sizeof s.last);
     do {
@@ -264,6 +301,7 @@ int cli_supervise(const cli_call *call, int64_t restarts) {
         if (!pause_before(&s)) return STOPPED;
         make_arguments(&s);
         if (!supervise_start(&child, s.arguments)) return CLI_FAILED;
+        s.pid = child.pid;
         supervise_watch(&child, &s.signals, s.report_after, s.timeout, &s.end);
     } while (decide(&s, &code));
     return code;

@@ -189,9 +189,15 @@ static an_status choose_path(an_folder *f, an_config *config, const an_folder_op
 static an_status check_empty(const an_folder *f) {
     an_context *ctx = f->ctx;
     an_folder_state state;
+    an_checkpoint_place *places = NULL;
+    size_t count = 0, capacity = 0;
+    char path[AN_FILE_PATH];
     if (f->trainer->home.resumed) return AN_OK;
     AN_TRY_RETURN(an_folder_look(ctx, f->path, &state));
-    if (state != AN_FOLDER_FINISHED && !exists(f->path, AN_CHECKPOINTS)) return AN_OK;
+    AN_TRY_RETURN(join(f, AN_CHECKPOINTS, path));
+    AN_TRY_RETURN(an_checkpoints_list(ctx, path, &places, &count, &capacity));
+    an_release(ctx, (void **)&places, capacity, sizeof *places);
+    if (state != AN_FOLDER_FINISHED && count == 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_FILE,
                     "%s: the folder has a run in it: --fresh starts a new one beside it and deletes nothing, or give "
                     "run.dir another name",

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/heartbeat.h"
 #include "base/parallel.h"
 #include "exec/array.h"
 #include "ops/sink.h"
@@ -384,6 +385,7 @@ an_status an_step_update(an_stepper *stepper) {
     an_context *ctx = s->ctx;
     an_update update = AN_INIT(update);
     AN_TRY_RETURN(check_order(s, UPDATE));
+    an_heartbeat_enter(ctx, AN_HEARTBEAT_STEP, "update");
     if (!s->skipped) {
         update.rate = an_stepper_rate(s);
         update.beta_1 = s->schedule ? an_schedule_momentum(s->schedule, s->step) : 0;
