@@ -22,7 +22,8 @@ AN_API an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const
 AN_API int64_t an_trainer_user_step(const an_trainer *trainer);
 /* Where a run that was made without a config is saved. */
 AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
-/* Takes everything from a checkpoint, into a trainer that has taken no step: for runs that were made without a config. */
+/* Takes everything from a checkpoint, into a trainer that has taken no step: for runs that were made without a config. After an
+ * error while reading, the trainer takes no step any more. */
 AN_API an_status an_trainer_load(an_trainer *trainer, const char *path);
 
 /* The checkpoint that the run carries on from; NULL: it began anew. */

@@ -233,8 +233,12 @@ static void say_saves(cli_training *t) {
         ADD(&r, "the last step only");
     else {
         add_value(&r, "save.every", "every");
-        add_value(&r, "save.keep_last", "keeps the last");
-        ADD(&r, "%s", t->info.evaluation_samples ? ", and the best" : "");
+        if (an_config_is(t->config, "save.keep_last", "all"))
+            ADD(&r, ", keeps all");
+        else {
+            add_value(&r, "save.keep_last", "keeps the last");
+            ADD(&r, "%s", t->info.evaluation_samples ? ", and the best" : "");
+        }
     }
     row_end(&r);
 }

@@ -156,7 +156,9 @@ an_status an_trainer_load(an_trainer *trainer, const char *path) {
              (long long)manifest->bits.leaves, (long long)t->batches.leaves);
     AN_CHECK(ctx, manifest->step <= t->steps, AN_ERR_ARGUMENT, "%s: has taken %lld steps; this run has only %lld", path,
              (long long)manifest->step, (long long)t->steps);
+    t->broken = true; /* until all of it is there: to read every byte twice would be twice the time */
     AN_TRY(an_load(t, manifest, path));
+    t->broken = false;
     AN_TRY(an_home_set(t, &t->home.resumed, path));
     status = AN_OK;
 fail:

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "train/checkpoints.h"
+
 #define FOLDER "launches"
 enum { IDENTITY = 512 };
 
@@ -87,6 +89,18 @@ static an_status find_last(const char *launches, int64_t *last, an_note note) {
     return AN_OK;
 }
 
+/* Where `launches` was lost, the names of checkpoints say which numbers were used. */
+static void look_at_checkpoints(const char *folder, int64_t *last) {
+    char path[AN_FILE_PATH];
+    const struct dirent *entry;
+    an_checkpoint_kind kind;
+    an_checkpoint_place place;
+    DIR *checkpoints = an_path_join(path, folder, AN_CHECKPOINTS) ? opendir(path) : NULL;
+    while (checkpoints && (entry = readdir(checkpoints))) /* NOLINT(concurrency-mt-unsafe) */
+        if (an_checkpoint_parse(entry->d_name, &kind, &place) && place.generation > *last) *last = place.generation;
+    if (checkpoints) closedir(checkpoints);
+}
+
 /* Those before ours have nothing more to say. */
 static void tidy(const char *launches, int64_t before) {
     char path[AN_FILE_PATH];
@@ -121,6 +135,7 @@ static an_status claim(const char *folder, int64_t *generation, an_note note) {
     an_status status = an_folders_make(launches, note);
     if (status == AN_OK) status = find_last(launches, &last, note);
     if (status == AN_OK) status = check_free(folder, launches, last, note);
+    if (status == AN_OK) look_at_checkpoints(folder, &last);
     write_identity(identity);
     /* Another one may take the same number first, or a higher one while ours is made: then the next is tried. */
     int64_t mine = -1;

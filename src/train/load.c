@@ -90,7 +90,7 @@ static an_status read_bytes(reading *r, char *memory, size_t bytes, int64_t offs
     for (size_t done = 0; done < bytes;) {
         const ssize_t got = pread(r->file, memory + done, bytes - done, (off_t)(offset + (int64_t)done));
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return AN_ERROR(r->ctx, AN_ERR_FILE, "%s: cannot be read: %s", r->path, strerror(errno));
+        if (got < 0) return AN_ERROR(r->ctx, AN_ERR_DAMAGED, "%s: cannot be read: %s", r->path, strerror(errno));
         if (got == 0) return AN_ERROR(r->ctx, AN_ERR_DAMAGED, "%s: became shorter while it was read", r->path);
         done += (size_t)got;
     }

@@ -272,7 +272,7 @@ static an_status read_member(reading *r, int which) {
         return AN_OK;
     case VERSION:
         if (an_json_count(json, &version) && (version < 1 || version > AN_MANIFEST_VERSION))
-            refuse(json, "a later version of anneal wrote it");
+            refuse(json, version < 1 ? "there is no such version" : "a later version of anneal wrote it");
         return AN_OK;
     case STEP: an_json_count(json, &m->step); return AN_OK;
     case GENERATION: an_json_count(json, &m->generation); return AN_OK;
@@ -367,7 +367,9 @@ an_status an_manifest_read(an_manifest **manifest, an_context *ctx, const char *
     AN_CHECK(ctx, an_path_join(path, folder, AN_MANIFEST_NAME), AN_ERR_ARGUMENT, "the path is too long: %s", folder);
     AN_CHECK(ctx, lstat(path, &found) == 0 && S_ISREG(found.st_mode), AN_ERR_DAMAGED,
              "%s: is missing, or no regular file", path);
-    AN_TRY(an_file_read(ctx, path, MOST_BYTES, &text, &bytes));
+    status = an_file_read(ctx, path, MOST_BYTES, &text, &bytes);
+    if (status == AN_ERR_FILE) status = AN_ERR_DAMAGED; /* a sector that cannot be read is damage too */
+    if (status != AN_OK) goto fail;
     AN_TRY(an_manifest_parse(manifest, ctx, path, text, bytes));
     AN_TRY(check_files(*manifest, folder));
     return AN_OK;

@@ -22,7 +22,7 @@ static an_status add(an_candidates *c, const char *folder, const char *name) {
     return AN_OK;
 }
 
-/* Whether the checkpoint was saved with this time. One that cannot be read may have been, and is tried. */
+/* Whether the checkpoint was saved with this time; one that cannot be read does not say. */
 static bool is_at(an_context *ctx, const char *folder, const char *name, const int64_t *user_step) {
     char path[AN_FILE_PATH];
     an_manifest *m = NULL;

@@ -17,7 +17,8 @@ enum { COPY_CHUNK = 1 << 20 };
 
 /* ---- what is there ---- */
 
-/* Those that can be read; what is damaged is neither counted nor removed. */
+/* Those that are there as far as their manifests and the lengths of their files tell; others are neither counted nor removed. What is
+ * in the files would take as long to look at as to load. */
 static an_status find_known(an_saver *s) {
     an_status status;
     an_context *ctx = s->ctx;

@@ -276,6 +276,10 @@ static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metric
 an_status an_trainer_check_step(const an_trainer *t) {
     an_context *ctx = t->ctx;
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only");
+    if (t->broken)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "a checkpoint was loaded into this trainer that turned out to be damaged: it "
+                        "has part of its weights, and is only to be destroyed");
     if (t->next < t->steps) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_STATE, "the run has its %lld steps: it is done", (long long)t->steps);
 }

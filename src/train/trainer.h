@@ -74,6 +74,7 @@ struct an_trainer {
     int64_t steps, next, seed;
     atomic_bool stop;   /* a request: the run ends after the step under way */
     bool planned;       /* … only: there are no weights */
+    bool broken;        /* part of a checkpoint was loaded, and the rest could not be */
     bool plain;         /* one that others are compared with: f32, nothing fused */
     an_run_options run; /* what the config says; size 0: there was none */
     an_log_options log;
