@@ -48,6 +48,21 @@ an_status an_file_close(int *file, const char *path, an_note note) {
     return close(number) == 0 ? AN_OK : an_file_failed(path, "cannot be closed", note);
 }
 
+static bool exists(const char *path) {
+    struct stat found;
+    return lstat(path, &found) == 0;
+}
+
+an_status an_file_rename(const char *from, const char *to, an_note note) {
+    int renamed;
+    do renamed = rename(from, to);
+    while (renamed != 0 && errno == EINTR);
+    const int reason = errno;
+    if (renamed == 0 || (!exists(from) && exists(to))) return AN_OK;
+    errno = reason;
+    return an_file_failed(from, "cannot be renamed", note);
+}
+
 static int open_again(const char *path, int flags) {
     int file;
     do file = open(path, flags | O_CLOEXEC, 0666);
@@ -55,31 +70,28 @@ static int open_again(const char *path, int flags) {
     return file;
 }
 
-static an_status put(const char *path, int flags, const void *bytes, size_t length, bool sync, an_note note) {
+static an_status put(const char *path, int flags, const void *bytes, size_t length, an_note note) {
     int file = open_again(path, O_WRONLY | O_CREAT | flags);
     if (file < 0) return an_file_failed(path, "cannot be opened", note);
     an_status status = an_file_write(file, bytes, length, path, note);
-    if (status == AN_OK && sync) status = an_file_sync(file, path, note);
+    if (status == AN_OK) status = an_file_sync(file, path, note);
     if (status == AN_OK) return an_file_close(&file, path, note);
     close(file);
     return status;
 }
 
 an_status an_file_put(const char *path, const void *bytes, size_t length, an_note note) {
-    return put(path, O_EXCL, bytes, length, true, note);
+    return put(path, O_EXCL, bytes, length, note);
 }
 
-an_status an_file_replace(const char *path, const void *bytes, size_t length, bool sync, an_note note) {
+an_status an_file_replace(const char *path, const void *bytes, size_t length, an_note note) {
     char beside[AN_FILE_PATH];
     if (snprintf(beside, sizeof beside, "%s.new", path) >= (int)sizeof beside)
         return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", path);
-    an_status status = put(beside, O_TRUNC, bytes, length, sync, note);
+    an_status status = put(beside, O_TRUNC, bytes, length, note);
     if (status != AN_OK) return status;
-    int renamed;
-    do renamed = rename(beside, path);
-    while (renamed != 0 && errno == EINTR);
-    if (renamed != 0) return an_file_failed(beside, "cannot be renamed", note);
-    return sync ? an_parent_sync(path, note) : AN_OK;
+    status = an_file_rename(beside, path, note);
+    return status == AN_OK ? an_parent_sync(path, note) : status;
 }
 
 an_status an_folder_sync(const char *path, an_note note) {

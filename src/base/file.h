@@ -22,10 +22,14 @@ an_status an_file_sync(int file, const char *path, an_note note);
 /* Sets *file to -1. */
 an_status an_file_close(int *file, const char *path, an_note note);
 
+/* Where a shared file system tries again what it has done already, the second try says that there is no such file: if the old name is
+ * gone and the new one there, it is done. */
+an_status an_file_rename(const char *from, const char *to, an_note note);
+
 /* A new file, written and synced; one that is there already is an error. */
 an_status an_file_put(const char *path, const void *bytes, size_t length, an_note note);
-/* A whole file in the place of another, if there is one: nobody ever reads half of it. Synced, its folder too, if asked. */
-an_status an_file_replace(const char *path, const void *bytes, size_t length, bool sync, an_note note);
+/* A whole file in the place of another, if there is one: nobody ever reads half of it. Synced, its folder too. */
+an_status an_file_replace(const char *path, const void *bytes, size_t length, an_note note);
 
 /* The entries of a folder. */
 an_status an_folder_sync(const char *path, an_note note);

@@ -68,8 +68,7 @@ static an_status write_file(exporting *e, const char *file) {
     for (size_t i = 0; i < e->count; i++) AN_TRY_RETURN(write_tensor(e, i, note));
     AN_TRY_RETURN(an_note_raise(ctx, an_file_sync(e->file, e->beside, note), note));
     AN_TRY_RETURN(an_note_raise(ctx, an_file_close(&e->file, e->beside, note), note));
-    if (rename(e->beside, file) != 0)
-        return AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be renamed: %s", e->beside, strerror(errno));
+    AN_TRY_RETURN(an_note_raise(ctx, an_file_rename(e->beside, file, note), note));
     return an_note_raise(ctx, an_parent_sync(file, note), note);
 }
 

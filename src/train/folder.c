@@ -38,7 +38,7 @@ static an_status replace_file(const an_folder *f, const char *name, const char *
     an_context *ctx = f->ctx;
     char path[AN_FILE_PATH];
     AN_TRY_RETURN(join(f, name, path));
-    WITH_NOTE(ctx, an_file_replace(path, text, strlen(text), false, note));
+    WITH_NOTE(ctx, an_file_replace(path, text, strlen(text), note));
     return AN_OK;
 }
 
@@ -127,14 +127,17 @@ static bool is_before(const an_trainer *t, const char *line) {
 static an_status copy_metrics(an_folder *f, const char *path, const char *beside) {
     an_status status;
     an_context *ctx = f->ctx;
-    char *line = NULL;
+    char *line = NULL, text[NOTE_BYTES] = "";
+    const an_note note = {text, sizeof text};
     size_t capacity = 0;
     FILE *before = f->trainer->home.resumed ? fopen(path, "re") : NULL;
+    AN_CHECK(ctx, before || !f->trainer->home.resumed || errno == ENOENT, AN_ERR_FILE, "%s: cannot be opened: %s", path,
+             strerror(errno));
     f->metrics = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
     AN_CHECK(ctx, f->metrics >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", beside, strerror(errno));
     for (ssize_t length; before && (length = getline(&line, &capacity, before)) > 0;)
         if (is_before(f->trainer, line)) AN_TRY(append(f, f->metrics, "metrics.jsonl", line, (size_t)length));
-    AN_CHECK(ctx, rename(beside, path) == 0, AN_ERR_FILE, "%s: cannot be renamed: %s", beside, strerror(errno));
+    AN_TRY(an_note_raise(ctx, an_file_rename(beside, path, note), note));
     status = AN_OK;
 fail:
     free(line);

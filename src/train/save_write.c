@@ -208,18 +208,10 @@ static bool exists(const char *path) {
     return lstat(path, &found) == 0;
 }
 
-/* A name that never existed: nothing is ever replaced. Where a shared file system tries again what it has done already, the second try
- * says that the folder is not there; then it is at its new place, and nobody else could have put it there. */
+/* A name that never existed: nothing is ever replaced. */
 static an_status rename_folder(const writing *w) {
-    int renamed;
     if (exists(w->finished)) return AN_NOTE(w->note, AN_ERR_FILE, "%s: is there already", w->finished);
-    do renamed = rename(w->unfinished, w->finished);
-    while (renamed != 0 && errno == EINTR);
-    if (renamed == 0) return AN_OK;
-    const int reason = errno;
-    if (!exists(w->unfinished) && exists(w->finished)) return AN_OK;
-    errno = reason;
-    return an_file_failed(w->unfinished, "cannot be renamed", w->note);
+    return an_file_rename(w->unfinished, w->finished, w->note);
 }
 
 static an_status fill_folder(const writing *w) {
