@@ -78,7 +78,7 @@ static int learn(const cli_checkpoint *c, about *a) {
     an_config *config = NULL;
     const char *text = "";
     *a = (about){0};
-    an_status status = cli_checkpoint_config(c, 0, NULL, &config);
+    an_status status = cli_checkpoint_config(c, c->ctx, 0, NULL, &config);
     if (config && an_config_string(config, "run.dir", &text) == AN_OK)
         snprintf(a->folder, sizeof a->folder, "%s", text);
     if (config && an_config_string(config, "model.type", &text) == AN_OK)
@@ -164,6 +164,11 @@ static void write_run(json *j, const an_checkpoint_info *i, const about *a) {
 
 /* ---- tensors ---- */
 
+static void show_head(int width) {
+    printf("%-*s  %-4s  %-20s  %11s  %11s  %11s  %10s  %9s  %9s\n", width, "name", "type", "shape", "min", "max",
+           "mean", "std", "zeros", "nonfinite");
+}
+
 static void show_tensor(const an_checkpoint_tensor *t, const statistics *s, int width) {
     printf("%-*s  %-4s  %-20s", width, t->name, t->type, cli_shape_of(t).text);
     if (s->finite)
@@ -194,7 +199,8 @@ static void write_tensor(json *j, const an_checkpoint_tensor *t, const statistic
 static int each_tensor(const cli_checkpoint *c, cli_piece *piece, json *j) {
     const bool all = c->call->values[ALL] != NULL;
     int width = 4;
-    for (int pass = 0; pass < 2; pass++)
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1 && !j) show_head(width);
         for (int64_t i = 0; i < c->info.tensors; i++) {
             an_checkpoint_tensor t = AN_INIT(t);
             statistics s;
@@ -211,6 +217,7 @@ static int each_tensor(const cli_checkpoint *c, cli_piece *piece, json *j) {
             else
                 show_tensor(&t, &s, width);
         }
+    }
     return CLI_DONE;
 }
 

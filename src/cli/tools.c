@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/training.h"
 
@@ -24,7 +23,7 @@ void cli_checkpoint_close(cli_checkpoint *opened) {
     an_context_destroy(&opened->ctx);
 }
 
-an_status cli_checkpoint_config(const cli_checkpoint *opened, int set_count, const char *const *sets,
+an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, int set_count, const char *const *sets,
                                 an_config **config) {
     an_config_options options = AN_INIT(options);
     char *text = NULL, file[CLI_PATH + 16];
@@ -39,20 +38,35 @@ an_status cli_checkpoint_config(const cli_checkpoint *opened, int set_count, con
     options.length = strlen(text);
     options.set_count = set_count;
     options.sets = sets;
-    status = an_config_create(config, opened->ctx, &options);
+    status = an_config_create(config, ctx, &options);
     an_string_release(opened->ctx, &text);
     return status;
 }
 
-bool cli_is_folder(const char *path) {
-    struct stat found;
-    return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_context **ctx) {
+    an_context_options options = AN_INIT(options);
+    int64_t threads = 0;
+    if (!an_config_is(config, "ranks.threads", "auto")) an_config_count(config, "ranks.threads", &threads);
+    options.threads = (int)threads;
+    for (int isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++)
+        if (!strcmp(an_isa_name((an_isa)isa), opened->info.isa)) options.isa = (an_isa)isa;
+    an_status status = an_context_create(ctx, &options);
+    if (status != AN_OK && options.isa != AN_ISA_AUTO) {
+        options.isa = AN_ISA_AUTO;
+        status = an_context_create(ctx, &options);
+        if (status == AN_OK)
+            fprintf(stderr,
+                    "warning: this machine has no %s, which the run was computed with: last digits may differ\n",
+                    opened->info.isa);
+    }
+    return status == AN_OK ? CLI_DONE : cli_failure(opened->call, NULL, status);
 }
 
 /* ---- elements ---- */
 
 bool cli_piece_create(cli_piece *piece) {
-    piece->raw = malloc(CLI_PIECE * sizeof(double));
+    enum { LARGEST = 8 }; /* bytes of an element of any type */
+    piece->raw = malloc((size_t)CLI_PIECE * LARGEST);
     piece->numbers = malloc(CLI_PIECE * sizeof *piece->numbers);
     return piece->raw && piece->numbers;
 }

@@ -36,17 +36,16 @@ static bool add(found *f, const char *path) {
     return true;
 }
 
-/* The checkpoints of a run's folder, in order; what is no such folder stands for itself. False: there is no memory. */
+/* The checkpoints of a run's folder, in order; what is no such folder stands for itself. False: there is no memory for them. */
 static bool find(found *f, const char *path) {
-    char folder[CLI_PATH], inside[CLI_PATH + 300];
+    char folder[CLI_PATH - 300], inside[CLI_PATH];
     const struct dirent *entry;
     bool good = true;
     if (snprintf(folder, sizeof folder, "%s/checkpoints", path) >= (int)sizeof folder) return add(f, path);
     DIR *stream = opendir(folder);
     while (good && stream && (entry = readdir(stream))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
         if (strncmp(entry->d_name, "step-", 5) != 0) continue;
-        const int length = snprintf(inside, sizeof inside, "%s/%s", folder, entry->d_name);
-        good = length >= CLI_PATH || add(f, inside);
+        good = snprintf(inside, sizeof inside, "%s/%s", folder, entry->d_name) < CLI_PATH && add(f, inside);
     }
     if (stream) closedir(stream);
     if (good && f->count == 0) return add(f, path);

@@ -92,6 +92,14 @@ static void *run_hashing(void *user) {
 
 /* ---- bytes ---- */
 
+/* Takes off what was written only because writes past the cache have whole blocks. */
+static an_status cut_file(int file, size_t bytes, const char *path, an_note note) {
+    int cut;
+    do cut = ftruncate(file, (off_t)bytes);
+    while (cut != 0 && errno == EINTR);
+    return cut == 0 ? AN_OK : an_file_failed(path, "cannot be cut to its length", note);
+}
+
 static an_status write_image(const writing *w, int file, const char *image, size_t bytes, const char *path) {
     bool direct = bytes >= DIRECT_LEAST && set_direct(file, true), padded = false;
     for (size_t at = 0; at < bytes; at += CHUNK) {
@@ -102,11 +110,7 @@ static an_status write_image(const writing *w, int file, const char *image, size
         if (status != AN_OK) return status;
         an_heartbeat_beat(w->job->ctx, w->slot);
     }
-    int cut = 0;
-    if (padded) do
-            cut = ftruncate(file, (off_t)bytes);
-        while (cut != 0 && errno == EINTR);
-    return cut == 0 ? AN_OK : an_file_failed(path, "cannot be cut to its length", w->note);
+    return padded ? cut_file(file, bytes, path, w->note) : AN_OK;
 }
 
 static an_status write_bytes(const writing *w, int file, size_t part, const char *path) {

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "anneal/checkpoint.h"
 #include "base/float16.h"
 #include "exec/params.h"
 #include "train/open_init.h"
@@ -504,6 +505,44 @@ static void test_memory(void **state) {
     an_config_destroy(&c);
 }
 
+/* ---- checkpoints ---- */
+
+/* The weights of a run, by its folder and by that of one checkpoint; moments are not asked for. What is damaged is no beginning. */
+static void test_checkpoint(void **state) {
+    (void)state;
+    char folder[] = "saved-XXXXXX", config[1024], place[512], byte;
+    an_checkpoint *checkpoint = NULL;
+    an_checkpoint_info info = AN_INIT(info);
+    write_sums();
+    write_model("w.safetensors", "F32", "");
+    assert_non_null(mkdtemp(folder));
+    snprintf(config, sizeof config,
+             "run: {dir: %s, steps: 3, seed: 5}\nbatch: {global: 8}\noptimizer: {lr: 0}\nsave: {writers: 3}\n" SUMS
+             "model: {type: mlp, hidden: [4], init: {from: w.safetensors}}\n",
+             folder);
+    an_trainer *t = open_run(config);
+    train(t); /* by nothing */
+    OK(ctx, an_trainer_save(t, 7));
+    an_trainer_destroy(&t);
+    OK(ctx, an_checkpoint_open(&checkpoint, ctx, folder));
+    OK(ctx, an_checkpoint_info_get(checkpoint, &info));
+    assert_int_equal(info.tensors, 12);
+    snprintf(place, sizeof place, "%s", info.path);
+    an_checkpoint_close(&checkpoint);
+    snprintf(config, sizeof config, "model: {type: mlp, hidden: [4], init: {from: %s}}\n" SUMS REST, folder);
+    assert_loads(config);
+    snprintf(config, sizeof config, "model: {type: mlp, hidden: [4], init: {from: %s}}\n" SUMS REST, place);
+    assert_loads(config);
+    snprintf(place + strlen(place), sizeof place - strlen(place), "/part-00001.safetensors");
+    FILE *file = fopen(place, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -1, SEEK_END) | (fread(&byte, 1, 1, file) != 1) | fseek(file, -1, SEEK_END), 0);
+    byte = (char)(byte ^ 1);
+    assert_int_equal(fwrite(&byte, 1, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    refused(config, AN_ERR_DAMAGED, place);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_file, setup, teardown),
@@ -522,6 +561,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_folder, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_indices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_checkpoint, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
