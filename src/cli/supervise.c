@@ -89,12 +89,13 @@ static int64_t find_launch(const supervisor *s, long *process) {
     return last;
 }
 
-/* Whether somebody else has started the run meanwhile. To start it again would be to take it back, and so for ever. */
+/* Whether the training process failed because somebody else has started the run meanwhile. To start it again would be to take it back,
+ * and so for ever. A launch that does not say whose it is was ended as it began, by a kill: ours, most likely. */
 static bool is_taken_over(supervisor *s) {
     long process;
     const int64_t last = find_launch(s, &process);
-    if (process == (long)s->pid) s->launch = last;
-    return last > s->launch;
+    if (process == (long)s->pid || process == 0) s->launch = last;
+    return !s->end.signal && last > s->launch;
 }
 
 static const char *value_of(const cli_call *call, const char *name) {

@@ -114,6 +114,15 @@ fail:
     return status;
 }
 
+/* What evaluates must number characters as what was trained on: those of another file may be others, in another order. */
+static const an_dataset *vocabulary_for(const opening *o) {
+    if (strncmp(o->path, "data.eval", strlen("data.eval")) != 0) return NULL;
+    for (int i = 0; i < o->sources->count; i++)
+        if (o->sources->datasets[i]->vocabulary && o->sources->datasets[i]->vocabulary->points)
+            return o->sources->datasets[i];
+    return NULL;
+}
+
 static an_status open_text(const opening *o) {
     an_context *ctx = o->ctx;
     an_text_source s = AN_INIT(s);
@@ -121,6 +130,7 @@ static an_status open_text(const opening *o) {
     s.tokens = an_config_is(o->config, AN_KEY(o->path, "tokens"), "chars") ? AN_TEXT_CHARACTERS : AN_TEXT_BYTES;
     AN_TRY_RETURN(get_context(o, &s.context));
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    if (s.tokens == AN_TEXT_CHARACTERS) s.vocabulary = vocabulary_for(o);
     return an_dataset_create_text(o->dataset, ctx, &s);
 }
 
