@@ -55,8 +55,8 @@ static void print_program_help(void) {
         width = (int)strlen(cli_commands[i]->name) > width ? (int)strlen(cli_commands[i]->name) : width;
     printf("usage: anneal COMMAND [ARGUMENT] [OPTION...]\n\nTrains neural networks from C.\n\n");
     for (int i = 0; cli_commands[i]; i++) print_row(cli_commands[i]->name, width, cli_commands[i]->summary);
-    printf("\n'anneal COMMAND --help' shows what a command takes. Exit codes: 0 done, 1 failed, 2 wrong use,\n128 + n "
-           "ended by signal n.\n");
+    printf("\n'anneal COMMAND --help' shows what a command takes. Exit codes: 0 done, 1 failed, 2 wrong use,\n75 "
+           "stopped with a checkpoint (run me again), 128 + n ended by signal n.\n");
 }
 
 void cli_print_help(const cli_command *command) {
