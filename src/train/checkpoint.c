@@ -21,24 +21,31 @@ bool an_checkpoint_has_manifest(const char *folder) {
     return an_path_join(path, folder, AN_MANIFEST_NAME) && lstat(path, &found) == 0;
 }
 
-an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH]) {
-    an_status status;
-    char checkpoints[AN_FILE_PATH];
+/* One pass over those that are there. */
+static an_status find_newest(an_context *ctx, const char *checkpoints, char path[AN_FILE_PATH], an_manifest **manifest,
+                             bool *any) {
     an_checkpoint_place *places = NULL;
     size_t count = 0, capacity = 0;
-    an_manifest *manifest = NULL;
-    path[0] = 0;
-    AN_CHECK(ctx, an_path_join(checkpoints, folder, AN_CHECKPOINTS), AN_ERR_ARGUMENT, "the path is too long: %s",
-             folder);
-    AN_TRY(an_checkpoints_list(ctx, checkpoints, &places, &count, &capacity));
-    while (count-- > 0 && !manifest)
-        if (an_path_join(path, checkpoints, places[count].name)) an_manifest_read(&manifest, ctx, path);
-    if (!manifest) path[0] = 0;
-    status = AN_OK;
-fail:
-    an_manifest_destroy(&manifest);
+    AN_TRY_RETURN(an_checkpoints_list(ctx, checkpoints, &places, &count, &capacity));
+    *any = count > 0;
+    while (count-- > 0 && !*manifest)
+        if (an_path_join(path, checkpoints, places[count].name)) an_manifest_read(manifest, ctx, path);
     an_release(ctx, (void **)&places, capacity, sizeof *places);
-    return status;
+    return AN_OK;
+}
+
+/* A run that is under way may remove what was found before it is read: then there are newer ones. */
+an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest) {
+    enum { TRIES = 5 };
+    char checkpoints[AN_FILE_PATH];
+    bool any = true;
+    *manifest = NULL;
+    if (!an_path_join(checkpoints, folder, AN_CHECKPOINTS))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", folder);
+    for (int i = 0; i < TRIES && any && !*manifest; i++)
+        AN_TRY_RETURN(find_newest(ctx, checkpoints, path, manifest, &any));
+    if (!*manifest) path[0] = 0;
+    return AN_OK;
 }
 
 an_status an_checkpoint_open(an_checkpoint **checkpoint, an_context *ctx, const char *path) {
@@ -49,14 +56,12 @@ an_status an_checkpoint_open(an_checkpoint **checkpoint, an_context *ctx, const 
     AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
     c->ctx = ctx;
     const bool is_checkpoint = an_checkpoint_has_manifest(path);
-    if (!is_checkpoint) AN_TRY(an_checkpoint_newest(ctx, path, chosen));
+    if (!is_checkpoint) AN_TRY(an_checkpoint_newest(ctx, path, chosen, &c->manifest));
     const char *taken = *chosen ? chosen : path;
     AN_TRY(an_alloc(ctx, (void **)&c->path, strlen(taken) + 1, 1));
     memcpy(c->path, taken, strlen(taken) + 1);
-    if (is_checkpoint || *chosen)
-        AN_TRY(an_manifest_read(&c->manifest, ctx, taken));
-    else
-        AN_TRY(an_weights_open(&c->weights, ctx, taken));
+    if (is_checkpoint) AN_TRY(an_manifest_read(&c->manifest, ctx, taken));
+    if (!c->manifest) AN_TRY(an_weights_open(&c->weights, ctx, taken));
     *checkpoint = c;
     return AN_OK;
 fail:

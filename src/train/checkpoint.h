@@ -19,7 +19,7 @@ an_saved_role an_checkpoint_role(const char *name);
 
 bool an_checkpoint_has_manifest(const char *folder);
 
-/* The newest of a run's folder whose manifest is good; *path is "" if there is none. */
-an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH]);
+/* The newest of a run's folder whose manifest is good; *path is "" if there is none, and *manifest NULL. */
+an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest);
 
 #endif

@@ -38,7 +38,10 @@ static void saved_close(an_weights *w) {
 
 bool an_weights_are_saved(an_context *ctx, const char *path) {
     char chosen[AN_FILE_PATH];
-    return an_checkpoint_has_manifest(path) || (an_checkpoint_newest(ctx, path, chosen) == AN_OK && *chosen);
+    an_manifest *manifest = NULL;
+    const bool is_run = an_checkpoint_newest(ctx, path, chosen, &manifest) == AN_OK && *chosen;
+    an_manifest_destroy(&manifest);
+    return is_run || an_checkpoint_has_manifest(path);
 }
 
 /* Its bytes are held against their hashes first: what another run starts from must be what was written. */

@@ -152,7 +152,7 @@ says '60 samples'
 says 'val_r2'
 ends 0 eval classes --data classes.csv
 says 'val_accuracy   1'
-"${anneal[@]}" train small.yaml --set run.dir=long --set run.steps=100000000 >log 2>&1 & # a run that is under way
+"${anneal[@]}" train small.yaml --set run.dir=long --set run.steps=100000000 --set save.keep_last=all >log 2>&1 & # a run that is under way
 background=$!
 for _ in $(seq 600); do
     [ ! -d long/checkpoints ] || [ -z "$(find long/checkpoints -name 'step-*')" ] || break
