@@ -120,10 +120,11 @@ static an_status read_chunks(reading *r) {
     char *memory;
     while (next_chunk(r, &c, &offset, &bytes, &memory)) {
         const segment *s = &r->segments[c.segment];
-        if (r->threaded) wait_for_room(r, c.chunk);
+        const bool bounces = !s->dst || r->device != &an_device_host;
+        if (r->threaded && bounces) wait_for_room(r, c.chunk);
         an_status status = read_bytes(r, memory, bytes, offset);
         an_heartbeat_beat(ctx, AN_HEARTBEAT_OWNER);
-        if (status == AN_OK && s->dst && r->device != &an_device_host)
+        if (status == AN_OK && s->dst && bounces)
             status =
                 r->device->copy(r->device, ctx, s->dst + (c.at - (int64_t)bytes), memory, bytes, AN_COPY_TO_DEVICE);
         if (r->threaded)

@@ -51,8 +51,8 @@ typedef struct an_save_job {
     atomic_bool done;
     bool safe; /* the checkpoint is; what followed may have failed */
     an_status status;
-    char note[AN_SAVE_NOTE];     /* of an error */
-    double seconds, cpu_seconds; /* that it took, and that this machine worked for it */
+    char note[AN_SAVE_NOTE];            /* of an error */
+    double begin, seconds, cpu_seconds; /* when it began; until it was safe; that this machine worked for it */
 } an_save_job;
 
 /* Makes `best` of a run's folder point to this checkpoint. */
