@@ -58,7 +58,10 @@ static void describe(const cli_progress *p, const cli_training *t, const an_step
     else
         snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "loss %.4f", m->loss);
     snprintf(l->parts[RATE], sizeof l->parts[RATE], "lr %.2e", m->rate);
-    snprintf(l->parts[NORM], sizeof l->parts[NORM], "norm %.3g", m->norm);
+    if (m->norm == m->norm)
+        snprintf(l->parts[NORM], sizeof l->parts[NORM], "norm %.3g", m->norm);
+    else
+        snprintf(l->parts[NORM], sizeof l->parts[NORM], "norm nan"); /* whatever sign it has */
     if (speed >= thousands)
         snprintf(l->parts[SPEED], sizeof l->parts[SPEED], "%sk %s", cli_count((int64_t)(speed / 1000)).text, unit);
     else

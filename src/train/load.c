@@ -17,6 +17,7 @@
 #include "train/save_layout.h"
 
 enum { CHUNK = 4 << 20, MOST_LISTED = 8 };
+enum { TRIES = 5 }; /* of opening: a shared file system may have lost sight of a file for a moment */
 
 /* Bytes of a file that go to one place of memory; NULL: only their hash is of use. */
 typedef struct {
@@ -170,7 +171,8 @@ static an_status load_file(an_context *ctx, const an_device *device, const an_ma
     size_t bounce = 0;
     reading r = {.ctx = ctx, .device = device, .path = path, .file = -1, .segments = segments, .count = count};
     AN_CHECK(ctx, an_path_join(path, folder, file->name), AN_ERR_ARGUMENT, "the path is too long: %s", folder);
-    r.file = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    for (int i = 0; i < TRIES && r.file < 0 && (i == 0 || errno == ESTALE || errno == EINTR); i++)
+        r.file = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     AN_CHECK(ctx, r.file >= 0, AN_ERR_DAMAGED, "%s: cannot be opened: %s", path, strerror(errno));
     AN_CHECK(ctx, fstat(r.file, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == file->bytes, AN_ERR_DAMAGED,
              "%s: is no regular file of %lld bytes", path, (long long)file->bytes);
