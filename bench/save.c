@@ -21,7 +21,6 @@ typedef struct {
 
 typedef struct {
     double last; /* when the last segment ended */
-    double copy; /* of the save that the segment began with */
     series with, without, copies, saves, work, waits;
     int64_t bytes;
     char path[4096];

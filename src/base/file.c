@@ -48,7 +48,7 @@ an_status an_file_close(int *file, const char *path, an_note note) {
     return close(number) == 0 ? AN_OK : an_file_failed(path, "cannot be closed", note);
 }
 
-static bool exists(const char *path) {
+bool an_file_exists(const char *path) {
     struct stat found;
     return lstat(path, &found) == 0;
 }
@@ -58,7 +58,7 @@ an_status an_file_rename(const char *from, const char *to, an_note note) {
     do renamed = rename(from, to);
     while (renamed != 0 && errno == EINTR);
     const int reason = errno;
-    if (renamed == 0 || (!exists(from) && exists(to))) return AN_OK;
+    if (renamed == 0 || (!an_file_exists(from) && an_file_exists(to))) return AN_OK;
     errno = reason;
     return an_file_failed(from, "cannot be renamed", note);
 }

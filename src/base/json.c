@@ -361,3 +361,10 @@ void an_text_json(an_text *text, const char *string) {
     }
     an_text_bytes(text, "\"", 1);
 }
+
+void an_text_json_member(an_text *text, const char *name, double number) {
+    char digits[32];
+    an_text_number(digits, sizeof digits, number);
+    an_text_add(text, "%s\"%s\": %s", text->length && text->bytes[text->length - 1] != '{' ? ", " : "", name,
+                __builtin_isfinite(number) ? digits : "null");
+}

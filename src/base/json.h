@@ -53,6 +53,9 @@ bool an_json_refuse(an_json *json, size_t at, const char *problem);
 
 /* Adds a string with its quotes. Bytes that are no UTF-8 become U+FFFD, so that what we write can be read. */
 void an_text_json(an_text *text, const char *string);
+/* Adds `"name": number` to an object that is open, after a comma if it is not the first; null where the number is not finite. The name needs no
+ * escapes. */
+void an_text_json_member(an_text *text, const char *name, double number);
 /* Whether an_text_json writes a string as it is. */
 bool an_json_is_utf8(const char *string);
 

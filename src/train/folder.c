@@ -50,20 +50,6 @@ static an_status append(an_folder *f, int file, const char *name, const char *te
     return AN_OK;
 }
 
-/* ---- JSON ---- */
-
-/* The shortest form that reads back to the same number; JSON has no other words than null for what is none. */
-static void add_number(an_text *text, double number) {
-    char digits[32];
-    an_text_number(digits, sizeof digits, number);
-    an_text_add(text, "%s", __builtin_isfinite(number) ? digits : "null");
-}
-
-static void add_member(an_text *text, const char *name, double number) {
-    an_text_add(text, "%s\"%s\": ", text->length && text->bytes[text->length - 1] != '{' ? ", " : "", name);
-    add_number(text, number);
-}
-
 /* ---- what is there ---- */
 
 static bool exists(const char *folder, const char *name) {
@@ -276,7 +262,7 @@ static an_status add_norms(an_folder *f, an_text *text, int64_t step) {
         const char *name;
         double norm;
         AN_TRY_RETURN(an_trainer_norm(f->trainer, i, &name, &norm));
-        add_member(text, name, norm); /* names of parameters need no escapes */
+        an_text_json_member(text, name, norm); /* names of parameters need no escapes */
         if (snprintf(tag, sizeof tag, "grad_norm/%s", name) < (int)sizeof tag)
             AN_TRY_RETURN(add_event(f, step, tag, norm));
     }
@@ -312,7 +298,7 @@ an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool
     } members[] = {
         {"loss", metrics->loss}, {"lr", metrics->rate}, {"grad_norm", metrics->norm}, {"tokens_per_second", f->speed}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        add_member(&text, members[i].name, members[i].value);
+        an_text_json_member(&text, members[i].name, members[i].value);
         AN_TRY(add_event(f, metrics->step, members[i].name, members[i].value));
     }
     AN_TRY(add_norms(f, &text, metrics->step));
@@ -336,7 +322,7 @@ static an_status add_evaluation(an_folder *f, an_text *text, int64_t step, const
     for (int i = 0; (name = an_trainer_metric(f->trainer, i)); i++) {
         double value;
         if (!an_evaluation_metric(evaluation, name, &value)) continue;
-        add_member(text, name, value);
+        an_text_json_member(text, name, value);
         if (events) AN_TRY_RETURN(add_event(f, step, name, value));
     }
     return AN_OK;
@@ -393,15 +379,15 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_text 
     AN_TRY_RETURN(an_trainer_weights_hash(f->trainer, weights));
     AN_TRY_RETURN(an_trainer_state_hash(f->trainer, state));
     an_text_add(text, "{\"steps\": %lld, \"metrics\": {", (long long)outcome->steps);
-    if (outcome->step.step) add_member(text, "loss", outcome->step.loss);
+    if (outcome->step.step) an_text_json_member(text, "loss", outcome->step.loss);
     if (outcome->last.samples) AN_TRY_RETURN(add_evaluation(f, text, outcome->steps, &outcome->last, false));
     an_text_add(text, "}, \"weights_hash\": \"%s\", \"state_hash\": \"%s\"", weights, state);
-    add_member(text, "tokens_per_second", f->speed);
+    an_text_json_member(text, "tokens_per_second", f->speed);
     an_text_add(text, ", \"planned_bytes\": %lld, \"allocated_bytes\": %lld, \"process_bytes\": %lld",
                 (long long)memory.peak, (long long)an_context_bytes(ctx), (long long)process_bytes());
     if (outcome->best_step) {
         an_text_add(text, ", \"best\": {\"step\": %lld", (long long)outcome->best_step);
-        add_member(text, "value", outcome->best_value);
+        an_text_json_member(text, "value", outcome->best_value);
         an_text_add(text, "}");
     }
     add_bits(f, text);
@@ -434,7 +420,7 @@ static an_status write_outcome(an_folder *f, const char *end, int64_t step, cons
     AN_TRY(an_note_raise(ctx, an_launch_check(f->path, f->trainer->home.generation, note), note));
     an_text_add(&text, "{\"end\": \"%s\", \"step\": %lld, \"generation\": %lld", end, (long long)step,
                 (long long)f->trainer->home.generation);
-    add_member(&text, "seconds", an_clock_seconds() - f->begin);
+    an_text_json_member(&text, "seconds", an_clock_seconds() - f->begin);
     if (error) {
         an_text_add(&text, ", \"error\": ");
         an_text_json(&text, error);

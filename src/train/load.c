@@ -30,7 +30,7 @@ typedef struct {
     an_context *ctx;
     const an_device *device;
     const char *path;
-    int file, slot;
+    int file;
     const segment *segments;
     size_t count;
     char *bounce; /* two chunks, for what goes nowhere, or to a device */

@@ -61,12 +61,6 @@ static bool read_text(an_json *json, char text[AN_BITS_TEXT]) {
     return true;
 }
 
-static bool read_hash(an_json *json, uint64_t hash[2]) {
-    an_json_string digits;
-    if (!an_json_string_value(json, &digits)) return false;
-    return an_hash_read(digits.bytes, digits.length, hash) || refuse(json, "a hash of 32 digits was expected");
-}
-
 static bool read_bits(an_json *json, an_bits *bits) {
     an_json_string key;
     unsigned seen = 0;
@@ -105,7 +99,7 @@ static bool read_file(an_json *json, an_manifest_file *file) {
         else if (!strcmp(key.bytes, "bytes"))
             bit = 2, good = an_json_count(json, &file->bytes);
         else if (!strcmp(key.bytes, "xxh3"))
-            bit = 4, good = read_hash(json, file->hash);
+            bit = 4, good = an_json_hash(json, file->hash);
         else
             good = an_json_skip(json);
         if (!good || seen & bit) return refuse(json, "a member of a file is there twice");
@@ -277,7 +271,7 @@ static an_status read_member(reading *r, int which) {
     case STEP: an_json_count(json, &m->step); return AN_OK;
     case GENERATION: an_json_count(json, &m->generation); return AN_OK;
     case KEPT: an_json_bool(json, &m->kept); return AN_OK;
-    case DATA: read_hash(json, m->data); return AN_OK;
+    case DATA: an_json_hash(json, m->data); return AN_OK;
     case BITS: read_bits(json, &m->bits); return AN_OK;
     case STATE: an_progress_read(json, &m->progress); return AN_OK;
     case FILES: return read_files(r);

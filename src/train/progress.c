@@ -134,7 +134,7 @@ static bool read_real(an_json *json, double *value) {
     return true;
 }
 
-static bool read_hash(an_json *json, uint64_t hash[2]) {
+bool an_json_hash(an_json *json, uint64_t hash[2]) {
     an_json_string digits;
     if (!an_json_string_value(json, &digits)) return false;
     return an_hash_read(digits.bytes, digits.length, hash) || refuse(json, "a hash of 32 digits was expected");
@@ -149,7 +149,7 @@ static bool read_row(an_json *json, int row, an_progress *progress) {
     case INTEGER: return an_json_integer(json, (int64_t *)at);
     case REAL: return read_real(json, (double *)at);
     case BOOL: return an_json_bool(json, (bool *)at);
-    case HASH: return read_hash(json, (uint64_t *)at);
+    case HASH: return an_json_hash(json, (uint64_t *)at);
     }
     return false;
 }

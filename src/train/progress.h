@@ -40,5 +40,6 @@ bool an_progress_read(an_json *json, an_progress *progress);
 enum { AN_HASH_DIGITS = 32 };
 void an_hash_write(char digits[AN_HASH_DIGITS], const uint64_t hash[2]); /* no NUL */
 bool an_hash_read(const char *digits, size_t length, uint64_t hash[2]);
+bool an_json_hash(an_json *json, uint64_t hash[2]); /* a string of such digits */
 
 #endif

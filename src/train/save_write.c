@@ -208,14 +208,9 @@ static an_status make_folder(const writing *w) {
     }
 }
 
-static bool exists(const char *path) {
-    struct stat found;
-    return lstat(path, &found) == 0;
-}
-
 /* A name that never existed: nothing is ever replaced. */
 static an_status rename_folder(const writing *w) {
-    if (exists(w->finished)) return AN_NOTE(w->note, AN_ERR_FILE, "%s: is there already", w->finished);
+    if (an_file_exists(w->finished)) return AN_NOTE(w->note, AN_ERR_FILE, "%s: is there already", w->finished);
     return an_file_rename(w->unfinished, w->finished, w->note);
 }
 
@@ -256,6 +251,13 @@ static an_status write_folder(an_save_job *job, int slot, const char *base, bool
 
 /* ---- the link to the best, and what may go ---- */
 
+/* Whether the link is there after all, though making it was said to have failed. */
+static bool is_link_to(const char *path, const char *target) {
+    char found[AN_FILE_PATH];
+    const ssize_t length = readlink(path, found, sizeof found);
+    return length >= 0 && (size_t)length == strlen(target) && !memcmp(found, target, (size_t)length);
+}
+
 an_status an_save_link_best(const char *folder, const char *name, an_note note) {
     char target[AN_CHECKPOINT_NAME + sizeof AN_CHECKPOINTS + 1], path[AN_FILE_PATH], beside[AN_FILE_PATH];
     snprintf(target, sizeof target, "%s/%s", AN_CHECKPOINTS, name);
@@ -265,11 +267,9 @@ an_status an_save_link_best(const char *folder, const char *name, an_note note) 
     int done;
     do done = symlink(target, beside);
     while (done != 0 && errno == EINTR);
-    if (done == 0) do
-            done = rename(beside, path);
-        while (done != 0 && errno == EINTR);
-    if (done != 0 && exists(beside)) return an_file_failed(path, "the link cannot be made", note);
-    return an_folder_sync(folder, note);
+    if (done != 0 && !is_link_to(beside, target)) return an_file_failed(beside, "the link cannot be made", note);
+    const an_status status = an_file_rename(beside, path, note);
+    return status == AN_OK ? an_folder_sync(folder, note) : status;
 }
 
 static void remove_old(const an_save_job *job, int slot, const char *base) {

@@ -47,12 +47,6 @@ void an_bits_get(const an_trainer *t, an_bits *bits) {
 
 /* ---- metrics ---- */
 
-static void add_number(an_text *text, const char *name, double number) {
-    char digits[32];
-    an_text_number(digits, sizeof digits, number);
-    an_text_add(text, ", \"%s\": %s", name, __builtin_isfinite(number) ? digits : "null");
-}
-
 an_status an_trainer_metrics_text(const an_trainer *t, char **text) {
     an_status status;
     an_context *ctx = t->ctx;
@@ -62,12 +56,12 @@ an_status an_trainer_metrics_text(const an_trainer *t, char **text) {
     an_text_init(&made, ctx);
     an_text_add(&made, "{\"step\": %lld", (long long)t->next);
     if (t->progress.last.step) {
-        add_number(&made, "loss", t->progress.last.loss);
-        add_number(&made, "lr", t->progress.last.rate);
-        add_number(&made, "grad_norm", t->progress.last.norm);
+        an_text_json_member(&made, "loss", t->progress.last.loss);
+        an_text_json_member(&made, "lr", t->progress.last.rate);
+        an_text_json_member(&made, "grad_norm", t->progress.last.norm);
     }
     for (int i = 0; t->progress.evaluation.samples && (name = an_trainer_metric(t, i)); i++)
-        if (an_evaluation_metric(&t->progress.evaluation, name, &value)) add_number(&made, name, value);
+        if (an_evaluation_metric(&t->progress.evaluation, name, &value)) an_text_json_member(&made, name, value);
     an_text_add(&made, "}\n");
     AN_TRY(an_text_take(&made, text));
     return AN_OK;
