@@ -159,6 +159,7 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
     an_context *ctx = o->ctx;
     const an_device *device = o->params->device;
     const size_t bytes = (size_t)o->pages * sizeof(double);
+    if (!norm) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_optimizer_norm: the place for the norm is NULL");
     *norm = 0;
     if (!(scale >= 0 && __builtin_isfinite(scale)))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "scale is %g; gradients are a positive number of times too large", scale);
@@ -221,12 +222,13 @@ static double correction(double beta, int64_t t) {
 static an_status check_update(const an_optimizer *o, const an_update *u) {
     an_status status;
     an_context *ctx = o->ctx;
-    AN_CHECK(ctx, u->size >= sizeof *u, AN_ERR_ARGUMENT, "an_update has size %zu: set it with AN_INIT", u->size);
+    AN_CHECK(ctx, u && u->size >= sizeof *u, AN_ERR_ARGUMENT, "an_update has size %zu: set it with AN_INIT",
+             u ? u->size : (size_t)0);
     AN_CHECK(ctx, u->rate >= 0 && u->rate <= most_rate, AN_ERR_ARGUMENT, "the rate is %g", u->rate);
     AN_CHECK(ctx, u->beta_1 < 1, AN_ERR_ARGUMENT, "beta_1 is %g; it is a share of the past, below 1", u->beta_1);
-    AN_CHECK(ctx, u->clip_norm >= 0 && u->clip_value >= 0 && u->scale >= 0, AN_ERR_ARGUMENT,
-             "clip_norm %g, clip_value %g, scale %g: none is negative; 0 means none", u->clip_norm, u->clip_value,
-             u->scale);
+    AN_CHECK(ctx, u->clip_norm >= 0 && u->clip_value >= 0 && u->scale >= 0 && __builtin_isfinite(u->scale),
+             AN_ERR_ARGUMENT, "clip_norm %g, clip_value %g, scale %g: none is negative; 0 means none", u->clip_norm,
+             u->clip_value, u->scale);
     AN_CHECK(ctx, u->clip_norm == 0 || o->has_norm, AN_ERR_ORDER,
              "clipping needs the norm of these gradients: call an_optimizer_norm after the last backward, before the "
              "update");

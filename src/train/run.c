@@ -292,10 +292,18 @@ static an_status run_steps(running *r, an_run_end *end) {
 
 static an_status check_options(an_context *ctx, const an_trainer *t, const an_run_options *o) {
     an_status status;
+    const an_run_callbacks *c = &o->callbacks;
     AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", o->size);
     AN_CHECK(ctx, o->evaluate_every >= 0 && o->patience >= 0 && o->min_delta >= 0, AN_ERR_ARGUMENT,
              "evaluate_every %lld, patience %lld, min_delta %g: none is negative", (long long)o->evaluate_every,
              (long long)o->patience, o->min_delta);
+    AN_CHECK(ctx, o->evaluate_seconds >= 0 && o->most_seconds >= 0, AN_ERR_ARGUMENT,
+             "evaluate_seconds %g, most_seconds %g: a time is 0 or more, and 0 means none", o->evaluate_seconds,
+             o->most_seconds);
+    AN_CHECK(ctx, o->best_mode >= AN_BETTER_AUTO && o->best_mode <= AN_BETTER_MORE, AN_ERR_ARGUMENT,
+             "best_mode is %d, which is no value of an_better", (int)o->best_mode);
+    AN_CHECK(ctx, !(c->before_step || c->after_step || c->after_evaluation || c->after_save) || c->size >= sizeof *c,
+             AN_ERR_ARGUMENT, "an_run_callbacks has size %zu: set callbacks.size too", c->size);
     AN_CHECK(ctx, t->evaluation || !o->early_stop, AN_ERR_ARGUMENT,
              "stopping early needs data for evaluation, and the trainer was made without");
     AN_CHECK(ctx, !o->early_stop || o->evaluate_every > 0 || o->evaluate_seconds > 0, AN_ERR_ARGUMENT,

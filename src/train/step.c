@@ -301,7 +301,7 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     const int64_t last = s->leaf >= 0 ? s->leaf : s->tree.count ? s->tree.parts[s->tree.count - 1] : -1;
     double loss;
     AN_TRY_RETURN(check_order(s, MICRO_BATCH));
-    if (leaf < last || leaf >= s->options.leaves)
+    if (leaf < 0 || leaf < last || leaf >= s->options.leaves)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "leaf %lld comes after leaf %lld of %lld: leaves come in rising order",
                         (long long)leaf, (long long)last, (long long)s->options.leaves);
     if (samples < 1) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a micro-batch of %lld samples", (long long)samples);

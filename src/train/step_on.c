@@ -166,9 +166,10 @@ static an_status find_values(an_trainer *t, int end, int64_t n, const an_array *
 
 /* ---- the step ---- */
 
-static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, const an_array *targets) {
+static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, const an_array *targets,
+                       const an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
-    AN_TRY_RETURN(an_trainer_check_step(t));
+    AN_TRY_RETURN(an_trainer_check_step(t, metrics));
     if (n < 0) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step on %" PRId64 " samples", n);
     if (n == 0) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step on no samples at all: there is no gradient");
     if (t->feed.count != ENDS || t->feed.targets < 0)
@@ -187,7 +188,7 @@ an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inp
     an_context *ctx = t->ctx;
     const an_array *const arrays[ENDS] = {inputs, targets};
     void *fields[AN_MAX_FEEDS] = {NULL};
-    AN_TRY_RETURN(check(t, n, inputs, targets));
+    AN_TRY_RETURN(check(t, n, inputs, targets, metrics));
     AN_TRY_RETURN(make_room(t, n));
     for (int i = 0; i < ENDS; i++) AN_TRY_RETURN(find_values(t, i, n, arrays[i], &fields[end_of(t, i)->field]));
     const an_batch samples = {.number = t->next, .n = n, .indices = t->handed->indices, .fields = fields};
@@ -205,7 +206,7 @@ static an_status step_on_dense(an_trainer *t, int64_t n, an_dtype dtype, const v
         arrays[i] = (an_array){.size = sizeof *arrays, .dtype = dtype};
         arrays[i].data = (void *)(uintptr_t)(i ? targets : inputs); /* read only */
     }
-    AN_TRY_RETURN(check(t, n, &arrays[0], &arrays[1]));
+    AN_TRY_RETURN(check(t, n, &arrays[0], &arrays[1], metrics));
     for (int i = 0; i < ENDS; i++) {
         const an_feed_input *input = end_of(t, i);
         if (!is_float(input->dtype))

@@ -272,9 +272,11 @@ static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metric
     return an_step_end(t->stepper, metrics);
 }
 
-/* Whether there is a step to take. */
-an_status an_trainer_check_step(const an_trainer *t) {
+/* Whether there is a step to take, and a place for its numbers: nothing may be found wrong after the update. */
+an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
+    if (metrics && metrics->size < sizeof *metrics)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_step_metrics has size %zu: set it with AN_INIT", metrics->size);
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only");
     if (t->broken)
         return AN_ERROR(ctx, AN_ERR_STATE,
@@ -288,7 +290,7 @@ an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_batch samples;
-    AN_TRY_RETURN(an_trainer_check_step(t));
+    AN_TRY_RETURN(an_trainer_check_step(t, metrics));
     if (!t->loader)
         return AN_ERROR(
             ctx, AN_ERR_STATE,

@@ -148,7 +148,8 @@ bool an_home_has(const an_trainer *t);               /* the run as it stands is 
 /* An evaluation that a request to stop ends: *stopped, and then nothing else is set. */
 an_status an_evaluate_until(an_trainer *t, an_evaluation *evaluation, bool *stopped);
 
-an_status an_trainer_check_step(const an_trainer *t); /* whether there is one to take */
+/* Whether there is one to take, and `metrics` (may be NULL) can be written. */
+an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metrics);
 /* One step on samples that are there; t->numbers has room for as many. */
 an_status an_trainer_take(an_trainer *t, const an_batch *samples, an_step_metrics *metrics);
 void an_handed_destroy(an_trainer *t);
