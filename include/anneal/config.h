@@ -21,6 +21,9 @@ typedef struct an_config_options {
     size_t length;
     int set_count;
     const char *const *sets; /* "optimizer.lr=1e-3": over what the file says; "run.epochs=" takes a key out */
+    /* The text is the config of a checkpoint. A value in it that no version has obeyed is read as the default, where it is
+     * refused in any other config. */
+    bool stored;
 } an_config_options;
 
 /* Reads and checks. A message about the file begins with FILE:LINE:COLUMN, one about a setting with --set KEY=VALUE. */
@@ -104,6 +107,8 @@ typedef struct an_config_key {
     const char *of;            /* types that have it, as in "gpt2|llama"; "": all */
     const char *help;          /* what it is, and why the default is what it is */
     bool required;
+    const char *unsupported; /* NULL: it is supported; "": not yet, so only its default is accepted; else the choices
+                                that are not supported yet, as in "rollback" */
 } an_config_key;
 /* Every option by its number; AN_ERR_UNKNOWN after the last. */
 AN_API an_status an_config_key_get(an_context *ctx, int index, an_config_key *key);

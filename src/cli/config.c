@@ -84,10 +84,21 @@ static const cli_option keys_options[] = {
     {0},
 };
 
+/* ": optimizer, gradients, full" of choices; nothing of a whole option. */
+static void print_words(const char *words) {
+    for (const char *at = words; at && *at;) {
+        const size_t here = strcspn(at, "|");
+        printf("%s%.*s", at == words ? ": " : ", ", (int)here, at);
+        at += here + (at[here] == '|');
+    }
+}
+
 static void print_key(const an_config_key *key) {
     printf("%s%s%s%s\n    %s", key->path, *key->of ? " (" : "", key->of, *key->of ? ")" : "", key->type);
     if (key->required) printf("; required");
     if (key->default_value) printf("; default %s", key->default_value);
+    if (key->unsupported) printf("; not supported yet");
+    print_words(key->unsupported);
     printf("\n    %s\n", key->help);
 }
 
@@ -101,6 +112,10 @@ static void write_key(json *j, const an_config_key *key) {
     else
         json_null(j, "default");
     json_integer(j, "required", key->required);
+    if (key->unsupported)
+        json_string(j, "unsupported", *key->unsupported ? key->unsupported : "all");
+    else
+        json_null(j, "unsupported");
     json_string(j, "help", key->help);
     json_object_end(j);
 }

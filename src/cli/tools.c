@@ -36,6 +36,7 @@ an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, i
     options.file = file;
     options.text = text;
     options.length = strlen(text);
+    options.stored = true;
     options.set_count = set_count;
     options.sets = sets;
     status = an_config_create(config, ctx, &options);

@@ -122,6 +122,7 @@ an_status an_config_create_renamed(an_config **config, an_context *ctx, const an
     AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
     c->ctx = ctx;
     c->renames = renames;
+    c->stored = options->stored;
     an_arena_init(&c->arena, ctx);
     AN_TRY(an_arena_string(&c->arena, &c->name, name, strlen(name)));
     AN_TRY(folder_of(c, name, &c->folder));

@@ -45,6 +45,7 @@ struct an_config {
     const char **warnings;
     size_t warning_count, warning_capacity;
     const an_rename *renames;
+    bool stored; /* the config of a checkpoint */
 };
 
 /* Reads YAML into nodes of the config's arena. Refuses aliases, anchors, tags, keys that stand twice, several documents, and
@@ -121,6 +122,7 @@ typedef struct an_option {
     const char *units;
     const char *table; /* the path whose options a table has; NULL: its own */
     const char *help;
+    const char *unsupported; /* choices that nothing obeys yet; "": the whole option; NULL: it is obeyed */
 } an_option;
 #define AN_OPTION_REQUIRED "!"
 
@@ -144,6 +146,9 @@ typedef struct an_words_text {
 } an_words_text;
 an_words_text an_words_describe(const char *words, const char *last); /* "auto, f32 or bf16"; last: " or " */
 #define AN_WORDS(words) (an_words_describe((words), " or ").text)
+
+/* Its words without those that nothing obeys yet. */
+an_words_text an_option_words(const an_option *option);
 
 /* "a number above 0", and with words "off, or a number above 0". */
 typedef struct an_wants_text {
@@ -175,7 +180,10 @@ bool an_read_length(const char *text, const char *units, an_length *length);
 bool an_read_first_samples(const char *text, int64_t *value);
 const char *an_length_unit_name(an_length_unit unit); /* "steps", "share" */
 
-/* Whether a scalar is a value of the option, within its limits; the reason goes to the context. */
+/* Whether two texts are the same value of an option: 1M and 1000000 are. */
+bool an_option_same(const an_option *option, const char *a, const char *b);
+
+/* Whether a scalar is a value of the option that something obeys, within its limits; the reason goes to the context. */
 an_status an_option_check(an_config *config, const an_option *option, const an_config_node *node, const char *path);
 
 /* ---- making it whole ---- */

@@ -91,14 +91,21 @@ static an_status check_model(an_config *c) {
 /* ---- data ---- */
 
 static an_status check_source_keys(an_config *c, const char *source) {
-    char documents[64], end[64], delimiter[64], type[64];
+    an_context *ctx = c->ctx;
+    char documents[64], end[64], delimiter[64], type[64], borders[64];
+    bool border_targets = true;
     snprintf(type, sizeof type, "%s.type", source);
+    snprintf(borders, sizeof borders, "%s.border_targets", source);
     snprintf(documents, sizeof documents, "%s.documents", source);
     snprintf(end, sizeof end, "%s.end_token", source);
     snprintf(delimiter, sizeof delimiter, "%s.delimiter", source);
     if (an_config_is(c, documents, "apart") && an_config_is(c, type, "tokens") && !an_config_find(c, end))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is apart, but nothing says where a document ends; give %s",
                         AN_SPOT(spot_of(c, documents)), documents, end);
+    an_read_bool(text_of(c, borders), &border_targets);
+    if (!border_targets && an_config_is(c, documents, "join"))
+        AN_TRY_RETURN(an_config_warn(c, spot_of(c, borders), "%s changes nothing with %s join; take documents apart",
+                                     borders, documents));
     const char *text = text_of(c, delimiter);
     if (*text && (text[1] || (unsigned char)text[0] >= 0x80 || strchr("\"\n\r.+-0123456789", text[0])))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is '%s'; it takes one character that no number has, as \",\"",
@@ -144,16 +151,11 @@ static an_status check_overlap(an_config *c) {
 
 static an_status check_data(an_config *c) {
     an_context *ctx = c->ctx;
-    static const char *const of_stream[] = {"data.capacity", "data.policy", "data.holdout"};
     const an_config_node *data = an_config_find(c, "data");
     if (!an_config_find(c, "data.train"))
         return AN_ERROR(ctx, AN_ERR_PARSE, "%s: data has no 'train'; it takes a table such as {type: text, path: FILE}",
                         AN_SPOT(data->place));
     const bool is_stream = an_config_is(c, "data.train.type", "stream");
-    for (int i = 0; i < 3 && !is_stream; i++)
-        if (says_more(an_config_find(c, of_stream[i])))
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s is for streams, but data.train has type '%s'; take it out",
-                            AN_SPOT(spot_of(c, of_stream[i])), of_stream[i], text_of(c, "data.train.type"));
     if (is_stream && given(c, "run.epochs"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: a stream has no end and so no epochs; give run.steps, run.samples or "
@@ -161,8 +163,7 @@ static an_status check_data(an_config *c) {
                         AN_SPOT(spot_of(c, "run.epochs")));
     if (an_config_is(c, "data.eval.type", "stream"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: evaluations cannot read a stream; give data.holdout, a share of the "
-                        "training stream",
+                        "%s: evaluations cannot read a stream; take another type for data.eval, such as csv",
                         AN_SPOT(spot_of(c, "data.eval.type")));
     AN_TRY_RETURN(check_source(c, "data.train"));
     AN_TRY_RETURN(check_source(c, "data.eval"));
@@ -198,17 +199,11 @@ static void drop_epochs(an_config *c) {
 /* ---- batch ---- */
 
 static an_status accumulate_by_epoch(an_config *c, const an_config_node *table) {
-    const char *shard = text_of(c, "ranks.shard");
     if (given(c, "batch.global"))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
                         "%s: batch.accumulate changes by epoch, and with it the samples of a step, but "
                         "batch.global is %s; take batch.global out",
                         AN_SPOT(table->key_place), text_of(c, "batch.global"));
-    if (an_words_have("gradients|full|hybrid", shard))
-        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                        "%s: batch.accumulate changes by epoch, but with ranks.shard %s a leaf is one "
-                        "micro-batch; take shard none or optimizer",
-                        AN_SPOT(table->key_place), shard);
     int64_t first = 0;
     an_read_count(table->first->key, &first);
     if (first != 0)
@@ -398,17 +393,14 @@ static an_status check_metric(an_config *c, const char *path) {
 
 static an_status check_eval(an_config *c) {
     an_context *ctx = c->ctx;
-    double holdout = 0;
-    an_read_share(text_of(c, "data.holdout"), &holdout);
     const an_config_node *eval = an_config_find(c, "eval");
-    if (!an_config_find(c, "data.eval") && !(holdout > 0) && says_more(eval))
+    if (!an_config_find(c, "data.eval") && says_more(eval))
         for (const an_config_node *n = eval->first; n; n = n->next)
             if (says_more(n))
                 return AN_ERROR(
                     ctx, AN_ERR_ARGUMENT,
-                    "%s: eval.%s is given, but there is nothing to evaluate on; give data.eval%s, or take it out",
-                    AN_SPOT(n->key_place), n->key,
-                    an_config_is(c, "data.train.type", "stream") ? " or data.holdout" : "");
+                    "%s: eval.%s is given, but there is nothing to evaluate on; give data.eval, or take it out",
+                    AN_SPOT(n->key_place), n->key);
     AN_TRY_RETURN(check_metric(c, "eval.best.metric"));
     return check_metric(c, "eval.early_stop.metric");
 }

@@ -149,41 +149,6 @@ static spot spot_inside(const spot *table, const char *key) {
 
 /* ---- what values mean ---- */
 
-typedef struct {
-    int64_t whole;
-    double number, end;
-} meaning;
-
-/* False: it means its text. */
-static bool read_meaning(const an_option *o, const char *text, meaning *m) {
-    an_length length;
-    bool on;
-    switch (o->kind) {
-    case AN_OPTION_COUNT:
-    case AN_OPTION_COUNTS:
-    case AN_OPTION_COUNT_MAP: return an_read_count(text, &m->whole);
-    case AN_OPTION_REAL:
-    case AN_OPTION_REALS:
-    case AN_OPTION_REAL_MAP: return an_read_real(text, &m->number);
-    case AN_OPTION_SHARE: return an_read_share(text, &m->number);
-    case AN_OPTION_BYTES: return an_read_bytes(text, &m->whole);
-    case AN_OPTION_DURATION: return an_read_seconds(text, &m->number);
-    case AN_OPTION_RANGE: return an_read_range(text, &m->number, &m->end);
-    case AN_OPTION_FIRST_SAMPLES: return an_read_first_samples(text, &m->whole);
-    case AN_OPTION_BOOL:
-        if (!an_read_bool(text, &on)) return false;
-        m->whole = on;
-        return true;
-    case AN_OPTION_LENGTH:
-    case AN_OPTION_LENGTHS:
-        if (!an_read_length(text, o->units, &length)) return false;
-        m->whole = (int64_t)length.unit;
-        m->number = length.amount;
-        return true;
-    default: return false;
-    }
-}
-
 /* Takes out what changes nothing in a path: "./" and slashes that stand twice. */
 static void tidy_path(char *path) {
     char *to = path;
@@ -238,13 +203,8 @@ static an_status same_scalar(const walk *w, const an_config_node *a, const an_co
                              bool *same) {
     const an_option *o = b->option;
     const char *x = text_of(w, a, at->path), *y = text_of(w, b, at->path);
-    meaning m = {0}, n = {0};
     if (o->kind == AN_OPTION_INPUT || o->kind == AN_OPTION_OUTPUT) return same_file(w, a, b, same);
-    *same = !strcmp(x, y);
-    if (*same || a->option->kind != o->kind) return AN_OK;
-    if (an_words_have(o->words, x) || an_words_have(o->words, y)) return AN_OK; /* a word is itself */
-    *same = read_meaning(o, x, &m) && read_meaning(o, y, &n) && m.whole == n.whole && m.number == n.number &&
-            m.end == n.end;
+    *same = a->option->kind == o->kind ? an_option_same(o, x, y) : !strcmp(x, y);
     return AN_OK;
 }
 

@@ -20,6 +20,8 @@
 #define UNITS(names) ABOVE(0), .units = (names)
 #define UNITS_OR_NONE(names) FROM(0), .units = (names)
 #define TABLE_OF(name) ANY, .table = (name)
+#define UNSUPPORTED(...) __VA_ARGS__, .unsupported = ""
+#define UNSUPPORTED_WORDS(names, ...) __VA_ARGS__, .unsupported = (names)
 
 const an_option an_options[] = {
 #define OPTION(path_, kind_, of_, default_, words_, limits_, help_) \
@@ -125,6 +127,20 @@ an_words_text an_words_describe(const char *words, const char *last) {
     return out;
 }
 
+an_words_text an_option_words(const an_option *option) {
+    an_words_text out = {""};
+    size_t used = 0;
+    for (const char *at = option->words; *at && used < sizeof out.text;) {
+        const size_t here = strcspn(at, "|");
+        char word[64];
+        snprintf(word, sizeof word, "%.*s", (int)here, at);
+        at += here + (at[here] == '|');
+        if (option->unsupported && an_words_have(option->unsupported, word)) continue;
+        used += (size_t)snprintf(out.text + used, sizeof out.text - used, "%s%s", used ? "|" : "", word);
+    }
+    return out;
+}
+
 /* ---- what an option wants ---- */
 
 static const char *const kind_names[AN_OPTION_KINDS] = {
@@ -185,7 +201,7 @@ static void add_limits(const an_option *o, char *text, size_t capacity) {
 an_wants_text an_option_wants(const an_option *option) {
     an_wants_text out = {""};
     if (option->kind == AN_OPTION_CHOICE) {
-        snprintf(out.text, sizeof out.text, "%s", AN_WORDS(option->words));
+        snprintf(out.text, sizeof out.text, "%s", AN_WORDS(an_option_words(option).text));
         return out;
     }
     if (option->kind == AN_OPTION_STRINGS && strchr(option->words, '|')) { /* the first stands alone, for all */
@@ -221,7 +237,8 @@ an_status an_config_key_get(an_context *ctx, int index, an_config_key *key) {
                            .default_value = an_option_default(o),
                            .of = o->of,
                            .help = o->help,
-                           .required = an_option_is_required(o)};
+                           .required = an_option_is_required(o),
+                           .unsupported = o->unsupported};
     /* Elements of a list get their brackets: the path of the list is a part of the option's. */
     for (const char *at = o->path; *at;) {
         const size_t here = strcspn(at, ".");

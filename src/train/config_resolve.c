@@ -195,6 +195,9 @@ static an_status resolve_scalar(an_config *config, const an_option *option, an_c
     if (node->quoted && !takes_quotes(option))
         return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s is a text in quotes; it takes %s: write it without them",
                         AN_SPOT(node->place), path, an_option_wants(option).text);
+    /* Versions that did not refuse what they did not obey have left such values in checkpoints: they had no effect. */
+    const bool whole = option->unsupported && !*option->unsupported;
+    if (config->stored && whole && node->origin == AN_ORIGIN_FILE) node->text = an_option_default(option);
     return an_option_check(config, option, node, path);
 }
 

@@ -1,6 +1,7 @@
 /* JSON Schema of a config, from the table of options. Every table is a definition by its path, so that tables that have the
  * options of another, or themselves inside, are references. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "train/config.h"
@@ -66,9 +67,15 @@ static const struct {
 
 /* One value of the option, or one element of its list or map. */
 static void add_value(an_text *t, const an_option *o) {
+    if (o->unsupported && !*o->unsupported && an_option_default(o)) {
+        an_text_add(t, "{\"enum\": [");
+        add_words(t, an_option_default(o));
+        an_text_add(t, "]}");
+        return;
+    }
     if (o->kind == AN_OPTION_CHOICE || (o->kind == AN_OPTION_STRINGS && strchr(o->words, '|'))) {
         an_text_add(t, "{\"enum\": [");
-        add_words(t, o->words);
+        add_words(t, an_option_words(o).text);
         an_text_add(t, "]}");
         return;
     }
@@ -104,10 +111,18 @@ static void add_value(an_text *t, const an_option *o) {
     an_text_add(t, "]}");
 }
 
+static void add_description(an_text *t, const an_option *o) {
+    char text[1024];
+    const bool whole = o->unsupported && !*o->unsupported, words = o->unsupported && *o->unsupported;
+    snprintf(text, sizeof text, "%s%s%s%s", whole ? "not supported yet: " : "", o->help,
+             words ? "; not supported yet: " : "", words ? an_words_describe(o->unsupported, " and ").text : "");
+    add_string(t, text);
+}
+
 static void add_option(an_text *t, const an_option *o) {
     const char *fallback = an_option_default(o);
     an_text_add(t, "{\"description\": ");
-    add_string(t, o->help);
+    add_description(t, o);
     if (fallback && *fallback != '[' && *fallback != '"') {
         an_text_add(t, ", \"default\": ");
         add_string(t, fallback);

@@ -221,6 +221,51 @@ bool an_read_first_samples(const char *text, int64_t *value) {
     return true;
 }
 
+/* ---- what values mean ---- */
+
+typedef struct {
+    int64_t whole;
+    double number, end;
+} meaning;
+
+/* False: it means its text. */
+static bool read_meaning(const an_option *o, const char *text, meaning *m) {
+    an_length length;
+    bool on;
+    switch (o->kind) {
+    case AN_OPTION_COUNT:
+    case AN_OPTION_COUNTS:
+    case AN_OPTION_COUNT_MAP: return an_read_count(text, &m->whole);
+    case AN_OPTION_REAL:
+    case AN_OPTION_REALS:
+    case AN_OPTION_REAL_MAP: return an_read_real(text, &m->number);
+    case AN_OPTION_SHARE: return an_read_share(text, &m->number);
+    case AN_OPTION_BYTES: return an_read_bytes(text, &m->whole);
+    case AN_OPTION_DURATION: return an_read_seconds(text, &m->number);
+    case AN_OPTION_RANGE: return an_read_range(text, &m->number, &m->end);
+    case AN_OPTION_FIRST_SAMPLES: return an_read_first_samples(text, &m->whole);
+    case AN_OPTION_BOOL:
+        if (!an_read_bool(text, &on)) return false;
+        m->whole = on;
+        return true;
+    case AN_OPTION_LENGTH:
+    case AN_OPTION_LENGTHS:
+        if (!an_read_length(text, o->units, &length)) return false;
+        m->whole = (int64_t)length.unit;
+        m->number = length.amount;
+        return true;
+    default: return false;
+    }
+}
+
+bool an_option_same(const an_option *option, const char *a, const char *b) {
+    meaning m = {0}, n = {0};
+    if (!strcmp(a, b)) return true;
+    if (an_words_have(option->words, a) || an_words_have(option->words, b)) return false; /* a word is itself */
+    return read_meaning(option, a, &m) && read_meaning(option, b, &n) && m.whole == n.whole && m.number == n.number &&
+           m.end == n.end;
+}
+
 /* ---- a value of an option ---- */
 
 /* The number that limits are held against; false: it is no value of that kind. */
@@ -266,7 +311,8 @@ static bool read_value(const an_option *o, const char *text, double *number) {
 static an_status refuse(an_config *config, const an_option *o, const an_config_node *node, const char *path) {
     an_nearest nearest;
     an_nearest_init(&nearest, node->text, strlen(node->text));
-    for (const char *at = o->words; *at;) {
+    const an_words_text words = an_option_words(o);
+    for (const char *at = words.text; *at;) {
         const size_t here = strcspn(at, "|");
         an_nearest_consider(&nearest, at, here);
         at += here + (at[here] == '|');
@@ -290,15 +336,31 @@ static const struct {
     {"train.precision", "bfloat16", AN_ERR_PARSE, "it is called bf16 here"},
     {"train.precision", "float64", AN_ERR_PARSE, "it is called f64 here"},
     {"ranks.shard", "ddp", AN_ERR_PARSE, "it is called none here: every rank has everything"},
-    {"ranks.shard", "fsdp", AN_ERR_PARSE, "it is called full here"},
+    {"ranks.shard", "fsdp", AN_ERR_UNSUPPORTED, "sharding is not supported yet: a run has one rank"},
 };
 
+/* An option that nothing obeys has its default: whoever gives it another value expects something to happen. */
+static an_status check_supported(an_config *config, const an_option *o, const an_config_node *node, const char *path) {
+    const char *usual = an_option_default(o);
+    if (!o->unsupported || node->origin == AN_ORIGIN_DEFAULT) return AN_OK;
+    if (*o->unsupported) {
+        if (!an_words_have(o->unsupported, node->text)) return AN_OK;
+        return AN_ERROR(config->ctx, AN_ERR_UNSUPPORTED, "%s: %s is '%s', which is not supported yet; it takes %s",
+                        AN_SPOT(node->place), path, node->text, an_option_wants(o).text);
+    }
+    if (usual && an_option_same(o, node->text, usual)) return AN_OK;
+    return AN_ERROR(config->ctx, AN_ERR_UNSUPPORTED, "%s: %s is not supported yet; take it out", AN_SPOT(node->place),
+                    path);
+}
+
 an_status an_option_check(an_config *config, const an_option *o, const an_config_node *node, const char *path) {
+    an_context *ctx = config->ctx;
     double number = 0;
     for (size_t i = 0; i < sizeof known_mistakes / sizeof *known_mistakes; i++)
         if (!strcmp(known_mistakes[i].path, o->path) && !strcmp(known_mistakes[i].text, node->text))
             return AN_ERROR(config->ctx, known_mistakes[i].status, "%s: %s is '%s'; %s", AN_SPOT(node->place), path,
                             known_mistakes[i].text, known_mistakes[i].why);
+    AN_TRY_RETURN(check_supported(config, o, node, path));
     if (an_words_have(o->words, node->text) && (o->kind == AN_OPTION_CHOICE || !node->quoted)) return AN_OK;
     if (!read_value(o, node->text, &number)) return refuse(config, o, node, path);
     if (number < o->least || number > o->most || (o->above && number == o->least) || (o->below && number == o->most))

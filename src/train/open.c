@@ -290,29 +290,6 @@ static an_status get_metrics(const opening *o) {
                     ctx->error.message);
 }
 
-/* What cannot be done yet is refused, not left out. */
-static an_status check_supported(const opening *o) {
-    static const struct {
-        const char *path, *word;
-    } later[] = {{"train.on_nonfinite", "rollback"},
-                 {"data.normalize.inputs", "standard"},
-                 {"data.normalize.inputs", "range"},
-                 {"data.normalize.targets", "standard"},
-                 {"data.normalize.targets", "range"}};
-    double holdout = 0;
-    if (o->trainer->streams && an_config_real(o->config, "data.holdout", &holdout) == AN_OK && holdout > 0)
-        return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: data.holdout is not there yet; give data.eval",
-                        an_config_place(o->config, "data.holdout"));
-    if (!an_config_is(o->config, "ranks.shard", "auto") && !an_config_is(o->config, "ranks.shard", "none"))
-        return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: ranks.shard is not there yet: a run has one rank",
-                        an_config_place(o->config, "ranks.shard"));
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (an_config_is(o->config, later[i].path, later[i].word))
-            return AN_ERROR(o->ctx, AN_ERR_UNSUPPORTED, "%s: %s: %s is not there yet",
-                            an_config_place(o->config, later[i].path), later[i].path, later[i].word);
-    return AN_OK;
-}
-
 /* ---- all of it ---- */
 
 static an_status open_data_and_model(opening *o) {
@@ -363,7 +340,6 @@ static an_status open_parts(opening *o) {
     an_context *ctx = o->ctx;
     an_trainer *t = o->trainer;
     t->streams = an_config_is(o->config, "data.train.type", "stream");
-    AN_TRY_RETURN(check_supported(o));
     AN_TRY_RETURN(open_data_and_model(o));
     AN_TRY_RETURN(get_batch(o));
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);

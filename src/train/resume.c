@@ -149,6 +149,7 @@ static an_status read_config(an_resume *r) {
     options.file = path;
     options.text = text;
     options.length = bytes;
+    options.stored = true;
     AN_TRY(an_config_create(&r->before, ctx, &options));
     status = AN_OK;
 fail:

@@ -123,7 +123,7 @@ mistake 2 'c.yaml:6:27: train.matmul_precision is '\''high'\''; there is no TF32
     'train: {matmul_precision: high}'
 mistake 2 'c.yaml:6:20: train.recompute.mode is '\''some'\''; it takes none, block or full' \
     'train: {recompute: some}'
-mistake 2 'c.yaml:6:23: train.on_nonfinite: rollback is not there yet' \
+mistake 2 'c.yaml:6:23: train.on_nonfinite is '\''rollback'\'', which is not supported yet; it takes stop or skip' \
     'train: {on_nonfinite: rollback}'
 mistake 2 'c.yaml:6:14: eval.best.metric is '\''val_los'\''; it takes val_loss, val_perplexity, val_accuracy, val_top5, val_mae, val_r2, loss, perplexity, accuracy, top5, mae or r2; the nearest is '\''val_loss'\''' \
     'data: {train: {type: csv, path: rows.csv}, eval: {type: csv, path: rows.csv}}' 'eval: {best: val_los}'
@@ -146,9 +146,9 @@ mistake 2 'c.yaml:5:23: run.seed is '\''-1'\''; it takes a whole number from 0 o
     'run: {dir: run, seed: -1}'
 mistake 2 'c.yaml:5:22: run.isa is '\''sse9'\''; it takes auto, base, avx2, avx512 or amx' \
     'run: {dir: run, isa: sse9}'
-mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; give it array, idx, csv, text, tokens, megatron, mixture or stream' \
+mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; give it idx, csv, text, tokens, megatron, mixture or stream' \
     'data: {train: {path: rows.csv}}'
-mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes array, idx, csv, text, tokens, megatron, mixture or stream; the nearest is '\''csv'\''' \
+mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, text, tokens, megatron, mixture or stream; the nearest is '\''csv'\''' \
     'data: {train: {type: cvs, path: rows.csv}}'
 mistake 2 'c.yaml:5:7: data has no '\''train'\''; it takes a table such as {type: text, path: FILE}' \
     'data: {eval: {type: csv, path: rows.csv}}'

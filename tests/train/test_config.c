@@ -263,10 +263,10 @@ static void test_short_forms_mean_the_long_ones(void **state) {
          MODEL "data: {train: {type: mixture, parts: [{type: text, path: a, weight: 2}, {type: text, path: b}]}}\n"},
         {"model: mlp\ndata: {source: stream}\n", "model: mlp\ndata: {train: stream}\n"},
         {"model: {graph: a.ang}\n" DATA, "model: {type: graph, graph: a.ang}\n" DATA},
-        {"model: {type: sequential, layers: [{type: linear, size: 4}, relu]}\ndata: {train: array}\n",
-         "model: {type: sequential, layers: [{type: linear, size: 4}, {type: relu}]}\ndata: {train: {type: array}}\n"},
-        {"model: {type: mlp, hidden: 8}\ndata: {train: array}\n",
-         "model: {type: mlp, hidden: [8]}\ndata: {train: array}\n"},
+        {"model: {type: sequential, layers: [{type: linear, size: 4}, relu]}\ndata: {train: stream}\n",
+         "model: {type: sequential, layers: [{type: linear, size: 4}, {type: relu}]}\ndata: {train: {type: stream}}\n"},
+        {"model: {type: mlp, hidden: 8}\ndata: {train: stream}\n",
+         "model: {type: mlp, hidden: [8]}\ndata: {train: stream}\n"},
         {BOTH "schedule: {type: points, points: {500: 1, 0: 0}}\n",
          BOTH "schedule: {type: points, points: {0: 0, 500: 1}}\n"},
     };
@@ -404,8 +404,11 @@ static void test_what_is_hardly_meant_warns(void **state) {
          "folder/run.yaml:3:13: optimizer.layer_decay is 0.3; usual are 0.85 to 0.95"},
         {BOTH "batch: {global: 4, micro: 8}\n",
          "folder/run.yaml:3:20: batch.micro is 8, but a step has 4 samples: it is one micro-batch"},
-        {"model: {type: mlp, batch_norm: on}\ndata: {train: array}\nbatch: {micro: 4}\n",
+        {"model: {type: mlp, batch_norm: on}\ndata: {train: stream}\nbatch: {micro: 4}\n",
          "folder/run.yaml:3:9: batch norm over micro-batches of 4 samples is noisy; 16 or more are usual"},
+        {"model: {type: gpt2}\ndata: {train: {type: tokens, path: a, border_targets: off}}\n",
+         "folder/run.yaml:2:39: data.train.border_targets changes nothing with data.train.documents join; take "
+         "documents apart"},
         {BOTH "train: {precision: bf16, matmul_precision: medium}\n",
          "folder/run.yaml:3:26: train.matmul_precision is for f32 and changes nothing with precision bf16"},
     };
@@ -450,7 +453,7 @@ static void test_old_names_are_read_with_a_note(void **state) {
 static const char *const wholes[] = {
     example,
     BOTH,
-    "model: {type: mlp}\ndata: {source: stream, holdout: 5%, capacity: 2k}\nrun: {steps: 10}\neval: {every: 5}\n",
+    "model: {type: mlp}\ndata: {source: stream, holdout: 0%, capacity: 1M}\nrun: {steps: 10}\nsave: {every: 5}\n",
     "model: {type: cnn, filters: [8]}\ndata: {train: {type: idx, path: 'a b', labels: \"c\\td\"}}\n"
     "run: {dir: \"\\u263a \\\"q\\\" \\\\ \\x85 \\u2028 \\ufeff # x: y\"}\n",
     "model: {type: llama, layers: 2, heads: 4, width: 64, kv_heads: 2}\n"

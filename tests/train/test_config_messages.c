@@ -124,9 +124,9 @@ static const refusal refusals[] = {
      "run.yaml:2:39: data.train of type 'tokens' has no key 'tokens', which belongs to text; it has type, path, "
      "format, context, documents, border_targets, end_token, part, weight"},
     {MODEL "data: {train: {path: a.txt}}\n", NULL,
-     "run.yaml:2:15: data.train needs 'type'; give it array, idx, csv, text, tokens, megatron, mixture or stream"},
+     "run.yaml:2:15: data.train needs 'type'; give it idx, csv, text, tokens, megatron, mixture or stream"},
     {MODEL "data: {train: {type: txt, path: a.txt}}\n", NULL,
-     "run.yaml:2:22: data.train.type is 'txt'; it takes array, idx, csv, text, tokens, megatron, mixture or stream; "
+     "run.yaml:2:22: data.train.type is 'txt'; it takes idx, csv, text, tokens, megatron, mixture or stream; "
      "the nearest is 'text'"},
     /* ---- kinds of values ---- */
     {BOTH "optimizer: {lr: fast}\n", NULL, "run.yaml:3:17: optimizer.lr is 'fast'; it takes a number from 0 on"},
@@ -208,7 +208,8 @@ static const refusal refusals[] = {
      "run.yaml:3:17: batch.global is 'twelve'; it takes a whole number from 1 on"},
     {BOTH "batch: {accumulate: {0: 0}}\n", NULL,
      "run.yaml:3:25: batch.accumulate.0 is '0'; it takes a whole number, or a table of epoch: number from 1 on"},
-    {BOTH "ranks: {shard: fsdp}\n", NULL, "run.yaml:3:16: ranks.shard is 'fsdp'; it is called full here"},
+    {BOTH "ranks: {shard: fsdp}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'fsdp'; sharding is not supported yet: a run has one rank"},
     {BOTH "ranks: {timeout: soon}\n", NULL,
      "run.yaml:3:18: ranks.timeout is 'soon'; it takes a duration such as 90s, 15m or 3h50m"},
     /* ---- what contradicts what ---- */
@@ -231,9 +232,8 @@ static const refusal refusals[] = {
      "take batch.global out"},
     {BOTH "batch: {micro: 4, accumulate: {2: 8, 4: 4}}\n", NULL,
      "run.yaml:3:32: batch.accumulate begins with epoch 2; say what holds from epoch 0 on"},
-    {BOTH "batch: {micro: 4, accumulate: {0: 8, 4: 4}}\nranks: {shard: full}\n", NULL,
-     "run.yaml:3:19: batch.accumulate changes by epoch, but with ranks.shard full a leaf is one micro-batch; take "
-     "shard none or optimizer"},
+    {BOTH "ranks: {shard: full}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'full', which is not supported yet; it takes auto or none"},
     {BOTH "batch: {global: 4, leaves: 8}\n", NULL,
      "run.yaml:3:20: batch.leaves is 8, but a step has 4 samples, so 4 leaves would be empty; take at most 4"},
     {BOTH "optimizer: {type: sgd, nesterov: on}\n", NULL,
@@ -263,7 +263,9 @@ static const refusal refusals[] = {
     {MODEL "data: {threads: 2}\n", NULL,
      "run.yaml:2:7: data has no 'train'; it takes a table such as {type: text, path: FILE}"},
     {MODEL "data: {train: {type: text, path: a.txt}, capacity: 10}\n", NULL,
-     "run.yaml:2:42: data.capacity is for streams, but data.train has type 'text'; take it out"},
+     "run.yaml:2:52: data.capacity is not supported yet; take it out"},
+    {"model: mlp\ndata: {source: stream}\neval: {every: 5}\n", NULL,
+     "run.yaml:3:8: eval.every is given, but there is nothing to evaluate on; give data.eval, or take it out"},
     {"model: mlp\ndata: {source: stream}\nrun: {epochs: 2}\n", NULL,
      "run.yaml:3:7: a stream has no end and so no epochs; give run.steps, run.samples or run.max_time"},
     {"model: mlp\ndata: {source: stream, train: {type: csv, path: a.csv}}\n", NULL,
@@ -273,7 +275,7 @@ static const refusal refusals[] = {
      "run.yaml:2:42: data.mixtures and data.train are both given; mixtures is short for train: {type: mixture, parts: "
      "[...]}: keep one"},
     {"model: mlp\ndata: {source: stream, eval: stream}\n", NULL,
-     "run.yaml:2:30: evaluations cannot read a stream; give data.holdout, a share of the training stream"},
+     "run.yaml:2:30: evaluations cannot read a stream; take another type for data.eval, such as csv"},
     {"model: mlp\n" DATA, NULL,
      "run.yaml:2:16: data.train has type 'text', which gives tokens, but a model of type 'mlp' takes numbers; take idx "
      "or csv"},

@@ -166,7 +166,7 @@ static void test_mistakes_have_their_place(void **state) {
     refused("model: {type: gpt2, layers: 1, heads: 2, width: 16, context: 8}\n"
             "data: {train: {type: text, path: poem.txt}}\n"
             "train: {on_nonfinite: rollback}\n",
-            AN_ERR_UNSUPPORTED, "run.yaml:3:23: train.on_nonfinite: rollback is not there yet");
+            AN_ERR_UNSUPPORTED, "run.yaml:3:23: train.on_nonfinite is 'rollback', which is not supported yet");
 }
 
 int main(void) {
