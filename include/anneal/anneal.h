@@ -128,7 +128,7 @@ AN_API const char *an_status_name(an_status status); /* "AN_ERR_SHAPE" */
 AN_API const char *an_status_text(an_status status); /* "shapes do not fit" */
 AN_API const char *an_dtype_name(an_dtype dtype);    /* "f32" */
 AN_API size_t an_dtype_size(an_dtype dtype);         /* bytes of an element; 0 for AN_DTYPE_NONE */
-AN_API const char *an_version(void);                 /* "0.1.0" */
+AN_API const char *an_version(void);                 /* "0.2.0" */
 AN_API const char *an_onednn_version(void);          /* "3.2.0"; "" without oneDNN */
 
 #ifdef __cplusplus

@@ -43,7 +43,8 @@ typedef enum an_config_origin {
     AN_ORIGIN_NONE = 0, /* the key has no value: it is optional, or belongs to another type */
     AN_ORIGIN_DEFAULT = 1,
     AN_ORIGIN_FILE = 2,
-    AN_ORIGIN_SET = 3
+    AN_ORIGIN_SET = 3,
+    AN_ORIGIN_CHECKPOINT = 4 /* it was not given, and the run that carries on has it from its checkpoint */
 } an_config_origin;
 AN_API an_config_origin an_config_origin_of(const an_config *config, const char *path);
 

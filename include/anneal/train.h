@@ -327,6 +327,8 @@ AN_API void an_trainer_close(an_trainer **trainer); /* the same, for one that wa
 
 /* The same from a config: it has its graph and data by itself. */
 AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file);
+/* A run that carries on keeps the checkpoint's value of keys that the config leaves at their default: `config` then has these values, with
+ * the origin AN_ORIGIN_CHECKPOINT. */
 AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config);
 
 /* What a trainer is opened for. */
@@ -354,7 +356,7 @@ typedef struct an_open_options {
     const char *resume; /* carry on from this checkpoint, or from the newest good one of this run's folder; or refuse */
     const int64_t *user_step; /* carry on from the checkpoint that an_trainer_save made with it, or refuse; NULL: any */
     an_extend extend;
-    bool new_bits; /* other instructions, another oneDNN: what comes now may differ in its last bits */
+    bool new_bits; /* other instructions, another oneDNN or anneal: what comes now may differ in its last bits */
 } an_open_options;
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                       const an_open_options *options);

@@ -42,14 +42,18 @@ static void row_end(row *r) {
     }
 }
 
+static const char *origin_mark(an_config_origin origin) {
+    if (origin == AN_ORIGIN_DEFAULT) return " (default)";
+    return origin == AN_ORIGIN_CHECKPOINT ? " (from the checkpoint)" : "";
+}
+
 /* "lr 1e-3, " with a mark where nobody gave it. */
 static void add_value(row *r, const char *path, const char *label) {
     an_config *config = r->training->config;
     const char *text;
     const an_config_origin origin = an_config_origin_of(config, path);
     if (origin == AN_ORIGIN_NONE || an_config_string(config, path, &text) != AN_OK) return;
-    ADD(r, "%s%s%s%s%s", r->length ? ", " : "", label, *label ? " " : "", text,
-        origin == AN_ORIGIN_DEFAULT ? " (default)" : "");
+    ADD(r, "%s%s%s%s%s", r->length ? ", " : "", label, *label ? " " : "", text, origin_mark(origin));
 }
 
 /* The same of a list of numbers. */
@@ -62,7 +66,7 @@ static void add_list(row *r, const char *path, const char *label) {
         return;
     ADD(r, ", %s", label);
     for (int i = 0; i < count && i < MOST_NUMBERS; i++) ADD(r, " %g", numbers[i]);
-    if (an_config_origin_of(config, path) == AN_ORIGIN_DEFAULT) ADD(r, " (default)");
+    ADD(r, "%s", origin_mark(an_config_origin_of(config, path)));
 }
 
 /* ---- rows ---- */

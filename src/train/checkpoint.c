@@ -107,6 +107,7 @@ an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_
     info->anneal = m->bits.anneal;
     info->precision = m->bits.precision;
     info->leaves = m->bits.leaves;
+    info->bits_since = m->bits.since;
     info->files = (int64_t)m->file_count;
     for (size_t i = 0; i < m->file_count; i++) info->bytes += m->files[i].bytes;
     if (p->last.step) {

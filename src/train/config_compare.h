@@ -41,6 +41,10 @@ an_status an_config_compare(an_config_changes *changes, const an_config *before,
                             const an_config_auto *autos, size_t auto_count);
 void an_config_changes_destroy(an_config_changes *changes);
 
+/* Gives every key that `config` leaves at its default the value that `before` has, and takes it off the list of changes, with a line in
+ * `notes`. Keys that may change freely, the instructions and types keep what they have. The config gets a new tree (config->root). */
+an_status an_config_inherit(an_config_changes *changes, const an_config *before, an_config *config, an_text *notes);
+
 /* A set of kinds. */
 #define AN_CHANGES(kind) (1U << (kind))
 

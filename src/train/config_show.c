@@ -12,8 +12,11 @@ typedef struct writer {
 
 enum { INDENT = 2, REMARKS_AT = 44 }; /* columns */
 
-static const char *const origin_names[] = {
-    [AN_ORIGIN_NONE] = "", [AN_ORIGIN_DEFAULT] = "default", [AN_ORIGIN_FILE] = "file", [AN_ORIGIN_SET] = "--set"};
+static const char *const origin_names[] = {[AN_ORIGIN_NONE] = "",
+                                           [AN_ORIGIN_DEFAULT] = "default",
+                                           [AN_ORIGIN_FILE] = "file",
+                                           [AN_ORIGIN_SET] = "--set",
+                                           [AN_ORIGIN_CHECKPOINT] = "checkpoint"};
 
 /* ---- scalars ---- */
 

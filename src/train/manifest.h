@@ -33,6 +33,7 @@ typedef struct an_manifest_slice {
 typedef struct an_bits {
     char isa[AN_BITS_TEXT], onednn[AN_BITS_TEXT], anneal[AN_BITS_TEXT], precision[AN_BITS_TEXT];
     int64_t leaves;
+    int64_t since; /* the step after which the run began to compute with these; 0: it always did */
 } an_bits;
 
 typedef struct an_manifest {

@@ -62,6 +62,7 @@ static bool read_text(an_json *json, char text[AN_BITS_TEXT]) {
 }
 
 static bool read_bits(an_json *json, an_bits *bits) {
+    enum { NEEDED = 1 | 2 | 4 | 8 | 16 }; /* those of 0.1; later ones may be absent */
     an_json_string key;
     unsigned seen = 0;
     if (!an_json_object(json)) return false;
@@ -78,13 +79,15 @@ static bool read_bits(an_json *json, an_bits *bits) {
             bit = 8, good = read_text(json, bits->precision);
         else if (!strcmp(key.bytes, "leaves"))
             bit = 16, good = an_json_count(json, &bits->leaves);
+        else if (!strcmp(key.bytes, "since"))
+            bit = 32, good = an_json_count(json, &bits->since);
         else
             good = an_json_skip(json);
         if (!good || seen & bit) return refuse(json, "a member of the bits is there twice");
         seen |= bit;
     }
     if (json->problem) return false;
-    return seen == 31U || refuse(json, "the bits need isa, onednn, anneal, precision and leaves");
+    return (seen & NEEDED) == NEEDED || refuse(json, "the bits need isa, onednn, anneal, precision and leaves");
 }
 
 static bool read_file(an_json *json, an_manifest_file *file) {

@@ -125,10 +125,14 @@ static an_status compare(an_resume *r) {
     unsigned allowed = AN_CHANGES(AN_CHANGE_LENGTH) | AN_CHANGES(AN_CHANGE_DATA_PATH);
     if (r->options->new_bits) allowed |= AN_CHANGES(AN_CHANGE_BITS);
     AN_TRY(an_config_compare(&changes, r->before, r->config, autos, sizeof autos / sizeof *autos));
+    r->root = r->config->root;
+    AN_TRY(an_config_inherit(&changes, r->before, r->config, &r->notes));
     AN_TRY(an_config_changes_check(&changes, r->config, allowed));
-    for (size_t i = 0; i < changes.count; i++)
+    for (size_t i = 0; i < changes.count; i++) {
         an_text_add(&r->notes, "%s: %s now, %s before\n", changes.items[i].path, changes.items[i].after,
                     changes.items[i].before);
+        r->has_new_bits |= changes.items[i].kind == AN_CHANGE_BITS;
+    }
     status = r->notes.status;
 fail:
     an_config_changes_destroy(&changes);
@@ -167,6 +171,7 @@ an_status an_resume_begin(an_resume *r, an_config *config, an_context *ctx, cons
 }
 
 void an_resume_destroy(an_resume *r) {
+    if (r->root) r->config->root = r->root;
     an_manifest_destroy(&r->manifest);
     an_config_destroy(&r->before);
     if (r->ctx) an_text_destroy(&r->notes);
@@ -250,23 +255,43 @@ fail:
 
 /* ---- the rest ---- */
 
-static an_status check_bits(const an_resume *r, const an_trainer *t) {
+/* "0.2" of "0.2.1": a patch of a version has its bits. */
+typedef struct {
+    char text[AN_BITS_TEXT];
+} minor_version;
+
+static minor_version minor_of(const char *version) {
+    minor_version minor;
+    const size_t major = strcspn(version, "."), rest = version[major] ? strcspn(version + major + 1, ".") + 1 : 0;
+    snprintf(minor.text, sizeof minor.text, "%.*s", (int)(major + rest), version);
+    return minor;
+}
+
+static an_status check_bits(an_resume *r, an_trainer *t) {
     an_bits now;
     const an_bits *then = &r->manifest->bits;
     an_bits_get(t, &now);
+    const minor_version old_minor = minor_of(then->anneal), new_minor = minor_of(now.anneal);
     const struct {
         const char *what, *then, *now;
     } rows[] = {{"instructions", then->isa, now.isa},
                 {"oneDNN", then->onednn, now.onednn},
-                {"precision", then->precision, now.precision}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].then, rows[i].now) != 0 && !r->options->new_bits)
+                {"precision", then->precision, now.precision},
+                {"anneal", old_minor.text, new_minor.text}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!strcmp(rows[i].then, rows[i].now)) continue;
+        if (!r->options->new_bits)
             return AN_ERROR(
                 r->ctx, AN_ERR_ARGUMENT,
                 "%s: the run has computed with %s %s until now, and here it would be %s: its numbers would no "
                 "longer be the same to the last bit; --allow-new-bits carries on in spite of that",
                 r->path, rows[i].what, rows[i].then, rows[i].now);
-    return AN_OK;
+        an_text_add(&r->notes, "%s: %s now, %s before; the numbers may differ in their last bits from here on\n",
+                    rows[i].what, rows[i].now, rows[i].then);
+        r->has_new_bits = true;
+    }
+    t->home.bits_since = r->has_new_bits ? r->manifest->step : then->since;
+    return r->notes.status;
 }
 
 static an_status check_data(const an_resume *r, const an_trainer *t) {
@@ -294,5 +319,7 @@ an_status an_resume_end(an_resume *r, an_trainer *t) {
         t->home.loaded_chain = t->chain[0];
     }
     AN_TRY_RETURN(an_home_set(t, &t->home.resumed, r->path));
-    return r->notes.length ? an_home_set(t, &t->home.notes, r->notes.bytes) : AN_OK;
+    if (r->notes.length) AN_TRY_RETURN(an_home_set(t, &t->home.notes, r->notes.bytes));
+    r->root = NULL; /* the config is what the run has */
+    return AN_OK;
 }

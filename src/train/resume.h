@@ -3,6 +3,7 @@
 #define AN_TRAIN_RESUME_H
 
 #include "train/checkpoints.h"
+#include "train/config.h"
 #include "train/load.h"
 #include "train/open.h"
 
@@ -26,6 +27,9 @@ typedef struct an_resume {
     const char *path;
     an_manifest *manifest;
     an_config *before; /* that it was saved with; NULL: it was made without */
+    an_config_node
+        *root; /* the config's tree as it was given, put back if this checkpoint is not the one; NULL: it stays */
+    bool has_new_bits; /* the user allows them, and there are some */
     an_text notes;
 } an_resume;
 

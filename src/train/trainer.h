@@ -59,6 +59,7 @@ typedef struct an_home {
     uint64_t loaded_chain;  /* and how it stood then */
     struct an_saver *saver; /* NULL: nothing was saved yet */
     an_save_report report;  /* of the last save */
+    int64_t bits_since;     /* the step after which the run began to compute as it does now; 0: it always did */
     char *notes;            /* what there is to say of a resume, a line each; NULL: nothing */
     char *resumed;          /* the checkpoint's path; NULL: the run began anew */
 } an_home;

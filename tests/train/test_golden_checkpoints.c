@@ -1,6 +1,7 @@
 /* Checkpoints of every version of the format that there was, in tests/golden/checkpoints: later versions must read them, and runs that carry
  * on from them must end with the bits of the run that was never stopped. They were made with the instructions that every machine has;
- * with these no model needs oneDNN, so its version, which a run is otherwise held to, may be another one. */
+ * with these no model needs oneDNN, so its version, which a run is otherwise held to, may be another one. So may anneal's: these runs keep
+ * their bits, and a user must still allow others. */
 #include <zlib.h>
 
 #include "anneal/checkpoint.h"
@@ -103,8 +104,20 @@ static an_checkpoint *look_at(const golden *g, const char *precision, int64_t fi
 
 /* ---- carrying on ---- */
 
-/* The data lies elsewhere than it did, and the folder of the run is the test's own: both may change. */
-static void carry_on(const golden *g, const char *name) {
+/* The last checkpoint of the folder says from where on it computes as it does now. */
+static void assert_since(const char *folder, int64_t step) {
+    an_checkpoint *c = NULL;
+    an_checkpoint_info info = AN_INIT(info);
+    OK(ctx, an_checkpoint_open(&c, ctx, folder));
+    OK(ctx, an_checkpoint_info_get(c, &info));
+    assert_string_equal(info.anneal, an_version());
+    assert_int_equal(info.step, STEPS);
+    assert_int_equal(info.bits_since, step);
+    an_checkpoint_close(&c);
+}
+
+/* The data lies elsewhere than it did, and the folder of the run is the test's own: both may change. `note` is what the user is told. */
+static void carry_on(const golden *g, const char *name, const char *note) {
     char weights[AN_HASH_TEXT], state[AN_HASH_TEXT], command[PATH], dir[PATH];
     const char *const sets[] = {dir};
     an_config *config = NULL;
@@ -119,9 +132,12 @@ static void carry_on(const golden *g, const char *name) {
     options.set_count = 1;
     options.sets = sets;
     open.resume = g->checkpoint;
-    open.new_bits = true;
     OK(ctx, an_config_create(&config, ctx, &options));
+    assert_int_equal(an_trainer_open_with(&trainer, ctx, config, &open), AN_ERR_ARGUMENT);
+    assert_non_null(strstr(an_last_error(ctx), "--allow-new-bits carries on"));
+    open.new_bits = true;
     OK(ctx, an_trainer_open_with(&trainer, ctx, config, &open));
+    if (!strstr(an_trainer_notes(trainer), note)) fail_msg("'%s' is not in:\n%s", note, an_trainer_notes(trainer));
     assert_string_equal(an_trainer_resumed(trainer), g->checkpoint);
     assert_int_equal(an_trainer_next_step(trainer), STEP);
     OK(ctx, an_trainer_run(trainer, NULL, &outcome));
@@ -132,7 +148,10 @@ static void carry_on(const golden *g, const char *name) {
     assert_string_equal(state, g->state);
     an_trainer_close(&trainer);
     an_config_destroy(&config);
+    assert_since(name, STEP);
 }
+
+#define OF_0_1 " now, 0.1 before; the numbers may differ"
 
 /* ---- version 1 ---- */
 
@@ -145,7 +164,7 @@ static void test_v1_gpt2(void **state) {
     has(c, "moment_1/h.0.mlp.c_fc.weight", AN_DTYPE_F32, 2, SHAPE(32, 8));
     has(c, "moment_2/ln_f.bias", AN_DTYPE_F32, 1, SHAPE(8));
     an_checkpoint_close(&c);
-    carry_on(&g, "v1-gpt2");
+    carry_on(&g, "v1-gpt2", OF_0_1);
 }
 
 /* f64, one moment. */
@@ -157,7 +176,7 @@ static void test_v1_mlp(void **state) {
     has(c, "moment_1/output.bias", AN_DTYPE_F64, 1, SHAPE(1));
     assert_int_equal(an_checkpoint_find(c, "moment_2/output.bias"), -1);
     an_checkpoint_close(&c);
-    carry_on(&g, "v1-mlp");
+    carry_on(&g, "v1-mlp", OF_0_1);
 }
 
 /* bf16 with weights of f32, running statistics, the best so far. */
@@ -169,7 +188,17 @@ static void test_v1_cnn(void **state) {
     has(c, "convolution.1.norm.running_var", AN_DTYPE_F32, 1, SHAPE(4));
     assert_int_equal(an_checkpoint_find(c, "moment_1/convolution.1.norm.running_var"), -1);
     an_checkpoint_close(&c);
-    carry_on(&g, "v1-cnn");
+    carry_on(&g, "v1-cnn", OF_0_1);
+}
+
+/* Of a version with other defaults than ours: the config does not give the decay, and the checkpoint's holds. */
+static void test_v1_sgd(void **state) {
+    const golden g = golden_of("v1-sgd");
+    (void)state;
+    an_checkpoint *c = look_at(&g, "none", 4);
+    has(c, "moment_1/hidden.0.weight", AN_DTYPE_F32, 1, SHAPE(5, 2));
+    an_checkpoint_close(&c);
+    carry_on(&g, "v1-sgd", OF_0_1);
 }
 
 int main(void) {
@@ -177,6 +206,7 @@ int main(void) {
         cmocka_unit_test(test_v1_gpt2),
         cmocka_unit_test(test_v1_mlp),
         cmocka_unit_test(test_v1_cnn),
+        cmocka_unit_test(test_v1_sgd),
     };
     return cmocka_run_group_tests(tests, open_context, teardown);
 }
