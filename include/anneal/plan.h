@@ -97,6 +97,7 @@ typedef struct an_plan_options {
         f32_storage; /* with BF16: only what products and convolutions read is rounded to it; every value and gradient is
                             stored in f32 */
     int64_t checkpoint; /* bytes of the copy that saves are written from, which are counted; 0: nothing is saved */
+    int64_t leaves;     /* of a step, as in an_stepper_options, for the count of bytes; 0: one */
 } an_plan_options;
 
 AN_API an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options);
@@ -114,6 +115,10 @@ typedef struct an_plan_memory {
     int64_t tables;      /* instructions, names, shapes: the bookkeeping of parameters and program */
     int64_t checkpoint;  /* the copy of the state that is written while training goes on */
     int64_t peak;
+    int64_t leaves;  /* further buffers of gradients, for leaves that wait to be added; 0: a step is one leaf */
+    int64_t trainer; /* of a trainer's plan: all else that it holds, as the plan itself, the model, the samples that are
+                        loaded and evaluated, and the data if it opened it. Samples that a program hands to it are not
+                        counted */
 } an_plan_memory;
 AN_API an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory);
 

@@ -39,6 +39,12 @@ an_status an_arena_string(an_arena *arena, const char **copy, const char *text, 
 static inline bool an_multiply_sizes(size_t a, size_t b, size_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }
+/* Adds `count` elements to a number of bytes; false if memory has no room for so many. */
+static inline bool an_add_elements(size_t *bytes, size_t count, size_t element) {
+    size_t more;
+    return an_multiply_sizes(count, element, &more) && !__builtin_add_overflow(*bytes, more, bytes) &&
+           *bytes <= PTRDIFF_MAX;
+}
 static inline bool an_multiply_i64(int64_t a, int64_t b, int64_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }

@@ -198,10 +198,11 @@ static void say_memory(cli_training *t) {
     row r = row_begin(t, "memory");
     an_plan_memory m = AN_INIT(m);
     if (an_plan_memory_get(an_trainer_plan(t->trainer), &m) != AN_OK) return;
-    ADD(&r, "%s planned: weights %s, gradients %s, optimizer %s, activations %s, the copy for saves %s",
-        cli_bytes((double)m.peak).text, cli_bytes((double)m.weights).text, cli_bytes((double)m.gradients).text,
-        cli_bytes((double)m.optimizer).text, cli_bytes((double)(m.activations + m.scratch + m.inputs)).text,
-        cli_bytes((double)m.checkpoint).text);
+    ADD(&r, "%s planned: weights %s, gradients %s", cli_bytes((double)m.peak).text, cli_bytes((double)m.weights).text,
+        cli_bytes((double)m.gradients).text);
+    if (m.leaves) ADD(&r, " and %s for the other leaves", cli_bytes((double)m.leaves).text);
+    ADD(&r, ", optimizer %s, activations %s, the copy for saves %s", cli_bytes((double)m.optimizer).text,
+        cli_bytes((double)(m.activations + m.scratch + m.inputs)).text, cli_bytes((double)m.checkpoint).text);
     row_end(&r);
 }
 

@@ -9,9 +9,10 @@
 void cli_kinds(const cli_report *report, cli_kind kinds[CLI_KINDS]) {
     const an_plan_memory *m = &report->memory;
     const cli_kind all[CLI_KINDS] = {
-        {"weights", m->weights},         {"gradients", m->gradients},   {"optimizer", m->optimizer},
-        {"activations", m->activations}, {"scratch", m->scratch},       {"inputs", m->inputs},
-        {"tables", m->tables},           {"checkpoint", m->checkpoint},
+        {"weights", m->weights},     {"gradients", m->gradients},     {"leaves", m->leaves},
+        {"optimizer", m->optimizer}, {"activations", m->activations}, {"scratch", m->scratch},
+        {"inputs", m->inputs},       {"tables", m->tables},           {"checkpoint", m->checkpoint},
+        {"trainer", m->trainer},
     };
     memcpy(kinds, all, sizeof all);
 }

@@ -103,7 +103,7 @@ typedef struct cli_kind {
     const char *name;
     int64_t bytes;
 } cli_kind;
-enum { CLI_KINDS = 8 };
+enum { CLI_KINDS = 10 };
 void cli_kinds(const cli_report *report, cli_kind kinds[CLI_KINDS]); /* their sum is the peak */
 
 /* The type that it computes in, as far as the command line says; NULL: the file says. */

@@ -271,8 +271,8 @@ static void write_legend(const picture *p) {
 
 /* Everything that a run holds, as one bar. Labels stand beside their parts, but never closer than two lines. */
 static void write_bar(const picture *p) {
-    static const char *const fills[CLI_KINDS] = {"#332288", "#88ccee", "#44aa99", "#4477aa",
-                                                 "#ddaa33", "#999933", "#bbbbbb", "#aa4499"};
+    static const char *const fills[CLI_KINDS] = {"#332288", "#88ccee", "#6699cc", "#44aa99", "#4477aa",
+                                                 "#ddaa33", "#999933", "#bbbbbb", "#aa4499", "#cc6677"};
     enum { LABEL = 34 }; /* pixels from one label to the next, at least */
     cli_kind kinds[CLI_KINDS];
     double middle[CLI_KINDS], label[CLI_KINDS], y = TOP + PANEL_HEIGHT, room = TOP + LABEL / 2.0;

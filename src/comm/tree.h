@@ -9,12 +9,19 @@
 
 #include <stdint.h>
 
-enum { AN_TREE_DEPTH = 64 };
+enum { AN_TREE_DEPTH = 64, AN_MOST_LEAVES = 1 << 20 };
 
 typedef struct an_tree {
     int count;
     int64_t parts[AN_TREE_DEPTH]; /* a part of each waiting node */
 } an_tree;
+
+/* The most nodes that wait at once, with the part that is being made. */
+static inline int an_tree_nodes(int64_t parts) {
+    int nodes = 1;
+    for (int64_t reach = 1; reach < parts; reach *= 2) nodes++;
+    return nodes;
+}
 
 /* The level at which two parts meet. */
 static inline int an_tree_level(int64_t a, int64_t b) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "comm/tree.h"
 #include "exec/params.h"
 #include "ir/text_form.h"
 #include "ops/common.h"
@@ -73,18 +74,29 @@ static an_status compile(an_plan *p, an_form form) {
     return AN_OK;
 }
 
-static void sum_memory(an_plan *p, bool trains, int moments) {
+static void sum_memory(an_plan *p, bool trains, int moments, int64_t leaves) {
     an_plan_memory *m = &p->memory;
     int64_t flat = an_params_flat_bytes(&p->sizes);
     m->size = sizeof *m;
     m->weights = flat + an_params_low_bytes(&p->sizes, p->low) + p->sizes.frozen_bytes + p->sizes.state_bytes;
     m->gradients = trains ? flat : 0;
+    m->leaves = trains ? (an_tree_nodes(leaves) - 1) * flat : 0;
     m->optimizer = trains ? moments * flat : 0;
     m->scratch = p->arena_bytes - m->activations;
     m->inputs = p->sizes.input_bytes + p->scalar_bytes + p->constant_bytes + p->sizes.program_state_bytes;
     m->tables = an_params_table_bytes(p->model) + an_program_table_bytes(p);
-    m->peak =
-        m->weights + m->gradients + m->optimizer + m->activations + m->scratch + m->inputs + m->tables + m->checkpoint;
+    m->peak = m->weights + m->gradients + m->leaves + m->optimizer + m->activations + m->scratch + m->inputs +
+              m->tables + m->checkpoint;
+}
+
+an_status an_plan_count_trainer(an_plan *plan, size_t bytes) {
+    an_plan_memory *m = &plan->memory;
+    int64_t peak;
+    if (bytes > PTRDIFF_MAX || !an_add_i64(m->peak, (int64_t)bytes, &peak))
+        return AN_ERROR(plan->ctx, AN_ERR_OVERFLOW, "the run needs more bytes than an address can name");
+    m->peak = peak;
+    m->trainer += (int64_t)bytes;
+    return AN_OK;
 }
 
 /* Slices with symbolic bounds must fit at the largest sizes: a sequence may not be longer than its table of positions. */
@@ -132,6 +144,9 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     int asked = options ? options->moments : 0, moments = an_moment_count(asked);
     AN_CHECK(ctx, moments >= 0, AN_ERR_ARGUMENT, "%d moments were asked for; at most %d are kept", asked,
              AN_MOST_MOMENTS);
+    const int64_t leaves = options ? options->leaves : 0;
+    AN_CHECK(ctx, leaves >= 0 && leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "%lld leaves; there are 1 to %d",
+             (long long)leaves, AN_MOST_LEAVES);
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
     if (options && options->kernels) {
@@ -160,7 +175,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
         AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
     }
     p->memory.checkpoint = options ? options->checkpoint : 0;
-    sum_memory(p, programs & AN_PROGRAM_TRAINING, moments);
+    sum_memory(p, programs & AN_PROGRAM_TRAINING, moments, leaves);
     *plan = p;
     return AN_OK;
 

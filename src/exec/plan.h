@@ -39,6 +39,9 @@ an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const 
  * then have it. The other forms are there already: no recompute helps if they need more. */
 an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, bool trains);
 
+/* Counts bytes that the owner of the plan holds for the same run. */
+an_status an_plan_count_trainer(an_plan *plan, size_t bytes);
+
 /* What a program's own tables take, to the byte. */
 int64_t an_program_table_bytes(const an_plan *plan);
 

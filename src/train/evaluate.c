@@ -23,26 +23,25 @@ static bool fits(const an_result *output, const an_result *targets, bool *classi
 }
 
 /* The elements of a value at the largest sizes of a form. */
-static bool count_elements(const an_program_form *form, const an_result *r, size_t *elements) {
+static bool count_elements(const an_graph *form, const an_result *r, size_t *elements) {
     int64_t dim;
     *elements = 1;
     for (int d = 0; d < r->ndims; d++)
-        if (!an_dimensions_maximum(&form->sized.dimensions, r->dims[d], &dim) ||
+        if (!an_dimensions_maximum(&form->dimensions, r->dims[d], &dim) ||
             !an_multiply_sizes(*elements, (size_t)dim, elements))
             return false;
     return true;
 }
 
-static bool has_output(const an_program_form *form, const char *name) {
-    for (size_t i = 0; i < form->tables.outputs; i++)
-        if (!strcmp(form->outputs[i].name, name)) return true;
+static bool has_output(const an_graph *form, const char *name) {
+    for (const an_node *n = form->first; n; n = n->next)
+        if (n->op == &an_op_output && !strcmp(((const an_output_attributes *)n->attributes)->name, name)) return true;
     return false;
 }
 
 /* The model's own outputs are asked, as passes put other values in their place. */
-an_status an_evaluation_prepare(an_trainer *t) {
-    an_context *ctx = t->ctx;
-    const an_program_form *form = &t->program->forms[AN_FORM_EVALUATE];
+void an_evaluation_find(an_trainer *t) {
+    const an_graph *form = t->plan->forms[AN_FORM_EVALUATE];
     const an_graph *g = t->plan->model;
     const an_result *targets = an_graph_result(g, g->targets);
     for (const an_node *n = g->first; targets && n; n = n->next) {
@@ -51,11 +50,10 @@ an_status an_evaluation_prepare(an_trainer *t) {
         const an_result *r = an_node_input(n, 0);
         if (!has_output(form, name) || !fits(r, targets, &t->classifies) || !count_elements(form, r, &t->output_count))
             continue;
-        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values));
         t->output = name;
-        break;
+        return;
     }
-    return AN_OK;
+    t->output_count = 0;
 }
 
 /* ---- sums ---- */

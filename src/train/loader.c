@@ -22,8 +22,8 @@ typedef struct {
 struct an_loader {
     an_context *ctx;
     an_loader_options options;
-    an_arena arena;
     slot *slots;
+    void **fields; /* of all slots */
     int64_t slot_count;
 
     pthread_mutex_t mutex;
@@ -121,11 +121,32 @@ fail:
     return status;
 }
 
+/* Batches that are loaded ahead, and the one that the caller has. */
+static int64_t count_slots(const an_loader_options *o) {
+    return 1 + (o->threads == 0 ? 0 : o->ahead ? o->ahead : o->threads * AHEAD_PER_THREAD);
+}
+
+bool an_loader_bytes(const an_loader_options *options, size_t *bytes) {
+    const an_loader *l = NULL; /* for its members' sizes */
+    const an_dataset *d = options->dataset;
+    const size_t slots = (size_t)count_slots(options), fields = (size_t)d->record.field_count;
+    size_t sample = sizeof *l->slots->indices, samples;
+    for (size_t f = 0; f < fields; f++)
+        if (!an_add_elements(&sample, d->bytes[f], 1)) return false;
+    return an_multiply_sizes(slots, (size_t)options->most, &samples) && an_add_elements(bytes, samples, sample) &&
+           an_add_elements(bytes, slots, sizeof *l->slots + fields * sizeof *l->fields) &&
+           an_add_elements(bytes, (size_t)options->threads, sizeof *l->threads) && an_add_elements(bytes, 1, sizeof *l);
+}
+
+static size_t field_count(const an_loader *l) {
+    return (size_t)l->slot_count * (size_t)l->options.dataset->record.field_count;
+}
+
 static an_status make_slot(an_loader *l, slot *s) {
     an_context *ctx = l->ctx;
     const an_dataset *d = l->options.dataset;
     const size_t fields = (size_t)d->record.field_count, most = (size_t)l->options.most;
-    AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&s->fields, fields, sizeof *s->fields));
+    s->fields = l->fields + (size_t)(s - l->slots) * fields;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&s->indices, most, sizeof *s->indices));
     for (size_t f = 0; f < fields; f++) {
         size_t bytes;
@@ -146,11 +167,10 @@ an_status an_loader_create(an_loader **loader, an_context *ctx, const an_loader_
     l->ctx = ctx;
     l->options = *options;
     l->next = l->held = l->to_load = options->first;
-    an_arena_init(&l->arena, ctx);
-    if (options->threads > 0) l->slot_count = options->ahead ? options->ahead : options->threads * AHEAD_PER_THREAD;
-    l->slot_count++; /* and the one that the caller has */
-    AN_TRY(an_arena_alloc(&l->arena, (void **)&l->slots, (size_t)l->slot_count, sizeof *l->slots));
-    AN_TRY(an_arena_alloc(&l->arena, (void **)&l->threads, (size_t)options->threads, sizeof *l->threads));
+    l->slot_count = count_slots(options);
+    AN_TRY(an_alloc(ctx, (void **)&l->slots, (size_t)l->slot_count, sizeof *l->slots));
+    AN_TRY(an_alloc(ctx, (void **)&l->fields, field_count(l), sizeof *l->fields));
+    AN_TRY(an_alloc(ctx, (void **)&l->threads, (size_t)options->threads, sizeof *l->threads));
     for (int64_t i = 0; i < l->slot_count; i++) AN_TRY(make_slot(l, &l->slots[i]));
     if (options->threads > 0) AN_TRY(start_threads(l));
     *loader = l;
@@ -182,7 +202,9 @@ void an_loader_destroy(an_loader **loader) {
     if (l->has_work) pthread_cond_destroy(&l->work);
     if (l->has_mutex) pthread_mutex_destroy(&l->mutex);
     for (int64_t i = 0; l->slots && i < l->slot_count; i++) release_slot(l, &l->slots[i]);
-    an_arena_destroy(&l->arena);
+    an_release(ctx, (void **)&l->threads, (size_t)l->options.threads, sizeof *l->threads);
+    an_release(ctx, (void **)&l->fields, field_count(l), sizeof *l->fields);
+    an_release(ctx, (void **)&l->slots, (size_t)l->slot_count, sizeof *l->slots);
     an_release(ctx, (void **)loader, 1, sizeof *l);
 }
 

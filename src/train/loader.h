@@ -26,6 +26,9 @@ typedef struct an_batch {
     void *const *fields;
 } an_batch;
 
+/* Adds what a loader with these options takes. */
+bool an_loader_bytes(const an_loader_options *options, size_t *bytes);
+
 an_status an_loader_create(an_loader **loader, an_context *ctx, const an_loader_options *options);
 /* Stops at any moment: waits for reads that are under way and nothing else. */
 void an_loader_destroy(an_loader **loader);

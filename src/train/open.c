@@ -340,7 +340,9 @@ static an_status open_parts(opening *o) {
     an_context *ctx = o->ctx;
     an_trainer *t = o->trainer;
     t->streams = an_config_is(o->config, "data.train.type", "stream");
+    size_t before = ctx->bytes;
     AN_TRY_RETURN(open_data_and_model(o));
+    t->held += ctx->bytes - before;
     AN_TRY_RETURN(get_batch(o));
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
     an_status status = an_batches_make(&o->batches, ctx, samples, &o->options.batch);
@@ -348,7 +350,9 @@ static an_status open_parts(opening *o) {
     o->tokens_a_sample = an_trainer_tokens(t);
     AN_TRY_RETURN(get_run_length(o));
     AN_TRY_RETURN(get_optimizer(o));
+    before = ctx->bytes;
     status = an_groups_create(&t->groups, t->graph, &o->groups);
+    t->held += ctx->bytes - before;
     if (status == AN_OK && !an_groups_train(t->groups))
         status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
     if (status != AN_OK) return blame(o, status, "optimizer.groups");
@@ -374,10 +378,14 @@ static an_status open_parts(opening *o) {
         AN_TRY_RETURN(look_through(o, t->evaluation, "data.eval.type"));
     }
     AN_TRY_RETURN(get_metrics(o));
+    before = ctx->bytes;
     AN_TRY_RETURN(an_open_run(t, o->config));
+    AN_TRY_RETURN(an_plan_count_trainer(t->plan, ctx->bytes - before));
     if (t->planned || t->plain) return AN_OK;
     AN_TRY_RETURN(an_fingerprint_make(t));
-    return o->resume ? an_resume_end(o->resume, t) : AN_OK;
+    before = ctx->bytes;
+    if (o->resume) AN_TRY_RETURN(an_resume_end(o->resume, t));
+    return an_plan_count_trainer(t->plan, ctx->bytes - before);
 }
 
 /* One try, from a checkpoint (NULL: anew). */
@@ -390,6 +398,7 @@ static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *con
     AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
+    t->held = sizeof *t;
     t->owns = true;
     t->planned = options->purpose == AN_OPEN_PLAN;
     t->plain = options->purpose == AN_OPEN_PLAIN;

@@ -103,7 +103,7 @@ an_status an_open_run(an_trainer *t, an_config *config) {
     an_context *ctx = t->ctx;
     an_run_options *r = &t->run;
     *r = (an_run_options){.size = sizeof *r};
-    if (!t->planned && !t->plain) AN_TRY_RETURN(get_home(config, t));
+    if (!t->plain) AN_TRY_RETURN(get_home(config, t));
     AN_TRY_RETURN(get_interval(config, t, "log.every", &t->log.every, &t->log.seconds));
     AN_TRY_RETURN(an_config_bool(config, "log.tensorboard", &t->log.tensorboard));
     AN_TRY_RETURN(get_max_time(config, t, &r->most_seconds));

@@ -86,6 +86,15 @@ static an_status check_groups(an_context *ctx, const an_params *params, const an
         "these groups are of another graph, or were made after the parameters: groups first, then parameters");
 }
 
+bool an_optimizer_bytes(const an_flat_sizes *sizes, size_t parameters, size_t *bytes) {
+    const an_optimizer *o = NULL; /* for its members' sizes */
+    const size_t pages = (size_t)(sizes->trainable_elements / AN_PAGE);
+    return an_add_elements(bytes, 1, sizeof *o) &&
+           an_add_elements(bytes, parameters, sizeof *o->runs + sizeof *o->run_groups) &&
+           an_add_elements(bytes, pages, sizeof *o->page_sums + sizeof(double)) && /* and the device's */
+           an_add_elements(bytes, (pages + 1) / 2, sizeof *o->tree);
+}
+
 an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,
                               const an_optimizer_options *options) {
     an_status status;

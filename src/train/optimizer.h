@@ -19,6 +19,9 @@ struct an_optimizer {
     double norm, scale;       /* after unscaling, and by what */
 };
 
+/* Adds what an optimizer of parameters laid out so takes. */
+bool an_optimizer_bytes(const an_flat_sizes *sizes, size_t parameters, size_t *bytes);
+
 /* The sum of squares of a trainable parameter's gradients, by its number in the store, as an_optimizer_norm found it last. */
 double an_optimizer_squares(const an_optimizer *optimizer, size_t parameter);
 

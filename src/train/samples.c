@@ -1,6 +1,14 @@
 /* Buffers for samples. */
 #include "train/trainer.h"
 
+bool an_sample_buffer_bytes(const an_dataset *dataset, int64_t capacity, size_t *bytes) {
+    const an_sample_buffer *b = NULL; /* for its members' sizes */
+    size_t sample = sizeof *b->indices + sizeof *b->numbers;
+    for (int i = 0; i < an_dataset_field_count(dataset); i++)
+        if (!an_add_elements(&sample, dataset->bytes[i], 1)) return false;
+    return an_add_elements(bytes, (size_t)capacity, sample);
+}
+
 an_status an_sample_buffer_create(an_sample_buffer *b, an_context *ctx, const an_dataset *dataset, int64_t capacity) {
     an_status status;
     *b = (an_sample_buffer){.capacity = capacity};

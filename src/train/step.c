@@ -57,10 +57,28 @@ static an_status check_order(const an_stepper *s, call c) {
 
 /* ---- making one ---- */
 
-static int buffers_for(int64_t leaves) {
-    int buffers = 1;
-    for (int64_t reach = 1; reach < leaves; reach *= 2) buffers++;
-    return buffers;
+static bool is_state(const an_node *node) {
+    return node->op == &an_op_output && ((const an_output_attributes *)node->attributes)->state;
+}
+
+bool an_stepper_bytes(const an_graph *model, int64_t leaves, size_t *bytes) {
+    const size_t nodes = (size_t)an_tree_nodes(leaves);
+    const an_stepper *s = NULL; /* for its members' sizes */
+    size_t states = 0, elements = 0, most = 0;
+    for (const an_node *n = model->first; n; n = n->next) {
+        if (!is_state(n)) continue;
+        const an_result *r = an_node_input(n, 0);
+        size_t each = 1;
+        for (int d = 0; d < r->ndims; d++) each *= (size_t)r->dims[d]; /* those of a run state: laid out, so they fit */
+        states++;
+        elements += each;
+        if (each > most) most = each;
+    }
+    return an_add_elements(bytes, 1, sizeof *s) &&
+           an_add_elements(bytes, nodes, sizeof *s->buffers + sizeof *s->losses + sizeof *s->node_samples) &&
+           an_add_elements(bytes, states, sizeof *s->states) &&
+           an_add_elements(bytes, nodes * elements, sizeof *s->states->sum) &&
+           an_add_elements(bytes, most, sizeof *s->staging);
 }
 
 /* Run states that the training program updates. */
@@ -70,14 +88,13 @@ static an_status find_states(an_stepper *s) {
     const an_program_form *form = &s->program->forms[AN_FORM_TRAIN_FIRST];
     const an_params *p = s->params;
     int count = 0;
-    for (const an_node *n = form->graph->first; n; n = n->next)
-        count += n->op == &an_op_output && ((const an_output_attributes *)n->attributes)->state;
+    for (const an_node *n = form->graph->first; n; n = n->next) count += is_state(n);
     AN_TRY(an_alloc(ctx, (void **)&s->states, (size_t)count, sizeof *s->states));
     s->state_count = count;
     count = 0;
     for (const an_node *n = form->graph->first; n; n = n->next) {
         const an_output_attributes *a = n->attributes;
-        if (n->op != &an_op_output || !a->state) continue;
+        if (!is_state(n)) continue;
         const double *momentum = an_node_attribute(an_node_input(n, 0)->node, "momentum", AN_ATTRIBUTE_FLOAT);
         an_step_state *state = &s->states[count++];
         AN_CHECK(ctx, momentum, AN_ERR_UNSUPPORTED, "the op that makes the statistic '%s' has no momentum", a->name);
@@ -99,7 +116,6 @@ fail:
 static an_status check_options(an_context *ctx, const an_program *program, const an_optimizer *optimizer,
                                const an_stepper_options *o) {
     an_status status;
-    enum { MOST_LEAVES = 1 << 20 };
     AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_stepper_options has size %zu: set it with AN_INIT",
              o->size);
     AN_CHECK(ctx, program->forms[AN_FORM_TRAIN_FIRST].graph, AN_ERR_ARGUMENT,
@@ -110,8 +126,8 @@ static an_status check_options(an_context *ctx, const an_program *program, const
     AN_CHECK(ctx, (o->clip_norm >= 0 || o->clip_norm == AN_OFF) && o->clip_value >= 0, AN_ERR_ARGUMENT,
              "clip_norm %g, clip_value %g: a limit is above 0, and AN_OFF is none for clip_norm", o->clip_norm,
              o->clip_value);
-    AN_CHECK(ctx, o->leaves >= 0 && o->leaves <= MOST_LEAVES, AN_ERR_ARGUMENT, "%lld leaves; there are 1 to %d",
-             (long long)o->leaves, MOST_LEAVES);
+    AN_CHECK(ctx, o->leaves >= 0 && o->leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "%lld leaves; there are 1 to %d",
+             (long long)o->leaves, AN_MOST_LEAVES);
     return AN_OK;
 fail:
     return status;
@@ -142,7 +158,7 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
     s->scaler = options->scaler;
     if (s->options.scales && s->scaler.scale == 0) s->scaler.scale = AN_FIRST_SCALE;
     s->leaf = -1;
-    s->buffer_count = buffers_for(s->options.leaves);
+    s->buffer_count = an_tree_nodes(s->options.leaves);
     AN_TRY(an_alloc(ctx, (void **)&s->buffers, (size_t)s->buffer_count, sizeof *s->buffers));
     AN_TRY(an_alloc(ctx, (void **)&s->losses, (size_t)s->buffer_count, sizeof *s->losses));
     AN_TRY(an_alloc(ctx, (void **)&s->node_samples, (size_t)s->buffer_count, sizeof *s->node_samples));

@@ -64,6 +64,9 @@ struct an_stepper {
     int64_t steps, skips;
 };
 
+/* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts. */
+bool an_stepper_bytes(const an_graph *model, int64_t leaves, size_t *bytes);
+
 /* For means over samples. The loss of the step that has begun is divided by this instead of its targets … */
 an_status an_step_divide(an_stepper *stepper, int64_t divisor);
 /* … and that of the micro-batches from now on by this first: what each of their samples has of targets. */

@@ -55,6 +55,7 @@ static an_status make_plan(an_trainer *t, const an_trainer_options *o) {
     an_plan_options plan = AN_INIT(plan);
     symbols[0] = t->feed.batch;
     maxima[0] = t->batches.micro;
+    plan.leaves = t->batches.leaves;
     plan.symbol_count = t->feed.symbol_count + 1;
     for (int i = 0; i < t->feed.symbol_count; i++) {
         symbols[i + 1] = t->feed.symbols[i];
@@ -75,7 +76,11 @@ static an_status make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.kernels = o->kernels;
     plan.unfused = o->unfused;
     plan.programs = AN_PROGRAM_TRAINING | (t->evaluation ? AN_PROGRAM_EVALUATION : 0U);
-    return an_plan_create(&t->plan, ctx, t->graph, &plan);
+    const size_t before = ctx->bytes;
+    AN_TRY_RETURN(an_plan_create(&t->plan, ctx, t->graph, &plan));
+    t->held += ctx->bytes - before;
+    if (t->evaluation) an_evaluation_find(t);
+    return an_trainer_count(t);
 }
 
 static an_status make_schedule(an_trainer *t, const an_trainer_options *o) {
@@ -98,13 +103,28 @@ static an_status make_stepper(an_trainer *t, const an_trainer_options *o) {
     return an_stepper_create(&t->stepper, t->program, t->optimizer, t->schedule, &step);
 }
 
-static an_status make_loader(an_trainer *t, const an_trainer_options *o) {
-    const an_loader_options loader = {.dataset = t->training,
-                                      .threads = o->loader_threads,
-                                      .most = t->batches.global, /* of a step of the data */
-                                      .indices = step_indices,
-                                      .user = t};
-    return an_loader_create(&t->loader, t->ctx, &loader);
+an_loader_options an_trainer_loader(an_trainer *t) {
+    return (an_loader_options){.dataset = t->training,
+                               .threads = t->loader_threads,
+                               .most = t->batches.global, /* of a step of the data */
+                               .indices = step_indices,
+                               .user = t};
+}
+
+/* What needs no plan: it is measured. */
+static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
+    an_context *ctx = t->ctx;
+    const size_t before = ctx->bytes;
+    if (!t->groups) AN_TRY_RETURN(an_groups_create(&t->groups, t->graph, o->groups));
+    if (!an_groups_train(t->groups))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
+    AN_TRY_RETURN(an_graph_verify(t->graph));
+    AN_TRY_RETURN(an_feed_make(&t->feed, t->graph, t->training));
+    if (t->evaluation) AN_TRY_RETURN(an_feed_make(&t->evaluation_feed, t->graph, t->evaluation));
+    AN_TRY_RETURN(make_schedule(t, o));
+    AN_TRY_RETURN(an_norms_make(t, o->norms));
+    t->held += ctx->bytes - before;
+    return AN_OK;
 }
 
 /* Everything but the graph and the data, which are there. */
@@ -122,16 +142,10 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
                               : an_batches_steps_before(&t->batches, options->epochs ? options->epochs : 1);
     t->sample_mean = options->sample_mean;
     t->evaluation_count = options->evaluation_samples;
-    if (!t->groups) AN_TRY_RETURN(an_groups_create(&t->groups, t->graph, options->groups));
-    if (!an_groups_train(t->groups))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
-    AN_TRY_RETURN(an_graph_verify(t->graph));
-    AN_TRY_RETURN(an_feed_make(&t->feed, t->graph, t->training));
-    if (t->evaluation) AN_TRY_RETURN(an_feed_make(&t->evaluation_feed, t->graph, t->evaluation));
-    AN_TRY_RETURN(make_plan(t, options));
     t->precision = options->precision;
     t->loader_threads = options->loader_threads;
-    AN_TRY_RETURN(make_schedule(t, options));
+    AN_TRY_RETURN(make_first_parts(t, options));
+    AN_TRY_RETURN(make_plan(t, options));
     if (t->planned) return AN_OK;
     params.moments = an_optimizer_moments(options->optimizer);
     AN_TRY_RETURN(an_params_create(&t->params, ctx, t->graph, &params));
@@ -143,12 +157,12 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     AN_TRY_RETURN(make_stepper(t, options));
     if (t->evaluation) {
         AN_TRY_RETURN(an_sample_buffer_create(&t->evaluation_samples, ctx, t->evaluation, t->batches.micro));
-        AN_TRY_RETURN(an_evaluation_prepare(t));
+        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values));
     }
-    AN_TRY_RETURN(an_norms_make(t, options->norms));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)t->batches.global, sizeof *t->numbers));
     t->number_count = t->batches.global;
-    return t->streams ? AN_OK : make_loader(t, options);
+    const an_loader_options loader = an_trainer_loader(t);
+    return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
 }
 
 an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
@@ -159,6 +173,7 @@ an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *t
     *trainer = NULL;
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
+    t->held = sizeof *t;
     t->graph = graph;
     t->training = training;
     t->evaluation = evaluation;

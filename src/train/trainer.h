@@ -109,8 +109,11 @@ struct an_trainer {
     bool classifies;
     double *output_values; /* a micro-batch of it */
     size_t output_count;
+    size_t held; /* bytes of what was made before the plan, and of the plan */
 };
 
+/* Adds what a buffer for so many samples takes. */
+bool an_sample_buffer_bytes(const an_dataset *dataset, int64_t capacity, size_t *bytes);
 an_status an_sample_buffer_create(an_sample_buffer *b, an_context *ctx, const an_dataset *dataset, int64_t capacity);
 void an_sample_buffer_destroy(an_sample_buffer *b, an_context *ctx);
 
@@ -168,7 +171,12 @@ void an_norms_destroy(an_trainer *t);
 int64_t an_trainer_tokens(const an_trainer *t);
 
 int64_t an_evaluation_samples(const an_trainer *t); /* of one evaluation */
-/* What evaluation compares, found once. */
-an_status an_evaluation_prepare(an_trainer *t);
+/* What evaluation compares, found once in the plan. */
+void an_evaluation_find(an_trainer *t);
+
+/* The options of the loader that the trainer makes. */
+an_loader_options an_trainer_loader(an_trainer *t);
+/* Tells the plan what the trainer holds and will hold beside parameters and program. */
+an_status an_trainer_count(an_trainer *t);
 
 #endif
