@@ -172,8 +172,10 @@ typedef struct an_schedule_options {
     void *custom_user;
     const char *custom_name;
     int custom_version;
-    int hold_count;       /* of the whole schedule, not of parts; 0: the rate changes at every step */
-    const an_hold *holds; /* in order, the first from step 0 on */
+    int hold_count;         /* of the whole schedule, not of parts; 0: the rate changes at every step */
+    const an_hold *holds;   /* in order, the first from step 0 on */
+    int border_count;       /* cosine_restarts, step: the first periods, where they are not all as long; 0: none */
+    const int64_t *borders; /* the steps at which they end, in order; after the last one, a period has `period` steps */
 } an_schedule_options;
 
 AN_API an_status an_schedule_create(an_schedule **schedule, an_context *ctx, const an_schedule_options *options);
@@ -371,6 +373,9 @@ typedef struct an_trainer_info {
     int64_t global, micro, leaves;       /* samples in a step, in a forward and backward; parts of a step */
     an_dtype dtype, precision;           /* of the parameters; of products */
     int loader_threads;
+    double epochs; /* of the run; 0: a stream */
+    int64_t least_epoch_steps,
+        most_epoch_steps; /* of its epochs, which differ where accumulation changes by epoch; 0: a stream */
 } an_trainer_info;
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
 
@@ -483,6 +488,7 @@ typedef struct an_run_options {
     int64_t patience;           /* evaluations that do not get better; 0: 5 */
     double min_delta;           /* what counts as better */
     an_run_callbacks callbacks; /* callbacks.size is set too, if there are any */
+    double evaluate_epochs; /* instead of steps: at the end of every so many epochs, however many steps each one has */
 } an_run_options;
 
 typedef enum an_run_end {

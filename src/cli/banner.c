@@ -91,6 +91,19 @@ static void say_data(cli_training *t) {
     row_end(&r);
 }
 
+/* "; by epoch: 8 micro-batches from epoch 0, 4 from epoch 4" */
+static void add_accumulation(row *r) {
+    an_config *config = r->training->config;
+    const int entries = an_config_size(config, "batch.accumulate");
+    for (int i = 0; i < entries && entries > 1; i++) {
+        int64_t epoch;
+        double accumulate;
+        if (an_config_pair(config, "batch.accumulate", i, &epoch, &accumulate) != AN_OK) return;
+        ADD(r, "%s %.0f%s from epoch %lld", i ? "," : "; by epoch:", accumulate, i ? "" : " micro-batches",
+            (long long)epoch);
+    }
+}
+
 /* The arithmetic, written out. */
 static void say_batch(cli_training *t) {
     row r = row_begin(t, "batch");
@@ -100,11 +113,13 @@ static void say_batch(cli_training *t) {
         i->global == 1 ? "" : "s", (long long)i->leaves, i->leaves == 1 ? "f" : "ves", (long long)micro,
         micro == 1 ? "" : "es", (long long)(i->micro < leaf ? i->micro : leaf));
     if (i->leaves * micro * (i->micro < leaf ? i->micro : leaf) != i->global) ADD(&r, " at most");
+    add_accumulation(&r);
     row_end(&r);
     r = row_begin(t, "run");
-    ADD(&r, "%s step%s, %.3g epoch%s of %s steps", cli_count(i->steps).text, i->steps == 1 ? "" : "s",
-        (double)i->steps / (double)i->epoch_steps, i->steps == i->epoch_steps ? "" : "s",
-        cli_count(i->epoch_steps).text);
+    ADD(&r, "%s step%s, %.3g epoch%s of %s", cli_count(i->steps).text, i->steps == 1 ? "" : "s", i->epochs,
+        i->epochs == 1 ? "" : "s", cli_count(i->least_epoch_steps).text);
+    if (i->most_epoch_steps > i->least_epoch_steps) ADD(&r, " to %s", cli_count(i->most_epoch_steps).text);
+    ADD(&r, " steps");
     add_value(&r, "run.seed", "seed");
     add_value(&r, "run.max_time", "at most");
     row_end(&r);

@@ -133,3 +133,75 @@ an_step_batch an_batches_at(const an_batches *b, int64_t step) {
     s.first_sample = samples + (step - before) / steps * (b->drop_last ? steps * global : b->samples) + s.begin;
     return s;
 }
+
+/* ---- epochs ---- */
+
+/* Steps of an epoch that has `steps`, for `left` of its `parts`. */
+static int64_t steps_for_parts(double left, double parts, double steps) {
+    const double most = 0x1p62; /* longer than any run */
+    const double exact = steps == parts ? left : left * steps / parts;
+    if (!(exact < most)) return (int64_t)most;
+    return (int64_t)exact + ((double)(int64_t)exact < exact);
+}
+
+/* An epoch has as many parts as the first one has steps, so that whole epochs stay whole numbers. */
+int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs) {
+    const int64_t first = an_batches_at(b, from).epoch;
+    const double parts = (double)an_batches_steps_in(b, first);
+    double left = epochs * parts;
+    int64_t step = from;
+    for (int i = entry_of(b, first); i + 1 < b->entry_count; i++) {
+        const int64_t end = an_batches_steps_before(b, b->entries[i + 1].epoch);
+        const double steps = (double)steps_of(b, b->entries[i].global), has = (double)(end - step) * parts / steps;
+        if (left <= has) return step - from + steps_for_parts(left, parts, steps);
+        left -= has;
+        step = end;
+    }
+    const double steps = (double)steps_of(b, b->entries[b->entry_count - 1].global);
+    return step - from + steps_for_parts(left, parts, steps);
+}
+
+int64_t an_batches_steps_until(const an_batches *b, int64_t to, double epochs) {
+    int64_t from = 0, beyond = to + 1; /* the last step from which they end in time is at `from` or later */
+    const int64_t longest = an_batches_steps_for(b, 0, epochs);
+    if (longest > to) return longest;
+    while (beyond - from > 1) {
+        const int64_t middle = from + (beyond - from) / 2;
+        if (middle + an_batches_steps_for(b, middle, epochs) <= to)
+            from = middle;
+        else
+            beyond = middle;
+    }
+    return to - from;
+}
+
+double an_batches_epochs(const an_batches *b, int64_t steps) {
+    const an_step_batch at = an_batches_at(b, steps);
+    return (double)at.epoch + (double)at.epoch_step / (double)an_batches_steps_in(b, at.epoch);
+}
+
+void an_batches_epoch_steps(const an_batches *b, int64_t run, int64_t *least, int64_t *most) {
+    *least = *most = an_batches_steps_in(b, 0);
+    for (int i = 1; i < b->entry_count && an_batches_steps_before(b, b->entries[i].epoch) < run; i++) {
+        const int64_t steps = steps_of(b, b->entries[i].global);
+        if (steps < *least) *least = steps;
+        if (steps > *most) *most = steps;
+    }
+}
+
+/* How many intervals are over when `parts` parts of an epoch are, of which an interval has `length`. */
+static int64_t intervals(double parts, double length) {
+    const double slack = 1e-9; /* 0.1 epochs end with the epoch, though ten of them are no whole number */
+    return (int64_t)(parts / length + slack);
+}
+
+bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t step) {
+    if (step <= 0) return false;
+    if (interval->epochs > 0) {
+        const an_step_batch last = an_batches_at(b, step - 1);
+        const double steps = (double)an_batches_steps_in(b, last.epoch), length = interval->epochs * steps;
+        const double before = (double)last.epoch * steps + (double)last.epoch_step;
+        return intervals(before + 1, length) > intervals(before, length);
+    }
+    return interval->steps > 0 && step % interval->steps == 0;
+}

@@ -32,6 +32,31 @@ an_step_batch an_batches_at(const an_batches *b, int64_t step);
 /* The largest step of the run. */
 int64_t an_batches_largest(const an_batches *b);
 
+/* How many steps so many epochs take from step `from` on; a part of a step counts as one. */
+int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs);
+/* … before step `to`. */
+int64_t an_batches_steps_until(const an_batches *b, int64_t to, double epochs);
+/* How many epochs the first `steps` steps are. */
+double an_batches_epochs(const an_batches *b, int64_t steps);
+
+/* The fewest and the most steps of an epoch, among those that a run of so many steps begins. */
+void an_batches_epoch_steps(const an_batches *b, int64_t run, int64_t *least, int64_t *most);
+
+/* How often something happens in a run. One of the three is set; none: never. */
+typedef struct an_interval {
+    int64_t steps;
+    double epochs;
+    double seconds; /* which only the caller can measure */
+} an_interval;
+
+static inline bool an_interval_is_off(const an_interval *interval) {
+    return interval->steps == 0 && interval->epochs == 0 && interval->seconds == 0;
+}
+
+/* Whether an interval of steps or epochs ends with the `step`-th step, counted from 1. It depends on the step alone, so a run that is
+ * resumed does the same things at the same steps. */
+bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t step);
+
 /* Places of leaf `leaf` of a step of `count` samples. */
 static inline int64_t an_leaf_begin(const an_batches *b, int64_t count, int64_t leaf) {
     return (int64_t)((__int128)leaf * count / b->leaves);

@@ -272,9 +272,10 @@ static an_status add_norms(an_folder *f, an_text *text, int64_t step) {
 
 /* Whether the metrics of this step are written: the first, the last, and every so many or so often between them. */
 static bool is_due(const an_folder *f, int64_t step) {
-    const an_log_options *log = &f->trainer->log;
-    if (log->seconds > 0) return step == f->trainer->steps || an_clock_seconds() - f->logged >= log->seconds;
-    return log->every > 0 && (step == 1 || step == f->trainer->steps || step % log->every == 0);
+    const an_interval *every = &f->trainer->log.every;
+    if (every->seconds > 0) return step == f->trainer->steps || an_clock_seconds() - f->logged >= every->seconds;
+    if (an_interval_is_off(every)) return false;
+    return step == 1 || step == f->trainer->steps || an_interval_ends(every, &f->trainer->batches, step);
 }
 
 an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool *logged) {

@@ -57,8 +57,11 @@ static int64_t steps_of_samples(const an_batches *b, double samples) {
     return before + (int64_t)rest + ((double)(int64_t)rest < rest);
 }
 
-an_status an_open_steps(an_config *config, an_context *ctx, const char *path, const an_length *length,
-                        const an_batches *batches, int64_t tokens, int64_t whole, int64_t *steps) {
+an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from,
+                        int64_t whole, int64_t *steps) {
+    an_config *config = lengths->config;
+    an_context *ctx = lengths->ctx;
+    const an_batches *batches = lengths->batches;
     const double amount = length->amount;
     double exact = amount;
     switch (length->unit) {
@@ -67,14 +70,10 @@ an_status an_open_steps(an_config *config, an_context *ctx, const char *path, co
         if (batches->samples == AN_STREAM_SAMPLES)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; give steps, or samples",
                             an_config_place(config, path));
-        if (amount == (double)(int64_t)amount) {
-            *steps = an_batches_steps_before(batches, (int64_t)amount);
-            return AN_OK;
-        }
-        exact = amount * (double)an_batches_steps_in(batches, 0);
-        break;
+        *steps = an_batches_steps_for(batches, from, amount);
+        return AN_OK;
     case AN_LENGTH_SAMPLES: *steps = steps_of_samples(batches, amount); return AN_OK;
-    case AN_LENGTH_TOKENS: *steps = steps_of_samples(batches, amount / (double)tokens); return AN_OK;
+    case AN_LENGTH_TOKENS: *steps = steps_of_samples(batches, amount / (double)lengths->tokens_a_sample); return AN_OK;
     case AN_LENGTH_SHARE:
         if (whole == 0 || whole == INT64_MAX)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT,
@@ -92,10 +91,11 @@ an_status an_open_steps(an_config *config, an_context *ctx, const char *path, co
 
 static an_status get_steps(const opening *o, const char *path, int64_t whole, int64_t *steps) {
     an_context *ctx = o->ctx;
+    const an_lengths lengths = {o->config, ctx, &o->batches, o->tokens_a_sample};
     an_length length = AN_INIT(length);
     if (an_config_origin_of(o->config, path) == AN_ORIGIN_NONE) return AN_OK;
     AN_TRY_RETURN(an_config_length(o->config, path, &length));
-    return an_open_steps(o->config, ctx, path, &length, &o->batches, o->tokens_a_sample, whole, steps);
+    return an_open_steps(&lengths, path, &length, 0, whole, steps);
 }
 
 /* Epochs have a default, so what the user gave goes first. */

@@ -18,10 +18,6 @@ an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an
 /* What the config says of the run as a whole, into a trainer that has everything else. */
 an_status an_open_run(an_trainer *trainer, an_config *config);
 
-/* Steps of a length, at least one unless it is 0. `tokens` are those of a sample, `whole` is the run's steps, for shares. */
-an_status an_open_steps(an_config *config, an_context *ctx, const char *path, const an_length *length,
-                        const an_batches *batches, int64_t tokens, int64_t whole, int64_t *steps);
-
 /* A model that is being made. */
 typedef struct an_model_opening {
     an_graph **graph;
@@ -67,6 +63,10 @@ typedef struct an_lengths {
     const an_batches *batches;
     int64_t tokens_a_sample;
 } an_lengths;
+
+/* Steps of a length that begins at step `from` of the run, at least one unless it is 0; `whole` is the run's steps, for shares. */
+an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from,
+                        int64_t whole, int64_t *steps);
 
 /* The config's schedule for a run of `steps` (0: endless); what it points to lies in the arena. *rate changes where the schedule
  * has its own. */

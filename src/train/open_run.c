@@ -5,21 +5,23 @@
 #include "train/limit.h"
 #include "train/open.h"
 
-/* Steps, or seconds where the length is a time; both 0 if it is off. */
-static an_status get_interval(an_config *config, const an_trainer *t, const char *path, int64_t *steps,
-                              double *seconds) {
+/* Steps, epochs or seconds; none if it is off. Epochs stay epochs: they need not all have as many steps. */
+static an_status get_interval(an_config *config, const an_trainer *t, const char *path, an_interval *interval) {
     an_context *ctx = t->ctx;
+    const an_lengths lengths = {config, ctx, &t->batches, an_trainer_tokens(t)};
     an_length length = AN_INIT(length);
-    *steps = 0;
-    *seconds = 0;
+    *interval = (an_interval){0};
     if (an_config_is(config, path, "off")) return AN_OK;
     AN_TRY_RETURN(an_config_length(config, path, &length));
     if (length.unit == AN_LENGTH_TIME) {
-        *seconds = length.amount;
+        interval->seconds = length.amount;
         return AN_OK;
     }
-    AN_TRY_RETURN(an_open_steps(config, ctx, path, &length, &t->batches, an_trainer_tokens(t), t->steps, steps));
-    *steps += *steps == 0; /* as often as possible */
+    AN_TRY_RETURN(an_open_steps(&lengths, path, &length, 0, t->steps, &interval->steps));
+    if (length.unit == AN_LENGTH_EPOCHS && length.amount > 0)
+        *interval = (an_interval){.epochs = length.amount};
+    else
+        interval->steps += interval->steps == 0; /* as often as possible */
     return AN_OK;
 }
 
@@ -79,18 +81,17 @@ static an_status get_home(an_config *config, an_trainer *t) {
     an_home *h = &t->home;
     const char *path;
     char *text = NULL;
-    double none;
     AN_TRY(an_config_path(config, "run.dir", &path));
     AN_TRY(an_home_set(t, &h->folder, path));
     if (an_config_origin_of(config, "save.stage") != AN_ORIGIN_NONE) {
         AN_TRY(an_config_path(config, "save.stage", &path));
         AN_TRY(an_home_set(t, &h->stage, path));
     }
-    AN_TRY(get_interval(config, t, "save.every", &h->every, &h->seconds));
+    AN_TRY(get_interval(config, t, "save.every", &h->every));
     if (!an_config_is(config, "save.keep_last", "all"))
         AN_TRY(an_config_count(config, "save.keep_last", &h->keep_last));
     if (an_config_origin_of(config, "save.keep_every") != AN_ORIGIN_NONE)
-        AN_TRY(get_interval(config, t, "save.keep_every", &h->keep_every, &none));
+        AN_TRY(get_interval(config, t, "save.keep_every", &h->keep_every));
     AN_TRY(an_config_write(config, &text));
     AN_TRY(an_home_set(t, &h->config, text));
     status = AN_OK;
@@ -102,13 +103,17 @@ fail:
 an_status an_open_run(an_trainer *t, an_config *config) {
     an_context *ctx = t->ctx;
     an_run_options *r = &t->run;
+    an_interval every;
     *r = (an_run_options){.size = sizeof *r};
     if (!t->plain) AN_TRY_RETURN(get_home(config, t));
-    AN_TRY_RETURN(get_interval(config, t, "log.every", &t->log.every, &t->log.seconds));
+    AN_TRY_RETURN(get_interval(config, t, "log.every", &t->log.every));
     AN_TRY_RETURN(an_config_bool(config, "log.tensorboard", &t->log.tensorboard));
     AN_TRY_RETURN(get_max_time(config, t, &r->most_seconds));
     if (!t->evaluation || t->planned) return AN_OK;
-    AN_TRY_RETURN(get_interval(config, t, "eval.every", &r->evaluate_every, &r->evaluate_seconds));
+    AN_TRY_RETURN(get_interval(config, t, "eval.every", &every));
+    r->evaluate_every = every.steps;
+    r->evaluate_epochs = every.epochs;
+    r->evaluate_seconds = every.seconds;
     AN_TRY_RETURN(an_config_bool(config, "eval.at_start", &r->evaluate_at_start));
     AN_TRY_RETURN(get_best(config, t));
     return get_early_stop(config, t);

@@ -1,16 +1,8 @@
 /* The schedule of a config, with its parts. */
+#include <limits.h>
 #include <stdio.h>
 
 #include "train/open.h"
-
-/* ---- lengths ---- */
-
-static an_status to_steps(const an_lengths *l, const char *path, const an_length *length, int64_t whole,
-                          int64_t *steps) {
-    return an_open_steps(l->config, l->ctx, path, length, l->batches, l->tokens_a_sample, whole, steps);
-}
-
-/* ---- schedules ---- */
 
 typedef struct {
     const an_lengths *lengths;
@@ -18,6 +10,7 @@ typedef struct {
     an_context *ctx;
     an_arena *arena;
     const char *path; /* "schedule", or a part of a sequence */
+    int64_t begin;    /* of the part, in the run: epochs are counted from there */
     int64_t whole;    /* steps of the run, or of the part; 0: nobody knows */
     an_schedule_options *s;
 } reading;
@@ -35,17 +28,19 @@ static an_status get_real(const reading *r, const char *key, double *value) {
     return is_there(r, key) ? an_config_real(r->config, AN_KEY(r->path, key), value) : AN_OK;
 }
 
-static an_status get_steps(const reading *r, const char *key, int64_t *steps) {
+/* Steps of a length that begins `from` steps after the part does. */
+static an_status get_steps(const reading *r, const char *key, int64_t from, an_length *length, int64_t *steps) {
     an_context *ctx = r->ctx;
-    an_length length = AN_INIT(length);
+    *length = (an_length)AN_INIT(*length);
     if (!is_there(r, key)) return AN_OK;
-    AN_TRY_RETURN(an_config_length(r->config, AN_KEY(r->path, key), &length));
-    return to_steps(r->lengths, AN_KEY(r->path, key), &length, r->whole, steps);
+    AN_TRY_RETURN(an_config_length(r->config, AN_KEY(r->path, key), length));
+    return an_open_steps(r->lengths, AN_KEY(r->path, key), length, r->begin + from, r->whole, steps);
 }
 
 static an_status get_warmup(const reading *r) {
     an_context *ctx = r->ctx;
-    AN_TRY_RETURN(get_steps(r, "warmup.steps", &r->s->warmup));
+    an_length length;
+    AN_TRY_RETURN(get_steps(r, "warmup.steps", 0, &length, &r->s->warmup));
     if (!is_there(r, "warmup.start_factor")) return AN_OK;
     AN_TRY_RETURN(get_real(r, "warmup.start_factor", &r->s->start_factor));
     r->s->start_factor = an_open_or_off(r->s->start_factor);
@@ -86,9 +81,15 @@ static an_status get_wsd(const reading *r) {
     an_context *ctx = r->ctx;
     an_schedule_options *s = r->s;
     int64_t stable = 0;
-    AN_TRY_RETURN(get_steps(r, "decay", &s->decay_steps));
-    if (!is_there(r, "stable")) return AN_OK;
-    AN_TRY_RETURN(get_steps(r, "stable", &stable));
+    an_length length;
+    if (!is_there(r, "stable")) {
+        AN_TRY_RETURN(get_steps(r, "decay", 0, &length, &s->decay_steps));
+        if (length.unit == AN_LENGTH_EPOCHS) /* the last ones */
+            s->decay_steps = an_batches_steps_until(r->lengths->batches, r->begin + r->whole, length.amount);
+        return AN_OK;
+    }
+    AN_TRY_RETURN(get_steps(r, "stable", s->warmup, &length, &stable));
+    AN_TRY_RETURN(get_steps(r, "decay", s->warmup + stable, &length, &s->decay_steps));
     if (is_given(r, "decay")) {
         s->steps = s->warmup + stable + s->decay_steps;
         return AN_OK;
@@ -120,7 +121,8 @@ static an_status get_sequence(const reading *r) {
     for (int i = 0; i < between; i++) lengths[i].size = sizeof *lengths;
     AN_TRY_RETURN(an_config_lengths(r->config, key.text, between, lengths, &read));
     for (int i = 0; i < between; i++)
-        AN_TRY_RETURN(to_steps(r->lengths, key.text, &lengths[i], r->whole, &milestones[i]));
+        AN_TRY_RETURN(
+            an_open_steps(r->lengths, key.text, &lengths[i], r->begin + r->s->warmup, r->whole, &milestones[i]));
     for (int i = 0; i < count; i++) {
         char path[AN_PATH_TEXT + 16];
         const int64_t begins = i > 0 ? milestones[i - 1] : 0, ends = i < between ? milestones[i] : end;
@@ -130,6 +132,7 @@ static an_status get_sequence(const reading *r) {
                               .ctx = ctx,
                               .arena = r->arena,
                               .path = path,
+                              .begin = r->begin + r->s->warmup + begins,
                               .whole = endless         ? 0
                                        : ends > begins ? ends - begins
                                                        : 1, /* the run ends before it */
@@ -140,6 +143,48 @@ static an_status get_sequence(const reading *r) {
     r->s->part_count = count;
     r->s->parts = parts;
     r->s->milestones = milestones;
+    return AN_OK;
+}
+
+/* Where periods of so many epochs end, as long as epochs still change their number of steps; returns how many of them there are. The
+ * last one's length in epochs is multiplied by `growth` for the next. */
+static int64_t find_borders(const reading *r, double *epochs, double growth, int64_t *borders) {
+    const an_batches *b = r->lengths->batches;
+    const int64_t from = r->begin + r->s->warmup,
+                  end = an_batches_steps_before(b, b->entries[b->entry_count - 1].epoch);
+    int64_t count = 0, at = 0;
+    for (double sum = 0; from + at < end && (r->whole == 0 || at < r->whole); count++) {
+        sum += *epochs;
+        const int64_t next = an_batches_steps_for(b, from, sum);
+        at = next > at ? next : at + 1;
+        if (borders) borders[count] = at;
+        *epochs *= growth;
+    }
+    return count;
+}
+
+/* A period in epochs has as many steps as they have, which accumulation by epoch changes. */
+static an_status get_period(const reading *r, const char *key) {
+    an_context *ctx = r->ctx;
+    an_schedule_options *s = r->s;
+    const an_batches *b = r->lengths->batches;
+    const double growth = s->period_growth > 1 ? (double)s->period_growth : 1;
+    an_length length;
+    int64_t *borders = NULL;
+    AN_TRY_RETURN(get_steps(r, key, s->warmup, &length, &s->period));
+    if (length.unit != AN_LENGTH_EPOCHS || b->entry_count == 1 || !(length.amount > 0)) return AN_OK;
+    double epochs = length.amount;
+    const int64_t count = find_borders(r, &epochs, growth, NULL);
+    if (count == 0) return AN_OK;
+    if (count > INT_MAX)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %lld periods are too many; give a longer one",
+                        an_config_place(r->config, AN_KEY(r->path, key)), (long long)count);
+    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&borders, (size_t)count, sizeof *borders));
+    epochs = length.amount;
+    find_borders(r, &epochs, growth, borders);
+    s->period = an_batches_steps_for(b, r->begin + s->warmup + borders[count - 1], epochs);
+    s->border_count = (int)count;
+    s->borders = borders;
     return AN_OK;
 }
 
@@ -155,11 +200,10 @@ static an_status read_schedule(const reading *r) {
     AN_TRY_RETURN(get_real(r, "min_ratio", &s->min_ratio));
     AN_TRY_RETURN(get_real(r, "gamma", &s->gamma));
     AN_TRY_RETURN(get_real(r, "power", &s->power));
-    AN_TRY_RETURN(get_steps(r, "T_0", &s->period));
-    AN_TRY_RETURN(get_steps(r, "period", &s->period));
     s->clamp = an_config_is(r->config, AN_KEY(r->path, "floor"), "clamp");
     if (s->type == AN_SCHEDULE_COSINE_RESTARTS)
         AN_TRY_RETURN(an_config_count(r->config, AN_KEY(r->path, "T_mult"), &s->period_growth));
+    AN_TRY_RETURN(get_period(r, s->type == AN_SCHEDULE_COSINE_RESTARTS ? "T_0" : "period"));
     if (s->type == AN_SCHEDULE_WSD) AN_TRY_RETURN(get_wsd(r));
     if (s->type == AN_SCHEDULE_POINTS) AN_TRY_RETURN(get_points(r));
     if (s->type == AN_SCHEDULE_ONE_CYCLE) AN_TRY_RETURN(get_one_cycle(r));
@@ -207,7 +251,13 @@ static an_status get_holds(const reading *r) {
 an_status an_open_schedule(an_schedule_options *schedule, const an_lengths *lengths, an_arena *arena, int64_t steps,
                            double *rate) {
     an_context *ctx = lengths->ctx;
-    const reading r = {lengths, lengths->config, ctx, arena, "schedule", steps, schedule};
+    const reading r = {.lengths = lengths,
+                       .config = lengths->config,
+                       .ctx = ctx,
+                       .arena = arena,
+                       .path = "schedule",
+                       .whole = steps,
+                       .s = schedule};
     AN_TRY_RETURN(check_parts(&r));
     AN_TRY_RETURN(read_schedule(&r));
     if (an_config_is(r.config, "schedule.per", "epoch")) AN_TRY_RETURN(get_holds(&r));

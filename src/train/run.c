@@ -160,13 +160,12 @@ static void chain_evaluation(an_trainer *t, const an_evaluation *evaluation) {
 /* Whether an evaluation belongs to where the run stands. One that a stop kept from being made is made by the next launch. */
 static bool is_evaluation_due(const running *r) {
     const an_trainer *t = r->trainer;
-    const int64_t every = r->options->evaluate_every;
-    const double seconds = r->options->evaluate_seconds;
+    const an_interval every = {r->options->evaluate_every, r->options->evaluate_epochs, r->options->evaluate_seconds};
     if (!t->evaluation || t->progress.evaluated == t->next) return false;
     if (t->next == 0) return r->options->evaluate_at_start;
     if (t->next == t->steps) return true;
-    if (seconds > 0) return an_clock_seconds() - r->evaluated >= seconds;
-    return every > 0 && t->next % every == 0;
+    if (every.seconds > 0) return an_clock_seconds() - r->evaluated >= every.seconds;
+    return an_interval_ends(&every, &t->batches, t->next);
 }
 
 static an_status evaluate(running *r) {
@@ -208,11 +207,11 @@ static bool is_best(const an_trainer *t) {
 /* Whether a save belongs to where the run stands. */
 static bool is_save_due(const running *r) {
     const an_trainer *t = r->trainer;
-    const an_home *h = &t->home;
-    if (!r->saves || (h->every == 0 && h->seconds == 0) || an_home_has(t)) return false;
+    const an_interval *every = &t->home.every;
+    if (!r->saves || an_interval_is_off(every) || an_home_has(t)) return false;
     if (is_best(t)) return true;
-    if (h->seconds > 0) return an_clock_seconds() - r->saved >= h->seconds;
-    return t->next > 0 && t->next % h->every == 0;
+    if (every->seconds > 0) return an_clock_seconds() - r->saved >= every->seconds;
+    return an_interval_ends(every, &t->batches, t->next);
 }
 
 static an_status wait_for_save(running *r) {
@@ -304,10 +303,18 @@ static an_status check_options(an_context *ctx, const an_trainer *t, const an_ru
              "best_mode is %d, which is no value of an_better", (int)o->best_mode);
     AN_CHECK(ctx, !(c->before_step || c->after_step || c->after_evaluation || c->after_save) || c->size >= sizeof *c,
              AN_ERR_ARGUMENT, "an_run_callbacks has size %zu: set callbacks.size too", c->size);
+    AN_CHECK(ctx, o->evaluate_epochs >= 0, AN_ERR_ARGUMENT, "evaluate_epochs is %g: it must be 0 or more",
+             o->evaluate_epochs);
+    AN_CHECK(ctx, o->evaluate_epochs == 0 || (o->evaluate_every == 0 && o->evaluate_seconds == 0), AN_ERR_ARGUMENT,
+             "evaluate_epochs is %g, and evaluate_every %lld, evaluate_seconds %g: give one of them",
+             o->evaluate_epochs, (long long)o->evaluate_every, o->evaluate_seconds);
+    AN_CHECK(ctx, !t->streams || o->evaluate_epochs == 0, AN_ERR_ARGUMENT,
+             "evaluate_epochs is %g, but a stream has no epochs: give evaluate_every", o->evaluate_epochs);
     AN_CHECK(ctx, t->evaluation || !o->early_stop, AN_ERR_ARGUMENT,
              "stopping early needs data for evaluation, and the trainer was made without");
-    AN_CHECK(ctx, !o->early_stop || o->evaluate_every > 0 || o->evaluate_seconds > 0, AN_ERR_ARGUMENT,
-             "stopping early needs evaluations during the run: give evaluate_every");
+    AN_CHECK(ctx, !o->early_stop || o->evaluate_every > 0 || o->evaluate_epochs > 0 || o->evaluate_seconds > 0,
+             AN_ERR_ARGUMENT,
+             "stopping early needs evaluations during the run: give evaluate_every or evaluate_epochs");
     return AN_OK;
 fail:
     return status;

@@ -254,7 +254,7 @@ static bool stays(const an_saver *s, size_t index, const an_save_request *reques
     const an_known *k = &s->known[index];
     /* The new one is the last of `keep_last`. */
     if (s->keep_last == 0 || (int64_t)(s->known_count - index) < s->keep_last || k->kept) return true;
-    if (s->keep_every > 0 && k->place.step > 0 && k->place.step % s->keep_every == 0) return true;
+    if (an_interval_ends(&s->keep_every, &s->trainer->batches, k->place.step)) return true;
     return !request->best && !strcmp(k->place.name, s->best);
 }
 

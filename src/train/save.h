@@ -65,8 +65,9 @@ typedef struct an_saver {
     an_context *ctx;
     an_trainer *trainer;
     char folder[AN_FILE_PATH], stage[AN_FILE_PATH], checkpoints[AN_FILE_PATH];
-    int64_t keep_last, keep_every; /* 0: all; none */
-    an_known *known;               /* oldest first */
+    int64_t keep_last; /* 0: all */
+    an_interval keep_every;
+    an_known *known; /* oldest first */
     size_t known_count, known_capacity, removal_capacity;
     char best[AN_CHECKPOINT_NAME]; /* what the link points to; "": nothing */
     void *memory;                  /* that the image lies in */
@@ -83,7 +84,8 @@ typedef struct an_saver {
 
 typedef struct an_saver_options {
     const char *folder, *stage; /* stage NULL: none */
-    int64_t generation, writers, keep_last, keep_every;
+    int64_t generation, writers, keep_last;
+    an_interval keep_every;
     const char *config; /* text; NULL: none */
 } an_saver_options;
 

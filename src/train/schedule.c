@@ -44,11 +44,29 @@ static double cosine(const an_schedule *s, int64_t u, int64_t length) {
     return share > s->options.min_ratio ? share : s->options.min_ratio;
 }
 
+/* Which period a step is in, as long as their borders are given; *u then counts from its beginning. */
+static int period_at(const an_schedule *s, int64_t *u) {
+    const int64_t *borders = s->options.borders;
+    int low = 0, high = s->options.border_count; /* so many borders are at or before u */
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (borders[middle] <= *u)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low > 0) *u -= borders[low - 1];
+    return low;
+}
+
 /* Periods of T_0, T_0·T_mult, T_0·T_mult², …: at most 63 of them if they grow. */
 static double cosine_restarts(const an_schedule *s, int64_t u, int64_t length) {
     const int64_t growth = s->options.period_growth > 0 ? s->options.period_growth : 1;
+    const int index = period_at(s, &u);
     int64_t period = s->options.period;
     (void)length;
+    if (index < s->options.border_count)
+        period = s->options.borders[index] - (index ? s->options.borders[index - 1] : 0);
     if (growth == 1) u %= period;
     while (u >= period) {
         u -= period;
@@ -70,7 +88,8 @@ static double wsd(const an_schedule *s, int64_t u, int64_t length) {
 
 static double step(const an_schedule *s, int64_t u, int64_t length) {
     (void)length;
-    const int64_t periods = u / s->options.period;
+    const int index = period_at(s, &u);
+    const int64_t periods = index < s->options.border_count ? index : index + u / s->options.period;
     return an_pow_f64(s->options.gamma, (double)periods);
 }
 
@@ -227,6 +246,19 @@ fail:
     return status;
 }
 
+static an_status check_borders(an_context *ctx, const an_schedule_options *o) {
+    an_status status;
+    AN_CHECK(ctx, o->border_count >= 0 && (o->border_count == 0 || o->borders), AN_ERR_ARGUMENT,
+             "the schedule has %d borders between periods, but borders is NULL", o->border_count);
+    for (int i = 0; i < o->border_count; i++)
+        AN_CHECK(ctx, o->borders[i] > (i ? o->borders[i - 1] : 0), AN_ERR_ARGUMENT,
+                 "border %d of the schedule is step %lld: each border must come after the one before it", i,
+                 (long long)o->borders[i]);
+    return AN_OK;
+fail:
+    return status;
+}
+
 static an_status check_holds(an_context *ctx, const an_schedule_options *o) {
     an_status status;
     AN_CHECK(ctx, o->hold_count >= 0 && (o->hold_count == 0 || o->holds), AN_ERR_ARGUMENT,
@@ -270,6 +302,7 @@ static an_status check(an_context *ctx, const an_schedule_options *o) {
     AN_CHECK(ctx, is_factor(o->power), AN_ERR_ARGUMENT, "power is %g; it is above 0", o->power);
     AN_CHECK(ctx, o->type != AN_SCHEDULE_CUSTOM || o->custom, AN_ERR_ARGUMENT, "the schedule 'custom' has no function");
     AN_TRY(check_holds(ctx, o));
+    AN_TRY(check_borders(ctx, o));
     if (o->type == AN_SCHEDULE_POINTS) return check_points(ctx, o);
     if (o->type == AN_SCHEDULE_SEQUENCE) return check_sequence(ctx, o);
     return AN_OK;
@@ -308,6 +341,8 @@ static an_status keep_options(an_schedule *s, const an_schedule_options *o) {
     s->options.point_factors = NULL;
     s->options.parts = NULL;
     s->options.holds = NULL;
+    s->options.borders = NULL;
+    AN_TRY_RETURN(keep(s, (const void **)&s->options.borders, o->borders, (size_t)o->border_count, sizeof *o->borders));
     AN_TRY_RETURN(keep(s, (const void **)&s->options.holds, o->holds, (size_t)o->hold_count, sizeof *o->holds));
     if (o->custom_name)
         AN_TRY_RETURN(an_arena_string(&s->arena, &s->options.custom_name, o->custom_name, strlen(o->custom_name)));

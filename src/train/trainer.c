@@ -393,6 +393,10 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
         .precision = t->precision,
         .loader_threads = t->loader_threads,
     };
+    if (!t->streams) {
+        info->epochs = an_batches_epochs(&t->batches, t->steps);
+        an_batches_epoch_steps(&t->batches, t->steps, &info->least_epoch_steps, &info->most_epoch_steps);
+    }
     return AN_OK;
 fail:
     return status;

@@ -37,8 +37,7 @@ typedef struct an_norm_parts {
 
 /* What of a run is written down. */
 typedef struct an_log_options {
-    int64_t every;  /* steps; 0: none */
-    double seconds; /* instead: time; 0: by steps */
+    an_interval every;
     bool tensorboard;
 } an_log_options;
 
@@ -50,10 +49,9 @@ typedef struct an_home {
     char *stage;            /* written to first; NULL: none */
     char *config;           /* what a checkpoint says of it; NULL: nothing */
     int64_t generation;     /* of this launch; 0: nothing was written yet */
-    int64_t every;          /* steps from one save to the next; 0: by time, or only the last */
-    double seconds;         /* the same in time; 0: by steps */
+    an_interval every;      /* from one save to the next; none: only the last */
     int64_t keep_last;      /* 0: all */
-    int64_t keep_every;     /* steps; 0: none for this reason */
+    an_interval keep_every; /* saves that stay; none: none for this reason */
     int64_t writers;        /* files that are written at a time */
     int64_t loaded;         /* the step of the checkpoint of this folder that the run began with; -1: none */
     uint64_t loaded_chain;  /* and how it stood then */

@@ -221,7 +221,7 @@ static void test_shapes_that_do_not_fit_are_told(void **state) {
 typedef struct {
     an_trainer *trainer;
     int64_t before, after, evaluations, stop_at;
-    int64_t bests[64];
+    int64_t bests[64], evaluated[64];
     int best_count;
     an_status answer;
 } watcher;
@@ -243,7 +243,7 @@ static an_status watch_evaluation(void *user, int64_t step, const an_evaluation 
     watcher *w = user;
     assert_int_equal(step, w->after);
     assert_int_equal(evaluation->samples, EVALUATION);
-    w->evaluations++;
+    w->evaluated[w->evaluations++] = step;
     if (best) w->bests[w->best_count++] = step;
     return AN_OK;
 }
@@ -276,6 +276,36 @@ static void test_run_calls_back_in_order(void **state) {
     assert_int_equal(w.evaluations, 1 + 5 + 1); /* at the start, after 4 to 20, after the last */
     assert_int_equal(outcome.best_step, w.bests[w.best_count - 1]);
     assert_int_equal(outcome.step.step, 21);
+    run_destroy(&r);
+}
+
+/* 103 samples in steps of 40, then of 10: epochs of 3, 11 and 11 steps. */
+static void test_run_evaluates_by_epochs(void **state) {
+    static const an_accumulate_entry table[] = {{0, 8}, {1, 2}};
+    an_trainer_options options = usual_options();
+    an_run_outcome outcome = AN_INIT(outcome);
+    watcher w;
+    run r;
+    (void)state;
+    options.batch.global = 0;
+    options.batch.micro = 5;
+    options.batch.table = table;
+    options.batch.table_count = 2;
+    run_create(&r, &options, 0);
+    an_run_options o = watched(&w, &r);
+    o.evaluate_epochs = -1;
+    assert_int_equal(an_trainer_run(r.trainer, &o, &outcome), AN_ERR_ARGUMENT);
+    o.evaluate_epochs = 1;
+    o.evaluate_every = 4;
+    assert_int_equal(an_trainer_run(r.trainer, &o, &outcome), AN_ERR_ARGUMENT);
+    assert_non_null(strstr(an_last_error(ctx), "give one of them"));
+    o.evaluate_every = 0;
+    OK(ctx, an_trainer_run(r.trainer, &o, &outcome));
+    assert_int_equal(outcome.steps, 25);
+    assert_int_equal(w.evaluations, 3);
+    assert_int_equal(w.evaluated[0], 3);
+    assert_int_equal(w.evaluated[1], 14);
+    assert_int_equal(w.evaluated[2], 25);
     run_destroy(&r);
 }
 
@@ -477,6 +507,7 @@ int main(void) {
         cmocka_unit_test(test_label_out_of_range_is_refused),
         cmocka_unit_test(test_shapes_that_do_not_fit_are_told),
         cmocka_unit_test(test_run_calls_back_in_order),
+        cmocka_unit_test(test_run_evaluates_by_epochs),
         cmocka_unit_test(test_run_stops_on_request_and_goes_on),
         cmocka_unit_test(test_run_stops_early),
         cmocka_unit_test(test_callback_can_end_a_run),
