@@ -92,6 +92,9 @@ typedef struct an_context_options {
     void *log_user;
     an_isa isa;              /* AN_ISA_AUTO: the machine's; one that the machine does not have is refused */
     an_heartbeat *heartbeat; /* that threads of the context write to; must outlive it; NULL: none */
+    /* This process trains by itself, although mpirun or srun started several: each has a model and a run folder of its own.
+     * Without it, a trainer is refused in such a process, because ranks are not supported yet. */
+    bool alone;
 } an_context_options;
 
 /* An array of the caller's: dims in C order, strides in elements; strides all zero mean dense. */

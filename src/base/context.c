@@ -61,6 +61,7 @@ an_status an_context_create(an_context **context, const an_context_options *opti
         c->log = options->log;
         c->log_user = options->log_user;
         c->heartbeat = options->heartbeat;
+        c->alone = options->alone;
     }
     if (c->heartbeat) an_heartbeat_start(c->heartbeat);
     *context = c;

@@ -23,6 +23,7 @@ struct an_context {
     const an_device *device;
     int threads;
     an_isa isa;
+    bool alone;        /* a launcher's other processes do not matter */
     size_t bytes;      /* held now */
     size_t peak_bytes; /* most ever held */
     uint64_t allocations;

@@ -49,6 +49,7 @@ int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_c
     int64_t threads = 0;
     if (!an_config_is(config, "ranks.threads", "auto")) an_config_count(config, "ranks.threads", &threads);
     options.threads = (int)threads;
+    options.alone = true; /* nothing is trained: several processes may each look at a checkpoint */
     for (int isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++)
         if (!strcmp(an_isa_name((an_isa)isa), opened->info.isa)) options.isa = (an_isa)isa;
     an_status status = an_context_create(ctx, &options);

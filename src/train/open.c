@@ -7,6 +7,7 @@
 #include "anneal/checkpoint.h"
 #include "base/context.h"
 #include "base/isa.h"
+#include "base/launcher.h"
 #include "train/open_init.h"
 #include "train/resume.h"
 
@@ -448,6 +449,7 @@ an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config 
     an_text_init(&passed, ctx);
     AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
              "an_open_options has size %zu: set it with AN_INIT", options->size);
+    if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));
     AN_TRY(an_candidates_find(&candidates, config, ctx, options));
     if (candidates.count == 0) AN_TRY(open_once(trainer, ctx, config, options, NULL));
     for (size_t i = 0; i < candidates.count && !*trainer; i++) {

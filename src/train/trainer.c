@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/launcher.h"
 #include "train/loader.h"
 #include "train/nonfinite.h"
 #include "train/open.h"
@@ -171,6 +172,7 @@ an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *t
     an_context *ctx = graph->ctx;
     an_trainer *t = NULL;
     *trainer = NULL;
+    AN_TRY(an_launcher_check(ctx));
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
     t->held = sizeof *t;
