@@ -6,6 +6,9 @@
  * Every function that can fail returns an an_status and leaves a message on the context (an_last_error). The library
  * never prints, exits or aborts, and changes nothing of its host: no signal handlers, no locale, no rounding mode, no
  * OpenMP settings. A context and what hangs off it is used by one thread at a time; two contexts never touch.
+ *
+ * Signals are the host's. Under a limit on the size of files (ulimit -f) the system ends a process that writes past it, with
+ * SIGXFSZ. A host that ignores SIGXFSZ gets AN_ERR_FILE from the call instead.
  */
 #ifndef ANNEAL_ANNEAL_H
 #define ANNEAL_ANNEAL_H

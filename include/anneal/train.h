@@ -506,6 +506,7 @@ typedef struct an_run_outcome {
     double best_value;
     an_evaluation last;   /* of the last evaluation; samples 0: there was none */
     an_step_metrics step; /* of the last step */
+    const char *reason;   /* set by the caller before an_folder_finish: why it requested the stop; NULL: not said */
 } an_run_outcome;
 
 /* What the config says of the run, for a trainer that was opened from one: add callbacks and run it. */

@@ -18,7 +18,8 @@ an_status an_file_failed(const char *path, const char *what, an_note note) {
     char reason[128];
     const int number = errno;
     if (strerror_r(number, reason, sizeof reason) != 0) snprintf(reason, sizeof reason, "error %d", number);
-    return AN_NOTE(note, AN_ERR_FILE, "%s: %s: %s", path, what, reason);
+    return AN_NOTE(note, AN_ERR_FILE, "%s: %s: %s%s", path, what, reason,
+                   number == EFBIG ? " (more than 'ulimit -f' or the file system allows)" : "");
 }
 
 an_status an_file_write(int file, const void *bytes, size_t length, const char *path, an_note note) {

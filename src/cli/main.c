@@ -1,4 +1,5 @@
 /* The command `anneal`: finds the command that was named and runs it. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,6 +72,7 @@ const cli_command cli_help = {
 
 int main(int argc, char **argv) {
     const cli_call none = {0};
+    signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails with a message, instead of ending the process */
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) return cli_misuse(&none, "which command?");
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";

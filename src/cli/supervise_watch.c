@@ -34,9 +34,10 @@ void supervise_say(const char *format, ...) {
 
 void supervise_block(supervise_signals *signals) {
     static const int asked[] = {SIGTERM, SIGINT, SIGUSR1, SIGTSTP, SIGCHLD};
-    const struct sigaction standard = {.sa_handler = SIG_DFL};
+    const struct sigaction standard = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
     *signals = (supervise_signals){.interrupts = 0};
     sigaction(SIGCHLD, &standard, NULL); /* who started us may have ignored it, and then nobody could be waited for */
+    sigaction(SIGPIPE, &ignored, NULL);  /* the training process hears of a closed pipe, and stops with a checkpoint */
     sigemptyset(&signals->set);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) sigaddset(&signals->set, asked[i]);
     sigprocmask(SIG_BLOCK, &signals->set, NULL);

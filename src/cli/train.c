@@ -54,18 +54,21 @@ static const cli_option options[] = {
     {0},
 };
 
-/* ---- signals ---- A run stops with a checkpoint after the step that is under way; the second Ctrl-C ends it at once. */
+/* ---- signals ---- A run stops with a checkpoint after the step that is under way; the second Ctrl-C ends it at once. A pipe whose
+ * reader has ended (`| head`) is a request to stop as well. */
 
 static an_trainer *volatile running;
-static volatile sig_atomic_t signalled;
-static bool has_terminal; /* for who pressed Ctrl-C */
+static volatile sig_atomic_t signalled; /* the first signal, or Ctrl-C; 0: none */
+static volatile sig_atomic_t unread;    /* standard output or error is a pipe that nobody reads any more */
+static bool has_terminal;               /* for who pressed Ctrl-C */
 
 static void on_signal(int number) {
     if (number == SIGINT && signalled == SIGINT) {
         signal(SIGINT, SIG_DFL);
         raise(SIGINT);
     }
-    signalled = number;
+    if (!signalled || number == SIGINT) signalled = number;
+    if (number == SIGPIPE) unread = true;
     if (running) an_trainer_request_stop(running);
     /* A step may be long: who pressed it must see that it was heard. */
     static const char heard[] = "\nstopping with a checkpoint after this step; Ctrl-C again ends it at once\n";
@@ -80,6 +83,18 @@ static void watch_signals(void) {
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGPIPE, &action, NULL);
+}
+
+/* As outcome.json says it. */
+static const char *stop_reason(void) {
+    switch (signalled) {
+    case SIGINT: return "SIGINT (Ctrl-C)";
+    case SIGTERM: return "SIGTERM";
+    case SIGUSR1: return "SIGUSR1";
+    case SIGPIPE: return "SIGPIPE: the program that read the output has ended";
+    default: return NULL;
+    }
 }
 
 static void watch_for(an_trainer *trainer) {
@@ -161,6 +176,11 @@ static void say_end(cli_training *t, const an_run_outcome *outcome, double secon
     }
     if (an_trainer_weights_hash(t->trainer, hash) == AN_OK) cli_say(t, "weights %s", hash);
     if (end_code(outcome) == CLI_AGAIN) {
+        if (unread)
+            fprintf(stderr,
+                    "anneal train: nobody reads the output any more: stopped with a checkpoint after step %s; the same "
+                    "command carries on from here\n",
+                    cli_count(outcome->steps).text);
         cli_say(t, "saved; the same command carries on from here");
         return;
     }
@@ -210,10 +230,11 @@ static int run_it(cli_training *t, FILE *trace) {
         an_folder_finish(t->folder, &outcome, w.error); /* a disk that is full says so only once */
         return cli_fail(t->call, "%s", w.error);
     }
+    outcome.reason = stop_reason();
     say_end(t, &outcome, cli_progress_seconds(&w.progress));
     status = an_folder_finish(t->folder, &outcome, NULL);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
-    const int code = cli_finish(t->call);
+    const int code = unread ? CLI_DONE : cli_finish(t->call);
     if (code != CLI_DONE || traced != CLI_DONE) return CLI_FAILED;
     return end_code(&outcome);
 }
@@ -324,9 +345,9 @@ const cli_command cli_train = {
         "an event file for TensorBoard, checkpoints, and at the end summary.json and outcome.json.\n\nThe same command "
         "carries on from the newest good checkpoint of the folder, with the same bits as if it had never stopped; a "
         "run "
-        "that is finished says so. TERM, USR1 and Ctrl-C stop it with a checkpoint after the step that is under way, "
-        "and "
-        "the exit code is then 75 (run me again); a second Ctrl-C ends it at once.",
+        "that is finished says so. TERM, USR1, Ctrl-C and a closed pipe (as in '| head') stop it with a checkpoint "
+        "after "
+        "the step that is under way, and the exit code is then 75 (run me again); a second Ctrl-C ends it at once.",
     .options = options,
     .run = run,
 };

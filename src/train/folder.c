@@ -90,7 +90,7 @@ static an_status choose_fresh(an_folder *f, const char *path) {
     return AN_ERROR(ctx, AN_ERR_FILE, "%s: there are too many runs beside it, or its path is too long", path);
 }
 
-static an_status write_outcome(an_folder *f, const char *end, int64_t step, const char *error);
+static an_status write_outcome(an_folder *f, const char *end, int64_t step, const char *reason, const char *error);
 
 /* ---- making one ---- */
 
@@ -208,7 +208,7 @@ an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *c
     AN_TRY(check_empty(f));
     AN_TRY(an_trainer_set_folder(trainer, f->path));
     AN_TRY(an_home_claim(trainer));
-    AN_TRY(write_outcome(f, "running", trainer->next, NULL));
+    AN_TRY(write_outcome(f, "running", trainer->next, NULL, NULL));
     AN_TRY(open_metrics(f));
     AN_TRY(write_config(f, config));
     AN_TRY(open_log(f));
@@ -411,7 +411,7 @@ fail:
 
 /* How the last launch ended, or that it is under way; nothing trusts the exit code that a launcher makes of it. A launch that another
  * one has followed has no say. */
-static an_status write_outcome(an_folder *f, const char *end, int64_t step, const char *error) {
+static an_status write_outcome(an_folder *f, const char *end, int64_t step, const char *reason, const char *error) {
     an_status status;
     an_context *ctx = f->ctx;
     an_text text;
@@ -422,6 +422,10 @@ static an_status write_outcome(an_folder *f, const char *end, int64_t step, cons
     an_text_add(&text, "{\"end\": \"%s\", \"step\": %lld, \"generation\": %lld", end, (long long)step,
                 (long long)f->trainer->home.generation);
     an_text_json_member(&text, "seconds", an_clock_seconds() - f->begin);
+    if (reason) {
+        an_text_add(&text, ", \"reason\": ");
+        an_text_json(&text, reason);
+    }
     if (error) {
         an_text_add(&text, ", \"error\": ");
         an_text_json(&text, error);
@@ -438,5 +442,6 @@ fail:
 an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error) {
     an_context *ctx = folder->ctx;
     if (!error) AN_TRY_RETURN(write_summary(folder, outcome));
-    return write_outcome(folder, error ? "failed" : end_names[outcome->end], folder->trainer->next, error);
+    const char *reason = !error && outcome->end == AN_RUN_REQUESTED ? outcome->reason : NULL;
+    return write_outcome(folder, error ? "failed" : end_names[outcome->end], folder->trainer->next, reason, error);
 }

@@ -153,8 +153,29 @@ static void test_state_hash_sees_what_a_run_was(void **state) {
     assert_string_not_equal(hashes[0], hashes[2]);
 }
 
+/* The reason is the caller's, and only of a stop that was requested. */
+static void test_outcome_has_the_reason_of_a_stop(void **state) {
+    (void)state;
+    char text[512] = "";
+    an_run_outcome outcome = AN_INIT(outcome);
+    an_folder *folder = make(false);
+    an_trainer_request_stop(trainer);
+    OK(ctx, an_trainer_run(trainer, NULL, &outcome));
+    assert_int_equal(outcome.end, AN_RUN_REQUESTED);
+    outcome.reason = "the user said \"enough\"";
+    OK(ctx, an_folder_finish(folder, &outcome, NULL));
+    an_folder_destroy(&folder);
+    FILE *file = fopen("folder/outcome.json", "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    assert_non_null(strstr(text, "\"end\": \"stopped on request\""));
+    assert_non_null(strstr(text, "\"reason\": \"the user said \\\"enough\\\"\""));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_outcome_has_the_reason_of_a_stop, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_states_of_a_folder, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_two_runs_never_share_a_folder, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_metrics_have_a_line_per_logged_step, open_all, close_all),

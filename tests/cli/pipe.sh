@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# A pipe that nobody reads any more stops a run with a checkpoint; a limit on the size of files makes a save fail with a message.
+#   pipe.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
+set -euo pipefail
+tree=$1
+anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
+export OMP_NUM_THREADS=2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+: >out
+: >err
+
+fail() {
+    printf 'FAILED: %s\n' "$1"
+    tail -n 30 out err
+    exit 1
+}
+field() { python3 -c "import json; d = json.load(open('$1')); print($2)"; }
+
+cat >small.yaml <<Y
+run:       {dir: run, steps: 100000000}
+model:     {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}
+data:      {train: {type: text, path: $tree/examples/shakespeare/tinyshakespeare.txt, tokens: chars, part: 0%..10%}}
+batch:     {global: 8}
+save:      {every: 5 steps}
+log:       {every: 1 steps, tensorboard: off}
+Y
+
+# closed NAME ARGUMENT...: a run whose output is read up to its 20th line
+closed() {
+    local name=$1 codes
+    shift
+    set +e
+    "${anneal[@]}" train small.yaml --set "run.dir=$name" "$@" 2>err | head -n 20 >out
+    codes=("${PIPESTATUS[@]}")
+    set -e
+    [ "${codes[0]}" = 75 ] || fail "$name: exit code ${codes[0]}"
+    [ "$(field "$name/outcome.json" 'd["end"]')" = "stopped on request" ] || fail "$name: $(cat "$name/outcome.json")"
+    field "$name/outcome.json" 'd["reason"]' | grep -q 'SIGPIPE' || fail "$name: $(cat "$name/outcome.json")"
+    [ "$(field "$name/outcome.json" 'd["step"]')" -gt 0 ] || fail "$name: it took no step"
+    grep -q 'nobody reads the output any more: stopped with a checkpoint' err || fail "$name: it does not say so"
+    ls "$name"/checkpoints/step-* >/dev/null || fail "$name: there is no checkpoint"
+    "${anneal[@]}" train small.yaml --set "run.dir=$name" --set run.max_time=1s >out 2>err && fail "$name: it is done"
+    grep -q 'carries on' out || fail "$name: it does not carry on"
+}
+closed pipe
+[ -n "${ANNEAL_RUN:-}" ] || closed supervised --supervise # the supervisor starts the command itself, without an emulator
+
+# A signal's reason is told too.
+"${anneal[@]}" train small.yaml --set run.dir=term >out 2>err &
+process=$!
+for _ in $(seq 600); do
+    grep -qs '"step": 5,' term/metrics.jsonl && break
+    sleep 0.1
+done
+kill -TERM $process
+wait $process || [ $? = 75 ] || fail "TERM: exit code"
+[ "$(field term/outcome.json 'd["reason"]')" = SIGTERM ] || fail "TERM: $(cat term/outcome.json)"
+
+# --- files may not grow: the save fails, the run goes on, and says so at its end ---
+if [ -z "${ANNEAL_RUN:-}" ]; then # of an emulator, the limit would be the emulator's
+    "${anneal[@]}" train small.yaml --set run.dir=limit --set 'log.every=1000000 steps' >out 2>err &
+    process=$!
+    for _ in $(seq 600); do
+        ls limit/checkpoints/step-* >/dev/null 2>&1 && break
+        sleep 0.1
+    done
+    prlimit --pid $process --fsize=65536:unlimited
+    for _ in $(seq 600); do
+        grep -q 'is not saved' err && break
+        kill -0 $process 2>/dev/null || break
+        sleep 0.1
+    done
+    grep -q 'is not saved: .*File too large' err || fail "ulimit -f: no failed save"
+    kill -0 $process || fail "ulimit -f: it has ended"
+    kill -TERM $process
+    code=0
+    wait $process || code=$?
+    [ "$code" = 1 ] || fail "ulimit -f: exit code $code"
+    field limit/outcome.json 'd["end"], d["error"]' | grep -q "failed.*File too large (more than 'ulimit -f'" ||
+        fail "ulimit -f: $(cat limit/outcome.json)"
+fi
+echo "pipe: all as expected"
