@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/heartbeat.h"
 #include "base/isa.h"
 #include "base/memory.h"
@@ -91,5 +92,5 @@ void an_log_write(an_context *ctx, an_log_level level, const char *format, ...) 
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    ctx->log(ctx->log_user, level, text);
+    AN_HOST(ctx->log(ctx->log_user, level, text));
 }

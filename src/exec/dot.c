@@ -1,9 +1,11 @@
 /* The graph of a form as a picture, after all passes. */
 #include "ir/dot.h"
 
+#include "base/guard.h"
 #include "exec/plan.h"
 
 an_status an_plan_dot(const an_plan *plan, an_form form, char **text) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = plan->ctx;
     const an_graph *g = (unsigned)form < AN_FORMS ? plan->forms[form] : NULL;

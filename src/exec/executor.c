@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/heartbeat.h"
-#include "base/parallel.h"
 #include "exec/program.h"
 
 /* Where in the graph the run is, for who watches it from outside. */
@@ -50,7 +50,7 @@ static void walk_communication(an_program *p, an_program_form *f, size_t from, a
     p->ctx->error = first;
 }
 
-static an_status run(an_program *p, an_form form, an_float_environment callers) {
+static an_status run(an_program *p, an_form form) {
     an_context *ctx = p->ctx;
     an_program_form *f = &p->forms[form];
     for (size_t i = 0; i < f->tables.instructions; i++) {
@@ -59,11 +59,11 @@ static an_status run(an_program *p, an_form form, an_float_environment callers) 
         an_status status = launch(p, &f->instructions[i], AN_OK);
         if (status != AN_OK) status = kernel_failed(p, &f->instructions[i], status);
         if (status == AN_OK && p->hook) { /* the hook is the caller's code: it sees the caller's environment */
-            an_float_leave(callers);
-            if (p->hook(p->hook_user, (int64_t)i) != AN_OK)
+            an_status asked;
+            AN_HOST(asked = p->hook(p->hook_user, (int64_t)i));
+            if (asked != AN_OK)
                 status = AN_ERROR(ctx, AN_ERR_HOOK, "the hook asked to stop after instruction %zu (%s at '%s')", i,
                                   f->instructions[i].node->op->name, f->instructions[i].node->path);
-            callers = an_float_enter();
         }
         if (status == AN_OK) continue;
         walk_communication(p, f, i + 1, status);
@@ -73,16 +73,15 @@ static an_status run(an_program *p, an_form form, an_float_environment callers) 
 }
 
 an_status an_program_run(an_program *program, an_form form) {
+    AN_GUARD;
     an_context *ctx = program->ctx;
     if ((unsigned)form >= AN_FORMS || !program->forms[form].graph)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
     if (!program->forms[form].is_bound) AN_TRY_RETURN(an_program_bind_form(program, form));
     program->has_run = false;
-    an_float_environment callers = an_float_enter();
     an_status status = an_params_refresh(program->params);
-    if (status == AN_OK) status = run(program, form, callers);
+    if (status == AN_OK) status = run(program, form);
     say_end(ctx, form);
-    an_float_leave(callers);
     program->last = form;
     program->has_run = status == AN_OK;
     return status;
@@ -99,6 +98,7 @@ int64_t an_program_profile_count(const an_program *program, an_form form) {
 }
 
 an_status an_program_profile_get(const an_program *program, an_form form, int64_t index, an_profile_entry *entry) {
+    AN_GUARD;
     size_t size = entry->size;
     if (size < sizeof *entry)
         return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "an_profile_entry has size %zu: set it with AN_INIT", size);

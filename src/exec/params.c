@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/parallel.h"
 #include "base/philox.h"
 #include "exec/array.h"
@@ -88,6 +89,7 @@ fail:
 
 an_status an_params_create(an_params **params, an_context *ctx, const an_graph *graph,
                            const an_params_options *options) {
+    AN_GUARD;
     an_status status;
     an_params *p = NULL;
     an_graph *clone = NULL;
@@ -194,6 +196,7 @@ static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, vo
 }
 
 an_status an_params_init(an_params *params, uint64_t seed) {
+    AN_GUARD;
     an_context *ctx = params->ctx;
     params->version++;
     size_t count = params->entry_count;
@@ -294,6 +297,7 @@ static an_status locate(const an_params *p, const char *name, an_param_part part
 }
 
 an_status an_params_get(const an_params *params, const char *name, an_param_part part, an_array *array) {
+    AN_GUARD;
     an_context *ctx = params->ctx;
     const an_stored *stored = NULL;
     char *at = NULL;
@@ -302,6 +306,7 @@ an_status an_params_get(const an_params *params, const char *name, an_param_part
 }
 
 an_status an_params_set(an_params *params, const char *name, an_param_part part, const an_array *array) {
+    AN_GUARD;
     an_context *ctx = params->ctx;
     const an_stored *stored = NULL;
     char *at = NULL;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/guard.h"
 #include "comm/tree.h"
 #include "exec/params.h"
 #include "ir/text_form.h"
@@ -132,6 +133,7 @@ static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
 }
 
 an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options) {
+    AN_GUARD;
     an_status status;
     an_plan *p = NULL;
     *plan = NULL;
@@ -197,6 +199,7 @@ void an_plan_destroy(an_plan **plan) {
 /* ---- questions ---- */
 
 an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory) {
+    AN_GUARD;
     size_t size = memory->size;
     if (size < sizeof *memory)
         return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "an_plan_memory has size %zu: set it with AN_INIT", size);
@@ -214,6 +217,7 @@ static an_status no_form(const an_plan *plan) {
 }
 
 an_status an_plan_cost_get(const an_plan *plan, an_form form, an_plan_cost *cost) {
+    AN_GUARD;
     const an_graph *g = form_of(plan, form);
     size_t size = cost->size;
     if (size < sizeof *cost)
@@ -241,6 +245,7 @@ int64_t an_plan_life_count(const an_plan *plan, an_form form) {
 }
 
 an_status an_plan_life_get(const an_plan *plan, an_form form, int64_t index, an_plan_life *life) {
+    AN_GUARD;
     const an_graph *g = form_of(plan, form);
     size_t size = life->size;
     if (size < sizeof *life)
@@ -268,6 +273,7 @@ static const char pass_names[] =
 #undef AN_PASS
 
 an_status an_plan_dump(an_plan *plan, an_form form, const char *pass, char **text) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = plan->ctx;
     an_graph *g = NULL;

@@ -1,6 +1,7 @@
 /* The ops of a plan, by their records: what mixed precision does with each, how often it runs, what that costs. */
 #include "exec/plan.h"
 
+#include "base/guard.h"
 #include "ops/common.h"
 
 static const char *const policy_names[] = {
@@ -13,6 +14,7 @@ int an_plan_op_count(void) {
 }
 
 an_status an_plan_op_get(const an_plan *plan, an_form form, int index, an_plan_op *op) {
+    AN_GUARD;
     an_context *ctx = plan->ctx;
     const an_graph *g = (unsigned)form < AN_FORMS ? plan->forms[form] : NULL;
     const size_t size = op->size;

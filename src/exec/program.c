@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/guard.h"
 #include "exec/array.h"
 #include "ops/source.h"
 #include "pass/call.h"
@@ -115,6 +115,7 @@ static an_status check_params(const an_plan *plan, const an_params *params) {
 }
 
 an_status an_program_create(an_program **program, an_plan *plan, an_params *params) {
+    AN_GUARD;
     return an_program_create_in(program, plan->ctx, plan, params);
 }
 
@@ -186,6 +187,7 @@ void an_program_destroy(an_program **program) {
 /* ---- sizes ---- */
 
 an_status an_program_bind(an_program *program, const char *symbol, int64_t value) {
+    AN_GUARD;
     bool found = false;
     for (int f = 0; f < AN_FORMS; f++) {
         an_dimensions *d = &program->forms[f].sized.dimensions;
@@ -275,14 +277,12 @@ an_status an_program_keep(an_program *p, an_form form) {
 an_status an_program_keep_again(an_program *p, an_form form) {
     an_context *ctx = p->ctx;
     const an_program_form *f = &p->forms[form];
-    const an_float_environment callers = an_float_enter();
     an_status status = an_params_refresh(p->params);
     for (size_t i = 0; i < f->tables.instructions && status == AN_OK; i++) {
         const an_instruction *instruction = &f->instructions[i];
         const an_kernel keep = {.name = "keep", .run = instruction->node->kernel->keep};
         if (instruction->call.kept) status = p->device->launch(p->device, &keep, &instruction->call);
     }
-    an_float_leave(callers);
     if (status != AN_OK) an_error_frame(ctx, __func__, __FILE__, __LINE__);
     return status;
 }
@@ -301,6 +301,7 @@ const an_graph *an_program_any_form(const an_program *p) {
 }
 
 an_status an_program_set_input(an_program *program, const char *name, const an_array *array) {
+    AN_GUARD;
     an_context *ctx = program->ctx;
     const an_graph *g = an_program_any_form(program);
     for (size_t i = 0; i < g->source_count; i++) {
@@ -329,14 +330,17 @@ static an_status set_scalar(an_program *p, const char *name, double real, int64_
 }
 
 an_status an_program_set_scalar(an_program *program, const char *name, double value) {
+    AN_GUARD;
     return set_scalar(program, name, value, integer_of(value));
 }
 
 an_status an_program_set_scalar_i64(an_program *program, const char *name, int64_t value) {
+    AN_GUARD;
     return set_scalar(program, name, (double)value, value);
 }
 
 an_status an_program_count_targets(const an_program *program, const an_array *targets, int64_t *count) {
+    AN_GUARD;
     const an_graph *g = program->plan->model;
     const an_result *loss = an_graph_result(g, g->loss);
     *count = 0;
@@ -368,6 +372,7 @@ static an_status find_output(const an_program *p, const char *name, const an_res
 }
 
 an_status an_program_get_output(const an_program *program, const char *name, an_array *array) {
+    AN_GUARD;
     an_context *ctx = program->ctx;
     const an_result *r = NULL;
     an_tensor t;
@@ -384,6 +389,7 @@ an_status an_program_get_output(const an_program *program, const char *name, an_
 }
 
 an_status an_program_loss(const an_program *program, double *loss) {
+    AN_GUARD;
     an_context *ctx = program->ctx;
     const an_result *r = NULL;
     AN_TRY_RETURN(find_output(program, "loss", &r));

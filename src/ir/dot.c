@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/guard.h"
+
 /* Text inside a quoted string. A backslash would begin one of Graphviz's escapes. */
 static void quote(an_text *t, const char *string) {
     for (; *string; string++) {
@@ -120,6 +122,7 @@ void an_graph_draw(const an_graph *g, an_text *text) {
 }
 
 an_status an_graph_dot(const an_graph *graph, char **text) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = graph->ctx;
     an_text t;

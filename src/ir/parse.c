@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/guard.h"
 #include "ir/parser.h"
 
 enum { MOST_BYTES = 1 << 28 }; /* lines and columns are ints; the largest dumps have some megabytes */
@@ -207,7 +207,6 @@ static an_status parse_header(an_parser *p) {
 static an_status parse_text(an_graph **graph, an_context *ctx, const char *text, size_t length, bool reads_dumps) {
     an_status status;
     an_parser p = {.reads_dumps = reads_dumps};
-    an_float_environment callers = an_float_enter(); /* numbers are rounded to nearest, whatever the host does */
     *graph = NULL;
     AN_CHECK(ctx, length <= MOST_BYTES, AN_ERR_PARSE, "the text has %zu bytes; at most %d can be read", length,
              MOST_BYTES);
@@ -225,11 +224,11 @@ fail:
     an_names_destroy(&p.values, ctx);
     an_names_destroy(&p.symbols, ctx);
     an_release(ctx, &p.attributes, p.attribute_bytes, 1);
-    an_float_leave(callers);
     return status;
 }
 
 an_status an_graph_parse(an_graph **graph, an_context *ctx, const char *text, size_t length) {
+    AN_GUARD;
     return parse_text(graph, ctx, text, length, false);
 }
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/guard.h"
 #include "ir/scan.h"
 #include "ir/text_form.h"
 
@@ -337,7 +337,6 @@ static an_status print_graph(const an_graph *g, an_text *text, bool dump) {
     an_context *ctx = g->ctx;
     printer p = {.graph = g, .text = text, .dump = dump, .blocks = 1};
     AN_TRY_RETURN(an_alloc(ctx, (void **)&p.numbers, g->result_count, sizeof *p.numbers));
-    an_float_environment callers = an_float_enter(); /* numbers are rounded to nearest, whatever the host does */
     an_text_add(text, "ang %d%s\ngraph ", AN_TEXT_VERSION, dump ? " dump" : "");
     print_string(&p, g->name);
     an_text_add(text, "\n");
@@ -347,7 +346,6 @@ static an_status print_graph(const an_graph *g, an_text *text, bool dump) {
         if (node->output_count == 0 || p.numbers[node->outputs[0].number] == 0) print_node(&p, node);
     print_blocks(&p, (int)g->block_count - 1);
     print_loss(&p);
-    an_float_leave(callers);
     an_release(ctx, (void **)&p.numbers, g->result_count, sizeof *p.numbers);
     return text->status;
 }
@@ -357,6 +355,7 @@ an_status an_graph_dump(const an_graph *g, an_text *text) {
 }
 
 an_status an_graph_print(const an_graph *graph, char **text) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = graph->ctx;
     an_text t;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
+
 static an_status broken(const an_graph *g, const an_node *node, const char *what) {
     return AN_ERROR(g->ctx, AN_ERR_STATE, "graph '%s', node %u (%s) at '%s': %s", g->name, node->number, node->op->name,
                     node->path, what);
@@ -92,6 +94,7 @@ fail:
 }
 
 an_status an_graph_verify(an_graph *graph) {
+    AN_GUARD;
     an_context *ctx = graph->ctx;
     graph->is_verified = false;
     if (graph->status != AN_OK) return AN_ERROR(ctx, graph->status, "%s", graph->message);

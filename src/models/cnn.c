@@ -1,6 +1,8 @@
 /* A convolutional classifier of images. */
 #include "models/model.h"
 
+#include "base/guard.h"
+
 static const char model[] = "cnn";
 static const double momentum = 0.1, epsilon = 1e-5; /* of batch norm, as usual */
 
@@ -35,6 +37,7 @@ static an_status check(an_context *ctx, const an_cnn_options *options) {
 }
 
 an_status an_model_cnn(an_graph **graph, an_context *ctx, const an_cnn_options *options) {
+    AN_GUARD;
     an_convolution_options same = AN_INIT(same); /* the image keeps its size */
     an_pool_options pool = AN_INIT(pool);
     an_dtype dtype = AN_DTYPE_NONE;

@@ -1,6 +1,8 @@
 /* GPT-2, with the names of its published weights. Weights of linear layers are [out, in]; those files have [in, out]. */
 #include "models/model.h"
 
+#include "base/guard.h"
+
 static const char model[] = "gpt2";
 static const double epsilon = 1e-5;
 
@@ -73,6 +75,7 @@ static an_status check(an_context *ctx, const an_gpt2_options *options) {
 }
 
 an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options) {
+    AN_GUARD;
     const double deviation = 0.02; /* as published */
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;

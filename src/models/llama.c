@@ -1,6 +1,8 @@
 /* Llama, with the names and the [out, in] weights of its published files. */
 #include "models/model.h"
 
+#include "base/guard.h"
+
 static const char model[] = "llama";
 
 static const an_start start = {AN_INITIALIZER_NORMAL, 0.02}; /* as published */
@@ -69,6 +71,7 @@ static an_status check(an_context *ctx, const an_llama_options *options) {
 }
 
 an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *options) {
+    AN_GUARD;
     const double usual_epsilon = 1e-5;
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;

@@ -1,6 +1,8 @@
 /* A multilayer perceptron. */
 #include "models/model.h"
 
+#include "base/guard.h"
+
 static const char model[] = "mlp";
 static const double momentum = 0.1, epsilon = 1e-5; /* of batch norm, as usual */
 
@@ -25,6 +27,7 @@ static an_status check(an_context *ctx, const an_mlp_options *options) {
 }
 
 an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options) {
+    AN_GUARD;
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;
 

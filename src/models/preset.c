@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/nearest.h"
 #include "models/model.h"
 
@@ -51,6 +52,7 @@ an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_opt
 }
 
 an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype) {
+    AN_GUARD;
     an_gpt2_options options = AN_INIT(options);
     *graph = NULL;
     options.dtype = dtype;

@@ -6,6 +6,7 @@
  */
 #include "ops/common.h"
 
+#include "base/guard.h"
 #include "kernels/batch_norm.h"
 #include "ops/norm.h"
 #include "ops/sink.h"
@@ -129,6 +130,7 @@ const an_op an_op_batch_norm = {
 
 an_value an_batch_norm(an_graph *graph, an_value src, an_value weight, an_value bias, an_value running_mean,
                        an_value running_variance, double momentum, double epsilon) {
+    AN_GUARD;
     an_batch_norm_attributes attributes = {momentum, epsilon};
     an_value inputs[] = {src, weight, bias, running_mean, running_variance};
     an_builder_begin(graph);

@@ -2,6 +2,7 @@
  * global sample number and site: it is stored nowhere, and the gradient is the same op on diff_dst. */
 #include "ops/dropout.h"
 
+#include "base/guard.h"
 #include "kernels/dropout.h"
 
 enum { SRC, SAMPLES, SEED, STEP, INPUTS };
@@ -91,6 +92,7 @@ const an_op an_op_dropout = {
 };
 
 an_value an_dropout(an_graph *graph, an_value src, an_value samples, double rate) {
+    AN_GUARD;
     if (rate == 0) return src;
     an_builder_begin(graph);
     an_dropout_attributes attributes = {rate, an_random_site(graph)};

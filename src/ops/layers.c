@@ -5,6 +5,8 @@
  */
 #include "ops/layers.h"
 
+#include "base/guard.h"
+
 static const an_start ones = {AN_INITIALIZER_CONSTANT, 1}, zeros = {AN_INITIALIZER_CONSTANT, 0};
 
 static void layer_begin(an_graph *g, const char *name) {
@@ -67,10 +69,12 @@ static an_value linear(an_graph *g, an_value src, const char *name, an_dim featu
 }
 
 an_value an_linear(an_graph *graph, an_value src, const char *name, an_dim features) {
+    AN_GUARD;
     return linear(graph, src, name, features, true);
 }
 
 an_value an_linear_plain(an_graph *graph, an_value src, const char *name, an_dim features) {
+    AN_GUARD;
     return linear(graph, src, name, features, false);
 }
 
@@ -78,6 +82,7 @@ an_value an_linear_plain(an_graph *graph, an_value src, const char *name, an_dim
 
 an_value an_convolution_layer(an_graph *graph, an_value src, const char *name, int64_t filters, int64_t window,
                               const an_convolution_options *options) {
+    AN_GUARD;
     return an_convolution_layer_with(graph, src, name, filters, window, options, true);
 }
 
@@ -100,6 +105,7 @@ an_value an_convolution_layer_with(an_graph *graph, an_value src, const char *na
 
 an_value an_embedding_layer(an_graph *graph, an_value indices, const char *name, an_dtype dtype, an_dim entries,
                             an_dim width) {
+    AN_GUARD;
     const an_start start = {AN_INITIALIZER_NORMAL, 1};
     layer_begin(graph, name);
     an_value table = param(graph, "weight", dtype, &start, AN_DIMS(entries, width));
@@ -109,6 +115,7 @@ an_value an_embedding_layer(an_graph *graph, an_value indices, const char *name,
 /* ---- norms ---- */
 
 an_value an_layer_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon) {
+    AN_GUARD;
     layer_begin(graph, name);
     an_dtype dtype = param_dtype(graph, src);
     int64_t width = fixed_dim(graph, src, -1);
@@ -118,6 +125,7 @@ an_value an_layer_norm_layer(an_graph *graph, an_value src, const char *name, do
 }
 
 an_value an_rms_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon) {
+    AN_GUARD;
     layer_begin(graph, name);
     an_dtype dtype = param_dtype(graph, src);
     an_value weight = param(graph, "weight", dtype, &ones, AN_DIMS(fixed_dim(graph, src, -1)));
@@ -125,6 +133,7 @@ an_value an_rms_norm_layer(an_graph *graph, an_value src, const char *name, doub
 }
 
 an_value an_batch_norm_layer(an_graph *graph, an_value src, const char *name, double momentum, double epsilon) {
+    AN_GUARD;
     layer_begin(graph, name);
     an_dtype dtype = param_dtype(graph, src);
     int64_t channels = fixed_dim(graph, src, 1);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/guard.h"
 #include "kernels/loss.h"
 #include "ops/fuse.h"
 #include "ops/norm.h"
@@ -149,6 +150,7 @@ const an_op an_op_cross_entropy_diff = {
 };
 
 an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets, const an_cross_entropy_options *options) {
+    AN_GUARD;
     enum { IGNORED = -100 }; /* what everybody's data has */
     an_cross_entropy_attributes attributes = {.ignored = IGNORED};
     an_value inputs[] = {logits, targets};
@@ -278,6 +280,7 @@ an_value an_absolute_error(an_graph *graph, an_value src, an_value targets) {
 }
 
 an_value an_huber_error(an_graph *graph, an_value src, an_value targets, double delta) {
+    AN_GUARD;
     an_huber_error_attributes attributes = {delta};
     return build(graph, &an_op_huber_error, src, targets, &attributes);
 }

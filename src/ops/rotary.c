@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 
+#include "base/guard.h"
 #include "kernels/rotary.h"
 
 enum { SRC, POSITION, INPUTS };
@@ -88,6 +89,7 @@ const an_op an_op_rotary = {
 };
 
 an_value an_rotary(an_graph *graph, an_value src, const an_rotary_options *options) {
+    AN_GUARD;
     static const double usual_base = 10000;
     const an_rotary_options usual = AN_INIT(usual), *o = options ? options : &usual;
     an_builder_begin(graph);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "ops/common.h"
 
 static bool is_dtype(an_dtype dtype) {
@@ -183,11 +184,13 @@ static an_value add_param(an_graph *g, const char *name, an_dtype dtype, bool fr
 
 an_value an_param(an_graph *graph, const char *name, an_dtype dtype, an_initializer initializer, double scale,
                   int ndims, const an_dim *dims) {
+    AN_GUARD;
     return add_param(graph, name, dtype, false, initializer, scale, ndims, dims);
 }
 
 an_value an_frozen_param(an_graph *graph, const char *name, an_dtype dtype, an_initializer initializer, double scale,
                          int ndims, const an_dim *dims) {
+    AN_GUARD;
     return add_param(graph, name, dtype, true, initializer, scale, ndims, dims);
 }
 
@@ -214,6 +217,7 @@ static an_value add_state(an_graph *g, const an_op *op, const char *name, an_dty
 
 an_value an_run_state(an_graph *graph, const char *name, an_dtype dtype, double initial, int ndims,
                       const an_dim *dims) {
+    AN_GUARD;
     return add_state(graph, &an_op_run_state, name, dtype, initial, ndims, dims);
 }
 
@@ -228,6 +232,7 @@ an_value an_scalar(an_graph *graph, const char *name, an_dtype dtype) {
 
 /* One stored number, seen in every element. */
 an_value an_constant(an_graph *graph, an_dtype dtype, double value, int ndims, const an_dim *dims) {
+    AN_GUARD;
     an_constant_attributes a = {.dtype = dtype, .value = value};
     an_builder_begin(graph);
     an_value constant = an_graph_add(graph, &an_op_constant, 0, NULL, &a);

@@ -5,6 +5,7 @@
  */
 #include "ops/common.h"
 
+#include "base/guard.h"
 #include "kernels/unary.h"
 #include "ops/fuse.h"
 
@@ -133,6 +134,7 @@ const an_op an_op_scale = {
 };
 
 an_value an_scale(an_graph *graph, an_value src, double factor) {
+    AN_GUARD;
     an_scale_attributes attributes = {factor};
     return an_graph_add(graph, &an_op_scale, 1, &src, &attributes);
 }
@@ -194,6 +196,7 @@ const an_op an_op_clamp_diff = {
 };
 
 an_value an_clamp(an_graph *graph, an_value src, double low, double high) {
+    AN_GUARD;
     an_clamp_attributes attributes = {low, high};
     return an_graph_add(graph, &an_op_clamp, 1, &src, &attributes);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/guard.h"
 #include "train/checkpoints.h"
 #include "train/load.h"
 
@@ -49,6 +50,7 @@ an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN
 }
 
 an_status an_checkpoint_open(an_checkpoint **checkpoint, an_context *ctx, const char *path) {
+    AN_GUARD;
     an_status status;
     an_checkpoint *c = NULL;
     char chosen[AN_FILE_PATH] = "";
@@ -82,6 +84,7 @@ void an_checkpoint_close(an_checkpoint **checkpoint) {
 /* ---- asking ---- */
 
 an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_info *info) {
+    AN_GUARD;
     const an_checkpoint *c = checkpoint;
     const an_manifest *m = c->manifest;
     const double none = __builtin_nan("");
@@ -213,6 +216,7 @@ static an_status read_slice(void *user, const an_manifest_slice *s) {
 
 an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t index, int64_t begin, int64_t count,
                              void *elements) {
+    AN_GUARD;
     const an_checkpoint *c = checkpoint;
     an_context *ctx = c->ctx;
     an_checkpoint_tensor t = AN_INIT(t);
@@ -230,6 +234,7 @@ an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t index, int
 }
 
 an_status an_checkpoint_text(const an_checkpoint *checkpoint, const char *name, char **text) {
+    AN_GUARD;
     enum { MOST = 1 << 30 };
     an_status status;
     const an_checkpoint *c = checkpoint;
@@ -294,6 +299,7 @@ static an_status verify_run(an_context *ctx, const char *checkpoints, const an_c
 }
 
 an_status an_checkpoint_verify(an_context *ctx, const char *path) {
+    AN_GUARD;
     an_status status;
     char checkpoints[AN_FILE_PATH];
     an_checkpoint_place *places = NULL;

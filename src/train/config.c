@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/parallel.h"
+#include "base/guard.h"
 
 /* ---- making one ---- */
 
@@ -45,7 +45,6 @@ static an_status take(an_config *config, an_config_node *given) {
     an_context *ctx = config->ctx;
     an_status status;
     const an_config before = *config;
-    const an_float_environment callers = an_float_enter(); /* numbers are rounded to nearest, whatever the host does */
     config->warnings = NULL;
     config->warning_count = config->warning_capacity = 0;
     config->given = given;
@@ -53,11 +52,9 @@ static an_status take(an_config *config, an_config_node *given) {
     AN_TRY(an_config_resolve(config, config->root));
     AN_TRY(name_folder(config));
     AN_TRY(an_config_check(config));
-    an_float_leave(callers);
     an_release(ctx, (void **)(uintptr_t)&before.warnings, before.warning_capacity, sizeof *before.warnings);
     return AN_OK;
 fail:
-    an_float_leave(callers);
     an_release(ctx, (void **)&config->warnings, config->warning_capacity, sizeof *config->warnings);
     config->warnings = before.warnings;
     config->warning_count = before.warning_count;
@@ -143,6 +140,7 @@ fail:
 }
 
 an_status an_config_create(an_config **config, an_context *ctx, const an_config_options *options) {
+    AN_GUARD;
     return an_config_create_renamed(config, ctx, options, an_renames);
 }
 
@@ -156,6 +154,7 @@ void an_config_destroy(an_config **config) {
 }
 
 an_status an_config_set(an_config *config, const char *setting) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     an_config_node *given = NULL;
     AN_TRY_RETURN(an_config_node_copy(config, &given, config->given));
@@ -241,6 +240,7 @@ static an_status no_value(an_config *config, const char *path, const an_config_n
 }
 
 an_status an_config_string(an_config *config, const char *path, const char **text) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, ~0u, "a single value", &node));
@@ -249,6 +249,7 @@ an_status an_config_string(an_config *config, const char *path, const char **tex
 }
 
 an_status an_config_path(an_config *config, const char *path, const char **file) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *node;
     char *whole = NULL;
@@ -264,6 +265,7 @@ an_status an_config_path(an_config *config, const char *path, const char **file)
 }
 
 an_status an_config_bool(an_config *config, const char *path, bool *value) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(BOOL), "on or off", &node));
@@ -271,6 +273,7 @@ an_status an_config_bool(an_config *config, const char *path, bool *value) {
 }
 
 an_status an_config_count(an_config *config, const char *path, int64_t *value) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(
@@ -282,6 +285,7 @@ an_status an_config_count(an_config *config, const char *path, int64_t *value) {
 }
 
 an_status an_config_real(an_config *config, const char *path, double *value) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(REAL) | KIND(SHARE) | KIND(REALS), "a number", &node));
@@ -289,6 +293,7 @@ an_status an_config_real(an_config *config, const char *path, double *value) {
 }
 
 an_status an_config_seconds(an_config *config, const char *path, double *value) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(DURATION), "a duration", &node));
@@ -296,6 +301,7 @@ an_status an_config_seconds(an_config *config, const char *path, double *value) 
 }
 
 an_status an_config_range(an_config *config, const char *path, double *begin, double *end) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(RANGE), "a range", &node));
@@ -303,6 +309,7 @@ an_status an_config_range(an_config *config, const char *path, double *begin, do
 }
 
 an_status an_config_length(an_config *config, const char *path, an_length *length) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(LENGTH) | KIND(LENGTHS), "a length", &node));
@@ -321,6 +328,7 @@ static an_status ask_list(an_config *config, const char *path, an_option_kind ki
 }
 
 an_status an_config_reals(an_config *config, const char *path, int capacity, double *values, int *count) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *n;
     AN_TRY_RETURN(ask_list(config, path, AN_OPTION_REALS, "a list of numbers", &n, count));
@@ -329,6 +337,7 @@ an_status an_config_reals(an_config *config, const char *path, int capacity, dou
 }
 
 an_status an_config_counts(an_config *config, const char *path, int capacity, int64_t *values, int *count) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *n;
     AN_TRY_RETURN(ask_list(config, path, AN_OPTION_COUNTS, "a list of whole numbers", &n, count));
@@ -337,6 +346,7 @@ an_status an_config_counts(an_config *config, const char *path, int capacity, in
 }
 
 an_status an_config_lengths(an_config *config, const char *path, int capacity, an_length *values, int *count) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *n;
     AN_TRY_RETURN(ask_list(config, path, AN_OPTION_LENGTHS, "a list of lengths", &n, count));
@@ -356,6 +366,7 @@ static an_status ask_entry(an_config *config, const char *path, unsigned kinds, 
 }
 
 an_status an_config_pair(an_config *config, const char *path, int index, int64_t *key, double *value) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *entry;
     int64_t count;
@@ -369,6 +380,7 @@ an_status an_config_pair(an_config *config, const char *path, int index, int64_t
 }
 
 an_status an_config_entry(an_config *config, const char *path, int index, const char **key, const char **value) {
+    AN_GUARD;
     an_context *ctx = config->ctx;
     const an_config_node *entry;
     AN_TRY_RETURN(ask_entry(config, path, KIND(COUNT_MAP) | KIND(REAL_MAP) | KIND(STRING_MAP), index, &entry));

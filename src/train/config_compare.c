@@ -5,8 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/parallel.h"
-
 /* ---- what a change of each option is ---- A row that ends in a dot is for all that is in a table, any other for one path; the
  * longest that fits decides. Only tables whose options are of one kind have such rows: where an option must be thought about it has
  * its own. */
@@ -353,10 +351,7 @@ an_status an_config_compare(an_config_changes *changes, const an_config *before,
     const walk w = {changes, before, after, autos, auto_count};
     const spot whole = {"", ""};
     *changes = (an_config_changes){.ctx = ctx};
-    const an_float_environment callers = an_float_enter(); /* numbers are rounded to nearest, whatever the host does */
-    const an_status status = compare_tables(&w, before->root, after->root, "", &whole);
-    an_float_leave(callers);
-    return status;
+    return compare_tables(&w, before->root, after->root, "", &whole);
 }
 
 void an_config_changes_destroy(an_config_changes *changes) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "train/config.h"
 
 /* ---- the table ---- What options.def says in its own words. */
@@ -225,6 +226,7 @@ an_wants_text an_option_wants(const an_option *option) {
 }
 
 an_status an_config_key_get(an_context *ctx, int index, an_config_key *key) {
+    AN_GUARD;
     if (!key || key->size < sizeof *key)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_config_key has size %zu: set it with AN_INIT", key ? key->size : 0);
     if (index < 0 || index >= an_option_count)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "train/config.h"
 
 static void add_string(an_text *t, const char *string) {
@@ -198,6 +199,7 @@ static void add_object(an_text *t, const char *table, const char *indent) {
 }
 
 an_status an_config_schema(an_context *ctx, char **text) {
+    AN_GUARD;
     an_status status;
     an_text t;
     const char *separator = "";

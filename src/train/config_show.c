@@ -1,6 +1,7 @@
 /* A config as text again: whole, in the order of the options, with or without remarks. */
 #include <string.h>
 
+#include "base/guard.h"
 #include "train/config.h"
 
 typedef struct writer {
@@ -174,9 +175,11 @@ fail:
 }
 
 an_status an_config_show(const an_config *config, char **text) {
+    AN_GUARD;
     return write_config(config, true, text);
 }
 
 an_status an_config_write(const an_config *config, char **text) {
+    AN_GUARD;
     return write_config(config, false, text);
 }

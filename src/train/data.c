@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/parallel.h"
 
 /* ---- what sources share ---- */
@@ -83,6 +84,7 @@ fail:
 }
 
 an_status an_dataset_create(an_dataset **dataset, an_context *ctx, const an_dataset_record *record) {
+    AN_GUARD;
     an_status status;
     an_dataset *d = NULL;
     *dataset = NULL;
@@ -198,6 +200,7 @@ an_status an_dataset_fetch(const an_dataset *d, int64_t n, const int64_t *indice
 }
 
 an_status an_dataset_read(an_dataset *dataset, int64_t n, const int64_t *indices, void *const *fields) {
+    AN_GUARD;
     an_context *ctx = dataset->ctx;
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "train/data.h"
 
 typedef struct {
@@ -126,6 +127,7 @@ static an_field field_of(const an_array_source *source, int i) {
 }
 
 an_status an_dataset_create_arrays(an_dataset **dataset, an_context *ctx, const an_array_source *source) {
+    AN_GUARD;
     an_status status;
     arrays *a = NULL;
     an_field *fields = NULL;

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/nearest.h"
-#include "base/parallel.h"
 #include "train/data_csv_scan.h"
 #include "train/data_file.h"
 #include "train/data_number.h"
@@ -285,12 +285,12 @@ static an_status make_dataset(an_dataset **dataset, table *t, const an_csv_sourc
 }
 
 an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source) {
+    AN_GUARD;
     an_status status;
     table *t = NULL;
     char *bytes = NULL, text[AN_MESSAGE_BYTES];
     size_t size = 0, capacity = 0;
     const an_note note = {text, sizeof text};
-    const an_float_environment host = an_float_enter(); /* numbers are rounded to the nearest */
     *dataset = NULL;
     AN_TRY(check_source(ctx, source));
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
@@ -304,11 +304,9 @@ an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_
     AN_TRY(read_table(t, source, bytes, size));
     AN_TRY(make_dataset(dataset, t, source));
     an_release(ctx, (void **)&bytes, capacity, 1);
-    an_float_leave(host);
     return AN_OK;
 fail:
     an_release(ctx, (void **)&bytes, capacity, 1);
     if (t) close_table(t);
-    an_float_leave(host);
     return status;
 }

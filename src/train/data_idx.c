@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "train/data_file.h"
 
 static uint32_t upper_first(const unsigned char *b) {
@@ -241,6 +242,7 @@ static an_status target_field(an_context *ctx, const idx_file *file, an_field *f
 }
 
 an_status an_dataset_create_idx(an_dataset **dataset, an_context *ctx, const an_idx_source *source) {
+    AN_GUARD;
     an_status status;
     idx *x = NULL;
     an_field fields[2];

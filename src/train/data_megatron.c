@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "train/data_sequences.h"
 
 enum { HEADER_BYTES = 9 + 8 + 1 + 8 + 8, VERSION = 1, CHUNK = 4096 };
@@ -159,6 +160,7 @@ static an_status path_with(an_arena *arena, const char *prefix, const char *end,
 }
 
 an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ctx, const an_megatron_source *source) {
+    AN_GUARD;
     an_status status;
     an_sequences *s = NULL;
     index_file index = {.sequences = 0};

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "train/data.h"
 
 __extension__ typedef unsigned __int128 wide;
@@ -172,6 +173,7 @@ static an_status keep_sources(mixture *m, const an_mixture_source *source, an_fi
 }
 
 an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const an_mixture_source *source) {
+    AN_GUARD;
     an_status status;
     mixture *m = NULL;
     an_field *fields = NULL;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "train/data_sequences.h"
 
 /* ---- UTF-8 ---- */
@@ -222,6 +223,7 @@ static an_status find_bytes(an_sequences *s, an_note note) {
 }
 
 an_status an_dataset_create_text(an_dataset **dataset, an_context *ctx, const an_text_source *source) {
+    AN_GUARD;
     an_status status;
     an_sequences *s = NULL;
     char text[AN_MESSAGE_BYTES];

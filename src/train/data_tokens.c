@@ -1,6 +1,7 @@
 /* Files of nothing but tokens, and llm.c's, which have a header of 256 numbers: what it is, its version, how many tokens. */
 #include <inttypes.h>
 
+#include "base/guard.h"
 #include "train/data_sequences.h"
 
 enum { HEADER_BYTES = 256 * 4, HEADER_USED = 3 * 4 };
@@ -53,6 +54,7 @@ static an_status find_tokens(an_sequences *s, an_token_format format, an_note no
 }
 
 an_status an_dataset_create_tokens(an_dataset **dataset, an_context *ctx, const an_token_source *source) {
+    AN_GUARD;
     an_status status;
     an_sequences *s = NULL;
     char text[AN_MESSAGE_BYTES];

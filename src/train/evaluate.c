@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/elementary.h"
+#include "base/guard.h"
 #include "base/heartbeat.h"
-#include "base/parallel.h"
 #include "exec/array.h"
 #include "ops/sink.h"
 #include "train/trainer.h"
@@ -114,12 +114,10 @@ static an_status compare(an_trainer *t, const an_feed *feed, int64_t count, sums
     for (int d = 0; d < array.ndims; d++) elements *= array.dims[d];
     for (int d = 1; d < input->ndims; d++) each *= input->dims[d];
     an_convert_to_f64(array.dtype, elements, t->output_values);
-    const an_float_environment outside = an_float_enter();
     if (t->classifies)
         add_classes(s, input, targets, count * each, elements / (count * each), t->output_values);
     else
         add_values(s, input, targets, count * each, t->output_values);
-    an_float_leave(outside);
     return AN_OK;
 }
 
@@ -163,7 +161,6 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
         AN_TRY(run_batch(t, begin, rest < t->evaluation_samples.capacity ? rest : t->evaluation_samples.capacity, &s));
     }
     AN_CHECK(ctx, s.targets > 0, AN_ERR_ARGUMENT, "the data for evaluation has no targets: every label is masked");
-    const an_float_environment outside = an_float_enter();
     const double n = (double)s.targets, spread = s.squares - s.sum * s.sum / n;
     *evaluation = (an_evaluation){
         .size = evaluation->size,
@@ -179,13 +176,13 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
         .r2 = spread > 0 ? 1 - s.squared / spread : 0,
         .seconds = an_clock_seconds() - started,
     };
-    an_float_leave(outside);
     return AN_OK;
 fail:
     return status;
 }
 
 an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation) {
+    AN_GUARD;
     return evaluate(trainer, evaluation, NULL);
 }
 

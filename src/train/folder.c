@@ -11,6 +11,7 @@
 
 #include "anneal/checkpoint.h"
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/isa.h"
 #include "base/json.h"
 #include "train/checkpoints.h"
@@ -60,6 +61,7 @@ static bool exists(const char *folder, const char *name) {
 
 /* The end of a run is written last, in one piece: whoever finds it finds all of it. */
 an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *state) {
+    AN_GUARD;
     an_status status;
     char file[AN_FILE_PATH], text[NAME_BYTES] = "";
     AN_CHECK(ctx, an_path_join(file, path, "outcome.json"), AN_ERR_ARGUMENT,
@@ -195,6 +197,7 @@ static an_status check_empty(const an_folder *f) {
 
 an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
                            const an_folder_options *options) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = trainer->ctx;
     an_folder *f = NULL;
@@ -235,6 +238,7 @@ const char *an_folder_path(const an_folder *folder) {
 }
 
 double an_folder_speed(const an_folder *folder) {
+    AN_GUARD;
     return folder->speed;
 }
 
@@ -279,6 +283,7 @@ static bool is_due(const an_folder *f, int64_t step) {
 }
 
 an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool *logged) {
+    AN_GUARD;
     an_folder *f = folder;
     an_status status;
     an_context *ctx = f->ctx;
@@ -311,6 +316,7 @@ fail:
 }
 
 an_status an_folder_log(an_folder *folder, const char *line) {
+    AN_GUARD;
     an_context *ctx = folder->ctx;
     AN_TRY_RETURN(append(folder, folder->log, "log.txt", line, strlen(line)));
     return append(folder, folder->log, "log.txt", "\n", 1);
@@ -331,6 +337,7 @@ static an_status add_evaluation(an_folder *f, an_text *text, int64_t step, const
 
 /* Called right after an evaluation, whose time does not count in the speed. */
 an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluation *evaluation) {
+    AN_GUARD;
     an_folder *f = folder;
     an_status status;
     an_context *ctx = f->ctx;
@@ -440,6 +447,7 @@ fail:
 }
 
 an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error) {
+    AN_GUARD;
     an_context *ctx = folder->ctx;
     if (!error) AN_TRY_RETURN(write_summary(folder, outcome));
     const char *reason = !error && outcome->end == AN_RUN_REQUESTED ? outcome->reason : NULL;

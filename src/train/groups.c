@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/elementary.h"
-#include "base/parallel.h"
+#include "base/guard.h"
 #include "ops/source.h"
 
 static const double default_weight_decay = 0.01;
@@ -122,10 +122,7 @@ static an_status decays(const sorting *s, const an_parameter *p, unsigned roles,
 
 /* The factor of a depth; a graph from a file may name any. */
 static double depth_factor(double decay, int deepest, int depth) {
-    const an_float_environment outside = an_float_enter(); /* a rate is the same whatever the host does */
-    const double factor = an_pow_f64(decay, (double)deepest - (double)depth);
-    an_float_leave(outside);
-    return factor;
+    return an_pow_f64(decay, (double)deepest - (double)depth);
 }
 
 /* What group a parameter must have. */
@@ -217,6 +214,7 @@ fail:
 }
 
 an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_options *options) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = graph->ctx;
     const an_group_options defaults = AN_INIT(defaults);
@@ -284,6 +282,7 @@ int an_groups_count(const an_groups *groups) {
 }
 
 an_status an_groups_info(const an_groups *groups, int index, an_group_info *info) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = groups->ctx;
     AN_CHECK(ctx, info->size >= sizeof *info, AN_ERR_ARGUMENT, "an_group_info has size %zu: set it with AN_INIT",

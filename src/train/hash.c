@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/guard.h"
 #include "train/trainer.h"
 
 enum { PART_BYTES = 1 << 20 }; /* what is copied from the device at a time */
@@ -72,6 +73,7 @@ static an_status add_moments(const hashing *h) {
 
 /* O(parameters), on the process that is asked. */
 an_status an_trainer_weights_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = trainer->ctx;
     hashing h;
@@ -85,6 +87,7 @@ fail:
 }
 
 an_status an_trainer_state_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]) {
+    AN_GUARD;
     const an_trainer *t = trainer;
     an_status status;
     an_context *ctx = t->ctx;

@@ -4,6 +4,7 @@
 
 #include "anneal/checkpoint.h"
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/heartbeat.h"
 #include "train/launch.h"
 #include "train/load.h"
@@ -123,6 +124,7 @@ bool an_home_has(const an_trainer *t) {
 /* ---- for host programs ---- */
 
 an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
+    AN_GUARD;
     an_context *ctx = trainer->ctx;
     if (trainer->home.generation)
         return AN_ERROR(ctx, AN_ERR_STATE, "the run has been written to %s already", trainer->home.folder);
@@ -130,6 +132,7 @@ an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
 }
 
 an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
+    AN_GUARD;
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only: it has no weights");
@@ -145,6 +148,7 @@ an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
 }
 
 an_status an_trainer_load(an_trainer *trainer, const char *path) {
+    AN_GUARD;
     an_status status;
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;

@@ -1,6 +1,7 @@
 /* Norms of the gradients of parts of a model: of blocks, or of each parameter. */
 #include <string.h>
 
+#include "base/guard.h"
 #include "train/trainer.h"
 
 /* Parameters of one block belong together; outside of blocks, those of one layer do. */
@@ -46,6 +47,7 @@ int an_trainer_norm_count(const an_trainer *trainer) {
 }
 
 an_status an_trainer_norm(const an_trainer *trainer, int index, const char **name, double *norm) {
+    AN_GUARD;
     const an_norm_parts *parts = &trainer->norms;
     an_context *ctx = trainer->ctx;
     double sum = 0;

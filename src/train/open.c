@@ -6,6 +6,7 @@
 
 #include "anneal/checkpoint.h"
 #include "base/context.h"
+#include "base/guard.h"
 #include "base/isa.h"
 #include "base/launcher.h"
 #include "train/open_init.h"
@@ -442,6 +443,7 @@ fail:
  * the user to say. */
 an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                const an_open_options *options) {
+    AN_GUARD;
     an_status status = AN_ERR_DAMAGED;
     an_candidates candidates = {0};
     an_text passed;
@@ -472,6 +474,7 @@ fail:
 }
 
 an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step) {
+    AN_GUARD;
     an_status status;
     an_config *config = NULL;
     an_config_options options = AN_INIT(options);
@@ -488,11 +491,13 @@ fail:
 }
 
 an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config) {
+    AN_GUARD;
     const an_open_options options = AN_INIT(options);
     return an_trainer_open_with(trainer, ctx, config, &options);
 }
 
 an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file) {
+    AN_GUARD;
     an_status status;
     an_config *config = NULL;
     an_config_options options = AN_INIT(options);

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/parallel.h"
 #include "exec/array.h"
 #include "exec/params.h"
 #include "train/config.h"
@@ -442,10 +441,8 @@ static an_status load_all(matching *m) {
     an_context *ctx = m->ctx;
     double *piece = NULL;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&piece, PIECE, sizeof *piece));
-    const an_float_environment callers = an_float_enter(); /* rounding is ours */
     for (size_t i = 0; i < m->entry_count && status == AN_OK; i++)
         if (m->tensors[i]) status = load(m, i, piece);
-    an_float_leave(callers);
     m->params->version++;
     an_release(ctx, (void **)&piece, PIECE, sizeof *piece);
     return status;

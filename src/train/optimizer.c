@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/elementary.h"
-#include "base/parallel.h"
+#include "base/guard.h"
 #include "kernels/update.h"
 
 static const double default_beta_1 = 0.9, default_beta_2 = 0.999, default_epsilon = 1e-8;
@@ -19,6 +19,7 @@ static double beta_of(double given, double otherwise) {
 }
 
 int an_optimizer_moments(const an_optimizer_options *options) {
+    AN_GUARD;
     if (!options || options->type != AN_OPTIMIZER_SGD) return 2;
     return options->momentum != 0 ? 1 : -1;
 }
@@ -97,6 +98,7 @@ bool an_optimizer_bytes(const an_flat_sizes *sizes, size_t parameters, size_t *b
 
 an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,
                               const an_optimizer_options *options) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = params->ctx;
     an_optimizer *o = NULL;
@@ -164,6 +166,7 @@ static double tree_sum(const double *numbers, int64_t count, double *room) {
 }
 
 an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm) {
+    AN_GUARD;
     an_optimizer *o = optimizer;
     an_context *ctx = o->ctx;
     const an_device *device = o->params->device;
@@ -180,10 +183,8 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
         AN_TRY_RETURN(device->copy(device, ctx, o->page_sums, o->device_sums, bytes, AN_COPY_FROM_DEVICE));
         AN_TRY_RETURN(device->synchronize(device, ctx));
     }
-    const an_float_environment outside = an_float_enter();
     o->scale = scale == 0 ? 1 : scale;
     *norm = __builtin_sqrt(tree_sum(o->page_sums, o->pages, o->tree)) / o->scale;
-    an_float_leave(outside);
     o->norm = *norm;
     o->has_norm = true;
     return AN_OK;
@@ -192,14 +193,12 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
 double an_optimizer_squares(const an_optimizer *o, size_t parameter) {
     const an_stored *e = &o->params->entries[parameter];
     const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
-    const an_float_environment outside = an_float_enter();
     const double sum = tree_sum(o->page_sums + begin, (e->elements + AN_PAGE - 1) / AN_PAGE, o->tree);
-    const double squares = sum / (o->scale * o->scale);
-    an_float_leave(outside);
-    return squares;
+    return sum / (o->scale * o->scale);
 }
 
 an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char *parameter, double *norm) {
+    AN_GUARD;
     const an_params *p = optimizer->params;
     an_context *ctx = optimizer->ctx;
     if (!optimizer->has_norm)
@@ -252,7 +251,6 @@ fail:
 }
 
 static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attributes *a) {
-    const an_float_environment outside = an_float_enter();
     const double clip = u->clip_norm > 0 ? u->clip_norm / (o->norm + norm_epsilon) : 1;
     const double momentum = u->beta_1 > 0 ? u->beta_1 : o->options.momentum;
     *a = (an_update_attributes){
@@ -278,10 +276,10 @@ static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attri
         o->runs[i].rate = u->rate * group->lr_scale;
         o->runs[i].weight_decay = group->weight_decay;
     }
-    an_float_leave(outside);
 }
 
 an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) {
+    AN_GUARD;
     an_optimizer *o = optimizer;
     an_context *ctx = o->ctx;
     an_params *p = o->params;

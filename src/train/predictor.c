@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/parallel.h"
 #include "ops/sink.h"
 #include "ops/source.h"
@@ -190,6 +191,7 @@ static an_status make_contexts(an_predictor *p, const an_trainer *t, int threads
 }
 
 an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer, const an_predictor_options *options) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = trainer->ctx;
     an_predictor *p = NULL;
@@ -233,6 +235,7 @@ void an_predictor_destroy(an_predictor **predictor) {
 }
 
 an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer) {
+    AN_GUARD;
     const an_params *from = trainer->params;
     an_params *to = predictor->params;
     an_context *ctx = trainer->ctx;
@@ -350,13 +353,16 @@ static an_status run(an_predictor *p, int64_t n, an_dtype in, const void *inputs
 }
 
 an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs) {
+    AN_GUARD;
     return run(predictor, n, AN_DTYPE_F32, inputs, AN_DTYPE_F32, outputs);
 }
 
 an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs) {
+    AN_GUARD;
     return run(predictor, n, AN_DTYPE_F64, inputs, AN_DTYPE_F64, outputs);
 }
 
 an_status an_predictor_run_tokens(an_predictor *predictor, int64_t n, const int32_t *tokens, float *outputs) {
+    AN_GUARD;
     return run(predictor, n, AN_DTYPE_I32, tokens, AN_DTYPE_F32, outputs);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "train/open.h"
 #include "train/trainer.h"
 
@@ -31,6 +32,7 @@ static int find_metric(const char *name) {
 }
 
 bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value) {
+    AN_GUARD;
     const int i = find_metric(name);
     if (i < 0 || (metrics[i].classifies && !evaluation->classifies) || (metrics[i].measures && !evaluation->measures))
         return false;
@@ -136,10 +138,11 @@ static an_status take_step(running *r) {
     an_context *ctx = t->ctx;
     const an_run_callbacks *c = &r->options->callbacks;
     const double begin = an_clock_seconds();
-    an_status status = c->before_step ? c->before_step(c->user, t->next + 1) : AN_OK;
+    an_status status = AN_OK;
+    if (c->before_step) AN_HOST(status = c->before_step(c->user, t->next + 1));
     if (status != AN_OK) return callback_failed(r, status, "before_step");
     AN_TRY_RETURN(an_trainer_step(t, NULL));
-    status = c->after_step ? c->after_step(c->user, &t->progress.last) : AN_OK;
+    if (c->after_step) AN_HOST(status = c->after_step(c->user, &t->progress.last));
     const double took = an_clock_seconds() - begin;
     t->progress.seconds += took;
     if (took > r->step_seconds) r->step_seconds = took;
@@ -185,7 +188,8 @@ static an_status evaluate(running *r) {
     if (best) p->best_step = t->next;
     if (r->patient.name) p->without = record_beat(&r->patient, &evaluation, r->options->min_delta) ? 0 : p->without + 1;
     if (!c->after_evaluation) return AN_OK;
-    const an_status status = c->after_evaluation(c->user, t->next, &evaluation, best);
+    an_status status;
+    AN_HOST(status = c->after_evaluation(c->user, t->next, &evaluation, best));
     return status == AN_OK ? AN_OK : callback_failed(r, status, "after_evaluation");
 }
 
@@ -195,7 +199,8 @@ static an_status evaluate(running *r) {
 static an_status tell_save(running *r, an_status status) {
     const an_run_callbacks *c = &r->options->callbacks;
     if (status == AN_ERR_TAKEN_OVER) return status;
-    status = c->after_save ? c->after_save(c->user, &r->trainer->home.report) : AN_OK;
+    status = AN_OK;
+    if (c->after_save) AN_HOST(status = c->after_save(c->user, &r->trainer->home.report));
     return status == AN_OK ? AN_OK : callback_failed(r, status, "after_save");
 }
 
@@ -321,6 +326,7 @@ fail:
 }
 
 an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome) {
+    AN_GUARD;
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_progress *p = &t->progress;
@@ -359,6 +365,7 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
 }
 
 an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options) {
+    AN_GUARD;
     an_context *ctx = trainer->ctx;
     if (options->size < sizeof *options)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", options->size);

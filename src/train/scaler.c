@@ -1,7 +1,7 @@
 /* The loss scaler of f16, as PyTorch's GradScaler. The scale is a number of the program, so it is one of f32. */
 #include "anneal/train.h"
 
-#include "base/parallel.h"
+#include "base/guard.h"
 
 static const double default_growth = 2, default_backoff = 0.5;
 enum { DEFAULT_INTERVAL = 2000 };
@@ -23,8 +23,6 @@ static bool update(an_scaler *scaler, bool finite) {
 }
 
 bool an_scaler_update(an_scaler *scaler, bool finite) {
-    const an_float_environment outside = an_float_enter();
-    const bool skip = update(scaler, finite);
-    an_float_leave(outside);
-    return skip;
+    AN_GUARD;
+    return update(scaler, finite);
 }

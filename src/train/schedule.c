@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/elementary.h"
-#include "base/parallel.h"
+#include "base/guard.h"
 
 static const double pi = 3.14159265358979323846;
 
@@ -358,6 +358,7 @@ static an_status keep_options(an_schedule *s, const an_schedule_options *o) {
 }
 
 an_status an_schedule_create(an_schedule **schedule, an_context *ctx, const an_schedule_options *options) {
+    AN_GUARD;
     an_status status;
     an_schedule *s = NULL;
     *schedule = NULL;
@@ -407,10 +408,8 @@ static int64_t held(const an_schedule *s, int64_t t) {
 }
 
 double an_schedule_factor(const an_schedule *schedule, int64_t t) {
-    const an_float_environment outside = an_float_enter(); /* a rate is the same whatever the host does */
-    const double factor = factor_at(schedule, held(schedule, t));
-    an_float_leave(outside);
-    return factor;
+    AN_GUARD;
+    return factor_at(schedule, held(schedule, t));
 }
 
 static double momentum_at(const an_schedule *s, int64_t t) {
@@ -425,8 +424,6 @@ static double momentum_at(const an_schedule *s, int64_t t) {
 }
 
 double an_schedule_momentum(const an_schedule *schedule, int64_t t) {
-    const an_float_environment outside = an_float_enter();
-    const double momentum = momentum_at(schedule, held(schedule, t));
-    an_float_leave(outside);
-    return momentum;
+    AN_GUARD;
+    return momentum_at(schedule, held(schedule, t));
 }

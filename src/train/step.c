@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/heartbeat.h"
-#include "base/parallel.h"
 #include "exec/array.h"
 #include "ops/sink.h"
 
@@ -135,6 +135,7 @@ fail:
 
 an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
                             const an_schedule *schedule, const an_stepper_options *options) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = program->ctx;
     an_stepper *s = NULL;
@@ -212,7 +213,6 @@ static an_status add_nodes(an_stepper *s) {
         const an_device *device = s->program->device;
         AN_TRY_RETURN(device->launch(device, an_op_kernels(&an_op_add, ctx->isa), &sum));
     }
-    const an_float_environment outside = an_float_enter();
     s->losses[top - 1] += s->losses[top];
     s->node_samples[top - 1] += s->node_samples[top];
     for (int i = 0; i < s->state_count; i++) {
@@ -220,7 +220,6 @@ static an_status add_nodes(an_stepper *s) {
         double *left = s->states[i].sum + (top - 1) * elements;
         for (int64_t k = 0; k < elements; k++) left[k] += left[elements + k];
     }
-    an_float_leave(outside);
     an_tree_added(&s->tree);
     return AN_OK;
 }
@@ -259,9 +258,7 @@ static an_status add_states(an_stepper *s, int64_t samples) {
         array.ndims = -1;
         AN_TRY_RETURN(an_program_get_output(s->program, s->states[i].name, &array));
         an_convert_to_f64(e->dtype, e->elements, s->staging);
-        const an_float_environment outside = an_float_enter();
         for (int64_t k = 0; k < e->elements; k++) sum[k] += s->staging[k] * (double)samples;
-        an_float_leave(outside);
     }
     return AN_OK;
 }
@@ -291,6 +288,7 @@ an_status an_step_weigh(an_stepper *stepper, int64_t targets) {
 }
 
 an_status an_step_begin(an_stepper *stepper, int64_t targets) {
+    AN_GUARD;
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(check_order(s, BEGIN));
@@ -312,6 +310,7 @@ an_status an_step_begin(an_stepper *stepper, int64_t targets) {
 }
 
 an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples) {
+    AN_GUARD;
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     const int64_t last = s->leaf >= 0 ? s->leaf : s->tree.count ? s->tree.parts[s->tree.count - 1] : -1;
@@ -326,15 +325,14 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     AN_TRY_RETURN(an_program_run(s->program, first ? AN_FORM_TRAIN_FIRST : AN_FORM_TRAIN_NEXT));
     AN_TRY_RETURN(an_program_loss(s->program, &loss));
     AN_TRY_RETURN(add_states(s, samples));
-    const an_float_environment outside = an_float_enter();
     s->losses[s->tree.count] += loss / (double)s->each;
-    an_float_leave(outside);
     s->node_samples[s->tree.count] += samples;
     s->place = calls[MICRO_BATCH].to;
     return AN_OK;
 }
 
 an_status an_step_reduce(an_stepper *stepper) {
+    AN_GUARD;
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(check_order(s, REDUCE));
@@ -346,6 +344,7 @@ an_status an_step_reduce(an_stepper *stepper) {
 }
 
 an_status an_step_unscale(an_stepper *stepper) {
+    AN_GUARD;
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     const double scale = s->options.scales ? s->scaler.scale : 1;
@@ -361,6 +360,7 @@ an_status an_step_unscale(an_stepper *stepper) {
 }
 
 an_status an_step_clip(an_stepper *stepper) {
+    AN_GUARD;
     an_context *ctx = stepper->ctx;
     AN_TRY_RETURN(check_order(stepper, CLIP));
     stepper->clipped = true;
@@ -381,22 +381,22 @@ static an_status update_states(an_stepper *s) {
         memcpy(array.dims, e->dims, sizeof array.dims);
         AN_TRY_RETURN(an_params_get(s->params, state->name, AN_PART_WEIGHT, &array));
         an_convert_to_f64(e->dtype, e->elements, s->staging);
-        const an_float_environment outside = an_float_enter();
         for (int64_t k = 0; k < e->elements; k++)
             s->staging[k] += state->momentum * (state->sum[k] / (double)s->samples - s->staging[k]);
         an_convert_from_f64(e->dtype, e->elements, s->staging);
-        an_float_leave(outside);
         AN_TRY_RETURN(an_params_set(s->params, state->name, AN_PART_WEIGHT, &array));
     }
     return AN_OK;
 }
 
 double an_stepper_rate(const an_stepper *stepper) {
+    AN_GUARD;
     const double factor = stepper->schedule ? an_schedule_factor(stepper->schedule, stepper->step) : 1;
     return stepper->options.rate * factor;
 }
 
 an_status an_step_update(an_stepper *stepper) {
+    AN_GUARD;
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     an_update update = AN_INIT(update);
@@ -416,6 +416,7 @@ an_status an_step_update(an_stepper *stepper) {
 }
 
 an_status an_step_schedule(an_stepper *stepper) {
+    AN_GUARD;
     an_context *ctx = stepper->ctx;
     AN_TRY_RETURN(check_order(stepper, SCHEDULE));
     stepper->place = calls[SCHEDULE].to;
@@ -423,6 +424,7 @@ an_status an_step_schedule(an_stepper *stepper) {
 }
 
 an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
+    AN_GUARD;
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(check_order(s, END));

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/launcher.h"
 #include "train/loader.h"
 #include "train/nonfinite.h"
@@ -168,6 +169,7 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
 
 an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
                             const an_trainer_options *options) {
+    AN_GUARD;
     an_status status;
     an_context *ctx = graph->ctx;
     an_trainer *t = NULL;
@@ -304,6 +306,7 @@ an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metr
 }
 
 an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
+    AN_GUARD;
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_batch samples;
@@ -375,6 +378,7 @@ int64_t an_trainer_tokens(const an_trainer *t) {
 }
 
 an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) {
+    AN_GUARD;
     const an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_status status;
