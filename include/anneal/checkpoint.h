@@ -53,7 +53,8 @@ typedef struct an_checkpoint_info {
     double loss, rate, norm;       /* of the last step; NaN: there was none */
     double best_value;             /* NaN: there was none */
     int64_t best_step;
-    int64_t bits_since; /* the step after which the run began to compute with these; 0: it always did */
+    const char *kernels; /* that are not the usual ones, as "attention=reference"; "": none */
+    int64_t bits_since;  /* the step after which the run began to compute with these; 0: it always did */
 } an_checkpoint_info;
 AN_API an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_info *info);
 

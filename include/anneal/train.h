@@ -358,7 +358,8 @@ typedef struct an_open_options {
     const char *resume; /* carry on from this checkpoint, or from the newest good one of this run's folder; or refuse */
     const int64_t *user_step; /* carry on from the checkpoint that an_trainer_save made with it, or refuse; NULL: any */
     an_extend extend;
-    bool new_bits; /* other instructions, another oneDNN or anneal: what comes now may differ in its last bits */
+    bool
+        new_bits; /* other instructions or kernels, another oneDNN or anneal: what comes now may differ in its last bits */
 } an_open_options;
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                       const an_open_options *options);

@@ -116,6 +116,7 @@ static void show_run(const an_checkpoint_info *i, const about *a) {
     if (*a->folder) printf("  run          %s, model %s, seed %lld\n", a->folder, a->model, (long long)a->seed);
     printf("  computed by  anneal %s, %s, oneDNN %s, %s, %s lea%s", i->anneal, i->isa, *i->onednn ? i->onednn : "none",
            precision_of(i), cli_count(i->leaves).text, i->leaves == 1 ? "f" : "ves");
+    if (*i->kernels) printf(", %s", i->kernels);
     if (i->bits_since) printf(", since step %s", cli_count(i->bits_since).text);
     printf("\n");
     if (!isnan(i->loss)) printf("  last step    loss %.6g, lr %.6g, grad_norm %.6g\n", i->loss, i->rate, i->norm);
@@ -155,6 +156,7 @@ static void write_run(json *j, const an_checkpoint_info *i, const about *a) {
     json_string(j, "onednn", i->onednn);
     json_string(j, "precision", i->precision);
     json_integer(j, "leaves", i->leaves);
+    json_string(j, "kernels", i->kernels);
     json_integer(j, "bits_since", i->bits_since);
     cli_json_number(j, "loss", i->loss);
     cli_json_number(j, "lr", i->rate);

@@ -27,7 +27,7 @@ static const cli_option options[] = {
                 .help = "give a run more steps: keep its schedule, whose rate goes on at its floor, or stretch it, and "
                         "the rate jumps"},
     [NEW_BITS] = {.name = "allow-new-bits",
-                  .help = "carry on with other instructions, another oneDNN or another version of anneal than the run "
+                  .help = "carry on with other instructions or kernels, another oneDNN or another anneal than the run "
                           "had; its last bits may then differ"},
     [THREADS] = {.name = "threads", .argument = "N", .help = "threads (default: ranks.threads, else all cores)"},
     [ISA] = {.name = "isa",

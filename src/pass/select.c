@@ -38,11 +38,15 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char 
     size_t length;
     const char *name = forced(list, node->op->name, &length);
     AN_TRY_RETURN(an_node_call_make(g, node, c));
+    const an_kernel *usual = NULL; /* the first that applies */
     node->kernel = NULL;
     for (const an_kernel *k = an_op_kernels(node->op, ctx->isa); k->name && !node->kernel; k++) {
-        if (name && (strlen(k->name) != length || memcmp(k->name, name, length))) continue;
-        if (!k->applies || k->applies(&c->call)) node->kernel = k;
+        const bool wanted = !name || (strlen(k->name) == length && !memcmp(k->name, name, length));
+        if ((!wanted && usual) || (k->applies && !k->applies(&c->call))) continue;
+        if (!usual) usual = k;
+        if (wanted) node->kernel = k;
     }
+    node->is_forced = node->kernel != usual;
     if (!node->kernel && name)
         return AN_ERROR(ctx, AN_ERR_UNKNOWN,
                         "%s has no kernel '%.*s' that can do %s at '%s': checkops --mode=list has them all",

@@ -94,6 +94,7 @@ an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_
                                  .path = c->path,
                                  .is_run = m != NULL,
                                  .tensors = m ? (int64_t)m->tensor_count : c->weights.count,
+                                 .kernels = "",
                                  .loss = none,
                                  .rate = none,
                                  .norm = none,
@@ -111,6 +112,7 @@ an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_
     info->precision = m->bits.precision;
     info->leaves = m->bits.leaves;
     info->bits_since = m->bits.since;
+    info->kernels = m->bits.kernels;
     info->files = (int64_t)m->file_count;
     for (size_t i = 0; i < m->file_count; i++) info->bytes += m->files[i].bytes;
     if (p->last.step) {

@@ -33,6 +33,8 @@ typedef struct an_manifest_slice {
 typedef struct an_bits {
     char isa[AN_BITS_TEXT], onednn[AN_BITS_TEXT], anneal[AN_BITS_TEXT], precision[AN_BITS_TEXT];
     int64_t leaves;
+    const char *
+        kernels; /* that are not the usual ones, as "attention=reference"; "": none. Of the manifest, or of the trainer */
     int64_t since; /* the step after which the run began to compute with these; 0: it always did */
 } an_bits;
 

@@ -63,7 +63,7 @@ static bool read_text(an_json *json, char text[AN_BITS_TEXT]) {
 
 static bool read_bits(an_json *json, an_bits *bits) {
     enum { NEEDED = 1 | 2 | 4 | 8 | 16 }; /* those of 0.1; later ones may be absent */
-    an_json_string key;
+    an_json_string key, kernels = {.bytes = ""};
     unsigned seen = 0;
     if (!an_json_object(json)) return false;
     while (an_json_member(json, &key)) {
@@ -81,12 +81,15 @@ static bool read_bits(an_json *json, an_bits *bits) {
             bit = 16, good = an_json_count(json, &bits->leaves);
         else if (!strcmp(key.bytes, "since"))
             bit = 32, good = an_json_count(json, &bits->since);
+        else if (!strcmp(key.bytes, "kernels"))
+            bit = 64, good = an_json_string_value(json, &kernels);
         else
             good = an_json_skip(json);
         if (!good || seen & bit) return refuse(json, "a member of the bits is there twice");
         seen |= bit;
     }
     if (json->problem) return false;
+    bits->kernels = kernels.bytes;
     return (seen & NEEDED) == NEEDED || refuse(json, "the bits need isa, onednn, anneal, precision and leaves");
 }
 

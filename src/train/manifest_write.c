@@ -26,6 +26,10 @@ void an_manifest_begin(an_manifest_text *m, an_context *ctx, const an_manifest *
     an_text_add(&m->text, ", \"precision\": ");
     an_text_json(&m->text, head->bits.precision);
     an_text_add(&m->text, ", \"leaves\": %lld", (long long)head->bits.leaves);
+    if (*head->bits.kernels) {
+        an_text_add(&m->text, ", \"kernels\": ");
+        an_text_json(&m->text, head->bits.kernels);
+    }
     if (head->bits.since > 0) an_text_add(&m->text, ", \"since\": %lld", (long long)head->bits.since);
     an_text_add(&m->text, "},\n\"state\": ");
     an_progress_write(&m->text, &head->progress);

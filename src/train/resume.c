@@ -277,7 +277,14 @@ static an_status check_bits(an_resume *r, an_trainer *t) {
     } rows[] = {{"instructions", then->isa, now.isa},
                 {"oneDNN", then->onednn, now.onednn},
                 {"precision", then->precision, now.precision},
-                {"anneal", old_minor.text, new_minor.text}};
+                {"anneal", old_minor.text, new_minor.text},
+                {"kernels", *then->kernels ? then->kernels : "as usual", *now.kernels ? now.kernels : "as usual"}};
+    if (then->leaves != now.leaves)
+        return AN_ERROR(
+            r->ctx, AN_ERR_ARGUMENT,
+            "%s: the run cuts each step into %lld leaves, and here it would be %lld: sums in another order have "
+            "other bits. Set batch.leaves to %lld, or start a new run with --fresh",
+            r->path, (long long)then->leaves, (long long)now.leaves, (long long)then->leaves);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!strcmp(rows[i].then, rows[i].now)) continue;
         if (!r->options->new_bits)

@@ -38,7 +38,8 @@ void an_progress_restore(an_trainer *t, const an_progress *progress) {
 }
 
 void an_bits_get(const an_trainer *t, an_bits *bits) {
-    *bits = (an_bits){.leaves = t->batches.leaves, .since = t->home.bits_since};
+    *bits =
+        (an_bits){.leaves = t->batches.leaves, .since = t->home.bits_since, .kernels = t->kernels ? t->kernels : ""};
     snprintf(bits->isa, sizeof bits->isa, "%s", an_isa_name(an_context_isa(t->ctx)));
     snprintf(bits->onednn, sizeof bits->onednn, "%s", an_onednn_version());
     snprintf(bits->anneal, sizeof bits->anneal, "%s", an_version());

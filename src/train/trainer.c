@@ -148,6 +148,8 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     t->loader_threads = options->loader_threads;
     AN_TRY_RETURN(make_first_parts(t, options));
     AN_TRY_RETURN(make_plan(t, options));
+    AN_TRY_RETURN(an_plan_forced_kernels(t->plan, &t->kernels));
+    if (t->kernels) AN_TRY_RETURN(an_plan_count_trainer(t->plan, strlen(t->kernels) + 1));
     if (t->planned) return AN_OK;
     params.moments = an_optimizer_moments(options->optimizer);
     AN_TRY_RETURN(an_params_create(&t->params, ctx, t->graph, &params));
@@ -206,6 +208,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_program_destroy(&t->program);
     an_params_destroy(&t->params);
     an_plan_destroy(&t->plan);
+    an_string_release(ctx, &t->kernels);
     an_groups_destroy(&t->groups);
     if (t->owns) {
         an_graph_destroy(&t->graph);

@@ -78,6 +78,7 @@ struct an_trainer {
     an_run_options run; /* what the config says; size 0: there was none */
     an_log_options log;
     an_dtype precision;
+    char *kernels; /* that are not the usual ones, as an_plan_forced_kernels has them; NULL: none */
     int loader_threads;
     uint64_t chain[2];       /* hash over the numbers of every step so far */
     uint64_t fingerprint[2]; /* of the data */

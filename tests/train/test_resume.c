@@ -14,12 +14,15 @@ enum { STEPS = 12, MIDDLE = 6, MOST_TEXT = 1 << 16 };
 
 /* ---- runs ---- */
 
+static const char *kernels; /* that runs are opened with; NULL: the usual ones */
+
 static an_status open_settings(an_trainer **trainer, an_config **config, const char *text, bool new_bits) {
     an_config_options options = AN_INIT(options);
     an_open_options open = AN_INIT(open);
     write_text("run.yaml", text);
     options.file = "run.yaml";
     open.new_bits = new_bits;
+    open.kernels = kernels;
     OK(ctx, an_config_create(config, ctx, &options));
     return an_trainer_open_with(trainer, ctx, *config, &open);
 }
@@ -118,6 +121,60 @@ static void test_version(void **state) {
     }
 }
 
+/* ---- kernels and leaves ---- */
+
+#define GPT                                                                       \
+    "model: {type: gpt2, layers: 1, heads: 2, width: 8, context: 8}\n"            \
+    "data: {train: {type: text, path: letters.txt, tokens: chars}, threads: 0}\n" \
+    "batch: {global: 4}\ntrain: {precision: f32}\n"
+#define PLAIN "attention=reference,attention_diff=reference"
+
+/* Other kernels have other bits, in whichever launch they were asked for; one that would have been taken anyway is no other. */
+static void test_kernels(void **state) {
+    static const char text[] = "run: {dir: kernels, steps: 12}\n" GPT;
+    an_checkpoint *c = NULL;
+    an_checkpoint_info info = AN_INIT(info);
+    (void)state;
+    if (an_context_isa(ctx) == AN_ISA_BASE) {
+        print_message("no op of this model has two kernels on this machine\n");
+        skip();
+    }
+    write_text("letters.txt",
+               "the letters of a text that is read again and again, and of which no one letter is new\n");
+    begin("kernels", text);
+    const end usual = carry_on(text, false, "");
+    kernels = "softmax=reference"; /* it has no other */
+    assert_string_equal(carry_on(text, false, "").hash, usual.hash);
+    kernels = PLAIN;
+    refuses(text, "computed with kernels as usual until now, and here it would be " PLAIN);
+    const end other = carry_on(text, true, "kernels: " PLAIN " now, as usual before");
+    assert_string_not_equal(other.hash, usual.hash);
+
+    begin("kernels", text);
+    OK(ctx, an_checkpoint_open(&c, ctx, "kernels"));
+    OK(ctx, an_checkpoint_info_get(c, &info));
+    assert_string_equal(info.kernels, PLAIN);
+    an_checkpoint_close(&c);
+    carry_on(text, false, "");
+    kernels = NULL;
+    refuses(text, "computed with kernels " PLAIN " until now, and here it would be as usual");
+    carry_on(text, true, "kernels: as usual now, " PLAIN " before");
+}
+
+/* No option allows another number of leaves. */
+static void test_leaves(void **state) {
+    static const char text[] = "run: {dir: leaves, steps: 12}\nbatch: {global: 8, leaves: 2}\n" MLP;
+    an_config *config = NULL;
+    an_trainer *trainer = NULL;
+    (void)state;
+    begin("leaves", text);
+    carry_on(text, false, "");
+    edit(MANIFEST("leaves"), "\"leaves\": 2", "\"leaves\": 4");
+    refuses(text, "cuts each step into 4 leaves, and here it would be 2");
+    assert_int_equal(open_settings(&trainer, &config, text, true), AN_ERR_ARGUMENT);
+    an_config_destroy(&config);
+}
+
 /* ---- defaults ---- */
 
 #define RUN "run: {dir: defaults, steps: 12}\n" MLP
@@ -189,6 +246,8 @@ static void test_what_is_given_counts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version),
+        cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_defaults_are_the_checkpoints),
         cmocka_unit_test(test_the_config_says_so),
         cmocka_unit_test(test_a_refusal_changes_nothing),
