@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/regular.h"
 
 bool an_path_join(char path[AN_FILE_PATH], const char *folder, const char *name) {
     return snprintf(path, AN_FILE_PATH, "%s/%s", folder, name) < AN_FILE_PATH;
@@ -20,6 +21,15 @@ an_status an_file_failed(const char *path, const char *what, an_note note) {
     if (strerror_r(number, reason, sizeof reason) != 0) snprintf(reason, sizeof reason, "error %d", number);
     return AN_NOTE(note, AN_ERR_FILE, "%s: %s: %s%s", path, what, reason,
                    number == EFBIG ? " (more than 'ulimit -f' or the file system allows)" : "");
+}
+
+an_status an_file_open(int *file, const char *path, int flags, an_note note) {
+    *file = an_regular_open(path, flags);
+    if (*file >= 0) return AN_OK;
+    if (*file == AN_NOT_REGULAR)
+        return AN_NOTE(note, AN_ERR_FILE, "%s: is no regular file but a pipe, a device or a folder; move it away",
+                       path);
+    return an_file_failed(path, "cannot be opened", note);
 }
 
 an_status an_file_write(int file, const void *bytes, size_t length, const char *path, an_note note) {
@@ -64,17 +74,11 @@ an_status an_file_rename(const char *from, const char *to, an_note note) {
     return an_file_failed(from, "cannot be renamed", note);
 }
 
-static int open_again(const char *path, int flags) {
-    int file;
-    do file = open(path, flags | O_CLOEXEC, 0666);
-    while (file < 0 && errno == EINTR);
-    return file;
-}
-
 static an_status put(const char *path, int flags, const void *bytes, size_t length, an_note note) {
-    int file = open_again(path, O_WRONLY | O_CREAT | flags);
-    if (file < 0) return an_file_failed(path, "cannot be opened", note);
-    an_status status = an_file_write(file, bytes, length, path, note);
+    int file;
+    an_status status = an_file_open(&file, path, O_WRONLY | O_CREAT | flags, note);
+    if (status != AN_OK) return status;
+    status = an_file_write(file, bytes, length, path, note);
     if (status == AN_OK) status = an_file_sync(file, path, note);
     if (status == AN_OK) return an_file_close(&file, path, note);
     close(file);
@@ -96,7 +100,9 @@ an_status an_file_replace(const char *path, const void *bytes, size_t length, an
 }
 
 an_status an_folder_sync(const char *path, an_note note) {
-    int folder = open_again(path, O_RDONLY | O_DIRECTORY);
+    int folder;
+    do folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (folder < 0 && errno == EINTR);
     if (folder < 0) return an_file_failed(path, "cannot be opened", note);
     const an_status status = an_file_sync(folder, path, note);
     if (status == AN_OK) return an_file_close(&folder, path, note);
@@ -142,10 +148,11 @@ an_status an_file_read(an_context *ctx, const char *path, size_t most, char **te
     struct stat found;
     void *memory = NULL;
     size_t length = 0, done = 0;
-    const int file = open_again(path, O_RDONLY | O_NONBLOCK); /* a pipe must not make us wait */
-    AN_CHECK(ctx, file >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
-    AN_CHECK(ctx, fstat(file, &found) == 0 && S_ISREG(found.st_mode), AN_ERR_FILE, "%s: is no regular file", path);
-    AN_CHECK(ctx, found.st_size >= 0 && (size_t)found.st_size <= most, AN_ERR_FILE,
+    char message[AN_MESSAGE_BYTES] = "";
+    const an_note note = {message, sizeof message};
+    int file;
+    AN_TRY(an_note_raise(ctx, an_file_open(&file, path, O_RDONLY, note), note));
+    AN_CHECK(ctx, fstat(file, &found) == 0 && found.st_size >= 0 && (size_t)found.st_size <= most, AN_ERR_FILE,
              "%s: has %lld bytes; at most %zu are read", path, (long long)found.st_size, most);
     length = (size_t)found.st_size;
     AN_TRY(an_alloc_raw(ctx, &memory, length + 1));

@@ -18,6 +18,8 @@ bool an_file_exists(const char *path); /* also a link that leads nowhere */
 /* "PATH: what: the reason that errno has". */
 an_status an_file_failed(const char *path, const char *what, an_note note);
 
+/* Opens a regular file, as an_regular_open does; anything else is refused with the path and what to do. */
+an_status an_file_open(int *file, const char *path, int flags, an_note note);
 /* All of the bytes, however many calls it takes. */
 an_status an_file_write(int file, const void *bytes, size_t length, const char *path, an_note note);
 an_status an_file_sync(int file, const char *path, an_note note);

@@ -7,7 +7,7 @@
 
 bool cli_is_config(const char *argument) {
     const char *dot = strrchr(argument, '.');
-    return dot && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml"));
+    return (dot && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml"))) || cli_is_pipe(argument);
 }
 
 void cli_report_of(cli_training *training, cli_report *report) {

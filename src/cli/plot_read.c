@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/regular.h"
 #include "cli/plot.h"
 
 static const char *const keys[PLOT_METRICS] = {
@@ -157,7 +158,7 @@ static int open_metrics(const cli_call *call, const char *argument, plot_run *ru
     run->path = join(argument, is_folder ? name : "");
     if (!run->name || !run->path) return cli_fail(call, "there is not enough memory");
     strip(run->name, name);
-    *file = fopen(run->path, "r");
+    *file = is_folder ? an_regular_read(run->path) : fopen(run->path, "r");
     if (!*file && is_folder && errno == ENOENT)
         return cli_fail(call, "'%s' has no %s; give the folder of a run (run.dir) that has logged a step", argument,
                         name);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/regular.h"
 #include "cli/training.h"
 
 enum { KILLED = 128, STOPPED = 75 };          /* exit codes */
@@ -82,7 +83,7 @@ static int64_t find_launch(const supervisor *s, long *process) {
     if (folder) closedir(folder);
     *process = 0;
     snprintf(path, sizeof path, "%s/launches/%lld", s->folder, (long long)last);
-    FILE *file = last > 0 ? fopen(path, "r") : NULL;
+    FILE *file = last > 0 ? an_regular_read(path) : NULL;
     char line[64];
     if (file && fgets(line, sizeof line, file)) *process = strtol(line, NULL, BASE);
     if (file) fclose(file);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/regular.h"
 #include "cli/profile.h"
 #include "cli/report.h"
 #include "cli/supervise.h"
@@ -239,23 +240,23 @@ static int run_it(cli_training *t, FILE *trace) {
     return end_code(&outcome);
 }
 
-/* Whether the folder's run is the one that the config asks for; one without a config had no time to begin. */
-static bool is_same_config(const cli_training *t, const char *folder) {
-    char path[4200], line[4096];
+/* Whether the folder's run is the one that the config asks for; one without a config had no time to begin. Reads no more than the config
+ * that is asked for has. */
+static int compare_config(const cli_training *t, const char *folder, bool *same) {
+    char path[4200];
     char *wanted = NULL;
     snprintf(path, sizeof path, "%s/config.yaml", folder);
-    FILE *file = fopen(path, "r");
-    if (!file) return true;
-    bool same = an_config_write(t->config, &wanted) == AN_OK;
-    const char *rest = wanted;
-    while (same && fgets(line, sizeof line, file)) {
-        same = !strncmp(rest, line, strlen(line));
-        if (same) rest += strlen(line);
-    }
-    same = same && !*rest;
+    FILE *file = an_regular_read(path);
+    *same = true;
+    if (!file && errno == EINVAL)
+        return cli_fail(t->call, "%s: is no regular file but a pipe, a device or a folder; move it away", path);
+    if (!file) return CLI_DONE;
+    const an_status status = an_config_write(t->config, &wanted);
+    for (const char *c = wanted; status == AN_OK && *same && *c; c++) *same = getc(file) == (unsigned char)*c;
+    *same = *same && getc(file) == EOF;
     fclose(file);
     an_string_release(t->ctx, &wanted);
-    return same;
+    return status == AN_OK ? CLI_DONE : cli_failure(t->call, t->ctx, status);
 }
 
 /* A finished run is no mistake: it says so. Another one that would have its folder is; what came to no checkpoint and has another config is
@@ -268,7 +269,10 @@ static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
     *finished = false;
     if (fresh || state == AN_FOLDER_EMPTY) return CLI_DONE;
-    const bool resumed = an_trainer_resumed(t->trainer) != NULL, same = is_same_config(t, path);
+    const bool resumed = an_trainer_resumed(t->trainer) != NULL;
+    bool same;
+    const int code = compare_config(t, path, &same);
+    if (code != CLI_DONE) return code;
     if (!resumed && !same)
         return cli_fail(
             t->call,
@@ -319,6 +323,9 @@ static int run(const cli_call *call) {
         cli_isa(call, ISA, &opening.isa) != CLI_DONE || cli_choice(call, EXTEND, extensions, &extend) != CLI_DONE ||
         cli_number(call, RESTARTS, 0, &restarts) != CLI_DONE)
         return CLI_MISUSED;
+    if (call->values[SUPERVISE] && cli_is_pipe(call->argument))
+        return cli_misuse(
+            call, "--supervise reads the config again at each start, which a pipe cannot do; write it to a file");
     if (call->values[SUPERVISE]) return cli_supervise(call, restarts);
     if (call->values[RESTARTS]) return cli_misuse(call, "--restarts is a limit of --supervise, which was not given");
     opening.threads = (int)(threads < INT32_MAX ? threads : INT32_MAX);

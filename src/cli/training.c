@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/supervise.h"
 
@@ -19,9 +20,29 @@ int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an
     return CLI_MISUSED;
 }
 
+bool cli_is_pipe(const char *file) {
+    struct stat found;
+    return stat(file, &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
+
+/* What came through a pipe. It can be read once, and a config is read twice: for the context, and with it. */
+static const char *read_pipe(const char *file, size_t *length) {
+    enum { MOST = (1 << 20) + 1 }; /* one byte more than a config may have, so that it is refused and not cut */
+    static char text[MOST];
+    static size_t bytes;
+    FILE *pipe = bytes == 0 ? fopen(file, "rb") : NULL;
+    if (pipe) {
+        bytes = fread(text, 1, sizeof text, pipe);
+        fclose(pipe);
+    }
+    *length = bytes;
+    return text;
+}
+
 static an_status read_config(const cli_call *call, const cli_opening *opening, an_context *ctx, an_config **config) {
     an_config_options options = AN_INIT(options);
     options.file = opening->file;
+    if (cli_is_pipe(opening->file)) options.text = read_pipe(opening->file, &options.length);
     options.set_count = call->set_count;
     options.sets = call->sets;
     return an_config_create(config, ctx, &options);

@@ -197,8 +197,10 @@ static an_status read_slice(void *user, const an_manifest_slice *s) {
     if (begin >= end) return AN_OK;
     if (!an_path_join(path, w->checkpoint->path, w->checkpoint->manifest->files[s->file].name))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", w->checkpoint->path);
-    const int file = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (file < 0) return AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    char message[AN_MESSAGE_BYTES] = "";
+    const an_note note = {message, sizeof message};
+    int file;
+    AN_TRY_RETURN(an_note_raise(ctx, an_file_open(&file, path, O_RDONLY | O_NOFOLLOW, note), note));
     const size_t bytes = (size_t)(end - begin) * w->size;
     char *to = w->to + (size_t)(begin - w->begin) * w->size;
     an_status status = AN_OK;

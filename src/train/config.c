@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/guard.h"
@@ -32,7 +33,7 @@ static an_status name_folder(an_config *config) {
     an_config_node *node = an_config_find(config, "run.dir");
     char text[256];
     if (!node || node->origin != AN_ORIGIN_DEFAULT) return AN_OK;
-    const char *slash = strrchr(config->name, '/'), *name = slash ? slash + 1 : config->name;
+    const char *slash = strrchr(config->name, '/'), *name = config->piped ? "config" : slash ? slash + 1 : config->name;
     const char *dot = strrchr(name, '.');
     const int length = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
     snprintf(text, sizeof text, "runs/%.*s", length, name);
@@ -85,9 +86,17 @@ fail:
     return status;
 }
 
+/* Whether a config comes through a pipe or an open file, such as <(command) or /dev/stdin: its name says nothing then. */
+static bool is_piped(const char *file) {
+    struct stat found;
+    if (!strcmp(file, "/dev/stdin") || !strncmp(file, "/dev/fd/", 8) || !strncmp(file, "/proc/self/fd/", 14))
+        return true;
+    return stat(file, &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
+
 /* The folder of a path with its slash, or "". */
 static an_status folder_of(an_config *config, const char *file, const char **folder) {
-    const char *slash = strrchr(file, '/');
+    const char *slash = config->piped ? NULL : strrchr(file, '/');
     return an_arena_string(&config->arena, folder, file, slash ? (size_t)(slash - file) + 1 : 0);
 }
 
@@ -122,6 +131,7 @@ an_status an_config_create_renamed(an_config **config, an_context *ctx, const an
     c->stored = options->stored;
     an_arena_init(&c->arena, ctx);
     AN_TRY(an_arena_string(&c->arena, &c->name, name, strlen(name)));
+    c->piped = options->file && is_piped(options->file);
     AN_TRY(folder_of(c, name, &c->folder));
     AN_TRY(working_folder(c));
     if (!options->text) AN_TRY(read_file(c, &text, &capacity, &length));

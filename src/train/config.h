@@ -46,6 +46,7 @@ struct an_config {
     size_t warning_count, warning_capacity;
     const an_rename *renames;
     bool stored; /* the config of a checkpoint */
+    bool piped;  /* it has no folder: paths in it are relative to the working directory */
 };
 
 /* Reads YAML into nodes of the config's arena. Refuses aliases, anchors, tags, keys that stand twice, several documents, and

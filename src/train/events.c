@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 struct an_events {
     an_context *ctx;
     int file;
@@ -122,7 +124,8 @@ static an_status append(an_events *e, const unsigned char *bytes, size_t length)
 an_status an_events_create(an_events **events, an_context *ctx, const char *folder, double seconds) {
     an_status status;
     an_events *e = NULL;
-    char host[256] = "";
+    char host[256] = "", message[AN_MESSAGE_BYTES] = "";
+    const an_note note = {message, sizeof message};
     unsigned char record[AN_EVENT_BYTES];
     *events = NULL;
     AN_TRY(an_alloc(ctx, (void **)&e, 1, sizeof *e));
@@ -132,8 +135,7 @@ an_status an_events_create(an_events **events, an_context *ctx, const char *fold
     const int length = snprintf(e->path, sizeof e->path, "%s/events.out.tfevents.%.0f.%s", folder, seconds, host);
     AN_CHECK(ctx, length > 0 && (size_t)length < sizeof e->path, AN_ERR_ARGUMENT,
              "the path of the run folder is too long");
-    e->file = open(e->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    AN_CHECK(ctx, e->file >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", e->path, strerror(errno));
+    AN_TRY(an_note_raise(ctx, an_file_open(&e->file, e->path, O_WRONLY | O_CREAT | O_APPEND, note), note));
     AN_TRY(append(e, record, an_event_encode(seconds, 0, NULL, 0, record)));
     *events = e;
     return AN_OK;

@@ -79,14 +79,15 @@ an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file
     an_status status;
     an_context *ctx = checkpoint->ctx;
     exporting e = {.checkpoint = checkpoint, .file = -1};
+    char message[AN_MESSAGE_BYTES] = "";
+    const an_note note = {message, sizeof message};
     an_text_init(&e.header, ctx);
     if (checkpoint->manifest) AN_TRY(an_checkpoint_verify(ctx, checkpoint->path));
     AN_TRY(choose(&e));
     AN_TRY(an_alloc_raw(ctx, (void **)&e.piece, PIECE));
     AN_CHECK(ctx, snprintf(e.beside, sizeof e.beside, "%s.new", file) < (int)sizeof e.beside, AN_ERR_ARGUMENT,
              "the path is too long: %.100s…", file);
-    e.file = open(e.beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    AN_CHECK(ctx, e.file >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", e.beside, strerror(errno));
+    AN_TRY(an_note_raise(ctx, an_file_open(&e.file, e.beside, O_WRONLY | O_CREAT | O_TRUNC, note), note));
     status = write_file(&e, file);
     if (status != AN_OK) unlink(e.beside);
 fail:

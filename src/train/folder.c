@@ -63,12 +63,14 @@ static bool exists(const char *folder, const char *name) {
 an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *state) {
     AN_GUARD;
     an_status status;
-    char file[AN_FILE_PATH], text[NAME_BYTES] = "";
+    char file[AN_FILE_PATH], text[NAME_BYTES] = "", message[NOTE_BYTES] = "";
+    const an_note note = {message, sizeof message};
     AN_CHECK(ctx, an_path_join(file, path, "outcome.json"), AN_ERR_ARGUMENT,
              "the path of the run folder is too long: %.100s…", path);
     *state = exists(path, "metrics.jsonl") || exists(path, AN_CHECKPOINTS) ? AN_FOLDER_UNFINISHED : AN_FOLDER_EMPTY;
-    const int opened = open(file, O_RDONLY | O_CLOEXEC);
-    if (opened < 0) return AN_OK;
+    if (!exists(path, "outcome.json")) return AN_OK;
+    int opened;
+    AN_TRY(an_note_raise(ctx, an_file_open(&opened, file, O_RDONLY, note), note));
     const ssize_t length = read(opened, text, sizeof text - 1);
     close(opened);
     if (length > 0 && (strstr(text, "\"end\": \"done\"") || strstr(text, "\"end\": \"stopped early\"")))
@@ -118,11 +120,15 @@ static an_status copy_metrics(an_folder *f, const char *path, const char *beside
     char *line = NULL, text[NOTE_BYTES] = "";
     const an_note note = {text, sizeof text};
     size_t capacity = 0;
-    FILE *before = f->trainer->home.resumed ? fopen(path, "re") : NULL;
-    AN_CHECK(ctx, before || !f->trainer->home.resumed || errno == ENOENT, AN_ERR_FILE, "%s: cannot be opened: %s", path,
-             strerror(errno));
-    f->metrics = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    AN_CHECK(ctx, f->metrics >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", beside, strerror(errno));
+    FILE *before = NULL;
+    if (f->trainer->home.resumed && an_file_exists(path)) {
+        int file;
+        AN_TRY(an_note_raise(ctx, an_file_open(&file, path, O_RDONLY, note), note));
+        before = fdopen(file, "r");
+        if (!before) close(file);
+        AN_CHECK(ctx, before, AN_ERR_MEMORY, "%s: out of memory", path);
+    }
+    AN_TRY(an_note_raise(ctx, an_file_open(&f->metrics, beside, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, note), note));
     for (ssize_t length; before && (length = getline(&line, &capacity, before)) > 0;)
         if (is_before(f->trainer, line)) AN_TRY(append(f, f->metrics, "metrics.jsonl", line, (size_t)length));
     AN_TRY(an_note_raise(ctx, an_file_rename(beside, path, note), note));
@@ -146,8 +152,8 @@ static an_status open_log(an_folder *f) {
     char path[AN_FILE_PATH];
     an_context *ctx = f->ctx;
     AN_TRY_RETURN(join(f, "log.txt", path));
-    f->log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    return f->log >= 0 ? AN_OK : AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    WITH_NOTE(ctx, an_file_open(&f->log, path, O_WRONLY | O_CREAT | O_APPEND, note));
+    return AN_OK;
 }
 
 static an_status write_config(const an_folder *f, const an_config *config) {

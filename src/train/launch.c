@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/regular.h"
 #include "train/checkpoints.h"
 
 #define FOLDER "launches"
@@ -18,7 +19,7 @@ enum { IDENTITY = 512 };
 /* ---- who a process is ---- */
 
 static void read_word(const char *path, char *word, size_t capacity) {
-    FILE *file = fopen(path, "re");
+    FILE *file = an_regular_read(path);
     word[0] = 0;
     if (file && fgets(word, (int)capacity, file)) word[strcspn(word, "\n")] = 0;
     if (file) fclose(file);

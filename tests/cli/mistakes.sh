@@ -253,8 +253,9 @@ expect 2 'nosuch.yaml: the config cannot be read: No such file or directory; loo
 # --- folders and disks ---
 with 'run: {dir: full, steps: 3}'
 mkdir full
-ln -s /dev/full full/metrics-1.new # what a disk without room says, once it is metrics.jsonl
-expect 1 'anneal train: full/metrics.jsonl: cannot be written: No space left on device' "${anneal[@]}" train c.yaml
+ln -s /dev/full full/metrics-1.new
+expect 1 'anneal train: full/metrics-1.new: is no regular file but a pipe, a device or a folder; move it away' \
+    "${anneal[@]}" train c.yaml
 with 'run: {dir: busy, steps: 100000000}'
 "${anneal[@]}" train c.yaml >busy.out 2>busy.err &
 process=$!

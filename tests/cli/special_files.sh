@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# Pipes, devices and folders where a run has its files: each is refused by name, and nothing waits for them. A config, which is read once,
+# may come through a pipe.
+#   special_files.sh            (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
+set -euo pipefail
+anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
+export OMP_NUM_THREADS=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+readonly patience=60 # seconds: what takes longer waits for ever
+
+fail() {
+    printf 'FAILED: %s\n' "$1"
+    tail -n 20 out err
+    exit 1
+}
+# run CODE COMMAND...: ends with CODE, in time
+run() {
+    local wanted=$1 code=0
+    shift
+    timeout -s KILL "$patience" "$@" >out 2>err || code=$?
+    [ "$code" = "$wanted" ] || fail "$* ends with $code, not $wanted"
+}
+says() { grep -qF -- "$1" err || fail "it does not say: $1"; }
+
+seq 1 40 | awk '{ printf "%d,%g,%g\n", $1, $1 / 7, $1 * 2 }' | sed '1i a,b,y' >rows.csv
+config='run: {dir: run, steps: STEPS}
+model: {type: mlp, hidden: [8]}
+data: {train: {type: csv, path: rows.csv}}
+batch: {global: 8}'
+printf '%s\n' "${config/STEPS/4}" >c.yaml
+printf '%s\n' "${config/STEPS/8}" >longer.yaml
+
+# begin KIND: a run of four steps with a checkpoint, of which a copy is used up by each test
+run 0 "${anneal[@]}" train c.yaml
+mv run kept
+# special NAME MAKER...: in a copy of the run, something else stands in the place of a file
+special() {
+    rm -rf run
+    cp -a kept run
+    rm -rf "run/$1"
+    "${@:2}" "run/$1"
+}
+link_zero() { ln -s /dev/zero "$1"; }
+
+# --- files of a run folder, when it is carried on ---
+for name in config.yaml outcome.json metrics.jsonl log.txt; do
+    for maker in mkfifo link_zero mkdir; do
+        special "$name" "$maker"
+        run 1 "${anneal[@]}" train longer.yaml --extend=keep
+        says "run/$name: is no regular file but a pipe, a device or a folder; move it away"
+    done
+done
+# a pipe that somebody reads must not be written to, either
+special log.txt mkfifo
+sleep "$patience" <>run/log.txt &
+reader=$!
+run 1 "${anneal[@]}" train longer.yaml --extend=keep
+says 'run/log.txt: is no regular file'
+kill "$reader"
+wait "$reader" || true
+
+# --- files that are written beside ---
+for name in config.yaml.new outcome.json.new summary.json.new metrics-2.new; do
+    special "$name" mkfifo
+    run 1 "${anneal[@]}" train longer.yaml --extend=keep
+    says "run/$name: is no regular file"
+done
+special launches/1 mkfifo # one that does not say whose it is
+run 0 "${anneal[@]}" train longer.yaml --extend=keep
+run 0 "${anneal[@]}" train longer.yaml # finished
+special launches/1 mkfifo
+run 0 "${anneal[@]}" train longer.yaml --extend=keep --supervise
+
+# --- files of a checkpoint ---
+checkpoint=checkpoints/$(ls kept/checkpoints)
+for name in config.yaml manifest.json $(cd "kept/$checkpoint" && ls *.safetensors); do
+    for maker in mkfifo link_zero; do
+        special "$checkpoint/$name" "$maker"
+        run 1 "${anneal[@]}" train longer.yaml --extend=keep
+        says "$name"
+        for command in inspect verify; do
+            timeout -s KILL "$patience" "${anneal[@]}" "$command" "run/$checkpoint" >out 2>err || [ $? != 137 ] ||
+                fail "$command waits for $name"
+        done
+    done
+done
+
+# --- what is plotted ---
+special metrics.jsonl mkfifo
+run 1 "${anneal[@]}" plot run
+
+# --- data ---
+rm -rf run
+mkfifo pipe.csv
+run 1 "${anneal[@]}" train c.yaml --set data.train.path=pipe.csv
+says 'pipe.csv: is a pipe, not a file'
+run 1 "${anneal[@]}" train c.yaml --set data.train.path=/dev/zero
+says '/dev/zero: is a device or a socket, not a file'
+
+# --- a config through a pipe: paths in it are relative to the working directory ---
+rm -rf run
+run 0 "${anneal[@]}" train <(cat c.yaml)
+run 0 bash -c 'cat c.yaml | "$@"' - "${anneal[@]}" train /dev/stdin --fresh
+run 0 bash -c '"$@" <c.yaml' - "${anneal[@]}" train /dev/stdin --fresh
+cmp -s <(grep -v '^  dir:' kept/config.yaml) <(grep -v '^  dir:' run/config.yaml) || fail 'a config from a pipe means something else'
+run 0 "${anneal[@]}" config show <(cat c.yaml)
+run 0 "${anneal[@]}" plan <(cat c.yaml)
+run 0 "${anneal[@]}" train <(grep -v run: c.yaml)
+[ -e runs/config/summary.json ] || fail 'the folder of a run from a pipe is runs/config'
+run 2 "${anneal[@]}" train <(cat c.yaml) --supervise
+says 'which a pipe cannot do; write it to a file'
+run 2 "${anneal[@]}" train /dev/zero # it has no end
+run 2 "${anneal[@]}" train <(yes '#')
+echo "special files: refused or read in time"
