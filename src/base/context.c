@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/guard.h"
 #include "base/heartbeat.h"
@@ -50,6 +51,12 @@ an_status an_context_create(an_context **context, const an_context_options *opti
     if (isa > machine)
         return AN_ERROR(NULL, AN_ERR_UNSUPPORTED, "this machine cannot run instructions of level %s; it has %s",
                         an_isa_name(isa), an_isa_name(machine));
+    if (!(options && options->threads == 1) && an_parallel_is_lost())
+        return AN_ERROR(
+            NULL, AN_ERR_STATE,
+            "this process was forked after its parent had computed with threads, and threads do not survive fork: "
+            "fork before the first computation, start a new program with exec, or set "
+            "an_context_options.threads to 1");
     c = allocator.allocate(allocator.user, sizeof *c, AN_ALIGNMENT);
     if (!c) return AN_ERROR(NULL, AN_ERR_MEMORY, "out of memory: a context needs %zu bytes", sizeof *c);
     memset(c, 0, sizeof *c);
@@ -58,6 +65,7 @@ an_status an_context_create(an_context **context, const an_context_options *opti
     c->device = options && options->device ? options->device : &an_device_host;
     c->threads = options && options->threads ? options->threads : omp_get_max_threads();
     c->isa = isa;
+    c->process = getpid();
     if (options) {
         c->log = options->log;
         c->log_user = options->log_user;
@@ -75,6 +83,24 @@ void an_context_destroy(an_context **context) {
     if ((*context)->engine_release) (*context)->engine_release(*context);
     allocator.release(allocator.user, *context, sizeof **context);
     *context = NULL;
+}
+
+bool an_context_is_forked(const an_context *ctx) {
+    return ctx->process != getpid();
+}
+
+an_status an_context_check_process(an_context *ctx) {
+    if (!an_context_is_forked(ctx)) return AN_OK;
+    return AN_ERROR(
+        ctx, AN_ERR_STATE,
+        "this process (%ld) was forked from the one that made the context (%ld), and threads do not survive fork: "
+        "create "
+        "the context after fork, or destroy this one and create another with an_context_options.threads = 1",
+        (long)getpid(), (long)ctx->process);
+}
+
+an_status an_context_check_threads(an_context *ctx) {
+    return ctx->threads == 1 ? AN_OK : an_context_check_process(ctx);
 }
 
 int an_context_threads(const an_context *context) {

@@ -2,6 +2,8 @@
 #ifndef AN_BASE_CONTEXT_H
 #define AN_BASE_CONTEXT_H
 
+#include <sys/types.h>
+
 #include "anneal/anneal.h"
 #include "base/device.h"
 
@@ -33,8 +35,15 @@ struct an_context {
     /* What a library that kernels call keeps for this context (kernels/onednn.c); NULL: nothing. */
     void *engine;
     void (*engine_release)(an_context *ctx);
+    pid_t process; /* that made it */
     an_error error;
 };
+
+/* Threads do not survive fork. Whether this process is a child of the one that made the context; what a call that waits for threads of
+ * the context must return there, and what one that computes must, which needs other threads only if the context has more than one. */
+bool an_context_is_forked(const an_context *ctx);
+an_status an_context_check_process(an_context *ctx);
+an_status an_context_check_threads(an_context *ctx);
 
 void an_log_write(an_context *ctx, an_log_level level, const char *format, ...) AN_PRINTF(3, 4);
 

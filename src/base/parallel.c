@@ -1,6 +1,7 @@
 #include "base/parallel.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -52,6 +53,13 @@ void an_float_leave(an_float_environment environment) {
 }
 #endif
 
+/* The process in which this thread started its team, which OpenMP keeps with the thread; 0: it has none. */
+static _Thread_local pid_t team_process;
+
+bool an_parallel_is_lost(void) {
+    return team_process && team_process != getpid();
+}
+
 /* A thread's tasks come in rising order, so that what fails first on any of them is the first that fails at all. */
 void an_parallel(an_context *ctx, int64_t count, an_task *task, void *user) {
     int threads = ctx->threads; /* always the same team: a pool that changes its size makes and ends threads */
@@ -61,6 +69,7 @@ void an_parallel(an_context *ctx, int64_t count, an_task *task, void *user) {
         an_float_leave(outside);
         return;
     }
+    if (!team_process) team_process = getpid();
 #pragma omp parallel num_threads(threads)
     {
         an_float_environment outside = an_float_enter();

@@ -11,6 +11,9 @@ typedef void an_task(void *user, int64_t index, int thread);
  * Inside a parallel region of the caller it runs on the calling thread. */
 void an_parallel(an_context *ctx, int64_t count, an_task *task, void *user);
 
+/* Whether this process was forked from a thread that had a team of threads: starting one here would wait for it for ever. */
+bool an_parallel_is_lost(void);
+
 /* The floating-point environment that kernels need: round to nearest, no flush to zero, no traps. Enter returns the
  * caller's, with its flags; leave puts it back. */
 typedef struct an_float_environment {

@@ -75,6 +75,7 @@ static an_status run(an_program *p, an_form form) {
 an_status an_program_run(an_program *program, an_form form) {
     AN_GUARD;
     an_context *ctx = program->ctx;
+    AN_TRY_RETURN(an_context_check_threads(ctx));
     if ((unsigned)form >= AN_FORMS || !program->forms[form].graph)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
     if (!program->forms[form].is_bound) AN_TRY_RETURN(an_program_bind_form(program, form));

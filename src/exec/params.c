@@ -198,6 +198,7 @@ static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, vo
 an_status an_params_init(an_params *params, uint64_t seed) {
     AN_GUARD;
     an_context *ctx = params->ctx;
+    AN_TRY_RETURN(an_context_check_threads(ctx));
     params->version++;
     size_t count = params->entry_count;
     params->entry_count = params->parameter_count; /* run states keep what they learned */

@@ -277,6 +277,7 @@ an_status an_program_keep(an_program *p, an_form form) {
 an_status an_program_keep_again(an_program *p, an_form form) {
     an_context *ctx = p->ctx;
     const an_program_form *f = &p->forms[form];
+    AN_TRY_RETURN(an_context_check_threads(ctx));
     an_status status = an_params_refresh(p->params);
     for (size_t i = 0; i < f->tables.instructions && status == AN_OK; i++) {
         const an_instruction *instruction = &f->instructions[i];

@@ -151,6 +151,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     an_context *ctx = t->ctx;
     sums s = {0};
     const double started = an_clock_seconds();
+    AN_TRY(an_context_check_process(ctx));
     AN_CHECK(ctx, evaluation->size >= sizeof *evaluation, AN_ERR_ARGUMENT,
              "an_evaluation has size %zu: set it with AN_INIT", evaluation->size);
     AN_CHECK(ctx, t->evaluation, AN_ERR_STATE, "the trainer was made without data for evaluation");

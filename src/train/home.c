@@ -136,6 +136,7 @@ an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only: it has no weights");
+    AN_TRY_RETURN(an_context_check_process(ctx));
     if (t->stepper->place != AN_STEP_IDLE)
         return AN_ERROR(ctx, AN_ERR_ORDER,
                         "a save in the middle of a step would be half of two: an_step_end, or "
@@ -153,6 +154,7 @@ an_status an_trainer_load(an_trainer *trainer, const char *path) {
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_manifest *manifest = NULL;
+    AN_TRY(an_context_check_process(ctx));
     AN_CHECK(ctx, !t->planned && t->next == 0, AN_ERR_STATE, "a checkpoint is loaded before the first step");
     AN_TRY(an_manifest_read(&manifest, ctx, path));
     AN_CHECK(ctx, manifest->bits.leaves == t->batches.leaves, AN_ERR_ARGUMENT,

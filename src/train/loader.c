@@ -191,6 +191,10 @@ void an_loader_destroy(an_loader **loader) {
     an_loader *l = loader ? *loader : NULL;
     if (!l) return;
     an_context *ctx = l->ctx;
+    if (an_context_is_forked(ctx)) { /* its threads are not here: nobody would ever come, and a lock may be theirs */
+        l->started = 0;
+        l->has_done = l->has_work = l->has_mutex = false;
+    }
     if (l->started > 0) {
         pthread_mutex_lock(&l->mutex);
         l->stop = true;

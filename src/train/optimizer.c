@@ -171,6 +171,7 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
     an_context *ctx = o->ctx;
     const an_device *device = o->params->device;
     const size_t bytes = (size_t)o->pages * sizeof(double);
+    AN_TRY_RETURN(an_context_check_threads(ctx));
     if (!norm) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_optimizer_norm: the place for the norm is NULL");
     *norm = 0;
     if (!(scale >= 0 && __builtin_isfinite(scale)))
@@ -284,6 +285,7 @@ an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) 
     an_context *ctx = o->ctx;
     an_params *p = o->params;
     an_update_attributes attributes;
+    AN_TRY_RETURN(an_context_check_threads(ctx));
     AN_TRY_RETURN(check_update(o, update));
     fill_attributes(o, update, &attributes);
     if (o->pages) {

@@ -349,6 +349,8 @@ static an_status run(an_predictor *p, int64_t n, an_dtype in, const void *inputs
     if (n < 1 || n > p->most)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%lld samples, but the predictor was made for 1 to %lld", (long long)n,
                         (long long)p->most);
+    if (p->team && an_context_check_threads(p->team) != AN_OK)
+        return AN_ERROR(ctx, AN_ERR_STATE, "%s", an_last_error(p->team));
     return run_parts(p, n, inputs, outputs);
 }
 

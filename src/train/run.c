@@ -345,6 +345,7 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
                  .evaluated = now,
                  .saved = now,
                  .saves = t->home.folder != NULL};
+    AN_TRY_RETURN(an_context_check_process(ctx));
     if (outcome->size < sizeof *outcome)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_outcome has size %zu: set it with AN_INIT", outcome->size);
     *outcome = (an_run_outcome){.size = outcome->size};

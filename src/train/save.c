@@ -350,7 +350,7 @@ static void settle(an_saver *s) {
 an_status an_saver_wait(an_saver *s) {
     an_save_job *job = &s->job;
     if (!s->is_started) return AN_OK;
-    if (s->is_running) {
+    if (s->is_running && !an_context_is_forked(s->ctx)) {
         an_heartbeat_enter(s->ctx, AN_HEARTBEAT_SAVE, "save: waits until it is safe");
         pthread_join(s->thread, NULL);
     }

@@ -336,6 +336,7 @@ an_status an_step_reduce(an_stepper *stepper) {
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(check_order(s, REDUCE));
+    AN_TRY_RETURN(an_context_check_threads(ctx));
     end_leaf(s);
     while (s->tree.count > 1) AN_TRY_RETURN(add_nodes(s));
     s->samples = s->node_samples[0];

@@ -133,6 +133,7 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
 an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
     an_params_options params = AN_INIT(params);
+    AN_TRY_RETURN(an_context_check_threads(ctx));
     AN_TRY_RETURN(check_options(ctx, options));
     t->progress = an_progress_start();
     t->home.loaded = -1;
@@ -297,6 +298,7 @@ static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metric
 /* Whether there is a step to take, and a place for its numbers: nothing may be found wrong after the update. */
 an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
+    AN_TRY_RETURN(an_context_check_process(ctx)); /* the loader's threads too are the parent's */
     if (metrics && metrics->size < sizeof *metrics)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_step_metrics has size %zu: set it with AN_INIT", metrics->size);
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only");
