@@ -26,9 +26,9 @@ typedef struct {
     an_save_job *job;
     int slot;         /* of the heartbeat */
     const char *base; /* folder of checkpoints */
-    char unfinished[AN_FILE_PATH], finished[AN_FILE_PATH];
+    const char *unfinished, *finished;
     an_note note;
-} writing;
+} writing; /* small: each thread that writes a part has a copy, on the stack of the one that starts them */
 
 /* ---- parts ---- */
 
@@ -230,10 +230,15 @@ static an_status fill_folder(const writing *w) {
 
 /* The whole checkpoint in a folder of them. `fenced`: the run's own, which a later launch may have taken over. */
 static an_status write_folder(an_save_job *job, int slot, const char *base, bool fenced) {
-    char name[AN_CHECKPOINT_NAME];
-    writing w = {.job = job, .slot = slot, .base = base, .note = {job->note, sizeof job->note}};
+    char name[AN_CHECKPOINT_NAME], unfinished[AN_FILE_PATH], finished[AN_FILE_PATH];
+    const writing w = {.job = job,
+                       .slot = slot,
+                       .base = base,
+                       .unfinished = unfinished,
+                       .finished = finished,
+                       .note = {job->note, sizeof job->note}};
     an_checkpoint_rename(name, AN_CHECKPOINT_UNFINISHED, job->place.name);
-    if (!an_path_join(w.unfinished, base, name) || !an_path_join(w.finished, base, job->place.name))
+    if (!an_path_join(unfinished, base, name) || !an_path_join(finished, base, job->place.name))
         return AN_NOTE(w.note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", base);
     an_heartbeat_say(job->ctx, slot, "save: makes %s", name);
     an_status status = an_folders_make(base, w.note);
