@@ -150,6 +150,10 @@ AN_API an_value an_squared_error(an_graph *graph, an_value src, an_value targets
 AN_API an_value an_absolute_error(an_graph *graph, an_value src, an_value targets);
 AN_API an_value an_huber_error(an_graph *graph, an_value src, an_value targets, double delta);
 AN_API an_value an_binary_cross_entropy(an_graph *graph, an_value logits, an_value targets);
+/* The same loss, with weights that the losses of its targets are multiplied by before they are added. Their dimensions are the
+ * first ones of the targets: one weight for each sample, or one for each target. They are data: no gradient flows to them, and the
+ * number of targets does not change. */
+AN_API an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights);
 
 /* ---- layers ---- Parameters are named name.weight, name.bias, … under the open scope. */
 

@@ -78,6 +78,7 @@
 #define an_absolute_error(graph, ...) an_absolute_error(AN_AT(graph), __VA_ARGS__)
 #define an_huber_error(graph, ...) an_huber_error(AN_AT(graph), __VA_ARGS__)
 #define an_binary_cross_entropy(graph, ...) an_binary_cross_entropy(AN_AT(graph), __VA_ARGS__)
+#define an_weigh_loss(graph, ...) an_weigh_loss(AN_AT(graph), __VA_ARGS__)
 #define an_linear(graph, ...) an_linear(AN_AT(graph), __VA_ARGS__)
 #define an_linear_plain(graph, ...) an_linear_plain(AN_AT(graph), __VA_ARGS__)
 #define an_convolution_layer(graph, ...) an_convolution_layer(AN_AT(graph), __VA_ARGS__)

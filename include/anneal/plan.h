@@ -98,6 +98,9 @@ typedef struct an_plan_options {
                             stored in f32 */
     int64_t checkpoint; /* bytes of the copy that saves are written from, which are counted; 0: nothing is saved */
     int64_t leaves;     /* of a step, as in an_stepper_options, for the count of bytes; 0: one */
+    bool
+        weighs_samples; /* training has a further input "loss_weights", of the loss's type, with one number for each sample: its
+                            part of the loss is multiplied by it. Zeros until it is set. Evaluation weighs nothing */
 } an_plan_options;
 
 AN_API an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options);

@@ -11,11 +11,39 @@
 #include "ops/source.h"
 #include "pass/cost.h"
 
+/* The weights of samples become those of the targets that the loss reads, which may be of another shape than the model's. */
+static an_status weigh_loss(const an_plan *p, an_graph *g) {
+    const an_result *read = an_node_input(an_graph_result(g, g->loss)->node, 1),
+                    *given = an_graph_result(g, g->targets);
+    an_value weights = p->weights;
+    if (read->ndims == 0 || read->dims[0] != given->dims[0]) {
+        an_dim dims[AN_MAX_DIMS];
+        for (int i = 0; i < given->ndims; i++) dims[i] = i ? 1 : given->dims[0];
+        weights = an_expand(g, an_reshape(g, weights, given->ndims, dims), given->ndims, given->dims);
+        weights = an_reshape(g, weights, read->ndims, read->dims);
+    }
+    g->loss = an_weigh_loss(g, g->loss, weights);
+    return g->status == AN_OK ? AN_OK : AN_ERROR(g->ctx, g->status, "%s", g->message);
+}
+
+static an_status add_weights(an_plan *p) {
+    an_graph *g = p->model;
+    const an_result *loss = an_graph_result(g, g->loss), *targets = an_graph_result(g, g->targets);
+    if (!loss || !loss->node->op->count_targets || !targets || targets->ndims == 0)
+        return AN_ERROR(p->ctx, AN_ERR_UNSUPPORTED,
+                        "graph '%s' cannot weigh samples: its loss is not made by a loss op from targets with one "
+                        "dimension for samples",
+                        g->name);
+    p->weights = an_input(g, AN_LOSS_WEIGHTS, loss->dtype, 1, targets->dims);
+    return g->status == AN_OK ? AN_OK : AN_ERROR(p->ctx, g->status, "%s", g->message);
+}
+
 an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const char *first, const char *last) {
     an_context *ctx = g->ctx;
     an_pass_options options = p->passes;
     bool began = first == NULL;
     options.form = form;
+    if (!first && p->weights && an_form_trains(form)) AN_TRY_RETURN(weigh_loss(p, g));
     for (const an_pass *pass = an_pass_table; pass->name; pass++) {
         began = began || !strcmp(pass->name, first);
         if (began) AN_TRY_RETURN(pass->run(g, &options));
@@ -167,6 +195,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     }
     AN_TRY(an_graph_clone(&p->model, graph));
     AN_TRY(bind_symbols(p, options));
+    if (options && options->weighs_samples) AN_TRY(add_weights(p));
     AN_TRY(check_views(p->model));
     AN_TRY(an_graph_lay_out(p->model, true, &p->sizes));
     if (programs & AN_PROGRAM_EVALUATION) AN_TRY(compile(p, AN_FORM_EVALUATE));

@@ -14,19 +14,24 @@ typedef struct an_huber_error_attributes {
     double delta; /* where the square ends and the line begins */
 } an_huber_error_attributes;
 
-/* (logits, targets) → loss, log-sum-exp of each row (0 for an ignored row, whose logits are not read). A label that is
- * neither a class nor ignored is an error. */
+/* Whether an input that may be absent is there. */
+static inline bool an_call_has(const an_call *call, int input) {
+    return call->src_count > input && call->src[input].dtype != AN_DTYPE_NONE;
+}
+
+/* (logits, targets, weights) → loss, log-sum-exp of each row (0 for an ignored row, whose logits are not read). A label that is
+ * neither a class nor ignored is an error. Weights, which may be absent, have the first dimensions of the targets. */
 AN_DECLARE_KERNELS(cross_entropy);
 /* For kernels that run these on chunks: with a loss of one number for each row, dense, those are not added; labels can be
  * checked before anything is written. */
 #define an_cross_entropy_check AN_LEVELED(an_cross_entropy_check)
 an_status an_cross_entropy_check(an_context *ctx, const an_tensor *targets, int64_t classes, int64_t ignored);
-/* (diff_dst, logits, targets, log-sum-exp) → diff_logits */
+/* (diff_dst, logits, targets, log-sum-exp, weights) → diff_logits */
 AN_DECLARE_KERNELS(cross_entropy_diff);
 
 #define AN_ERROR_LOSSES(X) X(squared_error) X(absolute_error) X(huber_error) X(binary_cross_entropy)
 
-/* (src, targets) → loss; (diff_dst, src, targets) → diff_src */
+/* (src, targets, weights) → loss; (diff_dst, src, targets, weights) → diff_src */
 #define DECLARE(op)         \
     AN_DECLARE_KERNELS(op); \
     AN_DECLARE_KERNELS(op##_diff);

@@ -17,8 +17,9 @@ enum {
 typedef struct job {
     const an_call *call;
     const an_cross_entropy_attributes *attributes;
-    const an_tensor *targets;
+    const an_tensor *targets, *weights; /* weights NULL: none */
     int64_t rows, classes, rows_per_task;
+    int64_t each; /* rows of a weight */
     bool f64;
     size_t loss_bytes, thread_bytes; /* scratch: losses, then the buffers of each thread */
     void *losses;                    /* REAL [rows] */
@@ -39,9 +40,9 @@ static bool needs_buffer(const an_call *call, const an_tensor *tensor) {
 #define AN_TEMPLATE "kernels/loss_cross_entropy_template.h"
 #include "kernels/instantiate.h"
 
-/* `keeps_losses` forward; `buffers` are rows of each thread's. */
-static job job_of(const an_call *call, const an_tensor *logits, const an_tensor *targets, bool keeps_losses,
-                  int buffers) {
+/* `keeps_losses` forward; `buffers` are rows of each thread's; `weights` is an input that may be absent. */
+static job job_of(const an_call *call, const an_tensor *logits, const an_tensor *targets, int weights,
+                  bool keeps_losses, int buffers) {
     job j = {.call = call, .attributes = call->attributes, .targets = targets, .f64 = an_call_is_f64(call)};
     size_t real = j.f64 ? sizeof(double) : sizeof(float);
     j.classes = logits->dims[logits->ndims - 1];
@@ -50,16 +51,20 @@ static job job_of(const an_call *call, const an_tensor *logits, const an_tensor 
     j.loss_bytes = keeps_losses ? an_round_up((size_t)j.rows * real, AN_ALIGNMENT) : 0;
     j.thread_bytes = an_round_up((size_t)(buffers * j.classes) * real, AN_ALIGNMENT);
     j.losses = call->scratch;
+    if (an_call_has(call, weights)) {
+        j.weights = &call->src[weights];
+        j.each = j.rows / an_tensor_elements(j.weights);
+    }
     return j;
 }
 
 static job forward_job(const an_call *call) {
-    return job_of(call, &call->src[0], &call->src[1], true, needs_buffer(call, &call->src[0]));
+    return job_of(call, &call->src[0], &call->src[1], 2, true, needs_buffer(call, &call->src[0]));
 }
 
 static job diff_job(const an_call *call) {
     int buffers = needs_buffer(call, &call->src[1]) + needs_buffer(call, &call->dst[0]);
-    return job_of(call, &call->src[1], &call->src[2], false, buffers);
+    return job_of(call, &call->src[1], &call->src[2], 4, false, buffers);
 }
 
 static size_t scratch_of(const job *j) {

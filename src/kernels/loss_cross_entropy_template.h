@@ -1,5 +1,12 @@
 /* Cross-entropy for REAL, row by row. Included by loss_cross_entropy.c through instantiate.h. */
 
+/* What the loss of a row is multiplied by. */
+static REAL NAME(weight_of)(const job *j, int64_t row) {
+    REAL load;
+    if (!j->weights) return 1;
+    return *NAME(an_row_load)(j->weights, an_row_offset(j->weights, NO_AXIS, row / j->each), 1, 1, &load);
+}
+
 /* With p the softmax and s the smoothing: -(1 - s) log p[target] - s mean(log p), where -log p[i] = log Σ exp(x - m) +
  * (m - x[i]) and m is the largest logit, so that nothing large is subtracted from something large. */
 static void NAME(loss_row)(const job *j, int64_t row, REAL *buffer) {
@@ -19,12 +26,13 @@ static void NAME(loss_row)(const job *j, int64_t row, REAL *buffer) {
             AN_SUM_TERMS(sum, i, j->classes, largest - x[i]);
             loss = (1 - smoothing) * loss + smoothing * (log_sum + sum / (REAL)j->classes);
         }
+        loss *= NAME(weight_of)(j, row);
     }
     ((REAL *)j->losses)[row] = loss;
     NAME(an_row_store)(log_sum_exp, an_row_offset(log_sum_exp, NO_AXIS, row), 1, 1, &whole);
 }
 
-/* diff_dst·(p - (1 - s)·[i = target] - s/classes). In place diff_logits is logits, so what the target's element needs is
+/* weight·diff_dst·(p - (1 - s)·[i = target] - s/classes). In place diff_logits is logits, so what the target's element needs is
  * read before the row is written. */
 static void NAME(diff_row)(const job *j, int64_t row, REAL *buffer) {
     const an_tensor *logits = &j->call->src[1], *log_sum_exp = &j->call->src[3], *dst = &j->call->dst[0];
@@ -37,7 +45,7 @@ static void NAME(diff_row)(const job *j, int64_t row, REAL *buffer) {
         for (int64_t i = 0; i < n; i++) diff[i] = 0;
     } else {
         const REAL *x = NAME(an_row_load)(logits, an_row_offset(logits, last, row), logits->strides[last], n, buffer);
-        REAL d = *NAME(an_row_load)(&j->call->src[0], 0, 1, 1, &load);
+        REAL d = *NAME(an_row_load)(&j->call->src[0], 0, 1, 1, &load) * NAME(weight_of)(j, row);
         REAL whole = *NAME(an_row_load)(log_sum_exp, an_row_offset(log_sum_exp, NO_AXIS, row), 1, 1, &load);
         REAL of_target = d * (NAME(an_expm1)(x[label] - whole) + (smoothing - spread));
         AN_EACH_ELEMENT(i, n) diff[i] = d * (NAME(an_exp)(x[i] - whole) - spread);

@@ -1,17 +1,24 @@
 /* Reference kernels of the losses that compare a number with a target: chunks of elements are summed by any thread, the
  * chunks' sums wait in scratch, and one task adds them. */
+#include <string.h>
+
 #include "base/elementary.h"
 #include "base/parallel.h"
 #include "kernels/elementwise.h"
 #include "kernels/loss.h"
 #include "kernels/reduce_order.h"
 
-enum { TASK_CHUNKS = 16 }; /* some ten microseconds */
+enum {
+    NO_AXIS = -1,    /* for an_row_offset: rows of one element */
+    TASK_CHUNKS = 16 /* some ten microseconds */
+};
 
 typedef struct job {
     const an_call *call;
-    an_tensor src, targets; /* merged */
+    an_tensor src, targets;   /* merged */
+    const an_tensor *weights; /* NULL: none */
     int64_t count, chunks;
+    int64_t each; /* elements of a weight */
     bool f64;
     an_row_function_f32 *loss_f32;
     an_row_function_f64 *loss_f64;
@@ -19,6 +26,8 @@ typedef struct job {
 
 #define AN_TEMPLATE "kernels/loss_template.h"
 #include "kernels/instantiate.h"
+
+enum { WEIGHTS = 2, DIFF_WEIGHTS = 3 }; /* inputs forward and backward */
 
 static int64_t chunks_of(int64_t count) {
     return (count + AN_SUM_CHUNK - 1) / AN_SUM_CHUNK;
@@ -56,9 +65,28 @@ static an_status run_loss(const an_call *call, an_row_function_f32 *f32, an_row_
     j.targets = an_tensor_merged(&call->src[1]);
     j.count = an_tensor_elements(&call->src[0]);
     j.chunks = chunks_of(j.count);
+    if (an_call_has(call, WEIGHTS)) {
+        j.weights = &call->src[WEIGHTS];
+        j.each = j.count / an_tensor_elements(j.weights);
+    }
     an_parallel(call->ctx, (j.chunks + TASK_CHUNKS - 1) / TASK_CHUNKS, run_task, &j);
     an_parallel(call->ctx, 1, total_task, &j); /* as a task, for the floating-point environment */
     return AN_OK;
+}
+
+/* Weights have the first dimensions of the elements, and broadcasting aligns at the last. */
+static an_status run_diff(const an_call *call, an_row_function_f32 *f32, an_row_function_f64 *f64) {
+    an_tensor src[DIFF_WEIGHTS + 1];
+    an_call with = *call;
+    if (!an_call_has(call, DIFF_WEIGHTS)) return an_elementwise(call, f32, f64);
+    memcpy(src, call->src, sizeof src);
+    an_tensor *weights = &src[DIFF_WEIGHTS];
+    for (; weights->ndims < call->dst[0].ndims; weights->ndims++) {
+        weights->dims[weights->ndims] = 1;
+        weights->strides[weights->ndims] = 0;
+    }
+    with.src = src;
+    return an_elementwise(&with, f32, f64);
 }
 
 #define KERNELS(op)                                                                              \
@@ -66,7 +94,7 @@ static an_status run_loss(const an_call *call, an_row_function_f32 *f32, an_row_
         return run_loss(call, op##_f32, op##_f64);                                               \
     }                                                                                            \
     static an_status run_##op##_diff(const an_call *call) {                                      \
-        return an_elementwise(call, op##_diff_f32, op##_diff_f64);                               \
+        return run_diff(call, op##_diff_f32, op##_diff_f64);                                     \
     }                                                                                            \
     AN_KERNEL_LIST(op) = {{.name = "reference", .scratch = loss_scratch, .run = run_##op}, {0}}; \
     AN_KERNEL_LIST(op##_diff) = {{.name = "reference", .run = run_##op##_diff}, {0}};

@@ -1,6 +1,6 @@
 /* Losses of one element and their slopes, for REAL. Included by loss_reference.c through instantiate.h. */
 
-/* `x` is src, `t` the target, `e` their difference, `d` diff_dst */
+/* `x` is src, `t` the target, `e` their difference, `d` diff_dst, `w` a weight */
 #define LOSS(name, loss, slope)                                                                           \
     static void NAME(name)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {        \
         const REAL *x_row = src[0], *t_row = src[1];                                                      \
@@ -12,13 +12,18 @@
         }                                                                                                 \
     }                                                                                                     \
     static void NAME(name##_diff)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) { \
-        const REAL *d_row = src[0], *x_row = src[1], *t_row = src[2];                                     \
+        const REAL *d_row = src[0], *x_row = src[1], *t_row = src[2], *w_row = src[3];                    \
         (void)attributes;                                                                                 \
-        AN_EACH_ELEMENT(i, n) {                                                                           \
-            REAL d = d_row[i], x = x_row[i], t = t_row[i], e = x - t;                                     \
-            (void)e;                                                                                      \
-            dst[i] = d * (slope);                                                                         \
-        }                                                                                                 \
+        if (w_row)                                                                                        \
+            SLOPES(d_row[i] * w_row[i], slope)                                                            \
+        else                                                                                              \
+            SLOPES(d_row[i], slope)                                                                       \
+    }
+#define SLOPES(factor, slope)                                     \
+    AN_EACH_ELEMENT(i, n) {                                       \
+        REAL d = (factor), x = x_row[i], t = t_row[i], e = x - t; \
+        (void)e;                                                  \
+        dst[i] = d * (slope);                                     \
     }
 
 /* A square up to delta, a line of slope delta beyond: with c the smaller of |e| and delta, c (|e| - c/2). */
@@ -43,7 +48,17 @@ LOSS(absolute_error, NAME(an_absolute)(e), (REAL)((e > 0) - (e < 0)))
 LOSS(huber_error, NAME(huber)(e, DELTA), NAME(clamped)(e, DELTA))
 LOSS(binary_cross_entropy, NAME(logistic)(x, t), 1 / (1 + NAME(an_exp)(-x)) - t)
 #undef DELTA
+#undef SLOPES
 #undef LOSS
+
+/* Elements from `begin` on, times their weights. */
+static void NAME(weigh)(const job *j, int64_t begin, int64_t n, REAL *terms) {
+    for (int64_t i = 0; i < n;) {
+        const int64_t at = (begin + i) / j->each, end = an_least((at + 1) * j->each - begin, n);
+        REAL load, w = *NAME(an_row_load)(j->weights, an_row_offset(j->weights, NO_AXIS, at), 1, 1, &load);
+        for (; i < end; i++) terms[i] *= w;
+    }
+}
 
 static void NAME(sum_chunk)(const job *j, int64_t chunk) {
     REAL buffers[2][AN_SUM_CHUNK], terms[AN_SUM_CHUNK];
@@ -51,6 +66,7 @@ static void NAME(sum_chunk)(const job *j, int64_t chunk) {
     const REAL *src[] = {NAME(an_range_load)(&j->src, 0, begin, n, buffers[0]),
                          NAME(an_range_load)(&j->targets, 0, begin, n, buffers[1])};
     j->NAME(loss)(n, src, terms, j->call->attributes);
+    if (j->weights) NAME(weigh)(j, begin, n, terms);
     ((REAL *)j->call->scratch)[chunk] = NAME(an_chunk_sum)(terms, n);
 }
 

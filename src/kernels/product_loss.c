@@ -3,13 +3,15 @@
  * logits a second time would cost a third of the head's arithmetic. */
 #include "kernels/product_loss.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/reduce_order.h"
 #include "kernels/row.h"
 
 /* A part: a kernel of another op on operands of its own. */
-enum { MOST_OPERANDS = 4 };
+enum { MOST_OPERANDS = 5 };
 typedef struct {
     const an_kernel *kernel;
     an_call call;
@@ -22,8 +24,10 @@ typedef struct {
     bool f64, has_diff, has_diff_weights;
     an_dtype real, low; /* of the logits, and of their gradient as the products read it */
     int64_t rows, depth, classes, chunk;
-    size_t logits_bytes, losses_bytes, sums_bytes; /* scratch, in this order; then that of the parts */
-    char *logits, *losses, *sums, *part_scratch;
+    const an_tensor *target_weights;                              /* NULL: none */
+    int64_t each;                                                 /* targets of a weight */
+    size_t logits_bytes, losses_bytes, sums_bytes, factors_bytes; /* scratch, in this order; then that of the parts */
+    char *logits, *losses, *sums, *factors, *part_scratch;        /* factors: the weight of each row of a chunk */
 } job;
 
 static an_tensor matrix(void *data, an_dtype dtype, int64_t rows, int64_t columns, int64_t row_stride) {
@@ -49,11 +53,17 @@ static job job_of(const an_call *call) {
     j.logits_bytes = an_round_up((size_t)(j.chunk * j.classes) * real, AN_ALIGNMENT);
     j.losses_bytes = an_round_up((size_t)j.rows * real, AN_ALIGNMENT);
     j.sums_bytes = an_round_up((size_t)j.chunk * real, AN_ALIGNMENT);
+    if (an_call_has(call, AN_PRODUCT_LOSS_TARGET_WEIGHTS)) {
+        j.target_weights = &call->src[AN_PRODUCT_LOSS_TARGET_WEIGHTS];
+        j.each = j.rows / an_tensor_elements(j.target_weights);
+        j.factors_bytes = j.sums_bytes;
+    }
     j.logits = call->scratch;
     if (j.logits) {
         j.losses = j.logits + j.logits_bytes;
         j.sums = j.losses + j.losses_bytes;
-        j.part_scratch = j.sums + j.sums_bytes;
+        j.factors = j.sums + j.sums_bytes;
+        j.part_scratch = j.factors + j.factors_bytes;
     }
     return j;
 }
@@ -112,20 +122,22 @@ static void part_logits(const job *j, part *p, int64_t row, int64_t rows) {
 
 static void part_loss(const job *j, part *p, int64_t row, int64_t rows) {
     const size_t real = an_dtype_size(j->real);
-    part_begin(j, p, j->call->attributes, 2, 2);
+    part_begin(j, p, j->call->attributes, j->target_weights ? 3 : 2, 2);
     p->src[0] = matrix(j->logits, j->real, rows, j->classes, j->classes);
     p->src[1] = target_rows(j, row, rows);
+    if (j->target_weights) p->src[2] = vector(j->factors, j->real, rows);
     p->dst[0] = vector(j->losses ? j->losses + (size_t)row * real : NULL, j->real, rows);
     p->dst[1] = vector(j->sums, j->real, rows);
     part_choose(p, AN_LEVELED(an_kernels_cross_entropy));
 }
 
 static void part_diff(const job *j, part *p, int64_t row, int64_t rows) {
-    part_begin(j, p, j->call->attributes, MOST_OPERANDS, 1);
+    part_begin(j, p, j->call->attributes, j->target_weights ? MOST_OPERANDS : MOST_OPERANDS - 1, 1);
     p->src[0] = j->call->src[AN_PRODUCT_LOSS_DIFF];
     p->src[1] = matrix(j->logits, j->real, rows, j->classes, j->classes);
     p->src[2] = target_rows(j, row, rows);
     p->src[3] = vector(j->sums, j->real, rows);
+    if (j->target_weights) p->src[4] = vector(j->factors, j->real, rows);
     p->dst[0] = diff_logits(j, rows);
     part_choose(p, AN_LEVELED(an_kernels_cross_entropy_diff));
 }
@@ -158,7 +170,15 @@ static size_t scratch(const an_call *call) {
         const size_t bytes = p.kernel->scratch ? p.kernel->scratch(&p.call) : 0;
         if (bytes > most) most = bytes;
     }
-    return j.logits_bytes + j.losses_bytes + j.sums_bytes + most;
+    return j.logits_bytes + j.losses_bytes + j.sums_bytes + j.factors_bytes + most;
+}
+
+/* A weight is one for each row, or for several that follow each other: a chunk may begin among them. */
+static void spread_factors(const job *j, int64_t row, int64_t rows) {
+    const size_t real = an_dtype_size(j->real);
+    if (!j->target_weights || !j->factors) return;
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(j->factors + (size_t)i * real, at(j->target_weights, (row + i) / j->each), real);
 }
 
 static void add_losses(void *user, int64_t index, int thread) {
@@ -176,12 +196,14 @@ static an_status run(const an_call *call) {
     const an_cross_entropy_attributes *attributes = call->attributes;
     job j = job_of(call);
     AN_TRY_RETURN(an_cross_entropy_check(ctx, &call->src[AN_PRODUCT_LOSS_TARGETS], j.classes, attributes->ignored));
-    for (int64_t row = 0; row < j.rows; row += j.chunk)
+    for (int64_t row = 0; row < j.rows; row += j.chunk) {
+        spread_factors(&j, row, an_least(j.chunk, j.rows - row));
         for (int i = 0; i < part_count(&j); i++) {
             part p = {0};
             parts[i](&j, &p, row, an_least(j.chunk, j.rows - row));
             AN_TRY_RETURN(p.kernel->run(&p.call));
         }
+    }
     an_parallel(ctx, 1, add_losses, &j); /* as a task, for the floating-point environment */
     return AN_OK;
 }
@@ -190,6 +212,8 @@ static an_status run(const an_call *call) {
 static bool applies(const an_call *call) {
     bool dense =
         an_tensor_is_dense(&call->src[AN_PRODUCT_LOSS_SRC]) && an_tensor_is_dense(&call->src[AN_PRODUCT_LOSS_TARGETS]);
+    if (an_call_has(call, AN_PRODUCT_LOSS_TARGET_WEIGHTS))
+        dense = dense && an_tensor_is_dense(&call->src[AN_PRODUCT_LOSS_TARGET_WEIGHTS]);
     for (int i = 1; i < call->dst_count; i++) dense = dense && an_tensor_is_dense(&call->dst[i]);
     return dense;
 }

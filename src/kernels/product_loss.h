@@ -12,10 +12,16 @@
  * small part of the work, small enough for memory: 512 rows of 50,257 logits are 103 MB. */
 enum { AN_PRODUCT_LOSS_ROWS = AN_PRODUCT_CUT };
 
-enum { AN_PRODUCT_LOSS_SRC, AN_PRODUCT_LOSS_WEIGHTS, AN_PRODUCT_LOSS_TARGETS, AN_PRODUCT_LOSS_DIFF };
+enum {
+    AN_PRODUCT_LOSS_SRC,
+    AN_PRODUCT_LOSS_WEIGHTS,
+    AN_PRODUCT_LOSS_TARGETS,
+    AN_PRODUCT_LOSS_DIFF,
+    AN_PRODUCT_LOSS_TARGET_WEIGHTS
+};
 
-/* (src, weights, targets, diff_dst) → loss, diff_src, diff_weights. Without diff_dst only the loss; diff_weights may be
- * left out too. src and targets are dense; weights are [classes, k]. */
+/* (src, weights, targets, diff_dst, target weights) → loss, diff_src, diff_weights. Without diff_dst only the loss; diff_weights may
+ * be left out too. src, targets and their weights, which may be absent, are dense; weights are [classes, k]. */
 AN_DECLARE_KERNELS(product_cross_entropy);
 
 #endif

@@ -1,5 +1,8 @@
 /* Losses. Each is a sum over its targets, of the compute type: a step divides once, by its number of targets, which the
- * host counts with count_targets. Gradients flow to what was predicted; targets are data and get none. */
+ * host counts with count_targets. Gradients flow to what was predicted; targets are data and get none.
+ *
+ * The last input may be absent: weights, which the losses of targets are multiplied by before they are added. Their dimensions are
+ * the first ones of the targets, so there is one weight for each sample, or for each target. They are data too. */
 #include "ops/common.h"
 
 #include <inttypes.h>
@@ -19,6 +22,32 @@ static an_status expect_scalar(an_graph *g, const an_node *node, int input) {
     AN_TRY_RETURN(an_expect_float(g, node, input));
     AN_TRY_RETURN(an_expect_ndims(g, node, input, 0, 0));
     return AN_OK;
+}
+
+/* Input `at`: weights of these targets, for a loss of type `real`. */
+static an_status check_weights(an_graph *g, const an_node *node, int at, const an_result *targets, an_dtype real) {
+    an_context *ctx = g->ctx;
+    const an_result *weights = an_node_input(node, at);
+    if (!weights) return AN_OK;
+    AN_TRY_RETURN(an_expect_float(g, node, at));
+    bool fits = weights->ndims <= targets->ndims && an_compute_dtype(weights->dtype) == real;
+    for (int i = 0; fits && i < weights->ndims; i++) fits = weights->dims[i] == targets->dims[i];
+    if (fits) return AN_OK;
+    return an_node_mistake(
+        g, node, AN_ERR_SHAPE,
+        "weights %s do not fit targets %s: give %s with the first dimensions of the targets, so that "
+        "there is one weight for each sample or for each target",
+        AN_DESCRIBE(g, weights), AN_DESCRIBE(g, targets), an_dtype_name(real));
+}
+
+enum { WEIGHTS = 2 }; /* the input of every loss */
+
+static bool refuse_weights(an_graph *g, const an_node *node, uint32_t want) {
+    if (!(want >> WEIGHTS & 1)) return false;
+    an_node_mistake(
+        g, node, AN_ERR_UNSUPPORTED,
+        "the weights of a loss are data and have no gradient, but a trainable parameter is upstream of them");
+    return true;
 }
 
 /* ---- cross_entropy ---- */
@@ -53,6 +82,7 @@ static an_status cross_entropy_infer(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
     const an_result *logits = an_node_input(node, 0), *targets = an_node_input(node, 1);
     AN_TRY_RETURN(check_labels(g, node, 0));
+    AN_TRY_RETURN(check_weights(g, node, WEIGHTS, targets, an_compute_dtype(logits->dtype)));
     an_result_set(&node->outputs[0], an_compute_dtype(logits->dtype), 0, NULL);
     an_result_set(&node->outputs[1], an_compute_dtype(logits->dtype), targets->ndims, targets->dims);
     return AN_OK;
@@ -64,6 +94,7 @@ static an_status cross_entropy_diff_infer(an_graph *g, an_node *node) {
     AN_TRY_RETURN(check_labels(g, node, 1));
     AN_TRY_RETURN(an_expect_float(g, node, 3));
     AN_TRY_RETURN(an_expect_same_shape(g, node, 2, 3));
+    AN_TRY_RETURN(check_weights(g, node, 4, an_node_input(node, 2), an_compute_dtype(an_node_input(node, 1)->dtype)));
     an_result_like(&node->outputs[0], an_node_input(node, 1));
     return AN_OK;
 }
@@ -73,10 +104,10 @@ extern const an_op an_op_cross_entropy_diff;
 static void cross_entropy_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
                                an_value *diff_src) {
     an_value inputs[] = {diff_dst[0], an_node_input_value(g, node, 0), an_node_input_value(g, node, 1),
-                         an_node_output_value(g, node, 1)};
-    (void)want;
-    if (an_refuse_statistics(g, node, diff_dst)) return;
-    diff_src[0] = an_graph_add(g, &an_op_cross_entropy_diff, AN_COUNT(inputs), inputs, node->attributes);
+                         an_node_output_value(g, node, 1), an_node_input_value(g, node, WEIGHTS)};
+    const int count = AN_COUNT(inputs) - !an_node_input(node, WEIGHTS);
+    if (an_refuse_statistics(g, node, diff_dst) || refuse_weights(g, node, want)) return;
+    diff_src[0] = an_graph_add(g, &an_op_cross_entropy_diff, count, inputs, node->attributes);
 }
 
 static an_cost cross_entropy_cost(const an_graph *g, const an_node *node) {
@@ -113,12 +144,12 @@ static int64_t count_labels(const an_node *node, const an_array *targets) {
     return count;
 }
 
-/* cross_entropy (logits, targets): outputs are the loss and the log-sum-exp of each row, kept for the gradient. Label
+/* cross_entropy (logits, targets, weights): outputs are the loss and the log-sum-exp of each row, kept for the gradient. Label
  * smoothing is PyTorch's: (1 - s) of a target is its class, s is spread over all classes. */
 const an_op an_op_cross_entropy = {
     .name = "cross_entropy",
     .inputs_min = 2,
-    .inputs_max = 2,
+    .inputs_max = 3,
     .outputs = 2,
     .flags = AN_OP_LOSS,
     .attribute_bytes = sizeof(an_cross_entropy_attributes),
@@ -134,11 +165,11 @@ const an_op an_op_cross_entropy = {
     .kernels = AN_KERNELS(cross_entropy),
 };
 
-/* cross_entropy_diff (diff_dst, logits, targets, log-sum-exp) */
+/* cross_entropy_diff (diff_dst, logits, targets, log-sum-exp, weights) */
 const an_op an_op_cross_entropy_diff = {
     .name = "cross_entropy_diff",
     .inputs_min = 4,
-    .inputs_max = 4,
+    .inputs_max = 5,
     .outputs = 1,
     .attribute_bytes = sizeof(an_cross_entropy_attributes),
     .attributes = cross_entropy_attributes,
@@ -176,6 +207,7 @@ static an_status error_infer(an_graph *g, an_node *node) {
     AN_TRY_RETURN(an_expect_float(g, node, 1));
     AN_TRY_RETURN(an_expect_same_shape(g, node, 0, 1));
     an_dtype dtype = an_wider(an_node_input(node, 0)->dtype, an_node_input(node, 1)->dtype);
+    AN_TRY_RETURN(check_weights(g, node, WEIGHTS, an_node_input(node, 1), an_compute_dtype(dtype)));
     an_result_set(&node->outputs[0], an_compute_dtype(dtype), 0, NULL);
     return AN_OK;
 }
@@ -186,6 +218,8 @@ static an_status error_diff_infer(an_graph *g, an_node *node) {
     AN_TRY_RETURN(an_expect_float(g, node, 1));
     AN_TRY_RETURN(an_expect_float(g, node, 2));
     AN_TRY_RETURN(an_expect_same_shape(g, node, 1, 2));
+    const an_dtype dtype = an_wider(an_node_input(node, 1)->dtype, an_node_input(node, 2)->dtype);
+    AN_TRY_RETURN(check_weights(g, node, 3, an_node_input(node, 2), an_compute_dtype(dtype)));
     an_result_like(&node->outputs[0], an_node_input(node, 1));
     return AN_OK;
 }
@@ -228,36 +262,39 @@ static int64_t count_elements(const an_node *node, const an_array *targets) {
 static const an_attribute huber_error_attributes[] = {AN_ATTRIBUTE(an_huber_error_attributes, delta, FLOAT), {0}};
 
 /* ATTRIBUTES: more members for both records, or nothing */
-#define LOSS(op, op_infer, op_cost, ATTRIBUTES)                                                                      \
-    extern const an_op an_op_##op##_diff;                                                                            \
-    static void op##_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,                 \
-                          an_value *diff_src) {                                                                      \
-        an_value inputs[] = {diff_dst[0], an_node_input_value(g, node, 0), an_node_input_value(g, node, 1)};         \
-        if (want & 1) diff_src[0] = an_graph_add(g, &an_op_##op##_diff, AN_COUNT(inputs), inputs, node->attributes); \
-    }                                                                                                                \
-    const an_op an_op_##op = {.name = #op,                                                                           \
-                              .inputs_min = 2,                                                                       \
-                              .inputs_max = 2,                                                                       \
-                              .outputs = 1,                                                                          \
-                              .flags = AN_OP_LOSS,                                                                   \
-                              .roles = loss_roles,                                                                   \
-                              .role_count = AN_COUNT(loss_roles),                                                    \
-                              .infer = op_infer##_infer,                                                             \
-                              .grad = op##_grad,                                                                     \
-                              .cost = op_cost##_cost,                                                                \
-                              .count_targets = count_elements,                                                       \
-                              .autocast = AN_AUTOCAST_F32,                                                           \
-                              .kernels = AN_KERNELS(op),                                                             \
-                              ATTRIBUTES};                                                                           \
-    const an_op an_op_##op##_diff = {.name = #op "_diff",                                                            \
-                                     .inputs_min = 3,                                                                \
-                                     .inputs_max = 3,                                                                \
-                                     .outputs = 1,                                                                   \
-                                     .infer = op_infer##_diff_infer,                                                 \
-                                     .cost = op_cost##_diff_cost,                                                    \
-                                     .autocast = AN_AUTOCAST_F32,                                                    \
-                                     .in_place = 2 | 4,                                                              \
-                                     .kernels = AN_KERNELS(op##_diff),                                               \
+#define LOSS(op, op_infer, op_cost, ATTRIBUTES)                                                             \
+    extern const an_op an_op_##op##_diff;                                                                   \
+    static void op##_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,        \
+                          an_value *diff_src) {                                                             \
+        an_value inputs[] = {diff_dst[0], an_node_input_value(g, node, 0), an_node_input_value(g, node, 1), \
+                             an_node_input_value(g, node, WEIGHTS)};                                        \
+        const int count = AN_COUNT(inputs) - !an_node_input(node, WEIGHTS);                                 \
+        if (refuse_weights(g, node, want)) return;                                                          \
+        if (want & 1) diff_src[0] = an_graph_add(g, &an_op_##op##_diff, count, inputs, node->attributes);   \
+    }                                                                                                       \
+    const an_op an_op_##op = {.name = #op,                                                                  \
+                              .inputs_min = 2,                                                              \
+                              .inputs_max = 3,                                                              \
+                              .outputs = 1,                                                                 \
+                              .flags = AN_OP_LOSS,                                                          \
+                              .roles = loss_roles,                                                          \
+                              .role_count = AN_COUNT(loss_roles),                                           \
+                              .infer = op_infer##_infer,                                                    \
+                              .grad = op##_grad,                                                            \
+                              .cost = op_cost##_cost,                                                       \
+                              .count_targets = count_elements,                                              \
+                              .autocast = AN_AUTOCAST_F32,                                                  \
+                              .kernels = AN_KERNELS(op),                                                    \
+                              ATTRIBUTES};                                                                  \
+    const an_op an_op_##op##_diff = {.name = #op "_diff",                                                   \
+                                     .inputs_min = 3,                                                       \
+                                     .inputs_max = 4,                                                       \
+                                     .outputs = 1,                                                          \
+                                     .infer = op_infer##_diff_infer,                                        \
+                                     .cost = op_cost##_diff_cost,                                           \
+                                     .autocast = AN_AUTOCAST_F32,                                           \
+                                     .in_place = 2 | 4,                                                     \
+                                     .kernels = AN_KERNELS(op##_diff),                                      \
                                      ATTRIBUTES};
 #define HUBER .attribute_bytes = sizeof(an_huber_error_attributes), .attributes = huber_error_attributes
 
@@ -287,4 +324,16 @@ an_value an_huber_error(an_graph *graph, an_value src, an_value targets, double 
 
 an_value an_binary_cross_entropy(an_graph *graph, an_value logits, an_value targets) {
     return build(graph, &an_op_binary_cross_entropy, logits, targets, NULL);
+}
+
+an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights) {
+    const an_result *r = an_graph_result(graph, loss);
+    an_builder_begin(graph);
+    if (!r || !r->node->op->count_targets || an_node_input(r->node, WEIGHTS)) {
+        an_graph_mistake(graph, AN_ERR_ARGUMENT,
+                         "weights are for a loss, as an_cross_entropy gives it, that has no weights yet");
+        return an_builder_end(graph, 0);
+    }
+    an_value inputs[] = {an_node_input_value(graph, r->node, 0), an_node_input_value(graph, r->node, 1), weights};
+    return an_builder_end(graph, an_graph_add(graph, r->node->op, AN_COUNT(inputs), inputs, r->node->attributes));
 }

@@ -8,7 +8,8 @@ enum {
     SRC = AN_PRODUCT_LOSS_SRC,
     WEIGHTS = AN_PRODUCT_LOSS_WEIGHTS,
     TARGETS = AN_PRODUCT_LOSS_TARGETS,
-    DIFF = AN_PRODUCT_LOSS_DIFF
+    DIFF = AN_PRODUCT_LOSS_DIFF,
+    TARGET_WEIGHTS = AN_PRODUCT_LOSS_TARGET_WEIGHTS
 };
 enum { LOSS, DIFF_SRC, DIFF_WEIGHTS, OUTPUTS };
 enum { FLOPS_A_LOGIT = 40 }; /* exp and log, as in cross_entropy's own cost */
@@ -36,6 +37,12 @@ static an_status infer(an_graph *g, an_node *node) {
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "%d outputs; gradients need diff_dst", node->output_count);
     if (node->output_count > 1) AN_TRY_RETURN(an_expect_ndims(g, node, DIFF, 0, 0));
     const an_dtype real = an_compute_dtype(an_wider(src->dtype, weights->dtype));
+    const an_result *factors = an_node_input(node, TARGET_WEIGHTS);
+    fits = !factors || (factors->ndims <= targets->ndims && factors->dtype == real);
+    for (int i = 0; factors && fits && i < factors->ndims; i++) fits = factors->dims[i] == targets->dims[i];
+    if (!fits)
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "weights %s do not fit targets %s", AN_DESCRIBE(g, factors),
+                               AN_DESCRIBE(g, targets));
     an_result_set(&node->outputs[LOSS], real, 0, NULL);
     if (node->output_count > DIFF_SRC) an_result_like(&node->outputs[DIFF_SRC], src);
     if (node->output_count > DIFF_WEIGHTS) an_result_set(&node->outputs[DIFF_WEIGHTS], real, 2, weights->dims);
@@ -53,7 +60,7 @@ static an_cost cost(const an_graph *g, const an_node *node) {
 const an_op an_op_product_cross_entropy = {
     .name = "product_cross_entropy",
     .inputs_min = 3,
-    .inputs_max = 4,
+    .inputs_max = 5,
     .outputs = AN_OUTPUTS_ANY,
     .flags = AN_OP_LOSS | AN_OP_NO_COPY,
     .attribute_bytes = sizeof(an_cross_entropy_attributes),
@@ -61,7 +68,7 @@ const an_op an_op_product_cross_entropy = {
     .infer = infer,
     .cost = cost,
     .autocast = AN_AUTOCAST_F32,
-    .dense = 1 << SRC | 1 << TARGETS,
+    .dense = 1 << SRC | 1 << TARGETS | 1 << TARGET_WEIGHTS,
     .kernels = AN_KERNELS(product_cross_entropy),
 };
 
@@ -134,6 +141,8 @@ static bool find_parts(an_graph *g, an_node *loss, parts *p) {
     if (logits->dtype != an_compute_dtype(logits->dtype)) return false;
     if (!an_result_is_dense(g, an_node_input(p->product, 0)) || !an_result_is_dense(g, an_node_input(loss, 1)))
         return false;
+    const an_result *factors = an_node_input(loss, 2);
+    if (factors && (factors->dtype != logits->dtype || !an_result_is_dense(g, factors))) return false;
     for (const an_use *u = logits->first_use; u; u = u->next) {
         if (u->node == loss) continue;
         if (u->node->op != &an_op_cross_entropy_diff || u->slot != 1 || p->diff) return false;
@@ -149,12 +158,13 @@ void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
     (void)may_keep; /* nothing of it is kept */
     if (!find_parts(g, loss, &p)) return;
     an_value inputs[] = {an_node_input_value(g, p.product, 0), an_node_input_value(g, p.product, 1),
-                         an_node_input_value(g, loss, 1), p.diff ? an_node_input_value(g, p.diff, 0) : AN_NONE};
+                         an_node_input_value(g, loss, 1), p.diff ? an_node_input_value(g, p.diff, 0) : AN_NONE,
+                         an_node_input_value(g, loss, 2)};
+    const int count = AN_COUNT(inputs) - !an_node_input(loss, 2);
     const int outputs = p.diff_weights ? OUTPUTS : p.diff ? DIFF_WEIGHTS : DIFF_SRC;
     g->insert_before = p.diff ? p.diff : loss;
     g->origin = loss;
-    an_value fused =
-        an_graph_add_outputs(g, &an_op_product_cross_entropy, AN_COUNT(inputs), inputs, loss->attributes, outputs);
+    an_value fused = an_graph_add_outputs(g, &an_op_product_cross_entropy, count, inputs, loss->attributes, outputs);
     g->insert_before = NULL;
     g->origin = NULL;
     if (!fused) return;

@@ -115,7 +115,7 @@ static an_status look_at_nodes(search *s) {
         for (int64_t at = an_leaf_begin(&t->batches, s->samples->n, leaf); at < end; at += t->batches.micro) {
             s->first = at;
             s->count = end - at < t->batches.micro ? end - at : t->batches.micro;
-            AN_TRY_RETURN(an_feed_set(&t->feed, t->program, s->samples->fields, t->numbers, at, s->count));
+            AN_TRY_RETURN(an_trainer_feed(t, s->samples, at, s->count));
             an_program_set_hook(t->program, look_at_outputs, s);
             const an_status status = an_program_run(t->program, AN_FORM_TRAIN_FIRST);
             an_program_set_hook(t->program, NULL, NULL);

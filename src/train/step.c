@@ -277,13 +277,9 @@ static an_status set_loss_gradient(an_stepper *s) {
     return an_program_set_scalar(s->program, "loss_gradient", scale / ((double)s->divisor * (double)s->each));
 }
 
-an_status an_step_divide(an_stepper *stepper, int64_t divisor) {
+an_status an_step_divide(an_stepper *stepper, int64_t divisor, int64_t each) {
     stepper->divisor = divisor;
-    return set_loss_gradient(stepper);
-}
-
-an_status an_step_weigh(an_stepper *stepper, int64_t targets) {
-    stepper->each = targets;
+    stepper->each = each;
     return set_loss_gradient(stepper);
 }
 

@@ -40,7 +40,7 @@ struct an_stepper {
     /* the step that is under way */
     int64_t targets, samples;
     int64_t divisor;            /* of the loss: the targets, or what an_step_divide says */
-    int64_t each;               /* what the loss of the next micro-batch is divided by first */
+    int64_t each;               /* what the loss of a micro-batch is divided by first */
     int64_t leaf, leaf_samples; /* the one under way; -1: none */
     double leaf_loss;
     bool skipped, clipped;
@@ -67,9 +67,7 @@ struct an_stepper {
 /* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts. */
 bool an_stepper_bytes(const an_graph *model, int64_t leaves, size_t *bytes);
 
-/* For means over samples. The loss of the step that has begun is divided by this instead of its targets … */
-an_status an_step_divide(an_stepper *stepper, int64_t divisor);
-/* … and that of the micro-batches from now on by this first: what each of their samples has of targets. */
-an_status an_step_weigh(an_stepper *stepper, int64_t targets);
+/* For means over samples: the loss of the step that has begun is divided by divisor × each instead of its targets. */
+an_status an_step_divide(an_stepper *stepper, int64_t divisor, int64_t each);
 
 #endif

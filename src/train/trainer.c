@@ -58,6 +58,7 @@ static an_status make_plan(an_trainer *t, const an_trainer_options *o) {
     symbols[0] = t->feed.batch;
     maxima[0] = t->batches.micro;
     plan.leaves = t->batches.leaves;
+    plan.weighs_samples = t->sample_mean;
     plan.symbol_count = t->feed.symbol_count + 1;
     for (int i = 0; i < t->feed.symbol_count; i++) {
         symbols[i + 1] = t->feed.symbols[i];
@@ -166,6 +167,8 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     }
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)t->batches.global, sizeof *t->numbers));
     t->number_count = t->batches.global;
+    if (t->sample_mean)
+        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights));
     const an_loader_options loader = an_trainer_loader(t);
     return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
 }
@@ -199,6 +202,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_home_destroy(t);
     an_loader_destroy(&t->loader);
     an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
+    an_release(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights);
     an_handed_destroy(t);
     an_norms_destroy(t);
     an_release(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values);
@@ -224,52 +228,14 @@ void an_trainer_close(an_trainer **trainer) {
 
 /* ---- a step ---- */
 
-static an_status run_micro_batch(an_trainer *t, const an_batch *samples, int64_t leaf, int64_t at, int64_t count) {
-    an_context *ctx = t->ctx;
-    AN_TRY_RETURN(an_feed_set(&t->feed, t->program, samples->fields, t->numbers, at, count));
-    return an_step_micro_batch(t->stepper, leaf, count);
-}
-
-/* Samples of a micro-batch that have as many targets as its first run together, with a weight of their own; what has none goes
- * with any. */
-static an_status run_by_targets(an_trainer *t, const an_batch *samples, int64_t leaf, int64_t at, int64_t count) {
-    an_context *ctx = t->ctx;
-    const int64_t end = at + count;
-    for (int64_t begin = at, next = at, targets = 0, each; next <= end; next++) {
-        each = 0;
-        if (next < end) AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, next, 1, &each));
-        const bool cut = next == end || (each > 0 && targets > 0 && each != targets);
-        if (cut && targets > 0) {
-            AN_TRY_RETURN(an_step_weigh(t->stepper, targets));
-            AN_TRY_RETURN(run_micro_batch(t, samples, leaf, begin, next - begin));
-            begin = next;
-        }
-        if (each > 0) targets = each;
-    }
-    return AN_OK;
-}
-
-/* What the loss of a step is divided by: all targets, or the samples that have some. */
-static an_status count_divisor(const an_trainer *t, const an_batch *samples, int64_t targets, int64_t *divisor) {
-    an_context *ctx = t->ctx;
-    *divisor = targets;
-    if (!t->sample_mean) return AN_OK;
-    *divisor = 0;
-    for (int64_t i = 0; i < samples->n; i++) {
-        int64_t each;
-        AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, i, 1, &each));
-        *divisor += each > 0;
-    }
-    return AN_OK;
-}
-
 static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
     an_context *ctx = t->ctx;
     for (int64_t leaf = 0; leaf < t->batches.leaves; leaf++) {
         const int64_t end = an_leaf_begin(&t->batches, samples->n, leaf + 1);
         for (int64_t at = an_leaf_begin(&t->batches, samples->n, leaf); at < end; at += t->batches.micro) {
             const int64_t count = end - at < t->batches.micro ? end - at : t->batches.micro;
-            AN_TRY_RETURN((t->sample_mean ? run_by_targets : run_micro_batch)(t, samples, leaf, at, count));
+            AN_TRY_RETURN(an_trainer_feed(t, samples, at, count));
+            AN_TRY_RETURN(an_step_micro_batch(t->stepper, leaf, count));
         }
     }
     return AN_OK;
@@ -277,11 +243,10 @@ static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
 
 static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
-    int64_t targets, divisor;
+    int64_t targets;
     AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, 0, samples->n, &targets));
-    AN_TRY_RETURN(count_divisor(t, samples, targets, &divisor));
     AN_TRY_RETURN(an_step_begin(t->stepper, targets));
-    if (t->sample_mean) AN_TRY_RETURN(an_step_divide(t->stepper, divisor));
+    if (t->sample_mean) AN_TRY_RETURN(an_means_begin(t, samples));
     const int64_t first = an_batches_at(&t->batches, t->next).first_sample;
     for (int64_t i = 0; i < samples->n; i++) t->numbers[i] = first + i;
     AN_TRY_RETURN(run_micro_batches(t, samples));

@@ -98,6 +98,8 @@ struct an_trainer {
     struct an_loader *loader;       /* of the training samples; NULL: they are a stream */
     bool streams;                   /* training samples come from the caller */
     bool sample_mean;               /* a sample's loss is divided by its own targets */
+    int64_t most_targets;           /* with it: of a sample of the step */
+    double *weights;                /* with it: of a micro-batch; NULL: none */
     int64_t *numbers, number_count; /* of a step's samples, in the run */
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
@@ -155,6 +157,10 @@ an_status an_evaluate_until(an_trainer *t, an_evaluation *evaluation, bool *stop
 an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metrics);
 /* One step on samples that are there; t->numbers has room for as many. */
 an_status an_trainer_take(an_trainer *t, const an_batch *samples, an_step_metrics *metrics);
+/* Gives the program samples at … at + count - 1 of a step. */
+an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count);
+/* With sample_mean, in a step that has begun: what its loss is divided by. */
+an_status an_means_begin(an_trainer *t, const an_batch *samples);
 void an_handed_destroy(an_trainer *t);
 
 /* Samples of a stream in an epoch that never ends. */

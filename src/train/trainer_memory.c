@@ -9,6 +9,7 @@ static bool add_parts(an_trainer *t, size_t *bytes) {
            (!t->evaluation || an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes)) &&
            an_add_elements(bytes, t->output_count, sizeof *t->output_values) &&
            an_add_elements(bytes, (size_t)t->batches.global, sizeof *t->numbers) &&
+           (!t->sample_mean || an_add_elements(bytes, (size_t)t->batches.micro, sizeof *t->weights)) &&
            (t->streams || an_loader_bytes(&loader, bytes));
 }
 

@@ -88,7 +88,10 @@ static void product_cross_entropy_make(check_random *r, check_case *c) {
                                  .low = -1,
                                  .high = classes,
                                  .only_dense = true};
-    c->inputs[3] = (check_input){.fill = CHECK_NORMAL};
+    c->inputs[3] = (check_input){.fill = c->output_count > 1 ? CHECK_NORMAL : CHECK_ABSENT};
+    if (check_chance(r, 50)) return;
+    c->input_count = 5;
+    c->inputs[4] = (check_input){.fill = CHECK_POSITIVE, .ndims = 1, .dims = {rows}, .only_dense = true};
 }
 
 static void product_cross_entropy_oracle(const check_case *c, const check_array *src, check_array *dst) {
@@ -97,6 +100,7 @@ static void product_cross_entropy_oracle(const check_case *c, const check_array 
     const long double smoothing = attributes->label_smoothing;
     for (int64_t row = 0; row < rows; row++) {
         const int64_t label = (int64_t)src[2].data[row];
+        const long double weight = c->input_count > 4 ? src[4].data[row] : 1;
         long double logits[MOST_CLASSES * 64], sum = 0; /* sizes may be enlarged */
         if (label == attributes->ignored) continue;
         for (int64_t i = 0; i < classes; i++) {
@@ -106,9 +110,9 @@ static void product_cross_entropy_oracle(const check_case *c, const check_array 
         }
         for (int64_t i = 0; i < classes; i++) {
             const long double wanted = smoothing / (long double)classes + (i == label ? 1 - smoothing : 0);
-            dst[0].data[0] -= wanted * (logits[i] - logl(sum));
+            dst[0].data[0] -= weight * wanted * (logits[i] - logl(sum));
             if (c->output_count == 1) continue;
-            const long double diff = src[3].data[0] * (expl(logits[i]) / sum - wanted);
+            const long double diff = weight * src[3].data[0] * (expl(logits[i]) / sum - wanted);
             for (int64_t k = 0; k < depth; k++) {
                 dst[1].data[row * depth + k] += diff * src[1].data[i * depth + k];
                 if (c->output_count > 2) dst[2].data[i * depth + k] += diff * src[0].data[row * depth + k];
@@ -129,7 +133,7 @@ const check_family check_fused[] = {
     {.op = "product_cross_entropy",
      .make = product_cross_entropy_make,
      .oracle = product_cross_entropy_oracle,
-     .rows = 1 | 4,
+     .rows = 1 | 4 | 16,
      .no_grad_mode = true},
     {0},
 };

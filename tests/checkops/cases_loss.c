@@ -6,6 +6,26 @@
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 3000, MOST_DIMS = 3 };
 
+/* ---- weights ---- */
+
+/* Input `at`, half of the time: weights with the first dimensions of input `targets`. */
+static void make_weights(check_random *r, check_case *c, int at, int targets) {
+    c->input_count = at;
+    if (check_chance(r, 50)) return;
+    c->inputs[at] = c->inputs[targets];
+    c->inputs[at].fill = CHECK_POSITIVE;
+    c->inputs[at].dtype = AN_DTYPE_NONE;
+    c->inputs[at].compute_dtype = true;
+    c->inputs[at].no_gradient = true;
+    c->inputs[at].ndims = (int)check_between(r, 0, c->inputs[targets].ndims);
+    c->input_count = at + 1;
+}
+
+/* That of target `i`, of `count`. */
+static long double weight_of(const check_case *c, const check_array *src, int at, int64_t i, int64_t count) {
+    return c->input_count > at ? src[at].data[i / (count / src[at].count)] : 1;
+}
+
 /* ---- cross_entropy ---- */
 
 /* logits and targets as inputs `at` and `at` + 1. Labels include the ignored one, be it a class or not. */
@@ -32,8 +52,8 @@ static void make_labels(check_random *r, check_case *c, int at) {
 }
 
 static void cross_entropy_make(check_random *r, check_case *c) {
-    c->input_count = 2;
     make_labels(r, c, 0);
+    make_weights(r, c, 2, 1);
     c->no_gradient_outputs = 2;
 }
 
@@ -55,18 +75,19 @@ static void cross_entropy_oracle(const check_case *c, const check_array *src, ch
         for (int64_t i = 0; i < classes; i++) sum += expl(x[i]);
         dst[1].data[row] = logl(sum);
         for (int64_t i = 0; i < classes; i++)
-            dst[0].data[0] -= wanted_share(attributes, classes, i, label) * logl(expl(x[i]) / sum);
+            dst[0].data[0] -= weight_of(c, src, 2, row, src[1].count) * wanted_share(attributes, classes, i, label) *
+                              logl(expl(x[i]) / sum);
     }
 }
 
 static void cross_entropy_diff_make(check_random *r, check_case *c) {
-    c->input_count = 4;
     c->inputs[0] = (check_input){.fill = CHECK_NORMAL, .compute_dtype = true};
     make_labels(r, c, 1);
     c->inputs[3] = c->inputs[2]; /* of the targets' shape */
     c->inputs[3].fill = CHECK_NORMAL;
     c->inputs[3].dtype = AN_DTYPE_NONE;
     c->inputs[3].compute_dtype = true;
+    make_weights(r, c, 4, 2);
 }
 
 static void cross_entropy_diff_oracle(const check_case *c, const check_array *src, check_array *dst) {
@@ -76,7 +97,8 @@ static void cross_entropy_diff_oracle(const check_case *c, const check_array *sr
         int64_t row = i / classes, label = (int64_t)src[2].data[row];
         if (label == attributes->ignored) continue;
         long double share = expl(src[1].data[i]) / expl(src[3].data[row]);
-        dst[0].data[i] = src[0].data[0] * (share - wanted_share(attributes, classes, i % classes, label));
+        dst[0].data[i] = weight_of(c, src, 4, row, src[2].count) * src[0].data[0] *
+                         (share - wanted_share(attributes, classes, i % classes, label));
     }
 }
 
@@ -95,7 +117,7 @@ static void make_pair(check_random *r, check_case *c, int at, check_fill src, ch
     c->inputs[at + 1].fill = targets;
     c->inputs[at + 1].no_gradient = true;
     c->inputs[at + 1].compute_dtype = check_chance(r, 30);
-    c->input_count = at + 2;
+    make_weights(r, c, at + 2, at + 1);
 }
 
 static void make_loss(check_random *r, check_case *c, check_fill src, check_fill targets) {
@@ -161,17 +183,15 @@ static void binary_cross_entropy_diff_make(check_random *r, check_case *c) {
 
 #define ORACLE(op, loss, slope)                                                                   \
     static void op##_oracle(const check_case *c, const check_array *src, check_array *dst) {      \
-        (void)c;                                                                                  \
         for (int64_t i = 0; i < src[0].count; i++) {                                              \
             long double x = src[0].data[i], t = src[1].data[i];                                   \
-            dst[0].data[0] += (loss);                                                             \
+            dst[0].data[0] += weight_of(c, src, 2, i, src[0].count) * (loss);                     \
         }                                                                                         \
     }                                                                                             \
     static void op##_diff_oracle(const check_case *c, const check_array *src, check_array *dst) { \
-        (void)c;                                                                                  \
         for (int64_t i = 0; i < dst[0].count; i++) {                                              \
             long double x = src[1].data[i], t = src[2].data[i];                                   \
-            dst[0].data[i] = src[0].data[0] * (slope);                                            \
+            dst[0].data[i] = weight_of(c, src, 3, i, dst[0].count) * src[0].data[0] * (slope);    \
         }                                                                                         \
     }
 
@@ -187,40 +207,40 @@ ORACLE(huber_error, fabsl(x - t) < DELTA ? powl(x - t, 2) / 2 : DELTA * (fabsl(x
 ORACLE(binary_cross_entropy, -t *logl(sigmoid(x)) - (1 - t) * logl(sigmoid(-x)), sigmoid(x) - t)
 
 const check_family check_loss[] = {
-    {.op = "cross_entropy", cross_entropy_make, cross_entropy_oracle, LOW, .rows = 1 | 2},
+    {.op = "cross_entropy", cross_entropy_make, cross_entropy_oracle, LOW, .rows = 1 | 2 | 4},
     {.op = "cross_entropy_diff",
      cross_entropy_diff_make,
      cross_entropy_diff_oracle,
      LOW,
-     .rows = 2 | 4 | 8,
+     .rows = 2 | 4 | 8 | 16,
      .no_grad_mode = true},
     {.op = "squared_error", squared_error_make, squared_error_oracle, LOW},
     {.op = "squared_error_diff",
      squared_error_diff_make,
      squared_error_diff_oracle,
      LOW,
-     .rows = 2 | 4,
+     .rows = 2 | 4 | 8,
      .no_grad_mode = true},
     {.op = "absolute_error", absolute_error_make, absolute_error_oracle, LOW},
     {.op = "absolute_error_diff",
      absolute_error_diff_make,
      absolute_error_diff_oracle,
      LOW,
-     .rows = 2 | 4,
+     .rows = 2 | 4 | 8,
      .no_grad_mode = true},
     {.op = "huber_error", huber_error_make, huber_error_oracle, LOW},
     {.op = "huber_error_diff",
      huber_error_diff_make,
      huber_error_diff_oracle,
      LOW,
-     .rows = 2 | 4,
+     .rows = 2 | 4 | 8,
      .no_grad_mode = true},
     {.op = "binary_cross_entropy", binary_cross_entropy_make, binary_cross_entropy_oracle, LOW},
     {.op = "binary_cross_entropy_diff",
      binary_cross_entropy_diff_make,
      binary_cross_entropy_diff_oracle,
      LOW,
-     .rows = 2 | 4,
+     .rows = 2 | 4 | 8,
      .no_grad_mode = true},
     {0},
 };

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the golden files of a training step's parts with PyTorch: optimizers, schedules, loss scaler, clipping.
+"""Makes the golden files of a training step's parts with PyTorch: optimizers, schedules, loss scaler, clipping,
+means over samples with batch norm.
 
     pip install torch==2.15.0
     tests/golden/training.py
@@ -326,9 +327,96 @@ def clipping():
     return series
 
 
+# ---- means over samples: the model of tests/train/test_means.c ----
+
+CHANNELS, PLACES, HIDDEN, KINDS, SAMPLES, IGNORED = 3, 4, 5, 6, 31, -100
+STEPS_OF = (12, 12, 7)  # samples of each step
+CUTS = {"whole": (1, 12), "micro": (1, 5), "leaves": (2, 4)}  # leaves, most samples in a micro-batch
+RATE, MOMENTUM = 0.5, 0.1
+
+
+def number(i):
+    return ((i * 7919 + 13) % 2003 - 1001).double() / 1001
+
+
+def numbers_of(*shape):
+    return number(torch.arange(math.prod(shape), dtype=torch.int64)).reshape(shape)
+
+
+def mean_targets(loss):
+    """Classes with 0 to PLACES targets a sample, or numbers."""
+    if loss != "cross_entropy":
+        values = numbers_of(SAMPLES, PLACES, KINDS).flip(0)
+        return (values + 1) / 2 if loss == "binary_cross_entropy" else values
+    targets = torch.full((SAMPLES, PLACES), IGNORED)
+    for i in range(SAMPLES):
+        for p in range(i * 3 % 5):
+            targets[i, p] = (i * 3 + p) % KINDS
+    return targets
+
+
+def element_losses(loss, y, t):
+    f = torch.nn.functional
+    if loss == "cross_entropy":
+        return f.cross_entropy(y.reshape(-1, KINDS), t.reshape(-1), ignore_index=IGNORED, reduction="none").view(t.shape)
+    if loss == "huber_error":
+        return f.huber_loss(y, t, delta=0.7, reduction="none")
+    return {"squared_error": f.mse_loss, "absolute_error": f.l1_loss,
+            "binary_cross_entropy": f.binary_cross_entropy_with_logits}[loss](y, t, reduction="none")
+
+
+def run_means(series, loss, cut):
+    leaves, micro = CUTS[cut]
+    x, t = numbers_of(SAMPLES, CHANNELS, PLACES), mean_targets(loss)
+    shapes = {"bn.weight": (CHANNELS,), "bn.bias": (CHANNELS,), "first.weight": (HIDDEN, CHANNELS), "first.bias": (HIDDEN,),
+              "head.weight": (KINDS, HIDDEN)}
+    w = {n: weight(i, s).clone().requires_grad_() for i, (n, s) in enumerate(shapes.items())}
+    mean, variance = torch.zeros(CHANNELS).double(), torch.ones(CHANNELS).double()
+    losses, begin = [], 0
+    for n in STEPS_OF:
+        counts = [(t[i] != IGNORED).sum().item() if loss == "cross_entropy" else t[i].numel() for i in range(begin, begin + n)]
+        divisor, total, means, variances = sum(c > 0 for c in counts), 0, 0, 0
+        for v in w.values():
+            v.grad = None
+        for leaf in range(leaves):
+            at, end = begin + leaf * n // leaves, begin + (leaf + 1) * n // leaves
+            while at < end:
+                part = slice(at, min(at + micro, end))
+                size, own_mean, own_variance = part.stop - at, torch.zeros(CHANNELS).double(), torch.ones(CHANNELS).double()
+                h = torch.nn.functional.batch_norm(x[part], own_mean, own_variance, w["bn.weight"], w["bn.bias"], True, 1.0, 1e-5)
+                h = torch.relu(h.transpose(1, 2) @ w["first.weight"].T + w["first.bias"])
+                each = element_losses(loss, h @ w["head.weight"].T, t[part]).flatten(1).sum(1)
+                part_loss = sum(each[i] / counts[at - begin + i] for i in range(size) if counts[at - begin + i])
+                if torch.is_tensor(part_loss):
+                    (part_loss / divisor).backward()
+                    total += part_loss.item() / divisor
+                means, variances = means + own_mean * size, variances + own_variance * size
+                at = part.stop
+        losses.append(total)
+        with torch.no_grad():
+            for v in w.values():
+                v -= RATE * v.grad
+        mean, variance = (1 - MOMENTUM) * mean + MOMENTUM * means / n, (1 - MOMENTUM) * variance + MOMENTUM * variances / n
+        begin += n
+    series.add(f"{loss}.{cut}.loss", losses)
+    series.add(f"{loss}.{cut}.bn.running_mean", mean)
+    series.add(f"{loss}.{cut}.bn.running_var", variance)
+    for n, v in w.items():
+        series.add(f"{loss}.{cut}.{n}", v.detach().flatten())
+
+
+def means():
+    """In f64 only: what the loss of a step with sample_mean is, and what batch norm makes of all of its samples."""
+    series = Series("means")
+    for loss in ("cross_entropy", "squared_error", "absolute_error", "huber_error", "binary_cross_entropy"):
+        for cut in CUTS:
+            run_means(series, loss, cut)
+    return series
+
+
 def main():
     torch.set_num_threads(1)  # sums have one order
-    for make in (optimizers, schedules, scalers, clipping):
+    for make in (optimizers, schedules, scalers, clipping, means):
         series = make()
         count, size = series.write()
         print(f"{series.path.name}: {count} series, {size / 1e3:.0f} kB")

@@ -1,0 +1,44 @@
+/* Means over samples: every sample has a weight in the loss, so that a micro-batch is one run whatever its samples have of targets.
+ *
+ * A sample's weight is the most targets that a sample of the step has ÷ its own, and the step divides by that number. So weights are
+ * 1, and the bits those of the mean over targets, where all samples have as many.
+ */
+#include "base/parallel.h"
+#include "exec/array.h"
+#include "train/trainer.h"
+
+an_status an_means_begin(an_trainer *t, const an_batch *samples) {
+    an_context *ctx = t->ctx;
+    int64_t counted = 0, each; /* samples that have targets; those of one */
+    t->most_targets = 1;
+    for (int64_t i = 0; i < samples->n; i++) {
+        AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, i, 1, &each));
+        counted += each > 0;
+        if (each > t->most_targets) t->most_targets = each;
+    }
+    return an_step_divide(t->stepper, counted, t->most_targets);
+}
+
+static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
+    an_context *ctx = t->ctx;
+    an_array array = AN_INIT(array);
+    int64_t each;
+    array.data = t->weights;
+    array.dtype = an_graph_result(t->plan->model, t->plan->model->loss)->dtype;
+    array.ndims = 1;
+    array.dims[0] = count;
+    for (int64_t i = 0; i < count; i++) {
+        AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, at + i, 1, &each));
+        const an_float_environment outside = an_float_enter();
+        t->weights[i] = each > 0 ? (double)t->most_targets / (double)each : 0;
+        an_float_leave(outside);
+    }
+    an_convert_from_f64(array.dtype, count, t->weights);
+    return an_program_set_input(t->program, AN_LOSS_WEIGHTS, &array);
+}
+
+an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(an_feed_set(&t->feed, t->program, samples->fields, t->numbers, at, count));
+    return t->sample_mean ? set_weights(t, samples, at, count) : AN_OK;
+}
