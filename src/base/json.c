@@ -13,8 +13,7 @@ bool an_json_refuse(an_json *json, size_t at, const char *problem) {
     return false;
 }
 
-/* The next character that is no white space, which `at` is moved to; -1 at the end. */
-static int peek(an_json *j) {
+int an_json_peek(an_json *j) {
     for (; j->at < j->length; j->at++) {
         const char c = j->text[j->at];
         if (c != ' ' && c != '\t' && c != '\n' && c != '\r') return (unsigned char)c;
@@ -30,7 +29,7 @@ static uint64_t level(const an_json *j) {
 
 static bool enter(an_json *j, char first, const char *expected) {
     if (j->problem) return false;
-    if (peek(j) != first) return an_json_refuse(j, j->at, expected);
+    if (an_json_peek(j) != first) return an_json_refuse(j, j->at, expected);
     if (j->depth == AN_JSON_DEPTH) return an_json_refuse(j, j->at, "it is nested deeper than 64 levels");
     j->at++;
     j->depth++;
@@ -53,7 +52,7 @@ static bool next(an_json *j, bool object) {
     if (j->problem) return false;
     if (j->depth == 0 || ((j->objects & level(j)) != 0) != object)
         return an_json_refuse(j, j->at, object ? "no object is open here" : "no array is open here");
-    const int c = peek(j);
+    const int c = an_json_peek(j);
     if (c == last) {
         j->at++;
         j->depth--;
@@ -63,7 +62,7 @@ static bool next(an_json *j, bool object) {
         if (c != ',')
             return an_json_refuse(j, j->at, object ? "',' or '}' is expected here" : "',' or ']' is expected here");
         j->at++;
-        if (peek(j) == last) return an_json_refuse(j, j->at, "nothing follows a comma");
+        if (an_json_peek(j) == last) return an_json_refuse(j, j->at, "nothing follows a comma");
     }
     j->begun |= level(j);
     return true;
@@ -71,7 +70,7 @@ static bool next(an_json *j, bool object) {
 
 bool an_json_member(an_json *json, an_json_string *key) {
     if (!next(json, true) || !an_json_string_value(json, key)) return false;
-    if (peek(json) != ':') return an_json_refuse(json, json->at, "':' is expected here");
+    if (an_json_peek(json) != ':') return an_json_refuse(json, json->at, "':' is expected here");
     json->at++;
     return true;
 }
@@ -157,7 +156,7 @@ static bool decode_escape(an_json *j, size_t *from, size_t *to) {
 bool an_json_string_value(an_json *json, an_json_string *string) {
     an_json *j = json;
     if (j->problem) return false;
-    if (peek(j) != '"') return an_json_refuse(j, j->at, "a string is expected here");
+    if (an_json_peek(j) != '"') return an_json_refuse(j, j->at, "a string is expected here");
     size_t from = j->at + 1, to = from;
     string->bytes = j->text + from;
     for (;;) {
@@ -185,7 +184,7 @@ bool an_json_string_value(an_json *json, an_json_string *string) {
 static bool word(an_json *j, const char *expected) {
     const size_t length = strlen(expected);
     if (j->problem) return false;
-    peek(j);
+    an_json_peek(j);
     if (j->length - j->at < length || memcmp(j->text + j->at, expected, length) != 0) return false;
     j->at += length;
     return true;
@@ -220,7 +219,7 @@ typedef struct numeral {
 static bool scan_number(an_json *j, numeral *n) {
     static const char none[] = "this is no number that JSON has";
     if (j->problem) return false;
-    peek(j);
+    an_json_peek(j);
     n->negative = is_one_of(j, j->at, "-");
     n->begin = j->at + n->negative;
     size_t end = digits(j, n->begin);
@@ -303,7 +302,7 @@ bool an_json_real(an_json *json, double *number) {
 static bool skip_plain(an_json *j) {
     an_json_string string;
     numeral n;
-    if (peek(j) == '"') return an_json_string_value(j, &string);
+    if (an_json_peek(j) == '"') return an_json_string_value(j, &string);
     if (word(j, "true") || word(j, "false") || word(j, "null")) return true;
     if (!is_one_of(j, j->at, "-0123456789")) return an_json_refuse(j, j->at, "a value is expected here");
     if (!scan_number(j, &n)) return false;
@@ -317,7 +316,7 @@ bool an_json_skip(an_json *json) {
     const int outside = j->depth;
     if (j->problem) return false;
     do { /* one value, then all the ends that follow it */
-        const int c = peek(j);
+        const int c = an_json_peek(j);
         if (c != '{' && c != '[')
             skip_plain(j);
         else if (c == '{')
@@ -332,7 +331,7 @@ bool an_json_skip(an_json *json) {
 
 bool an_json_end(an_json *json) {
     if (json->problem) return false;
-    return peek(json) < 0 || an_json_refuse(json, json->at, "nothing is expected here any more");
+    return an_json_peek(json) < 0 || an_json_refuse(json, json->at, "nothing is expected here any more");
 }
 
 /* ---- writing ---- */

@@ -45,6 +45,9 @@ bool an_json_integer(an_json *json, int64_t *number);
 /* Any number that a double can hold, with the bits that an_text_number wrote; null is NaN. */
 bool an_json_real(an_json *json, double *number);
 
+/* The first character of the next value, which is not read: '{', '[', '"', '-', a digit, or a letter of true, false and null; -1 at the
+ * end. White space before it is passed. */
+int an_json_peek(an_json *json);
 bool an_json_skip(an_json *json); /* any value */
 bool an_json_end(an_json *json);  /* nothing but white space follows */
 

@@ -1,10 +1,8 @@
 /* Weights from files: which tensor goes where, what does not fit, and the copy, piece by piece. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "train/open_init.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pcre2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,8 +12,11 @@
 #include "exec/array.h"
 #include "exec/params.h"
 #include "train/config.h"
+#include "train/conv1d.h"
 #include "train/data_file.h"
+#include "train/huggingface.h"
 #include "train/open.h"
+#include "train/open_renames.h"
 
 /* ---- safetensors, one file or several ---- */
 
@@ -179,8 +180,8 @@ an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path
     if (an_weights_are_saved(ctx, path)) return an_weights_open_saved(weights, ctx, path);
     *weights = (an_weights){.ctx = ctx, .get = shards_get, .read = shards_read, .close = shards_close};
     AN_TRY_RETURN(an_alloc(ctx, &weights->state, 1, sizeof(shards)));
-    const bool is_folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-    AN_TRY(is_folder ? open_folder(weights, path) : open_file(weights, path));
+    weights->is_folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    AN_TRY(weights->is_folder ? open_folder(weights, path) : open_file(weights, path));
     return AN_OK;
 fail:
     an_weights_close(weights);
@@ -189,75 +190,6 @@ fail:
 
 void an_weights_close(an_weights *weights) {
     if (weights->state) weights->close(weights);
-}
-
-/* ---- names ---- */
-
-enum { NAME_BYTES = 1024, MATCH_STEPS = 100000 }; /* a pattern that needs more is refused instead of being waited for */
-
-typedef struct {
-    const char *pattern, *text;
-    pcre2_code *code;
-    bool used;
-} renaming;
-
-typedef struct {
-    an_context *ctx;
-    int count;
-    renaming *rules; /* in the order of the config */
-    pcre2_match_context *limits;
-} names;
-
-static void names_destroy(names *n) {
-    for (int i = 0; i < n->count && n->rules; i++) pcre2_code_free(n->rules[i].code);
-    pcre2_match_context_free(n->limits);
-    an_release(n->ctx, (void **)&n->rules, (size_t)n->count, sizeof *n->rules);
-}
-
-static an_status names_create(names *n, an_context *ctx, an_config *config) {
-    an_status status;
-    *n = (names){.ctx = ctx, .count = an_config_size(config, "model.init.rename")};
-    AN_TRY(an_alloc(ctx, (void **)&n->rules, (size_t)n->count, sizeof *n->rules));
-    n->limits = pcre2_match_context_create(NULL);
-    AN_CHECK(ctx, n->limits, AN_ERR_MEMORY, "no memory for the patterns of model.init.rename");
-    pcre2_set_match_limit(n->limits, MATCH_STEPS);
-    for (int i = 0; i < n->count; i++) {
-        renaming *r = &n->rules[i];
-        PCRE2_UCHAR message[128];
-        int error;
-        PCRE2_SIZE at;
-        AN_TRY(an_config_entry(config, "model.init.rename", i, &r->pattern, &r->text));
-        r->code = pcre2_compile((PCRE2_SPTR)r->pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at, NULL);
-        if (!r->code) pcre2_get_error_message(error, message, sizeof message);
-        AN_CHECK(ctx, r->code, AN_ERR_ARGUMENT, "the pattern '%s' of rename cannot be read: %s, at character %zu",
-                 AN_QUOTE(r->pattern), (const char *)message, (size_t)at + 1);
-    }
-    status = AN_OK;
-fail:
-    return status;
-}
-
-/* The name that a tensor of the file has in the model; "", which none has, if it is longer than any. */
-static an_status rename_tensor(const names *n, const char *name, char *out) {
-    const size_t length = strlen(name);
-    char before[NAME_BYTES];
-    snprintf(out, NAME_BYTES, "%s", length < NAME_BYTES ? name : "");
-    for (int i = 0; i < n->count && length < NAME_BYTES; i++) {
-        renaming *r = &n->rules[i];
-        PCRE2_SIZE made = NAME_BYTES;
-        memcpy(before, out, NAME_BYTES);
-        const int count =
-            pcre2_substitute(r->code, (PCRE2_SPTR)before, PCRE2_ZERO_TERMINATED, 0, PCRE2_SUBSTITUTE_GLOBAL, NULL,
-                             n->limits, (PCRE2_SPTR)r->text, PCRE2_ZERO_TERMINATED, (PCRE2_UCHAR *)out, &made);
-        r->used = r->used || count > 0;
-        if (count >= 0) continue;
-        PCRE2_UCHAR message[128];
-        pcre2_get_error_message(count, message, sizeof message);
-        return AN_ERROR(n->ctx, AN_ERR_ARGUMENT, "rename of '%s' by '%s: %s' does not work: %s", AN_QUOTE(before),
-                        AN_QUOTE(r->pattern), AN_QUOTE(r->text),
-                        count == PCRE2_ERROR_NOMEMORY ? "the name would be too long" : (const char *)message);
-    }
-    return AN_OK;
 }
 
 /* ---- what goes where ---- */
@@ -269,7 +201,7 @@ typedef struct {
     an_context *ctx;
     an_params *params;
     an_weights weights;
-    names names;
+    an_renamings names;
     size_t entry_count, slot_count;
     int64_t *tensors; /* of each entry, the number of its tensor + 1; 0: none */
     size_t *slots;    /* a table of entries + 1 by the hash of their name */
@@ -280,6 +212,9 @@ typedef struct {
         size_t entry;
     } shown[PROBLEMS][MOST_SHOWN];
     int64_t converted;
+    bool gpt2;       /* config.json says that the folder is a GPT-2 */
+    bool has_conv1d; /* the model has weights of GPT-2's names */
+    bool transposes; /* the file has GPT-2's Conv1D weights as [in, out], and the model as [out, in] */
 } matching;
 
 static size_t *find_slot(const matching *m, const char *name) {
@@ -300,27 +235,73 @@ static bool is_weight(an_dtype dtype) {
     return dtype == AN_DTYPE_F32 || dtype == AN_DTYPE_F64 || dtype == AN_DTYPE_F16 || dtype == AN_DTYPE_BF16;
 }
 
+/* The entry of a tensor + 1; 0: the model has none of its name. Some of GPT-2's published files have "transformer." before every name. */
+static an_status find_entry(const matching *m, const an_safetensor *tensor, size_t *slot) {
+    static const char prefix[] = "transformer.";
+    an_context *ctx = m->ctx;
+    char name[AN_NAME_BYTES];
+    AN_TRY_RETURN(an_renamings_apply(&m->names, tensor->name, name));
+    *slot = *find_slot(m, name);
+    if (*slot == 0 && !strncmp(name, prefix, strlen(prefix))) *slot = *find_slot(m, name + strlen(prefix));
+    return AN_OK;
+}
+
+static bool is_transposed(const matching *m, const an_stored *e) {
+    return m->transposes && an_conv1d_has(e->name);
+}
+
+static bool has_shape(const an_safetensor *tensor, const an_stored *e, bool transposed) {
+    bool same = tensor->ndims == e->ndims;
+    for (int i = 0; i < e->ndims && same; i++) same = tensor->dims[i] == e->dims[transposed ? e->ndims - 1 - i : i];
+    return same;
+}
+
 static an_status match_tensor(matching *m, int64_t index) {
     an_context *ctx = m->ctx;
     an_safetensor tensor;
-    char name[NAME_BYTES];
+    size_t slot;
     AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
-    AN_TRY_RETURN(rename_tensor(&m->names, tensor.name, name));
-    const size_t slot = *find_slot(m, name);
+    AN_TRY_RETURN(find_entry(m, &tensor, &slot));
     if (slot == 0) {
-        note_problem(m, UNEXPECTED, index, 0);
+        if (!m->has_conv1d || !an_conv1d_is_buffer(tensor.name)) note_problem(m, UNEXPECTED, index, 0);
         return AN_OK;
     }
     const an_stored *e = &m->params->entries[slot - 1];
-    bool same = tensor.ndims == e->ndims;
-    for (int i = 0; i < e->ndims && same; i++) same = tensor.dims[i] == e->dims[i];
-    const problem found = m->tensors[slot - 1]             ? TWICE
-                          : !same                          ? SHAPE
-                          : !is_weight(tensor.type->dtype) ? TYPE
-                                                           : PROBLEMS;
+    const problem found = m->tensors[slot - 1]                          ? TWICE
+                          : !has_shape(&tensor, e, is_transposed(m, e)) ? SHAPE
+                          : !is_weight(tensor.type->dtype)              ? TYPE
+                                                                        : PROBLEMS;
     if (found != PROBLEMS) note_problem(m, found, index, slot - 1);
     if (found != TWICE) m->tensors[slot - 1] = index + 1;
     m->converted += tensor.type->dtype != e->dtype;
+    return AN_OK;
+}
+
+/* A square weight does not show whether it is [in, out]: the others of its file do, or config.json. What anneal saved is as the model has
+ * it. */
+static an_status find_layout(matching *m) {
+    an_context *ctx = m->ctx;
+    int64_t square = 0, straight = 0, turned = 0;
+    for (int64_t i = 0; i < m->weights.count && !m->weights.is_saved; i++) {
+        an_safetensor tensor;
+        size_t slot;
+        AN_TRY_RETURN(m->weights.get(&m->weights, i, &tensor));
+        AN_TRY_RETURN(find_entry(m, &tensor, &slot));
+        const an_stored *e = slot ? &m->params->entries[slot - 1] : NULL;
+        if (!e || e->ndims != 2 || !an_conv1d_has(e->name)) continue;
+        if (e->dims[0] == e->dims[1])
+            square++;
+        else if (has_shape(&tensor, e, true))
+            turned++;
+        else
+            straight++;
+    }
+    m->transposes = turned > 0 || (straight == 0 && m->gpt2);
+    if (square > 0 && straight == 0 && turned == 0 && !m->gpt2)
+        an_log_write(
+            ctx, AN_LOG_WARNING,
+            "model.init: nothing shows whether attn.c_proj.weight is [in, out], as Hugging Face has it; it was "
+            "taken as [out, in]");
     return AN_OK;
 }
 
@@ -338,7 +319,7 @@ static void add_dims(an_text *text, int ndims, const int64_t *dims) {
 static an_status add_problem(const matching *m, an_text *text, problem p, int64_t index, const an_stored *e) {
     an_context *ctx = m->ctx;
     an_safetensor tensor = {0}, first;
-    char name[NAME_BYTES] = "";
+    char name[AN_NAME_BYTES] = "";
     an_text_add(text, "\n  %s: ", problem_names[p]);
     if (p == MISSING) {
         an_text_add(text, "%s ", AN_QUOTE(e->name));
@@ -346,13 +327,13 @@ static an_status add_problem(const matching *m, an_text *text, problem p, int64_
         return AN_OK;
     }
     AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
-    AN_TRY_RETURN(rename_tensor(&m->names, tensor.name, name));
+    AN_TRY_RETURN(an_renamings_apply(&m->names, tensor.name, name));
     an_text_add(text, "%s", AN_QUOTE(tensor.name));
     if (*name && strcmp(name, tensor.name) != 0) an_text_add(text, ", renamed to %s,", AN_QUOTE(name));
     an_text_add(text, " ");
     if (p == UNEXPECTED || p == SHAPE) add_dims(text, tensor.ndims, tensor.dims);
     if (p == SHAPE) {
-        an_text_add(text, ", in the model ");
+        an_text_add(text, is_transposed(m, e) ? ", in the model, transposed, " : ", in the model ");
         add_dims(text, e->ndims, e->dims);
     }
     if (p == TYPE) an_text_add(text, "is %s; weights are F32, F64, F16 or BF16", tensor.type->name);
@@ -406,7 +387,11 @@ static an_status match(matching *m) {
     }
     AN_TRY_RETURN(an_alloc(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots));
-    for (size_t i = 0; i < m->entry_count; i++) *find_slot(m, m->params->entries[i].name) = i + 1;
+    for (size_t i = 0; i < m->entry_count; i++) {
+        *find_slot(m, m->params->entries[i].name) = i + 1;
+        m->has_conv1d = m->has_conv1d || an_conv1d_has(m->params->entries[i].name);
+    }
+    AN_TRY_RETURN(find_layout(m));
     for (int64_t i = 0; i < m->weights.count; i++) AN_TRY_RETURN(match_tensor(m, i));
     for (size_t i = 0; i < m->entry_count; i++)
         if (!m->tensors[i]) note_problem(m, MISSING, 0, i);
@@ -416,24 +401,35 @@ static an_status match(matching *m) {
 enum { PIECE = 64 * AN_PAGE }; /* elements in memory at a time */
 
 static an_status load(const matching *m, size_t entry, double *piece) {
+    an_status status;
     an_context *ctx = m->ctx;
     an_params *p = m->params;
     const an_stored *e = &p->entries[entry];
     const int64_t size = (int64_t)an_dtype_size(e->dtype), index = m->tensors[entry] - 1;
-    char *to = (char *)an_params_base(p, e->storage) + e->offset;
-    an_safetensor tensor;
-    AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
+    const bool transposed = is_transposed(m, e);
+    char *to = (char *)an_params_base(p, e->storage) + e->offset, *whole = NULL;
+    an_safetensor tensor = {0};
+    AN_TRY(m->weights.get(&m->weights, index, &tensor));
+    if (transposed) {
+        AN_TRY(an_alloc_raw(ctx, (void **)&whole, (size_t)tensor.bytes));
+        AN_TRY(m->weights.read(&m->weights, index, &tensor, 0, e->elements, whole));
+    }
     for (int64_t first = 0; first < e->elements; first += PIECE) {
         const int64_t count = e->elements - first < PIECE ? e->elements - first : PIECE;
-        AN_TRY_RETURN(m->weights.read(&m->weights, index, &tensor, first, count, piece));
+        if (transposed)
+            an_conv1d_transpose(&tensor, whole, first, count, piece);
+        else
+            AN_TRY(m->weights.read(&m->weights, index, &tensor, first, count, piece));
         if (tensor.type->dtype != e->dtype) {
             an_convert_to_f64(tensor.type->dtype, count, piece);
             an_convert_from_f64(e->dtype, count, piece);
         }
-        AN_TRY_RETURN(
-            p->device->copy(p->device, ctx, to + first * size, piece, (size_t)(count * size), AN_COPY_TO_DEVICE));
+        AN_TRY(p->device->copy(p->device, ctx, to + first * size, piece, (size_t)(count * size), AN_COPY_TO_DEVICE));
     }
-    return AN_OK;
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&whole, (size_t)tensor.bytes, 1);
+    return status;
 }
 
 static an_status load_all(matching *m) {
@@ -452,10 +448,7 @@ static void tell(const matching *m, const char *path) {
     if (m->converted > 0)
         an_log_write(m->ctx, AN_LOG_INFO, "%s: %lld tensors have another type than the model and were converted", path,
                      (long long)m->converted);
-    for (int i = 0; i < m->names.count; i++)
-        if (!m->names.rules[i].used)
-            an_log_write(m->ctx, AN_LOG_WARNING, "model.init.rename: '%s' matches no tensor of %s",
-                         AN_QUOTE(m->names.rules[i].pattern), path);
+    an_renamings_tell(&m->names, path);
 }
 
 an_status an_open_init(an_trainer *trainer, an_config *config) {
@@ -472,8 +465,9 @@ an_status an_open_init(an_trainer *trainer, an_config *config) {
     m->params = trainer->params;
     m->accepts[MISSING] = an_config_is(config, "model.init.missing", "init");
     m->accepts[UNEXPECTED] = an_config_is(config, "model.init.unexpected", "ignore");
-    status = names_create(&m->names, ctx, config);
+    status = an_renamings_create(&m->names, ctx, config);
     if (status == AN_OK) status = an_weights_open(&m->weights, ctx, path);
+    if (status == AN_OK && m->weights.is_folder) status = an_huggingface_check(trainer, config, path, &m->gpt2);
     if (status == AN_OK) status = match(m);
     if (status != AN_OK) AN_FAIL(ctx, status, "%s: model.init: %s", place, an_open_report_take(ctx).text);
     AN_TRY(check(m, path, place));
@@ -484,7 +478,7 @@ fail:
         an_release(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots);
         an_release(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors);
         an_weights_close(&m->weights);
-        names_destroy(&m->names);
+        an_renamings_destroy(&m->names);
     }
     an_release(ctx, (void **)&m, 1, sizeof *m);
     return status;

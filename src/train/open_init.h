@@ -13,6 +13,8 @@ typedef struct an_weights {
     an_context *ctx;
     void *state;
     int64_t count;
+    bool is_saved;  /* anneal wrote it: a checkpoint */
+    bool is_folder; /* as Hugging Face has them */
     /* Name, type and dimensions; the name lives until the source is closed. */
     an_status (*get)(const struct an_weights *weights, int64_t index, an_safetensor *tensor);
     /* Elements of a tensor that `get` gave, from number `first` on. */

@@ -49,7 +49,7 @@ an_status an_weights_open_saved(an_weights *weights, an_context *ctx, const char
     an_status status;
     saved *s = NULL;
     an_checkpoint_info info = AN_INIT(info);
-    *weights = (an_weights){.ctx = ctx, .get = saved_get, .read = saved_read, .close = saved_close};
+    *weights = (an_weights){.ctx = ctx, .is_saved = true, .get = saved_get, .read = saved_read, .close = saved_close};
     AN_TRY_RETURN(an_alloc(ctx, &weights->state, 1, sizeof *s));
     s = weights->state;
     AN_TRY(an_checkpoint_open(&s->checkpoint, ctx, path));

@@ -1,0 +1,99 @@
+#include "train/model_facts.h"
+
+#include <string.h>
+
+#include "exec/params.h"
+#include "kernels/attention.h"
+#include "kernels/norm.h"
+#include "kernels/rotary.h"
+
+extern const an_op an_op_attention, an_op_rotary, an_op_layer_norm, an_op_rms_norm;
+extern const an_op an_op_relu, an_op_gelu, an_op_gelu_tanh, an_op_silu, an_op_sigmoid, an_op_tanh;
+
+static const an_op *const activations[] = {&an_op_relu, &an_op_gelu,    &an_op_gelu_tanh,
+                                           &an_op_silu, &an_op_sigmoid, &an_op_tanh};
+enum { ACTIVATIONS = sizeof activations / sizeof *activations };
+
+const char *an_activation_op(int index) {
+    return index >= 0 && index < ACTIVATIONS ? activations[index]->name : NULL;
+}
+
+static void note(an_model_facts *f, an_fact fact, double value) {
+    if (f->facts[fact].known && f->facts[fact].value != value) f->facts[fact].varies = true;
+    f->facts[fact].known = true;
+    f->facts[fact].value = value;
+}
+
+static void note_attention(an_model_facts *f, const an_node *node) {
+    const an_attention_attributes *a = node->attributes;
+    const an_result *q = an_node_input(node, AN_ATTENTION_Q), *k = an_node_input(node, AN_ATTENTION_K);
+    if (!q || !k) return;
+    const double size = (double)q->dims[3];
+    const double square = a->scale * a->scale * size, rounding = 1e-6;
+    f->facts[AN_FACT_LAYERS].known = true;
+    f->facts[AN_FACT_LAYERS].value++;
+    note(f, AN_FACT_HEAD_SIZE, size);
+    note(f, AN_FACT_WINDOW, (double)a->window);
+    note(f, AN_FACT_SCALED, square > 1 - rounding && square < 1 + rounding);
+    if (q->dims[1] > 0) note(f, AN_FACT_HEADS, (double)q->dims[1]); /* below 0: a symbol */
+    if (k->dims[1] > 0) note(f, AN_FACT_KV_HEADS, (double)k->dims[1]);
+}
+
+static void note_rotary(an_model_facts *f, const an_node *node) {
+    const an_rotary_attributes *a = node->attributes;
+    const an_result *src = an_node_input(node, 0);
+    const bool scaled = a->factor != 0;
+    if (!src) return;
+    note(f, AN_FACT_ROTARY_BASE, a->base);
+    note(f, AN_FACT_ROTARY_SHARE, (double)a->rotated / (double)src->dims[src->ndims - 1]);
+    note(f, AN_FACT_ROTARY_FACTOR, a->factor);
+    note(f, AN_FACT_ROTARY_LOW, scaled ? a->low_factor : 0);
+    note(f, AN_FACT_ROTARY_HIGH, scaled ? a->high_factor : 0);
+    note(f, AN_FACT_ROTARY_ORIGINAL, scaled ? (double)a->original_context : 0);
+}
+
+static void note_node(an_model_facts *f, const an_node *node) {
+    if (node->op == &an_op_attention) note_attention(f, node);
+    if (node->op == &an_op_rotary) note_rotary(f, node);
+    if (node->op == &an_op_layer_norm || node->op == &an_op_rms_norm)
+        note(f, AN_FACT_EPSILON, ((const an_norm_attributes *)node->attributes)->epsilon);
+    for (int i = 0; i < ACTIVATIONS; i++)
+        if (node->op == activations[i]) note(f, AN_FACT_ACTIVATION, i);
+}
+
+static bool ends_in(const char *name, const char *end) {
+    const size_t length = strlen(name), wanted = strlen(end);
+    return length >= wanted && !strcmp(name + length - wanted, end);
+}
+
+/* Sizes that the names of published models tell. */
+static void note_parameter(an_model_facts *f, const an_stored *e) {
+    static const struct {
+        const char *layer;
+        an_fact fact;
+    } biased[] = {{".self_attn.q_proj.", AN_FACT_ATTENTION_BIAS}, {".mlp.gate_proj.", AN_FACT_MLP_BIAS}};
+    const double width = f->facts[AN_FACT_WIDTH].known ? f->facts[AN_FACT_WIDTH].value : 0;
+    if (e->ndims == 2 && (ends_in(e->name, "wte.weight") || ends_in(e->name, "embed_tokens.weight"))) {
+        note(f, AN_FACT_VOCABULARY, (double)e->dims[0]);
+        note(f, AN_FACT_WIDTH, (double)e->dims[1]);
+    }
+    if (e->ndims == 2 && ends_in(e->name, "wpe.weight")) note(f, AN_FACT_POSITIONS, (double)e->dims[0]);
+    if (width > 0 && (ends_in(e->name, ".mlp.c_fc.weight") || ends_in(e->name, ".mlp.gate_proj.weight")))
+        note(f, AN_FACT_HIDDEN, (double)e->elements / width); /* [in, out] or [out, in] */
+    for (size_t i = 0; i < sizeof biased / sizeof *biased; i++) {
+        if (!strstr(e->name, biased[i].layer)) continue;
+        f->facts[biased[i].fact].known = true;
+        if (ends_in(e->name, ".bias")) f->facts[biased[i].fact].value = 1;
+    }
+}
+
+void an_model_facts_find(an_model_facts *facts, const an_trainer *trainer) {
+    an_group_info group = AN_INIT(group);
+    *facts = (an_model_facts){0};
+    for (const an_node *node = trainer->graph->first; node; node = node->next) note_node(facts, node);
+    for (size_t i = 0; i < trainer->params->parameter_count; i++) note_parameter(facts, &trainer->params->entries[i]);
+    note(facts, AN_FACT_CONTEXT, (double)an_trainer_tokens(trainer));
+    facts->facts[AN_FACT_TIED].known = facts->facts[AN_FACT_VOCABULARY].known;
+    for (int i = 0; i < an_groups_count(trainer->groups); i++)
+        if (an_groups_info(trainer->groups, i, &group) == AN_OK && group.tied > 0) facts->facts[AN_FACT_TIED].value = 1;
+}
