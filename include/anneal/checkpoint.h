@@ -14,11 +14,15 @@ extern "C" {
 
 /* ---- a host program's clock ---- */
 
-/* Saves the run as it stands, with the caller's own time, and returns when it is safe. It is never removed. */
+/* Saves the run with the caller's own step number, and returns when the checkpoint is durable. AN_ERR_STATE if the run already has a
+ * checkpoint of this user step: nothing is written then. All of these checkpoints are kept, or the newest `save.keep_named`. */
 AN_API an_status an_trainer_save(an_trainer *trainer, int64_t user_step);
-/* Opens the checkpoint that was saved with this time, or refuses. */
+/* The same, and replaces the checkpoint of this user step if there is one. The old one is removed after the new one is durable. A crash in
+ * between leaves both, and an_trainer_open_at takes the newer. */
+AN_API an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step);
+/* Opens the checkpoint that was saved at this user step, or refuses. */
 AN_API an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step);
-/* The time of the last an_trainer_save, in this launch or before it; 0: there was none. */
+/* The user step of the last save at one, in this launch or before it; 0: there was none. */
 AN_API int64_t an_trainer_user_step(const an_trainer *trainer);
 /* Where a run that was made without a config is saved. */
 AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
@@ -26,9 +30,9 @@ AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
  * error while reading, the trainer takes no step any more. */
 AN_API an_status an_trainer_load(an_trainer *trainer, const char *path);
 
-/* The checkpoint that the run carries on from; NULL: it began anew. */
+/* The path of the checkpoint that the run resumed from; NULL: the run is new. */
 AN_API const char *an_trainer_resumed(const an_trainer *trainer);
-/* What there is to say about that, a line each: checkpoints that were damaged, keys of the config that have changed. "": nothing. */
+/* Notes about the resume, a line each: damaged checkpoints that were skipped, config keys that changed. "": none. */
 AN_API const char *an_trainer_notes(const an_trainer *trainer);
 
 /* ---- looking at one ---- */

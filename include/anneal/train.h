@@ -327,7 +327,12 @@ AN_API an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dat
 AN_API void an_trainer_destroy(an_trainer **trainer);
 AN_API void an_trainer_close(an_trainer **trainer); /* the same, for one that was opened */
 
-/* The same from a config: it has its graph and data by itself. */
+/* Opens a run from its config; the trainer owns its graph and data.
+ *
+ * These calls RESUME. If the run's folder (run.dir) holds checkpoints, the trainer continues from the newest good one: weights,
+ * optimizer, step and place in the data. Only a folder without checkpoints gives a new run. an_trainer_resumed
+ * (anneal/checkpoint.h) returns the checkpoint's path, or NULL for a new run; an_trainer_notes says what changed since;
+ * an_trainer_next_step is where the run stands. an_trainer_open_with and `fresh` start a new run in any case. */
 AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file);
 /* A run that carries on keeps the checkpoint's value of keys that the config leaves at their default: `config` then has these values, with
  * the origin AN_ORIGIN_CHECKPOINT. */

@@ -37,15 +37,18 @@ static bool read_number(const char **at, int64_t *number) {
 }
 
 bool an_checkpoint_parse(const char *name, an_checkpoint_kind *kind, an_checkpoint_place *place) {
-    int64_t user_step;
     for (int k = 0; k < AN_CHECKPOINT_KINDS; k++) {
         const char *at = name + strlen(prefixes[k]);
         if (strncmp(name, prefixes[k], strlen(prefixes[k])) != 0 || strlen(name) >= AN_CHECKPOINT_NAME) continue;
         if (!read_number(&at, &place->step) || *at++ != '-' || !read_number(&at, &place->generation)) return false;
-        if (!strncmp(at, "-at-", 4)) {
+        place->named = !strncmp(at, "-at-", 4);
+        place->user_step = 0;
+        if (place->named) {
             at += 4;
-            at += *at == '-';
-            if (!read_number(&at, &user_step)) return false;
+            const bool negative = *at == '-';
+            at += negative;
+            if (!read_number(&at, &place->user_step)) return false;
+            if (negative) place->user_step = -place->user_step;
         }
         if (*at) return false;
         memcpy(place->name, name, strlen(name) + 1);

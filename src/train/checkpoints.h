@@ -19,6 +19,8 @@ typedef enum an_checkpoint_kind {
 typedef struct an_checkpoint_place {
     char name[AN_CHECKPOINT_NAME]; /* "step-00000250-3", "step-00000250-3-at-12" */
     int64_t step, generation;
+    bool named;        /* by the host program, with a step of its own */
+    int64_t user_step; /* that one */
 } an_checkpoint_place;
 
 /* The name of a step of a launch; user_step is NULL unless the host program named it. */

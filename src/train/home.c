@@ -52,6 +52,7 @@ static an_status make_saver(an_trainer *t) {
                                       .writers = h->writers,
                                       .keep_last = h->keep_last,
                                       .keep_every = h->keep_every,
+                                      .keep_named = h->keep_named,
                                       .config = h->config};
     return an_saver_create(&h->saver, t, &options);
 }
@@ -131,9 +132,7 @@ an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
     return an_home_set(trainer, &trainer->home.folder, folder);
 }
 
-an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
-    AN_GUARD;
-    an_trainer *t = trainer;
+static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
     an_context *ctx = t->ctx;
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only: it has no weights");
     AN_TRY_RETURN(an_context_check_process(ctx));
@@ -141,11 +140,27 @@ an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
         return AN_ERROR(ctx, AN_ERR_ORDER,
                         "a save in the middle of a step would be half of two: an_step_end, or "
                         "an_step_cancel, comes first");
+    AN_TRY_RETURN(an_home_wait(t));
+    AN_TRY_RETURN(make_saver(t));
+    const an_checkpoint_place *there = an_saver_find(t->home.saver, user_step);
+    if (there && !replaces)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "%s: user step %lld was saved already, as %s; an_trainer_save_over replaces it", t->home.folder,
+                        (long long)user_step, there->name);
     t->progress.has_user_step = true;
     t->progress.user_step = user_step;
-    AN_TRY_RETURN(an_home_wait(t));
     AN_TRY_RETURN(an_home_save(t, false, &user_step));
     return an_home_wait(t);
+}
+
+an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
+    AN_GUARD;
+    return save_named(trainer, user_step, false);
+}
+
+an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step) {
+    AN_GUARD;
+    return save_named(trainer, user_step, true);
 }
 
 an_status an_trainer_load(an_trainer *trainer, const char *path) {

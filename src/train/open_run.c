@@ -90,6 +90,8 @@ static an_status get_home(an_config *config, an_trainer *t) {
     AN_TRY(get_interval(config, t, "save.every", &h->every));
     if (!an_config_is(config, "save.keep_last", "all"))
         AN_TRY(an_config_count(config, "save.keep_last", &h->keep_last));
+    if (!an_config_is(config, "save.keep_named", "all"))
+        AN_TRY(an_config_count(config, "save.keep_named", &h->keep_named));
     if (an_config_origin_of(config, "save.keep_every") != AN_ORIGIN_NONE)
         AN_TRY(get_interval(config, t, "save.keep_every", &h->keep_every));
     AN_TRY(an_config_write(config, &text));

@@ -129,6 +129,7 @@ an_status an_saver_create(an_saver **saver, an_trainer *trainer, const an_saver_
     s->saved_chain = trainer->home.loaded_chain;
     s->keep_last = options->keep_last;
     s->keep_every = options->keep_every;
+    s->keep_named = options->keep_named;
     AN_CHECK(ctx,
              snprintf(s->folder, sizeof s->folder, "%s", options->folder) < (int)sizeof s->folder &&
                  an_path_join(s->checkpoints, s->folder, AN_CHECKPOINTS),
@@ -250,12 +251,29 @@ static an_status make_manifest(an_saver *s, const an_manifest *head) {
 
 /* ---- what may go ---- */
 
+/* A save at a user step stays while it is among the newest `keep_named`, and nothing replaces it. */
+static bool named_stays(const an_saver *s, size_t index, const an_save_request *request) {
+    const an_checkpoint_place *place = &s->known[index].place;
+    int64_t newer = request->user_step != NULL;
+    if (request->user_step && place->named && place->user_step == *request->user_step) return false;
+    for (size_t i = index + 1; i < s->known_count; i++) newer += s->known[i].kept;
+    return s->keep_named == 0 || newer < s->keep_named;
+}
+
 static bool stays(const an_saver *s, size_t index, const an_save_request *request) {
     const an_known *k = &s->known[index];
+    if (!request->best && !strcmp(k->place.name, s->best)) return true;
+    if (k->kept) return named_stays(s, index, request);
     /* The new one is the last of `keep_last`. */
-    if (s->keep_last == 0 || (int64_t)(s->known_count - index) < s->keep_last || k->kept) return true;
-    if (an_interval_ends(&s->keep_every, &s->trainer->batches, k->place.step)) return true;
-    return !request->best && !strcmp(k->place.name, s->best);
+    if (s->keep_last == 0 || (int64_t)(s->known_count - index) < s->keep_last) return true;
+    return an_interval_ends(&s->keep_every, &s->trainer->batches, k->place.step);
+}
+
+const an_checkpoint_place *an_saver_find(const an_saver *s, int64_t user_step) {
+    for (size_t i = s->known_count; i-- > 0;)
+        if (s->known[i].kept && s->known[i].place.named && s->known[i].place.user_step == user_step)
+            return &s->known[i].place;
+    return NULL;
 }
 
 static an_status choose_removals(an_saver *s, const an_save_request *request) {
@@ -309,6 +327,8 @@ an_status an_saver_start(an_saver *s, const an_save_request *request) {
              "the path is too long: %.100s…", s->folder);
     job->place.step = t->next;
     job->place.generation = job->generation;
+    job->place.named = request->user_step != NULL;
+    job->place.user_step = request->user_step ? *request->user_step : 0;
     AN_TRY(make_manifest(s, &head));
     AN_TRY(choose_removals(s, request));
     AN_TRY(copy_state(s));

@@ -65,7 +65,7 @@ typedef struct an_saver {
     an_context *ctx;
     an_trainer *trainer;
     char folder[AN_FILE_PATH], stage[AN_FILE_PATH], checkpoints[AN_FILE_PATH];
-    int64_t keep_last; /* 0: all */
+    int64_t keep_last, keep_named; /* 0: all */
     an_interval keep_every;
     an_known *known; /* oldest first */
     size_t known_count, known_capacity, removal_capacity;
@@ -84,7 +84,7 @@ typedef struct an_saver {
 
 typedef struct an_saver_options {
     const char *folder, *stage; /* stage NULL: none */
-    int64_t generation, writers, keep_last;
+    int64_t generation, writers, keep_last, keep_named;
     an_interval keep_every;
     const char *config; /* text; NULL: none */
 } an_saver_options;
@@ -102,7 +102,11 @@ typedef struct an_save_request {
     const int64_t *user_step; /* NULL: nobody named it */
 } an_save_request;
 
-/* Waits until the last save is safe (its error is returned, and nothing begun), copies the state, and starts to write it. */
+/* The newest checkpoint of this user step; NULL: there is none. */
+const an_checkpoint_place *an_saver_find(const an_saver *saver, int64_t user_step);
+
+/* Waits until the last save is safe (its error is returned, and nothing begun), copies the state, and starts to write it. Others of its
+ * user step are removed once it is safe. */
 an_status an_saver_start(an_saver *saver, const an_save_request *request);
 /* Waits for the save that is under way, if there is one. */
 an_status an_saver_wait(an_saver *saver);

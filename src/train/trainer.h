@@ -51,6 +51,7 @@ typedef struct an_home {
     int64_t generation;     /* of this launch; 0: nothing was written yet */
     an_interval every;      /* from one save to the next; none: only the last */
     int64_t keep_last;      /* 0: all */
+    int64_t keep_named;     /* saves at user steps; 0: all */
     an_interval keep_every; /* saves that stay; none: none for this reason */
     int64_t writers;        /* files that are written at a time */
     int64_t loaded;         /* the step of the checkpoint of this folder that the run began with; -1: none */

@@ -1,5 +1,6 @@
 /* No sample twice, none missed: a program that trains with the library's own resume is killed again and again, and writes down which
- * samples each step took. Whatever launch took it, a step has the same samples, and every epoch has each sample once.
+ * samples each step took. Whatever launch took it, a step has the same samples, and every epoch has each sample once. Its saves at user
+ * steps replace each other: whenever it is killed, the checkpoint of a user step whose save had returned can be opened, or a newer one.
  *
  *   ledger [KILLS]         in the working folder
  *
@@ -20,14 +21,23 @@
 #include "anneal/checkpoint.h"
 #include "train/trainer.h"
 
-enum { SAMPLES = 211, STEPS = 400, SAVE_EVERY = 9, MOST_TAKEN = 64, LINE_BYTES = 2048, FAILED = 1, KILLS = 200 };
+enum {
+    SAMPLES = 211,
+    STEPS = 400,
+    SAVE_EVERY = 9,
+    OVER = 5,
+    MOST_TAKEN = 64,
+    LINE_BYTES = 2048,
+    FAILED = 1,
+    KILLS = 200
+};
 
 /* Epochs with steps of 6, 12, 18 and again 6 samples; none divides the samples, so steps at the end of an epoch are short. */
 static const char config_text[] = "run: {dir: run, steps: %d, seed: 11}\n"
                                   "model: {type: mlp, hidden: [8], dropout: 0.2}\n"
                                   "data: {train: {type: csv, path: ledger.csv}, threads: 2}\n"
                                   "batch: {micro: 3, leaves: 2, accumulate: {0: 1, 1: 2, 3: 3, 6: 1}}\n"
-                                  "save: {every: 14 steps, keep_last: 2}\n"
+                                  "save: {every: 14 steps, keep_last: 2, keep_named: 3}\n"
                                   "log: {every: 1 steps, tensorboard: off}\n";
 
 /* What one step took. */
@@ -72,6 +82,31 @@ static int write_line(int ledger, const an_trainer *trainer) {
     return write(ledger, line, (size_t)length) == length ? 0 : fail(NULL, "the ledger cannot be written");
 }
 
+/* Every OVER saves in a row have one user step. The note is put in place by a rename: it is always whole. */
+static int save(an_trainer *trainer, an_context *ctx, int64_t step) {
+    const int64_t user_step = step / ((int64_t)OVER * SAVE_EVERY);
+    if (an_trainer_save_over(trainer, user_step) != AN_OK) return fail(ctx, "save");
+    FILE *file = fopen("saved.new", "we");
+    if (!file) return fail(NULL, "saved.new");
+    fprintf(file, "%" PRId64 " %" PRId64 "\n", user_step, step);
+    return fclose(file) == 0 && rename("saved.new", "saved.txt") == 0 ? 0 : fail(NULL, "saved.txt");
+}
+
+/* What a launch before this one saved last is there. */
+static int check_saved(an_context *ctx) {
+    int64_t user_step, step;
+    an_trainer *trainer = NULL;
+    FILE *file = fopen("saved.txt", "re");
+    if (!file) return 0;
+    const int read = fscanf(file, "%" SCNd64 " %" SCNd64, &user_step, &step); /* NOLINT(cert-err34-c) */
+    fclose(file);
+    if (read != 2 || an_trainer_open_at(&trainer, ctx, "ledger.yaml", user_step) != AN_OK)
+        return fail(ctx, "a save that had returned cannot be opened");
+    const bool is_old = an_trainer_next_step(trainer) < step;
+    an_trainer_close(&trainer);
+    return is_old ? fail(ctx, "an older save was opened than the last one") : 0;
+}
+
 static int train(void) {
     an_context *ctx = NULL;
     an_trainer *trainer = NULL;
@@ -81,13 +116,14 @@ static int train(void) {
     const int ledger = open("ledger.txt", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (ledger < 0) return fail(NULL, "ledger.txt");
     if (an_context_create(&ctx, &options) != AN_OK) return fail(ctx, "context");
+    if (check_saved(ctx) != 0) return FAILED;
     if (an_trainer_open(&trainer, ctx, "ledger.yaml") != AN_OK) return fail(ctx, "open");
     while (an_trainer_next_step(trainer) < an_trainer_steps(trainer)) {
         const int64_t step = an_trainer_next_step(trainer);
         if (an_trainer_step(trainer, &metrics) != AN_OK) return fail(ctx, "step");
         if (current.step != step || current.count != metrics.samples) return fail(ctx, "a step took other samples");
         if (write_line(ledger, trainer) != 0) return FAILED;
-        if (metrics.step % SAVE_EVERY == 0 && an_trainer_save(trainer, metrics.step) != AN_OK) return fail(ctx, "save");
+        if (metrics.step % SAVE_EVERY == 0 && save(trainer, ctx, metrics.step) != 0) return FAILED;
     }
     an_trainer_close(&trainer);
     an_context_destroy(&ctx);

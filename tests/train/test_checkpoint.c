@@ -211,12 +211,97 @@ static void test_hosts_clock(void **state) {
     OK(ctx, an_trainer_open_at(&trainer, ctx, "run.yaml", 100));
     same(hash(trainer), at[0]);
     OK(ctx, an_trainer_step(trainer, &metrics));
-    OK(ctx, an_trainer_save(trainer, 200)); /* the same time once more, by a later launch */
-    OK(ctx, an_trainer_save(trainer, 200));
+    OK(ctx, an_trainer_save(trainer, 250)); /* the same step of the run, by a later launch */
     an_trainer_close(&trainer);
     has_names("folder/checkpoints", "step-",
-              "step-00000001-1-at-100 step-00000002-1-at-200 step-00000002-2-at-200 step-00000002-3-at-200 "
-              "step-00000003-1-at-300 ");
+              "step-00000001-1-at-100 step-00000002-1-at-200 step-00000002-2-at-250 step-00000003-1-at-300 ");
+}
+
+/* A second save at a user step is refused and changes nothing, in the same launch and in a later one. */
+static void test_a_user_step_is_saved_once(void **state) {
+    an_step_metrics metrics = AN_INIT(metrics);
+    (void)state;
+    an_trainer *trainer = open_run(CONFIG);
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save(trainer, -7));
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save(trainer, 8));
+    for (int launch = 0; launch < 2; launch++) {
+        if (launch) OK(ctx, an_trainer_open(&trainer, ctx, "run.yaml"));
+        assert_true((an_trainer_resumed(trainer) != NULL) == (launch == 1));
+        const hashes before = hash(trainer);
+        assert_int_equal(an_trainer_save(trainer, -7), AN_ERR_STATE);
+        assert_non_null(strstr(an_last_error(ctx), "folder: user step -7 was saved already, as step-00000001-1-at--7; "
+                                                   "an_trainer_save_over replaces it"));
+        assert_int_equal(an_trainer_user_step(trainer), 8);
+        same(hash(trainer), before);
+        has_names("folder/checkpoints", "", ". .. step-00000001-1-at--7 step-00000002-1-at-8 ");
+        an_trainer_close(&trainer);
+    }
+}
+
+static void test_save_over_replaces(void **state) {
+    an_step_metrics metrics = AN_INIT(metrics);
+    (void)state;
+    an_trainer *trainer = open_run(CONFIG);
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save_over(trainer, 5)); /* there is none yet */
+    OK(ctx, an_trainer_save(trainer, 6));
+    has_names("folder/checkpoints", "step-", "step-00000001-1-at-5 step-00000001-1-at-6 ");
+    OK(ctx, an_trainer_save_over(trainer, 5)); /* the same step: a name is never used twice */
+    has_names("folder/checkpoints", "step-", "step-00000001-1-at-6 step-00000001-2-at-5 ");
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save_over(trainer, 5));
+    const hashes last = hash(trainer);
+    an_trainer_close(&trainer);
+    has_names("folder/checkpoints", "", ". .. step-00000001-1-at-6 step-00000002-2-at-5 ");
+    OK(ctx, an_trainer_open_at(&trainer, ctx, "run.yaml", 5));
+    same(hash(trainer), last);
+    assert_non_null(strstr(an_trainer_resumed(trainer), "step-00000002-2-at-5"));
+    an_trainer_close(&trainer);
+}
+
+/* The new one cannot be written: the old one stays, and is what the run opens. */
+static void test_save_over_that_fails_keeps_the_old(void **state) {
+    an_step_metrics metrics = AN_INIT(metrics);
+    (void)state;
+    an_trainer *trainer = open_run(CONFIG);
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save(trainer, 5));
+    const hashes saved = hash(trainer);
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    write_text("folder/checkpoints/unfinished-00000002-1-at-5",
+               "in the way"); /* a file where the folder would be made */
+    assert_int_equal(an_trainer_save_over(trainer, 5), AN_ERR_FILE);
+    has_names("folder/checkpoints", "step-", "step-00000001-1-at-5 ");
+    an_trainer_close(&trainer);
+    OK(ctx, an_trainer_open_at(&trainer, ctx, "run.yaml", 5));
+    same(hash(trainer), saved);
+    an_trainer_close(&trainer);
+}
+
+/* save.keep_named counts saves at user steps only, whatever keep_last says of the others. */
+static void test_keep_named(void **state) {
+    an_step_metrics metrics = AN_INIT(metrics);
+    (void)state;
+    an_trainer *trainer = open_run(CONFIG "save: {every: 2 steps, keep_last: all, keep_named: 2}\n");
+    for (int i = 1; i <= 4; i++) {
+        OK(ctx, an_trainer_step(trainer, &metrics));
+        OK(ctx, an_trainer_save(trainer, 10 * i));
+    }
+    has_names("folder/checkpoints", "", ". .. step-00000003-1-at-30 step-00000004-1-at-40 ");
+    OK(ctx, an_trainer_save_over(trainer, 30)); /* the newest save now */
+    has_names("folder/checkpoints", "", ". .. step-00000004-1-at-30 step-00000004-1-at-40 ");
+    run_until(trainer, 8);
+    an_trainer_close(&trainer);
+    has_names("folder/checkpoints", "",
+              ". .. step-00000004-1-at-30 step-00000004-1-at-40 step-00000005-1 step-00000006-1 step-00000008-1 ");
+    /* a run that resumes may keep fewer; step 5 is the best */
+    trainer = open_run(CONFIG "save: {every: 2 steps, keep_last: 1, keep_named: 1}\n");
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save(trainer, 50));
+    an_trainer_close(&trainer);
+    has_names("folder/checkpoints", "", ". .. step-00000005-1 step-00000009-2-at-50 ");
 }
 
 /* A launch that wakes up late finds that it has been followed, and changes nothing any more. */
@@ -322,6 +407,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_which_stay, start, teardown),
         cmocka_unit_test_setup_teardown(test_best_stays, start, teardown),
         cmocka_unit_test_setup_teardown(test_hosts_clock, start, teardown),
+        cmocka_unit_test_setup_teardown(test_a_user_step_is_saved_once, start, teardown),
+        cmocka_unit_test_setup_teardown(test_save_over_replaces, start, teardown),
+        cmocka_unit_test_setup_teardown(test_save_over_that_fails_keeps_the_old, start, teardown),
+        cmocka_unit_test_setup_teardown(test_keep_named, start, teardown),
         cmocka_unit_test_setup_teardown(test_an_old_launch_is_fenced, start, teardown),
         cmocka_unit_test_setup_teardown(test_generations_rise, start, teardown),
         cmocka_unit_test_setup_teardown(test_staged_first, start, teardown),
