@@ -232,7 +232,7 @@ complains 'numbers does not fit the model'
 ends 0 export run --to torch torch
 python3 -m py_compile torch/model.py || fail "model.py is no Python"
 ends 0 diff run torch/model.safetensors
-ends 1 export weights.safetensors --to torch torch-2
+ends 2 export weights.safetensors --to torch torch-2
 complains 'weights.safetensors: has tensors only'
 
 # --- verify, and damage of every kind ---
