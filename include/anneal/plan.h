@@ -92,7 +92,8 @@ typedef struct an_plan_options {
     int segments;        /* of AN_RECOMPUTE_SEGMENTS */
     int64_t budget;      /* of AN_RECOMPUTE_BUDGET: bytes of activations and scratch, without parameters */
     bool unfused;        /* no fused kernels: every op of the graph for itself, for tests and profiles; the same bits */
-    const char *kernels; /* forces kernels by name: "attention=reference,product=reference"; NULL: best first */
+    const char *kernels; /* forces kernels by name: "attention=reference,product=reference", and with an op its gradient
+                            ops (attention_diff), unless they are in the list themselves; NULL: best first */
     bool
         f32_storage; /* with BF16: only what products and convolutions read is rounded to it; every value and gradient is
                             stored in f32 */

@@ -17,6 +17,13 @@ extern "C" {
 /* A number that is off, where 0 means the default. */
 #define AN_OFF (-1.0)
 
+/* Which optimizer; parameter groups ask because the default weight decay depends on it. */
+typedef enum an_optimizer_type {
+    AN_OPTIMIZER_ADAMW = 0, /* decay apart from the gradient: usually the right one */
+    AN_OPTIMIZER_ADAM = 1,  /* decay added to the gradient (L2) */
+    AN_OPTIMIZER_SGD = 2    /* the same; with momentum if that is given */
+} an_optimizer_type;
+
 /* ---- parameter groups ---- None of these is collective. */
 
 typedef struct an_groups an_groups;
@@ -40,11 +47,17 @@ typedef struct an_group_rule {
 typedef struct an_group_options {
     size_t size;
     an_decay decay;
-    double weight_decay;  /* 0: 0.01; AN_OFF: none */
-    bool embeddings_stay; /* tables that an embedding reads do not decay, tied ones neither */
-    double layer_decay;   /* d: parameters of depth k of L get the rate's factor d^(L-k); 0: 1 */
+    double weight_decay; /* 0: the default of `optimizer`; AN_OFF: none */
+    bool
+        embeddings_stay; /* tables of tokens and positions do not decay: those that an embedding reads, tied ones too, and
+                             those that are added to what it read */
+    double layer_decay; /* d: parameters of depth k of L get the rate's factor d^(L-k); 0: 1; a model without blocks is
+                             refused */
     int rule_count;
     const an_group_rule *rules;
+    an_optimizer_type
+        optimizer; /* weight decay is 0.01 by default with ADAMW, and 0 with the others; a trainer sets this
+                                    to the type of its optimizer */
 } an_group_options;
 
 /* Puts every parameter of a graph into one group, and freezes those that a rule freezes; so it comes before an_graph_verify,
@@ -69,12 +82,6 @@ AN_API an_status an_groups_find(const an_groups *groups, const char *parameter, 
 /* ---- optimizers ---- None of these is collective. */
 
 typedef struct an_optimizer an_optimizer;
-
-typedef enum an_optimizer_type {
-    AN_OPTIMIZER_ADAMW = 0, /* decay apart from the gradient: usually the right one */
-    AN_OPTIMIZER_ADAM = 1,  /* decay added to the gradient (L2) */
-    AN_OPTIMIZER_SGD = 2    /* the same; with momentum if that is given */
-} an_optimizer_type;
 
 typedef struct an_optimizer_options {
     size_t size;
@@ -380,6 +387,7 @@ typedef struct an_trainer_info {
     an_dtype dtype, precision;           /* of the parameters; of products */
     int loader_threads;
     double epochs; /* of the run; 0: a stream */
+    double rate;   /* the peak learning rate, which the schedule multiplies; 0: opened for its plan only */
     int64_t least_epoch_steps,
         most_epoch_steps; /* of its epochs, which differ where accumulation changes by epoch; 0: a stream */
 } an_trainer_info;

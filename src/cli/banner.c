@@ -128,7 +128,10 @@ static void say_batch(cli_training *t) {
 static void say_optimizer(cli_training *t) {
     row r = row_begin(t, "optimizer");
     add_value(&r, "optimizer.type", "");
-    add_value(&r, "optimizer.lr", "lr");
+    if (an_config_origin_of(t->config, "schedule.max_lr") == AN_ORIGIN_NONE)
+        add_value(&r, "optimizer.lr", "lr");
+    else
+        ADD(&r, ", lr %.3g (schedule.max_lr)", t->info.rate);
     add_list(&r, "optimizer.betas", "betas");
     add_value(&r, "optimizer.eps", "eps");
     add_value(&r, "optimizer.momentum", "momentum");
@@ -163,13 +166,13 @@ static void say_schedule(cli_training *t) {
     row r = row_begin(t, "schedule");
     const an_schedule *s = an_trainer_schedule(t->trainer);
     const int64_t last = t->info.steps - 1;
-    double rate = 0;
+    const double rate = t->info.rate;
     int64_t peak = 0;
     add_value(&r, "schedule.type", "");
     if (an_config_origin_of(t->config, "schedule.warmup.steps") > AN_ORIGIN_DEFAULT)
         add_value(&r, "schedule.warmup.steps", "warmup");
     add_value(&r, "schedule.min_ratio", "min_ratio");
-    if (an_config_real(t->config, "optimizer.lr", &rate) == AN_OK && s) {
+    if (s) {
         const int64_t looks = last < 10000 ? last : 10000; /* enough to see where the top is */
         for (int64_t i = 0; i <= looks; i++) {
             const int64_t at = looks ? (int64_t)((double)last * (double)i / (double)looks) : 0;

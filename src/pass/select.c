@@ -1,5 +1,6 @@
 /* select: a kernel for every node, the first of its op's list that applies, or the one asked for by name. Replaces
  * dispatch at run time. Also asks each kernel for its scratch. */
+#include <stdio.h>
 #include <string.h>
 
 #include "pass/call.h"
@@ -33,10 +34,40 @@ static an_status check_list(an_context *ctx, const char *list) {
     return AN_OK;
 }
 
+/* The same for a node: a kernel that is chosen for an op is chosen for its gradient ops too (attention, attention_diff), unless the
+ * list has them by their own names. *from is the op that the list names. */
+static const char *forced_for(const char *list, const char *op, const char **from, size_t *length) {
+    const char *name = forced(list, op, length), *gradient = strstr(op, "_diff");
+    *from = op;
+    if (name || !gradient) return name;
+    const an_op *forward = an_op_find(op, (size_t)(gradient - op));
+    if (!forward) return NULL;
+    *from = forward->name;
+    return forced(list, forward->name, length);
+}
+
+/* Why the kernel that was asked for cannot be taken, and which ones there are. */
+static an_status refuse(const an_graph *g, const an_node *node, const char *from, const char *name, size_t length) {
+    char others[128] = "";
+    for (const an_kernel *k = an_op_kernels(node->op, g->ctx->isa); k->name; k++) {
+        const size_t used = strlen(others);
+        snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", k->name);
+    }
+    if (from != node->op->name)
+        return AN_ERROR(
+            g->ctx, AN_ERR_UNKNOWN,
+            "%s=%.*s also chooses the kernel of %s, the gradient of %s, which has no kernel '%.*s' that can do "
+            "%s at '%s'; it has %s: add %s=KERNEL to choose another one",
+            from, (int)length, name, node->op->name, from, (int)length, name, AN_DESCRIBE(g, &node->outputs[0]),
+            node->path, others, node->op->name);
+    return AN_ERROR(g->ctx, AN_ERR_UNKNOWN, "%s has no kernel '%.*s' that can do %s at '%s'; it has %s", node->op->name,
+                    (int)length, name, AN_DESCRIBE(g, &node->outputs[0]), node->path, others);
+}
+
 static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char *list) {
     an_context *ctx = g->ctx;
     size_t length;
-    const char *name = forced(list, node->op->name, &length);
+    const char *from, *name = forced_for(list, node->op->name, &from, &length);
     AN_TRY_RETURN(an_node_call_make(g, node, c));
     const an_kernel *usual = NULL; /* the first that applies */
     node->kernel = NULL;
@@ -47,10 +78,7 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char 
         if (wanted) node->kernel = k;
     }
     node->is_forced = node->kernel != usual;
-    if (!node->kernel && name)
-        return AN_ERROR(ctx, AN_ERR_UNKNOWN,
-                        "%s has no kernel '%.*s' that can do %s at '%s': checkops --mode=list has them all",
-                        node->op->name, (int)length, name, AN_DESCRIBE(g, &node->outputs[0]), node->path);
+    if (!node->kernel && name) return refuse(g, node, from, name, length);
     if (!node->kernel)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s has no kernel for %s at '%s'", node->op->name,
                         AN_DESCRIBE(g, &node->outputs[0]), node->path);

@@ -9,7 +9,7 @@
 #include "base/guard.h"
 #include "ops/source.h"
 
-static const double default_weight_decay = 0.01;
+static const double default_weight_decay = 0.01; /* of adamw; L2, which the others have, is asked for */
 static const double least_layer_decay = 0.5; /* less is allowed, with a warning: the first layers would hardly learn */
 
 /* Names of parameters that do not decay, in lower case: those of layers that are written out instead of being an op. */
@@ -66,14 +66,39 @@ static an_status pattern_finds(const pattern *p, an_context *ctx, const char *na
 
 /* ---- what a parameter is for ---- */
 
-/* Roles of a value in the nodes that read it or a view of it, as a mask. */
-static unsigned roles_of(const an_result *result) {
+enum { EMBEDDED_DEPTH = 8 }; /* a table of positions is added close to the tokens */
+
+/* Whether a value is rows of a table that an embedding op took, or a sum that has them in it. */
+static bool is_embedded(const an_result *result, int depth) {
+    static const char *const through[] = {"add", "scale", "dropout", "cast", "reshape"};
+    const an_node *node = result->node;
+    if (depth == 0 || !node) return false;
+    for (int i = 0; i < node->op->role_count; i++)
+        if (node->op->roles[i] == AN_ROLE_EMBEDDING) return true;
+    for (size_t k = 0; k < sizeof through / sizeof *through; k++) {
+        if (strcmp(node->op->name, through[k]) != 0) continue;
+        for (int i = 0; i < node->input_count; i++)
+            if (is_embedded(an_node_input(node, i), depth - 1)) return true;
+    }
+    return false;
+}
+
+/* Whether a table of positions is read here: it is added to the embedding of tokens, whole or as a slice. */
+static bool adds_positions(const an_use *use) {
+    if (strcmp(use->node->op->name, "add") != 0) return false;
+    return is_embedded(an_node_input(use->node, 1 - use->slot), EMBEDDED_DEPTH);
+}
+
+/* Roles of a value in the nodes that read it or a view of it, as a mask. `table`: it belongs to a parameter that may be one. */
+static unsigned roles_of(const an_result *result, bool table) {
     unsigned roles = 0;
     for (const an_use *use = result->first_use; use; use = use->next) {
         const an_op *op = use->node->op;
         if (use->slot < op->role_count) roles |= 1U << op->roles[use->slot];
+        if (table && adds_positions(use)) roles |= 1U << AN_ROLE_EMBEDDING;
         for (int i = 0; i < use->node->output_count; i++)
-            if (use->node->outputs[i].root == result->root && result->root) roles |= roles_of(&use->node->outputs[i]);
+            if (use->node->outputs[i].root == result->root && result->root)
+                roles |= roles_of(&use->node->outputs[i], table);
     }
     return roles;
 }
@@ -128,7 +153,7 @@ static double depth_factor(double decay, int deepest, int depth) {
 /* What group a parameter must have. */
 static an_status describe(const sorting *s, const an_parameter *p, an_group *group) {
     an_context *ctx = s->graph->ctx;
-    const unsigned roles = roles_of(&p->node->outputs[0]);
+    const unsigned roles = roles_of(&p->node->outputs[0], p->node->outputs[0].ndims >= 2);
     bool does;
     *group = (an_group){.match = "", .first = p->name, .lr_scale = 1};
     AN_TRY_RETURN(decays(s, p, roles, &does));
@@ -191,6 +216,8 @@ static an_status check_options(an_context *ctx, const an_group_options *o) {
     an_status status;
     AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_group_options has size %zu: set it with AN_INIT", o->size);
     AN_CHECK(ctx, is_number(o->weight_decay), AN_ERR_ARGUMENT, "weight_decay is %g", o->weight_decay);
+    AN_CHECK(ctx, o->optimizer >= AN_OPTIMIZER_ADAMW && o->optimizer <= AN_OPTIMIZER_SGD, AN_ERR_ARGUMENT,
+             "optimizer is %d, which is no value of an_optimizer_type", (int)o->optimizer);
     AN_CHECK(ctx, o->layer_decay >= 0 && is_number(o->layer_decay), AN_ERR_ARGUMENT,
              "layer_decay is %g; it is the factor on the rate from one layer to the one before it (usual are 0.85 to "
              "0.95)",
@@ -213,6 +240,25 @@ fail:
     return status;
 }
 
+/* Without blocks all parameters have one depth, and the decay would do nothing. */
+static an_status find_depths(sorting *s) {
+    const an_graph *g = s->graph;
+    const double decay = s->options->layer_decay;
+    int least = g->parameter_count > 0 ? g->parameters[0].depth : 0;
+    s->deepest = least;
+    for (size_t i = 0; i < g->parameter_count; i++) {
+        const int depth = g->parameters[i].depth;
+        if (depth > s->deepest) s->deepest = depth;
+        if (depth < least) least = depth;
+    }
+    if (decay == 0 || decay == 1 || least < s->deepest) return AN_OK;
+    return AN_ERROR(
+        g->ctx, AN_ERR_ARGUMENT,
+        "layer_decay is %g, but the model '%s' has no blocks of different depth, so every parameter would get the "
+        "same rate; leave layer_decay out, or give the blocks their depths with an_block_begin",
+        decay, g->name);
+}
+
 an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_options *options) {
     AN_GUARD;
     an_status status;
@@ -225,9 +271,9 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     AN_TRY(check_options(ctx, s.options));
     AN_CHECK(ctx, graph->status == AN_OK, AN_ERR_STATE, "graph '%s' has a mistake: an_graph_verify tells it",
              graph->name);
-    s.weight_decay = s.options->weight_decay == 0  ? default_weight_decay
-                     : s.options->weight_decay > 0 ? s.options->weight_decay
-                                                   : 0;
+    s.weight_decay = s.options->weight_decay > 0 ? s.options->weight_decay : 0;
+    if (s.options->weight_decay == 0 && s.options->optimizer == AN_OPTIMIZER_ADAMW)
+        s.weight_decay = default_weight_decay;
     AN_TRY(an_alloc(ctx, (void **)&g, 1, sizeof *g));
     g->ctx = ctx;
     an_arena_init(&g->arena, ctx);
@@ -237,8 +283,7 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     AN_TRY(an_alloc(ctx, (void **)&s.matched, (size_t)rules + 1, sizeof *s.matched));
     for (int i = 0; i <= rules; i++)
         AN_TRY(pattern_create(&s.patterns[i], ctx, i < rules ? s.options->rules[i].match : no_decay_names));
-    for (size_t i = 0; i < graph->parameter_count; i++)
-        if (graph->parameters[i].depth > s.deepest) s.deepest = graph->parameters[i].depth;
+    AN_TRY(find_depths(&s));
     for (size_t i = 0; i < graph->parameter_count; i++) {
         const an_parameter *p = &graph->parameters[i];
         an_group wanted;

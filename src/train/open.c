@@ -188,6 +188,7 @@ static an_status get_optimizer(opening *o) {
     o->options.rate = an_open_or_off(o->options.rate);
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.weight_decay", &g->weight_decay));
     g->weight_decay = an_open_or_off(g->weight_decay);
+    g->optimizer = p->type;
     g->decay = an_config_is(o->config, "optimizer.decay", "names") ? AN_DECAY_NAMES : AN_DECAY_DIM;
     AN_TRY_RETURN(an_config_bool(o->config, "optimizer.decay_embeddings", &decay_embeddings));
     g->embeddings_stay = !decay_embeddings;

@@ -114,11 +114,20 @@ an_loader_options an_trainer_loader(an_trainer *t) {
                                .user = t};
 }
 
+/* The default weight decay is that of the optimizer. Options of a wrong size are refused where they are read. */
+static an_status make_groups(an_trainer *t, const an_trainer_options *o) {
+    an_group_options groups = AN_INIT(groups);
+    if (o->groups && o->groups->size < sizeof groups) return an_groups_create(&t->groups, t->graph, o->groups);
+    if (o->groups) groups = *o->groups;
+    if (o->optimizer) groups.optimizer = o->optimizer->type;
+    return an_groups_create(&t->groups, t->graph, &groups);
+}
+
 /* What needs no plan: it is measured. */
 static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     an_context *ctx = t->ctx;
     const size_t before = ctx->bytes;
-    if (!t->groups) AN_TRY_RETURN(an_groups_create(&t->groups, t->graph, o->groups));
+    if (!t->groups) AN_TRY_RETURN(make_groups(t, o));
     if (!an_groups_train(t->groups))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
     AN_TRY_RETURN(an_graph_verify(t->graph));
@@ -368,6 +377,7 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
         .dtype = t->graph->parameter_count ? t->graph->parameters[0].node->outputs[0].dtype : AN_DTYPE_NONE,
         .precision = t->precision,
         .loader_threads = t->loader_threads,
+        .rate = t->stepper ? t->stepper->options.rate : 0,
     };
     if (!t->streams) {
         info->epochs = an_batches_epochs(&t->batches, t->steps);

@@ -10,6 +10,7 @@ typedef struct {
     an_params *params;
     an_plan *plan;
     an_program *program;
+    const char *kernels;
 } rig;
 
 static void finish_rig(rig *r) {
@@ -18,6 +19,7 @@ static void finish_rig(rig *r) {
     an_plan_options options = AN_INIT(options);
     options.symbols = symbols;
     options.maxima = maxima;
+    options.kernels = r->kernels;
     while (an_graph_symbol_name(r->g, options.symbol_count)) options.symbol_count++;
     OK(r->ctx, an_plan_create(&r->plan, r->ctx, r->g, &options));
     OK(r->ctx, an_params_create(&r->params, r->ctx, r->g, NULL));
@@ -26,17 +28,21 @@ static void finish_rig(rig *r) {
     for (int i = 0; i < options.symbol_count; i++) OK(r->ctx, an_program_bind(r->program, symbols[i], maxima[i] - 1));
 }
 
-static void rig_up_gpt2(rig *r) {
+static void rig_up_gpt2_with(rig *r, const char *kernels) {
     an_gpt2_options options = AN_INIT(options);
     options.layers = options.heads = 1;
     options.width = 8;
     options.context = TOKENS + 1;
     options.vocabulary = VOCABULARY;
     options.dropout = 0.1;
-    *r = (rig){0};
+    *r = (rig){.kernels = kernels};
     assert_int_equal(an_context_create(&r->ctx, NULL), AN_OK);
     OK(r->ctx, an_model_gpt2(&r->g, r->ctx, &options));
     finish_rig(r);
+}
+
+static void rig_up_gpt2(rig *r) {
+    rig_up_gpt2_with(r, NULL);
 }
 
 static void rig_down(rig *r) {
@@ -130,11 +136,39 @@ static void test_profile(void **state) {
     rig_down(&r);
 }
 
+static const char *kernel_of(const rig *r, const char *op) {
+    const int64_t count = an_program_profile_count(r->program, AN_FORM_TRAIN_FIRST);
+    for (int64_t i = 0; i < count; i++) {
+        an_profile_entry entry = AN_INIT(entry);
+        OK(r->ctx, an_program_profile_get(r->program, AN_FORM_TRAIN_FIRST, i, &entry));
+        if (!strcmp(entry.op, op)) return entry.kernel;
+    }
+    fail_msg("there is no %s", op);
+    return "";
+}
+
+/* A forced kernel is that of the gradient too. */
+static void test_forced_kernels(void **state) {
+    rig r;
+    (void)state;
+    rig_up_gpt2_with(&r, "attention=reference");
+    assert_string_equal(kernel_of(&r, "attention"), "reference");
+    assert_string_equal(kernel_of(&r, "attention_diff"), "reference");
+    const bool has_others = an_context_isa(r.ctx) != AN_ISA_BASE;
+    rig_down(&r);
+    if (!has_others) return;
+    rig_up_gpt2_with(&r, "attention=reference,attention_diff=tiled");
+    assert_string_equal(kernel_of(&r, "attention"), "reference");
+    assert_string_equal(kernel_of(&r, "attention_diff"), "tiled");
+    rig_down(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_inputs_of_numbers),
         cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_forced_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

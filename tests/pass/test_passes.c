@@ -202,6 +202,23 @@ static void test_select_by_name(void **state) {
     done(&t);
 }
 
+/* A kernel that is chosen for an op is that of its gradient ops too, unless these are chosen by their own names. */
+static void test_select_gradient_by_name(void **state) {
+    (void)state;
+    text_graph t = from_text("ang 1\ngraph \"s\"\n%x = input(name=\"x\") : f32[4]\n%d = relu_diff(%x, %x)\n"
+                             "output(%d, name=\"d\")\n");
+    an_pass_options options = {.form = AN_FORM_PREDICT, .kernels = "relu=fast"};
+    FAILS(t.ctx, an_pass_select(t.g, &options), AN_ERR_UNKNOWN,
+          "relu=fast also chooses the kernel of relu_diff, the gradient of relu, which has no kernel 'fast'");
+    FAILS(t.ctx, an_pass_select(t.g, &options), AN_ERR_UNKNOWN,
+          "it has reference: add relu_diff=KERNEL to choose another one");
+    options.kernels = "relu=reference";
+    OK(t.ctx, an_pass_select(t.g, &options));
+    options.kernels = "relu=fast,relu_diff=reference";
+    OK(t.ctx, an_pass_select(t.g, &options));
+    done(&t);
+}
+
 /* In place: exp may be written over tanh's output, which ends there; not over what is still read. */
 static void test_memory_in_place(void **state) {
     (void)state;
@@ -369,6 +386,7 @@ int main(void) {
         cmocka_unit_test(test_prune),
         cmocka_unit_test(test_order_by_demand),
         cmocka_unit_test(test_select_by_name),
+        cmocka_unit_test(test_select_gradient_by_name),
         cmocka_unit_test(test_memory_in_place),
         cmocka_unit_test(test_memory_places_contributions),
         cmocka_unit_test(test_memory_keeps_outputs),

@@ -228,8 +228,9 @@ static const struct {
      "schedule.points: {0: 1} > {0: 1, 9: 0}\n"},
     {BOTH "schedule: {type: points, points: {0: 1}}\n", BOTH "schedule: {type: points, points: {1: 1}}\n",
      "schedule.points: {0: 1} > {1: 1}\n"},
-    /* what follows from a type is not said */
-    {BOTH, BOTH "optimizer: {type: sgd, momentum: 0.9}\n", "optimizer.type: adamw > sgd\n"},
+    /* keys that only one of the types has are not said; the default of weight_decay depends on the type */
+    {BOTH, BOTH "optimizer: {type: sgd, momentum: 0.9}\n",
+     "optimizer.type: adamw > sgd\noptimizer.weight_decay: 0.01 > 0\n"},
     {BOTH "schedule: {type: cosine}\n", BOTH "schedule: {type: step, period: 5, warmup: 3}\n",
      "schedule.type: cosine > step\nschedule.warmup.steps: 0 steps > 3\n"},
     /* lists of tables, element by element */

@@ -198,15 +198,15 @@ static void test_decay_of_bert_names(void **state) {
 /* Tables by what reads them, whatever their names, and also where a head reads them too. */
 static void test_embeddings_stay(void **state) {
     (void)state;
-    const named odd[] = {{"positions", MATRIX, true, true}, {"lookup", TABLE, true, true}};
+    const named odd[] = {
+        {"positions", MATRIX, true, true}, {"lookup", TABLE, true, true}, {"after", MATRIX, true, true}};
     const an_group_options o = {.size = sizeof o, .embeddings_stay = true};
     an_graph *g = gpt2();
     an_groups *groups = NULL;
     OK(ctx, an_groups_create(&groups, g, &o));
     assert_true(info_of(groups, "wte.weight").weight_decay == 0);
     assert_int_equal(info_of(groups, "wte.weight").tied, 1);
-    assert_true(info_of(groups, "wpe.weight").weight_decay == 0.01); /* added as a slice: no embedding reads it */
-    assert_int_equal(info_of(groups, "wpe.weight").tied, 0);
+    assert_true(info_of(groups, "wpe.weight").weight_decay == 0); /* added to the tokens, as a slice */
     an_groups_destroy(&groups);
     an_graph_destroy(&g);
 
@@ -218,11 +218,62 @@ static void test_embeddings_stay(void **state) {
     an_groups_destroy(&groups);
     an_graph_destroy(&g);
 
-    g = named_graph(odd, 2);
+    g = named_graph(odd, 3);
     OK(ctx, an_groups_create(&groups, g, &o));
     assert_true(info_of(groups, "positions").weight_decay == 0.01);
     assert_true(info_of(groups, "lookup").weight_decay == 0);
+    assert_true(info_of(groups, "after").weight_decay == 0.01);
     an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+}
+
+/* The same of tables that are added whole, to scaled tokens or to another table; a table that is added to anything else decays. */
+static void test_tables_of_positions_stay(void **state) {
+    static const char *const tables[] = {"tokens", "places", "segments"};
+    const an_group_options o = {.size = sizeof o, .embeddings_stay = true};
+    an_graph *g = NULL;
+    an_groups *groups = NULL;
+    an_value w[3];
+    (void)state;
+    OK(ctx, an_graph_create(&g, ctx, "tables"));
+    an_dim batch = an_symbol_dim(g, "batch");
+    an_value indices = an_input(g, "indices", AN_DTYPE_I32, AN_DIMS(batch, 4));
+    an_value y = an_input(g, "y", AN_DTYPE_F32, AN_DIMS(batch, 4, 8));
+    for (int i = 0; i < 3; i++)
+        w[i] = an_param(g, tables[i], AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 1, AN_DIMS(i == 0 ? 11 : 4, 8));
+    an_value x = an_add(g, w[1], an_scale(g, an_embedding(g, indices, w[0]), 8));
+    x = an_add(g, an_dropout(g, x, an_input(g, "samples", AN_DTYPE_I64, AN_DIMS(batch)), 0.5), w[2]);
+    x = an_linear(g, x, "fc", 8);
+    an_value late = an_param(g, "late", AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 1, AN_DIMS(4, 8));
+    an_graph_set_loss(g, an_squared_error(g, an_add(g, x, late), y), y);
+    OK(ctx, an_graph_verify(g));
+    OK(ctx, an_groups_create(&groups, g, &o));
+    for (int i = 0; i < 3; i++) assert_true(info_of(groups, tables[i]).weight_decay == 0);
+    assert_true(info_of(groups, "late").weight_decay == 0.01);
+    assert_true(info_of(groups, "fc.weight").weight_decay == 0.01);
+    an_groups_destroy(&groups);
+    an_graph_destroy(&g);
+}
+
+/* L2 is asked for, not given. */
+static void test_default_decay_is_the_optimizers(void **state) {
+    static const double expected[] = {[AN_OPTIMIZER_ADAMW] = 0.01, [AN_OPTIMIZER_ADAM] = 0, [AN_OPTIMIZER_SGD] = 0};
+    (void)state;
+    for (int type = AN_OPTIMIZER_ADAMW; type <= AN_OPTIMIZER_SGD; type++)
+        for (int given = 0; given < 2; given++) {
+            const an_group_options o = {
+                .size = sizeof o, .optimizer = (an_optimizer_type)type, .weight_decay = given ? 0.3 : 0};
+            an_graph *g = gpt2();
+            an_groups *groups = NULL;
+            OK(ctx, an_groups_create(&groups, g, &o));
+            assert_true(info_of(groups, "wte.weight").weight_decay == (given ? 0.3 : expected[type]));
+            an_groups_destroy(&groups);
+            an_graph_destroy(&g);
+        }
+    const an_group_options o = {.size = sizeof o, .optimizer = (an_optimizer_type)7};
+    an_graph *g = gpt2();
+    an_groups *groups = NULL;
+    FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "optimizer is 7");
     an_graph_destroy(&g);
 }
 
@@ -301,6 +352,21 @@ static void test_layer_decay_out_of_range(void **state) {
         an_groups_destroy(&groups);
     }
     assert_int_equal(warned.count, 0);
+    an_graph_destroy(&g);
+}
+
+static void test_layer_decay_without_blocks_is_refused(void **state) {
+    an_graph *g = NULL;
+    an_groups *groups = NULL;
+    an_group_options o = {.size = sizeof o, .layer_decay = 0.9};
+    (void)state;
+    OK(ctx, small_mlp(&g, ctx)); /* two layers, and no an_block_begin */
+    FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "layer_decay is 0.9, but the model");
+    FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "has no blocks of different depth");
+    assert_null(groups);
+    o.layer_decay = 1;
+    OK(ctx, an_groups_create(&groups, g, &o));
+    an_groups_destroy(&groups);
     an_graph_destroy(&g);
 }
 
@@ -530,9 +596,12 @@ int main(void) {
         cmocka_unit_test(test_decay_of_llama),
         cmocka_unit_test(test_decay_of_bert_names),
         cmocka_unit_test(test_embeddings_stay),
+        cmocka_unit_test(test_tables_of_positions_stay),
+        cmocka_unit_test(test_default_decay_is_the_optimizers),
         cmocka_unit_test(test_no_decay),
         cmocka_unit_test(test_layer_decay),
         cmocka_unit_test(test_layer_decay_out_of_range),
+        cmocka_unit_test(test_layer_decay_without_blocks_is_refused),
         cmocka_unit_test(test_layer_decay_of_any_depth),
         cmocka_unit_test(test_first_rule_wins),
         cmocka_unit_test(test_refused_rules),

@@ -216,6 +216,29 @@ static void test_shapes_that_do_not_fit_are_told(void **state) {
     an_dataset_destroy(&dataset);
 }
 
+/* L2 is asked for, not given; the trainer tells the groups which optimizer it has. */
+static void test_default_weight_decay(void **state) {
+    static const double expected[] = {[AN_OPTIMIZER_ADAMW] = 0.01, [AN_OPTIMIZER_ADAM] = 0, [AN_OPTIMIZER_SGD] = 0};
+    (void)state;
+    for (int type = AN_OPTIMIZER_ADAMW; type <= AN_OPTIMIZER_SGD; type++)
+        for (int given = 0; given < 2; given++) {
+            const an_optimizer_options optimizer = {.size = sizeof optimizer, .type = (an_optimizer_type)type};
+            const an_group_options groups = {.size = sizeof groups, .decay = AN_DECAY_NAMES};
+            an_trainer_options o = usual_options();
+            an_trainer_info info = AN_INIT(info);
+            an_group_info group = AN_INIT(group);
+            run r;
+            o.optimizer = &optimizer;
+            o.groups = given ? &groups : NULL;
+            run_create(&r, &o, 0);
+            OK(ctx, an_groups_info(an_trainer_groups(r.trainer), 0, &group));
+            assert_true(group.weight_decay == expected[type]);
+            OK(ctx, an_trainer_info_get(r.trainer, &info));
+            assert_true(info.rate == o.rate);
+            run_destroy(&r);
+        }
+}
+
 /* ---- whole runs ---- */
 
 typedef struct {
@@ -507,6 +530,7 @@ int main(void) {
         cmocka_unit_test(test_label_out_of_range_is_refused),
         cmocka_unit_test(test_shapes_that_do_not_fit_are_told),
         cmocka_unit_test(test_run_calls_back_in_order),
+        cmocka_unit_test(test_default_weight_decay),
         cmocka_unit_test(test_run_evaluates_by_epochs),
         cmocka_unit_test(test_run_stops_on_request_and_goes_on),
         cmocka_unit_test(test_run_stops_early),
