@@ -36,7 +36,8 @@ static const cli_option options[] = {
              .help = "instructions that kernels use (default: run.isa, else all that the machine has)"},
     [KERNEL] = {.name = "kernel",
                 .argument = "OP=NAME,...",
-                .help = "take these kernels, as in attention=reference, for gradients too; log.txt says which ones run"},
+                .help =
+                    "take these kernels, as in attention=reference, for gradients too; log.txt says which ones run"},
     [PROFILE] = {.name = "profile",
                  .argument = "FILE",
                  .help = "write a Chrome trace of the last step, a bar for each node (default: log.profile)"},

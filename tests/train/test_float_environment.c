@@ -533,6 +533,7 @@ static void train_from_config(an_dtype dtype) {
     note_hashes(trainer);
     predict(trainer);
     DO(an_trainer_save, trainer, 77);
+    DO(an_trainer_save_over, trainer, 77);
     an_trainer_close(&trainer);
     look_at_checkpoint();
     DO(an_trainer_open, &trainer, ctx, "run/config.yaml");
