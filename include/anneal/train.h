@@ -274,6 +274,7 @@ typedef struct an_step_metrics {
     double scale; /* of the loss */
     int64_t targets, samples;
     bool skipped;
+    int64_t skips; /* skipped steps of the run so far, this one included */
 } an_step_metrics;
 
 AN_API an_status an_step_begin(an_stepper *stepper, int64_t targets);
@@ -324,7 +325,8 @@ typedef struct an_trainer_options {
                             targets of a step. Samples without targets do not count */
     int64_t evaluation_samples; /* the first of them only; 0: all */
     an_norms norms;
-    bool f32_storage; /* as in an_plan_options */
+    bool f32_storage;  /* as in an_plan_options */
+    int64_t max_skips; /* 0: 100; so many skipped steps in a row are an error, as is a loss scale that falls below 1 */
 } an_trainer_options;
 
 /* A model in training on a dataset; `evaluation` may be NULL. The graph (which groups may freeze parameters of), the datasets
@@ -393,7 +395,9 @@ typedef struct an_trainer_info {
 } an_trainer_info;
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
 
-/* One step of the optimizer, on the next samples. On error the weights are as before the call. AN_ERR_STATE after the last. */
+/* One step of the optimizer, on the next samples. On error the weights are as before the call. AN_ERR_STATE after the last.
+ * AN_ERR_NONFINITE: the loss or a gradient is not finite and such steps are not skipped, or too many were skipped in a row (max_skips), or
+ * the loss scale of f16 would fall below 1. The message says which, and where the first value is that is not finite. */
 AN_API an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics);
 
 /* One step on n samples of the caller's own, which are read before it returns; it takes the place of the data's step of that number.

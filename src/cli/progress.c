@@ -38,7 +38,7 @@ bool cli_has_colors(void) {
 
 /* ---- the line ---- */
 
-enum { STEP, LOSS, RATE, NORM, SPEED, LEFT, PARTS };
+enum { STEP, LOSS, RATE, NORM, SCALE, SPEED, LEFT, PARTS };
 
 typedef struct {
     char parts[PARTS][96];
@@ -54,7 +54,7 @@ static void describe(const cli_progress *p, const cli_training *t, const an_step
     snprintf(l->parts[STEP], sizeof l->parts[STEP], "step %*s/%s", digits, cli_count(m->step).text,
              cli_count(t->info.steps).text);
     if (m->skipped)
-        snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "skipped, scale %g", m->scale);
+        snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "skipped");
     else
         snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "loss %.4f", m->loss);
     snprintf(l->parts[RATE], sizeof l->parts[RATE], "lr %.2e", m->rate);
@@ -62,6 +62,9 @@ static void describe(const cli_progress *p, const cli_training *t, const an_step
         snprintf(l->parts[NORM], sizeof l->parts[NORM], "norm %.3g", m->norm);
     else
         snprintf(l->parts[NORM], sizeof l->parts[NORM], "norm nan"); /* whatever sign it has */
+    l->parts[SCALE][0] = 0;
+    if (t->info.precision == AN_DTYPE_F16)
+        snprintf(l->parts[SCALE], sizeof l->parts[SCALE], "scale %g, %s skipped", m->scale, cli_count(m->skips).text);
     if (speed >= thousands)
         snprintf(l->parts[SPEED], sizeof l->parts[SPEED], "%sk %s", cli_count((int64_t)(speed / 1000)).text, unit);
     else
@@ -82,7 +85,8 @@ static void add_bar(double share, char *text, size_t capacity) {
 /* As many parts as fit, behind a bar if one is wanted; returns the columns that it takes. The last column stays free: some
  * terminals begin a new line after it. */
 static int compose(line *l, int columns, bool bar_first, char *text, size_t capacity) {
-    static const int dropped[] = {NORM, SPEED, RATE, LEFT, LOSS, STEP}; /* what goes first where there is no room */
+    static const int dropped[] = {NORM,  SPEED, RATE, LEFT,
+                                  SCALE, LOSS,  STEP}; /* what goes first where there is no room */
     char parts[PARTS + 1][sizeof l->parts[0]];
     size_t used = 0, length = 0;
     parts[0][0] = 0;

@@ -86,6 +86,7 @@ static const struct {
     {"train.loss.reduction", AN_CHANGE_FIXED, "something else would be minimised"},
     {"train.loss.label_smoothing", AN_CHANGE_FIXED, "something else would be minimised"},
     {"train.on_nonfinite", AN_CHANGE_FREE, LATER},
+    {"train.max_skips", AN_CHANGE_FREE, LATER},
 
     {"eval.every", AN_CHANGE_FREE, LATER},
     {"eval.at_start", AN_CHANGE_FREE, LATER},

@@ -313,6 +313,12 @@ an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool
         an_text_json_member(&text, members[i].name, members[i].value);
         AN_TRY(add_event(f, metrics->step, members[i].name, members[i].value));
     }
+    if (f->trainer->stepper->options.scales) { /* f16 */
+        an_text_json_member(&text, "scale", metrics->scale);
+        an_text_add(&text, ", \"skips\": %lld", (long long)metrics->skips);
+        AN_TRY(add_event(f, metrics->step, "scale", metrics->scale));
+        AN_TRY(add_event(f, metrics->step, "skips", (double)metrics->skips));
+    }
     AN_TRY(add_norms(f, &text, metrics->step));
     AN_TRY(add_line(f, &text));
     status = AN_OK;

@@ -167,7 +167,7 @@ static void tell_history(an_text *text, const an_trainer *t) {
     }
 }
 
-an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples) {
+an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples, const char *reason) {
     an_status status;
     an_context *ctx = t->ctx;
     an_text text;
@@ -177,8 +177,8 @@ an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples) {
     AN_TRY(look_at_weights(&s));
     if (!s.weight) look_at_inputs(&s);
     if (!s.weight && !s.input) AN_TRY(look_at_nodes(&s));
-    an_text_add(&text, "step %lld: the loss is %g and the norm of the gradients %g; nothing was updated; ",
-                (long long)t->next + 1, loss, norm);
+    an_text_add(&text, "step %lld: %sthe loss is %g and the norm of the gradients %g; nothing was updated; ",
+                (long long)t->next + 1, reason, loss, norm);
     tell_place(&text, &s);
     tell_history(&text, t);
     AN_TRY(text.status);

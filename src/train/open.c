@@ -261,7 +261,9 @@ static an_status get_limits(opening *o) {
     AN_TRY_RETURN(an_config_count(o->config, "data.threads", &threads));
     o->options.loader_threads = (int)threads;
     o->options.skips = an_config_is(o->config, "train.on_nonfinite", "skip");
-    return AN_OK;
+    o->options.max_skips = INT64_MAX;
+    if (an_config_is(o->config, "train.max_skips", "off")) return AN_OK;
+    return an_config_count(o->config, "train.max_skips", &o->options.max_skips);
 }
 
 /* What evaluations look at, and which norms are told. */

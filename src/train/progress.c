@@ -54,8 +54,10 @@ static const struct {
     ROW(BOOL, has_user_step, "has_user_step"),
     ROW(INTEGER, user_step, "user_step"),
     ROW(REAL, seconds, "seconds"),
+    /* those of later versions: absent, where they are 0 */
+    ROW(COUNT, skips_in_row, "skips_in_row"),
 };
-enum { ROWS = sizeof rows / sizeof *rows };
+enum { ROWS = sizeof rows / sizeof *rows, NEEDED = ROWS - 1 };
 
 an_progress an_progress_start(void) {
     return (an_progress){
@@ -92,6 +94,7 @@ void an_progress_write(an_text *text, const an_progress *progress) {
     for (int i = 0; i < ROWS; i++) {
         const char *at = (const char *)progress + rows[i].offset;
         char digits[AN_HASH_DIGITS + 1] = "";
+        if (i >= NEEDED && *(const int64_t *)at == 0) continue;
         an_text_add(text, "%s\"%s\": ", i ? ", " : "{", rows[i].name);
         switch (rows[i].kind) {
         case COUNT:
@@ -171,7 +174,8 @@ bool an_progress_read(an_json *json, an_progress *progress) {
         if (!read_row(json, row, progress)) return false;
     }
     if (json->problem) return false;
-    if (seen != (UINT64_C(1) << ROWS) - 1) return refuse(json, "a member of the state is missing");
+    const uint64_t needed = (UINT64_C(1) << NEEDED) - 1;
+    if ((seen & needed) != needed) return refuse(json, "a member of the state is missing");
     if (progress->steps < progress->step) return refuse(json, "a number of the state is out of range");
     return true;
 }

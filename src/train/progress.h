@@ -12,6 +12,7 @@ typedef struct an_progress {
     int64_t updates;               /* of the optimizer */
     int64_t schedule_step;         /* without skipped ones */
     int64_t taken, skips;          /* by the stepper */
+    int64_t skips_in_row;          /* up to the last step */
     double scale;                  /* of the loss */
     int64_t good_steps;
     uint64_t chain[2]; /* hash over the numbers of every step so far */

@@ -18,6 +18,7 @@ void an_progress_capture(const an_trainer *t, an_progress *progress) {
     progress->schedule_step = s->step;
     progress->taken = s->steps;
     progress->skips = s->skips;
+    progress->skips_in_row = s->skips_in_row;
     progress->scale = s->scaler.scale;
     progress->good_steps = s->scaler.good_steps;
     memcpy(progress->chain, t->chain, sizeof t->chain);
@@ -26,11 +27,13 @@ void an_progress_capture(const an_trainer *t, an_progress *progress) {
 void an_progress_restore(an_trainer *t, const an_progress *progress) {
     an_stepper *s = t->stepper;
     t->progress = *progress;
+    t->progress.last.skips = progress->skips;
     t->next = progress->step;
     an_optimizer_set_updates(t->optimizer, progress->updates);
     s->step = progress->schedule_step;
     s->steps = progress->taken;
     s->skips = progress->skips;
+    s->skips_in_row = progress->skips_in_row;
     s->scaler.scale = progress->scale;
     s->scaler.good_steps = progress->good_steps;
     memcpy(t->chain, progress->chain, sizeof t->chain);

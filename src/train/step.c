@@ -437,11 +437,11 @@ an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
                                      .scale = s->options.scales ? s->scaler.scale : 1,
                                      .targets = s->targets,
                                      .samples = s->samples,
-                                     .skipped = s->skipped};
-    if (s->skipped)
-        s->skips++;
-    else
-        s->step++;
+                                     .skipped = s->skipped,
+                                     .skips = s->skips + s->skipped};
+    s->skips += s->skipped;
+    s->step += !s->skipped;
+    s->skips_in_row = s->skipped ? s->skips_in_row + 1 : 0;
     if (s->options.scales) an_scaler_update(&s->scaler, !s->skipped);
     s->tree.count = 0;
     s->place = calls[END].to;

@@ -62,6 +62,7 @@ struct an_stepper {
     an_scaler scaler;
     int64_t step; /* of the schedule: steps that were not skipped */
     int64_t steps, skips;
+    int64_t skips_in_row; /* up to the last step */
 };
 
 /* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts. */

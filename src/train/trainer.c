@@ -1,6 +1,7 @@
 /* The trainer: makes the parts of a run from a graph, data and options, and takes steps in the order of step.c. */
 #include "train/trainer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/guard.h"
@@ -10,6 +11,8 @@
 #include "train/open.h"
 #include "train/permutation.h"
 #include "train/save_layout.h"
+
+enum { DEFAULT_MAX_SKIPS = 100 };
 
 /* ---- which samples ---- */
 
@@ -33,6 +36,8 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
              "the length of the run is given in steps or in epochs, not both");
     AN_CHECK(ctx, o->steps >= 0 && o->epochs >= 0, AN_ERR_ARGUMENT, "the length of the run is negative");
     AN_CHECK(ctx, o->loader_threads >= 0, AN_ERR_ARGUMENT, "%d threads to load", o->loader_threads);
+    AN_CHECK(ctx, o->max_skips >= 0, AN_ERR_ARGUMENT, "max_skips is %lld: it is 1 or more, and 0 means %d",
+             (long long)o->max_skips, DEFAULT_MAX_SKIPS);
     return AN_OK;
 fail:
     return status;
@@ -154,6 +159,7 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
                : t->streams   ? INT64_MAX
                               : an_batches_steps_before(&t->batches, options->epochs ? options->epochs : 1);
     t->sample_mean = options->sample_mean;
+    t->max_skips = options->max_skips ? options->max_skips : DEFAULT_MAX_SKIPS;
     t->evaluation_count = options->evaluation_samples;
     t->precision = options->precision;
     t->loader_threads = options->loader_threads;
@@ -250,6 +256,30 @@ static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
     return AN_OK;
 }
 
+/* A step that is to be skipped: whether there is hope that a later one is not. Comes before anything of the step is counted. */
+static an_status check_skip(an_trainer *t, const an_batch *samples) {
+    char reason[256];
+    const an_stepper *s = t->stepper;
+    const long long skips = (long long)s->skips_in_row + 1;
+    an_scaler next = s->scaler;
+    if (s->options.scales) an_scaler_update(&next, false);
+    if (s->options.scales && next.scale < 1)
+        snprintf(
+            reason, sizeof reason,
+            "the loss scale would fall to %g, so these gradients are not finite in f16 at any scale (%lld steps in a "
+            "row were skipped); take train.precision bf16 or f32, or a lower optimizer.lr; ",
+            next.scale, skips);
+    else if (skips >= t->max_skips)
+        snprintf(
+            reason, sizeof reason,
+            "%lld steps in a row were skipped, and train.max_skips allows no more; take a lower optimizer.lr, or look "
+            "at the data; ",
+            skips);
+    else
+        return AN_OK;
+    return an_nonfinite_explain(t, samples, reason);
+}
+
 static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
     int64_t targets;
@@ -261,8 +291,9 @@ static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metric
     AN_TRY_RETURN(run_micro_batches(t, samples));
     AN_TRY_RETURN(an_step_reduce(t->stepper));
     const an_status status = an_step_unscale(t->stepper);
-    if (status == AN_ERR_NONFINITE) return an_nonfinite_explain(t, samples);
+    if (status == AN_ERR_NONFINITE) return an_nonfinite_explain(t, samples, "");
     AN_TRY_RETURN(status);
+    if (t->stepper->skipped) AN_TRY_RETURN(check_skip(t, samples));
     AN_TRY_RETURN(an_step_clip(t->stepper));
     AN_TRY_RETURN(an_step_update(t->stepper));
     AN_TRY_RETURN(an_step_schedule(t->stepper));

@@ -98,6 +98,7 @@ struct an_trainer {
 
     struct an_loader *loader;       /* of the training samples; NULL: they are a stream */
     bool streams;                   /* training samples come from the caller */
+    int64_t max_skips;              /* so many skipped steps in a row are an error */
     bool sample_mean;               /* a sample's loss is divided by its own targets */
     int64_t most_targets;           /* with it: of a sample of the step */
     double *weights;                /* with it: of a micro-batch; NULL: none */

@@ -126,6 +126,26 @@ says 'save.every: 5 steps now, 3 steps before'
     fail "a run that was killed ends with other bits"
 [ "$(grep -c '"loss"' twice/metrics.jsonl)" = "$(grep -c '"loss"' run/metrics.jsonl)" ] || fail "metrics of a killed run: $(cat twice/metrics.jsonl)"
 
+# --- f16: scale and skips are seen, and a run that never recovers fails ---
+printf 'a,y\n1e6,2\n2e6,1\n3e6,6\n4e6,8\n' >overflow.csv
+cat >never.yaml <<Y
+run:   {dir: never, steps: 120}
+model: {type: mlp, hidden: [4]}
+data:  {train: {type: csv, path: overflow.csv}}
+batch: {global: 4}
+train: {precision: f16}
+log:   {every: 1 steps}
+Y
+code=0
+"${anneal[@]}" train never.yaml >out 2>err || code=$?
+[ "$code" = 1 ] || fail "f16 that never recovers: exit code $code"
+grep -qF 'the loss scale would fall to 0.5' err || fail "it does not say why it failed"
+says 'scale 4096, 5 skipped'
+[ "$(field never/outcome.json '"error" in d or d["end"]')" = True ] || fail "f16 that never recovers: $(cat never/outcome.json)"
+[ "$(tail -n 1 never/metrics.jsonl | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["step"], d["scale"], d["skips"])')" = "16 2 16" ] ||
+    fail "metrics of f16: $(tail -n 2 never/metrics.jsonl)"
+! grep -q '"scale"' run/metrics.jsonl || fail "a run without f16 has a scale in its metrics"
+
 # --- NaN stops it and names the place ---
 printf 'a,y\n1,2\n2,1e39\n3,6\n4,8\n' >huge.csv
 cat >nan.yaml <<Y
