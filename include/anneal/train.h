@@ -373,7 +373,8 @@ typedef struct an_open_options {
     const int64_t *user_step; /* carry on from the checkpoint that an_trainer_save made with it, or refuse; NULL: any */
     an_extend extend;
     bool
-        new_bits; /* other instructions or kernels, another oneDNN or anneal: what comes now may differ in its last bits */
+        new_bits; /* other instructions or kernels, another oneDNN or anneal: what comes now may differ in its last bits; or the
+                      config says so (run.allow_new_bits) */
 } an_open_options;
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                       const an_open_options *options);

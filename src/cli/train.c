@@ -274,12 +274,13 @@ static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     bool same;
     const int code = compare_config(t, path, &same);
     if (code != CLI_DONE) return code;
-    if (!resumed && !same)
-        return cli_fail(
-            t->call,
-            "%s: a run with another config is in it: --fresh starts this one beside it, or give run.dir another "
-            "name",
-            path);
+    if (!resumed && !same) {
+        cli_fail(t->call,
+                 "%s: a run with another config is in it: --fresh starts this one beside it, or give run.dir another "
+                 "name",
+                 path);
+        return CLI_MISUSED; /* another start would find the same */
+    }
     *finished =
         state == AN_FOLDER_FINISHED && (same || an_trainer_next_step(t->trainer) == an_trainer_steps(t->trainer));
     if (*finished) printf("%s: this run is finished; --fresh starts another one beside it\n", path);

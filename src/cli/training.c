@@ -98,6 +98,13 @@ static an_status open_trainer(const cli_opening *opening, cli_training *t) {
     return an_trainer_open_with(&t->trainer, t->ctx, t->config, &options);
 }
 
+/* Another start of a run that this machine or build cannot carry on would be refused in the same way, so a supervisor must not try:
+ * the exit code says that something else has to change first. Memory, files and other processes may change by themselves. */
+static int refuse_opening(const cli_call *call, const an_context *ctx, const char *file, an_status status) {
+    const int code = cli_refuse(call, ctx, file, status);
+    return status == AN_ERR_UNSUPPORTED ? CLI_MISUSED : code;
+}
+
 int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training) {
     an_context_options options = AN_INIT(options);
     *training = (cli_training){.call = call, .info = {.size = sizeof training->info}};
@@ -111,7 +118,7 @@ int cli_training_open(const cli_call *call, const cli_opening *opening, cli_trai
         fprintf(stderr, "warning: %s\n", an_config_warning(training->config, i));
     if (status == AN_OK) status = open_trainer(opening, training);
     if (status == AN_OK) status = an_trainer_info_get(training->trainer, &training->info);
-    return status == AN_OK ? CLI_DONE : cli_refuse(call, training->ctx, opening->file, status);
+    return status == AN_OK ? CLI_DONE : refuse_opening(call, training->ctx, opening->file, status);
 }
 
 void cli_training_close(cli_training *training) {

@@ -20,7 +20,7 @@
 #define NORMAL "the numbers that the model knows are scaled by it"
 #define COMPARE "evaluations so far, and which was best, would not compare"
 #define BEST "the best value so far was found by it"
-#define NEW_BITS "the weights would get other bits; --allow-new-bits accepts that"
+#define NEW_BITS "the weights would get other bits; --allow-new-bits, or run.allow_new_bits: on, accepts that"
 #define LENGTH "the end of the run moves; --extend=keep or --extend=stretch says what becomes of the schedule"
 #define SAME_FILE "the file must be the same one, wherever it lies"
 #define WRITTEN "only what is written changes"
@@ -42,6 +42,7 @@ static const struct {
     {"run.samples", AN_CHANGE_LENGTH, LENGTH},
     {"run.max_time", AN_CHANGE_FREE, "a limit of one launch"},
     {"run.isa", AN_CHANGE_BITS, NEW_BITS},
+    {"run.allow_new_bits", AN_CHANGE_FREE, LATER},
 
     {"model.", AN_CHANGE_FIXED, MODEL},
     {"model.graph", AN_CHANGE_DATA_PATH, SAME_FILE},

@@ -123,7 +123,7 @@ static an_status compare(an_resume *r) {
     const an_config_auto autos[] = {{"run.isa", bits->isa}};
     an_config_changes changes = {0};
     unsigned allowed = AN_CHANGES(AN_CHANGE_LENGTH) | AN_CHANGES(AN_CHANGE_DATA_PATH);
-    if (r->options->new_bits) allowed |= AN_CHANGES(AN_CHANGE_BITS);
+    if (r->allows_new_bits) allowed |= AN_CHANGES(AN_CHANGE_BITS);
     AN_TRY(an_config_compare(&changes, r->before, r->config, autos, sizeof autos / sizeof *autos));
     r->root = r->config->root;
     AN_TRY(an_config_inherit(&changes, r->before, r->config, &r->notes));
@@ -165,6 +165,8 @@ an_status an_resume_begin(an_resume *r, an_config *config, an_context *ctx, cons
                           const an_open_options *options) {
     *r = (an_resume){.ctx = ctx, .config = config, .options = options, .path = path};
     an_text_init(&r->notes, ctx);
+    AN_TRY_RETURN(an_config_bool(config, "run.allow_new_bits", &r->allows_new_bits));
+    r->allows_new_bits = r->allows_new_bits || options->new_bits;
     AN_TRY_RETURN(an_manifest_read(&r->manifest, ctx, path));
     AN_TRY_RETURN(read_config(r));
     return r->before ? compare(r) : AN_OK;
@@ -281,17 +283,18 @@ static an_status check_bits(an_resume *r, an_trainer *t) {
                 {"kernels", *then->kernels ? then->kernels : "as usual", *now.kernels ? now.kernels : "as usual"}};
     if (then->leaves != now.leaves)
         return AN_ERROR(
-            r->ctx, AN_ERR_ARGUMENT,
+            r->ctx, AN_ERR_UNSUPPORTED,
             "%s: the run cuts each step into %lld leaves, and here it would be %lld: sums in another order have "
             "other bits. Set batch.leaves to %lld, or start a new run with --fresh",
             r->path, (long long)then->leaves, (long long)now.leaves, (long long)then->leaves);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!strcmp(rows[i].then, rows[i].now)) continue;
-        if (!r->options->new_bits)
+        if (!r->allows_new_bits)
             return AN_ERROR(
-                r->ctx, AN_ERR_ARGUMENT,
+                r->ctx, AN_ERR_UNSUPPORTED,
                 "%s: the run has computed with %s %s until now, and here it would be %s: its numbers would no "
-                "longer be the same to the last bit; --allow-new-bits carries on in spite of that",
+                "longer be the same to the last bit; --allow-new-bits, or run.allow_new_bits: on, carries on in spite "
+                "of that",
                 r->path, rows[i].what, rows[i].then, rows[i].now);
         an_text_add(&r->notes, "%s: %s now, %s before; the numbers may differ in their last bits from here on\n",
                     rows[i].what, rows[i].now, rows[i].then);

@@ -29,7 +29,7 @@ typedef struct an_resume {
     an_config *before; /* that it was saved with; NULL: it was made without */
     an_config_node
         *root; /* the config's tree as it was given, put back if this checkpoint is not the one; NULL: it stays */
-    bool has_new_bits; /* the user allows them, and there are some */
+    bool allows_new_bits, has_new_bits; /* the user does; there are some */
     an_text notes;
 } an_resume;
 

@@ -273,7 +273,7 @@ rm -rf run
 mkdir run
 echo '{"step": 1}' >run/metrics.jsonl
 echo 'version: 1' >run/config.yaml
-expect 1 'anneal train: run: a run with another config is in it: --fresh starts this one beside it, or give run.dir another name' \
+expect 2 'anneal train: run: a run with another config is in it: --fresh starts this one beside it, or give run.dir another name' \
     "${anneal[@]}" train c.yaml
 
 # --- the command line ---

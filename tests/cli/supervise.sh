@@ -83,6 +83,17 @@ if [ "$part" = quick ]; then
         [ "$code" = 2 ] || fail "$arguments: exit code $code"
         is_silent
     done
+
+    # --- a refusal that no restart cures: the checkpoint is of other instructions ---
+    "$anneal" train small.yaml --set run.dir=refused --isa base >out 2>err || fail "a short run"
+    supervise --set run.dir=refused --set run.steps=100 --extend keep --isa avx2
+    ends
+    [ "$code" = 2 ] || fail "a run of other instructions: exit code $code"
+    is_silent
+    [ "$(ls refused/launches)" = 1 ] || fail "a run that was refused has been launched"
+    supervise --set run.dir=refused --set run.steps=100 --set run.allow_new_bits=on --extend keep --isa base
+    ends
+    [ "$code" = 0 ] || fail "the run with its own instructions: exit code $code"
     [ ! -e run ] || fail "wrong use has made a folder"
 
     # --- a run that nothing happens to is the same run ---

@@ -64,10 +64,10 @@ static end carry_on(const char *text, bool new_bits, const char *note) {
     return e;
 }
 
-static void refuses(const char *text, const char *words) {
+static void refuses(const char *text, an_status status, const char *words) {
     an_config *config = NULL;
     an_trainer *trainer = NULL;
-    assert_int_equal(open_settings(&trainer, &config, text, false), AN_ERR_ARGUMENT);
+    assert_int_equal(open_settings(&trainer, &config, text, false), status);
     assert_null(trainer);
     if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));
     an_config_destroy(&config);
@@ -116,9 +116,20 @@ static void test_version(void **state) {
                                          VERSION("9" MINOR ".0"), VERSION("")};
     for (size_t i = 1; i < sizeof others / sizeof *others; i++) {
         edit(MANIFEST("version"), others[i - 1], others[i]);
-        refuses(text, "and here it would be " MINOR ": its numbers would no longer be the same");
+        refuses(text, AN_ERR_UNSUPPORTED, "and here it would be " MINOR ": its numbers would no longer be the same");
         assert_string_equal(carry_on(text, true, "anneal: " MINOR " now, ").hash, same.hash);
     }
+}
+
+/* As --allow-new-bits. */
+static void test_the_config_allows_new_bits(void **state) {
+    static const char text[] = "run: {dir: version, steps: 12}\n" MLP;
+    static const char allowing[] = "run: {dir: version, steps: 12, allow_new_bits: on}\n" MLP;
+    (void)state;
+    begin("version", text);
+    edit(MANIFEST("version"), VERSION(AN_VERSION_STRING), VERSION("0.1.0"));
+    refuses(text, AN_ERR_UNSUPPORTED, "run.allow_new_bits: on, carries on");
+    carry_on(allowing, false, "anneal: " MINOR " now, 0.1 before");
 }
 
 /* ---- kernels and leaves ---- */
@@ -146,7 +157,7 @@ static void test_kernels(void **state) {
     kernels = "softmax=reference"; /* it has no other */
     assert_string_equal(carry_on(text, false, "").hash, usual.hash);
     kernels = PLAIN;
-    refuses(text, "computed with kernels as usual until now, and here it would be " PLAIN);
+    refuses(text, AN_ERR_UNSUPPORTED, "computed with kernels as usual until now, and here it would be " PLAIN);
     const end other = carry_on(text, true, "kernels: " PLAIN " now, as usual before");
     assert_string_not_equal(other.hash, usual.hash);
 
@@ -157,7 +168,7 @@ static void test_kernels(void **state) {
     an_checkpoint_close(&c);
     carry_on(text, false, "");
     kernels = NULL;
-    refuses(text, "computed with kernels " PLAIN " until now, and here it would be as usual");
+    refuses(text, AN_ERR_UNSUPPORTED, "computed with kernels " PLAIN " until now, and here it would be as usual");
     carry_on(text, true, "kernels: as usual now, " PLAIN " before");
 }
 
@@ -170,8 +181,8 @@ static void test_leaves(void **state) {
     begin("leaves", text);
     carry_on(text, false, "");
     edit(MANIFEST("leaves"), "\"leaves\": 2", "\"leaves\": 4");
-    refuses(text, "cuts each step into 4 leaves, and here it would be 2");
-    assert_int_equal(open_settings(&trainer, &config, text, true), AN_ERR_ARGUMENT);
+    refuses(text, AN_ERR_UNSUPPORTED, "cuts each step into 4 leaves, and here it would be 2");
+    assert_int_equal(open_settings(&trainer, &config, text, true), AN_ERR_UNSUPPORTED);
     an_config_destroy(&config);
 }
 
@@ -235,8 +246,8 @@ static void test_what_is_given_counts(void **state) {
     an_trainer *trainer = NULL;
     (void)state;
     begin("defaults", RUN SGD "}\nlog: {every: 3 steps}\n");
-    refuses(RUN SGD ", weight_decay: 0.5}\n", "optimizer.weight_decay is 0.5, was ");
-    refuses(RUN, "optimizer.type is adamw, was sgd");
+    refuses(RUN SGD ", weight_decay: 0.5}\n", AN_ERR_ARGUMENT, "optimizer.weight_decay is 0.5, was ");
+    refuses(RUN, AN_ERR_ARGUMENT, "optimizer.type is adamw, was sgd");
     OK(ctx, open_settings(&trainer, &config, RUN SGD "}\n", false));
     assert_int_equal(an_config_origin_of(config, "log.every"), AN_ORIGIN_DEFAULT);
     an_trainer_close(&trainer);
@@ -246,6 +257,7 @@ static void test_what_is_given_counts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version),
+        cmocka_unit_test(test_the_config_allows_new_bits),
         cmocka_unit_test(test_kernels),
         cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_defaults_are_the_checkpoints),
