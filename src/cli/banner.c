@@ -82,7 +82,7 @@ static void say_model(cli_training *t) {
 static void say_data(cli_training *t) {
     row r = row_begin(t, "data");
     const an_trainer_info *i = &t->info;
-    ADD(&r, "%s samples", cli_count(i->samples).text);
+    ADD(&r, "%s sample%s", cli_count(i->samples).text, i->samples == 1 ? "" : "s");
     if (i->tokens > 1) ADD(&r, " of %lld tokens", (long long)i->tokens);
     if (i->evaluation_samples)
         ADD(&r, "; %s for evaluation", cli_count(i->evaluation_samples).text);

@@ -1,4 +1,5 @@
 /* anneal eval: the metrics of a checkpoint, on the data of its run or on other data. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,10 +165,11 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     if (status == AN_OK) status = an_trainer_evaluate(t->trainer, &e);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     if (!t->call->values[JSON]) {
-        printf("%s, step %s: %s samples in %s\n", from->info.path, cli_count(from->info.step).text,
-               cli_count(e.samples).text, cli_duration(e.seconds).text);
+        printf("%s, step %s: %s sample%s in %s\n", from->info.path, cli_count(from->info.step).text,
+               cli_count(e.samples).text, e.samples == 1 ? "" : "s", cli_duration(e.seconds).text);
         for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
-            if (an_evaluation_metric(&e, name, &value)) printf("%-14s %.6g\n", name, value);
+            if (an_evaluation_metric(&e, name, &value))
+                printf("%-14s %.6g\n", name, value == value ? value : (double)NAN);
         return cli_finish(t->call);
     }
     json j = json_begin(stdout);

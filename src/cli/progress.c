@@ -25,6 +25,18 @@ cli_text cli_duration(double seconds) {
     return out;
 }
 
+cli_text cli_metric(double value) {
+    const double most = 1e6; /* four digits behind the point say nothing of larger ones */
+    cli_text out;
+    if (value != value)
+        snprintf(out.text, sizeof out.text, "nan"); /* whatever sign it has */
+    else if (value >= most || value <= -most)
+        snprintf(out.text, sizeof out.text, "%.4g", value);
+    else
+        snprintf(out.text, sizeof out.text, "%.4f", value);
+    return out;
+}
+
 int cli_columns(void) {
     struct winsize size;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -56,7 +68,7 @@ static void describe(const cli_progress *p, const cli_training *t, const an_step
     if (m->skipped)
         snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "skipped");
     else
-        snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "loss %.4f", m->loss);
+        snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "loss %s", cli_metric(m->loss).text);
     snprintf(l->parts[RATE], sizeof l->parts[RATE], "lr %.2e", m->rate);
     if (m->norm == m->norm)
         snprintf(l->parts[NORM], sizeof l->parts[NORM], "norm %.3g", m->norm);
@@ -163,7 +175,7 @@ void cli_progress_evaluation(cli_progress *progress, cli_training *training, int
     for (int i = 0; (name = an_trainer_metric(training->trainer, i)) && used < sizeof text; i++) {
         double value;
         if (!an_evaluation_metric(evaluation, name, &value)) continue;
-        used += (size_t)snprintf(text + used, sizeof text - used, "  %s %.4f", name, value);
+        used += (size_t)snprintf(text + used, sizeof text - used, "  %s %s", name, cli_metric(value).text);
     }
     clear_line(progress);
     printf("%s%s%s%s\n", text, best ? "  " : "", best && progress->colors ? "\033[32m" : "",

@@ -105,6 +105,11 @@ static int refuse_opening(const cli_call *call, const an_context *ctx, const cha
     return status == AN_ERR_UNSUPPORTED ? CLI_MISUSED : code;
 }
 
+static void tell_warnings(an_config *config, int *told) {
+    for (; *told < an_config_warning_count(config); ++*told)
+        fprintf(stderr, "warning: %s\n", an_config_warning(config, *told));
+}
+
 int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training) {
     an_context_options options = AN_INIT(options);
     *training = (cli_training){.call = call, .info = {.size = sizeof training->info}};
@@ -114,9 +119,10 @@ int cli_training_open(const cli_call *call, const cli_opening *opening, cli_trai
     an_status status = an_context_create(&training->ctx, &options);
     if (status != AN_OK) return cli_failure(call, NULL, status);
     status = read_config(call, opening, training->ctx, &training->config);
-    for (int i = 0; status == AN_OK && !opening->plain && i < an_config_warning_count(training->config); i++)
-        fprintf(stderr, "warning: %s\n", an_config_warning(training->config, i));
+    int told = 0;
+    if (status == AN_OK && !opening->plain) tell_warnings(training->config, &told);
     if (status == AN_OK) status = open_trainer(opening, training);
+    if (status == AN_OK && !opening->plain) tell_warnings(training->config, &told); /* what the data made of it */
     if (status == AN_OK) status = an_trainer_info_get(training->trainer, &training->info);
     return status == AN_OK ? CLI_DONE : refuse_opening(call, training->ctx, opening->file, status);
 }

@@ -74,6 +74,7 @@ typedef struct cli_sampling {
 } cli_sampling;
 int cli_sample(cli_training *training, const cli_sampling *sampling);
 
+cli_text cli_metric(double value);     /* "0.1234", "9.25e+18", "nan" */
 cli_text cli_duration(double seconds); /* "1h02m", "3m20s", "12.3 s" */
 int cli_columns(void);                 /* of the terminal; 80 where there is none */
 bool cli_has_colors(void);             /* a terminal, and nobody said NO_COLOR */

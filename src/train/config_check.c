@@ -282,18 +282,18 @@ static an_status check_batch(an_config *c) {
     const bool has_global = count_of(c, "batch.global", &global);
     if (has_global && count_of(c, "batch.leaves", &leaves) && leaves > global)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: batch.leaves is %lld, but a step has %lld samples, so %lld leaves would be empty; "
+                        "%s: batch.leaves is %lld, but a step has %lld sample%s, so %lld leaves would be empty; "
                         "take at most %lld",
                         AN_SPOT(spot_of(c, "batch.leaves")), (long long)leaves, (long long)global,
-                        (long long)(leaves - global), (long long)global);
+                        global == 1 ? "" : "s", (long long)(leaves - global), (long long)global);
     if (has_global && count_of(c, "batch.micro", &micro) && micro > global)
         AN_TRY_RETURN(an_config_warn(c, spot_of(c, "batch.micro"),
-                                     "batch.micro is %lld, but a step has %lld samples: it is one micro-batch",
-                                     (long long)micro, (long long)global));
+                                     "batch.micro is %lld, but a step has %lld sample%s: it is one micro-batch",
+                                     (long long)micro, (long long)global, global == 1 ? "" : "s"));
     if (has_batch_norm(c) && count_of(c, "batch.micro", &micro) && micro < 16)
         AN_TRY_RETURN(an_config_warn(c, spot_of(c, "batch.micro"),
-                                     "batch norm over micro-batches of %lld samples is noisy; 16 or more are usual",
-                                     (long long)micro));
+                                     "batch norm over micro-batches of %lld sample%s is noisy; 16 or more are usual",
+                                     (long long)micro, micro == 1 ? "" : "s"));
     return AN_OK;
 }
 

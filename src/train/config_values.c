@@ -361,6 +361,12 @@ an_status an_option_check(an_config *config, const an_option *o, const an_config
             return AN_ERROR(config->ctx, known_mistakes[i].status, "%s: %s is '%s'; %s", AN_SPOT(node->place), path,
                             known_mistakes[i].text, known_mistakes[i].why);
     AN_TRY_RETURN(check_supported(config, o, node, path));
+    const bool is_path = o->kind == AN_OPTION_INPUT || o->kind == AN_OPTION_OUTPUT;
+    if (is_path && node->text[0] == '~' && !config->stored)
+        return AN_ERROR(ctx, AN_ERR_PARSE,
+                        "%s: %s is '%s', but only a shell expands ~; write the whole path (or ./~ for a "
+                        "file of that name)",
+                        AN_SPOT(node->place), path, AN_QUOTE(node->text));
     if (an_words_have(o->words, node->text) && (o->kind == AN_OPTION_CHOICE || !node->quoted)) return AN_OK;
     if (!read_value(o, node->text, &number)) return refuse(config, o, node, path);
     if (number < o->least || number > o->most || (o->above && number == o->least) || (o->below && number == o->most))

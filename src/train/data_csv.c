@@ -1,5 +1,6 @@
 /* Tables of numbers in text form. A table is read once, checked cell by cell, and held in memory as numbers. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/guard.h"
@@ -109,12 +110,19 @@ static an_status find_column(const table *t, an_csv_scan scan, bool header, cons
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
     an_nearest_init(&nearest, name, strlen(name));
-    for (*column = 0; !cell.last; ++*column) {
+    int64_t found = -1, at = 0;
+    for (; !cell.last; at++) {
         AN_TRY_RETURN(an_note_raise(ctx, an_csv_next(&scan, &cell, note), note));
-        if (an_csv_equal(&cell, name)) return AN_OK;
         an_nearest_consider(&nearest, cell.start, cell.length);
+        if (!an_csv_equal(&cell, name)) continue;
+        if (found >= 0)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "%s: line 1: columns %" PRId64 " and %" PRId64
+                            " are both called '%s'; rename one, or choose columns by number",
+                            t->path, found + 1, at + 1, name);
+        found = at;
     }
-    *column = column_number(t, name) - 1;
+    *column = found >= 0 ? found : column_number(t, name) - 1;
     if (*column >= 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: line 1: no column is called '%s'%s%s", t->path, name,
                     header ? "" : ": there is no header, so columns have numbers, from 1 on",
@@ -129,12 +137,38 @@ static an_status use_column(table *t, int64_t column, int kind) {
     return AN_OK;
 }
 
+static int compare_names(const void *a, const void *b) {
+    const an_csv_cell *x = a, *y = b;
+    const size_t shorter = x->length < y->length ? x->length : y->length;
+    const int order = shorter ? memcmp(x->start, y->start, shorter) : 0;
+    return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+/* Where all columns are taken, two of one name are one too many: the same numbers twice, or one that overwrote another. */
+static an_status check_names(table *t, an_csv_scan scan) {
+    an_context *ctx = t->ctx;
+    an_csv_cell *names = NULL;
+    char text[AN_MESSAGE_BYTES];
+    const an_note note = {text, sizeof text};
+    AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&names, (size_t)t->columns, sizeof *names));
+    for (int64_t c = 0; c < t->columns; c++)
+        AN_TRY_RETURN(an_note_raise(ctx, an_csv_next(&scan, &names[c], note), note));
+    qsort(names, (size_t)t->columns, sizeof *names, compare_names);
+    for (int64_t c = 1; c < t->columns; c++)
+        if (names[c].length > 0 && compare_names(&names[c - 1], &names[c]) == 0)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "%s: line 1: two columns are called '%.*s'; rename one, or choose columns by number",
+                            t->path, (int)(names[c].length < 64 ? names[c].length : 64), names[c].start);
+    return AN_OK;
+}
+
 static an_status choose_columns(table *t, const an_csv_source *source, an_csv_scan scan, bool header) {
     an_context *ctx = t->ctx;
     const char *const *const names[KINDS] = {source->inputs, source->targets};
     const int counts[KINDS] = {source->input_count, source->target_count};
     AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&t->uses, (size_t)t->columns, sizeof *t->uses));
     for (int64_t c = 0; c < t->columns; c++) t->uses[c].kind = UNUSED;
+    if (header && counts[INPUTS] == 0) AN_TRY_RETURN(check_names(t, scan));
     for (int kind = TARGETS; kind >= INPUTS; kind--)
         for (int i = 0; i < counts[kind]; i++) {
             int64_t column;

@@ -51,6 +51,7 @@ void an_evaluation_find(an_trainer *t) {
         if (!has_output(form, name) || !fits(r, targets, &t->classifies) || !count_elements(form, r, &t->output_count))
             continue;
         t->output = name;
+        t->classes = t->classifies && r->dims[r->ndims - 1] > 0 ? r->dims[r->ndims - 1] : 0;
         return;
     }
     t->output_count = 0;

@@ -243,6 +243,11 @@ const char *an_folder_path(const an_folder *folder) {
     return folder->path;
 }
 
+/* Samples that are not made of tokens are counted themselves. */
+static const char *speed_name(const an_folder *f) {
+    return an_trainer_tokens(f->trainer) > 1 ? "tokens_per_second" : "samples_per_second";
+}
+
 double an_folder_speed(const an_folder *folder) {
     AN_GUARD;
     return folder->speed;
@@ -308,7 +313,7 @@ an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool
         const char *name;
         double value;
     } members[] = {
-        {"loss", metrics->loss}, {"lr", metrics->rate}, {"grad_norm", metrics->norm}, {"tokens_per_second", f->speed}};
+        {"loss", metrics->loss}, {"lr", metrics->rate}, {"grad_norm", metrics->norm}, {speed_name(f), f->speed}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         an_text_json_member(&text, members[i].name, members[i].value);
         AN_TRY(add_event(f, metrics->step, members[i].name, members[i].value));
@@ -402,7 +407,7 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_text 
     if (outcome->step.step) an_text_json_member(text, "loss", outcome->step.loss);
     if (outcome->last.samples) AN_TRY_RETURN(add_evaluation(f, text, outcome->steps, &outcome->last, false));
     an_text_add(text, "}, \"weights_hash\": \"%s\", \"state_hash\": \"%s\"", weights, state);
-    an_text_json_member(text, "tokens_per_second", f->speed);
+    an_text_json_member(text, speed_name(f), f->speed);
     an_text_add(text, ", \"planned_bytes\": %lld, \"allocated_bytes\": %lld, \"process_bytes\": %lld",
                 (long long)memory.peak, (long long)an_context_bytes(ctx), (long long)process_bytes());
     if (outcome->best_step) {

@@ -177,8 +177,11 @@ an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples, const cha
     AN_TRY(look_at_weights(&s));
     if (!s.weight) look_at_inputs(&s);
     if (!s.weight && !s.input) AN_TRY(look_at_nodes(&s));
-    an_text_add(&text, "step %lld: %sthe loss is %g and the norm of the gradients %g; nothing was updated; ",
-                (long long)t->next + 1, reason, loss, norm);
+    char numbers[2][32]; /* without the sign that a NaN may have */
+    an_text_number(numbers[0], sizeof numbers[0], loss);
+    an_text_number(numbers[1], sizeof numbers[1], norm);
+    an_text_add(&text, "step %lld: %sthe loss is %s and the norm of the gradients %s; nothing was updated; ",
+                (long long)t->next + 1, reason, numbers[0], numbers[1]);
     tell_place(&text, &s);
     tell_history(&text, t);
     AN_TRY(text.status);

@@ -59,6 +59,22 @@ static int64_t steps_of_samples(const an_batches *b, double samples) {
     return before + (int64_t)rest + ((double)(int64_t)rest < rest);
 }
 
+/* A length is a double, which counts exactly up to here. */
+static const double most_steps = 0x1p53;
+
+/* About how many steps a length is; enough to see that there are too many. */
+static double guess_steps(const an_lengths *l, const an_length *length, int64_t whole) {
+    const an_batches *b = l->batches;
+    switch (length->unit) {
+    case AN_LENGTH_EPOCHS:
+        return b->samples == AN_STREAM_SAMPLES ? 0 : length->amount * (double)an_batches_steps_in(b, 0);
+    case AN_LENGTH_SAMPLES: return length->amount / (double)an_batches_largest(b);
+    case AN_LENGTH_TOKENS: return length->amount / (double)an_batches_largest(b) / (double)l->tokens_a_sample;
+    case AN_LENGTH_SHARE: return whole == INT64_MAX ? 0 : length->amount * (double)whole;
+    default: return length->amount;
+    }
+}
+
 an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from,
                         int64_t whole, int64_t *steps) {
     an_config *config = lengths->config;
@@ -66,6 +82,9 @@ an_status an_open_steps(const an_lengths *lengths, const char *path, const an_le
     const an_batches *batches = lengths->batches;
     const double amount = length->amount;
     double exact = amount;
+    if (!(guess_steps(lengths, length, whole) < most_steps))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s is more than %.0f steps (2^53); make it shorter",
+                        an_config_place(config, path), path, most_steps);
     switch (length->unit) {
     case AN_LENGTH_STEPS: break;
     case AN_LENGTH_EPOCHS:
@@ -230,6 +249,19 @@ static void resolve_precision(opening *o, an_dtype *parameters) {
     }
 }
 
+/* Numbers that were read in f32 stay what they are. A program pushes either into a stream. */
+static an_status check_width(const opening *o, an_dtype parameters) {
+    an_field field = AN_INIT(field);
+    const an_dataset *training = o->trainer->training;
+    if (parameters != AN_DTYPE_F64 || !training || an_dataset_field(training, 0, &field) != AN_OK ||
+        field.dtype != AN_DTYPE_F32)
+        return AN_OK;
+    const bool table = an_config_is(o->config, "data.train.type", "csv");
+    return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: train.precision is f64, but data.train is read in f32; %s",
+                    an_config_place(o->config, "train.precision"),
+                    table ? "set data.train.dtype to f64" : "take f32, as its type cannot be read in f64");
+}
+
 static an_status get_recompute(opening *o) {
     an_context *ctx = o->ctx;
     an_trainer_options *t = &o->options;
@@ -307,6 +339,7 @@ static an_status open_data_and_model(opening *o) {
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: data.train is missing: nothing to train on",
                         an_config_place(o->config, "data"));
     resolve_precision(o, &dtype);
+    AN_TRY_RETURN(check_width(o, dtype));
     AN_TRY_RETURN(an_open_model(&t->graph, o->config, ctx, t->training, dtype));
     AN_TRY_RETURN(an_open_precision(o->config, t->graph, &o->options.precision));
     o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
@@ -314,26 +347,6 @@ static an_status open_data_and_model(opening *o) {
     if (t->streams) AN_TRY_RETURN(an_open_stream(&t->training, &t->sources, o->config, t->graph));
     AN_TRY_RETURN(an_open_fit(o->config, t->graph, t->training, "data.train"));
     return t->evaluation ? an_open_fit(o->config, t->graph, t->evaluation, "data.eval") : AN_OK;
-}
-
-/* Reads a source that is in memory once, so that a number out of range is found before the first step. O(samples). */
-static an_status look_through(const opening *o, an_dataset *dataset, const char *type) {
-    enum { AT_ONCE = 1024 };
-    an_status status;
-    an_context *ctx = o->ctx;
-    an_sample_buffer b = {0};
-    if (!dataset || !(an_config_is(o->config, type, "csv") || an_config_is(o->config, type, "idx"))) return AN_OK;
-    const int64_t count = an_dataset_count(dataset);
-    AN_TRY(an_sample_buffer_create(&b, ctx, dataset, AT_ONCE));
-    for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
-        const int64_t n = count - begin < AT_ONCE ? count - begin : AT_ONCE;
-        for (int64_t i = 0; i < n; i++) b.indices[i] = begin + i;
-        AN_TRY(an_dataset_read(dataset, n, b.indices, b.fields));
-    }
-    status = AN_OK;
-fail:
-    an_sample_buffer_destroy(&b, ctx);
-    return status;
 }
 
 /* As an_trainer_fill will have it. */
@@ -379,8 +392,7 @@ static an_status open_parts(opening *o) {
     AN_TRY_RETURN(an_trainer_fill(t, &o->options));
     if (!t->planned) {
         if (!o->resume) AN_TRY_RETURN(an_open_init(t, o->config));
-        AN_TRY_RETURN(look_through(o, t->training, "data.train.type"));
-        AN_TRY_RETURN(look_through(o, t->evaluation, "data.eval.type"));
+        AN_TRY_RETURN(an_open_look(o->config, ctx, t->training, t->evaluation));
     }
     AN_TRY_RETURN(get_metrics(o));
     before = ctx->bytes;

@@ -44,6 +44,9 @@ an_status an_open_stream(an_dataset **dataset, an_sources *sources, an_config *c
 an_status an_open_loss(an_config *config, an_graph *graph, bool *sample_mean);
 /* Whether the types of a graph from a file go with train.precision; `auto` may change *precision. */
 an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *precision);
+/* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that training never
+ * sees become a warning of the config. O(samples). */
+an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);
 /* Whether the graph can read a source ("data.train"). */
 an_status an_open_fit(an_config *config, an_graph *graph, const an_dataset *dataset, const char *source);
 

@@ -23,7 +23,7 @@ static const struct {
     {"val_mae", offsetof(an_evaluation, mean_absolute_error), false, true, false},
     {"val_r2", offsetof(an_evaluation, r2), false, true, true},
 };
-enum { METRICS = sizeof metrics / sizeof *metrics };
+enum { METRICS = sizeof metrics / sizeof *metrics, TOP = 5 };
 
 static int find_metric(const char *name) {
     for (int i = 0; i < METRICS; i++)
@@ -60,6 +60,8 @@ static bool is_useful(const an_trainer *t, int metric) {
     const bool compares = metrics[metric].classifies || metrics[metric].measures;
     if (!strcmp(metrics[metric].name, "val_perplexity"))
         return targets && an_dtype_is_index(targets->dtype) && targets->ndims > 1;
+    if (!strcmp(metrics[metric].name, "val_top5") && t->classes > 0 && t->classes <= TOP)
+        return false; /* the right class is always among so few */
     return !compares || (t->output && t->classifies == metrics[metric].classifies);
 }
 

@@ -112,7 +112,8 @@ struct an_trainer {
     bool classifies;
     double *output_values; /* a micro-batch of it */
     size_t output_count;
-    size_t held; /* bytes of what was made before the plan, and of the plan */
+    int64_t classes; /* that the output tells apart; 0: it is no numbers for classes */
+    size_t held;     /* bytes of what was made before the plan, and of the plan */
 };
 
 /* Adds what a buffer for so many samples takes. */

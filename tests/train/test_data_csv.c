@@ -175,6 +175,28 @@ static void test_mistakes(void **state) {
     end_context(&ctx);
 }
 
+/* Which of them is meant cannot be known, unless they are named by number. */
+static void test_columns_of_one_name(void **state) {
+    static const char *const name[] = {"a"}, *const numbers[] = {"1", "3"};
+    an_context *ctx = new_context();
+    an_dataset *d = NULL;
+    (void)state;
+    an_csv_source source = table_of("a,y,a\n1,2,3\n4,5,6\n");
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "line 1: two columns are called 'a'; rename one");
+    source.targets = name;
+    source.target_count = 1;
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "two columns are called 'a'");
+    source.inputs = numbers + 1;
+    source.input_count = 1;
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "line 1: columns 1 and 3 are both called 'a'; rename one");
+    source = table_of("a,a,y\n1,2,3\n4,5,6\n");
+    source.inputs = numbers;
+    source.input_count = 1;
+    OK(ctx, an_dataset_create_csv(&d, ctx, &source));
+    an_dataset_destroy(&d);
+    end_context(&ctx);
+}
+
 /* Cut and damaged at every byte: read or refused, with all memory given back. */
 static void test_hostile(void **state) {
     static const char text[] = "a,\"b\"\"\",c\r\n1.5,-2e3,\"0\"\n\n.5,4.,1\n";
@@ -263,7 +285,7 @@ static void test_numbers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),   cmocka_unit_test(test_columns), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_numbers), cmocka_unit_test(test_columns_of_one_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

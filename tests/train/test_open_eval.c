@@ -45,7 +45,7 @@ static void test_metrics_fit_the_model(void **state) {
     expect_metrics(open_run("model: {type: mlp}\ndata: {train: " SUMS("") ", eval: " SUMS("") "}\n" REST),
                    "val_loss val_mae val_r2");
     expect_metrics(open_run("model: {type: mlp}\ndata: {train: " CLASSES ", eval: " CLASSES "}\n" REST),
-                   "val_loss val_accuracy val_top5");
+                   "val_loss val_accuracy");
     expect_metrics(open_run("model: {type: gpt2, layers: 1, heads: 1, width: 8, context: 4}\n"
                             "data: {train: {type: text, path: poem.txt}, eval: {type: text, path: poem.txt}}\n" REST),
                    "val_loss val_perplexity");
@@ -116,8 +116,47 @@ static void test_norms_of_a_language_model(void **state) {
     an_trainer_close(&trainer);
 }
 
+/* A class that is in the file and not in the part that is trained on; one label that makes many classes. */
+static void test_classes_that_training_never_sees(void **state) {
+    static const struct {
+        const char *text, *part, *warning;
+    } cases[] = {
+        {"a,k\n1,0\n2,0\n3,1\n4,1\n5,2\n6,2\n", "34%..100%",
+         "run.yaml:2:15: data.train has no sample of class 0, of 3 classes; if the file is sorted by class, shuffle "
+         "its "
+         "lines before it is split"},
+        {"a,k\n1,0\n2,1\n3,500\n", "0%..100%",
+         "run.yaml:2:15: the largest class is 500, so there are 501 classes, but data.train has samples of 3 only; is "
+         "one "
+         "label wrong? Number classes from 0 without gaps"},
+        {"a,k\n1,0\n2,1\n3,2\n", "0%..100%", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        an_config_options options = AN_INIT(options);
+        an_config *config = NULL;
+        an_trainer *trainer = NULL;
+        char text[256];
+        write_text("classes.csv", cases[i].text);
+        snprintf(text, sizeof text,
+                 "model: {type: mlp}\ndata: {train: {type: csv, path: classes.csv, classes: on, part: %s}}\n"
+                 "run: {steps: 1}\n",
+                 cases[i].part);
+        options.file = "run.yaml";
+        options.text = text;
+        options.length = strlen(text);
+        OK(ctx, an_config_create(&config, ctx, &options));
+        OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+        assert_int_equal(an_config_warning_count(config), cases[i].warning != NULL);
+        if (cases[i].warning) assert_string_equal(an_config_warning(config, 0), cases[i].warning);
+        an_trainer_close(&trainer);
+        an_config_destroy(&config);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_classes_that_training_never_sees),
         cmocka_unit_test(test_first_samples_only),
         cmocka_unit_test(test_metrics_fit_the_model),
         cmocka_unit_test(test_norms_add_up),
