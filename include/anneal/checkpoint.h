@@ -32,7 +32,8 @@ AN_API an_status an_trainer_load(an_trainer *trainer, const char *path);
 
 /* The path of the checkpoint that the run resumed from; NULL: the run is new. */
 AN_API const char *an_trainer_resumed(const an_trainer *trainer);
-/* Notes about the resume, a line each: damaged checkpoints that were skipped, config keys that changed. "": none. */
+/* Notes about the run before its first step, a line each: damaged checkpoints that were skipped, config keys that changed, memory or
+ * disk space that may not be enough. "": none. */
 AN_API const char *an_trainer_notes(const an_trainer *trainer);
 
 /* ---- looking at one ---- */

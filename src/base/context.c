@@ -103,6 +103,10 @@ an_status an_context_check_threads(an_context *ctx) {
     return ctx->threads == 1 ? AN_OK : an_context_check_process(ctx);
 }
 
+bool an_context_uses_system_memory(const an_context *ctx) {
+    return ctx->allocator.allocate == default_allocate && ctx->device == &an_device_host;
+}
+
 int an_context_threads(const an_context *context) {
     return context->threads;
 }

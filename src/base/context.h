@@ -45,6 +45,9 @@ bool an_context_is_forked(const an_context *ctx);
 an_status an_context_check_process(an_context *ctx);
 an_status an_context_check_threads(an_context *ctx);
 
+/* Whether memory comes from the system's own allocator: only then do the system's limits hold for it. */
+bool an_context_uses_system_memory(const an_context *ctx);
+
 void an_log_write(an_context *ctx, an_log_level level, const char *format, ...) AN_PRINTF(3, 4);
 
 #endif

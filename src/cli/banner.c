@@ -266,13 +266,14 @@ static void say_saves(cli_training *t) {
     row_end(&r);
 }
 
-/* Where the run comes from, and what has changed since. */
-static void say_resumed(cli_training *t) {
+/* Where the run comes from, what has changed since, and what may not be enough. */
+static void say_notes(cli_training *t) {
     const char *path = an_trainer_resumed(t->trainer), *notes = an_trainer_notes(t->trainer);
-    if (!path) return;
-    row r = row_begin(t, "carries on");
-    ADD(&r, "after step %s, from %s", cli_count(an_trainer_next_step(t->trainer)).text, path);
-    row_end(&r);
+    if (path) {
+        row r = row_begin(t, "carries on");
+        ADD(&r, "after step %s, from %s", cli_count(an_trainer_next_step(t->trainer)).text, path);
+        row_end(&r);
+    }
     while (*notes) {
         const size_t length = strcspn(notes, "\n");
         row note = row_begin(t, "note");
@@ -302,7 +303,7 @@ int cli_banner(cli_training *training) {
     say_memory(t);
     say_machine(t);
     say_saves(t);
-    say_resumed(t);
+    say_notes(t);
     if (t->folder) log_kernels(t);
     cli_say(t, "%s", "");
     fflush(stdout);

@@ -1,7 +1,7 @@
 /* What the commands share: tables, messages, models, units.
  *
- * The command links the shared library and knows only what any program can know of it, the public headers. (base/nearest.h and
- * base/clock.h, which need nothing of the library, are compiled into it.) Results go to standard output, everything else to standard
+ * The command links the shared library and knows only what any program can know of it, the public headers. (base/nearest.h,
+ * base/limits.h and base/clock.h, which need nothing of the library, are compiled into it.) Results go to standard output, everything else to standard
  * error.
  */
 #ifndef AN_CLI_CLI_H
@@ -51,6 +51,7 @@ struct cli_call {
         *values[CLI_MOST_OPTIONS];   /* by place in the table; NULL: not given, "" for an option without argument */
     const char *sets[CLI_MOST_SETS]; /* of the option that repeats, as they came */
     int set_count;
+    bool verbose; /* --verbose: errors show where in the library they came from */
 };
 
 /* Every command, NULL at the end. */
@@ -74,6 +75,8 @@ int cli_misuse(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);
 int cli_failure(const cli_call *call, const an_context *ctx, an_status status);
 /* How long a message of the library is without the functions that it passed, which help nobody here. */
 int cli_message_length(const char *report);
+/* The same, or with --verbose all of it. */
+int cli_shown_length(const cli_call *call, const char *report);
 /* "anneal bench: …", where what was asked for is right and the machine is not able; returns CLI_FAILED. */
 int cli_fail(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);
 /* Flushes standard output: a full disk is a failure. */

@@ -60,9 +60,11 @@ static void print_program_help(void) {
 }
 
 void cli_print_help(const cli_command *command) {
-    static const cli_option help = {.name = "help", .help = "show this"};
+    static const cli_option always[] = {
+        {.name = "verbose", .help = "with an error, show where in the library it came from"},
+        {.name = "help", .help = "show this"}};
     char name[64];
-    int width = (int)strlen("--help");
+    int width = (int)strlen("--verbose");
     if (!command) {
         print_program_help();
         return;
@@ -84,21 +86,28 @@ void cli_print_help(const cli_command *command) {
         option_name(o, name, sizeof name);
         print_row(name, width, o->help);
     }
-    option_name(&help, name, sizeof name);
-    print_row(name, width, help.help);
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++) {
+        option_name(&always[i], name, sizeof name);
+        print_row(name, width, always[i].help);
+    }
 }
 
 /* ---- parsing ---- */
 
-enum { HELP = 'h', FIRST_OPTION = 256 }; /* getopt's answers: characters below, options of the table from here on */
+enum {
+    HELP = 'h',
+    VERBOSE = 'v',
+    FIRST_OPTION = 256
+}; /* getopt's answers: characters below, options of the table from here on */
 
 static int unknown_option(const cli_call *call, const char *given) {
-    const char *names[CLI_MOST_OPTIONS + 2] = {NULL};
+    const char *names[CLI_MOST_OPTIONS + 3] = {NULL};
     char name[64];
     int count = 0;
     if (given[0] != '-' || given[1] != '-') return cli_misuse(call, "there is no option '%s'", given);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(given + 2, "="), given + 2);
     for (const cli_option *o = options_of(call->command); o->name; o++) names[count++] = o->name;
+    names[count++] = "verbose";
     names[count] = "help";
     const char *nearest = cli_nearest(name, names);
     return cli_misuse(call, "there is no option '--%s'%s%s%s", name, nearest ? "; the nearest is '--" : "",
@@ -122,11 +131,12 @@ static int take_option(cli_call *call, int index, const char *value) {
 
 /* Puts options and arguments in their places. *help is set if it was asked for. */
 static int parse(cli_call *call, int argc, char **argv, bool *help) {
-    struct option table[CLI_MOST_OPTIONS + 2] = {{"help", no_argument, NULL, HELP}};
+    struct option table[CLI_MOST_OPTIONS + 3] = {{"help", no_argument, NULL, HELP},
+                                                 {"verbose", no_argument, NULL, VERBOSE}};
     const cli_option *options = options_of(call->command);
     int found;
     for (int i = 0; options[i].name; i++)
-        table[i + 1] = (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL,
+        table[i + 2] = (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL,
                                        FIRST_OPTION + i};
     opterr = 0;
     optind = 0; /* glibc: start anew */
@@ -135,6 +145,10 @@ static int parse(cli_call *call, int argc, char **argv, bool *help) {
         if (found == HELP) {
             *help = true;
             return CLI_DONE;
+        }
+        if (found == VERBOSE) {
+            call->verbose = true;
+            continue;
         }
         if (found == ':') return cli_misuse(call, "%s needs an argument", given);
         if (found == '?' && optopt >= FIRST_OPTION)

@@ -81,7 +81,7 @@ static void print_rest(void) {
         printf("    '%s -'*)", cli_commands[i]->name);
         printf(" words='");
         for (const cli_option *o = cli_commands[i]->options; o && o->name; o++) printf("--%s ", o->name);
-        printf("--help' ;;\n    '%s '*)", cli_commands[i]->name);
+        printf("--verbose --help' ;;\n    '%s '*)", cli_commands[i]->name);
         print_values(&values);
     }
 }

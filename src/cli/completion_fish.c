@@ -35,6 +35,8 @@ static void print_command(const cli_command *command) {
     }
     const completion_values values = completion_of(command->argument);
     print_condition(command);
+    printf(" -l verbose -d 'show where an error came from'\n");
+    print_condition(command);
     printf(" -l help -d 'show help'\n");
     if (!*values.words && !values.files) return;
     print_condition(command);

@@ -61,7 +61,7 @@ static void print_command(const cli_command *command) {
         print_action(&values);
         printf("' \\\n");
     }
-    printf("      '--help[show help]' ;;\n");
+    printf("      '--verbose[show where an error came from]' \\\n      '--help[show help]' ;;\n");
 }
 
 /* The second words of the commands that have the first word of this one. */

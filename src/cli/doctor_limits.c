@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "cli/doctor.h"
 
 enum { PATH_BYTES = 1024, MOST_PROCESSORS = 4096 };
@@ -14,36 +15,7 @@ typedef struct reader {
 } reader;
 
 static bool read_file(reader *r, const char *path) {
-    char whole[PATH_BYTES];
-    r->text[0] = 0;
-    if (snprintf(whole, sizeof whole, "%s%s", r->root, path) >= (int)sizeof whole) return false;
-    FILE *file = fopen(whole, "r");
-    if (!file) return false;
-    const size_t length = fread(r->text, 1, sizeof r->text - 1, file);
-    r->text[length] = 0;
-    fclose(file);
-    return length > 0;
-}
-
-/* What follows "name :" in a file of such lines, up to the line's end; NULL: there is no such line. */
-static const char *find_line(const reader *r, const char *name, int *length) {
-    const size_t name_length = strlen(name);
-    for (const char *line = r->text; *line; line += strcspn(line, "\n"), line += *line ? 1 : 0) {
-        if (strncmp(line, name, name_length) != 0) continue;
-        const char *value = line + name_length + strspn(line + name_length, " \t");
-        if (*value != ':') continue;
-        value++;
-        value += strspn(value, " \t");
-        *length = (int)strcspn(value, "\n");
-        return value;
-    }
-    return NULL;
-}
-
-static int64_t read_kilobytes(const reader *r, const char *name) {
-    int length;
-    const char *value = find_line(r, name, &length);
-    return value ? strtoll(value, NULL, 10) * 1024 : 0;
+    return an_limits_file(r->root, path, r->text, sizeof r->text);
 }
 
 /* ---- processors ---- */
@@ -82,7 +54,7 @@ static void read_processors(reader *r, doctor_limits *l) {
     bool known = true;
     if (read_file(r, "/sys/devices/system/cpu/online")) l->online = parse_list(r->text, online);
     if (l->online == 0) l->online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    const char *list = read_file(r, "/proc/self/status") ? find_line(r, "Cpus_allowed_list", &length) : NULL;
+    const char *list = read_file(r, "/proc/self/status") ? an_limits_line(r->text, "Cpus_allowed_list", &length) : NULL;
     l->allowed = list ? parse_list(list, allowed) : 0;
     if (l->allowed == 0) l->allowed = l->online;
     for (int i = 0; list && known && i < MOST_PROCESSORS; i++)
@@ -98,10 +70,10 @@ static void read_instructions(reader *r, doctor_limits *l) {
     static const char *const names[] = {"flags", "Features"}; /* of x86 and of ARM */
     int length;
     if (!read_file(r, "/proc/cpuinfo")) return;
-    const char *value = find_line(r, "model name", &length);
+    const char *value = an_limits_line(r->text, "model name", &length);
     if (value) snprintf(l->processor, sizeof l->processor, "%.*s", length, value);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((value = find_line(r, names[i], &length)))
+        if ((value = an_limits_line(r->text, names[i], &length)))
             snprintf(l->instructions, sizeof l->instructions, " %.*s ", length, value);
 }
 
@@ -111,94 +83,16 @@ bool doctor_has(const doctor_limits *limits, const char *instruction) {
     return strstr(limits->instructions, word) != NULL;
 }
 
-/* ---- cgroups ---- */
-
-/* The path of this process's group: of a controller in version 1, or ("") in version 2. */
-static bool find_group(reader *r, const char *controller, char *path, size_t capacity) {
-    if (!read_file(r, "/proc/self/cgroup")) return false;
-    for (char *line = r->text; *line; line += strcspn(line, "\n"), line += *line ? 1 : 0) {
-        const char *names = strchr(line, ':'), *at = names ? strchr(names + 1, ':') : NULL;
-        if (!at) break;
-        names++;
-        for (bool is_found = false; names <= at && !is_found; names += strcspn(names, ",:") + 1) {
-            const size_t length = strcspn(names, ",:");
-            is_found = length == strlen(controller) && !strncmp(names, controller, length);
-            if (is_found) return snprintf(path, capacity, "%.*s", (int)strcspn(at + 1, "\n"), at + 1) < (int)capacity;
-        }
-    }
-    return false;
-}
-
-typedef void (*take_limit)(reader *r, const char *folder, doctor_limits *l);
-
-/* A group has the limits of all around it; which of them are seen depends on what is mounted. */
-static void walk_up(reader *r, const char *mount, char *group, take_limit take, doctor_limits *l) {
-    char folder[PATH_BYTES];
-    for (;;) {
-        size_t length = strlen(group);
-        while (length > 0 && group[length - 1] == '/') group[--length] = 0;
-        if (snprintf(folder, sizeof folder, "%s%s", mount, group) < (int)sizeof folder - 32) take(r, folder, l);
-        if (length == 0) return;
-        while (length > 0 && group[length - 1] != '/') group[--length] = 0;
-    }
-}
-
-static bool read_in(reader *r, const char *folder, const char *name) {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return read_file(r, path);
-}
-
-static void take_quota(doctor_limits *l, double quota, double period) {
-    if (quota <= 0 || period <= 0) return; /* "max" or -1: none */
-    if (l->quota <= 0 || quota / period < l->quota) l->quota = quota / period;
-}
-
-static void take_cpu(reader *r, const char *folder, doctor_limits *l) {
-    char *end;
-    if (!read_in(r, folder, "cpu.max")) return;
-    const double quota = strtod(r->text, &end);
-    take_quota(l, quota, strtod(end, NULL));
-}
-
-static void take_cpu_1(reader *r, const char *folder, doctor_limits *l) {
-    if (!read_in(r, folder, "cpu.cfs_quota_us")) return;
-    const double quota = strtod(r->text, NULL);
-    if (read_in(r, folder, "cpu.cfs_period_us")) take_quota(l, quota, strtod(r->text, NULL));
-}
-
-static void take_memory(reader *r, const char *folder, doctor_limits *l) {
-    const int64_t none = (int64_t)1 << 60; /* version 1 says "no limit" by a number that no machine has */
-    if (!read_in(r, folder, "memory.max") && !read_in(r, folder, "memory.limit_in_bytes")) return;
-    const int64_t limit = strtoll(r->text, NULL, 10);
-    if (limit > 0 && limit < none && (l->memory_limit == 0 || limit < l->memory_limit)) l->memory_limit = limit;
-}
-
-static void read_groups(reader *r, doctor_limits *l) {
-    static const struct {
-        const char *controller, *mount;
-        take_limit take;
-    } groups[] = {
-        {"", "/sys/fs/cgroup", take_cpu},
-        {"", "/sys/fs/cgroup", take_memory},
-        {"cpu", "/sys/fs/cgroup/cpu", take_cpu_1},
-        {"memory", "/sys/fs/cgroup/memory", take_memory},
-    };
-    char group[PATH_BYTES];
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        if (find_group(r, groups[i].controller, group, sizeof group))
-            walk_up(r, groups[i].mount, group, groups[i].take, l);
-}
-
 void doctor_limits_read(const char *root, doctor_limits *limits) {
     static reader r;
+    an_limits of_process;
     r.root = root;
     *limits = (doctor_limits){0};
     read_instructions(&r, limits);
     read_processors(&r, limits);
-    if (read_file(&r, "/proc/meminfo")) {
-        limits->memory = read_kilobytes(&r, "MemTotal");
-        limits->memory_available = read_kilobytes(&r, "MemAvailable");
-    }
-    read_groups(&r, limits);
+    an_limits_read(root, &of_process);
+    limits->memory = of_process.memory;
+    limits->memory_available = of_process.memory_available;
+    limits->memory_limit = of_process.group_memory;
+    limits->quota = of_process.group_processors;
 }

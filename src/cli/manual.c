@@ -106,7 +106,9 @@ static void write_codes(FILE *file) {
 /* ---- pages ---- */
 
 static void write_command(FILE *file, const cli_command *command) {
-    static const cli_option help = {.name = "help", .help = "show what the command takes"};
+    static const cli_option help = {.name = "help", .help = "show what the command takes"},
+                            verbose = {.name = "verbose",
+                                       .help = "with an error, show where in the library it came from"};
     char name[64];
     page_name(command, name, sizeof name);
     write_head(file, name, 1, command->summary);
@@ -129,6 +131,7 @@ static void write_command(FILE *file, const cli_command *command) {
     }
     fputs(".SH OPTIONS\n", file);
     for (const cli_option *o = command->options; o && o->name; o++) write_option(file, o);
+    write_option(file, &verbose);
     write_option(file, &help);
     write_codes(file);
     fputs(".SH \"SEE ALSO\"\n.BR anneal (1),\n.BR anneal\\-config (5)\n", file);

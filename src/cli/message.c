@@ -27,8 +27,14 @@ int cli_message_length(const char *report) {
     return trail ? (int)(trail - report) : (int)strlen(report);
 }
 
+int cli_shown_length(const cli_call *call, const char *report) {
+    return call->verbose ? (int)strlen(report) : cli_message_length(report);
+}
+
 int cli_failure(const cli_call *call, const an_context *ctx, an_status status) {
     const char *report = an_last_error(ctx);
+    print_prefix(call);
+    fprintf(stderr, "%.*s\n", cli_shown_length(call, report), report);
     switch (status) {
     case AN_ERR_ARGUMENT:
     case AN_ERR_SHAPE:
@@ -38,14 +44,8 @@ int cli_failure(const cli_call *call, const an_context *ctx, an_status status) {
     case AN_ERR_PARSE:
     case AN_ERR_UNKNOWN:
     case AN_ERR_UNSUPPORTED:
-    case AN_ERR_OVERFLOW:
-        print_prefix(call);
-        fprintf(stderr, "%.*s\n", cli_message_length(report), report);
-        return CLI_MISUSED;
-    default:
-        print_prefix(call);
-        fprintf(stderr, "%s\n", report);
-        return CLI_FAILED;
+    case AN_ERR_OVERFLOW: return CLI_MISUSED;
+    default: return CLI_FAILED;
     }
 }
 

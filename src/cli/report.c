@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "anneal/checkpoint.h"
+#include "base/limits.h"
 #include "cli/json.h"
 
 void cli_kinds(const cli_report *report, cli_kind kinds[CLI_KINDS]) {
@@ -45,6 +47,21 @@ static void print_count(const char *name, int64_t count) {
     printf("  %-*s%*s\n", NAME, name, SHORT + LONG, cli_count(count).text);
 }
 
+/* Whether this machine has the memory; for a config, with what would fit where it has not. */
+static void print_fit(const cli_report *report) {
+    an_limits limits;
+    char text[AN_LIMITS_TEXT];
+    an_limits_read("", &limits);
+    const an_limits_fit fit =
+        an_limits_compare(&limits, report->memory.peak, (int64_t)an_context_bytes(report->ctx), text);
+    if (report->training.trainer && *an_trainer_notes(report->training.trainer))
+        printf("\n%s", an_trainer_notes(report->training.trainer));
+    else if (fit == AN_LIMITS_EXCEEDED)
+        printf("\ndoes not fit: %s\n", text);
+    else
+        printf("\n%s: %s\n", fit == AN_LIMITS_FITS ? "fits" : "may not fit", text);
+}
+
 void cli_write_text(const cli_report *report) {
     cli_kind kinds[CLI_KINDS];
     char sizes[256];
@@ -61,6 +78,7 @@ void cli_write_text(const cli_report *report) {
     print_count("instructions", report->cost.instructions);
     printf("  %-*s%*s\n", NAME, "arithmetic", SHORT + LONG, cli_amount(report->cost.flops, "FLOP").text);
     printf("  %-*s%*s\n", NAME, "traffic", SHORT + LONG, cli_amount(report->cost.bytes, "B").text);
+    print_fit(report);
 }
 
 /* ---- JSON ---- */

@@ -179,6 +179,7 @@ static void make_arguments(supervisor *s) {
         *at++ = s->names[i];
         if (options[i].argument) *at++ = as_argument(s->call->values[i]);
     }
+    if (s->call->verbose) *at++ = as_argument("--verbose");
     for (int i = 0; i < s->call->set_count; i++) {
         *at++ = as_argument("--set");
         *at++ = as_argument(s->call->sets[i]);

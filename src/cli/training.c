@@ -15,8 +15,8 @@ int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an
     const bool in_config =
         (file && !strncmp(report, file, length) && report[length] == ':') || !strncmp(report, "--set ", 6);
     if (status == AN_ERR_MEMORY || (status == AN_ERR_UNSUPPORTED && !in_config)) return cli_failure(call, ctx, status);
-    if (!in_config) return cli_fail(call, "%.*s", cli_message_length(report), report);
-    fprintf(stderr, "%.*s\n", cli_message_length(report), report);
+    if (!in_config) return cli_fail(call, "%.*s", cli_shown_length(call, report), report);
+    fprintf(stderr, "%.*s\n", cli_shown_length(call, report), report);
     return CLI_MISUSED;
 }
 

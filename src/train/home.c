@@ -8,6 +8,7 @@
 #include "base/heartbeat.h"
 #include "train/launch.h"
 #include "train/load.h"
+#include "train/room.h"
 #include "train/save.h"
 #include "train/trainer.h"
 
@@ -19,6 +20,20 @@ an_status an_home_set(an_trainer *t, char **field, const char *text) {
     AN_TRY_RETURN(an_alloc(ctx, (void **)field, bytes, 1));
     memcpy(*field, text, bytes);
     return AN_OK;
+}
+
+an_status an_home_note(an_trainer *t, const char *lines) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    an_text notes;
+    an_text_init(&notes, ctx);
+    an_text_add(&notes, "%s%s", t->home.notes ? t->home.notes : "", lines);
+    AN_TRY(notes.status);
+    AN_TRY(an_home_set(t, &t->home.notes, notes.bytes));
+    status = AN_OK;
+fail:
+    an_text_destroy(&notes);
+    return status;
 }
 
 void an_home_destroy(an_trainer *t) {
@@ -129,7 +144,8 @@ an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
     an_context *ctx = trainer->ctx;
     if (trainer->home.generation)
         return AN_ERROR(ctx, AN_ERR_STATE, "the run has been written to %s already", trainer->home.folder);
-    return an_home_set(trainer, &trainer->home.folder, folder);
+    AN_TRY_RETURN(an_home_set(trainer, &trainer->home.folder, folder));
+    return an_room_check_disk(trainer);
 }
 
 static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {

@@ -329,7 +329,7 @@ an_status an_resume_end(an_resume *r, an_trainer *t) {
         t->home.loaded_chain = t->chain[0];
     }
     AN_TRY_RETURN(an_home_set(t, &t->home.resumed, r->path));
-    if (r->notes.length) AN_TRY_RETURN(an_home_set(t, &t->home.notes, r->notes.bytes));
+    if (r->notes.length) AN_TRY_RETURN(an_home_note(t, r->notes.bytes));
     r->root = NULL; /* the config is what the run has */
     return AN_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "train/open.h"
+#include "train/room.h"
 #include "train/trainer.h"
 
 enum { DEFAULT_PATIENCE = 5 };
@@ -357,6 +358,7 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
         AN_TRY_RETURN(record_make(&r.patient, t, r.options->early_stop, AN_BETTER_AUTO));
         r.patience = r.options->patience ? r.options->patience : DEFAULT_PATIENCE;
     }
+    if (r.saves && !t->home.has_room) AN_TRY_RETURN(an_room_check_disk(t));
     const an_status status = run_steps(&r, &outcome->end);
     outcome->steps = t->next;
     outcome->best_step = p->has_best ? p->best_step : 0;

@@ -10,6 +10,7 @@
 #include "train/nonfinite.h"
 #include "train/open.h"
 #include "train/permutation.h"
+#include "train/room.h"
 #include "train/save_layout.h"
 
 enum { DEFAULT_MAX_SKIPS = 100 };
@@ -55,7 +56,7 @@ static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *b
     return AN_OK;
 }
 
-static an_status make_plan(an_trainer *t, const an_trainer_options *o) {
+an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     an_context *ctx = t->ctx;
     const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
     int64_t maxima[AN_MAX_FEED_SYMBOLS + 1];
@@ -164,9 +165,10 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     t->precision = options->precision;
     t->loader_threads = options->loader_threads;
     AN_TRY_RETURN(make_first_parts(t, options));
-    AN_TRY_RETURN(make_plan(t, options));
+    AN_TRY_RETURN(an_trainer_make_plan(t, options));
     AN_TRY_RETURN(an_plan_forced_kernels(t->plan, &t->kernels));
     if (t->kernels) AN_TRY_RETURN(an_plan_count_trainer(t->plan, strlen(t->kernels) + 1));
+    AN_TRY_RETURN(an_room_check_memory(t, options));
     if (t->planned) return AN_OK;
     params.moments = an_optimizer_moments(options->optimizer);
     AN_TRY_RETURN(an_params_create(&t->params, ctx, t->graph, &params));

@@ -59,7 +59,8 @@ typedef struct an_home {
     struct an_saver *saver; /* NULL: nothing was saved yet */
     an_save_report report;  /* of the last save */
     int64_t bits_since;     /* the step after which the run began to compute as it does now; 0: it always did */
-    char *notes;            /* what there is to say of a resume, a line each; NULL: nothing */
+    bool has_room;          /* the disk was looked at */
+    char *notes;            /* what there is to say before the first step, a line each; NULL: nothing */
     char *resumed;          /* the checkpoint's path; NULL: the run began anew */
 } an_home;
 
@@ -124,6 +125,9 @@ void an_sample_buffer_destroy(an_sample_buffer *b, an_context *ctx);
 /* Makes everything but the graph and the data, which are there. On error the trainer is to be destroyed. */
 an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options);
 
+/* The plan of the graph, with everything that the trainer holds counted in it. */
+an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *options);
+
 /* Adds numbers, at most AN_MOST_CHAINED, to the hash over every step so far. */
 enum { AN_MOST_CHAINED = 8 };
 void an_trainer_chain(an_trainer *t, const double *numbers, int count);
@@ -144,6 +148,7 @@ an_status an_fingerprint_make(an_trainer *t);
 
 void an_home_destroy(an_trainer *t);
 an_status an_home_set(an_trainer *t, char **field, const char *text); /* a text of t->home; NULL: none */
+an_status an_home_note(an_trainer *t, const char *lines);             /* more of t->home.notes; each ends with its \n */
 /* Takes a generation, if this launch has none yet. */
 an_status an_home_claim(an_trainer *t);
 /* Starts a save of the run as it stands; the first time, everything that it needs is made. */

@@ -1,0 +1,119 @@
+/* Limits of memory: what is read of proc and sys, in trees made for it, and what bytes are compared with. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "support/support.h"
+
+static char root[64];
+
+static int make_root(void **state) {
+    (void)state;
+    snprintf(root, sizeof root, "/tmp/anneal-limits-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state) {
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    return system(command); /* NOLINT(cert-env33-c): a name of ours */
+}
+
+/* Writes a file and the folders above it. */
+static void put(const char *path, const char *text) {
+    char whole[512];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    for (char *slash = whole + strlen(root) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+        *slash = 0;
+        mkdir(whole, 0700);
+    }
+    FILE *file = fopen(whole, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static an_limits read_root(void) {
+    an_limits l;
+    an_limits_read(root, &l);
+    return l;
+}
+
+static const int64_t gigabyte = (int64_t)1 << 30;
+
+static void test_smallest_limit_on_the_path(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "0::/job/step/task\n");
+    put("/sys/fs/cgroup/job/step/task/memory.max", "max\n");
+    put("/sys/fs/cgroup/job/step/memory.max", "3221225472\n");
+    put("/sys/fs/cgroup/job/memory.max", "8589934592\n");
+    assert_true(read_root().group_memory == 3 * gigabyte);
+    put("/sys/fs/cgroup/job/memory.max", "1073741824\n");
+    assert_true(read_root().group_memory == gigabyte);
+    put("/proc/self/cgroup", "5:memory:/slurm/job_7/step_0\n0::/other\n"); /* version 1 */
+    put("/sys/fs/cgroup/memory/slurm/job_7/step_0/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes", "2147483648\n");
+    assert_true(read_root().group_memory == 2 * gigabyte);
+}
+
+static void test_hostile_files(void **state) {
+    static const char *const texts[] = {"",
+                                        "\n",
+                                        ":",
+                                        "::",
+                                        ":::::\n:",
+                                        "0::",
+                                        "9:memory",
+                                        "-1\n",
+                                        "999999999999999999999999\n",
+                                        "MemTotal: -5 kB\n",
+                                        "MemTotal:",
+                                        "MemTotal: 99999999999999999999 kB\nSwapTotal: x"};
+    static const char *const paths[] = {"/proc/self/cgroup", "/proc/meminfo", "/proc/self/status",
+                                        "/sys/fs/cgroup/memory.max"};
+    char text[AN_LIMITS_TEXT];
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {
+            put(paths[k], texts[i]);
+            const an_limits l = read_root();
+            assert_true(l.memory >= 0 && l.swap >= 0 && l.group_memory >= 0);
+            an_limits_compare(&l, INT64_MAX, INT64_MAX / 2, text);
+        }
+}
+
+static void test_what_cannot_fit_and_what_is_tight(void **state) {
+    char text[AN_LIMITS_TEXT];
+    an_limits l = {.memory = 8 * gigabyte, .memory_available = 6 * gigabyte, .address_space = -1, .data = -1};
+    (void)state;
+    assert_int_equal(an_limits_compare(&l, 5 * gigabyte, 0, text), AN_LIMITS_FITS);
+    assert_int_equal(an_limits_compare(&l, 7 * gigabyte, 0, text), AN_LIMITS_TIGHT);
+    assert_non_null(strstr(text, "6.00 GiB are available now"));
+    assert_int_equal(an_limits_compare(&l, 9 * gigabyte, 0, text), AN_LIMITS_EXCEEDED);
+    assert_string_equal(text, "9.00 GiB of memory are planned, and this machine has 8.00 GiB");
+    l.swap = 2 * gigabyte;
+    assert_int_equal(an_limits_compare(&l, 9 * gigabyte, 0, text), AN_LIMITS_TIGHT);
+    l.swap = 0;
+    l.group_memory = 4 * gigabyte;
+    assert_int_equal(an_limits_compare(&l, 5 * gigabyte, 0, text), AN_LIMITS_EXCEEDED);
+    assert_non_null(strstr(text, "the cgroup of this process allows 4.00 GiB"));
+    assert_int_equal(an_limits_compare(&l, 4 * gigabyte, 0, text), AN_LIMITS_TIGHT);
+    l.group_memory = 0;
+    l.address_space = 2 * gigabyte; /* that are left */
+    assert_int_equal(an_limits_compare(&l, 3 * gigabyte, 0, text), AN_LIMITS_EXCEEDED);
+    assert_non_null(strstr(text, "ulimit -v leaves 2.00 GiB"));
+    assert_int_equal(an_limits_compare(&l, 3 * gigabyte, 2 * gigabyte, text), AN_LIMITS_FITS); /* part of it is there */
+    l.data = 0;
+    assert_int_equal(an_limits_compare(&l, gigabyte, 0, text), AN_LIMITS_EXCEEDED);
+    assert_non_null(strstr(text, "ulimit -d leaves"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_smallest_limit_on_the_path, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_hostile_files, make_root, remove_root),
+        cmocka_unit_test(test_what_cannot_fit_and_what_is_tight),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
