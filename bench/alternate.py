@@ -73,8 +73,9 @@ _alive = set()
 _compiled = tempfile.TemporaryDirectory(prefix="anneal-bench-", ignore_cleanup_errors=True)
 
 
-def _end_with_parent():
+def _start():
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setpgid(0, 0)  # no session: Linux may give each session the same share of the cores, however many threads it has
 
 
 def _end_all():
@@ -95,7 +96,7 @@ class Process:
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads),
                            TORCHINDUCTOR_CACHE_DIR=_compiled.name)
         self.child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
-                                      env=environment, start_new_session=True, preexec_fn=_end_with_parent)
+                                      env=environment, preexec_fn=_start)
         _alive.add(self)
 
     def read(self):

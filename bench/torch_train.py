@@ -75,25 +75,46 @@ def char_gpt():
     return GPT(len(number)), inputs, targets, 12, dict(lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1), 2000
 
 
-def cnn():
+class MLP(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.GELU(), nn.Dropout(0.2), nn.Linear(256, 128), nn.GELU(),
+                                    nn.Dropout(0.2), nn.Linear(128, 10))
+
+    def forward(self, images, labels):
+        return F.cross_entropy(self.layers(images), labels)
+
+
+def digits():
     folder = EXAMPLES / "mnist"
     images = gzip.open(folder / "mnist-10k-images-idx3-ubyte.gz").read()[16:]
     labels = gzip.open(folder / "mnist-10k-labels-idx1-ubyte.gz").read()[8:]
     inputs = torch.frombuffer(bytearray(images), dtype=torch.uint8).view(-1, 1, 28, 28)[:8000].float() / 255
     targets = torch.frombuffer(bytearray(labels), dtype=torch.uint8)[:8000].long()
-    return CNN(), inputs, targets, 64, dict(lr=2e-3, weight_decay=0.05), 1000
+    return inputs, targets
+
+
+def cnn():
+    return CNN(), *digits(), 64, dict(lr=2e-3, weight_decay=0.05), 1000
+
+
+def mlp():
+    return MLP(), *digits(), 64, dict(lr=3e-3, weight_decay=0.01), 1000
+
+
+MODELS = {"char-gpt": char_gpt, "cnn": cnn, "mlp": mlp}
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("model", choices=["char-gpt", "cnn"])
+    parser.add_argument("model", choices=MODELS)
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
-    model, inputs, targets, batch, settings, steps = char_gpt() if arguments.model == "char-gpt" else cnn()
+    model, inputs, targets, batch, settings, steps = MODELS[arguments.model]()
     decay = [p for p in model.parameters() if p.dim() >= 2]
     plain = [p for p in model.parameters() if p.dim() < 2]
     rest = {key: value for key, value in settings.items() if key != "weight_decay"}

@@ -88,7 +88,7 @@ typedef enum an_log_level { AN_LOG_WARNING = 1, AN_LOG_INFO = 2, AN_LOG_DEBUG = 
 
 typedef struct an_context_options {
     size_t size;
-    int threads;                   /* 0: OMP_NUM_THREADS, else the cores of the affinity mask */
+    int threads;                   /* 0: OMP_NUM_THREADS, else the processors of the affinity mask */
     const an_allocator *allocator; /* NULL: malloc; copied */
     const an_device *device;       /* NULL: the host; must outlive the context */
     void (*log)(void *user, an_log_level level, const char *text); /* NULL: silence */
@@ -122,6 +122,11 @@ AN_API const char *an_last_error(const an_context *context);
 
 /* The number of threads that kernels of this context may use. Not collective. */
 AN_API int an_context_threads(const an_context *context);
+
+/* Seconds that a thread of this context without work spins before it sleeps: a fraction of a millisecond. 0 if there are more
+ * threads than processors, or if OMP_WAIT_POLICY was "passive" when the context was created; INFINITY if it was "active".
+ * Threads that have work never wait for one that the system has not scheduled. Not collective. */
+AN_API double an_context_spin(const an_context *context);
 
 /* The level of instructions that kernels of this context use; never AN_ISA_AUTO. Not collective. */
 AN_API an_isa an_context_isa(const an_context *context);

@@ -24,6 +24,15 @@ static void default_release(void *user, void *memory, size_t bytes) {
     free(memory);
 }
 
+/* The pool lies behind the context. */
+static size_t pool_offset(void) {
+    return an_round_up(sizeof(an_context), AN_ALIGNMENT);
+}
+
+static size_t bytes_of(int threads) {
+    return pool_offset() + an_pool_bytes(threads);
+}
+
 an_status an_context_create(an_context **context, const an_context_options *options) {
     an_allocator allocator = {sizeof allocator, default_allocate, default_release, NULL};
     an_context *c;
@@ -51,19 +60,17 @@ an_status an_context_create(an_context **context, const an_context_options *opti
     if (isa > machine)
         return AN_ERROR(NULL, AN_ERR_UNSUPPORTED, "this machine cannot run instructions of level %s; it has %s",
                         an_isa_name(isa), an_isa_name(machine));
-    if (!(options && options->threads == 1) && an_parallel_is_lost())
-        return AN_ERROR(
-            NULL, AN_ERR_STATE,
-            "this process was forked after its parent had computed with threads, and threads do not survive fork: "
-            "fork before the first computation, start a new program with exec, or set "
-            "an_context_options.threads to 1");
-    c = allocator.allocate(allocator.user, sizeof *c, AN_ALIGNMENT);
-    if (!c) return AN_ERROR(NULL, AN_ERR_MEMORY, "out of memory: a context needs %zu bytes", sizeof *c);
+    const int threads = options && options->threads ? options->threads : omp_get_max_threads();
+    const size_t bytes = bytes_of(threads);
+    c = allocator.allocate(allocator.user, bytes, AN_ALIGNMENT);
+    if (!c) return AN_ERROR(NULL, AN_ERR_MEMORY, "out of memory: a context needs %zu bytes", bytes);
     memset(c, 0, sizeof *c);
     c->allocator = allocator;
-    c->bytes = c->peak_bytes = sizeof *c;
+    c->bytes = c->peak_bytes = bytes;
     c->device = options && options->device ? options->device : &an_device_host;
-    c->threads = options && options->threads ? options->threads : omp_get_max_threads();
+    c->threads = threads;
+    c->pool = (an_pool *)((char *)c + pool_offset());
+    an_pool_init(c->pool, threads);
     c->isa = isa;
     c->process = getpid();
     if (options) {
@@ -81,7 +88,8 @@ void an_context_destroy(an_context **context) {
     if (!context || !*context) return;
     an_allocator allocator = (*context)->allocator;
     if ((*context)->engine_release) (*context)->engine_release(*context);
-    allocator.release(allocator.user, *context, sizeof **context);
+    an_pool_end((*context)->pool);
+    allocator.release(allocator.user, *context, bytes_of((*context)->threads));
     *context = NULL;
 }
 
@@ -94,8 +102,7 @@ an_status an_context_check_process(an_context *ctx) {
     return AN_ERROR(
         ctx, AN_ERR_STATE,
         "this process (%ld) was forked from the one that made the context (%ld), and threads do not survive fork: "
-        "create "
-        "the context after fork, or destroy this one and create another with an_context_options.threads = 1",
+        "destroy the context in the child and create another one there",
         (long)getpid(), (long)ctx->process);
 }
 
@@ -109,6 +116,10 @@ bool an_context_uses_system_memory(const an_context *ctx) {
 
 int an_context_threads(const an_context *context) {
     return context->threads;
+}
+
+double an_context_spin(const an_context *context) {
+    return an_pool_spin(context->pool);
 }
 
 size_t an_context_bytes(const an_context *context) {

@@ -6,6 +6,7 @@
 
 #include "anneal/anneal.h"
 #include "base/device.h"
+#include "base/pool.h"
 
 enum { AN_MESSAGE_BYTES = 1024, AN_TRAIL_FRAMES = 16, AN_REPORT_BYTES = 4096 };
 
@@ -24,6 +25,7 @@ struct an_context {
     an_allocator allocator;
     const an_device *device;
     int threads;
+    an_pool *pool; /* lies behind the context, in the same block */
     an_isa isa;
     bool alone;        /* a launcher's other processes do not matter */
     size_t bytes;      /* held now */

@@ -1,7 +1,6 @@
 #include "base/parallel.h"
 
 #include <omp.h>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -53,28 +52,12 @@ void an_float_leave(an_float_environment environment) {
 }
 #endif
 
-/* The process in which this thread started its team, which OpenMP keeps with the thread; 0: it has none. */
-static _Thread_local pid_t team_process;
-
-bool an_parallel_is_lost(void) {
-    return team_process && team_process != getpid();
-}
-
 /* A thread's tasks come in rising order, so that what fails first on any of them is the first that fails at all. */
 void an_parallel(an_context *ctx, int64_t count, an_task *task, void *user) {
-    int threads = ctx->threads; /* always the same team: a pool that changes its size makes and ends threads */
-    if (threads == 1 || count <= 1 || omp_in_parallel()) {
-        an_float_environment outside = an_float_enter();
+    an_float_environment outside = an_float_enter();
+    if (ctx->threads == 1 || count <= 1 || an_pool_is_inside() || omp_in_parallel())
         for (int64_t i = 0; i < count; i++) task(user, i, 0);
-        an_float_leave(outside);
-        return;
-    }
-    if (!team_process) team_process = getpid();
-#pragma omp parallel num_threads(threads)
-    {
-        an_float_environment outside = an_float_enter();
-#pragma omp for schedule(monotonic : dynamic) nowait
-        for (int64_t i = 0; i < count; i++) task(user, i, omp_get_thread_num());
-        an_float_leave(outside);
-    }
+    else
+        an_pool_run(ctx->pool, count, task, user);
+    an_float_leave(outside);
 }

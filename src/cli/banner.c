@@ -230,6 +230,7 @@ static void say_machine(cli_training *t) {
     ADD(&r, "1 rank × %d thread%s on %ld core%s, %s", an_context_threads(t->ctx),
         an_context_threads(t->ctx) == 1 ? "" : "s", cores, cores == 1 ? "" : "s", an_isa_name(an_context_isa(t->ctx)));
     if (t->info.leaves > 1) ADD(&r, "; may grow to %s ranks (batch.leaves)", cli_count(t->info.leaves).text);
+    if (an_context_threads(t->ctx) > 1) ADD(&r, "; idle threads %s", cli_waiting(an_context_spin(t->ctx)).text);
     row_end(&r);
 }
 

@@ -111,5 +111,7 @@ typedef struct cli_text {
 cli_text cli_bytes(double bytes);                     /* "1.50 GiB" */
 cli_text cli_amount(double amount, const char *unit); /* "1.50 GFLOP" */
 cli_text cli_count(int64_t number);                   /* "1,234,567" */
+/* What threads without work do: "spin 0.2 ms, then sleep" */
+cli_text cli_waiting(double spin_seconds);
 
 #endif

@@ -1,6 +1,7 @@
 /* anneal doctor: what this machine has, what a process gets of it, and what would make it faster. */
 #include "cli/doctor.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static int collect(const cli_call *call, doctor_facts *f) {
     an_status status = an_context_create(&ctx, NULL);
     if (status != AN_OK) return cli_failure(call, NULL, status);
     f->threads = an_context_threads(ctx);
+    f->spin = an_context_spin(ctx);
     f->isa = an_context_isa(ctx);
     doctor_limits_read("", &f->limits);
     doctor_mpi_find(&f->mpi);
@@ -81,8 +83,10 @@ static void print_memory(const doctor_limits *l) {
 
 static void print_libraries(const doctor_facts *f) {
     const char *onednn = an_onednn_version();
+    print_head("threads");
+    printf("%d; idle ones %s\n", f->threads, cli_waiting(f->spin).text);
     print_head("OpenMP");
-    printf("%d thread%s, %s\n", f->threads, f->threads == 1 ? "" : "s", *f->openmp ? f->openmp : "runtime not found");
+    printf("%s\n", *f->openmp ? f->openmp : "runtime not found");
     for (int i = 0; doctor_variables[i]; i++) {
         const char *value = getenv(doctor_variables[i]);
         if (!value) continue;
@@ -165,6 +169,11 @@ static void write_json(const doctor_facts *f, const doctor_advice *advice) {
     json j = json_begin(stdout);
     json_string(&j, "anneal", an_version());
     write_machine(&j, f);
+    json_integer(&j, "threads", f->threads);
+    if (isfinite(f->spin))
+        json_real(&j, "spin_seconds", f->spin);
+    else
+        json_null(&j, "spin_seconds");
     json_object_begin(&j, "openmp");
     json_integer(&j, "threads", f->threads);
     write_text_or_null(&j, "runtime", f->openmp);

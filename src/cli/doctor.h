@@ -49,6 +49,7 @@ typedef struct doctor_facts {
     doctor_mpi mpi;
     char openmp[64];
     int threads; /* of a context */
+    double spin; /* seconds, of a thread without work */
     an_isa isa;
     bool is_measured;
     cli_machine machine;

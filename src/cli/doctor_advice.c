@@ -70,6 +70,9 @@ static void advise_instructions(const doctor_facts *f, doctor_advice *a) {
 
 /* ---- threads ---- */
 
+/* Variables of OpenMP runtimes that say how their own threads wait. */
+static const char *const of_others[] = {"GOMP_SPINCOUNT", "KMP_BLOCKTIME"};
+
 static void advise_threads(const doctor_facts *f, doctor_advice *a) {
     const doctor_limits *l = &f->limits;
     const char *wanted = getenv("OMP_NUM_THREADS"), *limit = getenv("OMP_THREAD_LIMIT");
@@ -99,9 +102,15 @@ static void advise_threads(const doctor_facts *f, doctor_advice *a) {
             "Open MPI: --bind-to none).",
             l->allowed, l->online);
     if (is_set_to("OMP_WAIT_POLICY", "passive") && f->threads > 1)
-        add(a,
-            "OMP_WAIT_POLICY=passive lets threads sleep between two loops: unset it, if nobody else needs the cores.");
-    if (is_set_to("OMP_DYNAMIC", "true")) add(a, "OMP_DYNAMIC=true may give a run fewer threads: unset it.");
+        add(a, "OMP_WAIT_POLICY=passive lets threads sleep between two loops, and waking them takes time: unset it. By "
+               "default they spin for a fraction of a millisecond before they sleep, on a busy machine too.");
+    if (is_set_to("OMP_WAIT_POLICY", "active") && f->threads > 1)
+        add(a, "OMP_WAIT_POLICY=active keeps the processors busy while threads wait: unset it, unless nobody else uses "
+               "them.");
+    for (size_t i = 0; i < sizeof of_others / sizeof *of_others; i++)
+        if (getenv(of_others[i]))
+            add(a, "%s has no effect on anneal, which has threads of its own: use OMP_WAIT_POLICY, or unset it.",
+                of_others[i]);
     if (l->nodes > 1 && f->threads > 1 && !getenv("OMP_PROC_BIND") && !getenv("GOMP_CPU_AFFINITY") &&
         !getenv("KMP_AFFINITY"))
         add(a,

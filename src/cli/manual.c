@@ -156,6 +156,9 @@ static void write_program(FILE *file) {
     }
     write_codes(file);
     fputs(".SH ENVIRONMENT\n.TP\n.B OMP_NUM_THREADS\nthreads, where neither an option nor the config says how many\n"
+          ".TP\n.B OMP_WAIT_POLICY\nwhat threads without work do:\n.B passive\nsleeps at once,\n.B active\nspins and "
+          "never "
+          "sleeps. By default they spin for 0.2 ms and then sleep.\n"
           ".SH \"SEE ALSO\"\n.BR anneal\\-config (5)\n",
           file);
 }

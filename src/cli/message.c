@@ -1,4 +1,5 @@
 /* What the command says when something is wrong, and numbers for people. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,5 +105,16 @@ cli_text cli_count(int64_t number) {
         if ((length - i - 1) % GROUP == 0 && i + 1 < length && digits[i] != '-') out.text[at++] = ',';
     }
     out.text[at] = 0;
+    return out;
+}
+
+cli_text cli_waiting(double spin_seconds) {
+    cli_text out;
+    if (isinf(spin_seconds))
+        snprintf(out.text, sizeof out.text, "spin and never sleep");
+    else if (spin_seconds > 0)
+        snprintf(out.text, sizeof out.text, "spin %.3g ms, then sleep", 1e3 * spin_seconds);
+    else
+        snprintf(out.text, sizeof out.text, "sleep at once");
     return out;
 }

@@ -7,15 +7,15 @@
 #include "kernels/row.h"
 
 enum {
-    PIECE = 512, /* elements at once */
-    TASK_ELEMENTS = 1 << 14,
+    PIECE = 512,             /* elements at once */
+    TASK_ELEMENTS = 1 << 12, /* some ten microseconds of random numbers */
 };
 
 typedef struct {
     const an_call *call;
     int axis;            /* along which rows lie; -1: a sample is one element */
     int64_t rows, width; /* of a sample */
-    int64_t rows_a_task, tasks_a_sample;
+    int64_t all_rows, rows_a_task;
     double rate;
     uint32_t threshold;
     an_philox_key key; /* without its sample */
@@ -41,11 +41,11 @@ static an_status run_dropout(const an_call *call) {
     j.key.step = (uint64_t)an_load_index(&call->src[3], 0);
     j.key.site = (uint64_t)attributes->site;
     j.width = j.axis < 0 ? 1 : src->dims[j.axis];
-    j.rows = an_tensor_elements(src) / src->dims[0] / j.width;
+    j.all_rows = an_tensor_elements(src) / j.width;
+    j.rows = j.all_rows / src->dims[0];
     j.rows_a_task = j.width < TASK_ELEMENTS ? TASK_ELEMENTS / j.width : 1;
-    j.tasks_a_sample = (j.rows + j.rows_a_task - 1) / j.rows_a_task;
-    an_parallel(call->ctx, src->dims[0] * j.tasks_a_sample, an_call_is_f64(call) ? dropout_task_f64 : dropout_task_f32,
-                &j);
+    an_parallel(call->ctx, (j.all_rows + j.rows_a_task - 1) / j.rows_a_task,
+                an_call_is_f64(call) ? dropout_task_f64 : dropout_task_f32, &j);
     return AN_OK;
 }
 

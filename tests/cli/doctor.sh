@@ -30,27 +30,38 @@ run 0 doctor
 for words in '^anneal +0\.' '^processor +[^ ]' '^instructions +[^ ]' '^level +(base|avx2|avx512|amx)' \
     '^AMX +(permitted|refused|none)$' '^processors +[0-9]+.*; load ' '(no limit by a cgroup|the cgroup allows)' \
     '^memory +[0-9.]+ [KMGT]iB, ' '^speed +f32 [0-9.]+ .FLOP/s, bf16 [0-9.]+ .FLOP/s, memory [0-9.]+ .B/s' \
-    '^OpenMP +[0-9]+ threads?, lib(g|i)?omp' '^oneDNN +(3\.|none)' '^MPI +.*: this version runs one rank$' \
+    '^threads +[0-9]+; idle ones (spin 0\.2 ms, then sleep|sleep at once)$' '^OpenMP +lib(g|i)?omp' '^oneDNN +(3\.|none)' '^MPI +.*: this version runs one rank$' \
     '^(What would make it faster:|Nothing was found that would make it faster\.)$'; do
     says "$words"
 done
 
 # --- what slows a run down is found, with what to do about it ---
 processors=$(getconf _NPROCESSORS_ONLN)
-OMP_NUM_THREADS=$((processors + 3)) OMP_WAIT_POLICY=PASSIVE OMP_DYNAMIC=true run 0 doctor --json
+OMP_NUM_THREADS=$((processors + 3)) OMP_WAIT_POLICY=PASSIVE GOMP_SPINCOUNT=7 run 0 doctor --json
 python3 - "$processors" out <<'PYTHON' || failed "--json is not as expected"
 import json, sys
 facts = json.load(open(sys.argv[2]))
 threads = int(sys.argv[1]) + 3
 assert facts["openmp"]["threads"] == threads, facts["openmp"]
-assert facts["openmp"]["variables"] == {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", "OMP_DYNAMIC": "true"}
+assert facts["openmp"]["variables"] == {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "7"}
+assert facts["threads"] == threads and facts["spin_seconds"] == 0, facts
 assert 1 <= facts["processors_allowed"] <= facts["processors"], facts
 assert facts["memory_bytes"] >= facts["memory_available_bytes"] > 0, facts
 assert facts["f32_flops_per_second"] > 0 and facts["bytes_per_second"] > 0, facts
 advice = "\n".join(facts["advice"])
-for words in (f"{threads} threads share {facts['processors_allowed']} processor", "OMP_WAIT_POLICY=passive", "OMP_DYNAMIC=true"):
+for words in (f"{threads} threads share {facts['processors_allowed']} processor", "OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT has no effect"):
     assert words in advice, (words, advice)
 PYTHON
+
+# --- how threads wait: a fraction of a millisecond, unless the user says something else ---
+spin() { python3 -c 'import json; print(json.load(open("out"))["spin_seconds"])'; }
+run 0 doctor --json
+[ "$(spin)" = 0.0002 ] || [ "$(python3 -c 'import json; f = json.load(open("out")); print(f["threads"] > f["processors_allowed"])')" = True ] ||
+    failed "threads do not spin for 0.2 ms"
+OMP_WAIT_POLICY=active run 0 doctor
+says '; idle ones spin and never sleep$'
+OMP_WAIT_POLICY=passive run 0 doctor
+says '; idle ones sleep at once$'
 
 # --- an MPI is found by its launcher, and the library beside it ---
 mkdir -p mpi/bin mpi/lib

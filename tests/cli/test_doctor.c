@@ -151,6 +151,11 @@ static void test_advice(void **state) {
     f.threads = 1;
     setenv("OMP_NUM_THREADS", "1", 1);
     assert_true(advises(&f, "1 of 8 processors are used: unset OMP_NUM_THREADS"));
+    f.threads = 8;
+    setenv("OMP_WAIT_POLICY", "active", 1);
+    assert_true(advises(&f, "OMP_WAIT_POLICY=active keeps the processors busy"));
+    setenv("KMP_BLOCKTIME", "0", 1);
+    assert_true(advises(&f, "KMP_BLOCKTIME has no effect"));
     f.limits.online = 16;
     assert_true(advises(&f, "This process may use 8 of 16 processors"));
     f.limits.load = 9;
