@@ -3,6 +3,7 @@
 #include "train/open_support.h"
 
 #define SUMS "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}}\n"
+#define WIDE_SUMS "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum], dtype: f64}}\n"
 #define CLASSES "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [class], classes: on}}\n"
 #define IMAGES "data: {train: {type: idx, path: images.idx, labels: labels.idx}}\n"
 #define REST "run: {steps: 6, seed: 5}\nbatch: {global: 8}\noptimizer: {lr: 1e-2}\ntrain: {precision: f32}\n"
@@ -192,7 +193,9 @@ static void test_mistakes_of_files_have_their_place(void **state) {
     refused("model: {graph: small.ang}\n" SUMS, AN_ERR_PARSE, "run.yaml:1:16: small.ang:2:6: no op is called 'inputt'");
     refused("model: {graph: no-such.ang}\n" SUMS, AN_ERR_FILE, "run.yaml:1:16: no-such.ang");
     write_graph("mlp.ang", AN_DTYPE_F32);
-    refused("model: {graph: mlp.ang}\n" SUMS "train: {precision: f64}\n", AN_ERR_DTYPE,
+    refused("model: {graph: mlp.ang}\n" SUMS "train: {precision: f64}\n", AN_ERR_ARGUMENT,
+            "run.yaml:3:20: train.precision is f64, but data.train is read in f32; set data.train.dtype to f64");
+    refused("model: {graph: mlp.ang}\n" WIDE_SUMS "train: {precision: f64}\n", AN_ERR_DTYPE,
             "run.yaml:3:20: train.precision is f64, but the parameters of the graph are f32");
     write_graph("mlp.ang", AN_DTYPE_F64);
     refused("model: {graph: mlp.ang}\n" SUMS, AN_ERR_SHAPE, "is f64[batch,2]");
