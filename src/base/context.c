@@ -88,7 +88,7 @@ void an_context_destroy(an_context **context) {
     if (!context || !*context) return;
     an_allocator allocator = (*context)->allocator;
     if ((*context)->engine_release) (*context)->engine_release(*context);
-    an_pool_end((*context)->pool);
+    if (!an_context_is_forked(*context)) an_pool_end((*context)->pool);
     allocator.release(allocator.user, *context, bytes_of((*context)->threads));
     *context = NULL;
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -44,7 +43,6 @@ struct an_pool {
     pthread_cond_t opened, done;
     double spin;
     bool is_started;
-    pid_t process; /* that started the threads */
     int threads, started;
     worker workers[];
 };
@@ -200,7 +198,6 @@ static void set_place(pthread_attr_t *attributes, int number, int threads) {
 static void start(an_pool *p) {
     sigset_t all, before;
     p->is_started = true;
-    p->process = getpid();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int number = 1; number < p->threads; number++) {
@@ -240,7 +237,6 @@ void an_pool_init(an_pool *pool, int threads) {
 }
 
 void an_pool_end(an_pool *pool) {
-    if (pool->is_started && pool->process != getpid()) return;
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->state, ENDED);
     pthread_cond_broadcast(&pool->opened);

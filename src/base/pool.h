@@ -19,7 +19,7 @@ typedef void an_task(void *user, int64_t index, int thread);
 /* A pool is made in memory of the caller's, aligned to AN_ALIGNMENT. Its threads start with its first region. */
 size_t an_pool_bytes(int threads);
 void an_pool_init(an_pool *pool, int threads);
-/* Ends its threads. In a process forked from the one that started them there are none. */
+/* Ends its threads. Not for a process forked from the one that started them: there they do not exist. */
 void an_pool_end(an_pool *pool);
 
 /* Runs tasks 0 … count-1, each once. A thread takes them in rising order. */
