@@ -19,8 +19,9 @@
  * it is open; whoever finds none left closes it. */
 enum { OPEN = 1 << 30, ENDED = 1 << 29, CALLER_SLEEPS = 1 << 28 };
 
-/* A thread whose next region comes soon should be awake: waking one takes 5 to 50 microseconds. A step's regions follow
- * each other faster than this; what other programs lose to it is a small part of a time slice (1 ms or more). */
+/* A thread whose next region comes soon should be awake: one that spins begins within a microsecond, one that sleeps takes
+ * about ten. A step's regions follow each other faster than this; what other programs lose to it is a small part of a
+ * time slice (a millisecond or more). */
 static const double short_spin = 200e-6;
 enum { LOOKS = 8 }; /* between two looks at the clock */
 
