@@ -84,7 +84,8 @@ an_status an_room_check_memory(an_trainer *t, const an_trainer_options *options)
         return an_home_note(t, note);
     }
     advise(t, options, &limits, advice);
-    if (!t->planned) return AN_ERROR(ctx, AN_ERR_MEMORY, "the run does not fit: %s; %s", text, advice);
+    /* Not AN_ERR_MEMORY: another try on this machine would be refused too. */
+    if (!t->planned) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "the run does not fit: %s; %s", text, advice);
     snprintf(note, sizeof note, "the run does not fit: %s; %s\n", text, advice);
     return an_home_note(t, note);
 }

@@ -4,7 +4,7 @@
 
 #include "train/trainer.h"
 
-/* Compares the bytes of the plan with what the machine, the cgroup and ulimit offer. What cannot fit is AN_ERR_MEMORY, and the message
+/* Compares the bytes of the plan with what the machine, the cgroup and ulimit offer. What cannot fit is AN_ERR_UNSUPPORTED, and the message
  * names a batch.micro and a recompute that would fit; for a trainer that is only planned it is a note. What may be tight is a note. */
 an_status an_room_check_memory(an_trainer *t, const an_trainer_options *options);
 

@@ -51,7 +51,7 @@ refused() {
     shift
     rm -rf run
     "$@" "$anneal" train large.yaml >out 2>err || code=$?
-    [ "$code" = 1 ] || fail "exit code $code"
+    [ "$code" = 2 ] || fail "exit code $code"
     complains "^anneal train: the run does not fit: [0-9.]+ [MG]iB of memory are planned, and $words"
     ! grep -q ' in an_' err || fail "there is a call trace"
     [ ! -e run ] || fail "there is a run folder"
@@ -85,7 +85,7 @@ memory)
     sed 's/layers: 4, heads: 4, width: 256/layers: 24, heads: 256, width: 32768/' large.yaml >huge.yaml
     code=0
     "$anneal" train huge.yaml >out 2>err || code=$?
-    [ "$code" = 1 ] && [ ! -e run ] || fail "huge: exit code $code"
+    [ "$code" = 2 ] && [ ! -e run ] || fail "huge: exit code $code"
     complains 'this machine has .*; even batch.micro 1 and train.recompute full would take '
     ! grep -q ' in an_' err || fail "there is a call trace"
     "$anneal" plan huge.yaml >out 2>err || fail "plan: $?"

@@ -48,7 +48,7 @@ static void test_a_run_that_cannot_fit_is_refused(void **state) {
     assert_int_equal(setrlimit(RLIMIT_DATA, &low), 0);
     const an_status status = make(&trainer, &graph, &data, own);
     assert_int_equal(setrlimit(RLIMIT_DATA, &old), 0);
-    assert_int_equal(status, AN_ERR_MEMORY);
+    assert_int_equal(status, AN_ERR_UNSUPPORTED);
     assert_null(trainer);
     const char *report = an_last_error(own);
     if (!strstr(report, "ulimit -d leaves") ||
