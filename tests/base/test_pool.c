@@ -45,8 +45,11 @@ static int threads_now(char state) {
     return count;
 }
 
+/* Threads that are not the library's, without the one that looks: an emulator and a sanitizer have some of their own, which sleep. */
+static int others;
+
 static void wait_for(int count, char state) {
-    while (threads_now(state) != count) usleep(1000);
+    while (threads_now(state) != others + count) usleep(1000);
 }
 
 /* ---- tasks ---- */
@@ -130,13 +133,12 @@ static void test_nobody_waits_for_a_thread_that_has_not_come(void **state) {
 static void test_threads_start_with_work_and_end_with_the_context(void **state) {
     (void)state;
     static job j;
-    wait_for(1, 0);
     an_context *ctx = context_of(THREADS);
     j = (job){.ctx = ctx};
     an_parallel(ctx, 1, count_task, &j);
-    assert_int_equal(threads_now(0), 1);
+    assert_int_equal(threads_now(0), others + 1);
     an_parallel(ctx, 2, count_task, &j);
-    assert_int_equal(threads_now(0), THREADS);
+    assert_int_equal(threads_now(0), others + THREADS);
     wait_for(THREADS - 1, 'S'); /* the one that looks runs */
     an_context_destroy(&ctx);
     wait_for(1, 0);
@@ -209,5 +211,6 @@ int main(void) {
         cmocka_unit_test(test_how_threads_wait),
         cmocka_unit_test(test_places),
     };
+    others = threads_now(0) - 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

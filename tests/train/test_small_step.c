@@ -67,8 +67,8 @@ static void test_a_small_step_wakes_no_thread(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
         char one[AN_HASH_TEXT], both[AN_HASH_TEXT];
-        threads_after_steps(1, 64, precisions[i], one);
-        assert_int_equal(threads_after_steps(THREADS, 64, precisions[i], both), 1);
+        const int alone = threads_after_steps(1, 64, precisions[i], one); /* 1, and what an emulator has */
+        assert_int_equal(threads_after_steps(THREADS, 64, precisions[i], both), alone);
         assert_string_equal(one, both);
     }
 }
@@ -76,8 +76,8 @@ static void test_a_small_step_wakes_no_thread(void **state) {
 static void test_a_larger_step_uses_all(void **state) {
     char one[AN_HASH_TEXT], both[AN_HASH_TEXT];
     (void)state;
-    threads_after_steps(1, 2048, AN_DTYPE_NONE, one);
-    assert_int_equal(threads_after_steps(THREADS, 2048, AN_DTYPE_NONE, both), THREADS);
+    const int alone = threads_after_steps(1, 2048, AN_DTYPE_NONE, one);
+    assert_int_equal(threads_after_steps(THREADS, 2048, AN_DTYPE_NONE, both), alone + THREADS - 1);
     assert_string_equal(one, both);
 }
 
