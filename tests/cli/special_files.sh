@@ -71,7 +71,10 @@ special launches/1 mkfifo # one that does not say whose it is
 run 0 "${anneal[@]}" train longer.yaml --extend=keep
 run 0 "${anneal[@]}" train longer.yaml # finished
 special launches/1 mkfifo
-run 0 "${anneal[@]}" train longer.yaml --extend=keep --supervise
+# A process that starts itself would need the emulator again.
+supervise=(--supervise)
+[ -z "${ANNEAL_RUN:-}" ] || supervise=()
+run 0 "${anneal[@]}" train longer.yaml --extend=keep "${supervise[@]}"
 
 # --- files of a checkpoint ---
 checkpoint=checkpoints/$(ls kept/checkpoints)
