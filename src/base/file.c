@@ -74,11 +74,9 @@ an_status an_file_rename(const char *from, const char *to, an_note note) {
     return an_file_failed(from, "cannot be renamed", note);
 }
 
-static an_status put(const char *path, int flags, const void *bytes, size_t length, an_note note) {
-    int file;
-    an_status status = an_file_open(&file, path, O_WRONLY | O_CREAT | flags, note);
-    if (status != AN_OK) return status;
-    status = an_file_write(file, bytes, length, path, note);
+/* Writes, syncs and closes. */
+static an_status fill(int file, const char *path, const void *bytes, size_t length, an_note note) {
+    an_status status = an_file_write(file, bytes, length, path, note);
     if (status == AN_OK) status = an_file_sync(file, path, note);
     if (status == AN_OK) return an_file_close(&file, path, note);
     close(file);
@@ -86,17 +84,30 @@ static an_status put(const char *path, int flags, const void *bytes, size_t leng
 }
 
 an_status an_file_put(const char *path, const void *bytes, size_t length, an_note note) {
-    return put(path, O_EXCL, bytes, length, note);
+    int file;
+    an_status status = an_file_open(&file, path, O_WRONLY | O_CREAT | O_EXCL, note);
+    if (status != AN_OK) return status;
+    status = fill(file, path, bytes, length, note);
+    if (status != AN_OK) unlink(path);
+    return status;
 }
 
 an_status an_file_replace(const char *path, const void *bytes, size_t length, an_note note) {
     char beside[AN_FILE_PATH];
     if (snprintf(beside, sizeof beside, "%s.new", path) >= (int)sizeof beside)
         return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", path);
-    an_status status = put(beside, O_TRUNC, bytes, length, note);
+    int file;
+    an_status status = an_file_open(&file, beside, O_WRONLY | O_CREAT | O_TRUNC, note);
+    if (status == AN_OK) status = fill(file, beside, bytes, length, note);
     if (status != AN_OK) return status;
     status = an_file_rename(beside, path, note);
     return status == AN_OK ? an_parent_sync(path, note) : status;
+}
+
+an_status an_folder_next(DIR *stream, const char *path, const struct dirent **entry, an_note note) {
+    errno = 0;
+    *entry = readdir(stream); /* NOLINT(concurrency-mt-unsafe): a stream of the caller's own */
+    return *entry || errno == 0 ? AN_OK : an_file_failed(path, "the folder cannot be read", note);
 }
 
 an_status an_folder_sync(const char *path, an_note note) {

@@ -3,6 +3,7 @@
 #ifndef AN_BASE_FILE_H
 #define AN_BASE_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,11 +31,14 @@ an_status an_file_close(int *file, const char *path, an_note note);
  * gone and the new one there, it is done. */
 an_status an_file_rename(const char *from, const char *to, an_note note);
 
-/* A new file, written and synced; one that is there already is an error. */
+/* A new file, written and synced; one that is there already is an error. One that cannot be written whole is removed. */
 an_status an_file_put(const char *path, const void *bytes, size_t length, an_note note);
 /* A whole file in the place of another, if there is one: nobody ever reads half of it. Synced, its folder too. */
 an_status an_file_replace(const char *path, const void *bytes, size_t length, an_note note);
 
+/* The next entry of a folder; NULL after the last. A folder that cannot be read to its end is an error: what is not seen is not
+ * therefore absent. */
+an_status an_folder_next(DIR *stream, const char *path, const struct dirent **entry, an_note note);
 /* The entries of a folder. */
 an_status an_folder_sync(const char *path, an_note note);
 /* The folder that a path lies in. */

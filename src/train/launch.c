@@ -82,24 +82,28 @@ static int64_t number_of(const char *name) {
 static an_status find_last(const char *launches, int64_t *last, an_note note) {
     *last = 0;
     DIR *folder = opendir(launches);
-    if (!folder) return AN_NOTE(note, AN_ERR_FILE, "%s: cannot be opened", launches);
+    if (!folder) return an_file_failed(launches, "cannot be opened", note);
     const struct dirent *entry;
-    while ((entry = readdir(folder))) /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+    an_status status;
+    while ((status = an_folder_next(folder, launches, &entry, note)) == AN_OK && entry)
         if (number_of(entry->d_name) > *last) *last = number_of(entry->d_name);
     closedir(folder);
-    return AN_OK;
+    return status;
 }
 
 /* Where `launches` was lost, the names of checkpoints say which numbers were used. */
-static void look_at_checkpoints(const char *folder, int64_t *last) {
+static an_status look_at_checkpoints(const char *folder, int64_t *last, an_note note) {
     char path[AN_FILE_PATH];
     const struct dirent *entry;
     an_checkpoint_kind kind;
     an_checkpoint_place place;
+    an_status status;
     DIR *checkpoints = an_path_join(path, folder, AN_CHECKPOINTS) ? opendir(path) : NULL;
-    while (checkpoints && (entry = readdir(checkpoints))) /* NOLINT(concurrency-mt-unsafe) */
+    if (!checkpoints) return AN_OK;
+    while ((status = an_folder_next(checkpoints, path, &entry, note)) == AN_OK && entry)
         if (an_checkpoint_parse(entry->d_name, &kind, &place) && place.generation > *last) *last = place.generation;
-    if (checkpoints) closedir(checkpoints);
+    closedir(checkpoints);
+    return status;
 }
 
 /* Those before ours have nothing more to say. */
@@ -136,7 +140,7 @@ static an_status claim(const char *folder, int64_t *generation, an_note note) {
     an_status status = an_folders_make(launches, note);
     if (status == AN_OK) status = find_last(launches, &last, note);
     if (status == AN_OK) status = check_free(folder, launches, last, note);
-    if (status == AN_OK) look_at_checkpoints(folder, &last);
+    if (status == AN_OK) status = look_at_checkpoints(folder, &last, note);
     write_identity(identity);
     /* Another one may take the same number first, or a higher one while ours is made: then the next is tried. */
     int64_t mine = -1;

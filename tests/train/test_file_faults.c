@@ -1,0 +1,82 @@
+/* A file system that fails in the middle: the run says so, never loops, and never takes what it cannot see for absent. */
+#include <dirent.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "anneal/checkpoint.h"
+#include "train/open_support.h"
+
+#define CONFIG                                                         \
+    "run: {dir: faults, steps: 12}\nmodel: {type: mlp, hidden: [5]}\n" \
+    "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}, threads: 0}\n"
+
+/* ---- faults: the linker leads these calls here ---- */
+
+static const char *bad_sync, *bad_folder; /* how the path ends of what fails; NULL: nothing does */
+
+static bool fails(int file, const char *end) {
+    char name[64], path[4096];
+    if (!end) return false;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+    const ssize_t length = readlink(name, path, sizeof path - 1);
+    if (length < (ssize_t)strlen(end)) return false;
+    path[length] = 0;
+    errno = EIO;
+    return !strcmp(path + length - strlen(end), end);
+}
+
+int __real_fsync(int file);
+int __wrap_fsync(int file);
+int __wrap_fsync(int file) {
+    return fails(file, bad_sync) ? -1 : __real_fsync(file);
+}
+
+struct dirent *__real_readdir(DIR *stream);
+struct dirent *__wrap_readdir(DIR *stream);
+struct dirent *__wrap_readdir(DIR *stream) {
+    return fails(dirfd(stream), bad_folder) ? NULL : __real_readdir(stream);
+}
+
+static int no_faults(void **state) {
+    bad_sync = bad_folder = NULL;
+    return teardown(state);
+}
+
+static void begin(void) {
+    assert_int_equal(system("rm -rf faults"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    write_sums();
+}
+
+/* ---- tests ---- */
+
+/* A save needs the number of its launch. */
+static void cannot_be_saved(const char *words) {
+    an_trainer *trainer = open_run(CONFIG);
+    assert_int_equal(an_trainer_save(trainer, 0), AN_ERR_FILE);
+    if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));
+    an_trainer_close(&trainer);
+}
+
+/* A number that could not be written was taken for another process's, and the next one tried: files without end. */
+static void test_launch_that_cannot_be_written(void **state) {
+    (void)state;
+    begin();
+    bad_sync = "/faults/launches/1";
+    cannot_be_saved("faults/launches/1: cannot be synced: Input/output error");
+    assert_int_not_equal(access("faults/launches/1", F_OK), 0);
+}
+
+static void test_launches_that_cannot_be_read(void **state) {
+    (void)state;
+    begin();
+    bad_folder = "/faults/launches";
+    cannot_be_saved("faults/launches: the folder cannot be read: Input/output error");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_launch_that_cannot_be_written, setup, no_faults),
+        cmocka_unit_test_setup_teardown(test_launches_that_cannot_be_read, setup, no_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
