@@ -266,15 +266,18 @@ fail:
  * open (.nfs…) is not ours to judge. */
 static an_status check_others(an_context *ctx, const an_manifest *m, const char *folder) {
     const struct dirent *entry;
-    an_status status = AN_OK;
+    an_status status;
+    char text[AN_MESSAGE_BYTES] = "";
+    const an_note note = {text, sizeof text};
     DIR *stream = opendir(folder);
     if (!stream) return AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be opened: %s", folder, strerror(errno));
-    while (status == AN_OK && (entry = readdir(stream))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+    while ((status = an_note_raise(ctx, an_folder_next(stream, folder, &entry, note), note)) == AN_OK && entry) {
         const char *name = entry->d_name;
         if (!strcmp(name, ".") || !strcmp(name, "..") || !strncmp(name, ".nfs", 4) || !strcmp(name, AN_MANIFEST_NAME) ||
             an_manifest_find_file(m, name) >= 0)
             continue;
         status = AN_ERROR(ctx, AN_ERR_DAMAGED, "%s/%s: is not part of the checkpoint", folder, name);
+        break;
     }
     closedir(stream);
     return status;

@@ -69,8 +69,10 @@ static int compare_places(const void *a, const void *b) {
 
 an_status an_checkpoints_list(an_context *ctx, const char *folder, an_checkpoint_place **places, size_t *count,
                               size_t *capacity) {
-    an_status status = AN_OK;
+    an_status status;
     const struct dirent *entry;
+    char text[AN_MESSAGE_BYTES] = "";
+    const an_note note = {text, sizeof text};
     *places = NULL;
     *count = *capacity = 0;
     DIR *stream = opendir(folder);
@@ -78,16 +80,22 @@ an_status an_checkpoints_list(an_context *ctx, const char *folder, an_checkpoint
         if (errno == ENOENT || errno == ENOTDIR) return AN_OK;
         return AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be opened: %s", folder, strerror(errno));
     }
-    while (status == AN_OK && (entry = readdir(stream))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+    for (;;) {
         an_checkpoint_kind kind;
         an_checkpoint_place place;
+        AN_TRY(an_note_raise(ctx, an_folder_next(stream, folder, &entry, note), note));
+        if (!entry) break;
         if (!an_checkpoint_parse(entry->d_name, &kind, &place) || kind != AN_CHECKPOINT_FINISHED) continue;
-        status = an_grow(ctx, (void **)places, capacity, *count + 1, sizeof **places);
-        if (status == AN_OK) (*places)[(*count)++] = place;
+        AN_TRY(an_grow(ctx, (void **)places, capacity, *count + 1, sizeof **places));
+        (*places)[(*count)++] = place;
     }
     closedir(stream);
-    if (status != AN_OK) an_release(ctx, (void **)places, *capacity, sizeof **places);
     if (*count > 0) qsort(*places, *count, sizeof **places, compare_places);
+    return AN_OK;
+fail:
+    closedir(stream);
+    an_release(ctx, (void **)places, *capacity, sizeof **places);
+    *count = *capacity = 0;
     return status;
 }
 

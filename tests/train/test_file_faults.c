@@ -73,10 +73,29 @@ static void test_launches_that_cannot_be_read(void **state) {
     cannot_be_saved("faults/launches: the folder cannot be read: Input/output error");
 }
 
+/* Such a run began anew, and wrote over the metrics of what was done. */
+static void test_checkpoints_that_cannot_be_read(void **state) {
+    enum { DONE = 5 };
+    an_step_metrics metrics = AN_INIT(metrics);
+    (void)state;
+    begin();
+    an_trainer *trainer = open_run(CONFIG);
+    for (int i = 0; i < DONE; i++) OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save(trainer, DONE));
+    an_trainer_close(&trainer);
+    bad_folder = "/faults/checkpoints";
+    refused(CONFIG, AN_ERR_FILE, "faults/checkpoints: the folder cannot be read: Input/output error");
+    bad_folder = NULL;
+    trainer = open_run(CONFIG);
+    assert_int_equal(an_trainer_next_step(trainer), DONE);
+    an_trainer_close(&trainer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_launch_that_cannot_be_written, setup, no_faults),
         cmocka_unit_test_setup_teardown(test_launches_that_cannot_be_read, setup, no_faults),
+        cmocka_unit_test_setup_teardown(test_checkpoints_that_cannot_be_read, setup, no_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
