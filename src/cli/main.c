@@ -1,7 +1,9 @@
 /* The command `anneal`: finds the command that was named and runs it. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -70,8 +72,16 @@ const cli_command cli_help = {
     .run = help,
 };
 
+/* The number of a closed stream would go to the next file that is opened, such as a run's metrics, and all that is printed would be
+ * written there. So each of these numbers is taken, by something that cannot be written. */
+static void hold_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/", O_RDONLY) < 0) return; /* open takes the lowest number */
+}
+
 int main(int argc, char **argv) {
     const cli_call none = {0};
+    hold_streams();
     signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails with a message, instead of ending the process */
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) return cli_misuse(&none, "which command?");

@@ -58,6 +58,20 @@ kill -TERM $process
 wait $process || [ $? = 75 ] || fail "TERM: exit code"
 [ "$(field term/outcome.json 'd["reason"]')" = SIGTERM ] || fail "TERM: $(cat term/outcome.json)"
 
+# --- closed streams: their numbers must not go to files of the run, or what is printed is written into them ---
+for streams in '>&-' '2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
+    rm -rf streams
+    code=0
+    eval '"${anneal[@]}" train small.yaml --set run.dir=streams --set run.steps=20 >out 2>err' "$streams" || code=$?
+    case $streams in
+    *'>&- '* | '>&-') [ "$code" = 1 ] || fail "$streams: exit code $code" ;; # the output could not be written
+    *) [ "$code" = 0 ] || fail "$streams: exit code $code" ;;
+    esac
+    [ "$(field streams/outcome.json 'd["end"]')" = done ] || fail "$streams: $(cat streams/outcome.json)"
+    ! grep -v '^{"step": .*}$' streams/metrics.jsonl || fail "$streams: these are lines of metrics.jsonl"
+    "${anneal[@]}" verify streams >out 2>err || fail "$streams: the checkpoint is damaged"
+done
+
 # --- files may not grow: the save fails, the run goes on, and says so at its end ---
 if [ -z "${ANNEAL_RUN:-}" ]; then # of an emulator, the limit would be the emulator's
     "${anneal[@]}" train small.yaml --set run.dir=limit --set 'log.every=1000000 steps' >out 2>err &
