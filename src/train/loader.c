@@ -100,8 +100,10 @@ static an_status start_threads(an_loader *l) {
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
-        return AN_ERROR(ctx, AN_ERR_MEMORY, "the system gave the loader %d of %d threads", l->started,
-                        l->options.threads);
+        return AN_ERROR(ctx, AN_ERR_MEMORY,
+                        "the system gave the loader %d of %d threads: %s. Raise the limit of processes (ulimit -u, or "
+                        "pids.max of the cgroup) or of memory (ulimit -v), or load without threads: data.threads 0",
+                        l->started, l->options.threads, strerror(error));
     return AN_OK;
 }
 

@@ -1,6 +1,7 @@
-/* A file system that fails in the middle: the run says so, never loops, and never takes what it cannot see for absent. */
+/* A system that fails in the middle: the run says so, never loops, and never takes what it cannot see for absent. */
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
@@ -37,8 +38,17 @@ struct dirent *__wrap_readdir(DIR *stream) {
     return fails(dirfd(stream), bad_folder) ? NULL : __real_readdir(stream);
 }
 
+static bool has_no_threads;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user) {
+    return has_no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, user);
+}
+
 static int no_faults(void **state) {
     bad_sync = bad_folder = NULL;
+    has_no_threads = false;
     return teardown(state);
 }
 
@@ -91,11 +101,38 @@ static void test_checkpoints_that_cannot_be_read(void **state) {
     an_trainer_close(&trainer);
 }
 
+/* The loader needs the threads that it was given. Everything else does its work on the calling thread, with the same bits. */
+static void test_no_threads(void **state) {
+    static const char loader[] = "data.threads 0", large[] =
+                                                       "run: {dir: faults, steps: 6}\nbatch: {global: 96}\n"
+                                                       "model: {type: mlp, hidden: [512, 512]}\n"
+                                                       "data: {train: {type: csv, path: sums.csv, inputs: [a, b], "
+                                                       "targets: [sum]}, threads: ";
+    char text[sizeof large + 8], hashes[2][AN_HASH_TEXT];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        begin();
+        has_no_threads = i == 1;
+        snprintf(text, sizeof text, "%s1}\n", large);
+        if (has_no_threads) refused(text, AN_ERR_MEMORY, loader);
+        snprintf(text, sizeof text, "%s0}\n", large);
+        an_trainer *trainer = open_run(text);
+        train(trainer);
+        OK(ctx, an_trainer_save(trainer, 1));
+        OK(ctx, an_trainer_state_hash(trainer, hashes[i]));
+        an_trainer_close(&trainer);
+        an_context_destroy(&ctx); /* with the threads that it has */
+        OK(NULL, context_with_ledger(&ctx, &counted, 2));
+    }
+    assert_string_equal(hashes[0], hashes[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_launch_that_cannot_be_written, setup, no_faults),
         cmocka_unit_test_setup_teardown(test_launches_that_cannot_be_read, setup, no_faults),
         cmocka_unit_test_setup_teardown(test_checkpoints_that_cannot_be_read, setup, no_faults),
+        cmocka_unit_test_setup_teardown(test_no_threads, setup, no_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
