@@ -60,7 +60,8 @@ an_status an_context_create(an_context **context, const an_context_options *opti
     if (isa > machine)
         return AN_ERROR(NULL, AN_ERR_UNSUPPORTED, "this machine cannot run instructions of level %s; it has %s",
                         an_isa_name(isa), an_isa_name(machine));
-    const int threads = options && options->threads ? options->threads : omp_get_max_threads();
+    int threads = options && options->threads ? options->threads : omp_get_max_threads();
+    if (threads > MOST_THREADS) threads = MOST_THREADS; /* OMP_NUM_THREADS may say anything */
     const size_t bytes = bytes_of(threads);
     c = allocator.allocate(allocator.user, bytes, AN_ALIGNMENT);
     if (!c) return AN_ERROR(NULL, AN_ERR_MEMORY, "out of memory: a context needs %zu bytes", bytes);

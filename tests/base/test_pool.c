@@ -144,6 +144,18 @@ static void test_threads_start_with_work_and_end_with_the_context(void **state) 
     wait_for(1, 0);
 }
 
+/* OMP_NUM_THREADS may be any number; scratch for a million threads would be what a run fails at. */
+static void test_not_more_threads_than_can_be_asked_for(void **state) {
+    enum { MOST = 4096 };
+    const int before = omp_get_max_threads();
+    (void)state;
+    omp_set_num_threads(1000000);
+    an_context *ctx = context_of(0);
+    omp_set_num_threads(before);
+    assert_int_equal(an_context_threads(ctx), MOST);
+    an_context_destroy(&ctx);
+}
+
 static void test_how_threads_wait(void **state) {
     (void)state;
     unsetenv("OMP_WAIT_POLICY");
@@ -208,6 +220,7 @@ int main(void) {
         cmocka_unit_test(test_threads_start_with_work_and_end_with_the_context),
         cmocka_unit_test(test_every_task_runs_once),
         cmocka_unit_test(test_nobody_waits_for_a_thread_that_has_not_come),
+        cmocka_unit_test(test_not_more_threads_than_can_be_asked_for),
         cmocka_unit_test(test_how_threads_wait),
         cmocka_unit_test(test_places),
     };
