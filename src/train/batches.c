@@ -200,6 +200,7 @@ bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t 
     if (interval->epochs > 0) {
         const an_step_batch last = an_batches_at(b, step - 1);
         const double steps = (double)an_batches_steps_in(b, last.epoch), length = interval->epochs * steps;
+        if (length <= 1) return true;
         const double before = (double)last.epoch * steps + (double)last.epoch_step;
         return intervals(before + 1, length) > intervals(before, length);
     }

@@ -55,7 +55,8 @@ static int64_t saves_left(const an_trainer *t, const an_interval *every) {
     if (every->epochs > 0 && !t->streams && left > 0) {
         const int64_t epochs =
             an_batches_at(&t->batches, t->steps - 1).epoch - an_batches_at(&t->batches, t->next).epoch;
-        return 1 + (int64_t)((double)epochs / every->epochs);
+        const double saves = 1 + (double)epochs / every->epochs;
+        return saves < (double)left ? (int64_t)saves : left;
     }
     return left > 0;
 }
@@ -64,10 +65,11 @@ static int64_t saves_left(const an_trainer *t, const an_interval *every) {
 static void count(const an_trainer *t, int64_t present, need *n) {
     const an_home *h = &t->home;
     const int64_t saves = saves_left(t, &h->every);
+    const int64_t left = t->steps - t->next;
     const bool is_timed = h->every.seconds > 0;
     const int64_t kept = h->keep_last == 0 ? 1 : h->keep_last < saves ? h->keep_last + 1 : saves;
     n->certain = kept > present ? kept - present : saves > 0;
-    n->possible = h->keep_last == 0 ? saves : is_timed ? h->keep_last + 1 : kept;
+    n->possible = h->keep_last == 0 ? saves : !is_timed ? kept : h->keep_last < left ? h->keep_last + 1 : left;
     if (!an_interval_is_off(&h->every) && t->evaluation) n->possible++;
     if (!an_interval_is_off(&h->keep_every)) n->possible += saves_left(t, &h->keep_every);
     n->possible = n->possible - present > n->certain ? n->possible - present : n->certain;

@@ -112,6 +112,16 @@ static void test_parts_of_epochs_end_with_the_epoch(void **state) {
     evaluates_at(CONFIG DATA_EVAL "eval: {every: 1.5 epochs}\n", "6 13 43 53");
 }
 
+/* However small a part is, it ends at most once a step. */
+static void test_parts_shorter_than_a_step(void **state) {
+    static const char all[] =
+        "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 "
+        "35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53";
+    (void)state;
+    evaluates_at(CONFIG DATA_EVAL "eval: {every: 0.001 epochs}\n", all);
+    evaluates_at(CONFIG DATA_EVAL "eval: {every: 1e-300 epochs}\nsave: {every: 1e-300 epochs}\n", all);
+}
+
 static void test_saves_are_at_the_ends_of_epochs(void **state) {
     (void)state;
     saves_at(CONFIG DATA "save: {every: 1 epoch}\n", "3 8 13 33 53");
@@ -306,6 +316,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_evaluations_are_at_the_ends_of_epochs, start, teardown),
         cmocka_unit_test_setup_teardown(test_parts_of_epochs_end_with_the_epoch, start, teardown),
+        cmocka_unit_test_setup_teardown(test_parts_shorter_than_a_step, start, teardown),
         cmocka_unit_test_setup_teardown(test_saves_are_at_the_ends_of_epochs, start, teardown),
         cmocka_unit_test_setup_teardown(test_every_second_epoch_is_kept, start, teardown),
         cmocka_unit_test_setup_teardown(test_log_lines_are_at_the_ends_of_epochs, start, teardown),
