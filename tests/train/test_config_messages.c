@@ -296,6 +296,11 @@ static const refusal refusals[] = {
     {BOTH, "optimizer.lr", "--set optimizer.lr: this is no setting; write KEY=VALUE, as optimizer.lr=1e-3"},
     {BOTH, "=3", "--set =3: this is no setting; write KEY=VALUE, as optimizer.lr=1e-3"},
     {BOTH, "optimizer.lrr=1", "--set optimizer.lrr=1: there is no key 'optimizer.lrr'; the nearest is 'lr'"},
+    {BOTH, "data.threads=9223372036854775807",
+     "--set data.threads=9223372036854775807: data.threads is '9223372036854775807'; it takes a whole number from 0 to "
+     "256"},
+    {BOTH, "ranks.threads=4097",
+     "--set ranks.threads=4097: ranks.threads is '4097'; it takes auto, or a whole number from 1 to 4096"},
     {BOTH, "optimizer.lr=fast", "--set optimizer.lr=fast: optimizer.lr is 'fast'; it takes a number from 0 on"},
     {BOTH, "optimizer.lr.x=1", "--set optimizer.lr.x=1: 'optimizer.lr' is a single value and has nothing inside"},
     {BOTH, "optimizer.groups[0].match=x",
