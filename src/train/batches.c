@@ -134,14 +134,21 @@ an_step_batch an_batches_at(const an_batches *b, int64_t step) {
     return s;
 }
 
-/* ---- epochs ---- */
+/* ---- lengths ---- */
+
+/* What rounding can add to a length, as a share of it. */
+static const double rounding = 1e-12;
+
+int64_t an_whole_steps(double exact) {
+    const double most = 0x1p62; /* longer than any run */
+    if (!(exact < most)) return (int64_t)most;
+    const int64_t below = (int64_t)exact;
+    return below + (exact - (double)below > rounding * exact);
+}
 
 /* Steps of an epoch that has `steps`, for `left` of its `parts`. */
 static int64_t steps_for_parts(double left, double parts, double steps) {
-    const double most = 0x1p62; /* longer than any run */
-    const double exact = steps == parts ? left : left * steps / parts;
-    if (!(exact < most)) return (int64_t)most;
-    return (int64_t)exact + ((double)(int64_t)exact < exact);
+    return an_whole_steps(steps == parts ? left : left * steps / parts);
 }
 
 /* An epoch has as many parts as the first one has steps, so that whole epochs stay whole numbers. */
@@ -153,7 +160,7 @@ int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs) {
     for (int i = entry_of(b, first); i + 1 < b->entry_count; i++) {
         const int64_t end = an_batches_steps_before(b, b->entries[i + 1].epoch);
         const double steps = (double)steps_of(b, b->entries[i].global), has = (double)(end - step) * parts / steps;
-        if (left <= has) return step - from + steps_for_parts(left, parts, steps);
+        if (left - has <= rounding * left) return step - from + steps_for_parts(left, parts, steps);
         left -= has;
         step = end;
     }

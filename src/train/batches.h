@@ -32,6 +32,9 @@ an_step_batch an_batches_at(const an_batches *b, int64_t step);
 /* The largest step of the run. */
 int64_t an_batches_largest(const an_batches *b);
 
+/* Steps of a length that is computed: a part of a step counts as one. A whole number that rounding made a little larger, as 0.07 × 100,
+ * stays what it is. */
+int64_t an_whole_steps(double exact);
 /* How many steps so many epochs take from step `from` on; a part of a step counts as one. */
 int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs);
 /* … before step `to`. */

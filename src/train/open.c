@@ -56,7 +56,7 @@ static int64_t steps_of_samples(const an_batches *b, double samples) {
     const double epochs = each > 0 ? samples / (double)each : 0;
     const int64_t whole = epochs < (double)INT32_MAX ? (int64_t)epochs : 0, before = an_batches_steps_before(b, whole);
     const double rest = (samples - (double)whole * (double)each) / (double)an_batches_at(b, before).count;
-    return before + (int64_t)rest + ((double)(int64_t)rest < rest);
+    return before + an_whole_steps(rest);
 }
 
 /* A length is a double, which counts exactly up to here. */
@@ -106,7 +106,7 @@ an_status an_open_steps(const an_lengths *lengths, const char *path, const an_le
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a length in time cannot be turned into steps",
                         an_config_place(config, path));
     }
-    *steps = (int64_t)exact + ((double)(int64_t)exact < exact);
+    *steps = an_whole_steps(exact);
     return AN_OK;
 }
 

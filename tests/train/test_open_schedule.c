@@ -112,6 +112,23 @@ static void test_rate_holds_where_epochs_change(void **state) {
     an_trainer_close(&trainer);
 }
 
+/* 7 % of 100 steps are 7, though 0.07 × 100 is a little more than that. */
+static void test_shares_are_whole_steps(void **state) {
+    (void)state;
+    for (int percent = 1; percent < 100; percent++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "run: {steps: 100}\nschedule: {type: constant, warmup: {steps: %d%%, start_factor: 0}}\n", percent);
+        an_trainer *trainer = scheduled(text);
+        expect_factor(trainer, percent - 1, (percent - 1.0) / percent);
+        an_trainer_close(&trainer);
+    }
+    an_trainer *trainer = scheduled("run: {epochs: 4}\nbatch: {global: 10}\n" /* 96 samples: ten steps */
+                                    "schedule: {type: constant, warmup: {steps: 1.1 epochs, start_factor: 0}}\n");
+    expect_factor(trainer, 10, 10 / 11.0);
+    an_trainer_close(&trainer);
+}
+
 /* ---- options that belong to a type ---- */
 
 static void test_wsd_knows_its_stable_part(void **state) {
@@ -156,6 +173,7 @@ int main(void) {
         cmocka_unit_test(test_steps_take_their_rate_from_the_sequence),
         cmocka_unit_test(test_rate_holds_inside_an_epoch),
         cmocka_unit_test(test_rate_holds_where_epochs_change),
+        cmocka_unit_test(test_shares_are_whole_steps),
         cmocka_unit_test(test_wsd_knows_its_stable_part),
         cmocka_unit_test(test_one_cycle_has_its_peak),
         cmocka_unit_test(test_mistakes_have_their_place),
