@@ -168,13 +168,31 @@ int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs) {
     return step - from + steps_for_parts(left, parts, steps);
 }
 
-int64_t an_batches_steps_until(const an_batches *b, int64_t to, double epochs) {
+int64_t an_batches_steps_taking(const an_batches *b, int64_t from, double samples) {
+    const an_step_batch at = an_batches_at(b, from);
+    int64_t epoch = at.epoch, step = from - at.epoch_step;
+    double left = samples + (double)at.begin; /* counted from where the epoch begins, at `step` */
+    for (int i = entry_of(b, epoch);; i++) {
+        const int64_t global = b->entries[i].global, steps = steps_of(b, global);
+        const double each = b->drop_last ? (double)steps * (double)global : (double)b->samples;
+        const int64_t epochs = i + 1 < b->entry_count ? b->entries[i + 1].epoch - epoch : 0;
+        if (epochs == 0 || left <= (double)epochs * each) {
+            const double whole = __builtin_floor(left / each), rest = left - whole * each;
+            return step - from + an_whole_steps(whole * (double)steps + (double)an_whole_steps(rest / (double)global));
+        }
+        left -= (double)epochs * each;
+        step += epochs * steps;
+        epoch += epochs;
+    }
+}
+
+int64_t an_batches_steps_until(const an_batches *b, int64_t to, double amount, an_steps_of steps_of_amount) {
     int64_t from = 0, beyond = to + 1; /* the last step from which they end in time is at `from` or later */
-    const int64_t longest = an_batches_steps_for(b, 0, epochs);
+    const int64_t longest = steps_of_amount(b, 0, amount);
     if (longest > to) return longest;
     while (beyond - from > 1) {
         const int64_t middle = from + (beyond - from) / 2;
-        if (middle + an_batches_steps_for(b, middle, epochs) <= to)
+        if (middle + steps_of_amount(b, middle, amount) <= to)
             from = middle;
         else
             beyond = middle;

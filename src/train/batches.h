@@ -37,8 +37,11 @@ int64_t an_batches_largest(const an_batches *b);
 int64_t an_whole_steps(double exact);
 /* How many steps so many epochs take from step `from` on; a part of a step counts as one. */
 int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs);
-/* … before step `to`. */
-int64_t an_batches_steps_until(const an_batches *b, int64_t to, double epochs);
+/* How many steps so many samples take from step `from` on. */
+int64_t an_batches_steps_taking(const an_batches *b, int64_t from, double samples);
+/* How many steps end with step `to` and are as long, in epochs or samples. */
+typedef int64_t (*an_steps_of)(const an_batches *b, int64_t from, double amount);
+int64_t an_batches_steps_until(const an_batches *b, int64_t to, double amount, an_steps_of steps_of_amount);
 /* How many epochs the first `steps` steps are. */
 double an_batches_epochs(const an_batches *b, int64_t steps);
 

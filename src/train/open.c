@@ -50,13 +50,12 @@ static an_status blame(const opening *o, an_status status, const char *path) {
 
 /* ---- lengths ---- */
 
-/* As many steps as take this many samples: whole epochs, whose last steps may be short, and the rest. */
-static int64_t steps_of_samples(const an_batches *b, double samples) {
-    const int64_t each = b->drop_last ? b->samples - b->samples % b->global : b->samples;
-    const double epochs = each > 0 ? samples / (double)each : 0;
-    const int64_t whole = epochs < (double)INT32_MAX ? (int64_t)epochs : 0, before = an_batches_steps_before(b, whole);
-    const double rest = (samples - (double)whole * (double)each) / (double)an_batches_at(b, before).count;
-    return before + an_whole_steps(rest);
+an_steps_of an_open_measure(const an_lengths *lengths, const an_length *length, double *amount) {
+    *amount = length->amount;
+    if (length->unit == AN_LENGTH_TOKENS) *amount /= (double)lengths->tokens_a_sample;
+    return length->unit == AN_LENGTH_EPOCHS                                        ? an_batches_steps_for
+           : length->unit == AN_LENGTH_SAMPLES || length->unit == AN_LENGTH_TOKENS ? an_batches_steps_taking
+                                                                                   : NULL;
 }
 
 /* A length is a double, which counts exactly up to here. */
@@ -80,7 +79,8 @@ an_status an_open_steps(const an_lengths *lengths, const char *path, const an_le
     an_config *config = lengths->config;
     an_context *ctx = lengths->ctx;
     const an_batches *batches = lengths->batches;
-    const double amount = length->amount;
+    double amount;
+    const an_steps_of steps_of_amount = an_open_measure(lengths, length, &amount);
     double exact = amount;
     if (!(guess_steps(lengths, length, whole) < most_steps))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s is more than %.0f steps (2^53); make it shorter",
@@ -91,10 +91,9 @@ an_status an_open_steps(const an_lengths *lengths, const char *path, const an_le
         if (batches->samples == AN_STREAM_SAMPLES)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; give steps, or samples",
                             an_config_place(config, path));
-        *steps = an_batches_steps_for(batches, from, amount);
-        return AN_OK;
-    case AN_LENGTH_SAMPLES: *steps = steps_of_samples(batches, amount); return AN_OK;
-    case AN_LENGTH_TOKENS: *steps = steps_of_samples(batches, amount / (double)lengths->tokens_a_sample); return AN_OK;
+        break;
+    case AN_LENGTH_SAMPLES:
+    case AN_LENGTH_TOKENS: break;
     case AN_LENGTH_SHARE:
         if (whole == 0 || whole == INT64_MAX)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT,
@@ -106,7 +105,7 @@ an_status an_open_steps(const an_lengths *lengths, const char *path, const an_le
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a length in time cannot be turned into steps",
                         an_config_place(config, path));
     }
-    *steps = an_whole_steps(exact);
+    *steps = steps_of_amount ? steps_of_amount(batches, from, amount) : an_whole_steps(exact);
     return AN_OK;
 }
 

@@ -71,6 +71,9 @@ typedef struct an_lengths {
 an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from,
                         int64_t whole, int64_t *steps);
 
+/* What counts the steps of a length whose steps depend on where it begins, and how much of it; NULL for other lengths. */
+an_steps_of an_open_measure(const an_lengths *lengths, const an_length *length, double *amount);
+
 /* The config's schedule for a run of `steps` (0: endless); what it points to lies in the arena. *rate changes where the schedule
  * has its own. */
 an_status an_open_schedule(an_schedule_options *schedule, const an_lengths *lengths, an_arena *arena, int64_t steps,

@@ -81,11 +81,13 @@ static an_status get_wsd(const reading *r) {
     an_context *ctx = r->ctx;
     an_schedule_options *s = r->s;
     int64_t stable = 0;
+    double amount;
     an_length length;
     if (!is_there(r, "stable")) {
         AN_TRY_RETURN(get_steps(r, "decay", 0, &length, &s->decay_steps));
-        if (length.unit == AN_LENGTH_EPOCHS) /* the last ones */
-            s->decay_steps = an_batches_steps_until(r->lengths->batches, r->begin + r->whole, length.amount);
+        const an_steps_of steps_of = an_open_measure(r->lengths, &length, &amount);
+        if (steps_of) /* the last ones */
+            s->decay_steps = an_batches_steps_until(r->lengths->batches, r->begin + r->whole, amount, steps_of);
         return AN_OK;
     }
     AN_TRY_RETURN(get_steps(r, "stable", s->warmup, &length, &stable));
@@ -146,43 +148,51 @@ static an_status get_sequence(const reading *r) {
     return AN_OK;
 }
 
-/* Where periods of so many epochs end, as long as epochs still change their number of steps; returns how many of them there are. The
- * last one's length in epochs is multiplied by `growth` for the next. */
-static int64_t find_borders(const reading *r, double *epochs, double growth, int64_t *borders) {
+/* Periods of so many epochs or samples; each is `growth` times as long as the one before. */
+typedef struct {
+    an_steps_of steps_of;
+    double amount, growth;
+} periods;
+
+/* Where periods end, as long as epochs still change their number of steps; returns how many of them there are, and in *next how long the
+ * one after them is. */
+static int64_t find_borders(const reading *r, const periods *p, double *next, int64_t *borders) {
     const an_batches *b = r->lengths->batches;
     const int64_t from = r->begin + r->s->warmup,
                   end = an_batches_steps_before(b, b->entries[b->entry_count - 1].epoch);
     int64_t count = 0, at = 0;
-    for (double sum = 0; from + at < end && (r->whole == 0 || at < r->whole); count++) {
-        sum += *epochs;
-        const int64_t next = an_batches_steps_for(b, from, sum);
-        at = next > at ? next : at + 1;
+    double sum = 0;
+    *next = p->amount;
+    for (; from + at < end && (r->whole == 0 || at < r->whole); count++) {
+        sum += *next;
+        const int64_t border = p->steps_of(b, from, sum);
+        at = border > at ? border : at + 1;
         if (borders) borders[count] = at;
-        *epochs *= growth;
+        *next *= p->growth;
     }
     return count;
 }
 
-/* A period in epochs has as many steps as they have, which accumulation by epoch changes. */
+/* A period in epochs or samples has as many steps as they have, which accumulation by epoch changes. */
 static an_status get_period(const reading *r, const char *key) {
     an_context *ctx = r->ctx;
     an_schedule_options *s = r->s;
     const an_batches *b = r->lengths->batches;
-    const double growth = s->period_growth > 1 ? (double)s->period_growth : 1;
+    periods p = {.growth = s->period_growth > 1 ? (double)s->period_growth : 1};
     an_length length;
+    double next;
     int64_t *borders = NULL;
     AN_TRY_RETURN(get_steps(r, key, s->warmup, &length, &s->period));
-    if (length.unit != AN_LENGTH_EPOCHS || b->entry_count == 1 || !(length.amount > 0)) return AN_OK;
-    double epochs = length.amount;
-    const int64_t count = find_borders(r, &epochs, growth, NULL);
+    p.steps_of = an_open_measure(r->lengths, &length, &p.amount);
+    if (!p.steps_of || b->entry_count == 1 || !(p.amount > 0)) return AN_OK;
+    const int64_t count = find_borders(r, &p, &next, NULL);
     if (count == 0) return AN_OK;
     if (count > INT_MAX)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %lld periods are too many; give a longer one",
                         an_config_place(r->config, AN_KEY(r->path, key)), (long long)count);
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&borders, (size_t)count, sizeof *borders));
-    epochs = length.amount;
-    find_borders(r, &epochs, growth, borders);
-    s->period = an_batches_steps_for(b, r->begin + s->warmup + borders[count - 1], epochs);
+    find_borders(r, &p, &next, borders);
+    s->period = p.steps_of(b, r->begin + s->warmup + borders[count - 1], next);
     s->border_count = (int)count;
     s->borders = borders;
     return AN_OK;

@@ -295,6 +295,47 @@ static void test_the_way_down_is_the_last_epochs(void **state) {
     expect_factors("schedule: {type: wsd, stable: 2 epochs, decay: 2 epochs}", expected, STEPS);
 }
 
+/* 96 samples are an epoch: a length in samples ends where as many epochs do, wherever it begins. */
+static void test_lengths_in_samples_follow_the_batch(void **state) {
+    double expected[STEPS];
+    (void)state;
+    expect_warmup("schedule: {type: constant, warmup: 192 samples}", 8);
+    expect_warmup("schedule: {type: constant, warmup: 112 tokens}", 4); /* 96, and a step of 20 */
+    for (int t = 0; t < STEPS; t++) expected[t] = t < 3 ? (1 + t * 2.0 / 3) / 3 : t < 33 ? 1 : 1 - (t - 33) / 20.0;
+    expect_factors("schedule: {type: sequence, warmup: 1 epoch, milestones: [288 samples], parts: [constant, linear]}",
+                   expected, STEPS);
+    for (int t = 0; t < STEPS; t++) expected[t] = t < 33 ? 1 : 1 - (t - 33) / 20.0;
+    expect_factors("schedule: {type: wsd, decay: 96 samples}", expected, STEPS);
+    for (int t = 0; t < STEPS; t++) expected[t] = t < 8 ? 1 : t < 33 ? 1 - (t - 8) / 25.0 : 0;
+    expect_factors("schedule: {type: wsd, stable: 192 samples, decay: 192 tokens}", expected, STEPS);
+    for (int t = 0; t < STEPS; t++) expected[t] = pow(0.5, epoch_of(t));
+    expect_factors("schedule: {type: step, period: 96 samples, gamma: 0.5}", expected, STEPS);
+    for (int t = 0; t < STEPS; t++) { /* waves of 1, 2 and 4 epochs */
+        const int begin = t < 3 ? 0 : t < 13 ? 3 : 13, end = t < 3 ? 3 : t < 13 ? 13 : 93;
+        expected[t] = (1 + cos(acos(-1) * (t - begin) / (end - begin))) / 2;
+    }
+    expect_factors("schedule: {type: cosine_restarts, T_0: 96 samples, T_mult: 2}", expected, STEPS);
+}
+
+/* With drop_last epochs take 80, 80, 80, 95 and 95 samples, in 2, 4, 4, 19 and 19 steps. */
+static void test_runs_of_so_many_samples(void **state) {
+    static const struct {
+        int samples, steps;
+    } runs[] = {{1, 1}, {80, 2}, {81, 3}, {160, 6}, {161, 7}, {240, 10}, {241, 11}, {335, 29}, {336, 30}, {525, 67}};
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        char config[512];
+        snprintf(config, sizeof config,
+                 "run: {dir: folder, samples: %d}\nmodel: {type: mlp, hidden: [6]}\n" DATA_DROP
+                 "batch: {micro: 5, accumulate: {0: 8, 1: 4, 3: 1}, leaves: 1}\n",
+                 runs[i].samples);
+        an_trainer *trainer = open_run(config);
+        assert_int_equal(an_trainer_steps(trainer), runs[i].steps);
+        an_trainer_close(&trainer);
+        assert_int_equal(system("rm -rf folder"), 0); /* NOLINT(cert-env33-c) */
+    }
+}
+
 static void test_numbers_of_the_run(void **state) {
     an_trainer_info info = AN_INIT(info);
     (void)state;
@@ -325,6 +366,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_milestones_are_at_borders_of_epochs, start, teardown),
         cmocka_unit_test_setup_teardown(test_periods_are_whole_epochs, start, teardown),
         cmocka_unit_test_setup_teardown(test_the_way_down_is_the_last_epochs, start, teardown),
+        cmocka_unit_test_setup_teardown(test_lengths_in_samples_follow_the_batch, start, teardown),
+        cmocka_unit_test_setup_teardown(test_runs_of_so_many_samples, start, teardown),
         cmocka_unit_test_setup_teardown(test_numbers_of_the_run, start, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
