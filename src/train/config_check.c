@@ -330,8 +330,25 @@ static an_status check_optimizer(an_config *c) {
 
 /* ---- schedule ---- */
 
+/* PyTorch would give sgd a momentum here, because its schedule asks for one. */
+static an_status check_moved_momentum(an_config *c, const an_config_node *schedule) {
+    const an_config_node *type = an_config_node_find(schedule, "type"),
+                         *moves = an_config_node_find(schedule, "momentum");
+    double momentum = 0;
+    bool on = false;
+    if (!type || !moves || strcmp(type->text, "one_cycle") != 0 || !an_config_is(c, "optimizer.type", "sgd"))
+        return AN_OK;
+    an_read_bool(moves->text, &on);
+    an_read_real(text_of(c, "optimizer.momentum"), &momentum);
+    if (!on || momentum > 0) return AN_OK;
+    return an_config_warn(c, type->place,
+                          "one_cycle moves the momentum of sgd, but optimizer.momentum is 0 and stays 0; give "
+                          "optimizer.momentum, as 0.9, or set momentum of the schedule to off");
+}
+
 static an_status check_schedule(an_config *c, const an_config_node *schedule) {
     an_context *ctx = c->ctx;
+    AN_TRY_RETURN(check_moved_momentum(c, schedule));
     const an_config_node *parts = an_config_node_find(schedule, "parts"),
                          *milestones = an_config_node_find(schedule, "milestones");
     const an_config_node *points = an_config_node_find(schedule, "points");

@@ -402,6 +402,12 @@ static void test_what_is_hardly_meant_warns(void **state) {
          "folder/run.yaml:4:68: the milestone 10 is later than the end of the run of 5"},
         {BOTH "optimizer: {layer_decay: 0.3}\n",
          "folder/run.yaml:3:13: optimizer.layer_decay is 0.3; usual are 0.85 to 0.95"},
+        {BOTH "optimizer: {type: sgd}\nschedule: {type: one_cycle}\n",
+         "folder/run.yaml:4:18: one_cycle moves the momentum of sgd, but optimizer.momentum is 0 and stays 0; give "
+         "optimizer.momentum, as 0.9, or set momentum of the schedule to off"},
+        {BOTH "optimizer: {type: sgd}\nschedule: {type: sequence, milestones: [3], parts: [constant, one_cycle]}\n",
+         "folder/run.yaml:4:63: one_cycle moves the momentum of sgd, but optimizer.momentum is 0 and stays 0; give "
+         "optimizer.momentum, as 0.9, or set momentum of the schedule to off"},
         {BOTH "batch: {global: 4, micro: 8}\n",
          "folder/run.yaml:3:20: batch.micro is 8, but a step has 4 samples: it is one micro-batch"},
         {"model: {type: mlp, batch_norm: on}\ndata: {train: stream}\nbatch: {micro: 4}\n",
@@ -418,6 +424,22 @@ static void test_what_is_hardly_meant_warns(void **state) {
         assert_int_equal(an_config_warning_count(c), 1);
         assert_string_equal(an_config_warning(c, 0), cases[i][1]);
         assert_string_equal(an_config_warning(c, 1), "");
+        an_config_destroy(&c);
+    }
+    an_context_destroy(&ctx);
+}
+
+static void test_one_cycle_has_a_momentum_to_move(void **state) {
+    (void)state;
+    static const char *const cases[] = {
+        BOTH "optimizer: {type: sgd, momentum: 0.9}\nschedule: {type: one_cycle}\n",
+        BOTH "optimizer: {type: sgd}\nschedule: {type: one_cycle, momentum: off}\n",
+        BOTH "schedule: {type: one_cycle}\n",
+    };
+    an_context *ctx = make_context();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        an_config *c = make(ctx, cases[i]);
+        assert_int_equal(an_config_warning_count(c), 0);
         an_config_destroy(&c);
     }
     an_context_destroy(&ctx);
@@ -644,6 +666,7 @@ int main(void) {
         cmocka_unit_test(test_settings_go_over_the_file),
         cmocka_unit_test(test_settings_reach_into_lists),
         cmocka_unit_test(test_what_is_hardly_meant_warns),
+        cmocka_unit_test(test_one_cycle_has_a_momentum_to_move),
         cmocka_unit_test(test_old_names_are_read_with_a_note),
         cmocka_unit_test(test_what_is_written_reads_back_the_same),
         cmocka_unit_test(test_show_says_where_values_are_from),
