@@ -392,6 +392,7 @@ static an_status open_parts(opening *o) {
     if (!t->planned) {
         if (!o->resume) AN_TRY_RETURN(an_open_init(t, o->config));
         AN_TRY_RETURN(an_open_look(o->config, ctx, t->training, t->evaluation));
+        AN_TRY_RETURN(an_open_look_at_batches(o->config, t->graph, &o->batches, run_steps(o)));
     }
     AN_TRY_RETURN(get_metrics(o));
     before = ctx->bytes;

@@ -47,6 +47,8 @@ an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *
 /* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that training never
  * sees become a warning of the config. O(samples). */
 an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);
+/* Batch norm over too few samples becomes a warning of the config. O(nodes). */
+an_status an_open_look_at_batches(an_config *config, const an_graph *graph, const an_batches *batches, int64_t steps);
 /* Whether the graph can read a source ("data.train"). */
 an_status an_open_fit(an_config *config, an_graph *graph, const an_dataset *dataset, const char *source);
 

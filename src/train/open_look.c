@@ -1,4 +1,6 @@
-/* A look through the data before the first step: numbers out of range, and classes that training never sees. */
+/* A look before the first step: numbers out of range, classes that training never sees, and batch norm over too few samples. */
+#include <string.h>
+
 #include "train/config.h"
 #include "train/open.h"
 
@@ -85,4 +87,56 @@ an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training,
 fail:
     an_release(ctx, (void **)&seen, 2, sizeof *seen);
     return status;
+}
+
+/* ---- batch norm ---- */
+
+/* The fewest samples of a micro-batch of a step. */
+static int64_t fewest_in_step(const an_batches *b, int64_t count) {
+    const int64_t leaves[] = {count / b->leaves, (count + b->leaves - 1) / b->leaves};
+    int64_t fewest = count;
+    for (int i = 0; i < 2; i++) {
+        const int64_t rest = leaves[i] % b->micro, least = rest > 0 ? rest : b->micro;
+        if (leaves[i] > 0 && least < fewest) fewest = least;
+    }
+    return fewest;
+}
+
+/* … of a run. Only the first and the last step of an epoch differ. */
+static int64_t fewest_in_run(const an_batches *b, int64_t steps) {
+    int64_t fewest = b->micro;
+    for (int i = 0; i < b->entry_count; i++) {
+        const int64_t first = an_batches_steps_before(b, b->entries[i].epoch),
+                      last = first + an_batches_steps_in(b, b->entries[i].epoch) - 1;
+        const int64_t ends[] = {first, last};
+        for (int k = 0; k < 2; k++) {
+            if (ends[k] >= steps) continue;
+            const int64_t least = fewest_in_step(b, an_batches_at(b, ends[k]).count);
+            if (least < fewest) fewest = least;
+        }
+    }
+    return fewest;
+}
+
+an_status an_open_look_at_batches(an_config *config, const an_graph *graph, const an_batches *batches, int64_t steps) {
+    enum { USUAL = 16 };
+    an_context *ctx = graph->ctx;
+    const an_config_node *batch = an_config_find(config, "batch"),
+                         *place = batch ? batch : an_config_find(config, "model");
+    bool found = false, rows = false; /* in images, one sample has many numbers of a channel */
+    for (const an_node *n = graph->first; n; n = n->next) {
+        if (strcmp(n->op->name, "batch_norm") != 0) continue;
+        found = true;
+        rows = rows || an_node_input(n, 0)->ndims == 2;
+    }
+    if (found && batches->micro < USUAL && an_config_is(config, "batch.micro", "auto"))
+        AN_TRY_RETURN(an_config_warn(config, place->place,
+                                     "batch norm over micro-batches of %lld sample%s is noisy; %d or more are usual",
+                                     (long long)batches->micro, batches->micro == 1 ? "" : "s", (int)USUAL));
+    if (!rows || batches->samples == AN_STREAM_SAMPLES || fewest_in_run(batches, steps) > 1) return AN_OK;
+    return an_config_warn(
+        config, place->place,
+        "some micro-batches have one sample, and batch norm over one sample gives its biases, whatever "
+        "the sample is; change batch.global or batch.micro so that none is left alone, or set "
+        "data.drop_last to on");
 }

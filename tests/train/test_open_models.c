@@ -139,6 +139,43 @@ static void test_batch_norm_over_few_samples_warns(void **state) {
     an_config_destroy(&config);
 }
 
+/* What only the data and the batch together tell: 96 rows, 40 images. */
+static void test_batch_norm_looks_at_the_micro_batches_of_a_run(void **state) {
+#define ROWS "model: {type: mlp, batch_norm: on}\n" SUMS
+#define NOISY(samples) "batch norm over micro-batches of " samples " samples is noisy; 16 or more are usual"
+#define ALONE "some micro-batches have one sample, and batch norm over one sample gives its biases"
+    static const struct {
+        const char *text, *warning; /* NULL: none */
+    } cases[] = {
+        {ROWS "run: {epochs: 1}\nbatch: {global: 8}\n", NOISY("8")},
+        {ROWS "run: {epochs: 1}\nbatch: {global: 64, leaves: 8}\n", NOISY("8")},
+        {ROWS "run: {epochs: 1}\nbatch: {global: 96}\n", NULL},
+        {ROWS "run: {epochs: 1}\nbatch: {global: 95}\n", ALONE},
+        {ROWS "run: {steps: 1}\nbatch: {global: 95}\n", NULL},
+        {ROWS "run: {epochs: 1}\nbatch: {global: 96, micro: 19}\n", ALONE},
+        {ROWS "run: {epochs: 1}\nbatch: {global: 66, leaves: 2, micro: 32}\n", ALONE},
+        {ROWS "run: {epochs: 3}\nbatch: {micro: 19, accumulate: {0: 4, 2: 5}}\n", ALONE},
+        {"model: {type: mlp}\n" SUMS "run: {epochs: 1}\nbatch: {global: 95}\n", NULL},
+        {"model: {type: cnn, batch_norm: on}\n" IMAGES "run: {epochs: 1}\nbatch: {global: 39}\n", NULL},
+    };
+    (void)state;
+    write_sums();
+    write_images();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        an_config *config = NULL;
+        an_trainer *trainer = NULL;
+        an_config_options options = AN_INIT(options);
+        options.text = cases[i].text;
+        options.length = strlen(cases[i].text);
+        OK(ctx, an_config_create(&config, ctx, &options));
+        OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+        if (an_config_warning_count(config) != (cases[i].warning != NULL)) fail_msg("%s", cases[i].text);
+        if (cases[i].warning) assert_non_null(strstr(an_config_warning(config, 0), cases[i].warning));
+        an_trainer_close(&trainer);
+        an_config_destroy(&config);
+    }
+}
+
 /* ---- files ---- */
 
 static void write_graph(const char *file, an_dtype dtype) {
@@ -221,6 +258,7 @@ int main(void) {
         cmocka_unit_test(test_inputs_give_rows_a_shape),
         cmocka_unit_test(test_mistakes_of_layers_have_their_place),
         cmocka_unit_test(test_batch_norm_over_few_samples_warns),
+        cmocka_unit_test(test_batch_norm_looks_at_the_micro_batches_of_a_run),
         cmocka_unit_test(test_graph_of_a_file_is_the_same_model),
         cmocka_unit_test(test_mistakes_of_files_have_their_place),
         cmocka_unit_test(test_graph_brings_its_precision),
