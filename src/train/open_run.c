@@ -5,7 +5,8 @@
 #include "train/limit.h"
 #include "train/open.h"
 
-/* Steps, epochs or seconds; none if it is off. Epochs stay epochs: they need not all have as many steps. */
+/* Steps, epochs or seconds; none if it is off. Epochs stay epochs: they need not all have as many steps. Where they have not, samples are
+ * a part of an epoch. */
 static an_status get_interval(an_config *config, const an_trainer *t, const char *path, an_interval *interval) {
     an_context *ctx = t->ctx;
     const an_lengths lengths = {config, ctx, &t->batches, an_trainer_tokens(t)};
@@ -18,8 +19,12 @@ static an_status get_interval(an_config *config, const an_trainer *t, const char
         return AN_OK;
     }
     AN_TRY_RETURN(an_open_steps(&lengths, path, &length, 0, t->steps, &interval->steps));
+    double amount;
+    const bool counts_samples = an_open_measure(&lengths, &length, &amount) == an_batches_steps_taking;
     if (length.unit == AN_LENGTH_EPOCHS && length.amount > 0)
         *interval = (an_interval){.epochs = length.amount};
+    else if (counts_samples && t->batches.entry_count > 1 && amount > 0)
+        *interval = (an_interval){.epochs = amount / (double)t->batches.samples};
     else
         interval->steps += interval->steps == 0; /* as often as possible */
     return AN_OK;

@@ -104,6 +104,14 @@ static void test_evaluations_are_at_the_ends_of_epochs(void **state) {
 }
 
 /* The first step at which half an epoch is over, and the last one of the epoch. */
+/* 96 samples are an epoch, and 48 half of one, however many steps it has. */
+static void test_intervals_in_samples_follow_the_batch(void **state) {
+    (void)state;
+    evaluates_at(CONFIG DATA_EVAL "eval: {every: 96 samples}\n", "3 8 13 33 53");
+    evaluates_at(CONFIG DATA_EVAL "eval: {every: 192 tokens}\n", "8 33 53");
+    saves_at(CONFIG DATA "save: {every: 48 samples, keep_last: all}\n", "2 3 6 8 11 13 23 33 43 53");
+}
+
 static void test_parts_of_epochs_end_with_the_epoch(void **state) {
     (void)state;
     evaluates_at(CONFIG DATA_EVAL "eval: {every: 0.5 epochs}\n", "2 3 6 8 11 13 23 33 43 53");
@@ -356,6 +364,7 @@ static void test_numbers_of_the_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_evaluations_are_at_the_ends_of_epochs, start, teardown),
+        cmocka_unit_test_setup_teardown(test_intervals_in_samples_follow_the_batch, start, teardown),
         cmocka_unit_test_setup_teardown(test_parts_of_epochs_end_with_the_epoch, start, teardown),
         cmocka_unit_test_setup_teardown(test_parts_shorter_than_a_step, start, teardown),
         cmocka_unit_test_setup_teardown(test_saves_are_at_the_ends_of_epochs, start, teardown),
