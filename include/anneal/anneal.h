@@ -7,6 +7,10 @@
  * never prints, exits or aborts, and changes nothing of its host: no signal handlers, no locale, no rounding mode, no
  * OpenMP settings. A context and what hangs off it is used by one thread at a time; two contexts never touch.
  *
+ * NULL for a handle, or for any other pointer that a call needs, is AN_ERR_ARGUMENT. The message is on the context of the call; if the
+ * context or its handle is what is NULL, an_last_error(NULL) has it. A function that returns no status does nothing then, and returns
+ * 0, false, NULL, "" or another value that stands for nothing.
+ *
  * Signals are the host's. Under a limit on the size of files (ulimit -f) the system ends a process that writes past it, with
  * SIGXFSZ. A host that ignores SIGXFSZ gets AN_ERR_FILE from the call instead.
  */

@@ -155,7 +155,8 @@ AN_API an_value an_binary_cross_entropy(an_graph *graph, an_value logits, an_val
  * number of targets does not change. */
 AN_API an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights);
 
-/* ---- layers ---- Parameters are named name.weight, name.bias, … under the open scope. */
+/* ---- layers ---- Parameters are named name.weight, name.bias, … under the open scope; with NULL for
+ * the name, weight, bias, … */
 
 AN_API an_value an_linear(an_graph *graph, an_value src, const char *name, an_dim features);
 AN_API an_value an_linear_plain(an_graph *graph, an_value src, const char *name, an_dim features); /* no bias */

@@ -24,7 +24,7 @@ AN_API an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step);
 AN_API an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step);
 /* The user step of the last save at one, in this launch or before it; 0: there was none. */
 AN_API int64_t an_trainer_user_step(const an_trainer *trainer);
-/* Where a run that was made without a config is saved. */
+/* Where a run that was made without a config is saved; NULL: nowhere. */
 AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
 /* Takes everything from a checkpoint, into a trainer that has taken no step: for runs that were made without a config. After an
  * error while reading, the trainer takes no step any more. */

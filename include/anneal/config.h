@@ -80,7 +80,7 @@ AN_API an_status an_config_length(an_config *config, const char *path, an_length
 
 /* How many elements a list has, or entries a table or map; 0 for anything else. */
 AN_API int an_config_size(const an_config *config, const char *path);
-/* Numbers of a list, at most `capacity` of them; `count` is how many there are. */
+/* Numbers of a list, at most `capacity` of them; `count` is how many there are. `values` may be NULL if `capacity` is 0. */
 AN_API an_status an_config_reals(an_config *config, const char *path, int capacity, double *values, int *count);
 AN_API an_status an_config_counts(an_config *config, const char *path, int capacity, int64_t *values, int *count);
 AN_API an_status an_config_lengths(an_config *config, const char *path, int capacity, an_length *values, int *count);
@@ -111,7 +111,7 @@ typedef struct an_config_key {
     const char *unsupported; /* NULL: it is supported; "": not yet, so only its default is accepted; else the choices
                                 that are not supported yet, as in "rollback" */
 } an_config_key;
-/* Every option by its number; AN_ERR_UNKNOWN after the last. */
+/* Every option by its number; AN_ERR_UNKNOWN after the last. `ctx` may be NULL. */
 AN_API an_status an_config_key_get(an_context *ctx, int index, an_config_key *key);
 
 #ifdef __cplusplus

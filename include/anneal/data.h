@@ -148,7 +148,7 @@ AN_API an_status an_dataset_vocabulary(const an_dataset *dataset, int64_t *count
 enum { AN_TOKEN_BYTES = 4 };
 AN_API an_status an_dataset_token_text(const an_dataset *dataset, int32_t token, char bytes[AN_TOKEN_BYTES],
                                        int *length);
-/* The tokens of a text. *count is how many there are; at most `capacity` of them are written. */
+/* The tokens of a text. *count is how many there are; at most `capacity` of them are written: with 0, `tokens` may be NULL. */
 AN_API an_status an_dataset_encode(const an_dataset *dataset, const char *text, size_t length, int32_t *tokens,
                                    int64_t capacity, int64_t *count);
 

@@ -74,7 +74,7 @@ AN_API an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llam
 
 /* Sizes by name: gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1.5b. AN_ERR_UNKNOWN lists them. dtype NONE: f32. */
 AN_API an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype);
-/* The sizes of a preset, to change some of them before an_model_gpt2. */
+/* The sizes of a preset, to change some of them before an_model_gpt2. `ctx` may be NULL. */
 AN_API an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_options *options);
 AN_API const char *an_model_preset_name(int index); /* NULL after the last */
 

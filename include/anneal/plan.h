@@ -104,6 +104,7 @@ typedef struct an_plan_options {
                             part of the loss is multiplied by it. Zeros until it is set. Evaluation weighs nothing */
 } an_plan_options;
 
+/* `options` may be NULL if the graph has no symbols. */
 AN_API an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options);
 AN_API void an_plan_destroy(an_plan **plan);
 

@@ -566,7 +566,7 @@ AN_API const char *an_folder_path(const an_folder *folder);
 AN_API an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool *logged);
 AN_API an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluation *evaluation);
 AN_API an_status an_folder_log(an_folder *folder, const char *line); /* one more line of log.txt */
-/* How it ended: a run that failed has its error as the reason, others NULL. */
+/* How it ended: a run that failed has its error as the reason, others NULL. `outcome` may be NULL if there is an error. */
 AN_API an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error);
 /* Tokens (samples, where there are none) a second, over the last logged steps and without evaluations. */
 AN_API double an_folder_speed(const an_folder *folder);

@@ -36,7 +36,7 @@ static size_t bytes_of(int threads) {
 an_status an_context_create(an_context **context, const an_context_options *options) {
     an_allocator allocator = {sizeof allocator, default_allocate, default_release, NULL};
     an_context *c;
-    if (!context) return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_context_create: the place for the context is NULL");
+    AN_NEED_IN(NULL, context);
     *context = NULL;
     if (options && options->size < sizeof *options)
         return AN_ERROR(NULL, AN_ERR_ARGUMENT,
@@ -116,14 +116,17 @@ bool an_context_uses_system_memory(const an_context *ctx) {
 }
 
 int an_context_threads(const an_context *context) {
+    AN_NEED_OR(0, context);
     return context->threads;
 }
 
 double an_context_spin(const an_context *context) {
+    AN_NEED_OR(0, context);
     return an_pool_spin(context->pool);
 }
 
 size_t an_context_bytes(const an_context *context) {
+    AN_NEED_OR(0, context);
     return context->bytes;
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/status.h"
+
 /* Writers leave the last byte of a text alone, which is zero from the beginning: it ends whatever is seen of it. */
 enum { LENGTH = AN_HEARTBEAT_TEXT - 1 };
 
@@ -146,6 +148,7 @@ static void clean(char *text) {
 }
 
 void an_heartbeat_read(const an_heartbeat *heartbeat, an_heartbeat *copy) {
+    AN_NEED_OR(, heartbeat, copy);
     uint64_t beats = 0;
     copy->size = sizeof *copy;
     copy->step = __atomic_load_n(&heartbeat->step, __ATOMIC_RELAXED);

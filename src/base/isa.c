@@ -1,6 +1,7 @@
 #include "base/isa.h"
 
 #include "base/context.h"
+#include "base/status.h"
 
 static const char *const names[] = {[AN_ISA_AUTO] = "auto",
                                     [AN_ISA_BASE] = "base",
@@ -13,6 +14,7 @@ const char *an_isa_name(an_isa isa) {
 }
 
 an_isa an_context_isa(const an_context *context) {
+    AN_NEED_OR(AN_ISA_AUTO, context);
     return context->isa;
 }
 

@@ -55,6 +55,12 @@ void an_error_frame(an_context *ctx, const char *function, const char *file, int
     error->frames++;
 }
 
+void an_need_failed(an_context *ctx, const char *function, const char *file, int line, const char *names, int index) {
+    for (; index > 0; index--) names = strchr(names, ',') + 2;
+    an_error_set(ctx, AN_ERR_ARGUMENT, function, file, line, "%s: %.*s is NULL", function, (int)strcspn(names, ","),
+                 names);
+}
+
 const char *an_last_error(const an_context *context) {
     /* Composing the report changes nothing that a caller can see, so a const context may be asked. */
     an_error *error = context ? (an_error *)(uintptr_t)&context->error : &orphan;

@@ -6,6 +6,8 @@
 #ifndef AN_BASE_STATUS_H
 #define AN_BASE_STATUS_H
 
+#include <stddef.h>
+
 #include "anneal/anneal.h"
 
 /* Sets the message and starts a new trail. A NULL context keeps the message per thread. */
@@ -47,5 +49,37 @@ void an_error_frame(an_context *ctx, const char *function, const char *file, int
             return status_;                                    \
         }                                                      \
     } while (0)
+
+/* ---- pointers that a public function cannot do without ---- It names them before anything else:
+ *
+ *     AN_NEED(trainer, info);             returns AN_ERR_ARGUMENT if one is NULL, with "an_trainer_info_get: info is NULL" on the
+ *                                         context of the first one, the handle; for the thread if the handle is NULL
+ *     AN_NEED_IN(ctx, ctx, graph, path);  the same, with the message on ctx
+ *     AN_NEED_OR(0, graph);               returns this value instead of a status; the message is the thread's
+ */
+#define AN_NEED(...) AN_NEED_ELSE(AN_CONTEXT_OF(__VA_ARGS__, ), AN_ERR_ARGUMENT, __VA_ARGS__)
+#define AN_NEED_IN(ctx, ...) AN_NEED_ELSE(ctx, AN_ERR_ARGUMENT, __VA_ARGS__)
+#define AN_NEED_OR(result, ...) AN_NEED_ELSE(NULL, result, __VA_ARGS__)
+
+#define AN_CONTEXT_OF(handle, ...) ((handle) ? (handle)->ctx : NULL)
+#define AN_NEED_ELSE(ctx, result, ...)                                                     \
+    do {                                                                                   \
+        const void *const needed_[] = {__VA_ARGS__};                                       \
+        const int null_ = an_first_null(needed_, (int)(sizeof needed_ / sizeof *needed_)); \
+        if (null_ >= 0) {                                                                  \
+            an_need_failed((ctx), __func__, __FILE__, __LINE__, #__VA_ARGS__, null_);      \
+            return result;                                                                 \
+        }                                                                                  \
+    } while (0)
+
+/* The first of these that is NULL; -1: none. */
+static inline int an_first_null(const void *const *pointers, int count) {
+    for (int i = 0; i < count; i++)
+        if (!pointers[i]) return i;
+    return -1;
+}
+
+/* Sets the error for pointer `index` of `names`, a list with commas. */
+void an_need_failed(an_context *ctx, const char *function, const char *file, int line, const char *names, int index);
 
 #endif

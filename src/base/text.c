@@ -58,6 +58,7 @@ an_status an_text_take(an_text *text, char **string) {
 }
 
 void an_string_release(an_context *ctx, char **text) {
+    AN_NEED_OR(, ctx);
     if (text && *text) an_release(ctx, (void **)text, strlen(*text) + 1, 1);
 }
 

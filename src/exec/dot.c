@@ -6,6 +6,7 @@
 
 an_status an_plan_dot(const an_plan *plan, an_form form, char **text) {
     AN_GUARD;
+    AN_NEED(plan, text);
     an_status status;
     an_context *ctx = plan->ctx;
     const an_graph *g = (unsigned)form < AN_FORMS ? plan->forms[form] : NULL;

@@ -74,6 +74,7 @@ static an_status run(an_program *p, an_form form) {
 
 an_status an_program_run(an_program *program, an_form form) {
     AN_GUARD;
+    AN_NEED(program);
     an_context *ctx = program->ctx;
     AN_TRY_RETURN(an_context_check_threads(ctx));
     if ((unsigned)form >= AN_FORMS || !program->forms[form].graph)
@@ -91,15 +92,18 @@ an_status an_program_run(an_program *program, an_form form) {
 /* ---- profile ---- */
 
 void an_program_profile(an_program *program, bool on) {
+    AN_NEED_OR(, program);
     program->profiles = on;
 }
 
 int64_t an_program_profile_count(const an_program *program, an_form form) {
+    AN_NEED_OR(0, program);
     return (unsigned)form < AN_FORMS ? (int64_t)program->forms[form].tables.instructions : 0;
 }
 
 an_status an_program_profile_get(const an_program *program, an_form form, int64_t index, an_profile_entry *entry) {
     AN_GUARD;
+    AN_NEED(program, entry);
     size_t size = entry->size;
     if (size < sizeof *entry)
         return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "an_profile_entry has size %zu: set it with AN_INIT", size);

@@ -35,12 +35,14 @@ static int64_t limit_of(const an_graph *model, const an_result *input) {
 }
 
 int64_t an_program_input_count(const an_program *program) {
+    AN_NEED_OR(0, program);
     int64_t count = 0;
     while (find(program, count)) count++;
     return count;
 }
 
 an_status an_program_input_info(const an_program *program, int64_t index, an_input_info *info) {
+    AN_NEED(program, info);
     const an_graph *g = an_program_any_form(program), *model = program->plan->model;
     const an_result *r = index < 0 ? NULL : find(program, index);
     const size_t size = info->size;

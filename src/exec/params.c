@@ -90,6 +90,7 @@ fail:
 an_status an_params_create(an_params **params, an_context *ctx, const an_graph *graph,
                            const an_params_options *options) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, params, graph);
     an_status status;
     an_params *p = NULL;
     an_graph *clone = NULL;
@@ -197,6 +198,7 @@ static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, vo
 
 an_status an_params_init(an_params *params, uint64_t seed) {
     AN_GUARD;
+    AN_NEED(params);
     an_context *ctx = params->ctx;
     AN_TRY_RETURN(an_context_check_threads(ctx));
     params->version++;
@@ -250,10 +252,12 @@ void *an_params_base(const an_params *p, an_storage storage) {
 }
 
 int64_t an_params_count(const an_params *params) {
+    AN_NEED_OR(0, params);
     return (int64_t)params->parameter_count;
 }
 
 an_status an_params_info(const an_params *params, int64_t index, an_param_info *info) {
+    AN_NEED(params, info);
     if (index < 0 || index >= (int64_t)params->parameter_count)
         return AN_ERROR(params->ctx, AN_ERR_ARGUMENT, "parameter %lld does not exist; there are %zu", (long long)index,
                         params->parameter_count);
@@ -299,6 +303,7 @@ static an_status locate(const an_params *p, const char *name, an_param_part part
 
 an_status an_params_get(const an_params *params, const char *name, an_param_part part, an_array *array) {
     AN_GUARD;
+    AN_NEED(params, name, array);
     an_context *ctx = params->ctx;
     const an_stored *stored = NULL;
     char *at = NULL;
@@ -308,6 +313,7 @@ an_status an_params_get(const an_params *params, const char *name, an_param_part
 
 an_status an_params_set(an_params *params, const char *name, an_param_part part, const an_array *array) {
     AN_GUARD;
+    AN_NEED(params, name, array);
     an_context *ctx = params->ctx;
     const an_stored *stored = NULL;
     char *at = NULL;

@@ -162,6 +162,7 @@ static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
 
 an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, plan, graph);
     an_status status;
     an_plan *p = NULL;
     *plan = NULL;
@@ -229,6 +230,7 @@ void an_plan_destroy(an_plan **plan) {
 
 an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory) {
     AN_GUARD;
+    AN_NEED(plan, memory);
     size_t size = memory->size;
     if (size < sizeof *memory)
         return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "an_plan_memory has size %zu: set it with AN_INIT", size);
@@ -247,6 +249,7 @@ static an_status no_form(const an_plan *plan) {
 
 an_status an_plan_cost_get(const an_plan *plan, an_form form, an_plan_cost *cost) {
     AN_GUARD;
+    AN_NEED(plan, cost);
     const an_graph *g = form_of(plan, form);
     size_t size = cost->size;
     if (size < sizeof *cost)
@@ -269,12 +272,14 @@ an_status an_plan_cost_get(const an_plan *plan, an_form form, an_plan_cost *cost
 }
 
 int64_t an_plan_life_count(const an_plan *plan, an_form form) {
+    AN_NEED_OR(0, plan);
     const an_graph *g = form_of(plan, form);
     return g ? (int64_t)g->memory->life_count : 0;
 }
 
 an_status an_plan_life_get(const an_plan *plan, an_form form, int64_t index, an_plan_life *life) {
     AN_GUARD;
+    AN_NEED(plan, life);
     const an_graph *g = form_of(plan, form);
     size_t size = life->size;
     if (size < sizeof *life)
@@ -303,6 +308,7 @@ static const char pass_names[] =
 
 an_status an_plan_dump(an_plan *plan, an_form form, const char *pass, char **text) {
     AN_GUARD;
+    AN_NEED(plan, text);
     an_status status;
     an_context *ctx = plan->ctx;
     an_graph *g = NULL;

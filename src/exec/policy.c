@@ -15,6 +15,7 @@ int an_plan_op_count(void) {
 
 an_status an_plan_op_get(const an_plan *plan, an_form form, int index, an_plan_op *op) {
     AN_GUARD;
+    AN_NEED(plan, op);
     an_context *ctx = plan->ctx;
     const an_graph *g = (unsigned)form < AN_FORMS ? plan->forms[form] : NULL;
     const size_t size = op->size;

@@ -116,6 +116,7 @@ static an_status check_params(const an_plan *plan, const an_params *params) {
 
 an_status an_program_create(an_program **program, an_plan *plan, an_params *params) {
     AN_GUARD;
+    AN_NEED(plan, program, params);
     return an_program_create_in(program, plan->ctx, plan, params);
 }
 
@@ -188,6 +189,7 @@ void an_program_destroy(an_program **program) {
 
 an_status an_program_bind(an_program *program, const char *symbol, int64_t value) {
     AN_GUARD;
+    AN_NEED(program, symbol);
     bool found = false;
     for (int f = 0; f < AN_FORMS; f++) {
         an_dimensions *d = &program->forms[f].sized.dimensions;
@@ -303,6 +305,7 @@ const an_graph *an_program_any_form(const an_program *p) {
 
 an_status an_program_set_input(an_program *program, const char *name, const an_array *array) {
     AN_GUARD;
+    AN_NEED(program, name, array);
     an_context *ctx = program->ctx;
     const an_graph *g = an_program_any_form(program);
     for (size_t i = 0; i < g->source_count; i++) {
@@ -332,16 +335,19 @@ static an_status set_scalar(an_program *p, const char *name, double real, int64_
 
 an_status an_program_set_scalar(an_program *program, const char *name, double value) {
     AN_GUARD;
+    AN_NEED(program, name);
     return set_scalar(program, name, value, integer_of(value));
 }
 
 an_status an_program_set_scalar_i64(an_program *program, const char *name, int64_t value) {
     AN_GUARD;
+    AN_NEED(program, name);
     return set_scalar(program, name, (double)value, value);
 }
 
 an_status an_program_count_targets(const an_program *program, const an_array *targets, int64_t *count) {
     AN_GUARD;
+    AN_NEED(program, targets, count);
     const an_graph *g = program->plan->model;
     const an_result *loss = an_graph_result(g, g->loss);
     *count = 0;
@@ -374,6 +380,7 @@ static an_status find_output(const an_program *p, const char *name, const an_res
 
 an_status an_program_get_output(const an_program *program, const char *name, an_array *array) {
     AN_GUARD;
+    AN_NEED(program, name, array);
     an_context *ctx = program->ctx;
     const an_result *r = NULL;
     an_tensor t;
@@ -391,6 +398,7 @@ an_status an_program_get_output(const an_program *program, const char *name, an_
 
 an_status an_program_loss(const an_program *program, double *loss) {
     AN_GUARD;
+    AN_NEED(program, loss);
     an_context *ctx = program->ctx;
     const an_result *r = NULL;
     AN_TRY_RETURN(find_output(program, "loss", &r));
@@ -404,6 +412,7 @@ an_status an_program_loss(const an_program *program, double *loss) {
 }
 
 void an_program_set_hook(an_program *program, an_status (*hook)(void *user, int64_t instruction), void *user) {
+    AN_NEED_OR(, program);
     program->hook = hook;
     program->hook_user = user;
 }

@@ -123,6 +123,7 @@ void an_graph_draw(const an_graph *g, an_text *text) {
 
 an_status an_graph_dot(const an_graph *graph, char **text) {
     AN_GUARD;
+    AN_NEED(graph, text);
     an_status status;
     an_context *ctx = graph->ctx;
     an_text t;

@@ -12,6 +12,7 @@ static atomic_uint next_serial = 1;
 enum { MOST_NODES = 1 << 28 };
 
 an_status an_graph_create(an_graph **graph, an_context *ctx, const char *name) {
+    AN_NEED_IN(ctx, ctx, graph);
     an_status status;
     an_graph *g = NULL;
     *graph = NULL;
@@ -44,6 +45,7 @@ void an_graph_destroy(an_graph **graph) {
 }
 
 an_context *an_graph_context(const an_graph *graph) {
+    AN_NEED_OR(NULL, graph);
     return graph->ctx;
 }
 
@@ -72,11 +74,13 @@ static an_result *asked(an_graph *g, an_value value, const char *what) {
 }
 
 int an_value_ndims(an_graph *graph, an_value value) {
+    AN_NEED_OR(0, graph);
     an_result *r = asked(graph, value, "the number of dimensions");
     return r ? r->ndims : 0;
 }
 
 an_dim an_value_dim(an_graph *graph, an_value value, int dimension) {
+    AN_NEED_OR(0, graph);
     an_result *r = asked(graph, value, "a dimension");
     if (!r) return 0;
     int d = dimension < 0 ? dimension + r->ndims : dimension;
@@ -86,6 +90,7 @@ an_dim an_value_dim(an_graph *graph, an_value value, int dimension) {
 }
 
 an_dtype an_value_dtype(an_graph *graph, an_value value) {
+    AN_NEED_OR(AN_DTYPE_NONE, graph);
     an_result *r = asked(graph, value, "the type");
     return r ? r->dtype : AN_DTYPE_NONE;
 }

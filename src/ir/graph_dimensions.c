@@ -21,6 +21,7 @@ static an_dim dimension_result(an_graph *g, an_status status, an_dim dim) {
 
 #define DIMENSION(name, function)                                                                                 \
     an_dim name(an_graph *graph, an_dim a, an_dim b) {                                                            \
+        AN_NEED_OR(0, graph);                                                                                     \
         an_dim dim = 0;                                                                                           \
         if (graph->status != AN_OK || an_graph_expect_dimension(graph, a) || an_graph_expect_dimension(graph, b)) \
             return 0;                                                                                             \
@@ -35,6 +36,7 @@ DIMENSION((an_dim_subtract), an_dimensions_subtract)
 DIMENSION((an_dim_multiply), an_dimensions_multiply)
 
 an_dim(an_dim_window)(an_graph *graph, an_dim a, int64_t size, int64_t stride) {
+    AN_NEED_OR(0, graph);
     an_dim dim = 0;
     if (graph->status != AN_OK || an_graph_expect_dimension(graph, a)) return 0;
     an_status status = an_dimensions_window(&graph->dimensions, &graph->arena, a, size, stride, &dim);
@@ -50,6 +52,7 @@ static bool is_name(const char *name) {
 }
 
 an_dim(an_symbol_dim)(an_graph *graph, const char *name) {
+    AN_NEED_OR(0, graph);
     an_dim dim = 0;
     if (graph->status != AN_OK) return 0;
     if (!is_name(name)) {

@@ -229,6 +229,8 @@ fail:
 
 an_status an_graph_parse(an_graph **graph, an_context *ctx, const char *text, size_t length) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, graph);
+    if (length > 0) AN_NEED_IN(ctx, text); /* NULL is a text without bytes */
     return parse_text(graph, ctx, text, length, false);
 }
 

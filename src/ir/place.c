@@ -128,15 +128,19 @@ static void end_name(an_graph *g, bool block) {
 }
 
 void(an_block_begin)(an_graph *graph, const char *name, int depth) {
+    AN_NEED_OR(, graph);
     begin_name(graph, name, true, depth);
 }
 void an_block_end(an_graph *graph) {
+    AN_NEED_OR(, graph);
     end_name(graph, true);
 }
 void(an_scope_begin)(an_graph *graph, const char *name) {
+    AN_NEED_OR(, graph);
     begin_name(graph, name, false, 0);
 }
 void an_scope_end(an_graph *graph) {
+    AN_NEED_OR(, graph);
     end_name(graph, false);
 }
 

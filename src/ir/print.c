@@ -356,6 +356,7 @@ an_status an_graph_dump(const an_graph *g, an_text *text) {
 
 an_status an_graph_print(const an_graph *graph, char **text) {
     AN_GUARD;
+    AN_NEED(graph, text);
     an_status status;
     an_context *ctx = graph->ctx;
     an_text t;

@@ -2,11 +2,13 @@
 #include "ir/graph.h"
 
 const char *an_graph_symbol_name(const an_graph *graph, int index) {
+    AN_NEED_OR(NULL, graph);
     const an_dimensions *d = &graph->dimensions;
     return index >= 0 && (size_t)index < d->symbol_count ? d->symbols[index].name : NULL;
 }
 
 int64_t an_graph_parameter_elements(const an_graph *graph) {
+    AN_NEED_OR(0, graph);
     int64_t total = 0;
     for (size_t i = 0; i < graph->parameter_count; i++) {
         const an_result *r = &graph->parameters[i].node->outputs[0];

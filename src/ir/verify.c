@@ -95,6 +95,7 @@ fail:
 
 an_status an_graph_verify(an_graph *graph) {
     AN_GUARD;
+    AN_NEED(graph);
     an_context *ctx = graph->ctx;
     graph->is_verified = false;
     if (graph->status != AN_OK) return AN_ERROR(ctx, graph->status, "%s", graph->message);

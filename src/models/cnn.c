@@ -38,6 +38,7 @@ static an_status check(an_context *ctx, const an_cnn_options *options) {
 
 an_status an_model_cnn(an_graph **graph, an_context *ctx, const an_cnn_options *options) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, graph);
     an_convolution_options same = AN_INIT(same); /* the image keeps its size */
     an_pool_options pool = AN_INIT(pool);
     an_dtype dtype = AN_DTYPE_NONE;

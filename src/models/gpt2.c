@@ -77,6 +77,7 @@ static an_status check(an_context *ctx, const an_gpt2_options *options) {
 
 an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, graph);
     const double deviation = 0.02; /* as published */
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;

@@ -72,6 +72,7 @@ static an_status check(an_context *ctx, const an_llama_options *options) {
 
 an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *options) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, graph);
     const double usual_epsilon = 1e-5;
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;

@@ -28,6 +28,7 @@ static an_status check(an_context *ctx, const an_mlp_options *options) {
 
 an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, graph);
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;
 

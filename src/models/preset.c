@@ -53,6 +53,7 @@ an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_opt
 
 an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, graph, name);
     an_gpt2_options options = AN_INIT(options);
     *graph = NULL;
     options.dtype = dtype;

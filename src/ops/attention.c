@@ -222,6 +222,7 @@ const an_op an_op_attention = {
 
 an_value an_attention(an_graph *graph, an_value q, an_value k, an_value v, const an_attention_options *options) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     const an_attention_options usual = AN_INIT(usual), *o = options ? options : &usual;
     an_builder_begin(graph);
     if (o->size < sizeof *o) {

@@ -131,6 +131,7 @@ const an_op an_op_batch_norm = {
 an_value an_batch_norm(an_graph *graph, an_value src, an_value weight, an_value bias, an_value running_mean,
                        an_value running_variance, double momentum, double epsilon) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     an_batch_norm_attributes attributes = {momentum, epsilon};
     an_value inputs[] = {src, weight, bias, running_mean, running_variance};
     an_builder_begin(graph);

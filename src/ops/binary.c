@@ -80,6 +80,7 @@ const an_op an_op_bias = {
 };
 
 an_value an_bias(an_graph *graph, an_value src, an_value bias, int axis) {
+    AN_NEED_OR(0, graph);
     const an_result *result = an_graph_result(graph, src);
     an_bias_attributes attributes = {0};
     an_value inputs[] = {src, bias};
@@ -192,6 +193,7 @@ static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_d
         .kernels = AN_KERNELS(op),                                \
     };                                                            \
     an_value an_##op(an_graph *graph, an_value a, an_value b) {   \
+        AN_NEED_OR(0, graph);                                     \
         an_value inputs[] = {a, b};                               \
         return an_graph_add(graph, &an_op_##op, 2, inputs, NULL); \
     }

@@ -105,6 +105,12 @@ an_value an_sum_to_shape(an_graph *g, an_value diff, an_value like) {
     return extra > 0 ? an_reshape(g, sum, r->ndims, r->dims) : sum;
 }
 
+bool an_expect_list(an_graph *g, const char *what, int count, const void *list) {
+    if (count <= 0 || list) return true;
+    an_graph_mistake(g, AN_ERR_ARGUMENT, "%d %s were said to be there, but the pointer to them is NULL", count, what);
+    return false;
+}
+
 int an_normalize_axis(an_graph *g, const char *what, int axis, int ndims) {
     int a = axis < 0 ? axis + ndims : axis;
     if (a >= 0 && a < ndims) return a;

@@ -27,6 +27,9 @@ bool an_broadcast_dims(an_graph *g, const an_result *a, const an_result *b, int 
 /* Sums `diff` over what broadcasting repeated, so that it has the shape of `like`. */
 an_value an_sum_to_shape(an_graph *g, an_value diff, an_value like);
 
+/* A list with elements must not be NULL: false after a mistake that says so. */
+bool an_expect_list(an_graph *g, const char *what, int count, const void *list);
+
 /* Negative counts from the end. Returns -1 after a mistake that names what it was for. */
 int an_normalize_axis(an_graph *g, const char *what, int axis, int ndims);
 

@@ -238,6 +238,7 @@ const an_op an_op_convolution_diff_weights = {
 };
 
 an_value an_convolution(an_graph *graph, an_value src, an_value weights, const an_convolution_options *options) {
+    AN_NEED_OR(0, graph);
     static const an_convolution_options standard = {.size = sizeof standard};
     static const int64_t ones[2] = {1, 1};
     const an_convolution_options *o = options ? options : &standard;

@@ -57,6 +57,7 @@ const an_op an_op_contiguous = {
 };
 
 an_value an_contiguous(an_graph *graph, an_value src) {
+    AN_NEED_OR(0, graph);
     return an_graph_add(graph, &an_op_contiguous, 1, &src, NULL);
 }
 
@@ -96,6 +97,7 @@ const an_op an_op_cast = {
 };
 
 an_value an_cast(an_graph *graph, an_value src, an_dtype dtype) {
+    AN_NEED_OR(0, graph);
     an_cast_attributes attributes = {dtype};
     an_builder_begin(graph);
     const an_result *result = an_graph_result(graph, src);
@@ -161,9 +163,11 @@ const an_op an_op_concat = {
 };
 
 an_value an_concat(an_graph *graph, int axis, int count, const an_value *values) {
+    AN_NEED_OR(0, graph);
     an_concat_attributes attributes = {0};
     an_value value = 0;
     an_builder_begin(graph);
+    if (!an_expect_list(graph, "values", count, values)) return an_builder_end(graph, 0);
     const an_result *first = count > 0 ? an_graph_result(graph, values[0]) : NULL;
     if (first) attributes.axis = an_normalize_axis(graph, "an_concat", axis, first->ndims);
     if (count == 1)
@@ -219,6 +223,7 @@ const an_op an_op_pad = {
 };
 
 an_value an_pad(an_graph *graph, an_value src, int axis, an_dim before, an_dim after) {
+    AN_NEED_OR(0, graph);
     an_pad_attributes attributes = {.before = before, .after = after};
     an_value value = 0;
     an_builder_begin(graph);
@@ -280,6 +285,7 @@ const an_op an_op_gather = {
 };
 
 an_value an_gather(an_graph *graph, an_value src, an_value indices, int axis) {
+    AN_NEED_OR(0, graph);
     an_gather_attributes attributes = {0};
     an_value inputs[] = {src, indices}, value = 0;
     an_builder_begin(graph);

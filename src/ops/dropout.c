@@ -93,6 +93,7 @@ const an_op an_op_dropout = {
 
 an_value an_dropout(an_graph *graph, an_value src, an_value samples, double rate) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     if (rate == 0) return src;
     an_builder_begin(graph);
     an_dropout_attributes attributes = {rate, an_random_site(graph)};

@@ -55,6 +55,7 @@ const an_op an_op_embedding = {
 };
 
 an_value an_embedding(an_graph *graph, an_value indices, an_value table) {
+    AN_NEED_OR(0, graph);
     an_value inputs[] = {indices, table};
     return an_graph_add(graph, &an_op_embedding, AN_COUNT(inputs), inputs, NULL);
 }

@@ -70,11 +70,13 @@ static an_value linear(an_graph *g, an_value src, const char *name, an_dim featu
 
 an_value an_linear(an_graph *graph, an_value src, const char *name, an_dim features) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     return linear(graph, src, name, features, true);
 }
 
 an_value an_linear_plain(an_graph *graph, an_value src, const char *name, an_dim features) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     return linear(graph, src, name, features, false);
 }
 
@@ -83,6 +85,7 @@ an_value an_linear_plain(an_graph *graph, an_value src, const char *name, an_dim
 an_value an_convolution_layer(an_graph *graph, an_value src, const char *name, int64_t filters, int64_t window,
                               const an_convolution_options *options) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     return an_convolution_layer_with(graph, src, name, filters, window, options, true);
 }
 
@@ -106,6 +109,7 @@ an_value an_convolution_layer_with(an_graph *graph, an_value src, const char *na
 an_value an_embedding_layer(an_graph *graph, an_value indices, const char *name, an_dtype dtype, an_dim entries,
                             an_dim width) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     const an_start start = {AN_INITIALIZER_NORMAL, 1};
     layer_begin(graph, name);
     an_value table = param(graph, "weight", dtype, &start, AN_DIMS(entries, width));
@@ -116,6 +120,7 @@ an_value an_embedding_layer(an_graph *graph, an_value indices, const char *name,
 
 an_value an_layer_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     layer_begin(graph, name);
     an_dtype dtype = param_dtype(graph, src);
     int64_t width = fixed_dim(graph, src, -1);
@@ -126,6 +131,7 @@ an_value an_layer_norm_layer(an_graph *graph, an_value src, const char *name, do
 
 an_value an_rms_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     layer_begin(graph, name);
     an_dtype dtype = param_dtype(graph, src);
     an_value weight = param(graph, "weight", dtype, &ones, AN_DIMS(fixed_dim(graph, src, -1)));
@@ -134,6 +140,7 @@ an_value an_rms_norm_layer(an_graph *graph, an_value src, const char *name, doub
 
 an_value an_batch_norm_layer(an_graph *graph, an_value src, const char *name, double momentum, double epsilon) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     layer_begin(graph, name);
     an_dtype dtype = param_dtype(graph, src);
     int64_t channels = fixed_dim(graph, src, 1);

@@ -182,6 +182,7 @@ const an_op an_op_cross_entropy_diff = {
 
 an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets, const an_cross_entropy_options *options) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     enum { IGNORED = -100 }; /* what everybody's data has */
     an_cross_entropy_attributes attributes = {.ignored = IGNORED};
     an_value inputs[] = {logits, targets};
@@ -309,24 +310,29 @@ static an_value build(an_graph *g, const an_op *op, an_value src, an_value targe
 }
 
 an_value an_squared_error(an_graph *graph, an_value src, an_value targets) {
+    AN_NEED_OR(0, graph);
     return build(graph, &an_op_squared_error, src, targets, NULL);
 }
 
 an_value an_absolute_error(an_graph *graph, an_value src, an_value targets) {
+    AN_NEED_OR(0, graph);
     return build(graph, &an_op_absolute_error, src, targets, NULL);
 }
 
 an_value an_huber_error(an_graph *graph, an_value src, an_value targets, double delta) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     an_huber_error_attributes attributes = {delta};
     return build(graph, &an_op_huber_error, src, targets, &attributes);
 }
 
 an_value an_binary_cross_entropy(an_graph *graph, an_value logits, an_value targets) {
+    AN_NEED_OR(0, graph);
     return build(graph, &an_op_binary_cross_entropy, logits, targets, NULL);
 }
 
 an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights) {
+    AN_NEED_OR(0, graph);
     const an_result *r = an_graph_result(graph, loss);
     an_builder_begin(graph);
     if (!r || !r->node->op->count_targets || an_node_input(r->node, WEIGHTS)) {

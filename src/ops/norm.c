@@ -164,6 +164,7 @@ const an_op an_op_rms_norm = {
 
 an_value an_layer_norm(an_graph *graph, an_value src, an_value weight, an_value bias, double epsilon) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     an_norm_attributes attributes = {epsilon};
     an_value inputs[] = {src, weight, bias};
     return an_graph_add(graph, &an_op_layer_norm, bias == AN_NONE ? 2 : 3, inputs, &attributes);
@@ -171,6 +172,7 @@ an_value an_layer_norm(an_graph *graph, an_value src, an_value weight, an_value 
 
 an_value an_rms_norm(an_graph *graph, an_value src, an_value weight, double epsilon) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     an_norm_attributes attributes = {epsilon};
     an_value inputs[] = {src, weight};
     return an_graph_add(graph, &an_op_rms_norm, AN_COUNT(inputs), inputs, &attributes);

@@ -215,9 +215,11 @@ static an_value pool(an_graph *g, const char *name, const an_op *op, an_value sr
 }
 
 an_value an_max_pool(an_graph *graph, an_value src, const an_pool_options *options) {
+    AN_NEED_OR(0, graph);
     return pool(graph, "an_max_pool", &an_op_max_pool, src, options);
 }
 
 an_value an_average_pool(an_graph *graph, an_value src, const an_pool_options *options) {
+    AN_NEED_OR(0, graph);
     return pool(graph, "an_average_pool", &an_op_average_pool, src, options);
 }

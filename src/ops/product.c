@@ -164,5 +164,6 @@ an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bo
 }
 
 an_value an_product(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b) {
+    AN_NEED_OR(0, graph);
     return an_product_as(graph, a, b, transpose_a, transpose_b, AN_DTYPE_NONE);
 }

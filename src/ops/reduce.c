@@ -243,6 +243,7 @@ static an_value reduce(an_graph *g, const an_op *op, an_value src, int axis_coun
     const an_result *result = an_graph_result(g, src);
     an_reduce_attributes attributes = {.keep = keep, .dtype = dtype};
     an_builder_begin(g);
+    if (!an_expect_list(g, "axes", axis_count, axes)) return an_builder_end(g, 0);
     if (result && !choose_axes(g, op, result, axis_count, axes, &attributes.axes)) return an_builder_end(g, 0);
     return an_builder_end(g, an_graph_add(g, op, 1, &src, &attributes)); /* without a result it says what is wrong */
 }
@@ -252,13 +253,16 @@ an_value an_reduce_sum_as(an_graph *g, an_value src, int axis_count, const int *
 }
 
 an_value an_reduce_sum(an_graph *graph, an_value src, int axis_count, const int *axes, bool keep) {
+    AN_NEED_OR(0, graph);
     return reduce(graph, &an_op_reduce_sum, src, axis_count, axes, keep, AN_DTYPE_NONE);
 }
 
 an_value an_reduce_mean(an_graph *graph, an_value src, int axis_count, const int *axes, bool keep) {
+    AN_NEED_OR(0, graph);
     return reduce(graph, &an_op_reduce_mean, src, axis_count, axes, keep, AN_DTYPE_NONE);
 }
 
 an_value an_reduce_max(an_graph *graph, an_value src, int axis_count, const int *axes, bool keep) {
+    AN_NEED_OR(0, graph);
     return reduce(graph, &an_op_reduce_max, src, axis_count, axes, keep, AN_DTYPE_NONE);
 }

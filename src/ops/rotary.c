@@ -90,6 +90,7 @@ const an_op an_op_rotary = {
 
 an_value an_rotary(an_graph *graph, an_value src, const an_rotary_options *options) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     static const double usual_base = 10000;
     const an_rotary_options usual = AN_INIT(usual), *o = options ? options : &usual;
     an_builder_begin(graph);

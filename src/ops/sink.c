@@ -63,11 +63,13 @@ const an_op an_op_grad = {
 };
 
 void an_graph_set_output(an_graph *graph, an_value value, const char *name) {
+    AN_NEED_OR(, graph);
     an_output_attributes a = {.name = name};
     an_graph_add(graph, &an_op_output, 1, &value, &a);
 }
 
 void an_graph_set_prediction(an_graph *graph, an_value value, const char *name) {
+    AN_NEED_OR(, graph);
     an_output_attributes a = {.name = name, .prediction = true};
     an_graph_add(graph, &an_op_output, 1, &value, &a);
 }
@@ -102,6 +104,7 @@ static const an_node *find_mean(an_graph *g, const an_node *node, const an_resul
 }
 
 void an_graph_set_loss(an_graph *graph, an_value loss, an_value targets) {
+    AN_NEED_OR(, graph);
     const an_result *l = an_graph_result(graph, loss);
     const an_result *t = targets == AN_NONE ? NULL : an_graph_result(graph, targets);
     const an_node *mean = NULL;

@@ -66,6 +66,7 @@ static an_cost log_softmax_diff_cost(const an_graph *g, const an_node *node) {
         .kernels = AN_KERNELS(op),                                                                   \
     };                                                                                               \
     an_value an_##op(an_graph *graph, an_value src, int axis) {                                      \
+        AN_NEED_OR(0, graph);                                                                        \
         return build(graph, &an_op_##op, src, axis);                                                 \
     }
 

@@ -153,12 +153,14 @@ static bool take_dims(an_graph *g, an_dim_list *list, int ndims, const an_dim *d
         an_graph_mistake(g, AN_ERR_SHAPE, "%d dimensions; 0 to %d are possible", ndims, AN_MAX_DIMS);
         return false;
     }
+    if (!an_expect_list(g, "dimensions", ndims, dims)) return false;
     list->count = ndims;
     for (int i = 0; i < ndims; i++) list->values[i] = dims[i];
     return true;
 }
 
 an_value an_input(an_graph *graph, const char *name, an_dtype dtype, int ndims, const an_dim *dims) {
+    AN_NEED_OR(0, graph);
     an_input_attributes a = {.name = name, .dtype = dtype};
     an_builder_begin(graph);
     if (!take_dims(graph, &a.dims, ndims, dims)) return an_builder_end(graph, 0);
@@ -185,16 +187,19 @@ static an_value add_param(an_graph *g, const char *name, an_dtype dtype, bool fr
 an_value an_param(an_graph *graph, const char *name, an_dtype dtype, an_initializer initializer, double scale,
                   int ndims, const an_dim *dims) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     return add_param(graph, name, dtype, false, initializer, scale, ndims, dims);
 }
 
 an_value an_frozen_param(an_graph *graph, const char *name, an_dtype dtype, an_initializer initializer, double scale,
                          int ndims, const an_dim *dims) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     return add_param(graph, name, dtype, true, initializer, scale, ndims, dims);
 }
 
 void an_param_freeze(an_graph *graph, an_value param) {
+    AN_NEED_OR(, graph);
     an_result *r = an_graph_result(graph, param);
     if (graph->status != AN_OK) return;
     if (!r || r->node->op != &an_op_param) {
@@ -218,14 +223,17 @@ static an_value add_state(an_graph *g, const an_op *op, const char *name, an_dty
 an_value an_run_state(an_graph *graph, const char *name, an_dtype dtype, double initial, int ndims,
                       const an_dim *dims) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     return add_state(graph, &an_op_run_state, name, dtype, initial, ndims, dims);
 }
 
 an_value an_program_state(an_graph *graph, const char *name, an_dtype dtype, int ndims, const an_dim *dims) {
+    AN_NEED_OR(0, graph);
     return add_state(graph, &an_op_program_state, name, dtype, 0, ndims, dims);
 }
 
 an_value an_scalar(an_graph *graph, const char *name, an_dtype dtype) {
+    AN_NEED_OR(0, graph);
     an_scalar_attributes a = {.name = name, .dtype = dtype};
     return an_graph_add(graph, &an_op_scalar, 0, NULL, &a);
 }
@@ -233,6 +241,7 @@ an_value an_scalar(an_graph *graph, const char *name, an_dtype dtype) {
 /* One stored number, seen in every element. */
 an_value an_constant(an_graph *graph, an_dtype dtype, double value, int ndims, const an_dim *dims) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     an_constant_attributes a = {.dtype = dtype, .value = value};
     an_builder_begin(graph);
     an_value constant = an_graph_add(graph, &an_op_constant, 0, NULL, &a);

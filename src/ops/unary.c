@@ -70,6 +70,7 @@ GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->a
         .kernels = AN_KERNELS(op),                              \
     };                                                          \
     an_value an_##op(an_graph *graph, an_value src) {           \
+        AN_NEED_OR(0, graph);                                   \
         return an_graph_add(graph, &an_op_##op, 1, &src, NULL); \
     }
 
@@ -135,11 +136,13 @@ const an_op an_op_scale = {
 
 an_value an_scale(an_graph *graph, an_value src, double factor) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     an_scale_attributes attributes = {factor};
     return an_graph_add(graph, &an_op_scale, 1, &src, &attributes);
 }
 
 an_value an_negate(an_graph *graph, an_value src) {
+    AN_NEED_OR(0, graph);
     return an_scale(graph, src, -1);
 }
 
@@ -197,6 +200,7 @@ const an_op an_op_clamp_diff = {
 
 an_value an_clamp(an_graph *graph, an_value src, double low, double high) {
     AN_GUARD;
+    AN_NEED_OR(0, graph);
     an_clamp_attributes attributes = {low, high};
     return an_graph_add(graph, &an_op_clamp, 1, &src, &attributes);
 }

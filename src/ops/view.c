@@ -137,11 +137,13 @@ const an_op an_op_reshape = {
 };
 
 an_value an_reshape(an_graph *graph, an_value src, int ndims, const an_dim *dims) {
+    AN_NEED_OR(0, graph);
     shape_attributes a = {.dims.count = ndims};
     an_dim strides[AN_MAX_DIMS], known = 1;
     int rest = -1;
     an_builder_begin(graph);
     const an_result *base = an_graph_result(graph, src);
+    if (!an_expect_list(graph, "dimensions", ndims, dims)) return an_builder_end(graph, 0);
     if (graph->status != AN_OK || !base) /* let add say what is wrong */
         return an_builder_end(graph, an_graph_add(graph, &an_op_reshape, 1, &src, &a));
     if (ndims < 0 || ndims > AN_MAX_DIMS) {
@@ -245,14 +247,17 @@ const an_op an_op_transpose = {
 };
 
 an_value an_permute(an_graph *graph, an_value src, int axis_count, const int *axes) {
+    AN_NEED_OR(0, graph);
     transpose_attributes a = {.axes.count = axis_count < AN_MAX_DIMS ? axis_count : AN_MAX_DIMS};
     an_builder_begin(graph);
     const an_result *base = an_graph_result(graph, src);
+    if (!an_expect_list(graph, "axes", axis_count, axes)) return an_builder_end(graph, 0);
     for (int i = 0; i < a.axes.count; i++) a.axes.values[i] = axes[i] < 0 && base ? axes[i] + base->ndims : axes[i];
     return an_builder_end(graph, an_graph_add(graph, &an_op_transpose, 1, &src, &a));
 }
 
 an_value an_transpose(an_graph *graph, an_value src, int a, int b) {
+    AN_NEED_OR(0, graph);
     int axes[AN_MAX_DIMS], count = 0;
     an_builder_begin(graph);
     const an_result *base = an_graph_result(graph, src);
@@ -319,6 +324,7 @@ const an_op an_op_slice = {
 };
 
 an_value an_slice(an_graph *graph, an_value src, int axis, an_dim begin, an_dim end) {
+    AN_NEED_OR(0, graph);
     slice_attributes a = {.begin = begin, .end = end};
     an_builder_begin(graph);
     const an_result *base = an_graph_result(graph, src);
@@ -383,6 +389,7 @@ const an_op an_op_split = {
 };
 
 an_value an_split(an_graph *graph, an_value src, int axis, int parts) {
+    AN_NEED_OR(0, graph);
     split_attributes a = {0};
     an_builder_begin(graph);
     const an_result *base = an_graph_result(graph, src);
@@ -449,7 +456,10 @@ const an_op an_op_expand = {
 };
 
 an_value an_expand(an_graph *graph, an_value src, int ndims, const an_dim *dims) {
+    AN_NEED_OR(0, graph);
     shape_attributes a = {.dims.count = ndims <= AN_MAX_DIMS ? ndims : AN_MAX_DIMS + 1};
+    an_builder_begin(graph);
+    if (!an_expect_list(graph, "dimensions", ndims, dims)) return an_builder_end(graph, 0);
     for (int i = 0; i < ndims && i < AN_MAX_DIMS; i++) a.dims.values[i] = dims[i];
-    return an_graph_add(graph, &an_op_expand, 1, &src, &a);
+    return an_builder_end(graph, an_graph_add(graph, &an_op_expand, 1, &src, &a));
 }

@@ -51,6 +51,7 @@ an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN
 
 an_status an_checkpoint_open(an_checkpoint **checkpoint, an_context *ctx, const char *path) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, checkpoint, path);
     an_status status;
     an_checkpoint *c = NULL;
     char chosen[AN_FILE_PATH] = "";
@@ -85,6 +86,7 @@ void an_checkpoint_close(an_checkpoint **checkpoint) {
 
 an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_info *info) {
     AN_GUARD;
+    AN_NEED(checkpoint, info);
     const an_checkpoint *c = checkpoint;
     const an_manifest *m = c->manifest;
     const double none = __builtin_nan("");
@@ -139,6 +141,7 @@ static an_status check_index(const an_checkpoint *c, int64_t index) {
 }
 
 an_status an_checkpoint_tensor_get(const an_checkpoint *checkpoint, int64_t index, an_checkpoint_tensor *tensor) {
+    AN_NEED(checkpoint, tensor);
     const an_checkpoint *c = checkpoint;
     an_context *ctx = c->ctx;
     an_safetensor found = {0};
@@ -171,6 +174,7 @@ an_status an_checkpoint_tensor_get(const an_checkpoint *checkpoint, int64_t inde
 
 /* O(log tensors) in a checkpoint, O(tensors) in other files. */
 int64_t an_checkpoint_find(const an_checkpoint *checkpoint, const char *name) {
+    AN_NEED_OR(-1, checkpoint, name);
     const an_checkpoint *c = checkpoint;
     if (c->manifest) return an_manifest_find(c->manifest, name);
     for (int64_t i = 0; i < c->weights.count; i++) {
@@ -221,6 +225,8 @@ static an_status read_slice(void *user, const an_manifest_slice *s) {
 an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t index, int64_t begin, int64_t count,
                              void *elements) {
     AN_GUARD;
+    AN_NEED(checkpoint);
+    if (count > 0) AN_NEED(checkpoint, elements);
     const an_checkpoint *c = checkpoint;
     an_context *ctx = c->ctx;
     an_checkpoint_tensor t = AN_INIT(t);
@@ -239,6 +245,7 @@ an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t index, int
 
 an_status an_checkpoint_text(const an_checkpoint *checkpoint, const char *name, char **text) {
     AN_GUARD;
+    AN_NEED(checkpoint, name, text);
     enum { MOST = 1 << 30 };
     an_status status;
     const an_checkpoint *c = checkpoint;
@@ -307,6 +314,7 @@ static an_status verify_run(an_context *ctx, const char *checkpoints, const an_c
 
 an_status an_checkpoint_verify(an_context *ctx, const char *path) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, path);
     an_status status;
     char checkpoints[AN_FILE_PATH];
     an_checkpoint_place *places = NULL;

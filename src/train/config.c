@@ -151,6 +151,7 @@ fail:
 
 an_status an_config_create(an_config **config, an_context *ctx, const an_config_options *options) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, config, options);
     return an_config_create_renamed(config, ctx, options, an_renames);
 }
 
@@ -165,6 +166,7 @@ void an_config_destroy(an_config **config) {
 
 an_status an_config_set(an_config *config, const char *setting) {
     AN_GUARD;
+    AN_NEED(config, setting);
     an_context *ctx = config->ctx;
     an_config_node *given = NULL;
     AN_TRY_RETURN(an_config_node_copy(config, &given, config->given));
@@ -173,10 +175,12 @@ an_status an_config_set(an_config *config, const char *setting) {
 }
 
 int an_config_warning_count(const an_config *config) {
+    AN_NEED_OR(0, config);
     return (int)config->warning_count;
 }
 
 const char *an_config_warning(const an_config *config, int index) {
+    AN_NEED_OR("", config);
     return index >= 0 && (size_t)index < config->warning_count ? config->warnings[index] : "";
 }
 
@@ -207,11 +211,13 @@ an_config_node *an_config_find(const an_config *config, const char *path) {
 }
 
 an_config_origin an_config_origin_of(const an_config *config, const char *path) {
+    AN_NEED_OR(AN_ORIGIN_NONE, config, path);
     const an_config_node *node = an_config_find(config, path);
     return node ? node->origin : AN_ORIGIN_NONE;
 }
 
 const char *an_config_place(an_config *config, const char *path) {
+    AN_NEED_OR("", config, path);
     const an_config_node *node = an_config_find(config, path);
     const char *text = config->name;
     if (!node || node->origin == AN_ORIGIN_DEFAULT) return text;
@@ -220,11 +226,13 @@ const char *an_config_place(an_config *config, const char *path) {
 }
 
 bool an_config_is(const an_config *config, const char *path, const char *word) {
+    AN_NEED_OR(false, config, path, word);
     const an_config_node *node = an_config_find(config, path);
     return node && node->type == AN_CONFIG_SCALAR && !strcmp(node->text, word);
 }
 
 int an_config_size(const an_config *config, const char *path) {
+    AN_NEED_OR(0, config, path);
     const an_config_node *node = an_config_find(config, path);
     return node ? node->count : 0;
 }
@@ -251,6 +259,7 @@ static an_status no_value(an_config *config, const char *path, const an_config_n
 
 an_status an_config_string(an_config *config, const char *path, const char **text) {
     AN_GUARD;
+    AN_NEED(config, path, text);
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, ~0u, "a single value", &node));
@@ -260,6 +269,7 @@ an_status an_config_string(an_config *config, const char *path, const char **tex
 
 an_status an_config_path(an_config *config, const char *path, const char **file) {
     AN_GUARD;
+    AN_NEED(config, path, file);
     an_context *ctx = config->ctx;
     const an_config_node *node;
     char *whole = NULL;
@@ -276,6 +286,7 @@ an_status an_config_path(an_config *config, const char *path, const char **file)
 
 an_status an_config_bool(an_config *config, const char *path, bool *value) {
     AN_GUARD;
+    AN_NEED(config, path, value);
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(BOOL), "on or off", &node));
@@ -284,6 +295,7 @@ an_status an_config_bool(an_config *config, const char *path, bool *value) {
 
 an_status an_config_count(an_config *config, const char *path, int64_t *value) {
     AN_GUARD;
+    AN_NEED(config, path, value);
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(
@@ -296,6 +308,7 @@ an_status an_config_count(an_config *config, const char *path, int64_t *value) {
 
 an_status an_config_real(an_config *config, const char *path, double *value) {
     AN_GUARD;
+    AN_NEED(config, path, value);
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(REAL) | KIND(SHARE) | KIND(REALS), "a number", &node));
@@ -304,6 +317,7 @@ an_status an_config_real(an_config *config, const char *path, double *value) {
 
 an_status an_config_seconds(an_config *config, const char *path, double *value) {
     AN_GUARD;
+    AN_NEED(config, path, value);
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(DURATION), "a duration", &node));
@@ -312,6 +326,7 @@ an_status an_config_seconds(an_config *config, const char *path, double *value) 
 
 an_status an_config_range(an_config *config, const char *path, double *begin, double *end) {
     AN_GUARD;
+    AN_NEED(config, path, begin, end);
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(RANGE), "a range", &node));
@@ -320,6 +335,7 @@ an_status an_config_range(an_config *config, const char *path, double *begin, do
 
 an_status an_config_length(an_config *config, const char *path, an_length *length) {
     AN_GUARD;
+    AN_NEED(config, path, length);
     an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(LENGTH) | KIND(LENGTHS), "a length", &node));
@@ -339,6 +355,8 @@ static an_status ask_list(an_config *config, const char *path, an_option_kind ki
 
 an_status an_config_reals(an_config *config, const char *path, int capacity, double *values, int *count) {
     AN_GUARD;
+    AN_NEED(config, path, count);
+    if (capacity > 0) AN_NEED(config, values);
     an_context *ctx = config->ctx;
     const an_config_node *n;
     AN_TRY_RETURN(ask_list(config, path, AN_OPTION_REALS, "a list of numbers", &n, count));
@@ -348,6 +366,8 @@ an_status an_config_reals(an_config *config, const char *path, int capacity, dou
 
 an_status an_config_counts(an_config *config, const char *path, int capacity, int64_t *values, int *count) {
     AN_GUARD;
+    AN_NEED(config, path, count);
+    if (capacity > 0) AN_NEED(config, values);
     an_context *ctx = config->ctx;
     const an_config_node *n;
     AN_TRY_RETURN(ask_list(config, path, AN_OPTION_COUNTS, "a list of whole numbers", &n, count));
@@ -357,6 +377,8 @@ an_status an_config_counts(an_config *config, const char *path, int capacity, in
 
 an_status an_config_lengths(an_config *config, const char *path, int capacity, an_length *values, int *count) {
     AN_GUARD;
+    AN_NEED(config, path, count);
+    if (capacity > 0) AN_NEED(config, values);
     an_context *ctx = config->ctx;
     const an_config_node *n;
     AN_TRY_RETURN(ask_list(config, path, AN_OPTION_LENGTHS, "a list of lengths", &n, count));
@@ -377,6 +399,7 @@ static an_status ask_entry(an_config *config, const char *path, unsigned kinds, 
 
 an_status an_config_pair(an_config *config, const char *path, int index, int64_t *key, double *value) {
     AN_GUARD;
+    AN_NEED(config, path, key, value);
     an_context *ctx = config->ctx;
     const an_config_node *entry;
     int64_t count;
@@ -391,6 +414,7 @@ an_status an_config_pair(an_config *config, const char *path, int index, int64_t
 
 an_status an_config_entry(an_config *config, const char *path, int index, const char **key, const char **value) {
     AN_GUARD;
+    AN_NEED(config, path, key, value);
     an_context *ctx = config->ctx;
     const an_config_node *entry;
     AN_TRY_RETURN(ask_entry(config, path, KIND(COUNT_MAP) | KIND(REAL_MAP) | KIND(STRING_MAP), index, &entry));

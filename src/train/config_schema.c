@@ -200,6 +200,7 @@ static void add_object(an_text *t, const char *table, const char *indent) {
 
 an_status an_config_schema(an_context *ctx, char **text) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, text);
     an_status status;
     an_text t;
     const char *separator = "";

@@ -176,10 +176,12 @@ fail:
 
 an_status an_config_show(const an_config *config, char **text) {
     AN_GUARD;
+    AN_NEED(config, text);
     return write_config(config, true, text);
 }
 
 an_status an_config_write(const an_config *config, char **text) {
     AN_GUARD;
+    AN_NEED(config, text);
     return write_config(config, false, text);
 }

@@ -85,6 +85,7 @@ fail:
 
 an_status an_dataset_create(an_dataset **dataset, an_context *ctx, const an_dataset_record *record) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, dataset, record);
     an_status status;
     an_dataset *d = NULL;
     *dataset = NULL;
@@ -119,14 +120,17 @@ void an_dataset_destroy(an_dataset **dataset) {
 /* ---- asking it ---- */
 
 int64_t an_dataset_count(const an_dataset *dataset) {
+    AN_NEED_OR(0, dataset);
     return dataset->record.count;
 }
 
 int an_dataset_field_count(const an_dataset *dataset) {
+    AN_NEED_OR(0, dataset);
     return dataset->record.field_count;
 }
 
 an_status an_dataset_field(const an_dataset *dataset, int index, an_field *field) {
+    AN_NEED(dataset, field);
     an_context *ctx = dataset->ctx;
     AN_TRY_RETURN(an_data_check_size(ctx, "an_field", field, sizeof *field));
     if (index < 0 || index >= dataset->record.field_count)
@@ -137,6 +141,7 @@ an_status an_dataset_field(const an_dataset *dataset, int index, an_field *field
 }
 
 an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t limit) {
+    AN_NEED(dataset, field);
     an_context *ctx = dataset->ctx;
     int i = 0;
     while (i < dataset->record.field_count && strcmp(dataset->fields[i].name, field) != 0) i++;
@@ -201,6 +206,7 @@ an_status an_dataset_fetch(const an_dataset *d, int64_t n, const int64_t *indice
 
 an_status an_dataset_read(an_dataset *dataset, int64_t n, const int64_t *indices, void *const *fields) {
     AN_GUARD;
+    AN_NEED(dataset);
     an_context *ctx = dataset->ctx;
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};

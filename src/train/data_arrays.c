@@ -128,6 +128,7 @@ static an_field field_of(const an_array_source *source, int i) {
 
 an_status an_dataset_create_arrays(an_dataset **dataset, an_context *ctx, const an_array_source *source) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, dataset, source);
     an_status status;
     arrays *a = NULL;
     an_field *fields = NULL;

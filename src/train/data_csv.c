@@ -320,6 +320,7 @@ static an_status make_dataset(an_dataset **dataset, table *t, const an_csv_sourc
 
 an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, dataset, source);
     an_status status;
     table *t = NULL;
     char *bytes = NULL, text[AN_MESSAGE_BYTES];

@@ -243,6 +243,7 @@ static an_status target_field(an_context *ctx, const idx_file *file, an_field *f
 
 an_status an_dataset_create_idx(an_dataset **dataset, an_context *ctx, const an_idx_source *source) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, dataset, source);
     an_status status;
     idx *x = NULL;
     an_field fields[2];

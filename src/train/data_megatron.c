@@ -161,6 +161,7 @@ static an_status path_with(an_arena *arena, const char *prefix, const char *end,
 
 an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ctx, const an_megatron_source *source) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, dataset, source);
     an_status status;
     an_sequences *s = NULL;
     index_file index = {.sequences = 0};

@@ -174,6 +174,7 @@ static an_status keep_sources(mixture *m, const an_mixture_source *source, an_fi
 
 an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const an_mixture_source *source) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, dataset, source);
     an_status status;
     mixture *m = NULL;
     an_field *fields = NULL;

@@ -224,6 +224,7 @@ static an_status find_bytes(an_sequences *s, an_note note) {
 
 an_status an_dataset_create_text(an_dataset **dataset, an_context *ctx, const an_text_source *source) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, dataset, source);
     an_status status;
     an_sequences *s = NULL;
     char text[AN_MESSAGE_BYTES];
@@ -253,6 +254,7 @@ fail:
 /* ---- asking for the vocabulary ---- */
 
 an_status an_dataset_vocabulary(const an_dataset *dataset, int64_t *count) {
+    AN_NEED(dataset, count);
     *count = dataset->vocabulary ? dataset->vocabulary->count : 0;
     return AN_OK;
 }
@@ -264,6 +266,7 @@ static an_status need_vocabulary(const an_dataset *dataset) {
 }
 
 an_status an_dataset_token_text(const an_dataset *dataset, int32_t token, char bytes[AN_TOKEN_BYTES], int *length) {
+    AN_NEED(dataset, bytes, length);
     an_context *ctx = dataset->ctx;
     const an_vocabulary *v = dataset->vocabulary;
     *length = 0;
@@ -294,6 +297,9 @@ static int32_t find_point(const an_vocabulary *v, uint32_t point) {
 
 an_status an_dataset_encode(const an_dataset *dataset, const char *text, size_t length, int32_t *tokens,
                             int64_t capacity, int64_t *count) {
+    AN_NEED(dataset, count);
+    if (length > 0) AN_NEED(dataset, text);
+    if (capacity > 0) AN_NEED(dataset, tokens);
     an_context *ctx = dataset->ctx;
     const an_vocabulary *v = dataset->vocabulary;
     const unsigned char *bytes = (const unsigned char *)text;

@@ -55,6 +55,7 @@ static an_status find_tokens(an_sequences *s, an_token_format format, an_note no
 
 an_status an_dataset_create_tokens(an_dataset **dataset, an_context *ctx, const an_token_source *source) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, dataset, source);
     an_status status;
     an_sequences *s = NULL;
     char text[AN_MESSAGE_BYTES];

@@ -185,6 +185,7 @@ fail:
 
 an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation) {
     AN_GUARD;
+    AN_NEED(trainer, evaluation);
     return evaluate(trainer, evaluation, NULL);
 }
 

@@ -76,6 +76,7 @@ static an_status write_file(exporting *e, const char *file) {
 /* What is exported was held against its hashes first: a damaged weight must not get a file in which nobody can see it. */
 an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file) {
     AN_GUARD;
+    AN_NEED(checkpoint, file);
     an_status status;
     an_context *ctx = checkpoint->ctx;
     exporting e = {.checkpoint = checkpoint, .file = -1};

@@ -33,6 +33,7 @@ fail:
 /* The code first: it says whether PyTorch can do this at all. */
 an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char *folder) {
     AN_GUARD;
+    AN_NEED(checkpoint, folder);
     an_status status;
     an_context *ctx = checkpoint->ctx;
     char code[AN_FILE_PATH], weights[AN_FILE_PATH], message[1024] = "";

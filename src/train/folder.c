@@ -62,6 +62,7 @@ static bool exists(const char *folder, const char *name) {
 /* The end of a run is written last, in one piece: whoever finds it finds all of it. */
 an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *state) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, path, state);
     an_status status;
     char file[AN_FILE_PATH], text[NAME_BYTES] = "", message[NOTE_BYTES] = "";
     const an_note note = {message, sizeof message};
@@ -204,6 +205,7 @@ static an_status check_empty(const an_folder *f) {
 an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
                            const an_folder_options *options) {
     AN_GUARD;
+    AN_NEED(trainer, folder, config);
     an_status status;
     an_context *ctx = trainer->ctx;
     an_folder *f = NULL;
@@ -240,6 +242,7 @@ void an_folder_destroy(an_folder **folder) {
 }
 
 const char *an_folder_path(const an_folder *folder) {
+    AN_NEED_OR("", folder);
     return folder->path;
 }
 
@@ -250,6 +253,7 @@ static const char *speed_name(const an_folder *f) {
 
 double an_folder_speed(const an_folder *folder) {
     AN_GUARD;
+    AN_NEED_OR(0, folder);
     return folder->speed;
 }
 
@@ -295,6 +299,7 @@ static bool is_due(const an_folder *f, int64_t step) {
 
 an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool *logged) {
     AN_GUARD;
+    AN_NEED(folder, metrics);
     an_folder *f = folder;
     an_status status;
     an_context *ctx = f->ctx;
@@ -334,6 +339,7 @@ fail:
 
 an_status an_folder_log(an_folder *folder, const char *line) {
     AN_GUARD;
+    AN_NEED(folder, line);
     an_context *ctx = folder->ctx;
     AN_TRY_RETURN(append(folder, folder->log, "log.txt", line, strlen(line)));
     return append(folder, folder->log, "log.txt", "\n", 1);
@@ -355,6 +361,7 @@ static an_status add_evaluation(an_folder *f, an_text *text, int64_t step, const
 /* Called right after an evaluation, whose time does not count in the speed. */
 an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluation *evaluation) {
     AN_GUARD;
+    AN_NEED(folder, evaluation);
     an_folder *f = folder;
     an_status status;
     an_context *ctx = f->ctx;
@@ -465,6 +472,8 @@ fail:
 
 an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error) {
     AN_GUARD;
+    AN_NEED(folder);
+    if (!error) AN_NEED(folder, outcome);
     an_context *ctx = folder->ctx;
     if (!error) AN_TRY_RETURN(write_summary(folder, outcome));
     const char *reason = !error && outcome->end == AN_RUN_REQUESTED ? outcome->reason : NULL;

@@ -261,6 +261,7 @@ static an_status find_depths(sorting *s) {
 
 an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_options *options) {
     AN_GUARD;
+    AN_NEED(graph, groups);
     an_status status;
     an_context *ctx = graph->ctx;
     const an_group_options defaults = AN_INIT(defaults);
@@ -323,11 +324,13 @@ bool an_groups_train(const an_groups *groups) {
 }
 
 int an_groups_count(const an_groups *groups) {
+    AN_NEED_OR(0, groups);
     return groups->count;
 }
 
 an_status an_groups_info(const an_groups *groups, int index, an_group_info *info) {
     AN_GUARD;
+    AN_NEED(groups, info);
     an_status status;
     an_context *ctx = groups->ctx;
     AN_CHECK(ctx, info->size >= sizeof *info, AN_ERR_ARGUMENT, "an_group_info has size %zu: set it with AN_INIT",
@@ -350,6 +353,7 @@ fail:
 }
 
 an_status an_groups_find(const an_groups *groups, const char *parameter, int *index) {
+    AN_NEED(groups, parameter, index);
     for (size_t i = 0; i < groups->member_count; i++)
         if (!strcmp(groups->members[i].name, parameter)) {
             *index = groups->members[i].group;

@@ -74,6 +74,7 @@ static an_status add_moments(const hashing *h) {
 /* O(parameters), on the process that is asked. */
 an_status an_trainer_weights_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]) {
     AN_GUARD;
+    AN_NEED(trainer, text);
     an_status status;
     an_context *ctx = trainer->ctx;
     hashing h;
@@ -88,6 +89,7 @@ fail:
 
 an_status an_trainer_state_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]) {
     AN_GUARD;
+    AN_NEED(trainer, text);
     const an_trainer *t = trainer;
     an_status status;
     an_context *ctx = t->ctx;

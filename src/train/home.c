@@ -141,6 +141,7 @@ bool an_home_has(const an_trainer *t) {
 
 an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
     AN_GUARD;
+    AN_NEED(trainer);
     an_context *ctx = trainer->ctx;
     if (trainer->home.generation)
         return AN_ERROR(ctx, AN_ERR_STATE, "the run has been written to %s already", trainer->home.folder);
@@ -171,16 +172,19 @@ static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
 
 an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
     AN_GUARD;
+    AN_NEED(trainer);
     return save_named(trainer, user_step, false);
 }
 
 an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step) {
     AN_GUARD;
+    AN_NEED(trainer);
     return save_named(trainer, user_step, true);
 }
 
 an_status an_trainer_load(an_trainer *trainer, const char *path) {
     AN_GUARD;
+    AN_NEED(trainer, path);
     an_status status;
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
@@ -204,13 +208,16 @@ fail:
 }
 
 int64_t an_trainer_user_step(const an_trainer *trainer) {
+    AN_NEED_OR(0, trainer);
     return trainer->progress.has_user_step ? trainer->progress.user_step : 0;
 }
 
 const char *an_trainer_resumed(const an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
     return trainer->home.resumed;
 }
 
 const char *an_trainer_notes(const an_trainer *trainer) {
+    AN_NEED_OR("", trainer);
     return trainer->home.notes ? trainer->home.notes : "";
 }

@@ -43,11 +43,13 @@ void an_norms_destroy(an_trainer *t) {
 }
 
 int an_trainer_norm_count(const an_trainer *trainer) {
+    AN_NEED_OR(0, trainer);
     return trainer->norms.count;
 }
 
 an_status an_trainer_norm(const an_trainer *trainer, int index, const char **name, double *norm) {
     AN_GUARD;
+    AN_NEED(trainer, name, norm);
     const an_norm_parts *parts = &trainer->norms;
     an_context *ctx = trainer->ctx;
     double sum = 0;

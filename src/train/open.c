@@ -459,6 +459,7 @@ fail:
 an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                const an_open_options *options) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, config, options);
     an_status status = AN_ERR_DAMAGED;
     an_candidates candidates = {0};
     an_text passed;
@@ -490,6 +491,7 @@ fail:
 
 an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, file);
     an_status status;
     an_config *config = NULL;
     an_config_options options = AN_INIT(options);
@@ -507,12 +509,14 @@ fail:
 
 an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, config);
     const an_open_options options = AN_INIT(options);
     return an_trainer_open_with(trainer, ctx, config, &options);
 }
 
 an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, file);
     an_status status;
     an_config *config = NULL;
     an_config_options options = AN_INIT(options);

@@ -99,6 +99,7 @@ bool an_optimizer_bytes(const an_flat_sizes *sizes, size_t parameters, size_t *b
 an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,
                               const an_optimizer_options *options) {
     AN_GUARD;
+    AN_NEED(params, optimizer, groups);
     an_status status;
     an_context *ctx = params->ctx;
     an_optimizer *o = NULL;
@@ -167,12 +168,12 @@ static double tree_sum(const double *numbers, int64_t count, double *room) {
 
 an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm) {
     AN_GUARD;
+    AN_NEED(optimizer, norm);
     an_optimizer *o = optimizer;
     an_context *ctx = o->ctx;
     const an_device *device = o->params->device;
     const size_t bytes = (size_t)o->pages * sizeof(double);
     AN_TRY_RETURN(an_context_check_threads(ctx));
-    if (!norm) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_optimizer_norm: the place for the norm is NULL");
     *norm = 0;
     if (!(scale >= 0 && __builtin_isfinite(scale)))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "scale is %g; gradients are a positive number of times too large", scale);
@@ -200,6 +201,7 @@ double an_optimizer_squares(const an_optimizer *o, size_t parameter) {
 
 an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char *parameter, double *norm) {
     AN_GUARD;
+    AN_NEED(optimizer, parameter, norm);
     const an_params *p = optimizer->params;
     an_context *ctx = optimizer->ctx;
     if (!optimizer->has_norm)
@@ -281,6 +283,7 @@ static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attri
 
 an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) {
     AN_GUARD;
+    AN_NEED(optimizer, update);
     an_optimizer *o = optimizer;
     an_context *ctx = o->ctx;
     an_params *p = o->params;
@@ -306,9 +309,11 @@ an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) 
 }
 
 int64_t an_optimizer_updates(const an_optimizer *optimizer) {
+    AN_NEED_OR(0, optimizer);
     return optimizer->updates;
 }
 
 void an_optimizer_set_updates(an_optimizer *optimizer, int64_t updates) {
+    AN_NEED_OR(, optimizer);
     optimizer->updates = updates < 0 ? 0 : updates;
 }

@@ -192,6 +192,7 @@ static an_status make_contexts(an_predictor *p, const an_trainer *t, int threads
 
 an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer, const an_predictor_options *options) {
     AN_GUARD;
+    AN_NEED(trainer, predictor);
     an_status status;
     an_context *ctx = trainer->ctx;
     an_predictor *p = NULL;
@@ -236,6 +237,7 @@ void an_predictor_destroy(an_predictor **predictor) {
 
 an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer) {
     AN_GUARD;
+    AN_NEED(predictor, trainer);
     const an_params *from = trainer->params;
     an_params *to = predictor->params;
     an_context *ctx = trainer->ctx;
@@ -265,18 +267,22 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
 /* ---- asking it ---- */
 
 int64_t an_predictor_input_elements(const an_predictor *predictor) {
+    AN_NEED_OR(0, predictor);
     return predictor->input_elements;
 }
 
 int64_t an_predictor_output_elements(const an_predictor *predictor) {
+    AN_NEED_OR(0, predictor);
     return predictor->output_elements;
 }
 
 an_dtype an_predictor_dtype(const an_predictor *predictor) {
+    AN_NEED_OR(AN_DTYPE_NONE, predictor);
     return predictor->lanes[0].in.dtype;
 }
 
 const char *an_predictor_error(const an_predictor *predictor) {
+    AN_NEED_OR(an_last_error(NULL), predictor);
     return an_last_error(predictor->ctx);
 }
 
@@ -356,15 +362,18 @@ static an_status run(an_predictor *p, int64_t n, an_dtype in, const void *inputs
 
 an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs) {
     AN_GUARD;
+    AN_NEED(predictor, inputs, outputs);
     return run(predictor, n, AN_DTYPE_F32, inputs, AN_DTYPE_F32, outputs);
 }
 
 an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs) {
     AN_GUARD;
+    AN_NEED(predictor, inputs, outputs);
     return run(predictor, n, AN_DTYPE_F64, inputs, AN_DTYPE_F64, outputs);
 }
 
 an_status an_predictor_run_tokens(an_predictor *predictor, int64_t n, const int32_t *tokens, float *outputs) {
     AN_GUARD;
+    AN_NEED(predictor, tokens, outputs);
     return run(predictor, n, AN_DTYPE_I32, tokens, AN_DTYPE_F32, outputs);
 }

@@ -34,6 +34,7 @@ static int find_metric(const char *name) {
 
 bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value) {
     AN_GUARD;
+    AN_NEED_OR(false, evaluation, name, value);
     const int i = find_metric(name);
     if (i < 0 || (metrics[i].classifies && !evaluation->classifies) || (metrics[i].measures && !evaluation->measures))
         return false;
@@ -67,6 +68,7 @@ static bool is_useful(const an_trainer *t, int metric) {
 }
 
 const char *an_trainer_metric(const an_trainer *trainer, int index) {
+    AN_NEED_OR(NULL, trainer);
     for (int i = 0; i < METRICS && trainer->evaluation; i++) {
         const bool reported = trainer->metrics ? trainer->metrics >> i & 1U : is_useful(trainer, i);
         if (reported && index-- == 0) return metrics[i].name;
@@ -330,6 +332,7 @@ fail:
 
 an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome) {
     AN_GUARD;
+    AN_NEED(trainer);
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_progress *p = &t->progress;
@@ -371,6 +374,7 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
 
 an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options) {
     AN_GUARD;
+    AN_NEED(trainer, options);
     an_context *ctx = trainer->ctx;
     if (options->size < sizeof *options)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", options->size);
@@ -379,5 +383,5 @@ an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *opti
 }
 
 void an_trainer_request_stop(an_trainer *trainer) {
-    trainer->stop = true;
+    if (trainer) trainer->stop = true; /* a signal handler may be here: no message */
 }

@@ -2,6 +2,7 @@
 #include "anneal/train.h"
 
 #include "base/guard.h"
+#include "base/status.h"
 
 static const double default_growth = 2, default_backoff = 0.5;
 enum { DEFAULT_INTERVAL = 2000 };
@@ -24,5 +25,6 @@ static bool update(an_scaler *scaler, bool finite) {
 
 bool an_scaler_update(an_scaler *scaler, bool finite) {
     AN_GUARD;
+    AN_NEED_OR(false, scaler);
     return update(scaler, finite);
 }

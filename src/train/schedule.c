@@ -359,6 +359,7 @@ static an_status keep_options(an_schedule *s, const an_schedule_options *o) {
 
 an_status an_schedule_create(an_schedule **schedule, an_context *ctx, const an_schedule_options *options) {
     AN_GUARD;
+    AN_NEED_IN(ctx, ctx, schedule, options);
     an_status status;
     an_schedule *s = NULL;
     *schedule = NULL;
@@ -409,6 +410,7 @@ static int64_t held(const an_schedule *s, int64_t t) {
 
 double an_schedule_factor(const an_schedule *schedule, int64_t t) {
     AN_GUARD;
+    AN_NEED_OR(0, schedule);
     return factor_at(schedule, held(schedule, t));
 }
 
@@ -425,5 +427,6 @@ static double momentum_at(const an_schedule *s, int64_t t) {
 
 double an_schedule_momentum(const an_schedule *schedule, int64_t t) {
     AN_GUARD;
+    AN_NEED_OR(0, schedule);
     return momentum_at(schedule, held(schedule, t));
 }

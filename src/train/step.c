@@ -136,6 +136,7 @@ fail:
 an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
                             const an_schedule *schedule, const an_stepper_options *options) {
     AN_GUARD;
+    AN_NEED(program, stepper, optimizer);
     an_status status;
     an_context *ctx = program->ctx;
     an_stepper *s = NULL;
@@ -285,6 +286,7 @@ an_status an_step_divide(an_stepper *stepper, int64_t divisor, int64_t each) {
 
 an_status an_step_begin(an_stepper *stepper, int64_t targets) {
     AN_GUARD;
+    AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(check_order(s, BEGIN));
@@ -307,6 +309,7 @@ an_status an_step_begin(an_stepper *stepper, int64_t targets) {
 
 an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples) {
     AN_GUARD;
+    AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     const int64_t last = s->leaf >= 0 ? s->leaf : s->tree.count ? s->tree.parts[s->tree.count - 1] : -1;
@@ -329,6 +332,7 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
 
 an_status an_step_reduce(an_stepper *stepper) {
     AN_GUARD;
+    AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(check_order(s, REDUCE));
@@ -342,6 +346,7 @@ an_status an_step_reduce(an_stepper *stepper) {
 
 an_status an_step_unscale(an_stepper *stepper) {
     AN_GUARD;
+    AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     const double scale = s->options.scales ? s->scaler.scale : 1;
@@ -358,6 +363,7 @@ an_status an_step_unscale(an_stepper *stepper) {
 
 an_status an_step_clip(an_stepper *stepper) {
     AN_GUARD;
+    AN_NEED(stepper);
     an_context *ctx = stepper->ctx;
     AN_TRY_RETURN(check_order(stepper, CLIP));
     stepper->clipped = true;
@@ -388,12 +394,14 @@ static an_status update_states(an_stepper *s) {
 
 double an_stepper_rate(const an_stepper *stepper) {
     AN_GUARD;
+    AN_NEED_OR(0, stepper);
     const double factor = stepper->schedule ? an_schedule_factor(stepper->schedule, stepper->step) : 1;
     return stepper->options.rate * factor;
 }
 
 an_status an_step_update(an_stepper *stepper) {
     AN_GUARD;
+    AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     an_update update = AN_INIT(update);
@@ -414,6 +422,7 @@ an_status an_step_update(an_stepper *stepper) {
 
 an_status an_step_schedule(an_stepper *stepper) {
     AN_GUARD;
+    AN_NEED(stepper);
     an_context *ctx = stepper->ctx;
     AN_TRY_RETURN(check_order(stepper, SCHEDULE));
     stepper->place = calls[SCHEDULE].to;
@@ -422,6 +431,7 @@ an_status an_step_schedule(an_stepper *stepper) {
 
 an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
     AN_GUARD;
+    AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(check_order(s, END));
@@ -449,6 +459,7 @@ an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
 }
 
 void an_step_cancel(an_stepper *stepper) {
+    AN_NEED_OR(, stepper);
     if (stepper->buffers && stepper->program) an_program_bind_gradients(stepper->program, stepper->params->gradients);
     stepper->tree.count = 0;
     stepper->leaf = -1;

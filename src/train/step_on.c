@@ -186,6 +186,7 @@ static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, c
 an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inputs, const an_array *targets,
                              an_step_metrics *metrics) {
     AN_GUARD;
+    AN_NEED(trainer, inputs, targets);
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     const an_array *const arrays[ENDS] = {inputs, targets};
@@ -224,11 +225,13 @@ static an_status step_on_dense(an_trainer *t, int64_t n, an_dtype dtype, const v
 an_status an_trainer_step_on_f32(an_trainer *trainer, int64_t n, const float *inputs, const float *targets,
                                  an_step_metrics *metrics) {
     AN_GUARD;
+    AN_NEED(trainer, inputs, targets);
     return step_on_dense(trainer, n, AN_DTYPE_F32, inputs, targets, metrics);
 }
 
 an_status an_trainer_step_on_f64(an_trainer *trainer, int64_t n, const double *inputs, const double *targets,
                                  an_step_metrics *metrics) {
     AN_GUARD;
+    AN_NEED(trainer, inputs, targets);
     return step_on_dense(trainer, n, AN_DTYPE_F64, inputs, targets, metrics);
 }

@@ -193,6 +193,7 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
 an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
                             const an_trainer_options *options) {
     AN_GUARD;
+    AN_NEED(graph, trainer, options);
     an_status status;
     an_context *ctx = graph->ctx;
     an_trainer *t = NULL;
@@ -319,6 +320,7 @@ an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metr
 
 an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
     AN_GUARD;
+    AN_NEED(trainer);
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_batch samples;
@@ -356,30 +358,37 @@ an_status an_trainer_take(an_trainer *t, const an_batch *samples, an_step_metric
 /* ---- asking it ---- */
 
 int64_t an_trainer_steps(const an_trainer *trainer) {
+    AN_NEED_OR(0, trainer);
     return trainer->steps;
 }
 
 int64_t an_trainer_next_step(const an_trainer *trainer) {
+    AN_NEED_OR(0, trainer);
     return trainer->next;
 }
 
 an_params *an_trainer_params(an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
     return trainer->params;
 }
 
 an_program *an_trainer_program(an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
     return trainer->program;
 }
 
 const an_dataset *an_trainer_data(const an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
     return trainer->training;
 }
 
 an_plan *an_trainer_plan(an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
     return trainer->plan;
 }
 
 an_graph *an_trainer_graph(an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
     return trainer->graph;
 }
 
@@ -391,6 +400,7 @@ int64_t an_trainer_tokens(const an_trainer *t) {
 
 an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) {
     AN_GUARD;
+    AN_NEED(trainer, info);
     const an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_status status;
@@ -422,9 +432,11 @@ fail:
 }
 
 const an_groups *an_trainer_groups(const an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
     return trainer->groups;
 }
 
 const an_schedule *an_trainer_schedule(const an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
     return trainer->schedule;
 }

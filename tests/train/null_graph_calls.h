@@ -1,0 +1,202 @@
+/* Rows of the calls that build graphs: anneal.h, graph.h, builders.h, models.h. */
+#ifndef TESTS_TRAIN_NULL_GRAPH_CALLS_H
+#define TESTS_TRAIN_NULL_GRAPH_CALLS_H
+
+#include "anneal/heartbeat.h"
+#include "anneal/models.h"
+#include "train/null_support.h"
+
+static an_graph *model; /* verified */
+static an_graph *open;  /* that rows add to */
+static an_value x, rows, labels, image, filters, heads, weight, mean, samples, loss, param;
+
+static const an_dim some_dims[] = {4, 6};
+static const int some_axes[] = {1, 0};
+
+static inline void make_graphs(void) {
+    OK(ctx, small_mlp(&model, ctx));
+    OK(ctx, an_graph_create(&open, ctx, "open"));
+    x = an_input(open, "x", AN_DTYPE_F32, 2, some_dims);
+    rows = an_input(open, "rows", AN_DTYPE_I32, 2, some_dims);
+    labels = an_input(open, "labels", AN_DTYPE_I32, 1, some_dims);
+    image = an_input(open, "image", AN_DTYPE_F32, AN_DIMS(4, 3, 8, 8));
+    filters = an_input(open, "filters", AN_DTYPE_F32, AN_DIMS(2, 3, 3, 3));
+    heads = an_input(open, "heads", AN_DTYPE_F32, AN_DIMS(4, 2, 5, 6));
+    weight = an_input(open, "weight", AN_DTYPE_F32, AN_DIMS(6));
+    mean = an_run_state(open, "mean", AN_DTYPE_F32, 0, AN_DIMS(6));
+    samples = an_input(open, "samples", AN_DTYPE_I64, AN_DIMS(4));
+    param = an_param(open, "param", AN_DTYPE_F32, AN_INITIALIZER_NORMAL, 1, AN_DIMS(6));
+    loss = an_squared_error(open, x, x);
+    assert_true(loss && param);
+}
+
+static inline void call_contexts(void) {
+    an_context_options options = AN_INIT(options);
+    an_context *fresh = NULL;
+    an_heartbeat heartbeat = AN_INIT(heartbeat), copy;
+    STATUS(an_context_create, N(&fresh), O(&options));
+    NOTHING(an_context_destroy, O(&ctx));
+    VALUE(an_last_error, NULL, O(ctx));
+    VALUE(an_context_threads, 0, N(ctx));
+    VALUE(an_context_spin, 0, N(ctx));
+    VALUE(an_context_isa, AN_ISA_AUTO, N(ctx));
+    VALUE(an_context_bytes, 0, N(ctx));
+    PLAIN(an_isa_name);
+    PLAIN(an_status_name);
+    PLAIN(an_status_text);
+    PLAIN(an_dtype_name);
+    PLAIN(an_dtype_size);
+    PLAIN(an_version);
+    PLAIN(an_onednn_version);
+    NOTHING(an_heartbeat_read, N(&heartbeat), N(&copy));
+}
+
+static inline void call_graphs(void) {
+    an_graph *fresh = NULL;
+    char *text = NULL, *printed = NULL;
+    OK(ctx, an_graph_print(model, &printed));
+    STATUS(an_graph_create, N(&fresh), N(ctx), O("name"));
+    NOTHING(an_graph_destroy, O(&open));
+    VALUE(an_graph_context, NULL, N(model));
+    STATUS(an_graph_verify, N(model));
+    VALUE(an_graph_at, NULL, N(open), O("file"), 7);
+    NOTHING(an_graph_set_loss, N(open), loss, AN_NONE);
+    NOTHING(an_graph_set_output, N(open), x, N("name"));
+    NOTHING(an_graph_set_prediction, N(open), x, N("name"));
+    STATUS(an_graph_print, N(model), N(&text));
+    STATUS(an_graph_parse, N(&fresh), N(ctx), N(printed), strlen(printed));
+    NOTHING(an_string_release, N(ctx), O(&printed));
+    STATUS(an_graph_dot, N(model), N(&text));
+    an_string_release(ctx, &printed);
+    VALUE(an_graph_symbol_name, NULL, N(model), 0);
+    VALUE(an_graph_parameter_elements, 0, N(model));
+    VALUE(an_value_ndims, 0, N(open), x);
+    VALUE(an_value_dim, 0, N(open), x, 0);
+    VALUE(an_value_dtype, AN_DTYPE_NONE, N(open), x);
+    PLAIN(an_value_output);
+    VALUE(an_symbol_dim, 0, N(open), N("name"));
+    VALUE(an_dim_add, 0, N(open), 4, 4);
+    VALUE(an_dim_subtract, 0, N(open), 4, 2);
+    VALUE(an_dim_multiply, 0, N(open), 4, 4);
+    VALUE(an_dim_window, 0, N(open), 4, 1, 1);
+    NOTHING(an_block_begin, N(open), N("name"), 0);
+    NOTHING(an_block_end, N(open));
+    NOTHING(an_scope_begin, N(open), N("name"));
+    NOTHING(an_scope_end, N(open));
+    VALUE(an_input, 0, N(open), N("name"), AN_DTYPE_F32, 2, N(some_dims));
+    VALUE(an_param, 0, N(open), N("name"), AN_DTYPE_F32, AN_INITIALIZER_NORMAL, 0.5, 2, N(some_dims));
+    VALUE(an_frozen_param, 0, N(open), N("name"), AN_DTYPE_F32, AN_INITIALIZER_NORMAL, 0.5, 2, N(some_dims));
+    VALUE(an_run_state, 0, N(open), N("name"), AN_DTYPE_F32, 0.5, 2, N(some_dims));
+    VALUE(an_program_state, 0, N(open), N("name"), AN_DTYPE_F32, 2, N(some_dims));
+    VALUE(an_scalar, 0, N(open), N("name"), AN_DTYPE_F32);
+    VALUE(an_constant, 0, N(open), AN_DTYPE_F32, 0.5, 2, N(some_dims));
+    NOTHING(an_param_freeze, N(open), param);
+}
+
+static inline void call_elementwise(void) {
+    VALUE(an_bias, 0, N(open), x, weight, 1);
+    VALUE(an_relu, 0, N(open), x);
+    VALUE(an_gelu, 0, N(open), x);
+    VALUE(an_gelu_tanh, 0, N(open), x);
+    VALUE(an_silu, 0, N(open), x);
+    VALUE(an_sigmoid, 0, N(open), x);
+    VALUE(an_tanh, 0, N(open), x);
+    VALUE(an_exp, 0, N(open), x);
+    VALUE(an_log, 0, N(open), x);
+    VALUE(an_sqrt, 0, N(open), x);
+    VALUE(an_softplus, 0, N(open), x);
+    VALUE(an_sin, 0, N(open), x);
+    VALUE(an_cos, 0, N(open), x);
+    VALUE(an_abs, 0, N(open), x);
+    VALUE(an_negate, 0, N(open), x);
+    VALUE(an_scale, 0, N(open), x, 0.5);
+    VALUE(an_clamp, 0, N(open), x, 0, 1);
+    VALUE(an_add, 0, N(open), x, x);
+    VALUE(an_subtract, 0, N(open), x, x);
+    VALUE(an_multiply, 0, N(open), x, x);
+    VALUE(an_divide, 0, N(open), x, x);
+    VALUE(an_maximum, 0, N(open), x, x);
+    VALUE(an_minimum, 0, N(open), x, x);
+    VALUE(an_power, 0, N(open), x, x);
+    VALUE(an_cast, 0, N(open), x, AN_DTYPE_F64);
+    VALUE(an_reduce_sum, 0, N(open), x, 2, N(some_axes), false);
+    VALUE(an_reduce_mean, 0, N(open), x, 2, N(some_axes), false);
+    VALUE(an_reduce_max, 0, N(open), x, 2, N(some_axes), false);
+    VALUE(an_softmax, 0, N(open), x, 1);
+    VALUE(an_log_softmax, 0, N(open), x, 1);
+    VALUE(an_layer_norm, 0, N(open), x, weight, weight, 1e-5);
+    VALUE(an_rms_norm, 0, N(open), x, weight, 1e-5);
+    VALUE(an_batch_norm, 0, N(open), x, weight, weight, mean, mean, 0.1, 1e-5);
+}
+
+static inline void call_builders(void) {
+    an_convolution_options convolution = AN_INIT(convolution);
+    an_pool_options pool = {.size = sizeof pool, .window = {2, 2}};
+    an_rotary_options rotary = AN_INIT(rotary);
+    an_attention_options attention = AN_INIT(attention);
+    an_cross_entropy_options cross_entropy = AN_INIT(cross_entropy);
+    const an_value values[] = {x, x};
+    VALUE(an_product, 0, N(open), x, x, false, true);
+    VALUE(an_convolution, 0, N(open), image, filters, O(&convolution));
+    VALUE(an_max_pool, 0, N(open), image, N(&pool));
+    VALUE(an_average_pool, 0, N(open), image, N(&pool));
+    VALUE(an_embedding, 0, N(open), labels, x);
+    VALUE(an_rotary, 0, N(open), heads, O(&rotary));
+    VALUE(an_attention, 0, N(open), heads, heads, heads, O(&attention));
+    VALUE(an_dropout, 0, N(open), x, samples, 0.1);
+    VALUE(an_reshape, 0, N(open), x, 2, N(some_dims));
+    VALUE(an_transpose, 0, N(open), x, 0, 1);
+    VALUE(an_permute, 0, N(open), x, 2, N(some_axes));
+    VALUE(an_slice, 0, N(open), x, 0, 1, 2);
+    VALUE(an_split, 0, N(open), x, 0, 2);
+    VALUE(an_expand, 0, N(open), x, 2, N(some_dims));
+    VALUE(an_contiguous, 0, N(open), x);
+    VALUE(an_concat, 0, N(open), 0, 2, N(values));
+    VALUE(an_pad, 0, N(open), x, 0, 1, 1);
+    VALUE(an_gather, 0, N(open), x, rows, 0);
+    VALUE(an_cross_entropy, 0, N(open), x, labels, O(&cross_entropy));
+    VALUE(an_squared_error, 0, N(open), x, x);
+    VALUE(an_absolute_error, 0, N(open), x, x);
+    VALUE(an_huber_error, 0, N(open), x, x, 0.5);
+    VALUE(an_binary_cross_entropy, 0, N(open), x, x);
+    VALUE(an_weigh_loss, 0, N(open), loss, x);
+    VALUE(an_linear, 0, N(open), x, O("name"), 4);
+    VALUE(an_linear_plain, 0, N(open), x, O("name"), 4);
+    VALUE(an_convolution_layer, 0, N(open), image, O("name"), 2, 3, O(&convolution));
+    VALUE(an_embedding_layer, 0, N(open), labels, O("name"), AN_DTYPE_F32, 4, 4);
+    VALUE(an_layer_norm_layer, 0, N(open), x, O("name"), 1e-5);
+    VALUE(an_rms_norm_layer, 0, N(open), x, O("name"), 1e-5);
+    VALUE(an_batch_norm_layer, 0, N(open), x, O("name"), 0.1, 1e-5);
+}
+
+static inline void call_models(void) {
+    static const int64_t sizes[] = {4};
+    an_graph *fresh = NULL;
+    an_mlp_options mlp = {.size = sizeof mlp, .inputs = 2, .outputs = 2, .hidden_count = 1, .hidden = sizes};
+    an_cnn_options cnn = {.size = sizeof cnn,
+                          .channels = 1,
+                          .height = 8,
+                          .width = 8,
+                          .classes = 3,
+                          .filter_count = 1,
+                          .filters = sizes,
+                          .hidden = 4};
+    an_gpt2_options gpt2 = {.size = sizeof gpt2, .layers = 1, .heads = 2, .width = 4, .context = 4, .vocabulary = 5};
+    an_llama_options llama = {.size = sizeof llama,
+                              .layers = 1,
+                              .heads = 2,
+                              .kv_heads = 1,
+                              .width = 4,
+                              .hidden = 4,
+                              .context = 4,
+                              .vocabulary = 5};
+    STATUS(an_model_mlp, N(&fresh), N(ctx), N(&mlp));
+    STATUS(an_model_cnn, N(&fresh), N(ctx), N(&cnn));
+    STATUS(an_model_gpt2, N(&fresh), N(ctx), N(&gpt2));
+    STATUS(an_model_llama, N(&fresh), N(ctx), N(&llama));
+    STATUS(an_model_preset, N(&fresh), N(ctx), N("gpt2-124m"), AN_DTYPE_F32);
+    STATUS(an_model_preset_options, O(ctx), N("gpt2-124m"), N(&gpt2));
+    PLAIN(an_model_preset_name);
+}
+
+#endif

@@ -1,0 +1,211 @@
+/* Rows of the calls that plan, run and read: plan.h, config.h, data.h. */
+#ifndef TESTS_TRAIN_NULL_RUN_CALLS_H
+#define TESTS_TRAIN_NULL_RUN_CALLS_H
+
+#include "train/null_graph_calls.h"
+
+static an_params *params;
+static an_plan *plan;
+static an_program *program;
+static an_config *config;
+static an_dataset *table, *poem;
+static float numbers[64];
+static an_array in, targets; /* of the small MLP, for one sample */
+
+static inline void make_program(void) {
+    in = array_of(numbers, AN_DTYPE_F32, 2, (int64_t[]){1, 4});
+    targets = array_of(numbers, AN_DTYPE_F32, 2, (int64_t[]){1, 2});
+    OK(ctx, plan_for(&plan, ctx, model, "batch", 4, AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION));
+    OK(ctx, an_params_create(&params, ctx, model, NULL));
+    OK(ctx, an_program_create(&program, plan, params));
+    OK(ctx, an_program_bind(program, "batch", 1));
+    OK(ctx, an_program_set_input(program, "x", &in));
+    OK(ctx, an_program_set_input(program, "y", &targets));
+    OK(ctx, an_program_run(program, AN_FORM_EVALUATE));
+}
+
+static inline void call_plans(void) {
+    const char *symbol = "batch";
+    const int64_t maximum = 4;
+    an_plan_options options = {.size = sizeof options, .symbol_count = 1, .symbols = &symbol, .maxima = &maximum};
+    an_plan *fresh = NULL;
+    an_plan_memory memory = AN_INIT(memory);
+    an_plan_cost cost = AN_INIT(cost);
+    an_plan_op op = AN_INIT(op);
+    an_plan_life life = AN_INIT(life);
+    char *text = NULL;
+    STATUS(an_plan_create, N(&fresh), N(ctx), N(model), O(&options));
+    NOTHING(an_plan_destroy, O(&plan));
+    STATUS(an_plan_memory_get, N(plan), N(&memory));
+    STATUS(an_plan_cost_get, N(plan), AN_FORM_EVALUATE, N(&cost));
+    PLAIN(an_plan_op_count);
+    STATUS(an_plan_op_get, N(plan), AN_FORM_EVALUATE, 0, N(&op));
+    VALUE(an_plan_life_count, 0, N(plan), AN_FORM_EVALUATE);
+    STATUS(an_plan_life_get, N(plan), AN_FORM_EVALUATE, 0, N(&life));
+    STATUS(an_plan_dump, N(plan), AN_FORM_EVALUATE, O("select"), N(&text));
+    STATUS(an_plan_dot, N(plan), AN_FORM_EVALUATE, N(&text));
+}
+
+static inline an_status never_stops(void *user, int64_t instruction) {
+    (void)user, (void)instruction;
+    return AN_OK;
+}
+
+static inline void call_programs(void) {
+    an_params_options options = AN_INIT(options);
+    an_params *fresh_params = NULL;
+    an_program *fresh = NULL;
+    an_param_info parameter = AN_INIT(parameter);
+    an_input_info input = AN_INIT(input);
+    an_profile_entry entry = AN_INIT(entry);
+    an_array bias = array_of(numbers, AN_DTYPE_F32, 1, (int64_t[]){2});
+    int64_t count;
+    double number;
+    STATUS(an_params_create, N(&fresh_params), N(ctx), N(model), O(&options));
+    NOTHING(an_params_destroy, O(&params));
+    STATUS(an_params_init, N(params), 7);
+    VALUE(an_params_count, 0, N(params));
+    STATUS(an_params_info, N(params), 0, N(&parameter));
+    STATUS(an_params_get, N(params), N("fc2.bias"), AN_PART_WEIGHT, N(&bias));
+    STATUS(an_params_set, N(params), N("fc2.bias"), AN_PART_WEIGHT, N(&bias));
+    STATUS(an_program_create, N(&fresh), N(plan), N(params));
+    NOTHING(an_program_destroy, O(&program));
+    STATUS(an_program_bind, N(program), N("batch"), 2);
+    VALUE(an_program_input_count, 0, N(program));
+    STATUS(an_program_input_info, N(program), 0, N(&input));
+    STATUS(an_program_set_input, N(program), N("x"), N(&in));
+    STATUS(an_program_set_scalar, N(program), N("loss_gradient"), 1);
+    STATUS(an_program_set_scalar_i64, N(program), N("loss_gradient"), 1);
+    STATUS(an_program_count_targets, N(program), N(&targets), N(&count));
+    STATUS(an_program_run, N(program), AN_FORM_EVALUATE);
+    STATUS(an_program_loss, N(program), N(&number));
+    STATUS(an_program_get_output, N(program), N("out"), N(&targets));
+    NOTHING(an_program_set_hook, N(program), O(never_stops), O(&count));
+    NOTHING(an_program_profile, N(program), true);
+    VALUE(an_program_profile_count, 0, N(program), AN_FORM_EVALUATE);
+    STATUS(an_program_profile_get, N(program), AN_FORM_EVALUATE, 0, N(&entry));
+}
+
+/* ---- configs ---- */
+
+#define LISTS                                                                                 \
+    "model: {type: mlp, inputs: 2, outputs: 1, hidden: [8]}\n"                                \
+    "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]},\n"            \
+    "       eval: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}, threads: 0}\n" \
+    "optimizer: {betas: [0.9, 0.99]}\nschedule: {type: points, points: {0: 1.0, 2: 0.5}}\n"   \
+    "batch: {global: 16}\nrun: {dir: run, steps: 4}\nlog: {every: 1}\nsave: {every: off}\n"
+
+static inline void make_config(void) {
+    an_config_options options = AN_INIT(options);
+    assert_int_equal(system("rm -rf run"), 0);
+    write_sums();
+    write_text("run.yaml", LISTS);
+    options.file = "run.yaml";
+    OK(ctx, an_config_create(&config, ctx, &options));
+}
+
+static inline void call_configs(void) {
+    an_config_options options = {.size = sizeof options, .file = "run.yaml"};
+    an_config *fresh = NULL;
+    an_config_key key = AN_INIT(key);
+    an_length length = AN_INIT(length), lengths[4];
+    const char *text, *other;
+    char *written = NULL;
+    bool on;
+    int64_t count, counts[4];
+    int listed;
+    double real, second, reals[4];
+    STATUS(an_config_create, N(&fresh), N(ctx), N(&options));
+    NOTHING(an_config_destroy, O(&config));
+    STATUS(an_config_set, N(config), N("run.steps=5"));
+    VALUE(an_config_warning_count, 0, N(config));
+    TEXT(an_config_warning, N(config), 0);
+    VALUE(an_config_origin_of, AN_ORIGIN_NONE, N(config), N("run.steps"));
+    TEXT(an_config_place, N(config), N("run.steps"));
+    VALUE(an_config_is, false, N(config), N("save.every"), N("off"));
+    STATUS(an_config_string, N(config), N("model.type"), N(&text));
+    STATUS(an_config_path, N(config), N("data.train.path"), N(&text));
+    STATUS(an_config_bool, N(config), N("model.batch_norm"), N(&on));
+    STATUS(an_config_count, N(config), N("batch.global"), N(&count));
+    STATUS(an_config_real, N(config), N("optimizer.lr"), N(&real));
+    REFUSED(an_config_seconds, N(config), N("run.max_time"), N(&real));
+    REFUSED(an_config_range, N(config), N("data.train.range"), N(&real), N(&second));
+    STATUS(an_config_length, N(config), N("log.every"), N(&length));
+    VALUE(an_config_size, 0, N(config), N("model.hidden"));
+    STATUS(an_config_reals, N(config), N("optimizer.betas"), 4, N(reals), N(&listed));
+    STATUS(an_config_counts, N(config), N("model.hidden"), 4, N(counts), N(&listed));
+    REFUSED(an_config_lengths, N(config), N("schedule.milestones"), 4, N(lengths), N(&listed));
+    STATUS(an_config_pair, N(config), N("schedule.points"), 0, N(&count), N(&real));
+    STATUS(an_config_entry, N(config), N("schedule.points"), 0, N(&text), N(&other));
+    STATUS(an_config_show, N(config), N(&written));
+    STATUS(an_config_write, N(config), N(&written));
+    STATUS(an_config_schema, N(ctx), N(&written));
+    STATUS(an_config_key_get, O(ctx), 0, N(&key));
+}
+
+/* ---- data ---- */
+
+static inline an_status read_zeros(void *user, int64_t n, const int64_t *indices, void *const *fields, char *message,
+                                   size_t message_capacity) {
+    (void)user, (void)indices, (void)message, (void)message_capacity;
+    memset(fields[0], 0, (size_t)n * sizeof(float));
+    return AN_OK;
+}
+
+static inline void make_data(void) {
+    enum { TOKENS = 200 };
+    unsigned char tokens[2 * TOKENS] = {0}, index[34 + 12 + 16] = "MMIDIDX";
+    char text[TOKENS];
+    an_csv_source csv = {.size = sizeof csv, .path = "sums.csv"};
+    an_text_source source = {.size = sizeof source, .path = "poem.txt", .context = 4, .tokens = AN_TEXT_CHARACTERS};
+    for (int i = 0; i < TOKENS; i++) text[i] = (char)('a' + i * 7 % 11);
+    index[9] = 1, index[17] = 8, index[18] = 1, index[26] = 2; /* version, u16, one sequence, two borders */
+    index[34] = (unsigned char)TOKENS, index[34 + 12 + 8] = 1;
+    write_images();
+    write_file("poem.txt", text, sizeof text);
+    write_file("tokens.bin", tokens, sizeof tokens);
+    write_file("set.bin", tokens, sizeof tokens);
+    write_file("set.idx", index, sizeof index);
+    OK(ctx, an_dataset_create_csv(&table, ctx, &csv));
+    OK(ctx, an_dataset_create_text(&poem, ctx, &source));
+}
+
+static inline void call_data(void) {
+    const an_field zeros = {.size = sizeof zeros, .name = "x", .dtype = AN_DTYPE_F32};
+    an_dataset_record record = {
+        .size = sizeof record, .count = 4, .field_count = 1, .fields = &zeros, .read = read_zeros};
+    an_array_source arrays = {.size = sizeof arrays, .array_count = 1, .arrays = &in};
+    an_idx_source idx = {.size = sizeof idx, .inputs = "images.idx"};
+    an_csv_source csv = {.size = sizeof csv, .path = "sums.csv"};
+    an_text_source text = {.size = sizeof text, .path = "poem.txt", .context = 4};
+    an_token_source tokens = {.size = sizeof tokens, .path = "tokens.bin", .context = 4};
+    an_megatron_source megatron = {.size = sizeof megatron, .prefix = "set", .context = 4};
+    an_mixture_source mixture = {.size = sizeof mixture, .source_count = 1, .sources = &table};
+    an_dataset *fresh = NULL;
+    an_field field = AN_INIT(field);
+    const int64_t indices[] = {0};
+    void *const fields[] = {numbers, numbers};
+    char bytes[AN_TOKEN_BYTES];
+    int length;
+    int32_t encoded[4];
+    int64_t count;
+    STATUS(an_dataset_create, N(&fresh), N(ctx), N(&record));
+    NOTHING(an_dataset_destroy, O(&table));
+    VALUE(an_dataset_count, 0, N(table));
+    VALUE(an_dataset_field_count, 0, N(table));
+    STATUS(an_dataset_field, N(table), 0, N(&field));
+    STATUS(an_dataset_read, N(table), 1, N(indices), N(fields));
+    STATUS(an_dataset_set_limit, N(poem), N("tokens"), 100);
+    STATUS(an_dataset_create_arrays, N(&fresh), N(ctx), N(&arrays));
+    STATUS(an_dataset_create_idx, N(&fresh), N(ctx), N(&idx));
+    STATUS(an_dataset_create_csv, N(&fresh), N(ctx), N(&csv));
+    STATUS(an_dataset_create_text, N(&fresh), N(ctx), N(&text));
+    STATUS(an_dataset_vocabulary, N(poem), N(&count));
+    STATUS(an_dataset_token_text, N(poem), 0, N(bytes), N(&length));
+    STATUS(an_dataset_encode, N(poem), N("abc"), 3, N(encoded), 4, N(&count));
+    STATUS(an_dataset_create_tokens, N(&fresh), N(ctx), N(&tokens));
+    STATUS(an_dataset_create_megatron, N(&fresh), N(ctx), N(&megatron));
+    STATUS(an_dataset_create_mixture, N(&fresh), N(ctx), N(&mixture));
+}
+
+#endif
