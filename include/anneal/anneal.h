@@ -11,6 +11,9 @@
  * context or its handle is what is NULL, an_last_error(NULL) has it. A function that returns no status does nothing then, and returns
  * 0, false, NULL, "" or another value that stands for nothing.
  *
+ * Threads do not survive fork. In the child, calls that need threads of a context return AN_ERR_STATE: destroy the context there
+ * and create another one. The parent does not notice.
+ *
  * Signals are the host's. Under a limit on the size of files (ulimit -f) the system ends a process that writes past it, with
  * SIGXFSZ. A host that ignores SIGXFSZ gets AN_ERR_FILE from the call instead.
  */
