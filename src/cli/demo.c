@@ -52,7 +52,7 @@ static bool find_examples(char *path, size_t capacity) {
 }
 
 static int copy_file(const cli_call *call, const char *from, const char *to) {
-    char block[65536];
+    char block[4096];
     size_t got;
     FILE *in = fopen(from, "rb");
     if (!in) return cli_fail(call, "%s: cannot be opened: %s; is anneal installed whole?", from, strerror(errno));

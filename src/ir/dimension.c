@@ -9,7 +9,7 @@ enum {
     MOST_ATOMS = 12,
     MOST_WORDS = MOST_TERMS * (2 + MOST_ATOMS),
     MOST_SYMBOLS = 4096,
-    MOST_WEIGHT = 256
+    MOST_WEIGHT = 64 /* windows that shrink a dimension: one of 2^63 elements has shrunk to 1 by then */
 };
 
 typedef struct {

@@ -11,7 +11,7 @@
 #include "base/guard.h"
 #include "train/data_sequences.h"
 
-enum { HEADER_BYTES = 9 + 8 + 1 + 8 + 8, VERSION = 1, CHUNK = 4096 };
+enum { HEADER_BYTES = 9 + 8 + 1 + 8 + 8, VERSION = 1, CHUNK = 512 }; /* a chunk is on the stack */
 static const char magic[9] = "MMIDIDX\0";
 
 /* By the number in the index; those without a name are no tokens. */

@@ -1,13 +1,12 @@
 /* Parameter groups. What a parameter is for is known from the ops that read it, never guessed from its name alone. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "train/groups.h"
 
-#include <pcre2.h>
 #include <string.h>
 
 #include "base/elementary.h"
 #include "base/guard.h"
 #include "ops/source.h"
+#include "train/pattern.h"
 
 static const double default_weight_decay = 0.01; /* of adamw; L2, which the others have, is asked for */
 static const double least_layer_decay = 0.5; /* less is allowed, with a warning: the first layers would hardly learn */
@@ -37,7 +36,7 @@ static an_status pattern_create(pattern *p, an_context *ctx, const char *text) {
     int error;
     PCRE2_SIZE at;
     *p = (pattern){.text = text};
-    p->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, &error, &at, NULL);
+    p->code = an_pattern_compile(text, 0, &error, &at);
     if (!p->code) {
         PCRE2_UCHAR message[128];
         pcre2_get_error_message(error, message, sizeof message);

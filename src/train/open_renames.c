@@ -1,13 +1,12 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "train/open_renames.h"
 
-#include <pcre2.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/context.h"
 #include "base/memory.h"
 #include "train/config.h"
+#include "train/pattern.h"
 
 enum { MATCH_STEPS = 100000 }; /* a pattern that needs more is refused instead of being waited for */
 
@@ -36,7 +35,7 @@ an_status an_renamings_create(an_renamings *n, an_context *ctx, an_config *confi
         int error;
         PCRE2_SIZE at;
         AN_TRY(an_config_entry(config, "model.init.rename", i, &r->pattern, &r->text));
-        r->code = pcre2_compile((PCRE2_SPTR)r->pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at, NULL);
+        r->code = an_pattern_compile(r->pattern, PCRE2_UTF, &error, &at);
         if (!r->code) pcre2_get_error_message(error, message, sizeof message);
         AN_CHECK(ctx, r->code, AN_ERR_ARGUMENT, "the pattern '%s' of rename cannot be read: %s, at character %zu",
                  AN_QUOTE(r->pattern), (const char *)message, (size_t)at + 1);

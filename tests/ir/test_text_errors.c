@@ -223,7 +223,7 @@ static void test_limits(void **state) {
     start = strlen(text);
     memset(text + start, '(', LONG);
     FAILS(ctx, an_graph_parse(&g, ctx, text, start + LONG), AN_ERR_PARSE,
-          "a dimension nests deeper than 320 parentheses");
+          "a dimension nests deeper than 72 parentheses");
 
     strcpy(text, X "_");
     for (int i = 0; i < 32; i++) strcat(text, ",_");
