@@ -178,7 +178,7 @@ mistake 1 'anneal train: rows.csv: line 1: no column is called '\''z'\'' (data.t
     'data: {train: {type: csv, path: rows.csv, targets: [z]}}'
 mistake 2 'c.yaml:6:10: this config has version 2, and this anneal reads version 1; take a newer anneal' \
     'version: 2'
-mistake 2 'c.yaml:5:53: data.threads is '\''-1'\''; it takes a whole number from 0 on' \
+mistake 2 'c.yaml:5:53: data.threads is '\''-1'\''; it takes a whole number from 0 to 256' \
     'data: {train: {type: csv, path: rows.csv}, threads: -1}'
 mistake 2 'c.yaml:6:14: log.every is '\''often'\''; it takes off, or a length such as 250 steps, 2 epochs, 300M tokens, 50k samples, 3% or 30m, above 0' \
     'log: {every: often}'
