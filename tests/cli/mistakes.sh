@@ -182,7 +182,7 @@ mistake 2 'c.yaml:5:53: data.threads is '\''-1'\''; it takes a whole number from
     'data: {train: {type: csv, path: rows.csv}, threads: -1}'
 mistake 2 'c.yaml:6:14: log.every is '\''often'\''; it takes off, or a length such as 250 steps, 2 epochs, 300M tokens, 50k samples, 3% or 30m, above 0' \
     'log: {every: often}'
-mistake 2 'c.yaml:6:18: ranks.threads is '\''0'\''; it takes auto, or a whole number from 1 on' \
+mistake 2 'c.yaml:6:18: ranks.threads is '\''0'\''; it takes auto, or a whole number from 1 to 4096' \
     'ranks: {threads: 0}'
 mistake 2 'c.yaml:5:38: data.train.parts is empty; it takes a list of tables' \
     'data: {train: {type: mixture, parts: []}}'
