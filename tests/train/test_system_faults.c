@@ -26,6 +26,7 @@ static bool fails(int file, const char *end) {
     return !strcmp(path + length - strlen(end), end);
 }
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's --wrap asks for these names */
 int __real_fsync(int file);
 int __wrap_fsync(int file);
 int __wrap_fsync(int file) {
@@ -45,6 +46,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user) {
     return has_no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, user);
 }
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 static int no_faults(void **state) {
     bad_sync = bad_folder = NULL;
