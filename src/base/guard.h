@@ -16,7 +16,7 @@ an_guard an_guard_enter(void);
 void an_guard_leave(const an_guard *guard);
 
 /* gcc's and clang's cleanup: no return can be forgotten. */
-#define AN_GUARD __attribute__((cleanup(an_guard_leave))) const an_guard guard_ = an_guard_enter()
+#define AN_GUARD __attribute__((cleanup(an_guard_leave), unused)) const an_guard guard_ = an_guard_enter()
 
 typedef struct an_guard_paused {
     int depth;
