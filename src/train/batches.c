@@ -168,6 +168,11 @@ int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs) {
     return step - from + steps_for_parts(left, parts, steps);
 }
 
+/* Not libm's floor, which the library does not link. From 2^53 on, every double is whole. */
+static double whole_part(double positive) {
+    return positive < 0x1p53 ? (double)(int64_t)positive : positive;
+}
+
 int64_t an_batches_steps_taking(const an_batches *b, int64_t from, double samples) {
     const an_step_batch at = an_batches_at(b, from);
     int64_t epoch = at.epoch, step = from - at.epoch_step;
@@ -177,7 +182,7 @@ int64_t an_batches_steps_taking(const an_batches *b, int64_t from, double sample
         const double each = b->drop_last ? (double)steps * (double)global : (double)b->samples;
         const int64_t epochs = i + 1 < b->entry_count ? b->entries[i + 1].epoch - epoch : 0;
         if (epochs == 0 || left <= (double)epochs * each) {
-            const double whole = __builtin_floor(left / each), rest = left - whole * each;
+            const double whole = whole_part(left / each), rest = left - whole * each;
             return step - from + an_whole_steps(whole * (double)steps + (double)an_whole_steps(rest / (double)global));
         }
         left -= (double)epochs * each;
