@@ -123,9 +123,13 @@ AN_API an_status an_context_create(an_context **context, const an_context_option
 /* Destroy what hangs off the context first. Sets the pointer to NULL; a NULL pointer is fine. Not collective. */
 AN_API void an_context_destroy(an_context **context);
 
-/* The message of the last error on this context with the trail of functions it passed, valid until the next call on
- * it. NULL stands for calls that had no context yet (of the calling thread). Never NULL. Not collective. */
+/* The message of the last error on this context, valid until the next call on it. NULL stands for calls that had no context yet (of the
+ * calling thread). Never NULL. Not collective. */
 AN_API const char *an_last_error(const an_context *context);
+
+/* The functions that the last error passed through, innermost first, one a line: "in an_plan_create (plan.c:120)". Same lifetime and NULL
+ * rule as an_last_error. Not collective. */
+AN_API const char *an_last_error_trail(const an_context *context);
 
 /* The number of threads that kernels of this context may use. Not collective. */
 AN_API int an_context_threads(const an_context *context);

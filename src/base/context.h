@@ -8,7 +8,7 @@
 #include "base/device.h"
 #include "base/pool.h"
 
-enum { AN_MESSAGE_BYTES = 1024, AN_TRAIL_FRAMES = 16, AN_REPORT_BYTES = 4096 };
+enum { AN_MESSAGE_BYTES = 1024, AN_TRAIL_FRAMES = 16, AN_TRAIL_BYTES = 3072 };
 
 typedef struct an_error {
     an_status status;
@@ -18,7 +18,7 @@ typedef struct an_error {
         int line;
     } trail[AN_TRAIL_FRAMES];
     char message[AN_MESSAGE_BYTES];
-    char report[AN_REPORT_BYTES]; /* message and trail, composed when they are read */
+    char trail_text[AN_TRAIL_BYTES]; /* composed when it is read */
 } an_error;
 
 struct an_context {
@@ -34,7 +34,7 @@ struct an_context {
     void (*log)(void *user, an_log_level level, const char *text);
     void *log_user;
     an_heartbeat *heartbeat; /* NULL: none */
-    /* What a library that kernels call keeps for this context (kernels/onednn.c); NULL: nothing. */
+    /* What a library that kernels call keeps for this context (kernels/onednn/onednn.c); NULL: nothing. */
     void *engine;
     void (*engine_release)(an_context *ctx);
     pid_t process; /* that made it */

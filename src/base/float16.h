@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "base/elementary_bits.h"
+#include "base/elementary/bits.h"
 
 static inline float an_bf16_to_f32(uint16_t h) {
     return an_f32_of_bits((uint32_t)h << 16);

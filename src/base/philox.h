@@ -22,7 +22,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "base/elementary.h"
+#include "base/elementary/elementary.h"
 
 typedef struct an_philox_key {
     uint64_t seed;   /* of the run */

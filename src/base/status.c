@@ -62,13 +62,19 @@ void an_need_failed(an_context *ctx, const char *function, const char *file, int
 }
 
 const char *an_last_error(const an_context *context) {
-    /* Composing the report changes nothing that a caller can see, so a const context may be asked. */
+    return context ? context->error.message : orphan.message;
+}
+
+const char *an_last_error_trail(const an_context *context) {
+    /* Composing the text changes nothing that a caller can see, so a const context may be asked. */
     an_error *error = context ? (an_error *)(uintptr_t)&context->error : &orphan;
-    int length = snprintf(error->report, sizeof error->report, "%s", error->message);
-    for (int i = 0; i < error->frames && length >= 0 && (size_t)length < sizeof error->report; i++) {
+    int length = 0;
+    error->trail_text[0] = 0;
+    for (int i = 0; i < error->frames && length >= 0 && (size_t)length < sizeof error->trail_text; i++) {
         const char *slash = strrchr(error->trail[i].file, '/');
-        length += snprintf(error->report + length, sizeof error->report - (size_t)length, "\n  in %s (%s:%d)",
-                           error->trail[i].function, slash ? slash + 1 : error->trail[i].file, error->trail[i].line);
+        length += snprintf(error->trail_text + length, sizeof error->trail_text - (size_t)length, "%sin %s (%s:%d)",
+                           i ? "\n" : "", error->trail[i].function, slash ? slash + 1 : error->trail[i].file,
+                           error->trail[i].line);
     }
-    return error->report;
+    return error->trail_text;
 }

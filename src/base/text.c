@@ -115,3 +115,20 @@ uint64_t an_hash(const void *bytes, size_t length, uint64_t seed) {
     h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     return h ^ h >> 33;
 }
+
+an_quote_text an_quote_describe(const char *text) {
+    an_quote_text out;
+    enum { MOST = 60 }; /* bytes */
+    size_t at = 0;
+    for (; text[at] && at < MOST; at++) {
+        const unsigned char c = (unsigned char)text[at];
+        out.text[at] = c < ' ' || c == 0x7f ? '?' : (char)c;
+    }
+    if (text[at]) {
+        while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80) at--; /* not inside of a character */
+        memcpy(out.text + at, "...", 3);
+        at += 3;
+    }
+    out.text[at] = 0;
+    return out;
+}

@@ -26,6 +26,13 @@ void an_text_number(char *buffer, size_t capacity, double number);
 enum { AN_LONGEST_NUMBER = 400 };
 double an_text_double(const char *text, size_t length);
 
+/* User's text for a message: cut, and without what a terminal would obey. */
+typedef struct an_quote_text {
+    char text[72];
+} an_quote_text;
+an_quote_text an_quote_describe(const char *text);
+#define AN_QUOTE(string) (an_quote_describe(string).text)
+
 /* A 64-bit hash of bytes (FNV-1a with a final mix): names of random sites, interning. Not for hostile keys. */
 uint64_t an_hash(const void *bytes, size_t length, uint64_t seed);
 

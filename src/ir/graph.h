@@ -7,6 +7,7 @@
 #define AN_IR_GRAPH_H
 
 #include "anneal/graph.h"
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "ir/dimension.h"
@@ -214,8 +215,6 @@ an_status an_graph_clone(an_graph **copy, const an_graph *g);
 an_status an_graph_bind(an_graph *g, const char *symbol, int64_t maximum);
 
 bool an_result_is_dense(an_graph *g, const an_result *result); /* row-major without gaps, offset 0 not asked */
-bool an_dtype_is_float(an_dtype dtype);
-bool an_dtype_is_index(an_dtype dtype);
 
 /* Numbers at the symbols' maxima (bytes: of the dense tensor). False on overflow or a symbol without a maximum. */
 bool an_result_maximum_bytes(const an_graph *g, const an_result *result, int64_t *bytes);

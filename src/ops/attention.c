@@ -12,7 +12,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "ops/dropout.h"
 #include "ops/norm.h"
 

@@ -7,7 +7,7 @@
 #include "ops/common.h"
 
 #include "base/guard.h"
-#include "kernels/batch_norm.h"
+#include "kernels/norm/batch_norm.h"
 #include "ops/norm.h"
 #include "ops/sink.h"
 

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-#include "kernels/binary.h"
+#include "kernels/elementwise/binary.h"
 #include "ops/fuse.h"
 #include "ops/reduce.h"
 

@@ -1,11 +1,11 @@
 /* Chains of elementwise ops, alone (chain) and as the end of a product (product_chain). The fuse pass makes them. */
-#include "kernels/chain.h"
+#include "kernels/elementwise/chain.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/binary.h"
-#include "kernels/product_chain.h"
+#include "kernels/elementwise/binary.h"
+#include "kernels/product/chain.h"
 #include "ops/common.h"
 #include "ops/fuse.h"
 

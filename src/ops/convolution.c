@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/convolution.h"
+#include "kernels/convolution/convolution.h"
 #include "ops/product.h"
 
 extern const an_op an_op_convolution, an_op_convolution_diff_src, an_op_convolution_diff_weights;

@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-#include "kernels/copy.h"
+#include "kernels/copy/copy.h"
 
 static an_cost copy_cost(const an_graph *g, const an_node *node) {
     return an_cost_of(g, node, 0);

@@ -3,7 +3,7 @@
 #include "ops/dropout.h"
 
 #include "base/guard.h"
-#include "kernels/dropout.h"
+#include "kernels/elementwise/dropout.h"
 
 enum { SRC, SAMPLES, SEED, STEP, INPUTS };
 enum { FLOPS = 30 }; /* of an element, for the cost pass: its share of a block of four random words */

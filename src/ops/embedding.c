@@ -1,7 +1,7 @@
 /* embedding: rows of a table by index. An index outside the table is an error of the run, found before it is used. */
 #include "ops/common.h"
 
-#include "kernels/embedding.h"
+#include "kernels/embedding/embedding.h"
 
 static const an_role embedding_roles[] = {AN_ROLE_NONE, AN_ROLE_EMBEDDING};
 

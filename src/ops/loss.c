@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
-#include "kernels/loss.h"
+#include "kernels/loss/loss.h"
 #include "ops/fuse.h"
 #include "ops/norm.h"
 

@@ -8,7 +8,7 @@
 #include "ops/norm.h"
 
 #include "base/guard.h"
-#include "kernels/norm.h"
+#include "kernels/norm/norm.h"
 
 /* flops of an element, for the cost pass: two sums and the normalisation */
 enum { FORWARD_FLOPS = 8, DIFF_SRC_FLOPS = 12, DIFF_WEIGHTS_FLOPS = 5 };

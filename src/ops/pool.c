@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/pool.h"
+#include "kernels/pool/pool.h"
 
 extern const an_op an_op_max_pool, an_op_max_pool_diff, an_op_average_pool, an_op_average_pool_diff;
 

@@ -1,7 +1,7 @@
 /* Products of matrices: a·b over the last two dimensions, leading ones broadcast. */
 #include "ops/product.h"
 
-#include "kernels/product.h"
+#include "kernels/product/product.h"
 
 extern const an_op an_op_product, an_op_cast;
 

@@ -1,6 +1,6 @@
 /* product_cross_entropy: the loss with the product that makes its logits. The fuse pass puts it in the place of product,
  * cross_entropy and, in training, of the gradients of both, so that logits are never stored whole. */
-#include "kernels/product_loss.h"
+#include "kernels/product/loss.h"
 #include "ops/common.h"
 #include "ops/fuse.h"
 

@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-#include "kernels/reduce.h"
+#include "kernels/reduce/reduce.h"
 
 static const an_attribute reduce_attributes[] = {
     AN_ATTRIBUTE(an_reduce_attributes, axes, INTS), AN_ATTRIBUTE(an_reduce_attributes, keep, BOOL), {0}};

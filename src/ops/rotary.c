@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
-#include "kernels/rotary.h"
+#include "kernels/rotary/rotary.h"
 
 enum { SRC, POSITION, INPUTS };
 enum { FLOPS = 3 }; /* of an element: two products and a sum */

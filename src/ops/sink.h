@@ -3,7 +3,7 @@
 #define AN_OPS_SINK_H
 
 #include "ir/graph.h"
-#include "kernels/sink.h"
+#include "kernels/sink/sink.h"
 
 typedef struct an_output_attributes {
     const char *name;

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "kernels/softmax.h"
+#include "kernels/norm/softmax.h"
 
 /* flops of an element, for the cost pass: an exponential, a maximum, a sum, a division */
 enum { FORWARD_FLOPS = 24, DIFF_FLOPS = 4, LOG_DIFF_FLOPS = 24 };

@@ -6,7 +6,7 @@
 #include "ops/common.h"
 
 #include "base/guard.h"
-#include "kernels/unary.h"
+#include "kernels/elementwise/unary.h"
 #include "ops/fuse.h"
 
 /* flops of an element: what a vectorised form of the function costs, for the cost pass */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/elementary.h"
+#include "base/elementary/elementary.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
 #include "exec/array.h"

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "base/elementary.h"
+#include "base/elementary/elementary.h"
 #include "base/guard.h"
+#include "base/pattern.h"
 #include "ops/source.h"
-#include "train/pattern.h"
 
 static const double default_weight_decay = 0.01; /* of adamw; L2, which the others have, is asked for */
 static const double least_layer_decay = 0.5; /* less is allowed, with a warning: the first layers would hardly learn */

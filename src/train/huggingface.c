@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "train/config.h"
-#include "train/data_file.h"
+#include "base/reader.h"
 #include "train/huggingface_keys.h"
-#include "train/open.h"
 
 enum { MOST_BYTES = 4 << 20, MOST_LISTED = 512, MOST_ARCHITECTURES = 8, WORD = 48 }; /* a list, a word: in bytes */
 
@@ -21,8 +19,8 @@ typedef struct {
 
 typedef struct {
     an_context *ctx;
-    an_config *config;
-    const char *path; /* of config.json */
+    const char *model_type; /* NULL: the graph comes from a file or a program */
+    const char *path;       /* of config.json */
     an_json json;
     an_family family;
     value values[AN_KEY_ROWS];
@@ -227,7 +225,7 @@ static void contradict(reading *r, const value *v, const char *key, const char *
 }
 
 static const char *without_option(const reading *r, char remedy[WORD]) {
-    if (an_config_is(r->config, "model.type", "graph")) return "change the graph";
+    if (!r->model_type) return "change the graph";
     snprintf(remedy, WORD, "model.type %s cannot change it", an_family_name(r->family));
     return remedy;
 }
@@ -266,7 +264,7 @@ static void compare(reading *r, int index) {
     if (!r->model.facts[row->fact].varies && agrees(row->kind, v->number, r->model.facts[row->fact].value)) return;
     describe_fact(r, row, model);
     const char *option = row->option[r->family];
-    if (!option || an_config_is(r->config, "model.type", "graph"))
+    if (!option || !r->model_type)
         contradict(r, v, row->key, model, without_option(r, remedy));
     else {
         const char *word = row->kind != AN_KEY_BOOL ? v->word : v->number != 0 ? "on" : "off";
@@ -305,7 +303,7 @@ static an_status find_family(reading *r) {
                         "%s: model_type is '%s'; folders of gpt2 and llama are supported. To load the weights without "
                         "this check, name the safetensors file itself",
                         r->path, AN_QUOTE(v->word));
-    if (an_config_is(r->config, "model.type", "graph") || an_config_is(r->config, "model.type", v->word)) return AN_OK;
+    if (!r->model_type || !strcmp(r->model_type, v->word)) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: model_type is %s, and model.type is another: set model.type: %s",
                     r->path, v->word, v->word);
 }
@@ -326,7 +324,7 @@ static an_status report(const reading *r) {
                     r->others.length ? r->others.bytes : "");
 }
 
-static an_status check_text(reading *r, const an_trainer *trainer) {
+static an_status check_text(reading *r) {
     an_status status;
     an_context *ctx = r->ctx;
     an_text *texts[] = {&r->contradictions, &r->others, &r->unknown, &r->uncompared};
@@ -334,7 +332,6 @@ static an_status check_text(reading *r, const an_trainer *trainer) {
     AN_TRY(read_all(r));
     AN_TRY(find_family(r));
     assume_all(r);
-    an_model_facts_find(&r->model, trainer);
     compare_all(r);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) AN_TRY(texts[i]->status);
     AN_TRY(report(r));
@@ -343,28 +340,29 @@ fail:
     return status;
 }
 
-static an_status check_file(reading *r, const an_trainer *trainer) {
+static an_status check_file(reading *r) {
     an_status status;
     an_context *ctx = r->ctx;
     char message[AN_MESSAGE_BYTES], *text = NULL;
     size_t bytes = 0;
     const an_note note = {message, sizeof message};
-    an_data_file file;
-    AN_TRY_RETURN(an_note_raise(ctx, an_data_file_open(&file, r->path, note), note));
+    an_reader file;
+    AN_TRY_RETURN(an_note_raise(ctx, an_reader_open(&file, r->path, note), note));
     AN_CHECK(ctx, file.size <= MOST_BYTES, AN_ERR_UNSUPPORTED, "%s: has %lld bytes; a config.json has at most %d",
              r->path, (long long)file.size, MOST_BYTES);
     bytes = (size_t)file.size;
     AN_TRY(an_alloc_raw(ctx, (void **)&text, bytes));
-    AN_TRY(an_note_raise(ctx, an_data_file_read(&file, 0, text, bytes, note), note));
+    AN_TRY(an_note_raise(ctx, an_reader_read(&file, 0, text, bytes, note), note));
     an_json_init(&r->json, text, bytes);
-    AN_TRY(check_text(r, trainer));
+    AN_TRY(check_text(r));
 fail:
     an_release(ctx, (void **)&text, bytes, 1);
-    an_data_file_close(&file);
+    an_reader_close(&file);
     return status;
 }
 
-an_status an_huggingface_check(an_trainer *trainer, an_config *config, const char *folder, bool *gpt2) {
+an_status an_huggingface_check(const an_trainer *trainer, const char *folder, const char *model_type, size_t taken,
+                               bool *gpt2) {
     enum { KEYS_ONLY = 240, AROUND = 64 }; /* bytes for keys whose lines do not fit; for the words around the lines */
     an_status status;
     an_context *ctx = trainer->ctx;
@@ -381,11 +379,12 @@ an_status an_huggingface_check(an_trainer *trainer, an_config *config, const cha
     }
     AN_TRY(an_alloc(ctx, (void **)&r, 1, sizeof *r));
     r->ctx = ctx;
-    r->config = config;
+    r->model_type = model_type;
+    an_model_facts_find(&r->model, trainer);
     r->path = path.bytes;
-    const size_t taken = KEYS_ONLY + AROUND + path.length + strlen(an_config_place(config, "model.init.from"));
+    taken += KEYS_ONLY + AROUND + path.length;
     r->room = taken < AN_MESSAGE_BYTES ? AN_MESSAGE_BYTES - taken : 0;
-    AN_TRY(check_file(r, trainer));
+    AN_TRY(check_file(r));
     *gpt2 = r->family == AN_FAMILY_GPT2;
 fail:
     an_release(ctx, (void **)&r, 1, sizeof *r);

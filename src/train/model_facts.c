@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "exec/params.h"
-#include "kernels/attention.h"
-#include "kernels/norm.h"
-#include "kernels/rotary.h"
+#include "kernels/attention/attention.h"
+#include "kernels/norm/norm.h"
+#include "kernels/rotary/rotary.h"
 
 extern const an_op an_op_attention, an_op_rotary, an_op_layer_norm, an_op_rms_norm;
 extern const an_op an_op_relu, an_op_gelu, an_op_gelu_tanh, an_op_silu, an_op_sigmoid, an_op_tanh;

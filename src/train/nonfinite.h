@@ -2,7 +2,7 @@
 #ifndef AN_TRAIN_NONFINITE_H
 #define AN_TRAIN_NONFINITE_H
 
-#include "train/loader.h"
+#include "data/loader.h"
 #include "train/trainer.h"
 
 /* Leaves the whole explanation as the context's error, and returns AN_ERR_NONFINITE (or what went wrong on the way). Runs the

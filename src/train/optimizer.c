@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/elementary.h"
+#include "base/elementary/elementary.h"
 #include "base/guard.h"
-#include "kernels/update.h"
+#include "kernels/update/update.h"
 
 static const double default_beta_1 = 0.9, default_beta_2 = 0.999, default_epsilon = 1e-8;
 static const double most_rate = 1e30;    /* far more than any, and a number in f32 */

@@ -2,7 +2,7 @@
 #define AN_TRAIN_OPTIMIZER_H
 
 #include "exec/params.h"
-#include "kernels/update.h"
+#include "kernels/update/update.h"
 #include "train/groups.h"
 
 struct an_optimizer {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/elementary.h"
+#include "base/elementary/elementary.h"
 #include "base/guard.h"
 
 static const double pi = 3.14159265358979323846;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "data/loader.h"
 #include "exec/array.h"
-#include "train/loader.h"
 #include "train/trainer.h"
 
 enum { ENDS = 2 }; /* the input and the targets */

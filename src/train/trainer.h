@@ -4,10 +4,10 @@
 
 #include <stdatomic.h>
 
-#include "train/batches.h"
+#include "data/batches.h"
+#include "data/loader.h"
+#include "store/manifest.h"
 #include "train/feed.h"
-#include "train/loader.h"
-#include "train/manifest.h"
 #include "train/step.h"
 
 /* Samples in memory, dense by field. */
@@ -19,13 +19,13 @@ typedef struct an_sample_buffer {
     int64_t *indices, *numbers; /* in the dataset; in the run */
 } an_sample_buffer;
 
-enum { AN_HISTORY = 10, AN_MOST_SOURCES = 64 };
+enum { AN_HISTORY = 10 };
 
-/* Datasets that a config names, those that a mixture is made of too. */
-typedef struct an_sources {
-    int count;
-    an_dataset *datasets[AN_MOST_SOURCES];
-} an_sources;
+/* An object that a trainer destroys with itself. */
+typedef struct an_owned {
+    void *object;
+    void (*destroy)(void *object);
+} an_owned;
 
 /* Parameters whose gradients have a norm together. */
 typedef struct an_norm_parts {
@@ -35,41 +35,14 @@ typedef struct an_norm_parts {
     size_t parameter_count;
 } an_norm_parts;
 
-/* What of a run is written down. */
-typedef struct an_log_options {
-    an_interval every;
-    bool tensorboard;
-} an_log_options;
-
-struct an_saver;
-
-/* Where a run is kept, and when. */
-typedef struct an_home {
-    char *folder;           /* of the run; NULL: it is kept nowhere */
-    char *stage;            /* written to first; NULL: none */
-    char *config;           /* what a checkpoint says of it; NULL: nothing */
-    int64_t generation;     /* of this launch; 0: nothing was written yet */
-    an_interval every;      /* from one save to the next; none: only the last */
-    int64_t keep_last;      /* 0: all */
-    int64_t keep_named;     /* saves at user steps; 0: all */
-    an_interval keep_every; /* saves that stay; none: none for this reason */
-    int64_t writers;        /* files that are written at a time */
-    int64_t loaded;         /* the step of the checkpoint of this folder that the run began with; -1: none */
-    uint64_t loaded_chain;  /* and how it stood then */
-    struct an_saver *saver; /* NULL: nothing was saved yet */
-    an_save_report report;  /* of the last save */
-    int64_t bits_since;     /* the step after which the run began to compute as it does now; 0: it always did */
-    bool has_room;          /* the disk was looked at */
-    char *notes;            /* what there is to say before the first step, a line each; NULL: nothing */
-    char *resumed;          /* the checkpoint's path; NULL: the run began anew */
-} an_home;
+struct an_run;
 
 struct an_trainer {
     an_context *ctx;
     an_graph *graph;
     an_dataset *training, *evaluation; /* evaluation NULL: none */
-    bool owns;                         /* the graph, and the data in `sources` */
-    an_sources sources;
+    an_owned *owned;                   /* the last one is destroyed first */
+    size_t owned_count, owned_capacity;
     an_feed feed, evaluation_feed;
     an_batches batches;
     int64_t steps, next, seed;
@@ -77,15 +50,18 @@ struct an_trainer {
     bool planned;       /* … only: there are no weights */
     bool broken;        /* part of a checkpoint was loaded, and the rest could not be */
     bool plain;         /* one that others are compared with: f32, nothing fused */
-    an_run_options run; /* what the config says; size 0: there was none */
-    an_log_options log;
+    bool saves;         /* checkpoints are to be expected: the plan has the copy that they need */
+    int64_t writers;    /* files of a checkpoint that are written at a time */
+    int64_t bits_since; /* the step after which the run began to compute as it does now; 0: it always did */
+    char *notes;        /* what there is to say before the first step, a line each; NULL: nothing */
     an_dtype precision;
     char *kernels; /* that are not the usual ones, as an_plan_forced_kernels has them; NULL: none */
     int loader_threads;
     uint64_t chain[2];       /* hash over the numbers of every step so far */
     uint64_t fingerprint[2]; /* of the data */
     an_progress progress;    /* what of it is not asked of the parts: evaluations, the best, the last step */
-    an_home home;
+    struct an_run *run;      /* the whole run that it belongs to, which src/run knows; NULL: there is none yet */
+    void (*destroy_run)(an_trainer *trainer);
 
     an_groups *groups;
     an_params *params;
@@ -131,9 +107,6 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *options)
 /* Adds numbers, at most AN_MOST_CHAINED, to the hash over every step so far. */
 enum { AN_MOST_CHAINED = 8 };
 void an_trainer_chain(an_trainer *t, const double *numbers, int count);
-/* Whether the model can have this metric; the error says why not. Its name in *known lives for ever. */
-an_status an_metric_check(const an_trainer *t, const char *name, const char **known);
-
 /* ---- the state of a run, for checkpoints ---- */
 
 void an_progress_capture(const an_trainer *t, an_progress *progress);
@@ -144,19 +117,12 @@ an_status an_trainer_metrics_text(const an_trainer *t, char **text);
 /* What the trainer's data is: how many samples, and a few of them. Reads three of each dataset. */
 an_status an_fingerprint_make(an_trainer *t);
 
-/* ---- where it is kept ---- */
+/* ---- what belongs to it ---- */
 
-void an_home_destroy(an_trainer *t);
-an_status an_home_set(an_trainer *t, char **field, const char *text); /* a text of t->home; NULL: none */
-an_status an_home_note(an_trainer *t, const char *lines);             /* more of t->home.notes; each ends with its \n */
-/* Takes a generation, if this launch has none yet. */
-an_status an_home_claim(an_trainer *t);
-/* Starts a save of the run as it stands; the first time, everything that it needs is made. */
-an_status an_home_save(an_trainer *t, bool best, const int64_t *user_step);
-an_status an_home_wait(an_trainer *t); /* until it is safe */
-bool an_home_is_saving(const an_trainer *t);
-bool an_home_poll(an_trainer *t, an_status *status); /* whether one has ended since, and how */
-bool an_home_has(const an_trainer *t);               /* the run as it stands is saved */
+/* Takes over an object, which is destroyed with the trainer; on error at once. */
+an_status an_trainer_own(an_trainer *t, void *object, void (*destroy)(void *object));
+an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text); /* a copy in *field; NULL: none */
+an_status an_trainer_note(an_trainer *t, const char *lines); /* more of t->notes; each ends with its \n */
 
 /* An evaluation that a request to stop ends: *stopped, and then nothing else is set. */
 an_status an_evaluate_until(an_trainer *t, an_evaluation *evaluation, bool *stopped);
@@ -174,9 +140,6 @@ void an_handed_destroy(an_trainer *t);
 /* Samples of a stream in an epoch that never ends. */
 #define AN_STREAM_SAMPLES ((int64_t)1 << 62)
 
-/* Which metrics are reported: those named, or (count 0) what the model has a use for. */
-an_status an_metrics_choose(an_trainer *t, int count, const char *const *names);
-
 an_status an_norms_make(an_trainer *t, an_norms norms);
 void an_norms_destroy(an_trainer *t);
 
@@ -189,7 +152,5 @@ void an_evaluation_find(an_trainer *t);
 
 /* The options of the loader that the trainer makes. */
 an_loader_options an_trainer_loader(an_trainer *t);
-/* Tells the plan what the trainer holds and will hold beside parameters and program. */
-an_status an_trainer_count(an_trainer *t);
 
 #endif

@@ -6,7 +6,7 @@
  *
  * All OpenMP threads work. The largest errors are printed; docs/evidence/elementary.md keeps them.
  */
-#include "base/elementary.h"
+#include "base/elementary/elementary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

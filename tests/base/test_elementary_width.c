@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/elementary.h"
+#include "base/elementary/elementary.h"
 #include "base/philox.h"
 
 static width_arguments arguments;

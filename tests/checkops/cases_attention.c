@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "checkops/cases_dropout.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16 };
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "checkops/cases.h"
-#include "kernels/batch_norm.h"
+#include "kernels/norm/batch_norm.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 4000 };
 

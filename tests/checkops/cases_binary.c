@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "checkops/cases.h"
-#include "kernels/binary.h"
+#include "kernels/elementwise/binary.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 2000, MOST_DIMS = 4 };
 

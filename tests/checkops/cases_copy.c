@@ -1,6 +1,6 @@
 /* Cases of ops/copy.c. The oracles go over all elements by their coordinates. */
 #include "checkops/cases.h"
-#include "kernels/copy.h"
+#include "kernels/copy/copy.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 3000 };
 

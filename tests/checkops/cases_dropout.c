@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "kernels/dropout.h"
+#include "kernels/elementwise/dropout.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, ROUNDS = 10 };
 

@@ -1,6 +1,6 @@
 /* Cases of ops/embedding.c. */
 #include "checkops/cases.h"
-#include "kernels/embedding.h"
+#include "kernels/embedding/embedding.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16 };
 

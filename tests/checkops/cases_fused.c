@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "checkops/cases.h"
-#include "kernels/product_chain.h"
-#include "kernels/product_loss.h"
+#include "kernels/product/chain.h"
+#include "kernels/product/loss.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16 };
 

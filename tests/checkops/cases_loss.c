@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "checkops/cases.h"
-#include "kernels/loss.h"
+#include "kernels/loss/loss.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 3000, MOST_DIMS = 3 };
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "checkops/cases.h"
-#include "kernels/norm.h"
+#include "kernels/norm/norm.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 3000 };
 

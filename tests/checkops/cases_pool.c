@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "checkops/cases.h"
-#include "kernels/pool.h"
+#include "kernels/pool/pool.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, DIMS = 4 };
 

@@ -1,6 +1,6 @@
 /* Cases of ops/product.c. The oracle is the definition: one sum for each element, found by its coordinates. */
 #include "checkops/cases.h"
-#include "kernels/product.h"
+#include "kernels/product/product.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16 };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "checkops/cases.h"
-#include "kernels/reduce.h"
+#include "kernels/reduce/reduce.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 5000, MOST_DIMS = 4 };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "checkops/cases.h"
-#include "kernels/rotary.h"
+#include "kernels/rotary/rotary.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16 };
 

@@ -1,6 +1,6 @@
 /* Cases of ops/sink.c: grad, which adds to what its output holds or overwrites it. */
 #include "checkops/cases.h"
-#include "kernels/sink.h"
+#include "kernels/sink/sink.h"
 
 static void grad_make(check_random *r, check_case *c) {
     an_grad_attributes *attributes = (an_grad_attributes *)c->attributes;

@@ -92,7 +92,7 @@ static bool open_run(check_run *run) {
 
 bool check_run_create(check_run *run, const check_options *options, const check_family *family, an_dtype dtype,
                       int64_t number, unsigned flags, const char **why) {
-    static char message[AN_REPORT_BYTES];
+    static char message[AN_MESSAGE_BYTES];
     make_case(run, options, family, dtype, number);
     if (!open_run(run)) {
         snprintf(message, sizeof message, "%s", run->graph ? run->graph->message : an_last_error(run->ctx));

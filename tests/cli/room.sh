@@ -56,7 +56,7 @@ refused() {
     ! grep -q ' in an_' err || fail "there is a call trace"
     [ ! -e run ] || fail "there is a run folder"
     "$@" "$anneal" train large.yaml --verbose >out 2>err && fail "it trains"
-    complains '  in an_room_check_memory '
+    complains '  in an_memory_room_check '
     # What it advises does fit, under the same limit.
     complains 'batch.micro [0-9]+ would take '
     micro=$(sed -nE 's/.*; batch.micro ([0-9]+) would take.*/\1/p' err)

@@ -101,6 +101,6 @@ assert all(p.grad is not None for p in net.parameters())
 P
 
 # --- every op against its golden file; shards by the package safetensors ---
-"$python" "$tree/tests/train/check_torch.py" "$ANNEAL_BIN/test_train_torch"
-"$python" "$tree/tests/train/check_checkpoint.py" "$ANNEAL_BIN/anneal"
+"$python" "$tree/tests/store/check_torch.py" "$ANNEAL_BIN/test_train_torch"
+"$python" "$tree/tests/store/check_checkpoint.py" "$ANNEAL_BIN/anneal"
 echo "export for PyTorch: all as expected"

@@ -1,7 +1,7 @@
 /* Fusion changes memory and time and nothing else: losses and gradients have the bits of the parts, in every precision, in
  * training and evaluation, also where a loss has more rows than a chunk. */
 #include "exec/recompute_models.h"
-#include "kernels/product_loss.h"
+#include "kernels/product/loss.h"
 
 enum { LARGE_BATCH = 2 * AN_PRODUCT_LOSS_ROWS / TOKENS + 3 }; /* two chunks and a short one */
 

@@ -7,7 +7,7 @@
 
 #include "base/context.h"
 #include "base/memory.h"
-#include "train/manifest.h"
+#include "store/manifest.h"
 
 enum { SMALL_CONSTANT = 4096 }; /* the struct, and messages */
 

@@ -4,7 +4,7 @@
 #include "fuzz_data.h"
 
 #include "base/context.h"
-#include "train/safetensors.h"
+#include "store/safetensors.h"
 
 static void check_refused(an_status status, const char *path, size_t size, size_t bytes) {
     const char *message = an_last_error(context);

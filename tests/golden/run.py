@@ -5,7 +5,7 @@ rates and decay of their own, warm-up and cosine, accumulation over micro-batche
     pip install torch==2.15.0
     tests/golden/run.py
 
-tests/train/test_run.c has the same model, weights, batches and rules; weights and batches are made by formulas.
+tests/run/test_run.c has the same model, weights, batches and rules; weights and batches are made by formulas.
 """
 
 import math

@@ -4,7 +4,7 @@
 
 #include "base/isa.h"
 #include "base/memory.h"
-#include "kernels/convolution.h"
+#include "kernels/convolution/convolution.h"
 #include "support/support.h"
 
 enum { SRC, WEIGHTS, DST, TENSORS };

@@ -4,7 +4,7 @@
 #include "base/float16.h"
 #include "base/memory.h"
 #include "ir/graph.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "support/support.h"
 
 /* ---- calls ---- */

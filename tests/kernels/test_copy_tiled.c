@@ -1,6 +1,6 @@
 /* contiguous in tiles: a kernel is chosen at the largest sizes and then given every smaller one, down to 1. */
 #include "anneal/experimental.h"
-#include "kernels/copy.h"
+#include "kernels/copy/copy.h"
 #include "support/support.h"
 
 enum { MOST = 40, BATCHES = 3 };

@@ -8,7 +8,7 @@
 
 #include "anneal/models.h"
 #include "kernels/convolution_calls.h"
-#include "kernels/onednn.h"
+#include "kernels/onednn/onednn.h"
 
 /* ---- levels; in processes of their own, as oneDNN's limit is the process's ---- */
 

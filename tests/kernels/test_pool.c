@@ -1,6 +1,6 @@
 /* max_pool and its gradient against the definition, bit for bit: ties, NaN, padding, windows that overlap, odd sizes. */
 #include "anneal/experimental.h"
-#include "kernels/pool.h"
+#include "kernels/pool/pool.h"
 #include "support/support.h"
 
 enum { PLANES = 3, MOST = 23, MOST_SCRATCH = 1 << 20 };

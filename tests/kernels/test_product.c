@@ -1,8 +1,8 @@
-/* The product core, at every level of instructions: its bits are those of the rule in kernels/product_core.h, whatever the
+/* The product core, at every level of instructions: its bits are those of the rule in kernels/product/core.h, whatever the
  * sizes, layouts and threads; jobs that continue sums; the finish hook; and scratch, which is enough for smaller jobs. */
 #include "base/float16.h"
 #include "base/isa.h"
-#include "kernels/product_core_plan.h"
+#include "kernels/product/core_plan.h"
 #include "support/support.h"
 
 /* What the other levels' object files give: the headers name those of the base level here. */

@@ -5,8 +5,8 @@
 #if defined(__x86_64__)
 #define AN_LEVEL _avx512 /* tiles lie beside it */
 #include "base/float16.h"
-#include "kernels/product.h"
-#include "kernels/product_amx.h"
+#include "kernels/product/amx.h"
+#include "kernels/product/product.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0x5a };
 

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "anneal/experimental.h"
-#include "kernels/reduce_order.h"
-#include "kernels/unary.h"
+#include "kernels/common/reduce_order.h"
+#include "kernels/elementwise/unary.h"
 #include "support/support.h"
 
 enum { MOST = AN_SUM_CHUNK + 40 };

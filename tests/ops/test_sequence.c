@@ -3,9 +3,9 @@
 #include "anneal/experimental.h"
 #include "base/memory.h"
 #include "ir/graph.h"
-#include "kernels/attention.h"
-#include "kernels/dropout.h"
-#include "kernels/embedding.h"
+#include "kernels/attention/attention.h"
+#include "kernels/elementwise/dropout.h"
+#include "kernels/embedding/embedding.h"
 #include "support/support.h"
 
 enum { HEADS = 2, TOKENS = 70, SIZE = 5 }; /* more than one tile of queries and of keys */

@@ -1,6 +1,6 @@
 /* Functions of one element: what checkops, whose numbers are finite and whose cases are right, does not ask. */
 #include "anneal/experimental.h"
-#include "kernels/unary.h"
+#include "kernels/elementwise/unary.h"
 #include "support/support.h"
 
 static void test_clamp_refuses_bounds(void **state) {

@@ -11,6 +11,7 @@
 static const char *const plain_calls[] = {"an_context_create",
                                           "an_context_destroy",
                                           "an_last_error",
+                                          "an_last_error_trail",
                                           "an_context_threads",
                                           "an_context_isa",
                                           "an_isa_name",

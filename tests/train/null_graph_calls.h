@@ -37,6 +37,7 @@ static inline void call_contexts(void) {
     STATUS(an_context_create, N(&fresh), O(&options));
     NOTHING(an_context_destroy, O(&ctx));
     VALUE(an_last_error, NULL, O(ctx));
+    VALUE(an_last_error_trail, NULL, O(ctx));
     VALUE(an_context_threads, 0, N(ctx));
     VALUE(an_context_spin, 0, N(ctx));
     VALUE(an_context_isa, AN_ISA_AUTO, N(ctx));

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/context.h"
+#include "open/support.h"
 #include "support/public_calls.h"
-#include "train/open_support.h"
 
 enum { RIGHT = 0, WRONG = 70, RIGHT_AT_LAST = 71, WRONG_AT_LAST = 72, CALL_SECONDS = 20 };
 

@@ -1,7 +1,7 @@
 /* Calls that train, with every argument wrong in turn: one that fails leaves the whole state of the run as it was. */
 #include "train/trainer.h" /* its parts */
 
-#include "train/open_support.h"
+#include "open/support.h"
 
 enum { INPUTS = 3, OUTPUTS = 2, SAMPLES = 8, STEPS = 4 };
 

@@ -6,8 +6,8 @@
 #include "anneal/checkpoint.h"
 #include "anneal/models.h"
 #include "anneal/train.h"
+#include "open/support.h"
 #include "train/float_support.h"
-#include "train/open_support.h"
 
 enum { INPUTS = 3, OUTPUTS = 2, SAMPLES = 8, TOKENS = 200 };
 

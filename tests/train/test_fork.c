@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
-#include "train/open_support.h"
+#include "open/support.h"
 
 enum { STEPS = 6, CHILD_SECONDS = 60 };
 

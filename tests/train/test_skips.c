@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "anneal/checkpoint.h"
-#include "train/open_support.h"
+#include "open/support.h"
 
 /* An input of 1e6 is infinite in f16, so every step is skipped. */
 static void write_huge(const char *name, int bad_every, const char *bad) {

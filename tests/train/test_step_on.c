@@ -1,6 +1,6 @@
 /* Steps on the caller's own samples, compared to the bit with a step by its parts on the same graph. */
 #include "anneal/models.h"
-#include "train/open_support.h"
+#include "open/support.h"
 
 enum { INPUTS = 3, OUTPUTS = 2, MOST = 12 };
 

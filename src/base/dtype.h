@@ -1,0 +1,10 @@
+/* Types of elements, as the library asks about them. */
+#ifndef AN_BASE_DTYPE_H
+#define AN_BASE_DTYPE_H
+
+#include "anneal/anneal.h"
+
+bool an_dtype_is_float(an_dtype dtype);
+bool an_dtype_is_index(an_dtype dtype);
+
+#endif

@@ -1,0 +1,45 @@
+/* Where the time of the best pass went: by node as a trace, by op and kernel as a table, held against what the machine can
+ * do. The best, since what others do on the machine is in all the others. */
+#ifndef AN_CLI_BENCH_PROFILE_H
+#define AN_CLI_BENCH_PROFILE_H
+
+#include <stdio.h>
+
+#include "anneal/plan.h"
+#include "cli/bench/machine.h"
+#include "cli/main/json.h"
+
+/* The nodes of one op that ran in one kernel on one type: their sums. */
+typedef struct cli_profile_row {
+    const char *op, *kernel;
+    an_dtype dtype; /* of the first operand, which decides which roof there is */
+    int64_t nodes;
+    double seconds;
+    double flops, bytes;
+    double attainable; /* seconds: each node at the roof */
+} cli_profile_row;
+
+typedef struct cli_profile {
+    cli_machine machine;
+    int64_t entry_count;
+    an_profile_entry *entries; /* by instruction */
+    int row_count;
+    cli_profile_row *rows; /* most time first */
+    double pass;           /* seconds */
+} cli_profile;
+
+/* Takes what a program noted in its last pass, which took `seconds`, instead of what was there. A profile begins as
+ * zeros and is freed by cli_profile_free, whatever this returns; AN_ERR_MEMORY has no message on the context. */
+an_status cli_profile_take(cli_profile *profile, const an_program *program, an_form form, double seconds);
+void cli_profile_free(cli_profile *profile);
+
+/* Seconds that an instruction takes at the roof: its arithmetic at the machine's speed or its bytes at that of memory,
+ * whichever is longer. */
+double cli_profile_attainable(const cli_machine *machine, const an_profile_entry *entry);
+
+void cli_profile_print(const cli_profile *profile);
+void cli_profile_write_json(const cli_profile *profile, json *j);
+/* A bar for each node, in the format that chrome://tracing and Perfetto read. */
+void cli_profile_write_trace(const cli_profile *profile, FILE *file);
+
+#endif

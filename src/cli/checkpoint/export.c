@@ -1,0 +1,55 @@
+/* anneal export: the weights of a checkpoint for other programs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/checkpoint/source.h"
+#include "cli/train/open.h"
+
+enum { TO };
+static const cli_option options[] = {
+    [TO] = {.name = "to",
+            .argument = "FILE|torch",
+            .help = "a file, NAME.safetensors; or 'torch', and FOLDER gets model.safetensors and model.py"},
+    {0},
+};
+
+static bool ends_in(const char *text, const char *end) {
+    const size_t length = strlen(text), wanted = strlen(end);
+    return length > wanted && !strcmp(text + length - wanted, end);
+}
+
+static int run(const cli_call *call) {
+    const char *to = call->values[TO], *folder = call->argument_count > 1 ? call->arguments[1] : NULL;
+    cli_checkpoint c;
+    if (!to) return cli_misuse(call, "--to says where it goes: --to model.safetensors, or --to torch FOLDER");
+    const bool torch = !strcmp(to, "torch");
+    if (torch && !folder) return cli_misuse(call, "FOLDER is missing: --to torch FOLDER");
+    if (!torch && folder) return cli_misuse(call, "what is '%s'? Only --to torch takes a folder", folder);
+    if (!torch && !ends_in(to, ".safetensors"))
+        return cli_misuse(call, "--to takes a name that ends in .safetensors, or 'torch', not '%s'", to);
+    int code = cli_checkpoint_open(call, call->argument, &c);
+    if (code == CLI_DONE) {
+        const an_status status =
+            torch ? an_checkpoint_export_torch(c.checkpoint, folder) : an_checkpoint_export(c.checkpoint, to);
+        if (status != AN_OK)
+            code = cli_refuse(call, c.ctx, NULL, status);
+        else if (torch)
+            printf("%s/model.py and %s/model.safetensors, from %s\n", folder, folder, c.info.path);
+        else
+            printf("%s, from %s\n", to, c.info.path);
+    }
+    cli_checkpoint_close(&c);
+    return code == CLI_DONE ? cli_finish(call) : code;
+}
+
+const cli_command cli_export = {
+    .name = "export",
+    .argument = "PATH [FOLDER]",
+    .summary = "write the weights of a checkpoint for other programs",
+    .text = "Writes the weights and running statistics of a checkpoint, or of a run's newest, into one file of "
+            "safetensors (--to model.safetensors), after all bytes were held against their hashes. --to torch FOLDER "
+            "writes model.py too: the same model for PyTorch, one line for each node of its graph, with a function "
+            "load(). It computes in the type of the weights, whatever train.precision was.",
+    .options = options,
+    .run = run,
+};

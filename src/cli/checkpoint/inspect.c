@@ -1,0 +1,273 @@
+/* anneal inspect: what a checkpoint or a file of tensors is, and what is in it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/checkpoint/source.h"
+#include "cli/train/open.h"
+
+enum { ALL, JSON };
+static const cli_option options[] = {
+    [ALL] = {.name = "all", .help = "the optimizer's tensors too"},
+    [JSON] = {.name = "json", .help = "for programs"},
+    {0},
+};
+
+/* ---- statistics ---- */
+
+/* Of the finite elements, but for the two counts. */
+typedef struct {
+    int64_t finite, zeros, nonfinite;
+    double least, most, mean, squares; /* squares: of the distances from the mean, in all */
+} statistics;
+
+/* Means of pieces are put together so that no large sums are subtracted from each other. */
+static void add_piece(statistics *s, const double *numbers, int64_t count) {
+    statistics p = {.least = INFINITY, .most = -INFINITY};
+    for (int64_t i = 0; i < count; i++) {
+        const double x = numbers[i];
+        if (!isfinite(x)) {
+            s->nonfinite++;
+            continue;
+        }
+        p.finite++;
+        p.zeros += x == 0;
+        p.mean += x;
+        p.least = x < p.least ? x : p.least;
+        p.most = x > p.most ? x : p.most;
+    }
+    if (p.finite == 0) return;
+    p.mean /= (double)p.finite;
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(numbers[i])) p.squares += (numbers[i] - p.mean) * (numbers[i] - p.mean);
+    const double all = (double)(s->finite + p.finite), between = p.mean - s->mean;
+    s->squares += p.squares + between * between * (double)s->finite * (double)p.finite / all;
+    s->mean += between * (double)p.finite / all;
+    s->least = s->finite && s->least < p.least ? s->least : p.least;
+    s->most = s->finite && s->most > p.most ? s->most : p.most;
+    s->finite += p.finite;
+    s->zeros += p.zeros;
+}
+
+static double deviation(const statistics *s) {
+    return s->finite ? sqrt(s->squares / (double)s->finite) : 0;
+}
+
+static an_status measure(const cli_checkpoint *c, int64_t index, const an_checkpoint_tensor *t, cli_piece *piece,
+                         statistics *s) {
+    *s = (statistics){0};
+    for (int64_t begin = 0; t->dtype != AN_DTYPE_NONE && begin < t->elements; begin += CLI_PIECE) {
+        const int64_t count = t->elements - begin < CLI_PIECE ? t->elements - begin : CLI_PIECE;
+        const an_status status = cli_piece_read(piece, c, index, t, begin, count);
+        if (status != AN_OK) return status;
+        add_piece(s, piece->numbers, count);
+    }
+    return AN_OK;
+}
+
+/* ---- what it is ---- */
+
+/* Of the run; "": not known. */
+typedef struct {
+    char folder[CLI_PATH], model[64];
+    int64_t seed, weights, elements, moments;
+} about;
+
+static int learn(const cli_checkpoint *c, about *a) {
+    an_config *config = NULL;
+    const char *text = "";
+    *a = (about){0};
+    an_status status = cli_checkpoint_config(c, c->ctx, 0, NULL, &config);
+    if (config && an_config_string(config, "run.dir", &text) == AN_OK)
+        snprintf(a->folder, sizeof a->folder, "%s", text);
+    if (config && an_config_string(config, "model.type", &text) == AN_OK)
+        snprintf(a->model, sizeof a->model, "%s", text);
+    else if (config)
+        snprintf(a->model, sizeof a->model, "graph");
+    if (config) an_config_count(config, "run.seed", &a->seed);
+    an_config_destroy(&config);
+    for (int64_t i = 0; status == AN_OK && i < c->info.tensors; i++) {
+        an_checkpoint_tensor t = AN_INIT(t);
+        status = an_checkpoint_tensor_get(c->checkpoint, i, &t);
+        if (status != AN_OK) break;
+        a->weights += t.role == AN_SAVED_WEIGHT;
+        a->moments += t.role == AN_SAVED_MOMENT;
+        a->elements += t.role == AN_SAVED_WEIGHT ? t.elements : 0;
+    }
+    return status == AN_OK ? CLI_DONE : cli_refuse(c->call, c->ctx, NULL, status);
+}
+
+/* Runs without an end have no last step. */
+static bool has_end(const an_checkpoint_info *i) {
+    return i->steps < INT64_MAX;
+}
+
+static const char *precision_of(const an_checkpoint_info *i) {
+    return strcmp(i->precision, "none") != 0 ? i->precision : "no lower precision";
+}
+
+static void show_run(const an_checkpoint_info *i, const about *a) {
+    printf("  checkpoint   step %s", cli_count(i->step).text);
+    if (has_end(i)) printf(" of %s", cli_count(i->steps).text);
+    printf(", launch %s", cli_count(i->generation).text);
+    if (i->kept) printf(", saved by its program at time %lld", (long long)i->user_step);
+    printf("\n");
+    if (*a->folder) printf("  run          %s, model %s, seed %lld\n", a->folder, a->model, (long long)a->seed);
+    printf("  computed by  anneal %s, %s, oneDNN %s, %s, %s lea%s", i->anneal, i->isa, *i->onednn ? i->onednn : "none",
+           precision_of(i), cli_count(i->leaves).text, i->leaves == 1 ? "f" : "ves");
+    if (*i->kernels) printf(", %s", i->kernels);
+    if (i->bits_since) printf(", since step %s", cli_count(i->bits_since).text);
+    printf("\n");
+    if (!isnan(i->loss)) printf("  last step    loss %.6g, lr %.6g, grad_norm %.6g\n", i->loss, i->rate, i->norm);
+    if (!isnan(i->best_value)) printf("  best         %.6g, at step %s\n", i->best_value, cli_count(i->best_step).text);
+    printf("  files        %s, %s\n", cli_count(i->files + 1).text, cli_bytes((double)i->bytes).text);
+}
+
+static void show(const cli_checkpoint *c, const about *a, bool all) {
+    const an_checkpoint_info *i = &c->info;
+    printf("%s\n", i->path);
+    if (i->is_run)
+        show_run(i, a);
+    else
+        printf("  tensors only, of no run\n");
+    printf("  tensors      %s weight%s and running statistics, %s elements", cli_count(a->weights).text,
+           a->weights == 1 ? "" : "s", cli_count(a->elements).text);
+    if (a->moments) printf("; %s of the optimizer%s", cli_count(a->moments).text, all ? "" : ", which --all shows");
+    printf("\n\n");
+}
+
+static void write_run(json *j, const an_checkpoint_info *i, const about *a) {
+    json_integer(j, "step", i->step);
+    if (has_end(i))
+        json_integer(j, "steps", i->steps);
+    else
+        json_null(j, "steps");
+    json_integer(j, "generation", i->generation);
+    if (i->kept)
+        json_integer(j, "user_step", i->user_step);
+    else
+        json_null(j, "user_step");
+    json_string(j, "run", a->folder);
+    json_string(j, "model", a->model);
+    json_integer(j, "seed", a->seed);
+    json_string(j, "anneal", i->anneal);
+    json_string(j, "isa", i->isa);
+    json_string(j, "onednn", i->onednn);
+    json_string(j, "precision", i->precision);
+    json_integer(j, "leaves", i->leaves);
+    json_string(j, "kernels", i->kernels);
+    json_integer(j, "bits_since", i->bits_since);
+    cli_json_number(j, "loss", i->loss);
+    cli_json_number(j, "lr", i->rate);
+    cli_json_number(j, "grad_norm", i->norm);
+    cli_json_number(j, "best_value", i->best_value);
+    json_integer(j, "best_step", i->best_step);
+    json_integer(j, "files", i->files + 1);
+    json_integer(j, "bytes", i->bytes);
+}
+
+/* ---- tensors ---- */
+
+static void show_head(int width) {
+    printf("%-*s  %-4s  %-20s  %11s  %11s  %11s  %10s  %9s  %9s\n", width, "name", "type", "shape", "min", "max",
+           "mean", "std", "zeros", "nonfinite");
+}
+
+static void show_tensor(const an_checkpoint_tensor *t, const statistics *s, int width) {
+    printf("%-*s  %-4s  %-20s", width, t->name, t->type, cli_shape_of(t).text);
+    if (s->finite)
+        printf("  %11.4g  %11.4g  %11.4g  %10.4g", s->least, s->most, s->mean, deviation(s));
+    else
+        printf("  %11s  %11s  %11s  %10s", "-", "-", "-", "-");
+    printf("  %9s  %9s\n", cli_count(s->zeros).text, cli_count(s->nonfinite).text);
+}
+
+static void write_tensor(json *j, const an_checkpoint_tensor *t, const statistics *s) {
+    json_object_begin(j, NULL);
+    json_string(j, "name", t->name);
+    json_string(j, "role", t->role == AN_SAVED_WEIGHT ? "weight" : "moment");
+    json_string(j, "type", t->type);
+    json_array_begin(j, "shape");
+    for (int d = 0; d < t->ndims; d++) json_integer(j, NULL, t->dims[d]);
+    json_array_end(j);
+    json_integer(j, "slices", t->slices);
+    cli_json_number(j, "min", s->finite ? s->least : NAN);
+    cli_json_number(j, "max", s->finite ? s->most : NAN);
+    cli_json_number(j, "mean", s->finite ? s->mean : NAN);
+    cli_json_number(j, "std", s->finite ? deviation(s) : NAN);
+    json_integer(j, "zeros", s->zeros);
+    json_integer(j, "nonfinite", s->nonfinite);
+    json_object_end(j);
+}
+
+static int each_tensor(const cli_checkpoint *c, cli_piece *piece, json *j) {
+    const bool all = c->call->values[ALL] != NULL;
+    int width = 4;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1 && !j) show_head(width);
+        for (int64_t i = 0; i < c->info.tensors; i++) {
+            an_checkpoint_tensor t = AN_INIT(t);
+            statistics s;
+            an_status status = an_checkpoint_tensor_get(c->checkpoint, i, &t);
+            if (status == AN_OK && !all && t.role != AN_SAVED_WEIGHT) continue;
+            if (status == AN_OK && pass == 0) {
+                width = (int)strlen(t.name) > width ? (int)strlen(t.name) : width;
+                continue;
+            }
+            if (status == AN_OK) status = measure(c, i, &t, piece, &s);
+            if (status != AN_OK) return cli_refuse(c->call, c->ctx, NULL, status);
+            if (j)
+                write_tensor(j, &t, &s);
+            else
+                show_tensor(&t, &s, width);
+        }
+    }
+    return CLI_DONE;
+}
+
+static int show_all(const cli_checkpoint *c, const about *a, cli_piece *piece) {
+    if (!c->call->values[JSON]) {
+        show(c, a, c->call->values[ALL] != NULL);
+        return each_tensor(c, piece, NULL);
+    }
+    json j = json_begin(stdout);
+    json_string(&j, "path", c->info.path);
+    json_string(&j, "kind", c->info.is_run ? "checkpoint" : "tensors");
+    if (c->info.is_run) write_run(&j, &c->info, a);
+    json_integer(&j, "weights", a->weights);
+    json_integer(&j, "elements", a->elements);
+    json_integer(&j, "moments", a->moments);
+    json_array_begin(&j, "tensors");
+    const int code = each_tensor(c, piece, &j);
+    json_array_end(&j);
+    json_end(&j);
+    return code;
+}
+
+static int run(const cli_call *call) {
+    cli_checkpoint c;
+    cli_piece piece = {0};
+    about a;
+    int code = cli_checkpoint_open(call, call->argument, &c);
+    if (code == CLI_DONE) code = learn(&c, &a);
+    if (code == CLI_DONE && !cli_piece_create(&piece)) code = cli_fail(call, "there is no memory");
+    if (code == CLI_DONE) code = show_all(&c, &a, &piece);
+    cli_piece_destroy(&piece);
+    cli_checkpoint_close(&c);
+    return code == CLI_DONE ? cli_finish(call) : code;
+}
+
+const cli_command cli_inspect = {
+    .name = "inspect",
+    .argument = "PATH",
+    .summary = "show what is in a checkpoint",
+    .text = "Shows what a checkpoint is (of which run, which step, the last loss, the best value) and its tensors, "
+            "each with "
+            "type, shape, least and largest element, mean, standard deviation, and how many elements are zero or not "
+            "finite. PATH is a checkpoint's folder, a run's (its newest is taken), or a file of safetensors. What the "
+            "files "
+            "contain is not held against their hashes: anneal verify does that.",
+    .options = options,
+    .run = run,
+};

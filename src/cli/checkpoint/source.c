@@ -1,0 +1,133 @@
+#include "cli/checkpoint/source.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/train/open.h"
+
+int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *opened) {
+    an_context_options options = AN_INIT(options);
+    *opened = (cli_checkpoint){.call = call, .info = {.size = sizeof opened->info}};
+    options.threads = 1;
+    an_status status = an_context_create(&opened->ctx, &options);
+    if (status != AN_OK) return cli_failure(call, NULL, status);
+    status = an_checkpoint_open(&opened->checkpoint, opened->ctx, path);
+    if (status == AN_OK) status = an_checkpoint_info_get(opened->checkpoint, &opened->info);
+    return status == AN_OK ? CLI_DONE : cli_refuse(call, opened->ctx, NULL, status);
+}
+
+void cli_checkpoint_close(cli_checkpoint *opened) {
+    an_checkpoint_close(&opened->checkpoint);
+    an_context_destroy(&opened->ctx);
+}
+
+an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, int set_count, const char *const *sets,
+                                an_config **config) {
+    an_config_options options = AN_INIT(options);
+    char *text = NULL, file[CLI_PATH + 16];
+    *config = NULL;
+    if (!opened->info.is_run) return AN_OK;
+    an_status status = an_checkpoint_text(opened->checkpoint, "config.yaml", &text);
+    if (status == AN_ERR_UNKNOWN) return AN_OK; /* a run that a program made itself */
+    if (status != AN_OK) return status;
+    snprintf(file, sizeof file, "%s/config.yaml", opened->info.path);
+    options.file = file;
+    options.text = text;
+    options.length = strlen(text);
+    options.stored = true;
+    options.set_count = set_count;
+    options.sets = sets;
+    status = an_config_create(config, ctx, &options);
+    an_string_release(opened->ctx, &text);
+    return status;
+}
+
+int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_context **ctx) {
+    an_context_options options = AN_INIT(options);
+    int64_t threads = 0;
+    if (!an_config_is(config, "ranks.threads", "auto")) an_config_count(config, "ranks.threads", &threads);
+    options.threads = (int)threads;
+    options.alone = true; /* nothing is trained: several processes may each look at a checkpoint */
+    for (int isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++)
+        if (!strcmp(an_isa_name((an_isa)isa), opened->info.isa)) options.isa = (an_isa)isa;
+    an_status status = an_context_create(ctx, &options);
+    if (status != AN_OK && options.isa != AN_ISA_AUTO) {
+        options.isa = AN_ISA_AUTO;
+        status = an_context_create(ctx, &options);
+        if (status == AN_OK)
+            fprintf(stderr,
+                    "warning: this machine has no %s, which the run was computed with: last digits may differ\n",
+                    opened->info.isa);
+    }
+    return status == AN_OK ? CLI_DONE : cli_failure(opened->call, NULL, status);
+}
+
+/* ---- elements ---- */
+
+bool cli_piece_create(cli_piece *piece) {
+    enum { LARGEST = 8 }; /* bytes of an element of any type */
+    piece->raw = malloc((size_t)CLI_PIECE * LARGEST);
+    piece->numbers = malloc(CLI_PIECE * sizeof *piece->numbers);
+    return piece->raw && piece->numbers;
+}
+
+void cli_piece_destroy(cli_piece *piece) {
+    free(piece->raw);
+    free(piece->numbers);
+}
+
+static double half(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const double sign = bits >> 15 ? -1 : 1;
+    if (exponent == 31) return fraction ? NAN : sign * INFINITY;
+    return sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
+}
+
+static double brain(uint16_t bits) {
+    const uint32_t wide = (uint32_t)bits << 16;
+    float number;
+    memcpy(&number, &wide, sizeof number);
+    return (double)number;
+}
+
+static double number_at(an_dtype dtype, const char *raw, int64_t i) {
+    switch (dtype) {
+    case AN_DTYPE_F32: return (double)((const float *)(const void *)raw)[i];
+    case AN_DTYPE_F64: return ((const double *)(const void *)raw)[i];
+    case AN_DTYPE_F16: return half(((const uint16_t *)(const void *)raw)[i]);
+    case AN_DTYPE_BF16: return brain(((const uint16_t *)(const void *)raw)[i]);
+    case AN_DTYPE_I32: return ((const int32_t *)(const void *)raw)[i];
+    case AN_DTYPE_I64: return (double)((const int64_t *)(const void *)raw)[i];
+    case AN_DTYPE_U8: return ((const uint8_t *)raw)[i];
+    default: return 0;
+    }
+}
+
+an_status cli_piece_read(cli_piece *piece, const cli_checkpoint *from, int64_t index,
+                         const an_checkpoint_tensor *tensor, int64_t begin, int64_t count) {
+    const an_status status = an_checkpoint_read(from->checkpoint, index, begin, count, piece->raw);
+    for (int64_t i = 0; status == AN_OK && tensor->dtype != AN_DTYPE_NONE && i < count; i++)
+        piece->numbers[i] = number_at(tensor->dtype, piece->raw, i);
+    return status;
+}
+
+/* ---- texts ---- */
+
+cli_shape cli_shape_of(const an_checkpoint_tensor *tensor) {
+    cli_shape shape = {"["};
+    size_t at = 1;
+    for (int d = 0; d < tensor->ndims && at < sizeof shape.text - 32; d++)
+        at += (size_t)snprintf(shape.text + at, sizeof shape.text - at, "%s%lld", d ? ", " : "",
+                               (long long)tensor->dims[d]);
+    snprintf(shape.text + at, sizeof shape.text - at, "]");
+    return shape;
+}
+
+void cli_json_number(json *j, const char *key, double number) {
+    if (isfinite(number))
+        json_real(j, key, number);
+    else
+        json_null(j, key);
+}

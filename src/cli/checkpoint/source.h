@@ -1,0 +1,53 @@
+/* What the commands that look at checkpoints share. */
+#ifndef AN_CLI_CHECKPOINT_SOURCE_H
+#define AN_CLI_CHECKPOINT_SOURCE_H
+
+#include "anneal/checkpoint.h"
+#include "cli/main/cli.h"
+#include "cli/main/json.h"
+
+enum { CLI_PATH = 4096 };
+
+/* A checkpoint, or a file of tensors, that is looked at. */
+typedef struct cli_checkpoint {
+    const cli_call *call;
+    an_context *ctx;
+    an_checkpoint *checkpoint;
+    an_checkpoint_info info;
+} cli_checkpoint;
+
+/* An exit code, after a message. To be closed whatever this returns. */
+int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *opened);
+void cli_checkpoint_close(cli_checkpoint *opened);
+
+/* The config that the run was saved with, and these settings over it. *config is NULL, and that is no error, where there is none. */
+an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, int set_count, const char *const *sets,
+                                an_config **config);
+/* A context for the trainer of a checkpoint: threads of its config, the instructions that it was trained with; those that the machine has,
+ * and a remark, where that has not got them. */
+int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_context **ctx);
+
+/* ---- elements, in pieces ---- */
+
+enum { CLI_PIECE = 65536 };
+
+/* Memory for a piece of a tensor as it is, and as numbers. */
+typedef struct cli_piece {
+    char *raw;
+    double *numbers; /* of a type that anneal has */
+} cli_piece;
+bool cli_piece_create(cli_piece *piece); /* false: there is no memory */
+void cli_piece_destroy(cli_piece *piece);
+/* At most CLI_PIECE elements, from `begin` on. */
+an_status cli_piece_read(cli_piece *piece, const cli_checkpoint *from, int64_t index,
+                         const an_checkpoint_tensor *tensor, int64_t begin, int64_t count);
+
+/* "[64, 32]"; cut where it does not fit. */
+typedef struct cli_shape {
+    char text[128];
+} cli_shape;
+cli_shape cli_shape_of(const an_checkpoint_tensor *tensor);
+
+void cli_json_number(json *j, const char *key, double number); /* null where it is not finite */
+
+#endif

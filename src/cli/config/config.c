@@ -1,0 +1,143 @@
+/* anneal config: a config with its defaults, the schema for editors, the list of keys. */
+#include <stdio.h>
+#include <string.h>
+
+#include "anneal/config.h"
+#include "cli/main/cli.h"
+#include "cli/main/json.h"
+#include "cli/train/open.h"
+
+/* ---- show ---- */
+
+enum { WRITE, SET };
+static const cli_option show_options[] = {
+    [WRITE] = {.name = "write", .help = "as a run's folder has it: no remarks, files by their whole path"},
+    [SET] = {.name = "set",
+             .argument = "KEY=VALUE",
+             .repeats = true,
+             .help = "another value for a key, as in optimizer.lr=1e-3; KEY= takes it out; may be given several times"},
+    {0},
+};
+
+static int show(const cli_call *call) {
+    an_config_options options = AN_INIT(options);
+    an_context *ctx = NULL;
+    an_config *config = NULL;
+    char *text = NULL;
+    an_status status = an_context_create(&ctx, NULL);
+    if (status != AN_OK) return cli_failure(call, NULL, status);
+    options.file = call->argument;
+    options.set_count = call->set_count;
+    options.sets = call->sets;
+    status = an_config_create(&config, ctx, &options);
+    if (status == AN_OK) status = call->values[WRITE] ? an_config_write(config, &text) : an_config_show(config, &text);
+    int code = status == AN_OK ? CLI_DONE : cli_refuse(call, ctx, call->argument, status);
+    for (int i = 0; code == CLI_DONE && i < an_config_warning_count(config); i++)
+        fprintf(stderr, "warning: %s\n", an_config_warning(config, i));
+    if (text) fputs(text, stdout);
+    an_string_release(ctx, &text);
+    an_config_destroy(&config);
+    an_context_destroy(&ctx);
+    return code == CLI_DONE ? cli_finish(call) : code;
+}
+
+const cli_command cli_config_show = {
+    .name = "config show",
+    .argument = "FILE",
+    .summary = "show a config whole, with its defaults",
+    .text = "Checks a config and writes every key with its value to standard output, and beside it where that is from: "
+            "default, "
+            "file or --set.",
+    .options = show_options,
+    .run = show,
+};
+
+/* ---- schema ---- */
+
+static int schema(const cli_call *call) {
+    an_context *ctx = NULL;
+    char *text = NULL;
+    an_status status = an_context_create(&ctx, NULL);
+    if (status != AN_OK) return cli_failure(call, NULL, status);
+    status = an_config_schema(ctx, &text);
+    const int code = status == AN_OK ? CLI_DONE : cli_failure(call, ctx, status);
+    if (text) fputs(text, stdout);
+    an_string_release(ctx, &text);
+    an_context_destroy(&ctx);
+    return code == CLI_DONE ? cli_finish(call) : code;
+}
+
+const cli_command cli_config_schema = {
+    .name = "config schema",
+    .summary = "write the JSON Schema of configs, for editors",
+    .text = "Writes the JSON Schema of configs to standard output. An editor that knows it completes keys and marks "
+            "mistakes: in "
+            "the first line of a config, '# yaml-language-server: $schema=anneal.schema.json'.",
+    .run = schema,
+};
+
+/* ---- keys ---- */
+
+enum { JSON };
+static const cli_option keys_options[] = {
+    [JSON] = {.name = "json", .help = "for programs"},
+    {0},
+};
+
+/* ": optimizer, gradients, full" of choices; nothing of a whole option. */
+static void print_words(const char *words) {
+    for (const char *at = words; at && *at;) {
+        const size_t here = strcspn(at, "|");
+        printf("%s%.*s", at == words ? ": " : ", ", (int)here, at);
+        at += here + (at[here] == '|');
+    }
+}
+
+static void print_key(const an_config_key *key) {
+    printf("%s%s%s%s\n    %s", key->path, *key->of ? " (" : "", key->of, *key->of ? ")" : "", key->type);
+    if (key->required) printf("; required");
+    if (key->default_value) printf("; default %s", key->default_value);
+    if (key->unsupported) printf("; not supported yet");
+    print_words(key->unsupported);
+    printf("\n    %s\n", key->help);
+}
+
+static void write_key(json *j, const an_config_key *key) {
+    json_object_begin(j, NULL);
+    json_string(j, "path", key->path);
+    json_string(j, "of", key->of);
+    json_string(j, "type", key->type);
+    if (key->default_value)
+        json_string(j, "default", key->default_value);
+    else
+        json_null(j, "default");
+    json_integer(j, "required", key->required);
+    if (key->unsupported)
+        json_string(j, "unsupported", *key->unsupported ? key->unsupported : "all");
+    else
+        json_null(j, "unsupported");
+    json_string(j, "help", key->help);
+    json_object_end(j);
+}
+
+static int keys(const cli_call *call) {
+    an_config_key key = AN_INIT(key);
+    if (!call->values[JSON]) {
+        for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) print_key(&key);
+        return cli_finish(call);
+    }
+    json j = json_begin(stdout);
+    json_array_begin(&j, "keys");
+    for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) write_key(&j, &key);
+    json_array_end(&j);
+    json_end(&j);
+    return cli_finish(call);
+}
+
+const cli_command cli_config_keys = {
+    .name = "config keys",
+    .summary = "list the keys of configs",
+    .text = "Lists every key of a config with the types that have it, what it takes, its default and the reason.",
+    .options = keys_options,
+    .run = keys,
+};

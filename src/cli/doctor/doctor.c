@@ -1,0 +1,219 @@
+/* anneal doctor: what this machine has, what a process gets of it, and what would make it faster. */
+#include "cli/doctor/doctor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/main/json.h"
+
+enum { JSON };
+static const cli_option options[] = {
+    [JSON] = {.name = "json", .help = "for programs"},
+    {0},
+};
+
+/* The system shows AMX to all, and gives it to those that ask and may. */
+static const char *amx_state(const doctor_facts *f) {
+    if (f->isa == AN_ISA_AMX) return "permitted";
+    return f->isa == AN_ISA_AVX512 && doctor_has(&f->limits, "amx_tile") ? "refused" : "none";
+}
+
+static int collect(const cli_call *call, doctor_facts *f) {
+    an_context *ctx = NULL;
+    an_status status = an_context_create(&ctx, NULL);
+    if (status != AN_OK) return cli_failure(call, NULL, status);
+    f->threads = an_context_threads(ctx);
+    f->spin = an_context_spin(ctx);
+    f->isa = an_context_isa(ctx);
+    doctor_limits_read("", &f->limits);
+    doctor_mpi_find(&f->mpi);
+    doctor_openmp_find(f->openmp, sizeof f->openmp);
+    const int threads =
+        f->threads < f->limits.allowed ? f->threads : f->limits.allowed; /* more would not run at once */
+    f->is_measured = cli_machine_measure(&f->machine, threads, f->isa) == AN_OK;
+    an_context_destroy(&ctx);
+    return CLI_DONE;
+}
+
+/* ---- for people ---- */
+
+static void print_head(const char *name) {
+    printf("%-13s ", name);
+}
+
+static void print_instructions(const doctor_facts *f) {
+    print_head("instructions");
+    int count = 0;
+    for (const doctor_instruction *i = doctor_instructions; i->name; i++)
+        if (doctor_has(&f->limits, i->name)) printf("%s%s", count++ > 0 ? " " : "", i->name);
+    printf("%s\n", count > 0 ? "" : "none that kernels ask for");
+    print_head("level");
+    printf("%s%s\n", an_isa_name(f->isa), f->isa == AN_ISA_AMX ? ", the highest" : "");
+    print_head("AMX");
+    printf("%s\n", amx_state(f));
+}
+
+static void print_processors(const doctor_limits *l) {
+    print_head("processors");
+    if (l->allowed < l->online)
+        printf("%d of %d for this process", l->allowed, l->online);
+    else
+        printf("%d", l->online);
+    if (l->cores > 0) printf(", on %d core%s", l->cores, l->cores == 1 ? "" : "s");
+    if (l->nodes > 0) printf(", %d memory node%s", l->nodes, l->nodes == 1 ? "" : "s");
+    printf("; load %.1f\n", l->load);
+    print_head("");
+    if (l->quota > 0)
+        printf("the cgroup allows %.3g\n", l->quota);
+    else
+        printf("no limit by a cgroup\n");
+}
+
+static void print_memory(const doctor_limits *l) {
+    print_head("memory");
+    printf("%s, %s of it available\n", cli_bytes((double)l->memory).text, cli_bytes((double)l->memory_available).text);
+    print_head("");
+    if (l->memory_limit > 0)
+        printf("the cgroup allows %s\n", cli_bytes((double)l->memory_limit).text);
+    else
+        printf("no limit by a cgroup\n");
+}
+
+static void print_libraries(const doctor_facts *f) {
+    const char *onednn = an_onednn_version();
+    print_head("threads");
+    printf("%d; idle ones %s\n", f->threads, cli_waiting(f->spin).text);
+    print_head("OpenMP");
+    printf("%s\n", *f->openmp ? f->openmp : "runtime not found");
+    for (int i = 0; doctor_variables[i]; i++) {
+        const char *value = getenv(doctor_variables[i]);
+        if (!value) continue;
+        print_head("");
+        printf("%s=%s\n", doctor_variables[i], value);
+    }
+    print_head("oneDNN");
+    printf("%s\n", *onednn ? onednn : "none: reference kernels only");
+    print_head("MPI");
+    if (*f->mpi.library) printf("%s (%s)", f->mpi.name, f->mpi.library);
+    if (*f->mpi.launcher) printf("%s%s", *f->mpi.library ? ", " : "", f->mpi.launcher);
+    printf("%s: this version runs one rank\n", *f->mpi.library || *f->mpi.launcher ? "" : "none found");
+}
+
+static void print_text(const doctor_facts *f, const doctor_advice *advice) {
+    print_head("anneal");
+    printf("%s\n", an_version());
+    print_head("processor");
+    printf("%s\n", *f->limits.processor ? f->limits.processor : "not named");
+    print_instructions(f);
+    print_processors(&f->limits);
+    print_memory(&f->limits);
+    if (f->is_measured) {
+        print_head("speed");
+        printf("f32 %s", cli_amount(f->machine.f32, "FLOP/s").text);
+        printf(", bf16 %s", cli_amount(f->machine.bf16, "FLOP/s").text);
+        printf(", memory %s; measured just now\n", cli_amount(f->machine.bandwidth, "B/s").text);
+    }
+    print_libraries(f);
+    printf("\n%s\n", advice->count > 0 ? "What would make it faster:" : "Nothing was found that would make it faster.");
+    for (int i = 0; i < advice->count; i++) {
+        printf("%2d. ", i + 1);
+        cli_print_wrapped(advice->text[i], 4, 4);
+    }
+}
+
+/* ---- for programs ---- */
+
+static void write_text_or_null(json *j, const char *key, const char *value) {
+    if (*value)
+        json_string(j, key, value);
+    else
+        json_null(j, key);
+}
+
+static void write_limit(json *j, const char *key, double value) {
+    if (value > 0)
+        json_real(j, key, value);
+    else
+        json_null(j, key);
+}
+
+static void write_machine(json *j, const doctor_facts *f) {
+    const doctor_limits *l = &f->limits;
+    write_text_or_null(j, "processor", l->processor);
+    json_array_begin(j, "instructions");
+    for (const doctor_instruction *i = doctor_instructions; i->name; i++)
+        if (doctor_has(l, i->name)) json_string(j, NULL, i->name);
+    json_array_end(j);
+    json_string(j, "isa", an_isa_name(f->isa));
+    json_string(j, "amx", amx_state(f));
+    json_integer(j, "processors", l->online);
+    json_integer(j, "processors_allowed", l->allowed);
+    json_integer(j, "cores", l->cores);
+    json_integer(j, "memory_nodes", l->nodes);
+    write_limit(j, "processors_limit", l->quota);
+    json_real(j, "load", l->load);
+    json_integer(j, "memory_bytes", l->memory);
+    json_integer(j, "memory_available_bytes", l->memory_available);
+    if (l->memory_limit > 0)
+        json_integer(j, "memory_limit_bytes", l->memory_limit);
+    else
+        json_null(j, "memory_limit_bytes");
+    write_limit(j, "f32_flops_per_second", f->machine.f32);
+    write_limit(j, "bf16_flops_per_second", f->machine.bf16);
+    write_limit(j, "bytes_per_second", f->machine.bandwidth);
+}
+
+static void write_json(const doctor_facts *f, const doctor_advice *advice) {
+    json j = json_begin(stdout);
+    json_string(&j, "anneal", an_version());
+    write_machine(&j, f);
+    json_integer(&j, "threads", f->threads);
+    if (isfinite(f->spin))
+        json_real(&j, "spin_seconds", f->spin);
+    else
+        json_null(&j, "spin_seconds");
+    json_object_begin(&j, "openmp");
+    json_integer(&j, "threads", f->threads);
+    write_text_or_null(&j, "runtime", f->openmp);
+    json_object_begin(&j, "variables");
+    for (int i = 0; doctor_variables[i]; i++)
+        if (getenv(doctor_variables[i])) json_string(&j, doctor_variables[i], getenv(doctor_variables[i]));
+    json_object_end(&j);
+    json_object_end(&j);
+    write_text_or_null(&j, "onednn", an_onednn_version());
+    json_object_begin(&j, "mpi");
+    write_text_or_null(&j, "name", f->mpi.name);
+    write_text_or_null(&j, "library", f->mpi.library);
+    write_text_or_null(&j, "launcher", f->mpi.launcher);
+    json_object_end(&j);
+    json_array_begin(&j, "advice");
+    for (int i = 0; i < advice->count; i++) json_string(&j, NULL, advice->text[i]);
+    json_array_end(&j);
+    json_end(&j);
+}
+
+static int run(const cli_call *call) {
+    static doctor_facts facts;
+    static doctor_advice advice;
+    const int code = collect(call, &facts);
+    if (code != CLI_DONE) return code;
+    doctor_advise(&facts, &advice);
+    if (call->values[JSON])
+        write_json(&facts, &advice);
+    else
+        print_text(&facts, &advice);
+    return cli_finish(call);
+}
+
+const cli_command cli_doctor = {
+    .name = "doctor",
+    .summary = "show what this machine offers, and what would make it faster",
+    .text = "Shows the instruction sets that kernels can use, the permission for AMX, processors and memory with their "
+            "limits, "
+            "OpenMP, oneDNN and any MPI that is found, measures the machine for a moment, and says what would make a "
+            "run faster.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,58 @@
+/* anneal plan: what a step will cost, before anything is allocated. */
+#include <stdio.h>
+
+#include "cli/plan/report.h"
+
+enum { JSON = CLI_PLAN_OPTIONS, SVG, POLICY, DUMP };
+enum { WHAT = 1 };
+static const cli_option options[] = {
+    CLI_PLAN_TABLE,
+    [JSON] = {.name = "json", .group = WHAT, .help = "for programs: bytes are integers, peak_bytes is the sum"},
+    [SVG] = {.name = "svg", .group = WHAT, .help = "a picture: what lies where in memory during the step"},
+    [POLICY] = {.name = "policy",
+                .group = WHAT,
+                .help = "the ops: how mixed precision treats them, how often they run"},
+    [DUMP] = {.name = "dump",
+              .argument = "PASS",
+              .group = WHAT,
+              .help = "the graph after a pass (verify, program, autodiff, …, memory), as text"},
+    {0},
+};
+
+static int write_report(const cli_call *call, const cli_report *report) {
+    an_status status = AN_OK;
+    char *text = NULL;
+    if (call->values[JSON])
+        cli_write_json(report, stdout);
+    else if (call->values[SVG])
+        status = cli_write_svg(report);
+    else if (call->values[POLICY])
+        status = cli_write_policy(report);
+    else if (call->values[DUMP])
+        status = an_plan_dump(report->plan, report->form, call->values[DUMP], &text);
+    else
+        cli_write_text(report);
+    if (status != AN_OK) return cli_failure(call, report->ctx, status);
+    if (text) fputs(text, stdout);
+    an_string_release(report->ctx, &text);
+    return cli_finish(call);
+}
+
+static int run(const cli_call *call) {
+    cli_report report = CLI_REPORT;
+    int code = cli_report_begin(call, &report);
+    if (code == CLI_DONE) code = write_report(call, &report);
+    cli_report_end(&report);
+    return code;
+}
+
+const cli_command cli_plan = {
+    .name = "plan",
+    .argument = "CONFIG|PRESET|FILE.ang",
+    .summary = "show what a training step will cost, before it starts",
+    .text =
+        "Shows the memory of a model's step by kind, to the byte, its peak, and the arithmetic. No weight is allocated "
+        "for that. Of a config (its name ends in .yaml), it is the plan that its run will have.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,140 @@
+/* A plan as a table, as JSON, and its ops. */
+#include "cli/plan/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "anneal/checkpoint.h"
+#include "base/limits.h"
+#include "cli/main/json.h"
+
+void cli_kinds(const cli_report *report, cli_kind kinds[CLI_KINDS]) {
+    const an_plan_memory *m = &report->memory;
+    const cli_kind all[CLI_KINDS] = {
+        {"weights", m->weights},     {"gradients", m->gradients},     {"leaves", m->leaves},
+        {"optimizer", m->optimizer}, {"activations", m->activations}, {"scratch", m->scratch},
+        {"inputs", m->inputs},       {"tables", m->tables},           {"checkpoint", m->checkpoint},
+        {"trainer", m->trainer},
+    };
+    memcpy(kinds, all, sizeof all);
+}
+
+const char *cli_precision_name(const cli_report *report) {
+    const an_dtype dtype = report->precision != AN_DTYPE_NONE ? report->precision : report->dtype;
+    return dtype != AN_DTYPE_NONE ? an_dtype_name(dtype) : NULL;
+}
+
+void cli_describe_sizes(const cli_report *report, char *text, size_t capacity) {
+    size_t length = 0;
+    text[0] = 0;
+    for (int i = 0; i < report->symbol_count && length < capacity; i++)
+        length += (size_t)snprintf(text + length, capacity - length, "%s%s %lld", i ? ", " : "", report->symbols[i],
+                                   (long long)report->maxima[i]);
+    const char *precision = cli_precision_name(report);
+    if (precision && length < capacity)
+        snprintf(text + length, capacity - length, "%s%s", length ? ", " : "", precision);
+}
+
+/* ---- text ---- */
+
+enum { NAME = 14, SHORT = 12, LONG = 20 }; /* columns */
+
+static void print_bytes(const char *name, int64_t bytes) {
+    printf("  %-*s%*s%*s\n", NAME, name, SHORT, cli_bytes((double)bytes).text, LONG, cli_count(bytes).text);
+}
+
+static void print_count(const char *name, int64_t count) {
+    printf("  %-*s%*s\n", NAME, name, SHORT + LONG, cli_count(count).text);
+}
+
+/* Whether this machine has the memory; for a config, with what would fit where it has not. */
+static void print_fit(const cli_report *report) {
+    an_limits limits;
+    char text[AN_LIMITS_TEXT];
+    an_limits_read("", &limits);
+    const an_limits_fit fit =
+        an_limits_compare(&limits, report->memory.peak, (int64_t)an_context_bytes(report->ctx), text);
+    if (report->training.trainer && *an_trainer_notes(report->training.trainer))
+        printf("\n%s", an_trainer_notes(report->training.trainer));
+    else if (fit == AN_LIMITS_EXCEEDED)
+        printf("\ndoes not fit: %s\n", text);
+    else
+        printf("\n%s: %s\n", fit == AN_LIMITS_FITS ? "fits" : "may not fit", text);
+}
+
+void cli_write_text(const cli_report *report) {
+    cli_kind kinds[CLI_KINDS];
+    char sizes[256];
+    cli_kinds(report, kinds);
+    cli_describe_sizes(report, sizes, sizeof sizes);
+    printf("%s, %s%s%s; %d thread%s\n\n", report->model, report->program, *sizes ? ": " : "", sizes, report->threads,
+           report->threads == 1 ? "" : "s");
+    printf("  %-*s%*s%*s\n", NAME, "memory", SHORT, "", LONG, "bytes");
+    for (int i = 0; i < CLI_KINDS; i++) print_bytes(kinds[i].name, kinds[i].bytes);
+    print_bytes("peak", report->memory.peak);
+    printf("\n");
+    print_count("parameters", report->parameters);
+    print_count("nodes", report->cost.nodes);
+    print_count("instructions", report->cost.instructions);
+    printf("  %-*s%*s\n", NAME, "arithmetic", SHORT + LONG, cli_amount(report->cost.flops, "FLOP").text);
+    printf("  %-*s%*s\n", NAME, "traffic", SHORT + LONG, cli_amount(report->cost.bytes, "B").text);
+    print_fit(report);
+}
+
+/* ---- JSON ---- */
+
+void cli_write_json(const cli_report *report, FILE *file) {
+    cli_kind kinds[CLI_KINDS];
+    json j = json_begin(file);
+    cli_kinds(report, kinds);
+    json_string(&j, "model", report->model);
+    json_string(&j, "program", report->program);
+    if (cli_precision_name(report)) json_string(&j, "precision", cli_precision_name(report));
+    json_object_begin(&j, "symbols");
+    for (int i = 0; i < report->symbol_count; i++) json_integer(&j, report->symbols[i], report->maxima[i]);
+    json_object_end(&j);
+    json_integer(&j, "threads", report->threads);
+    json_integer(&j, "peak_bytes", report->memory.peak);
+    for (int i = 0; i < CLI_KINDS; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_bytes", kinds[i].name);
+        json_integer(&j, key, kinds[i].bytes);
+    }
+    json_integer(&j, "parameters", report->parameters);
+    json_integer(&j, "nodes", report->cost.nodes);
+    json_integer(&j, "instructions", report->cost.instructions);
+    json_whole(&j, "flops", report->cost.flops);
+    json_whole(&j, "traffic_bytes", report->cost.bytes);
+    json_end(&j);
+}
+
+/* ---- policy ---- */
+
+/* The operands of a mask, as "0 1". */
+static cli_text describe_mask(uint32_t mask) {
+    enum { BITS = 32 };
+    cli_text out = {""};
+    int length = 0;
+    for (int i = 0; i < BITS && length < (int)sizeof out.text - 4; i++)
+        if (mask >> i & 1)
+            length += snprintf(out.text + length, sizeof out.text - (size_t)length, length ? " %d" : "%d", i);
+    return out;
+}
+
+an_status cli_write_policy(const cli_report *report) {
+    an_plan_op op = AN_INIT(op);
+    printf("%-26s%-8s%-12s%-13s%12s%16s%10s\n", "op", "policy", "low inputs", "low outputs", "instructions",
+           "arithmetic", "share");
+    for (int i = 0; i < an_plan_op_count(); i++) {
+        an_status status = an_plan_op_get(report->plan, report->form, i, &op);
+        if (status != AN_OK) return status;
+        if (op.instructions == 0) continue;
+        printf("%-26s%-8s%-12s%-13s%12lld%16s%8.2f %%\n", op.name, op.policy, describe_mask(op.low_inputs).text,
+               describe_mask(op.low_outputs).text, (long long)op.instructions, cli_amount(op.flops, "FLOP").text,
+               report->cost.flops > 0 ? 100 * op.flops / report->cost.flops : 0);
+    }
+    printf("\nlow   takes and gives low precision where a run asks for it, and adds up in f32\n"
+           "keep  reads any precision and computes in f32\n"
+           "f32   always f32\n");
+    return AN_OK;
+}

@@ -1,0 +1,80 @@
+/* Curves in bounded memory. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/plot/plot.h"
+
+void plot_bucket_merge(plot_bucket *into, const plot_bucket *from) {
+    const bool has_gap = into->has_gap || from->has_gap;
+    if (into->count == 0) {
+        *into = *from;
+    } else if (from->count > 0) {
+        into->count += from->count;
+        into->sum += from->sum;
+        if (from->first.x < into->first.x) into->first = from->first;
+        if (from->last.x >= into->last.x) into->last = from->last;
+        if (from->lowest.y < into->lowest.y) into->lowest = from->lowest;
+        if (from->highest.y > into->highest.y) into->highest = from->highest;
+    }
+    into->has_gap = has_gap;
+}
+
+int plot_bucket_points(const plot_bucket *bucket, plot_point points[4]) {
+    const bool rises = bucket->lowest.x < bucket->highest.x;
+    const plot_point all[] = {bucket->first, rises ? bucket->lowest : bucket->highest,
+                              rises ? bucket->highest : bucket->lowest, bucket->last};
+    int count = 0;
+    if (bucket->count == 0) return 0;
+    for (int i = 0; i < 4; i++)
+        if (count == 0 || all[i].x > points[count - 1].x) points[count++] = all[i];
+    return count;
+}
+
+/* Puts the buckets where steps from least to most are in the middle half. So the next time comes only when the steps have
+ * spread by half of that, and a million of them, in any order, take few such turns. */
+static bool widen(plot_curve *curve) {
+    plot_bucket *buckets = calloc(PLOT_BUCKETS, sizeof *buckets);
+    int shift = curve->shift;
+    if (!buckets) return false;
+    while ((curve->most >> shift) - (curve->least >> shift) >= PLOT_BUCKETS / 2) shift++;
+    const int64_t used = (curve->most >> shift) - (curve->least >> shift);
+    const int64_t start = (curve->least >> shift) - (PLOT_BUCKETS - used) / 2;
+    for (int64_t i = 0; curve->buckets && i < PLOT_BUCKETS; i++) {
+        const plot_bucket *from = &curve->buckets[i];
+        if (from->count == 0 && !from->has_gap) continue;
+        plot_bucket_merge(&buckets[((curve->start + i) >> (shift - curve->shift)) - start], from);
+    }
+    free(curve->buckets);
+    curve->buckets = buckets;
+    curve->start = start;
+    curve->shift = shift;
+    return true;
+}
+
+static void note(plot_curve *curve, plot_point p) {
+    if (curve->count == 0 || p.x >= curve->end.x) curve->end = p;
+    if (curve->count == 0 || p.y < curve->lowest.y) curve->lowest = p;
+    if (curve->count == 0 || p.y > curve->highest.y) curve->highest = p;
+    curve->count++;
+}
+
+bool plot_curve_add(plot_curve *curve, int64_t step, double y) {
+    if (!curve->buckets || step < curve->least) curve->least = step;
+    if (!curve->buckets || step > curve->most) curve->most = step;
+    int64_t place = (step >> curve->shift) - curve->start;
+    if ((!curve->buckets || place < 0 || place >= PLOT_BUCKETS) && !widen(curve)) return false;
+    place = (step >> curve->shift) - curve->start;
+    plot_bucket one = {.has_gap = true};
+    if (!isnan(y)) {
+        const plot_point p = {(double)step, y};
+        one = (plot_bucket){.count = 1, .sum = y, .first = p, .last = p, .lowest = p, .highest = p};
+        note(curve, p);
+    }
+    plot_bucket_merge(&curve->buckets[place], &one);
+    return true;
+}
+
+void plot_curve_free(plot_curve *curve) {
+    free(curve->buckets);
+    *curve = (plot_curve){0};
+}

@@ -1,0 +1,322 @@
+/* The picture: a legend, and panels beneath each other over one axis of steps. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/main/utf8.h"
+#include "cli/main/xml.h"
+#include "cli/plot/plot.h"
+
+enum {
+    LEFT = 68,
+    RIGHT = 28,
+    TITLE = 38,       /* the line that it stands on */
+    ROW = 19,         /* of the legend */
+    PANEL_TITLE = 40, /* from a panel's upper end to its frame */
+    AXIS = 52,        /* labels of the axis of steps */
+};
+static const double letter = 6.6; /* a letter's width, on the generous side */
+
+typedef struct panel {
+    plot_metric metric;
+    int dots; /* a second metric, dots on a dashed line; -1: none */
+    int height;
+    int parts; /* of the scale, at most */
+    const char *title, *note;
+    bool from_zero;
+    double log_from; /* a range with more decades gets a logarithmic scale; INFINITY: never */
+} panel;
+
+static const panel panels[] = {
+    {PLOT_LOSS, PLOT_VAL_LOSS, 300, 8, "loss", "mean over a step's targets", false, 2},
+    {PLOT_LR, -1, 110, 5, "learning rate", "", true, INFINITY},
+    {PLOT_GRAD_NORM, -1, 150, 6, "gradient norm", "before clipping", false, 0},
+};
+enum { PANELS = sizeof panels / sizeof *panels };
+
+/* For eyes of all kinds, as far as that goes; a set for light grounds and one for dark. */
+static const struct {
+    const char *light, *dark;
+} colors[PLOT_MOST_RUNS] = {{"#2f6db5", "#6fa8ec"}, {"#d1495b", "#f27d8c"}, {"#2a8c4a", "#5fc27e"},
+                            {"#c98a1b", "#ecb857"}, {"#6a4fb3", "#a893ea"}, {"#1b9aaa", "#5ccfdd"},
+                            {"#d667a0", "#f5a3c3"}, {"#7a6a53", "#bdaa8e"}, {"#6b8e1c", "#a8c962"},
+                            {"#44546a", "#a3b4cc"}, {"#b5531d", "#e6a06a"}, {"#8f3f8a", "#d39bd0"}};
+
+typedef struct picture {
+    FILE *file;
+    const plot_run *runs;
+    int run_count;
+    int width, height;
+    plot_scale x;
+    plot_tick ticks[PLOT_MOST_TICKS];
+    int tick_count;
+} picture;
+
+/* ---- text ---- */
+
+static void write_text(const picture *p, double x, double y, const char *class, const char *text) {
+    fprintf(p->file, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
+    xml_write(p->file, text);
+    fputs("</text>\n", p->file);
+}
+
+/* The end of a text that is too long, since paths differ there. */
+static void shorten(const char *text, double room, char *out, size_t capacity) {
+    const int most = (int)(room / letter);
+    int count = 0;
+    for (const char *at = text; *at; count++) at += utf8_length(at) ? utf8_length(at) : 1;
+    const char *cut = text;
+    for (; count > most && *cut; count--) cut += utf8_length(cut) ? utf8_length(cut) : 1;
+    while (strlen(cut) + sizeof "…" > capacity) cut += utf8_length(cut) ? utf8_length(cut) : 1;
+    snprintf(out, capacity, "%s%s", cut > text ? "…" : "", cut);
+}
+
+/* ---- head ---- */
+
+static void write_style(const picture *p) {
+    fputs("<style>text{font:12px Helvetica,Arial,sans-serif;fill:#4a4f57;font-variant-numeric:tabular-nums}"
+          "text.title{font-size:18px;font-weight:bold}text.head{font-size:11px}text.name{font-weight:bold}tspan{font-"
+          "weight:normal}"
+          ".title,.name,.value{fill:#1d2126}.head,.note{fill:#7b828c}"
+          ".x{text-anchor:middle}.y,.end,.value{text-anchor:end}"
+          "path{fill:none;stroke-linecap:round;stroke-linejoin:round}"
+          ".ground{fill:#fff}.grid{stroke:#e7e9ec}.axis{stroke:#aab0b8}"
+          ".line{stroke-width:1.3}.swatch{stroke-width:3}.dashed{stroke-width:1.1;stroke-dasharray:4 3.5}"
+          ".small{stroke-width:3.4}.halo{stroke-width:8;stroke:#fff}"
+          ".dots{stroke-width:5.5}.key{stroke:#7b828c}",
+          p->file);
+    for (int i = 0; i < p->run_count; i++)
+        fprintf(p->file, ".r%d{stroke:%s}.band.r%d{stroke:none;fill:%s}", i, colors[i].light, i, colors[i].light);
+    fputs(
+        ".band{fill-opacity:.2}"
+        "@media(prefers-color-scheme:dark){text{fill:#b6bcc6}.title,.name,.value{fill:#eceef1}.head,.note{fill:#8b929d}"
+        ".ground{fill:#15171b}.halo{stroke:#15171b}.grid{stroke:#2a2e35}.axis{stroke:#5a616b}.key{stroke:#8b929d}",
+        p->file);
+    for (int i = 0; i < p->run_count; i++)
+        fprintf(p->file, ".r%d{stroke:%s}.band.r%d{fill:%s}", i, colors[i].dark, i, colors[i].dark);
+    fputs("}</style>\n", p->file);
+}
+
+/* Four digits; nothing where there is no number. */
+static cli_text number_of(const plot_curve *curve, double value) {
+    cli_text out = {""};
+    if (curve->count == 0) return out;
+    snprintf(out.text, sizeof out.text, "%#.4g", value);
+    char *last = out.text + strlen(out.text) - 1;
+    if (*last == '.') *last = 0;
+    return out;
+}
+
+/* What the one run has come to, as a sentence. */
+static void write_summary(const picture *p) {
+    const plot_run *run = p->runs;
+    const plot_curve *loss = &run->curves[PLOT_LOSS], *dots = &run->curves[PLOT_VAL_LOSS];
+    char text[256];
+    int at = snprintf(text, sizeof text, "step %s", cli_count(run->last_step).text);
+    if (loss->count > 0)
+        at += snprintf(text + at, sizeof text - (size_t)at, "  ·  loss %s", number_of(loss, loss->end.y).text);
+    if (dots->count > 0)
+        snprintf(text + at, sizeof text - (size_t)at, "  ·  val_loss %s  ·  best val_loss %s at step %s",
+                 number_of(dots, dots->end.y).text, number_of(dots, dots->lowest.y).text,
+                 cli_count((int64_t)dots->lowest.x).text);
+    write_text(p, LEFT, TITLE + 20, "note", text);
+}
+
+/* What several have come to, as a table that is the legend too. */
+static void write_table(const picture *p) {
+    enum { COLUMNS = 4, SWATCH = 22 };
+    static const char *const heads[COLUMNS] = {"best val_loss", "val_loss", "loss", "step"};
+    static const int widths[COLUMNS] = {92, 76, 68, 110};
+    const double right = p->width - RIGHT;
+    double at = right, y = TITLE + 24;
+    char name[256];
+    for (int i = 0; i < COLUMNS; i++) {
+        write_text(p, at, y, "head end", heads[i]);
+        at -= widths[i];
+    }
+    for (int i = 0; i < p->run_count; i++) {
+        const plot_run *run = &p->runs[i];
+        const plot_curve *loss = &run->curves[PLOT_LOSS], *dots = &run->curves[PLOT_VAL_LOSS];
+        const cli_text values[COLUMNS] = {number_of(dots, dots->lowest.y), number_of(dots, dots->end.y),
+                                          number_of(loss, loss->end.y), cli_count(run->last_step)};
+        y += ROW;
+        fprintf(p->file, "<path class=\"swatch r%d\" d=\"M%d %.1fh14\"/>\n", i, LEFT + 2, y - 4);
+        shorten(run->name, at - LEFT - SWATCH, name, sizeof name);
+        write_text(p, LEFT + SWATCH, y, "name", name);
+        double column = right;
+        for (int k = 0; k < COLUMNS; k++) {
+            write_text(p, column, y, "value", values[k].text);
+            column -= widths[k];
+        }
+    }
+}
+
+static void write_head(const picture *p) {
+    char title[256];
+    fprintf(
+        p->file,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n",
+        p->width, p->height, p->width, p->height);
+    fputs("<title>", p->file);
+    for (int i = 0; i < p->run_count; i++) {
+        fputs(i > 0 ? ", " : "", p->file);
+        xml_write(p->file, p->runs[i].name);
+    }
+    fputs("</title>\n", p->file);
+    write_style(p);
+    fprintf(p->file, "<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", p->width, p->height);
+    if (p->run_count == 1)
+        shorten(p->runs[0].name, (p->width - LEFT - RIGHT) * letter / 10, title, sizeof title); /* larger letters */
+    else
+        snprintf(title, sizeof title, "%d runs", p->run_count);
+    write_text(p, LEFT, TITLE, "title", title);
+    if (p->run_count == 1)
+        write_summary(p);
+    else
+        write_table(p);
+}
+
+/* ---- panels ---- */
+
+/* The range of all runs; false: there is nothing to draw. */
+static bool find_range(const picture *p, const panel *what, plot_scale *y) {
+    bool is_found = false;
+    for (int i = 0; i < p->run_count; i++)
+        for (int k = 0; k < 2; k++) {
+            if (k == 1 && what->dots < 0) continue;
+            const plot_curve *curve = &p->runs[i].curves[k == 0 ? (int)what->metric : what->dots];
+            if (curve->count == 0) continue;
+            if (!is_found || curve->lowest.y < y->low) y->low = curve->lowest.y;
+            if (!is_found || curve->highest.y > y->high) y->high = curve->highest.y;
+            is_found = true;
+        }
+    return is_found;
+}
+
+/* Room above and below, so that no curve lies on the frame. */
+static void find_scale(const panel *what, plot_scale *y) {
+    static const double margin = 0.05, flat = 1e-6; /* of the range; a smaller range than this is none */
+    const double largest = fmax(fabs(y->low), fabs(y->high));
+    y->is_log = y->low > 0 && y->high > y->low * 1.5 && log10(y->high / y->low) > what->log_from;
+    if (y->is_log) {
+        const double room = pow(y->high / y->low, margin);
+        y->low /= room;
+        y->high *= room;
+        return;
+    }
+    if (what->from_zero && y->low > 0) y->low = 0;
+    if (y->high - y->low <= largest * flat) {
+        const double room = largest > 0 ? largest / 10 : 1;
+        y->low -= room;
+        y->high += room;
+        return;
+    }
+    const double room = (y->high - y->low) * margin;
+    y->high += room;
+    if (y->low < 0 || y->low > room) y->low -= room; /* 0 stays the lower end */
+}
+
+static void write_panel_title(const picture *p, const panel *what, bool is_log, double y) {
+    const double right = p->width - RIGHT;
+    bool has_dots = false;
+    for (int i = 0; i < p->run_count; i++)
+        has_dots = has_dots || (what->dots >= 0 && p->runs[i].curves[what->dots].count > 0);
+    fprintf(p->file,
+            "<text x=\"%d\" y=\"%.1f\" class=\"name\">%s<tspan class=\"note\" dx=\"10\">%s%s%s</tspan></text>\n", LEFT,
+            y - 9, what->title, what->note, *what->note && is_log ? ", " : "", is_log ? "log scale" : "");
+    if (!has_dots) return;
+    fprintf(p->file, "<path class=\"key line\" d=\"M%.1f %.1fh22\"/>\n", right - 162, y - 13);
+    write_text(p, right - 135, y - 9, "note", "training");
+    fprintf(p->file,
+            "<path class=\"key dashed\" d=\"M%.1f %.1fh24\"/>\n<path class=\"key dots\" d=\"M%.1f %.1fh0\"/>\n",
+            right - 82, y - 13, right - 70, y - 13);
+    write_text(p, right, y - 9, "note end", "validation");
+}
+
+static void write_grid(const picture *p, const panel *what, const plot_scale *y) {
+    plot_tick ticks[PLOT_MOST_TICKS];
+    const int count = plot_scale_ticks(y, what->parts, ticks);
+    const double width = p->width - LEFT - RIGHT;
+    for (int i = 0; i < p->tick_count; i++)
+        fprintf(p->file, "<path class=\"grid\" d=\"M%.1f %.1fv%.1f\"/>\n", plot_scale_place(&p->x, p->ticks[i].value),
+                y->to, y->from - y->to);
+    for (int i = 0; i < count; i++) {
+        const double at = plot_scale_place(y, ticks[i].value);
+        fprintf(p->file, "<path class=\"grid\" d=\"M%d %.1fh%.1f\"/>\n", LEFT, at, width);
+        write_text(p, LEFT - 9, at + 4, "y", ticks[i].text);
+    }
+}
+
+static void write_panel(const picture *p, const panel *what, double top) {
+    plot_scale y = {.from = top + what->height, .to = top};
+    char class[24];
+    const bool is_found = find_range(p, what, &y);
+    if (is_found) find_scale(what, &y);
+    write_panel_title(p, what, y.is_log, top);
+    if (is_found)
+        write_grid(p, what, &y);
+    else
+        write_text(p, (LEFT + p->width - RIGHT) / 2.0, top + what->height / 2.0 + 4, "note x", "nothing to draw");
+    fprintf(p->file, "<path class=\"axis\" d=\"M%d %.1fh%d\"/>\n", LEFT, y.from, p->width - LEFT - RIGHT);
+    for (int i = 0; is_found && i < p->run_count; i++) {
+        snprintf(class, sizeof class, "r%d", i);
+        plot_line_draw(p->file, &p->runs[i].curves[what->metric], &p->x, &y, class);
+    }
+    for (int i = 0; is_found && what->dots >= 0 && i < p->run_count; i++) { /* above all lines */
+        snprintf(class, sizeof class, "r%d", i);
+        plot_dots_draw(p->file, &p->runs[i].curves[what->dots], &p->x, &y, class);
+    }
+}
+
+/* ---- steps ---- */
+
+static void find_steps(picture *p) {
+    enum { SPACE = 44 }; /* pixels between two labels, at least */
+    int64_t first = p->runs[0].first_step, last = p->runs[0].last_step;
+    for (int i = 1; i < p->run_count; i++) {
+        if (p->runs[i].first_step < first) first = p->runs[i].first_step;
+        if (p->runs[i].last_step > last) last = p->runs[i].last_step;
+    }
+    if (first <= last / 3) first = 0; /* most runs are shown from their beginning */
+    if (first == last) {
+        first = first > 0 ? first - 1 : 0;
+        last++;
+    }
+    const double label = letter * (double)strlen(cli_count(last).text) + SPACE;
+    const int parts = (int)((p->width - LEFT - RIGHT) / label);
+    p->x = (plot_scale){(double)first, (double)last, LEFT, p->width - RIGHT, false};
+    p->tick_count = plot_scale_whole_ticks(&p->x, parts > 0 ? parts : 1, p->ticks);
+}
+
+static bool has_band(const picture *p) {
+    for (int i = 0; i < p->run_count; i++)
+        for (int k = 0; k < PANELS; k++)
+            if (plot_curve_is_dense(&p->runs[i].curves[panels[k].metric], &p->x)) return true;
+    return false;
+}
+
+static void write_steps(const picture *p, double y) {
+    for (int i = 0; i < p->tick_count; i++) {
+        const double x = plot_scale_place(&p->x, p->ticks[i].value);
+        fprintf(p->file, "<path class=\"axis\" d=\"M%.1f %.1fv4\"/>\n", x, y);
+        const double half = letter / 2 * (double)strlen(p->ticks[i].text);
+        write_text(p, fmin(x, p->width - half - 2), y + 18, "x", p->ticks[i].text);
+    }
+    write_text(p, (LEFT + p->width - RIGHT) / 2.0, y + 37, "note x", "step");
+    if (has_band(p)) write_text(p, p->width - RIGHT, y + 37, "head end", "line: mean, band: lowest to highest");
+}
+
+void plot_draw(FILE *file, const plot_run *runs, int run_count, int width) {
+    picture p = {.file = file, .runs = runs, .run_count = run_count, .width = width};
+    double y = TITLE + (run_count == 1 ? ROW : (run_count + 1) * ROW) + 4;
+    p.height = (int)y + AXIS;
+    for (int i = 0; i < PANELS; i++) p.height += PANEL_TITLE + panels[i].height;
+    find_steps(&p);
+    write_head(&p);
+    for (int i = 0; i < PANELS; i++) {
+        y += PANEL_TITLE;
+        write_panel(&p, &panels[i], y);
+        y += panels[i].height;
+    }
+    write_steps(&p, y);
+    fputs("</svg>\n", file);
+}

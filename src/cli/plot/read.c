@@ -1,0 +1,189 @@
+/* The metrics of a run, one JSON object a line. Nothing in the file is trusted: its lines are read one by one, none longer
+ * than a limit, and every number is checked. */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/regular.h"
+#include "cli/plot/plot.h"
+
+static const char *const keys[PLOT_METRICS] = {
+    [PLOT_LOSS] = "loss", [PLOT_LR] = "lr", [PLOT_GRAD_NORM] = "grad_norm", [PLOT_VAL_LOSS] = "val_loss"};
+
+static const double most_step = 0x1p53; /* up to here a double has every whole number */
+/* Beyond these a scale could overflow: such numbers are as good as infinite, or 0. */
+static const double most_value = 1e100, least_value = 1e-100;
+
+/* ---- lines ---- */
+
+enum { LINE_BYTES = 1 << 20 }; /* a norm of each of some ten thousand parameters fits */
+
+typedef struct lines {
+    FILE *file;
+    char *buffer;      /* LINE_BYTES */
+    size_t begin, end; /* of what was read and not yet given */
+    int64_t number;    /* of the line given last */
+    bool is_ended;     /* the file is */
+} lines;
+
+typedef struct line {
+    const char *text;
+    size_t length;
+    bool is_whole; /* a newline ended it */
+} line;
+
+typedef enum line_result { LINE_GIVEN, LINE_NONE, LINE_TOO_LONG, LINE_UNREADABLE } line_result;
+
+static line_result next_line(lines *l, line *out) {
+    for (;;) {
+        const char *text = l->buffer + l->begin, *newline = memchr(text, '\n', l->end - l->begin);
+        if (newline || (l->is_ended && l->end > l->begin)) {
+            *out = (line){text, newline ? (size_t)(newline - text) : l->end - l->begin, newline != NULL};
+            l->begin += out->length + (newline ? 1 : 0);
+            l->number++;
+            return LINE_GIVEN;
+        }
+        if (l->is_ended) return LINE_NONE;
+        memmove(l->buffer, text, l->end - l->begin);
+        l->end -= l->begin;
+        l->begin = 0;
+        if (l->end == LINE_BYTES) return LINE_TOO_LONG;
+        l->end += fread(l->buffer + l->end, 1, LINE_BYTES - l->end, l->file);
+        if (ferror(l->file)) return LINE_UNREADABLE;
+        l->is_ended = feof(l->file) != 0;
+    }
+}
+
+static bool is_blank(const line *l) {
+    for (size_t i = 0; i < l->length; i++)
+        if (!strchr(" \t\r", l->text[i]) || !l->text[i]) return false;
+    return true;
+}
+
+/* ---- objects ---- */
+
+static int broken(const cli_call *call, const plot_run *run, int64_t number, const char *what) {
+    return cli_fail(call, "%s:%lld: %s; take that line out, or plot a copy of the file without it", run->path,
+                    (long long)number, what);
+}
+
+static int take_object(const cli_call *call, plot_run *run, int64_t number, const json_t *object) {
+    char what[96];
+    const json_t *step = json_object_get(object, "step");
+    const double at = json_number_value(step);
+    if (!step) return broken(call, run, number, "the object has no 'step'");
+    if (!json_is_number(step) || at < 0 || at > most_step || at != floor(at))
+        return broken(call, run, number, "'step' is no whole number from 0 to 2^53");
+    for (int metric = 0; metric < PLOT_METRICS; metric++) {
+        const json_t *value = json_object_get(object, keys[metric]);
+        if (!value) continue;
+        if (!json_is_number(value) && !json_is_null(value)) {
+            snprintf(what, sizeof what, "'%s' is neither a number nor null", keys[metric]);
+            return broken(call, run, number, what);
+        }
+        const double y = fabs(json_number_value(value)) < least_value ? 0 : json_number_value(value);
+        const bool is_norm = metric == PLOT_GRAD_NORM; /* a norm of 0 has no place on a logarithmic scale */
+        const bool can_be_drawn = json_is_number(value) && fabs(y) <= most_value && (!is_norm || y > 0);
+        if (!plot_curve_add(&run->curves[metric], (int64_t)at, can_be_drawn ? y : NAN))
+            return cli_fail(call, "there is not enough memory");
+    }
+    if (run->last_step < 0 || (int64_t)at < run->first_step) run->first_step = (int64_t)at;
+    if ((int64_t)at > run->last_step) run->last_step = (int64_t)at;
+    return CLI_DONE;
+}
+
+static int take_line(const cli_call *call, plot_run *run, int64_t number, const line *l) {
+    char what[JSON_ERROR_TEXT_LENGTH + 64];
+    json_error_t error;
+    json_t *object = json_loadb(l->text, l->length, JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, &error);
+    if (!object && !l->is_whole) {
+        fprintf(stderr,
+                "anneal plot: note: %s:%lld is cut off and was left out: the run was killed there, or is writing\n",
+                run->path, (long long)number);
+        return CLI_DONE;
+    }
+    if (!object) {
+        const char *quote = strstr(error.text, " near "); /* what it quotes of the line may hold anything */
+        snprintf(what, sizeof what, "this is no JSON object (%.*s, column %d)",
+                 quote ? (int)(quote - error.text) : (int)strlen(error.text), error.text, error.column);
+        return broken(call, run, number, what);
+    }
+    const int code = json_is_object(object) ? take_object(call, run, number, object)
+                                            : broken(call, run, number, "this is JSON, but no object");
+    json_decref(object);
+    return code;
+}
+
+static int read_lines(const cli_call *call, plot_run *run, lines *l) {
+    line next;
+    line_result result;
+    int code = CLI_DONE;
+    while (code == CLI_DONE && (result = next_line(l, &next)) == LINE_GIVEN)
+        if (!is_blank(&next)) code = take_line(call, run, l->number, &next);
+    if (code != CLI_DONE) return code;
+    if (result == LINE_UNREADABLE) return cli_fail(call, "'%s' cannot be read: %s", run->path, strerror(errno));
+    if (result == LINE_TOO_LONG) return broken(call, run, l->number + 1, "the line is longer than 1 MiB");
+    return CLI_DONE;
+}
+
+/* ---- the file ---- */
+
+static char *join(const char *folder, const char *file) {
+    const size_t size = strlen(folder) + strlen(file) + 2;
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s%s%s", folder, *file ? "/" : "", file);
+    return path;
+}
+
+/* "runs/a" for runs/a/ and runs/a/metrics.jsonl. */
+static void strip(char *name, const char *file) {
+    size_t length = strlen(name);
+    const size_t tail = strlen(file);
+    if (length > tail + 1 && name[length - tail - 1] == '/' && !strcmp(name + length - tail, file)) length -= tail;
+    while (length > 1 && name[length - 1] == '/') length--;
+    name[length] = 0;
+}
+
+static int open_metrics(const cli_call *call, const char *argument, plot_run *run, FILE **file) {
+    static const char name[] = "metrics.jsonl";
+    struct stat about;
+    const bool is_found = stat(argument, &about) == 0, is_folder = is_found && S_ISDIR(about.st_mode);
+    if (!is_found)
+        return cli_fail(call, "'%s' cannot be read: %s; give the folder of a run, or its %s", argument, strerror(errno),
+                        name);
+    run->name = join(argument, "");
+    run->path = join(argument, is_folder ? name : "");
+    if (!run->name || !run->path) return cli_fail(call, "there is not enough memory");
+    strip(run->name, name);
+    *file = is_folder ? an_regular_read(run->path) : fopen(run->path, "r");
+    if (!*file && is_folder && errno == ENOENT)
+        return cli_fail(call, "'%s' has no %s; give the folder of a run (run.dir) that has logged a step", argument,
+                        name);
+    if (!*file || fstat(fileno(*file), &about) != 0)
+        return cli_fail(call, "'%s' cannot be read: %s; see to it that you may read it", run->path, strerror(errno));
+    run->device = about.st_dev;
+    run->inode = about.st_ino;
+    return CLI_DONE;
+}
+
+int plot_run_read(const cli_call *call, const char *argument, plot_run *run) {
+    lines l = {.buffer = calloc(1, LINE_BYTES)};
+    run->last_step = -1;
+    if (!l.buffer) return cli_fail(call, "there is not enough memory");
+    int code = open_metrics(call, argument, run, &l.file);
+    if (code == CLI_DONE) code = read_lines(call, run, &l);
+    if (code == CLI_DONE && run->last_step < 0)
+        code = cli_fail(call, "'%s' has no step yet; plot it when the run has logged one (log.every)", run->path);
+    if (l.file) fclose(l.file);
+    free(l.buffer);
+    return code;
+}
+
+void plot_run_free(plot_run *run) {
+    for (int metric = 0; metric < PLOT_METRICS; metric++) plot_curve_free(&run->curves[metric]);
+    free(run->path);
+    free(run->name);
+}

@@ -1,0 +1,245 @@
+/* anneal eval: the metrics of a checkpoint, on the data of its run or on other data. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/checkpoint/source.h"
+#include "cli/train/open.h"
+
+enum { DATA, LABELS, JSON, SET };
+static const cli_option options[] = {
+    [DATA] = {.name = "data",
+              .argument = "FILE",
+              .help = "evaluate on this file, which is read as data.eval (else data.train) of the run is (default: "
+                      "data.eval)"},
+    [LABELS] = {.name = "labels", .argument = "FILE", .help = "with --data, of IDX files: their labels"},
+    [JSON] = {.name = "json", .help = "for programs"},
+    [SET] = {.name = "set",
+             .argument = "KEY=VALUE",
+             .repeats = true,
+             .help =
+                 "another value for a key of the run's config, as in data.train.path=FILE where that has moved; may "
+                 "be given several times"},
+    {0},
+};
+
+/* ---- settings ---- */
+
+enum { MOST_SETTINGS = CLI_MOST_SETS + 64, SETTING_BYTES = 1 << 17 };
+
+typedef struct {
+    const char *list[MOST_SETTINGS];
+    int count;
+    char bytes[SETTING_BYTES];
+    size_t used;
+    bool failed; /* there are too many */
+} settings;
+
+static void add(settings *s, const char *key, const char *value) {
+    const size_t bytes = strlen(key) + strlen(value) + 2;
+    s->failed = s->failed || s->count == MOST_SETTINGS || bytes > SETTING_BYTES - s->used;
+    if (s->failed) return;
+    s->list[s->count++] = s->bytes + s->used;
+    snprintf(s->bytes + s->used, bytes, "%s=%s", key, value);
+    s->used += bytes;
+}
+
+/* A value as --set takes it: a list in brackets, texts in quotes. False: there is none. */
+static bool value_of(an_config *config, const char *path, char *value, size_t capacity) {
+    const int size = an_config_size(config, path);
+    const char *text;
+    if (an_config_origin_of(config, path) == AN_ORIGIN_NONE) return false;
+    if (size == 0) {
+        if (an_config_string(config, path, &text) != AN_OK) return false;
+        snprintf(value, capacity, strcmp(text, ",") == 0 ? "\"%s\"" : "%s", text);
+        return true;
+    }
+    size_t used = (size_t)snprintf(value, capacity, "[");
+    for (int i = 0; i < size && used < capacity; i++) {
+        char element[128];
+        snprintf(element, sizeof element, "%s[%d]", path, i);
+        if (an_config_string(config, element, &text) != AN_OK) return false;
+        used += (size_t)snprintf(value + used, capacity - used, "%s\"%s\"", i ? ", " : "", text);
+    }
+    if (used >= capacity) return false;
+    used += (size_t)snprintf(value + used, capacity - used, "]");
+    return used < capacity;
+}
+
+/* What data.train says of how its file is read, for data.eval. */
+static void copy_training(settings *s, an_config *config) {
+    static const char *const own[] = {"path", "labels", "part", "weight", "parts", "count"};
+    static const char prefix[] = "data.train.";
+    an_config_key key = AN_INIT(key);
+    for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
+        char value[4096], path[80];
+        bool wanted = !strncmp(key.path, prefix, sizeof prefix - 1);
+        for (size_t k = 0; wanted && k < sizeof own / sizeof *own; k++)
+            wanted = strcmp(key.path + sizeof prefix - 1, own[k]) != 0;
+        if (!wanted || !value_of(config, key.path, value, sizeof value)) continue;
+        snprintf(path, sizeof path, "data.eval.%.64s", key.path + sizeof prefix - 1);
+        add(s, path, value);
+    }
+}
+
+/* Which file is evaluated on. */
+static int choose_data(const cli_call *call, an_config *config, settings *s) {
+    const char *file = call->values[DATA], *labels = call->values[LABELS];
+    const bool given = an_config_origin_of(config, "data.eval.type") != AN_ORIGIN_NONE;
+    const char *type = given ? "data.eval.type" : "data.train.type";
+    if (labels && !file) return cli_misuse(call, "--labels are those of --data, which was not given");
+    if (!file && !given && call->set_count == 0)
+        return cli_fail(call, "this run has no data.eval; --data FILE says what to evaluate on");
+    if (!file) return CLI_DONE;
+    if (an_config_is(config, type, "mixture") || an_config_is(config, type, "stream"))
+        return cli_misuse(call,
+                          "the run's data is a mixture or a stream, which no single file is read like; describe the "
+                          "file with --set data.eval='{type: …, path: …}'");
+    if (an_config_is(config, type, "idx") && !labels)
+        return cli_misuse(call, "the images of --data need their labels: --labels FILE");
+    if (!an_config_is(config, type, "idx") && labels)
+        return cli_misuse(call, "--labels are for IDX files; here the targets are in the file of --data");
+    if (!given) copy_training(s, config);
+    add(s, "data.eval.path", file);
+    if (labels) add(s, "data.eval.labels", labels);
+    add(s, "data.eval.part", "0%..100%");
+    return CLI_DONE;
+}
+
+/* ---- the trainer ---- */
+
+/* The characters of a text are numbered by the file that they are in: another file must number them in the same way. */
+static int check_characters(const cli_training *t) {
+    an_dataset *dataset = NULL;
+    an_text_source source = AN_INIT(source);
+    int64_t count = 0, known = 0;
+    bool same = true;
+    const an_dataset *training = an_trainer_data(t->trainer);
+    if (!t->call->values[DATA] || !an_config_is(t->config, "data.eval.tokens", "chars")) return CLI_DONE;
+    source.tokens = AN_TEXT_CHARACTERS;
+    source.context = t->info.tokens;
+    an_status status = an_config_path(t->config, "data.eval.path", &source.path);
+    if (status == AN_OK) status = an_dataset_create_text(&dataset, t->ctx, &source);
+    if (status == AN_OK) status = an_dataset_vocabulary(dataset, &count);
+    if (status == AN_OK) status = an_dataset_vocabulary(training, &known);
+    for (int64_t i = 0; status == AN_OK && same && i < count && i < known; i++) {
+        char a[AN_TOKEN_BYTES], b[AN_TOKEN_BYTES];
+        int lengths[2] = {0};
+        status = an_dataset_token_text(dataset, (int32_t)i, a, &lengths[0]);
+        if (status == AN_OK) status = an_dataset_token_text(training, (int32_t)i, b, &lengths[1]);
+        same = lengths[0] == lengths[1] && !memcmp(a, b, (size_t)lengths[0]);
+    }
+    const int code = status == AN_OK ? CLI_DONE : cli_refuse(t->call, t->ctx, NULL, status);
+    an_dataset_destroy(&dataset);
+    if (code == CLI_DONE && !same)
+        return cli_fail(t->call,
+                        "%s: has not the characters of the training data, so its tokens would be numbered differently; "
+                        "append it to that file and evaluate on a part of it, as data.eval.part says",
+                        t->call->values[DATA]);
+    return code;
+}
+
+/* As the run was opened, with the state of this checkpoint; the run's folder is not touched. */
+static int open_trainer(const cli_checkpoint *from, const settings *s, cli_training *t) {
+    an_open_options open = AN_INIT(open);
+    an_status status = cli_checkpoint_config(from, t->ctx, s->count, s->list, &t->config);
+    open.fresh = true;
+    open.new_bits = true;
+    if (status == AN_OK) status = an_trainer_open_with(&t->trainer, t->ctx, t->config, &open);
+    if (status == AN_OK) status = an_trainer_info_get(t->trainer, &t->info);
+    if (status == AN_OK) return CLI_DONE;
+    cli_refuse(t->call, t->ctx, NULL, status);
+    if (status == AN_ERR_FILE)
+        fprintf(stderr, "A run is opened with its data. Where that lies elsewhere now: --set data.train.path=FILE\n");
+    return CLI_FAILED;
+}
+
+static int evaluate(const cli_checkpoint *from, cli_training *t) {
+    an_evaluation e = AN_INIT(e);
+    const char *name;
+    double value;
+    if (t->info.evaluation_samples == 0)
+        return cli_fail(t->call, "this run has no data.eval; --data FILE says what to evaluate on");
+    an_status status = an_trainer_load(t->trainer, from->info.path);
+    if (status == AN_OK) status = an_trainer_evaluate(t->trainer, &e);
+    if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    if (!t->call->values[JSON]) {
+        printf("%s, step %s: %s sample%s in %s\n", from->info.path, cli_count(from->info.step).text,
+               cli_count(e.samples).text, e.samples == 1 ? "" : "s", cli_duration(e.seconds).text);
+        for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
+            if (an_evaluation_metric(&e, name, &value))
+                printf("%-14s %.6g\n", name, value == value ? value : (double)NAN);
+        return cli_finish(t->call);
+    }
+    json j = json_begin(stdout);
+    json_string(&j, "path", from->info.path);
+    json_integer(&j, "step", from->info.step);
+    json_integer(&j, "samples", e.samples);
+    json_integer(&j, "targets", e.targets);
+    json_object_begin(&j, "metrics");
+    for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++) {
+        if (!an_evaluation_metric(&e, name, &value)) continue;
+        if (value - value == 0) /* finite */
+            json_exact(&j, name, value);
+        else
+            json_null(&j, name);
+    }
+    json_object_end(&j);
+    json_end(&j);
+    return cli_finish(t->call);
+}
+
+static int prepare(const cli_call *call, const cli_checkpoint *from, settings *s, an_context **ctx) {
+    an_config *config = NULL;
+    const an_status status = cli_checkpoint_config(from, from->ctx, 0, NULL, &config);
+    if (status != AN_OK) return cli_refuse(call, from->ctx, NULL, status);
+    if (!config)
+        return cli_fail(call, "%s: has no config, so nothing says what its data is: a program made this run",
+                        from->info.path);
+    int code = choose_data(call, config, s);
+    add(s, "run.isa", "auto"); /* the context has its instructions */
+    if (an_config_origin_of(config, "model.init.from") != AN_ORIGIN_NONE) add(s, "model.init.from", "");
+    for (int i = 0; i < call->set_count; i++) {
+        const char *value = strchr(call->sets[i], '=');
+        char key[256];
+        snprintf(key, sizeof key, "%.*s", value ? (int)(value - call->sets[i]) : 0, call->sets[i]);
+        if (!value && code == CLI_DONE) code = cli_misuse(call, "--set takes KEY=VALUE, not '%s'", call->sets[i]);
+        if (value) add(s, key, value + 1);
+    }
+    if (code == CLI_DONE && s->failed) code = cli_misuse(call, "--set was given too often");
+    if (code == CLI_DONE) code = cli_checkpoint_context(from, config, ctx);
+    an_config_destroy(&config);
+    return code;
+}
+
+static int run(const cli_call *call) {
+    cli_checkpoint from;
+    cli_training t = {.call = call, .info = {.size = sizeof t.info}};
+    settings *s = calloc(1, sizeof *s);
+    if (!s) return cli_fail(call, "there is no memory");
+    int code = cli_checkpoint_open(call, call->argument, &from);
+    if (code == CLI_DONE && !from.info.is_run)
+        code = cli_fail(call, "%s: has tensors only; a run or one of its checkpoints says what they are weights of",
+                        call->argument);
+    if (code == CLI_DONE) code = prepare(call, &from, s, &t.ctx);
+    if (code == CLI_DONE) code = open_trainer(&from, s, &t);
+    if (code == CLI_DONE) code = check_characters(&t);
+    if (code == CLI_DONE) code = evaluate(&from, &t);
+    free(s);
+    cli_training_close(&t);
+    cli_checkpoint_close(&from);
+    return code;
+}
+
+const cli_command cli_eval = {
+    .name = "eval",
+    .argument = "RUN|CHECKPOINT",
+    .summary = "evaluate a checkpoint",
+    .text =
+        "Evaluates a checkpoint, or the newest of a run, as its run does it, and shows the same metrics. On the same "
+        "data and instructions they are the same numbers to the last bit. Nothing in the run's folder changes; the "
+        "run may be under way.",
+    .options = options,
+    .run = run,
+};

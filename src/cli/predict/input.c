@@ -1,0 +1,282 @@
+/* Samples of a file, read as the config says of the run's own. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/predict/predict.h"
+
+enum { MOST_COLUMNS = 4096, PATH = 160 };
+
+/* Where the config says how files are read; the first source stands for a mixture. */
+static const char *source_of(an_config *config) {
+    return an_config_is(config, "data.train.type", "mixture") ? "data.train.parts[0]" : "data.train";
+}
+
+typedef struct {
+    char text[PATH];
+} key;
+
+static key join(const char *source, const char *name) {
+    key k;
+    snprintf(k.text, sizeof k.text, "%s.%s", source, name);
+    return k;
+}
+
+static bool is(an_config *config, const char *source, const char *name, const char *word) {
+    return an_config_is(config, join(source, name).text, word);
+}
+
+/* ---- tables ---- */
+
+static an_status names_of(an_config *config, const key *list, const char **names, int *count) {
+    *count = 0;
+    if (an_config_is(config, list->text, "auto")) return AN_OK;
+    const int size = an_config_size(config, list->text);
+    for (int i = 0; i < size && i < MOST_COLUMNS; i++) {
+        char element[PATH + 16];
+        snprintf(element, sizeof element, "%s[%d]", list->text, i);
+        const an_status status = an_config_string(config, element, &names[i]);
+        if (status != AN_OK) return status;
+        *count = i + 1;
+    }
+    return AN_OK;
+}
+
+static int64_t elements_of(const an_dataset *dataset) {
+    an_field field = AN_INIT(field);
+    int64_t elements = 1;
+    if (an_dataset_field(dataset, 0, &field) != AN_OK) return 0;
+    for (int d = 0; d < field.ndims; d++) elements *= field.dims[d];
+    return elements;
+}
+
+/* A file may have the targets' columns or not: without names it is the number of columns that says so. */
+static int open_csv(cli_samples *s, an_config *config, const char *source, const char *file) {
+    static const char *inputs[MOST_COLUMNS], *targets[MOST_COLUMNS];
+    an_csv_source csv = AN_INIT(csv);
+    const char *delimiter = ",";
+    const key of_inputs = join(source, "inputs"), of_targets = join(source, "targets");
+    int target_count = 0;
+    bool header = false;
+    an_config_string(config, join(source, "delimiter").text, &delimiter);
+    if (!is(config, source, "header", "auto") && an_config_bool(config, join(source, "header").text, &header) == AN_OK)
+        csv.header = header ? AN_CSV_HEADER_YES : AN_CSV_HEADER_NO;
+    an_status status = names_of(config, &of_inputs, inputs, &csv.input_count);
+    if (status == AN_OK) status = names_of(config, &of_targets, targets, &target_count);
+    if (status != AN_OK) return cli_refuse(s->call, s->ctx, NULL, status);
+    csv.path = file;
+    csv.delimiter = delimiter[0];
+    csv.dtype = s->dtype;
+    csv.inputs = inputs;
+    csv.target_count = -1;
+    status = an_dataset_create_csv(&s->dataset, s->ctx, &csv);
+    if (status == AN_OK && elements_of(s->dataset) == s->elements) return CLI_DONE;
+    const int64_t columns = s->dataset ? elements_of(s->dataset) : 0;
+    an_dataset_destroy(&s->dataset);
+    if (csv.input_count == 0) {
+        csv.target_count = target_count;
+        csv.targets = targets;
+        csv.classes = false;
+        if (an_dataset_create_csv(&s->dataset, s->ctx, &csv) == AN_OK && elements_of(s->dataset) == s->elements)
+            return CLI_DONE;
+    }
+    if (columns == 0) return cli_refuse(s->call, s->ctx, NULL, status);
+    return cli_fail(s->call,
+                    "%s: has %lld columns; the model reads %lld (data.train.inputs names them), and the targets "
+                    "may be there too",
+                    file, (long long)columns, (long long)s->elements);
+}
+
+/* ---- images ---- */
+
+static int open_idx(cli_samples *s, an_config *config, const char *source, const char *file) {
+    an_idx_source idx = AN_INIT(idx);
+    bool scaled = true;
+    idx.inputs = file;
+    idx.flat = true; /* in memory it is the same */
+    an_config_bool(config, join(source, "scaled").text, &scaled);
+    idx.unscaled = !scaled;
+    const an_status status = an_dataset_create_idx(&s->dataset, s->ctx, &idx);
+    if (status != AN_OK) return cli_refuse(s->call, s->ctx, NULL, status);
+    if (elements_of(s->dataset) == s->elements) return CLI_DONE;
+    return cli_fail(s->call, "%s: an image has %lld numbers; the model reads %lld", file,
+                    (long long)elements_of(s->dataset), (long long)s->elements);
+}
+
+/* ---- text and tokens ---- */
+
+/* All of a file, with a NUL behind it; NULL after a message. */
+static char *read_whole(const cli_call *call, const char *path, size_t *length) {
+    enum { STEP = 1 << 20 };
+    size_t used = 0, capacity = 0;
+    char *text = NULL;
+    FILE *file = fopen(path, "rb");
+    bool good = file != NULL;
+    while (good && !feof(file)) {
+        if (used + STEP + 1 > capacity) {
+            capacity = 2 * capacity + STEP + 1;
+            char *larger = realloc(text, capacity);
+            good = larger != NULL;
+            if (!good) break;
+            text = larger;
+        }
+        used += fread(text + used, 1, STEP, file);
+        good = !ferror(file);
+    }
+    good = good && text;
+    if (!good) cli_fail(call, "%s: cannot be read: %s", path, strerror(errno));
+    if (file) fclose(file);
+    if (!good) {
+        free(text);
+        return NULL;
+    }
+    text[used] = 0;
+    *length = used;
+    return text;
+}
+
+/* The tokens of a text: bytes are what they are, characters have the numbers of the training data's. */
+static int encode(cli_samples *s, an_config *config, const char *source, const char *text, size_t length) {
+    an_text_source vocabulary = AN_INIT(vocabulary);
+    an_dataset *dataset = NULL;
+    const int64_t context = s->elements, capacity = ((int64_t)length / context + 1) * context;
+    s->tokens = calloc((size_t)capacity, sizeof *s->tokens);
+    if (!s->tokens) return cli_fail(s->call, "there is no memory for %zu tokens", length);
+    if (!is(config, source, "tokens", "chars")) {
+        for (size_t i = 0; i < length; i++) s->tokens[i] = (unsigned char)text[i];
+        s->token_count = (int64_t)length;
+        return CLI_DONE;
+    }
+    vocabulary.tokens = AN_TEXT_CHARACTERS;
+    vocabulary.context = 1;
+    an_status status = an_config_path(config, join(source, "path").text, &vocabulary.path);
+    if (status == AN_OK) status = an_dataset_create_text(&dataset, s->ctx, &vocabulary);
+    if (status != AN_OK) {
+        cli_refuse(s->call, s->ctx, NULL, status);
+        fprintf(stderr, "The characters of the training text number the model's tokens. Where that file lies elsewhere "
+                        "now: --set data.train.path=FILE\n");
+        return CLI_FAILED;
+    }
+    status = an_dataset_encode(dataset, text, length, s->tokens, capacity, &s->token_count);
+    const int code = status == AN_OK ? CLI_DONE : cli_refuse(s->call, s->ctx, NULL, status);
+    an_dataset_destroy(&dataset);
+    return code;
+}
+
+static int open_text(cli_samples *s, an_config *config, const char *source, const char *file) {
+    size_t length = 0;
+    char *text = read_whole(s->call, file, &length);
+    if (!text) return CLI_FAILED;
+    const int code = length ? encode(s, config, source, text, length) : cli_fail(s->call, "%s: is empty", file);
+    free(text);
+    s->count = (s->token_count + s->elements - 1) / s->elements;
+    return code;
+}
+
+static int open_tokens(cli_samples *s, an_config *config, const char *source, const char *file) {
+    an_token_source tokens = AN_INIT(tokens);
+    tokens.path = file;
+    tokens.context = s->elements;
+    if (is(config, source, "format", "u16")) tokens.format = AN_TOKENS_U16;
+    if (is(config, source, "format", "u32")) tokens.format = AN_TOKENS_U32;
+    const an_status status = an_dataset_create_tokens(&s->dataset, s->ctx, &tokens);
+    return status == AN_OK ? CLI_DONE : cli_refuse(s->call, s->ctx, NULL, status);
+}
+
+static int open_megatron(cli_samples *s, an_config *config, const char *source, const char *file) {
+    an_megatron_source megatron = AN_INIT(megatron);
+    (void)config, (void)source;
+    megatron.prefix = file;
+    megatron.context = s->elements;
+    const an_status status = an_dataset_create_megatron(&s->dataset, s->ctx, &megatron);
+    return status == AN_OK ? CLI_DONE : cli_refuse(s->call, s->ctx, NULL, status);
+}
+
+/* ---- NumPy ---- */
+
+static int open_npy(cli_samples *s, const char *file) {
+    char problem[256] = "";
+    an_array array = {.size = sizeof array, .dtype = s->dtype, .ndims = 2};
+    an_array_source source = AN_INIT(source);
+    s->numbers = cli_npy_read(file, s->dtype, s->elements, &array.dims[0], problem, sizeof problem);
+    if (!s->numbers) return cli_fail(s->call, "%s: %s", file, problem);
+    array.data = s->numbers;
+    array.dims[1] = s->elements;
+    source.array_count = 1;
+    source.arrays = &array;
+    const an_status status = an_dataset_create_arrays(&s->dataset, s->ctx, &source);
+    return status == AN_OK ? CLI_DONE : cli_refuse(s->call, s->ctx, NULL, status);
+}
+
+/* ---- all ---- */
+
+static const struct {
+    const char *type;
+    int (*open)(cli_samples *s, an_config *config, const char *source, const char *file);
+} types[] = {
+    {"csv", open_csv}, {"idx", open_idx}, {"text", open_text}, {"tokens", open_tokens}, {"megatron", open_megatron}};
+
+/* Memory for the fields of a dataset. */
+static int make_fields(cli_samples *s) {
+    const int count = s->dataset ? an_dataset_field_count(s->dataset) : 0;
+    bool good = true;
+    if (count == 0) return CLI_DONE;
+    s->count = an_dataset_count(s->dataset);
+    s->fields = calloc((size_t)count, sizeof *s->fields);
+    s->indices = calloc((size_t)s->most, sizeof *s->indices);
+    good = s->fields && s->indices;
+    for (int i = 0; good && i < count; i++) {
+        an_field field = AN_INIT(field);
+        good = an_dataset_field(s->dataset, i, &field) == AN_OK;
+        size_t elements = (size_t)s->most;
+        for (int d = 0; d < field.ndims; d++) elements *= (size_t)field.dims[d];
+        s->fields[i] = good ? malloc(elements * an_dtype_size(field.dtype)) : NULL;
+        good = good && s->fields[i];
+    }
+    return good ? CLI_DONE : cli_fail(s->call, "there is no memory for %lld samples", (long long)s->most);
+}
+
+int cli_samples_open(cli_samples *samples, an_config *config, const char *file) {
+    const char *source = source_of(config), *dot = strrchr(file, '.');
+    if (dot && !strcmp(dot, ".npy")) {
+        const int code = open_npy(samples, file);
+        return code == CLI_DONE ? make_fields(samples) : code;
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (!is(config, source, "type", types[i].type)) continue;
+        const int code = types[i].open(samples, config, source, file);
+        return code == CLI_DONE ? make_fields(samples) : code;
+    }
+    return cli_fail(samples->call,
+                    "the run's data came from a program, so nothing says how '%s' is read; give a .npy file", file);
+}
+
+void cli_samples_close(cli_samples *samples) {
+    const int count = samples->dataset ? an_dataset_field_count(samples->dataset) : 0;
+    for (int i = 0; samples->fields && i < count; i++) free(samples->fields[i]);
+    free(samples->fields);
+    free(samples->indices);
+    free(samples->tokens);
+    an_dataset_destroy(&samples->dataset);
+    free(samples->numbers);
+}
+
+an_status cli_samples_read(cli_samples *samples, int64_t begin, int64_t n, void *inputs) {
+    const size_t bytes = (size_t)(n * samples->elements) * an_dtype_size(samples->dtype);
+    if (samples->tokens) {
+        memcpy(inputs, samples->tokens + begin * samples->elements, bytes);
+        return AN_OK;
+    }
+    for (int64_t i = 0; i < n; i++) samples->indices[i] = begin + i;
+    an_field field = AN_INIT(field);
+    an_status status = an_dataset_read(samples->dataset, n, samples->indices, samples->fields);
+    if (status == AN_OK) status = an_dataset_field(samples->dataset, 0, &field);
+    if (status != AN_OK) return status;
+    if (field.dtype == samples->dtype)
+        memcpy(inputs, samples->fields[0], bytes);
+    else /* images of a model in f64 */
+        for (int64_t i = 0; i < n * samples->elements; i++)
+            ((double *)inputs)[i] = (double)((const float *)samples->fields[0])[i];
+    return AN_OK;
+}

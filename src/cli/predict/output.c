@@ -1,0 +1,131 @@
+/* What a model says, as a table or as NumPy has arrays. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/predict/predict.h"
+
+static double number_at(const cli_predictions *p, const void *outputs, int64_t i) {
+    return p->dtype == AN_DTYPE_F64 ? ((const double *)outputs)[i] : (double)((const float *)outputs)[i];
+}
+
+/* ---- the head ---- */
+
+/* Names that the config has for targets are those of its columns. */
+static void write_names(const cli_predictions *p) {
+    for (int64_t i = 0; i < p->elements; i++) {
+        char path[64];
+        const char *name = NULL;
+        snprintf(path, sizeof path, "data.train.targets[%d]", (int)i);
+        const bool named = an_config_size(p->config, "data.train.targets") == p->elements &&
+                           an_config_string(p->config, path, &name) == AN_OK && strcspn(name, ",\"\n") == strlen(name);
+        if (i > 0) putc(',', p->file);
+        if (named)
+            fputs(name, p->file);
+        else if (p->elements == 1)
+            putc('y', p->file);
+        else
+            fprintf(p->file, "y%lld", (long long)i + 1);
+    }
+    putc('\n', p->file);
+}
+
+void cli_predictions_begin(const cli_predictions *predictions, const cli_samples *samples) {
+    const cli_predictions *p = predictions;
+    const int64_t dims[] = {samples->count, p->elements / p->classes, p->classes};
+    const int64_t flat[] = {samples->count, p->elements};
+    if (p->numpy) {
+        cli_npy_begin(p->file, p->dtype, p->kind == CLI_TOKENS ? 3 : 2, p->kind == CLI_TOKENS ? dims : flat);
+    } else if (p->kind == CLI_NUMBERS) {
+        write_names(p);
+    } else if (p->kind == CLI_TOKENS) {
+        fprintf(p->file, "sample,position,token,next,probability,predicted,predicted_probability\n");
+    } else {
+        fprintf(p->file, "class");
+        for (int64_t i = 0; i < p->classes; i++) fprintf(p->file, ",probability_%lld", (long long)i);
+        putc('\n', p->file);
+    }
+}
+
+/* ---- lines ---- */
+
+/* The largest of the logits and the sum of their exponentials, relative to that of the largest. */
+typedef struct {
+    int64_t best;
+    double top, sum;
+} distribution;
+
+static distribution distribution_of(const cli_predictions *p, const void *outputs, int64_t begin) {
+    distribution d = {.top = -INFINITY};
+    for (int64_t i = 0; i < p->classes; i++) {
+        const double x = number_at(p, outputs, begin + i);
+        if (!(x > d.top)) continue;
+        d.top = x;
+        d.best = i;
+    }
+    for (int64_t i = 0; i < p->classes; i++) d.sum += exp(number_at(p, outputs, begin + i) - d.top);
+    return d;
+}
+
+static double probability(const cli_predictions *p, const distribution *d, const void *outputs, int64_t index) {
+    return exp(number_at(p, outputs, index) - d->top) / d->sum;
+}
+
+static void write_numbers(const cli_predictions *p, const void *outputs, int64_t sample) {
+    const int digits = p->dtype == AN_DTYPE_F64 ? 17 : 9; /* they read back to the same bits */
+    for (int64_t i = 0; i < p->elements; i++)
+        fprintf(p->file, "%s%.*g", i ? "," : "", digits, number_at(p, outputs, sample * p->elements + i));
+    putc('\n', p->file);
+}
+
+/* More than one class for a sample is a line for each of them. */
+static void write_classes(const cli_predictions *p, const void *outputs, int64_t sample) {
+    for (int64_t begin = sample * p->elements; begin < (sample + 1) * p->elements; begin += p->classes) {
+        const distribution d = distribution_of(p, outputs, begin);
+        fprintf(p->file, "%lld", (long long)d.best);
+        for (int64_t i = 0; i < p->classes; i++) fprintf(p->file, ",%.6g", probability(p, &d, outputs, begin + i));
+        putc('\n', p->file);
+    }
+}
+
+/* The token that follows number i of a sample; -1: not known. */
+static int32_t next_token(const cli_samples *s, const int32_t *tokens, int64_t begin, int64_t sample, int64_t i) {
+    const int64_t context = s->elements, number = (begin + sample) * context + i;
+    if (s->tokens) return number + 1 < s->token_count ? s->tokens[number + 1] : -1;
+    if (an_dataset_field_count(s->dataset) > 1) return ((const int32_t *)s->fields[1])[sample * context + i];
+    return i + 1 < context ? tokens[sample * context + i + 1] : -1;
+}
+
+static void write_tokens(const cli_predictions *p, const cli_samples *s, const int32_t *tokens, const void *outputs,
+                         int64_t begin, int64_t sample) {
+    const int64_t context = s->elements;
+    for (int64_t i = 0; i < context; i++) {
+        const int64_t number = (begin + sample) * context + i, at = sample * p->elements + i * p->classes;
+        if (s->token_count && number >= s->token_count) return; /* what the last sample was filled up with */
+        const distribution d = distribution_of(p, outputs, at);
+        fprintf(p->file, "%lld,%lld,%d,", (long long)begin + sample, (long long)i, (int)tokens[sample * context + i]);
+        const int32_t next = next_token(s, tokens, begin, sample, i);
+        if (next >= 0 && next < p->classes)
+            fprintf(p->file, "%d,%.6g", (int)next, probability(p, &d, outputs, at + next));
+        else
+            putc(',', p->file);
+        fprintf(p->file, ",%lld,%.6g\n", (long long)d.best, 1 / d.sum);
+    }
+}
+
+void cli_predictions_write(const cli_predictions *predictions, const cli_samples *samples, int64_t begin, int64_t n,
+                           const void *inputs, const void *outputs) {
+    const cli_predictions *p = predictions;
+    if (p->numpy) {
+        fwrite(outputs, an_dtype_size(p->dtype), (size_t)(n * p->elements), p->file);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (p->kind == CLI_NUMBERS)
+            write_numbers(p, outputs, i);
+        else if (p->kind == CLI_CLASSES)
+            write_classes(p, outputs, i);
+        else
+            write_tokens(p, samples, inputs, outputs, begin, i);
+    }
+}

@@ -1,0 +1,262 @@
+/* anneal predict: what a checkpoint's model says of samples in a file. */
+#include "cli/predict/predict.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INPUT, OUTPUT, SET };
+static const cli_option options[] = {
+    [INPUT] = {.name = "input",
+               .argument = "FILE",
+               .help = "samples, in the form of the run's training data (a table with or without the targets), or an "
+                       "array as .npy"},
+    [OUTPUT] = {.name = "output",
+                .argument = "FILE",
+                .help =
+                    "NAME.csv, a line a sample (of language models: a token), or NAME.npy, the outputs as they are"},
+    [SET] = {.name = "set",
+             .argument = "KEY=VALUE",
+             .repeats = true,
+             .help = "another value for a key of the run's config, as in data.train.header=off; may be given several "
+                     "times"},
+    {0},
+};
+
+/* ---- the model ---- A run is opened with its data; prediction needs none of it. So the graph of the checkpoint is opened on a stream,
+ * which has the fields that the model reads, and starts with the checkpoint's weights. */
+
+enum { MOST_SETTINGS = 16, SETTING = 2 * CLI_PATH };
+
+typedef struct {
+    char texts[MOST_SETTINGS][SETTING];
+    const char *list[MOST_SETTINGS];
+    int count;
+} settings;
+
+static char *next(settings *s) {
+    s->list[s->count] = s->texts[s->count];
+    return s->texts[s->count++];
+}
+
+/* A path in quotes, as YAML has them. */
+static void quote(const char *path, char quoted[SETTING / 2]) {
+    size_t at = 0;
+    quoted[at++] = '"';
+    for (; *path && at < SETTING / 2 - 3; path++) {
+        if (*path == '"' || *path == '\\') quoted[at++] = '\\';
+        quoted[at++] = *path;
+    }
+    quoted[at++] = '"';
+    quoted[at] = 0;
+}
+
+/* The type that the weights have, and how many tokens an embedding knows; 0: there is none of this name. */
+static int64_t learn(const cli_checkpoint *from, bool *wide) {
+    static const char *const tables[] = {"wte.weight", "model.embed_tokens.weight"};
+    int64_t vocabulary = 0;
+    an_checkpoint_tensor t = AN_INIT(t);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const int64_t index = an_checkpoint_find(from->checkpoint, tables[i]);
+        if (index >= 0 && an_checkpoint_tensor_get(from->checkpoint, index, &t) == AN_OK && t.ndims == 2)
+            vocabulary = t.dims[0];
+    }
+    *wide = an_checkpoint_tensor_get(from->checkpoint, 0, &t) == AN_OK && t.dtype == AN_DTYPE_F64;
+    return vocabulary;
+}
+
+/* What `auto` was is asked of the checkpoint. */
+static void choose(settings *s, const cli_checkpoint *from, an_config *config, bool with_data) {
+    static const char *const plain[] = {
+        "run={steps: 1}", "batch={global: 1}", "optimizer={type: sgd}", "schedule=", "eval=", "save=", "log="};
+    char folder[SETTING / 2];
+    bool wide;
+    const int64_t vocabulary = learn(from, &wide);
+    const bool tokens = an_config_is(config, "model.type", "gpt2") || an_config_is(config, "model.type", "llama");
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) snprintf(next(s), SETTING, "%s", plain[i]);
+    quote(from->info.path, folder);
+    if (with_data) {
+        snprintf(next(s), SETTING, "data.eval=");
+    } else {
+        snprintf(next(s), SETTING, "data={train: {type: stream, dtype: %s}}", wide ? "f64" : "f32");
+        if (tokens)
+            snprintf(next(s), SETTING, "model.vocabulary=%lld", (long long)vocabulary);
+        else
+            snprintf(next(s), SETTING, "model={graph: %.*s/graph.ang\"}", (int)strlen(folder) - 1, folder);
+    }
+    snprintf(next(s), SETTING, "model.init={from: %s}", folder);
+    if (an_config_is(config, "train.precision", "auto") && !an_config_is(config, "train.matmul_precision", "medium"))
+        snprintf(next(s), SETTING, "train.precision=%s",
+                 strcmp(from->info.precision, "none") != 0 ? from->info.precision
+                 : wide                                    ? "f64"
+                                                           : "f32");
+}
+
+static an_status try_model(const cli_checkpoint *from, an_config *config, bool with_data, cli_training *t) {
+    an_open_options open = AN_INIT(open);
+    settings *s = calloc(1, sizeof *s);
+    if (!s) return AN_ERR_MEMORY;
+    choose(s, from, config, with_data);
+    open.fresh = true;
+    an_status status = cli_checkpoint_config(from, t->ctx, s->count, s->list, &t->config);
+    if (status == AN_OK) status = an_trainer_open_with(&t->trainer, t->ctx, t->config, &open);
+    free(s);
+    return status;
+}
+
+/* A graph whose samples have no fixed size gets it from the data. */
+static int open_model(const cli_checkpoint *from, an_config *config, cli_training *t) {
+    int code = cli_checkpoint_context(from, config, &t->ctx);
+    if (code != CLI_DONE) return code;
+    an_status status = try_model(from, config, false, t);
+    if (status == AN_ERR_SHAPE) {
+        an_config_destroy(&t->config);
+        status = try_model(from, config, true, t);
+    }
+    if (status == AN_OK) return CLI_DONE;
+    static const char prefix[] = ": model.init: "; /* that the weights come from there is our own doing */
+    const char *inside = strstr(an_last_error(t->ctx), prefix);
+    if (status == AN_ERR_MEMORY || !inside) return cli_refuse(t->call, t->ctx, NULL, status);
+    return cli_fail(t->call, "%s", inside + sizeof prefix - 1);
+}
+
+/* ---- all samples ---- */
+
+typedef struct {
+    an_predictor *predictor;
+    cli_samples samples;
+    cli_predictions out;
+    void *inputs, *outputs;
+} predicting;
+
+static bool has_classes(const cli_checkpoint *from) {
+    char *graph = NULL;
+    const bool found =
+        an_checkpoint_text(from->checkpoint, "graph.ang", &graph) == AN_OK && strstr(graph, "= cross_entropy(") != NULL;
+    an_string_release(from->ctx, &graph);
+    return found;
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
+    enum { MOST = 1024, ELEMENTS = 8 << 20 }; /* of a call: samples, and numbers that it may give */
+    an_predictor_options with = AN_INIT(with);
+    an_status status = an_predictor_create(&p->predictor, t->trainer, NULL);
+    if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    const int64_t in = an_predictor_input_elements(p->predictor), out = an_predictor_output_elements(p->predictor);
+    an_predictor_destroy(&p->predictor);
+    with.most = smaller(MOST, ELEMENTS / smaller(out, ELEMENTS));
+    status = an_predictor_create(&p->predictor, t->trainer, &with);
+    if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    p->samples.dtype = an_predictor_dtype(p->predictor);
+    p->samples.elements = in;
+    p->samples.most = with.most;
+    p->out.elements = p->out.classes = out;
+    p->out.dtype = p->samples.dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
+    p->out.kind = has_classes(from) ? CLI_CLASSES : CLI_NUMBERS;
+    if (p->samples.dtype == AN_DTYPE_I32 && out % in == 0 && p->out.kind == CLI_CLASSES) {
+        p->out.kind = CLI_TOKENS;
+        p->out.classes = out / in;
+    }
+    p->inputs = malloc((size_t)(with.most * in) * an_dtype_size(p->samples.dtype));
+    p->outputs = malloc((size_t)(with.most * out) * an_dtype_size(p->out.dtype));
+    return p->inputs && p->outputs ? CLI_DONE
+                                   : cli_fail(t->call, "there is no memory for %lld samples", (long long)with.most);
+}
+
+static an_status predict_some(predicting *p, int64_t n) {
+    if (p->samples.dtype == AN_DTYPE_I32) return an_predictor_run_tokens(p->predictor, n, p->inputs, p->outputs);
+    if (p->samples.dtype == AN_DTYPE_F64) return an_predictor_run_f64(p->predictor, n, p->inputs, p->outputs);
+    return an_predictor_run_f32(p->predictor, n, p->inputs, p->outputs);
+}
+
+static int predict_all(predicting *p, const cli_call *call) {
+    cli_predictions_begin(&p->out, &p->samples);
+    for (int64_t begin = 0; begin < p->samples.count; begin += p->samples.most) {
+        const int64_t n = smaller(p->samples.count - begin, p->samples.most);
+        an_status status = cli_samples_read(&p->samples, begin, n, p->inputs);
+        if (status != AN_OK) return cli_refuse(call, p->samples.ctx, NULL, status);
+        status = predict_some(p, n);
+        if (status != AN_OK) return cli_fail(call, "%s", an_predictor_error(p->predictor));
+        cli_predictions_write(&p->out, &p->samples, begin, n, p->inputs, p->outputs);
+        if (ferror(p->out.file)) break;
+    }
+    const bool failed = ferror(p->out.file) != 0;
+    FILE *file = p->out.file;
+    p->out.file = NULL;
+    if (fclose(file) != 0 || failed)
+        return cli_fail(call, "%s: cannot be written: %s", call->values[OUTPUT], strerror(errno));
+    return CLI_DONE;
+}
+
+static int predict(const cli_checkpoint *from, an_config *config, cli_training *t) {
+    const cli_call *call = t->call;
+    predicting p = {.samples = {.call = call, .ctx = t->ctx}};
+    const char *dot = strrchr(call->values[OUTPUT], '.');
+    int code = prepare(&p, from, t);
+    p.out.numpy = !strcmp(dot, ".npy");
+    p.out.config = config;
+    if (code == CLI_DONE) code = cli_samples_open(&p.samples, config, call->values[INPUT]);
+    if (code == CLI_DONE && !(p.out.file = fopen(call->values[OUTPUT], "wb")))
+        code = cli_fail(call, "%s: cannot be opened: %s", call->values[OUTPUT], strerror(errno));
+    if (code == CLI_DONE) code = predict_all(&p, call);
+    if (code == CLI_DONE)
+        printf("%s: %s samples, by %s\n", call->values[OUTPUT], cli_count(p.samples.count).text, from->info.path);
+    if (p.out.file) {
+        fclose(p.out.file);
+        remove(call->values[OUTPUT]); /* half of it would look like all */
+    }
+    cli_samples_close(&p.samples);
+    free(p.inputs);
+    free(p.outputs);
+    an_predictor_destroy(&p.predictor);
+    return code;
+}
+
+static int run(const cli_call *call) {
+    const char *input = call->values[INPUT], *output = call->values[OUTPUT];
+    const char *dot = output ? strrchr(output, '.') : NULL;
+    cli_checkpoint from;
+    cli_training t = {.call = call, .info = {.size = sizeof t.info}};
+    an_config *config = NULL;
+    if (!input || !output) return cli_misuse(call, "--%s FILE is missing", input ? "output" : "input");
+    if (!dot || (strcmp(dot, ".csv") != 0 && strcmp(dot, ".npy") != 0))
+        return cli_misuse(call, "--output takes a name that ends in .csv or .npy, not '%s'", output);
+    int code = cli_checkpoint_open(call, call->argument, &from);
+    if (code == CLI_DONE && !from.info.is_run)
+        code = cli_fail(call, "%s: has tensors only; a run or one of its checkpoints says what they are weights of",
+                        call->argument);
+    if (code == CLI_DONE) {
+        const an_status status = cli_checkpoint_config(&from, from.ctx, call->set_count, call->sets, &config);
+        if (status != AN_OK)
+            code = cli_refuse(call, from.ctx, NULL, status);
+        else if (!config)
+            code = cli_fail(call, "%s: has no config, so nothing says how samples are read: a program made this run",
+                            from.info.path);
+    }
+    if (code == CLI_DONE) code = open_model(&from, config, &t);
+    if (code == CLI_DONE) code = predict(&from, config, &t);
+    an_config_destroy(&config);
+    cli_training_close(&t);
+    cli_checkpoint_close(&from);
+    return code == CLI_DONE ? cli_finish(call) : code;
+}
+
+const cli_command cli_predict = {
+    .name = "predict",
+    .argument = "RUN|CHECKPOINT",
+    .summary = "predict with a checkpoint",
+    .text =
+        "Reads samples and writes what the model of a checkpoint, or of a run's newest, says of them. A table of "
+        "numbers "
+        "has a column for each output; of classes, the likeliest and the probability of each; of language models, a "
+        "line for each token with the next one's probability and the likeliest. As .npy the outputs are written as "
+        "they "
+        "are: numbers, or logits. The run's data is not needed, but for the characters of texts.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,60 @@
+/* Prediction: samples from a file, what the model says of them into another. */
+#ifndef AN_CLI_PREDICT_PREDICT_H
+#define AN_CLI_PREDICT_PREDICT_H
+
+#include "cli/checkpoint/source.h"
+#include "cli/train/open.h"
+
+/* What a model's outputs are. */
+typedef enum cli_outputs {
+    CLI_NUMBERS, /* like its targets */
+    CLI_CLASSES, /* logits of classes */
+    CLI_TOKENS   /* logits of each token's next */
+} cli_outputs;
+
+/* ---- samples ---- */
+
+typedef struct cli_samples {
+    const cli_call *call;
+    an_context *ctx;
+    an_dataset *dataset; /* NULL: they are these tokens */
+    int32_t *tokens;     /* of a text; the last sample is filled up with zeros */
+    void *numbers;       /* of a .npy file, whose dataset it is */
+    void **fields;       /* of the dataset, for `most` samples */
+    int64_t *indices;
+    int64_t count, most; /* samples: in all, of a call */
+    int64_t elements;    /* of the model's input for one sample */
+    int64_t token_count; /* tokens that there are, of models that read them; 0: as many as the samples have */
+    an_dtype dtype;      /* that the model reads */
+} cli_samples;
+
+/* Opens a file that is read as the run's data is; `config` is that of the run. An exit code, after a message. */
+int cli_samples_open(cli_samples *samples, an_config *config, const char *file);
+void cli_samples_close(cli_samples *samples);
+/* The model's input for n samples from number `begin` on, dense, of its type. */
+an_status cli_samples_read(cli_samples *samples, int64_t begin, int64_t n, void *inputs);
+
+/* ---- NumPy's files ---- */
+
+/* Reads a whole file as the type; what it cannot be is told in `problem`. The numbers are the caller's to free. */
+void *cli_npy_read(const char *file, an_dtype dtype, int64_t elements, int64_t *count, char *problem, size_t capacity);
+/* The head of a file of f32 or f64 with this shape. */
+void cli_npy_begin(FILE *file, an_dtype dtype, int ndims, const int64_t *dims);
+
+/* ---- outputs ---- */
+
+typedef struct cli_predictions {
+    FILE *file;
+    bool numpy; /* as they are; else a line a sample, or a token */
+    cli_outputs kind;
+    an_dtype dtype;
+    int64_t elements, classes; /* of a sample's output; of a class's or token's */
+    an_config *config;         /* which may have names for columns */
+} cli_predictions;
+
+void cli_predictions_begin(const cli_predictions *predictions, const cli_samples *samples);
+/* Outputs of n samples from number `begin` on; `inputs` are theirs. */
+void cli_predictions_write(const cli_predictions *predictions, const cli_samples *samples, int64_t begin, int64_t n,
+                           const void *inputs, const void *outputs);
+
+#endif

@@ -1,0 +1,283 @@
+/* anneal manual: manual pages, from the tables that the parser and the config work from. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "anneal/config.h"
+#include "cli/main/cli.h"
+#include "cli/main/utf8.h"
+
+enum { OUTPUT };
+static const cli_option options[] = {
+    [OUTPUT] = {.name = "output", .argument = "FOLDER", .help = "write all pages into this folder"},
+    {0},
+};
+
+/* ---- text ---- */
+
+static uint32_t decode(const char *text, size_t length) {
+    uint32_t code = (unsigned char)text[0];
+    if (length > 1) code &= 0x7fu >> length;
+    for (size_t i = 1; i < length; i++) code = code << 6 | ((unsigned char)text[i] & 0x3f);
+    return code;
+}
+
+/* As it stands, for a reader who may copy it: hyphens and quotes of ASCII, all other characters by number. */
+static void write_text(FILE *file, const char *text) {
+    static const struct {
+        char character;
+        const char *form;
+    } forms[] = {{'\\', "\\e"}, {'-', "\\-"}, {'\'', "\\(aq"}, {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
+    if (*text == '.') fputs("\\&", file); /* no request */
+    while (*text) {
+        const size_t length = utf8_length(text);
+        const char *form = NULL;
+        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+            if (*text == forms[i].character) form = forms[i].form;
+        if (*text == '\n')
+            fputs("\n.PP\n", file);
+        else if (length > 1)
+            fprintf(file, "\\[u%04X]", (unsigned)decode(text, length));
+        else if (form)
+            fputs(form, file);
+        else
+            putc(*text, file);
+        text += length ? length : 1;
+    }
+}
+
+/* In one of the fonts: B or I. */
+static void write_in(FILE *file, char font, const char *text) {
+    fprintf(file, "\\f%c", font);
+    write_text(file, text);
+    fputs("\\fR", file);
+}
+
+/* The name of a command's page: "config show" has anneal-config-show. */
+static void page_name(const cli_command *command, char *name, size_t capacity) {
+    snprintf(name, capacity, "anneal-%s", command->name);
+    for (char *space = name; (space = strchr(space, ' '));) *space = '-';
+}
+
+static void write_head(FILE *file, const char *name, int section, const char *summary) {
+    fprintf(file, ".\\\" Made by 'anneal manual'.\n.TH \"");
+    for (const char *letter = name; *letter; letter++)
+        putc(*letter >= 'a' && *letter <= 'z' ? *letter - 'a' + 'A' : *letter, file);
+    fprintf(file, "\" %d \"\" \"anneal %s\" \"%s\"\n.SH NAME\n", section, an_version(),
+            section == 1 ? "User Commands" : "File Formats");
+    write_text(file, name);
+    fputs(" \\- ", file);
+    write_text(file, summary);
+    fputs("\n", file);
+}
+
+static void write_paragraphs(FILE *file, const char *head, const char *text) {
+    if (head) fprintf(file, ".SH %s\n", head);
+    write_text(file, text);
+    fputs("\n", file);
+}
+
+/* A term, and what it means. */
+static void write_option(FILE *file, const cli_option *option) {
+    char name[64];
+    snprintf(name, sizeof name, "--%s", option->name);
+    fputs(".TP\n", file);
+    write_in(file, 'B', name);
+    if (option->argument) {
+        putc(' ', file);
+        write_in(file, 'I', option->argument);
+    }
+    putc('\n', file);
+    write_text(file, option->help);
+    putc('\n', file);
+}
+
+static void write_codes(FILE *file) {
+    static const char *const codes[][2] = {{"0", "done"},
+                                           {"1", "failed"},
+                                           {"2", "wrong use, or a mistake in a config"},
+                                           {"75", "stopped on request with a checkpoint: run it again to go on"}};
+    fputs(".SH \"EXIT STATUS\"\n", file);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        fprintf(file, ".TP\n.B %s\n%s\n", codes[i][0], codes[i][1]);
+}
+
+/* ---- pages ---- */
+
+static void write_command(FILE *file, const cli_command *command) {
+    static const cli_option help = {.name = "help", .help = "show what the command takes"},
+                            verbose = {.name = "verbose",
+                                       .help = "with an error, show where in the library it came from"};
+    char name[64];
+    page_name(command, name, sizeof name);
+    write_head(file, name, 1, command->summary);
+    fputs(".SH SYNOPSIS\n", file);
+    snprintf(name, sizeof name, "anneal %s", command->name);
+    write_in(file, 'B', name);
+    if (command->argument) {
+        putc(' ', file);
+        write_in(file, 'I', command->argument);
+    }
+    fputs(command->options ? " [\\fIOPTION\\fR...]\n" : "\n", file);
+    write_paragraphs(file, "DESCRIPTION", command->text);
+    if (command->argument && strstr(command->argument, "PRESET")) {
+        fputs(".PP\nPresets:", file);
+        for (int i = 0; an_model_preset_name(i); i++) {
+            putc(' ', file);
+            write_text(file, an_model_preset_name(i));
+        }
+        fputs(".\n", file);
+    }
+    fputs(".SH OPTIONS\n", file);
+    for (const cli_option *o = command->options; o && o->name; o++) write_option(file, o);
+    write_option(file, &verbose);
+    write_option(file, &help);
+    write_codes(file);
+    fputs(".SH \"SEE ALSO\"\n.BR anneal (1),\n.BR anneal\\-config (5)\n", file);
+}
+
+static void write_program(FILE *file) {
+    char name[64];
+    write_head(file, "anneal", 1, "train neural networks");
+    fputs(".SH SYNOPSIS\n.B anneal\n\\fICOMMAND\\fR [\\fIARGUMENT\\fR] [\\fIOPTION\\fR...]\n", file);
+    write_paragraphs(
+        file, "DESCRIPTION",
+        "Trains neural networks on CPUs. A config says what is trained on which data. Results go to standard "
+        "output, everything else to standard error.");
+    fputs(".SH COMMANDS\n", file);
+    for (int i = 0; cli_commands[i]; i++) {
+        page_name(cli_commands[i], name, sizeof name);
+        fputs(".TP\n.BR ", file);
+        write_text(file, name);
+        fputs(" (1)\n", file);
+        write_text(file, cli_commands[i]->summary);
+        putc('\n', file);
+    }
+    write_codes(file);
+    fputs(".SH ENVIRONMENT\n.TP\n.B OMP_NUM_THREADS\nthreads, where neither an option nor the config says how many\n"
+          ".TP\n.B OMP_WAIT_POLICY\nwhat threads without work do:\n.B passive\nsleeps at once,\n.B active\nspins and "
+          "never "
+          "sleeps. By default they spin for 0.2 ms and then sleep.\n"
+          ".SH \"SEE ALSO\"\n.BR anneal\\-config (5)\n",
+          file);
+}
+
+static void write_key(FILE *file, const an_config_key *key) {
+    fputs(".TP\n", file);
+    write_in(file, 'B', key->path);
+    if (*key->of) {
+        fputs(" (of ", file);
+        for (const char *at = key->of; *at; at++) {
+            if (*at == '|')
+                fputs(", ", file);
+            else
+                putc(*at, file);
+        }
+        putc(')', file);
+    }
+    putc('\n', file);
+    write_text(file, key->type);
+    if (key->required) fputs("; required", file);
+    if (key->default_value) {
+        fputs("; default ", file);
+        write_in(file, 'B', key->default_value);
+    }
+    fputs(".\n.br\n", file);
+    write_text(file, key->help);
+    fputs(".\n", file);
+}
+
+static void write_config(FILE *file) {
+    an_config_key key = AN_INIT(key);
+    char section[64] = "";
+    write_head(file, "anneal-config", 5, "what is trained, on which data, and how");
+    write_paragraphs(
+        file, "DESCRIPTION",
+        "A config is a YAML file. Only 'model' and 'data' are required; every other key has a default. A single "
+        "value stands for the first key of a table: 'best: val_loss' is 'best: {metric: val_loss}'. A relative "
+        "path is relative to the config's folder; 'run.dir' and paths given by --set are relative to the working "
+        "directory. '--set KEY=VALUE' goes over the file, and '--set KEY=' takes a key out.\n"
+        "Counts are written as 12, 50k or 1.5M; lengths as 250 steps, 2 epochs, 300M tokens, 50k samples or 3%; "
+        "durations as 10s, 15m or 3h50m; sizes as 500MB or 6GiB; shares as 5% or 0.05.");
+    fputs(".SH KEYS\n", file);
+    for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
+        const size_t length = strcspn(key.path, ".[");
+        if (strlen(section) != length || strncmp(section, key.path, length) != 0) {
+            snprintf(section, sizeof section, "%.*s", (int)length, key.path);
+            fprintf(file, ".SS %s\n", section);
+        }
+        write_key(file, &key);
+    }
+    fputs(".SH \"SEE ALSO\"\n.BR anneal (1),\n.BR anneal\\-config\\-show (1)\n", file);
+}
+
+/* ---- the command ---- */
+
+/* Page `index`: 0 is anneal.1, 1 is anneal-config.5, then come the commands; false after the last. */
+static bool get_page(int index, char *name, size_t capacity) {
+    if (index < 2) {
+        snprintf(name, capacity, "%s", index == 0 ? "anneal.1" : "anneal-config.5");
+        return true;
+    }
+    if (!cli_commands[index - 2]) return false;
+    page_name(cli_commands[index - 2], name, capacity);
+    const size_t length = strlen(name);
+    snprintf(name + length, capacity - length, ".1");
+    return true;
+}
+
+static void write_page(FILE *file, int index) {
+    if (index == 0)
+        write_program(file);
+    else if (index == 1)
+        write_config(file);
+    else
+        write_command(file, cli_commands[index - 2]);
+}
+
+static int write_all(const cli_call *call) {
+    char name[64], path[1024];
+    for (int i = 0; get_page(i, name, sizeof name); i++) {
+        if (snprintf(path, sizeof path, "%s/%s", call->values[OUTPUT], name) >= (int)sizeof path)
+            return cli_misuse(call, "the name of that folder is too long");
+        FILE *file = fopen(path, "w");
+        if (!file) return cli_misuse(call, "'%s' cannot be written: %s", path, strerror(errno));
+        write_page(file, i);
+        const bool failed = ferror(file) != 0, closed = fclose(file) == 0;
+        if (failed || !closed) return cli_fail(call, "'%s' could not be written", path);
+    }
+    return CLI_DONE;
+}
+
+static int run(const cli_call *call) {
+    enum { MOST = 40 };
+    static char pages[MOST][64];
+    const char *names[MOST + 1] = {NULL};
+    if (call->argument && call->values[OUTPUT]) return cli_misuse(call, "--output is for all pages, not for one");
+    if (call->values[OUTPUT]) return write_all(call);
+    for (int i = 0; i < MOST && get_page(i, pages[i], sizeof pages[i]); i++) {
+        names[i] = pages[i];
+        if (!call->argument) {
+            puts(pages[i]);
+        } else if (!strcmp(pages[i], call->argument)) {
+            write_page(stdout, i);
+            return cli_finish(call);
+        }
+    }
+    if (!call->argument) return cli_finish(call);
+    const char *nearest = cli_nearest(call->argument, names);
+    return cli_misuse(call, "there is no page '%s'%s%s%s", call->argument, nearest ? "; the nearest is '" : "",
+                      nearest ? nearest : "", nearest ? "'" : "");
+}
+
+const cli_command cli_manual = {
+    .name = "manual",
+    .argument = "[PAGE]",
+    .summary = "write manual pages",
+    .text = "Writes a manual page, such as anneal-plan.1, to standard output, for 'man -l -'; without a page, lists "
+            "them all. "
+            "They are installed with anneal.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,311 @@
+/* anneal train --supervise: with what the training process is started, when it is started again, and when not. */
+#include "cli/supervise/supervise.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/regular.h"
+#include "cli/train/open.h"
+
+enum { KILLED = 128, STOPPED = 75 };          /* exit codes */
+enum { REPEATS = 3 };                         /* the same crash so often at one step is no accident */
+enum { FIRST_PAUSE = 1, LONGEST_PAUSE = 60 }; /* seconds */
+enum {
+    MOST_ARGUMENTS = 2 * (CLI_MOST_OPTIONS + CLI_MOST_SETS) + 8,
+    PATH_BYTES = 4096,
+    SETTING_BYTES = PATH_BYTES + 16
+};
+
+typedef struct {
+    const cli_call *call;
+    char folder[PATH_BYTES];                    /* of the run */
+    double report_after, timeout, most_seconds; /* the last: run.max_time; 0: none that counts from a start */
+    double begin;
+    char first[NAME_MAX + 1]; /* the newest checkpoint at the beginning, … */
+    char last[NAME_MAX + 1];  /* … and at the last end; "": none */
+    char *arguments[MOST_ARGUMENTS];
+    char names[CLI_MOST_OPTIONS][64]; /* "--threads" */
+    char setting[SETTING_BYTES];      /* that stands for --fresh … */
+    char limit[64];                   /* … and for what is left of run.max_time */
+
+    supervise_signals signals;
+    int64_t launch; /* of the run: the last that was there at the beginning, or that was ours */
+    pid_t pid;      /* of the training process */
+    int64_t restarts, most_restarts;
+    supervise_end end;       /* the last one */
+    supervise_end crash;     /* the last that nobody did from outside */
+    int repeats;             /* of it, at the same step */
+    int64_t stuck_at, stuck; /* the step of the last end, and how many ends were there without a new checkpoint */
+    bool explained;
+} supervisor;
+
+/* ---- what it is told ---- */
+
+static const char prefix[] = "step-";
+
+/* Of two names of checkpoints, by their numbers: step, then launch. */
+static bool is_newer(const char *name, const char *other) {
+    enum { BASE = 10 };
+    char *rest, *other_rest;
+    if (!*other) return true;
+    const long long step = strtoll(name + sizeof prefix - 1, &rest, BASE);
+    const long long other_step = strtoll(other + sizeof prefix - 1, &other_rest, BASE);
+    if (step != other_step || *rest != '-' || *other_rest != '-') return step > other_step;
+    return strtoll(rest + 1, NULL, BASE) > strtoll(other_rest + 1, NULL, BASE);
+}
+
+static void find_checkpoint(const supervisor *s, char name[NAME_MAX + 1]) {
+    char path[PATH_BYTES + 16];
+    snprintf(path, sizeof path, "%s/checkpoints", s->folder);
+    name[0] = 0;
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        if (!strncmp(entry->d_name, prefix, sizeof prefix - 1) && is_newer(entry->d_name, name))
+            snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
+    if (folder) closedir(folder);
+}
+
+/* The last launch of the run, and the process that it was; 0: there is none. */
+static int64_t find_launch(const supervisor *s, long *process) {
+    enum { BASE = 10 };
+    char path[PATH_BYTES + 64];
+    int64_t last = 0;
+    snprintf(path, sizeof path, "%s/launches", s->folder);
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        const long long number = strtoll(entry->d_name, NULL, BASE);
+        if (number > last) last = number;
+    }
+    if (folder) closedir(folder);
+    *process = 0;
+    snprintf(path, sizeof path, "%s/launches/%lld", s->folder, (long long)last);
+    FILE *file = last > 0 ? an_regular_read(path) : NULL;
+    char line[64];
+    if (file && fgets(line, sizeof line, file)) *process = strtol(line, NULL, BASE);
+    if (file) fclose(file);
+    return last;
+}
+
+/* Whether the training process failed because somebody else has started the run meanwhile. To start it again would be to take it back,
+ * and so for ever. A launch that does not say whose it is was ended as it began, by a kill: ours, most likely. */
+static bool is_taken_over(supervisor *s) {
+    long process;
+    const int64_t last = find_launch(s, &process);
+    if (process == (long)s->pid || process == 0) s->launch = last;
+    return !s->end.signal && last > s->launch;
+}
+
+static const char *value_of(const cli_call *call, const char *name) {
+    for (int i = 0; call->command->options[i].name; i++)
+        if (!strcmp(call->command->options[i].name, name)) return call->values[i];
+    return NULL;
+}
+
+/* --fresh would begin anew at every start: the folder that it means is found here, once. */
+static an_status find_fresh(supervisor *s, an_context *ctx, const char *path) {
+    an_folder_state state = AN_FOLDER_EMPTY;
+    an_status status = an_folder_look(ctx, s->folder, &state);
+    for (int i = 2; status == AN_OK && state != AN_FOLDER_EMPTY; i++) {
+        snprintf(s->folder, sizeof s->folder, "%s-%d", path, i);
+        status = an_folder_look(ctx, s->folder, &state);
+    }
+    return status;
+}
+
+static an_status read_limits(supervisor *s, an_config *config) {
+    static const char limit[] = "run.max_time";
+    an_status status = an_config_seconds(config, "ranks.report_after", &s->report_after);
+    if (status == AN_OK) status = an_config_seconds(config, "ranks.timeout", &s->timeout);
+    if (status != AN_OK || an_config_origin_of(config, limit) == AN_ORIGIN_NONE) return status;
+    const bool counts = !an_config_is(config, limit, "off") && !an_config_is(config, limit, "slurm");
+    return counts ? an_config_seconds(config, limit, &s->most_seconds) : AN_OK;
+}
+
+static int read_config(supervisor *s) {
+    an_context_options alone = AN_INIT(alone);
+    an_config_options options = AN_INIT(options);
+    an_context *ctx = NULL;
+    an_config *config = NULL;
+    const char *folder = "";
+    alone.threads = 1;
+    an_status status = an_context_create(&ctx, &alone);
+    if (status != AN_OK) return cli_failure(s->call, NULL, status);
+    options.file = s->call->argument;
+    options.set_count = s->call->set_count;
+    options.sets = s->call->sets;
+    status = an_config_create(&config, ctx, &options);
+    if (status == AN_OK) status = read_limits(s, config);
+    if (status == AN_OK) status = an_config_path(config, "run.dir", &folder);
+    snprintf(s->folder, sizeof s->folder, "%s", folder);
+    if (status == AN_OK && value_of(s->call, "fresh")) status = find_fresh(s, ctx, folder);
+    const int code = status == AN_OK ? CLI_DONE : cli_refuse(s->call, ctx, s->call->argument, status);
+    an_config_destroy(&config);
+    an_context_destroy(&ctx);
+    return code;
+}
+
+/* ---- the command that it runs ---- */
+
+/* A checkpoint to begin with is forgotten as soon as the run has one of its own. */
+static bool is_passed_on(const supervisor *s, const char *name) {
+    static const char *const own[] = {"supervise", "restarts", "fresh"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(own[i], name)) return false;
+    return strcmp(name, "resume") != 0 || !strcmp(s->first, s->last);
+}
+
+static double seconds_left(const supervisor *s) {
+    const double left = s->begin + s->most_seconds - an_clock_seconds();
+    return left > 0 ? left : 0;
+}
+
+/* execve promises not to write to what it is given. */
+static char *as_argument(const char *text) {
+    return (char *)(uintptr_t)text;
+}
+
+static void make_arguments(supervisor *s) {
+    const cli_option *options = s->call->command->options;
+    char **at = s->arguments;
+    *at++ = as_argument("anneal");
+    *at++ = as_argument(s->call->command->name);
+    for (int i = 0; options[i].name; i++) {
+        if (!s->call->values[i] || !is_passed_on(s, options[i].name)) continue;
+        snprintf(s->names[i], sizeof s->names[i], "--%s", options[i].name);
+        *at++ = s->names[i];
+        if (options[i].argument) *at++ = as_argument(s->call->values[i]);
+    }
+    if (s->call->verbose) *at++ = as_argument("--verbose");
+    for (int i = 0; i < s->call->set_count; i++) {
+        *at++ = as_argument("--set");
+        *at++ = as_argument(s->call->sets[i]);
+    }
+    if (value_of(s->call, "fresh")) {
+        snprintf(s->setting, sizeof s->setting, "run.dir=%s", s->folder);
+        *at++ = as_argument("--set");
+        *at++ = s->setting;
+    }
+    if (s->restarts > 0 && s->most_seconds > 0) { /* which is for all starts together */
+        snprintf(s->limit, sizeof s->limit, "run.max_time=%.0fs", 1 + seconds_left(s));
+        *at++ = as_argument("--set");
+        *at++ = s->limit;
+    }
+    *at++ = as_argument("--");
+    *at++ = as_argument(s->call->argument);
+    *at = NULL;
+}
+
+/* ---- after its end ---- */
+
+static bool is_same(const supervise_end *a, const supervise_end *b) {
+    return a->signal == b->signal && (a->signal || a->code == b->code) && a->hung == b->hung &&
+           a->heartbeat.step == b->heartbeat.step;
+}
+
+/* "crashed (signal 11) at step 120, while "forward fc (product)"" */
+static void describe(const supervise_end *end, char *text, size_t capacity) {
+    char how[64], place[SUPERVISE_PLACE];
+    supervise_place(&end->heartbeat, place);
+    if (end->hung)
+        snprintf(how, sizeof how, "hung");
+    else if (end->signal)
+        snprintf(how, sizeof how, "%s (signal %d)", end->signal == SIGKILL ? "was killed" : "crashed", end->signal);
+    else
+        snprintf(how, sizeof how, "failed (exit code %d)", end->code);
+    snprintf(text, capacity, "the training process %s at step %lld, %s", how, (long long)end->heartbeat.step, place);
+}
+
+/* Counts what this end has in common with those before. */
+static void count(supervisor *s) {
+    char checkpoint[NAME_MAX + 1];
+    const bool from_outside = s->end.signal == SIGKILL && !s->end.hung;
+    find_checkpoint(s, checkpoint);
+    const bool stays = s->end.heartbeat.step == s->stuck_at && !strcmp(checkpoint, s->last);
+    s->stuck = stays ? s->stuck + 1 : 0;
+    s->stuck_at = s->end.heartbeat.step;
+    memcpy(s->last, checkpoint, sizeof s->last);
+    if (from_outside) return;
+    s->repeats = s->repeats > 0 && is_same(&s->end, &s->crash) ? s->repeats + 1 : 1;
+    s->crash = s->end;
+}
+
+static int code_of(const supervise_end *end) {
+    if (end->hung) return CLI_FAILED;
+    return end->signal ? KILLED + end->signal : end->code;
+}
+
+/* Whether it is to be started again; else the exit code. */
+static bool decide(supervisor *s, int *code) {
+    char text[SUPERVISE_PLACE + 128];
+    const supervise_end *end = &s->end;
+    *code = code_of(end);
+    if (!end->signal && (end->code == CLI_DONE || end->code == CLI_MISUSED || end->code == STOPPED)) return false;
+    describe(end, text, sizeof text);
+    if (is_taken_over(s)) {
+        supervise_say("%s; another process has taken the run over, so it is not started again", text);
+        return false;
+    }
+    if (s->signals.stopping) {
+        if (end->signal == SIGUSR1) *code = STOPPED; /* it had not begun to listen, nor to train */
+        if (s->signals.interrupts > 1) *code = KILLED + SIGINT;
+        if (*code == code_of(end)) supervise_say("%s; it was asked to stop, and is not started again", text);
+        return false;
+    }
+    count(s);
+    if (s->repeats == REPEATS) {
+        supervise_say("%s; that happened there %d times on end: it is given up", text, REPEATS);
+        return false;
+    }
+    if (s->restarts == s->most_restarts) {
+        supervise_say("%s; it was started again %lld times, and is not any more (--restarts)", text,
+                      (long long)s->most_restarts);
+        return false;
+    }
+    s->restarts++;
+    supervise_say("%s; starting it again (restart %lld of %lld)", text, (long long)s->restarts,
+                  (long long)s->most_restarts);
+    if (end->signal == SIGKILL && !end->hung && !s->explained) {
+        supervise_say("signal 9 comes from an operator, or from the system when memory runs out");
+        s->explained = true;
+    }
+    return true;
+}
+
+/* Before a start: none, unless the last ones came to nothing. Whether it is to be started still. */
+static bool pause_before(supervisor *s) {
+    int64_t seconds = s->stuck > 0 ? FIRST_PAUSE : 0;
+    for (int64_t i = 1; i < s->stuck && seconds < LONGEST_PAUSE; i++) seconds *= 2;
+    const double end = an_clock_seconds() + (double)(seconds < LONGEST_PAUSE ? seconds : LONGEST_PAUSE);
+    for (double rest; seconds > 0 && (rest = end - an_clock_seconds()) > 0;) {
+        const int number = supervise_wait(&s->signals, rest);
+        if (number == SIGTSTP)
+            raise(SIGSTOP);
+        else if (number)
+            return false;
+    }
+    return true;
+}
+
+int cli_supervise(const cli_call *call, int64_t restarts) {
+    supervisor s = {.call = call, .most_restarts = restarts, .stuck_at = -1, .begin = an_clock_seconds()};
+    int code = read_config(&s);
+    if (code != CLI_DONE) return code;
+    supervise_block(&s.signals);
+    long process;
+    s.launch = find_launch(&s, &process);
+    find_checkpoint(&s, s.first);
+    memcpy(s.last, s.first, sizeof s.last);
+    do {
+        supervise_child child;
+        if (!pause_before(&s)) return STOPPED;
+        make_arguments(&s);
+        if (!supervise_start(&child, s.arguments)) return CLI_FAILED;
+        s.pid = child.pid;
+        supervise_watch(&child, &s.signals, s.report_after, s.timeout, &s.end);
+    } while (decide(&s, &code));
+    return code;
+}

@@ -1,0 +1,62 @@
+/* `anneal train --supervise`: a process that starts the training process, watches its heartbeat, and starts it again. */
+#ifndef AN_CLI_SUPERVISE_SUPERVISE_H
+#define AN_CLI_SUPERVISE_SUPERVISE_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "anneal/heartbeat.h"
+#include "cli/main/cli.h"
+
+enum { CLI_RESTARTS = 100 }; /* unless --restarts says another number */
+
+/* Runs the same command without its options --supervise and --restarts, as often as needed; its exit code. */
+int cli_supervise(const cli_call *call, int64_t restarts);
+
+/* In the training process: the heartbeat that it shares with its supervisor; NULL: it has none. */
+an_heartbeat *cli_heartbeat(void);
+
+/* ---- parts of the supervisor ---- */
+
+/* What the run was doing: "while "backward fc (product)"", and before that what a save behind it was, if there was one. */
+enum { SUPERVISE_PLACE = 2 * AN_HEARTBEAT_TEXT + 32 };
+void supervise_place(const an_heartbeat *heartbeat, char place[SUPERVISE_PLACE]);
+
+/* "anneal supervise: …" on standard error. */
+void supervise_say(const char *format, ...) AN_PRINTF(1, 2);
+
+/* The training process. */
+typedef struct supervise_child {
+    pid_t pid;
+    an_heartbeat *heartbeat; /* shared with it */
+} supervise_child;
+/* Starts it with these arguments (the last is NULL); false, after a message, if the system refuses. */
+bool supervise_start(supervise_child *child, char **arguments);
+void supervise_forget(supervise_child *child); /* it has ended: releases what is left of it here */
+
+/* Signals to the supervisor, which are blocked and asked for, and what they came to so far. */
+typedef struct supervise_signals {
+    sigset_t set;
+    int interrupts;
+    bool stopping; /* somebody asked for it */
+} supervise_signals;
+void supervise_block(supervise_signals *signals);
+/* Waits so many seconds at most; the signal that came, a child's left out, or 0. */
+int supervise_wait(const supervise_signals *signals, double seconds);
+
+/* How a training process ended. */
+typedef struct supervise_end {
+    int signal, code; /* the code: if the signal is 0 */
+    bool hung;        /* and was killed for it */
+    an_heartbeat heartbeat;
+} supervise_end;
+/* Watches it to its end, passes signals on, reports stalls (seconds; 0: never), and ends it after a hang. */
+void supervise_watch(supervise_child *child, supervise_signals *signals, double report_after, double timeout,
+                     supervise_end *end);
+
+/* What each of its threads is doing, in lines on standard error: what it last said, where the kernel has it, its stack. */
+void supervise_report(pid_t pid, const an_heartbeat *heartbeat);
+/* The stacks alone, if they can be had in so many seconds; a line says why not. */
+void supervise_stacks(pid_t pid, double seconds);
+
+#endif

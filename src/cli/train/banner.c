@@ -1,0 +1,312 @@
+/* What a person should know of a run before its first step. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/train/open.h"
+
+enum { NAME = 11, MOST = 1024, MOST_COLUMNS = 120 };
+
+/* A row that is being written: its name, then words that are broken at spaces. */
+typedef struct {
+    cli_training *training;
+    const char *name;
+    char text[MOST];
+    size_t length;
+} row;
+
+static row row_begin(cli_training *training, const char *name) {
+    return (row){.training = training, .name = name};
+}
+
+#define ADD(r, ...)                                                                                    \
+    do {                                                                                               \
+        if ((r)->length < MOST)                                                                        \
+            (r)->length += (size_t)snprintf((r)->text + (r)->length, MOST - (r)->length, __VA_ARGS__); \
+    } while (0)
+
+static void row_end(row *r) {
+    const int columns = cli_columns() < MOST_COLUMNS ? cli_columns() : MOST_COLUMNS;
+    const size_t room = (size_t)(columns > 40 ? columns - NAME : 40);
+    const char *name = r->name, *rest = r->text;
+    while (*rest) {
+        size_t length = strlen(rest);
+        if (length > room) {
+            for (length = room; length > 0 && rest[length] != ' ';) length--;
+            if (length == 0) length = strcspn(rest, " ");
+        }
+        cli_say(r->training, "%-*s%.*s", NAME, name, (int)length, rest);
+        rest += length;
+        rest += strspn(rest, " ");
+        name = "";
+    }
+}
+
+static const char *origin_mark(an_config_origin origin) {
+    if (origin == AN_ORIGIN_DEFAULT) return " (default)";
+    return origin == AN_ORIGIN_CHECKPOINT ? " (from the checkpoint)" : "";
+}
+
+/* "lr 1e-3, " with a mark where nobody gave it. */
+static void add_value(row *r, const char *path, const char *label) {
+    an_config *config = r->training->config;
+    const char *text;
+    const an_config_origin origin = an_config_origin_of(config, path);
+    if (origin == AN_ORIGIN_NONE || an_config_string(config, path, &text) != AN_OK) return;
+    ADD(r, "%s%s%s%s%s", r->length ? ", " : "", label, *label ? " " : "", text, origin_mark(origin));
+}
+
+/* The same of a list of numbers. */
+static void add_list(row *r, const char *path, const char *label) {
+    enum { MOST_NUMBERS = 8 };
+    an_config *config = r->training->config;
+    double numbers[MOST_NUMBERS];
+    int count = 0;
+    if (an_config_size(config, path) == 0 || an_config_reals(config, path, MOST_NUMBERS, numbers, &count) != AN_OK)
+        return;
+    ADD(r, ", %s", label);
+    for (int i = 0; i < count && i < MOST_NUMBERS; i++) ADD(r, " %g", numbers[i]);
+    ADD(r, "%s", origin_mark(an_config_origin_of(config, path)));
+}
+
+/* ---- rows ---- */
+
+static void say_model(cli_training *t) {
+    row r = row_begin(t, "model");
+    const char *type = "";
+    an_config_string(t->config, "model.type", &type);
+    ADD(&r, "%s, %s parameters", type, cli_count(t->info.parameters).text);
+    row_end(&r);
+}
+
+static void say_data(cli_training *t) {
+    row r = row_begin(t, "data");
+    const an_trainer_info *i = &t->info;
+    ADD(&r, "%s sample%s", cli_count(i->samples).text, i->samples == 1 ? "" : "s");
+    if (i->tokens > 1) ADD(&r, " of %lld tokens", (long long)i->tokens);
+    if (i->evaluation_samples)
+        ADD(&r, "; %s for evaluation", cli_count(i->evaluation_samples).text);
+    else
+        ADD(&r, "; no evaluation: data.eval is not given");
+    row_end(&r);
+}
+
+/* "; by epoch: 8 micro-batches from epoch 0, 4 from epoch 4" */
+static void add_accumulation(row *r) {
+    an_config *config = r->training->config;
+    const int entries = an_config_size(config, "batch.accumulate");
+    for (int i = 0; i < entries && entries > 1; i++) {
+        int64_t epoch;
+        double accumulate;
+        if (an_config_pair(config, "batch.accumulate", i, &epoch, &accumulate) != AN_OK) return;
+        ADD(r, "%s %.0f%s from epoch %lld", i ? "," : "; by epoch:", accumulate, i ? "" : " micro-batches",
+            (long long)epoch);
+    }
+}
+
+/* The arithmetic, written out. */
+static void say_batch(cli_training *t) {
+    row r = row_begin(t, "batch");
+    const an_trainer_info *i = &t->info;
+    const int64_t leaf = (i->global + i->leaves - 1) / i->leaves, micro = (leaf + i->micro - 1) / i->micro;
+    ADD(&r, "%s sample%s a step = %lld lea%s × %lld micro-batch%s × %lld", cli_count(i->global).text,
+        i->global == 1 ? "" : "s", (long long)i->leaves, i->leaves == 1 ? "f" : "ves", (long long)micro,
+        micro == 1 ? "" : "es", (long long)(i->micro < leaf ? i->micro : leaf));
+    if (i->leaves * micro * (i->micro < leaf ? i->micro : leaf) != i->global) ADD(&r, " at most");
+    add_accumulation(&r);
+    row_end(&r);
+    r = row_begin(t, "run");
+    ADD(&r, "%s step%s, %.3g epoch%s of %s", cli_count(i->steps).text, i->steps == 1 ? "" : "s", i->epochs,
+        i->epochs == 1 ? "" : "s", cli_count(i->least_epoch_steps).text);
+    if (i->most_epoch_steps > i->least_epoch_steps) ADD(&r, " to %s", cli_count(i->most_epoch_steps).text);
+    ADD(&r, " steps");
+    add_value(&r, "run.seed", "seed");
+    add_value(&r, "run.max_time", "at most");
+    row_end(&r);
+}
+
+static void say_optimizer(cli_training *t) {
+    row r = row_begin(t, "optimizer");
+    add_value(&r, "optimizer.type", "");
+    if (an_config_origin_of(t->config, "schedule.max_lr") == AN_ORIGIN_NONE)
+        add_value(&r, "optimizer.lr", "lr");
+    else
+        ADD(&r, ", lr %.3g (schedule.max_lr)", t->info.rate);
+    add_list(&r, "optimizer.betas", "betas");
+    add_value(&r, "optimizer.eps", "eps");
+    add_value(&r, "optimizer.momentum", "momentum");
+    add_value(&r, "optimizer.dampening", "dampening");
+    add_value(&r, "optimizer.nesterov", "nesterov");
+    add_value(&r, "optimizer.weight_decay", "weight decay");
+    if (an_config_origin_of(t->config, "optimizer.layer_decay") > AN_ORIGIN_DEFAULT)
+        add_value(&r, "optimizer.layer_decay", "layer decay");
+    row_end(&r);
+}
+
+static void say_groups(cli_training *t) {
+    const an_groups *groups = an_trainer_groups(t->trainer);
+    for (int i = 0; i < an_groups_count(groups); i++) {
+        an_group_info g = AN_INIT(g);
+        row r = row_begin(t, i ? "" : "groups");
+        if (an_groups_info(groups, i, &g) != AN_OK) continue;
+        ADD(&r, "%s in %s tensor%s", cli_count(g.elements).text, cli_count(g.tensors).text, g.tensors == 1 ? "" : "s");
+        if (*g.match) ADD(&r, " that match '%s'", g.match);
+        if (g.frozen)
+            ADD(&r, ": frozen");
+        else
+            ADD(&r, ": rate × %.4g, decay %.4g", g.lr_scale, g.weight_decay);
+        if (g.tied) ADD(&r, ", tied");
+        ADD(&r, " (%s%s)", g.first, g.tensors > 1 ? ", …" : "");
+        row_end(&r);
+    }
+}
+
+/* The schedule as it was resolved: its kind, and the rate at its corners. */
+static void say_schedule(cli_training *t) {
+    row r = row_begin(t, "schedule");
+    const an_schedule *s = an_trainer_schedule(t->trainer);
+    const int64_t last = t->info.steps - 1;
+    const double rate = t->info.rate;
+    int64_t peak = 0;
+    add_value(&r, "schedule.type", "");
+    if (an_config_origin_of(t->config, "schedule.warmup.steps") > AN_ORIGIN_DEFAULT)
+        add_value(&r, "schedule.warmup.steps", "warmup");
+    add_value(&r, "schedule.min_ratio", "min_ratio");
+    if (s) {
+        const int64_t looks = last < 10000 ? last : 10000; /* enough to see where the top is */
+        for (int64_t i = 0; i <= looks; i++) {
+            const int64_t at = looks ? (int64_t)((double)last * (double)i / (double)looks) : 0;
+            if (an_schedule_factor(s, at) > an_schedule_factor(s, peak)) peak = at;
+        }
+        ADD(&r, ": %.3g at step 1", rate * an_schedule_factor(s, 0));
+        if (peak > 0 && peak < last)
+            ADD(&r, ", %.3g at %s", rate * an_schedule_factor(s, peak), cli_count(peak + 1).text);
+        if (last > 0) ADD(&r, ", %.3g at %s", rate * an_schedule_factor(s, last), cli_count(last + 1).text);
+    }
+    row_end(&r);
+}
+
+static void say_precision(cli_training *t) {
+    row r = row_begin(t, "precision");
+    const an_trainer_info *i = &t->info;
+    if (i->precision == AN_DTYPE_NONE)
+        ADD(&r, "%s", an_dtype_name(i->dtype));
+    else
+        ADD(&r, "%s products, weights and sums in %s", an_dtype_name(i->precision), an_dtype_name(i->dtype));
+    if (an_config_is(t->config, "train.precision", "auto"))
+        ADD(&r, "%s",
+            i->precision == AN_DTYPE_BF16 ? " (auto: this machine is fast at it)"
+            : i->dtype == AN_DTYPE_F64    ? " (auto: the data is f64)"
+                                          : " (auto)");
+    add_value(&r, "train.recompute.mode", "recompute");
+    row_end(&r);
+}
+
+static void say_clipping(cli_training *t) {
+    row r = row_begin(t, "clipping");
+    add_value(&r, "train.clip_norm", "norm");
+    if (!an_config_is(t->config, "train.clip_value", "off")) {
+        add_value(&r, "train.clip_value", "value");
+        ADD(&r, ", which changes the direction of a step");
+    }
+    row_end(&r);
+}
+
+static void say_memory(cli_training *t) {
+    row r = row_begin(t, "memory");
+    an_plan_memory m = AN_INIT(m);
+    if (an_plan_memory_get(an_trainer_plan(t->trainer), &m) != AN_OK) return;
+    ADD(&r, "%s planned: weights %s, gradients %s", cli_bytes((double)m.peak).text, cli_bytes((double)m.weights).text,
+        cli_bytes((double)m.gradients).text);
+    if (m.leaves) ADD(&r, " and %s for the other leaves", cli_bytes((double)m.leaves).text);
+    ADD(&r, ", optimizer %s, activations %s, the copy for saves %s", cli_bytes((double)m.optimizer).text,
+        cli_bytes((double)(m.activations + m.scratch + m.inputs)).text, cli_bytes((double)m.checkpoint).text);
+    row_end(&r);
+}
+
+static void say_machine(cli_training *t) {
+    row r = row_begin(t, "machine");
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    ADD(&r, "1 rank × %d thread%s on %ld core%s, %s", an_context_threads(t->ctx),
+        an_context_threads(t->ctx) == 1 ? "" : "s", cores, cores == 1 ? "" : "s", an_isa_name(an_context_isa(t->ctx)));
+    if (t->info.leaves > 1) ADD(&r, "; may grow to %s ranks (batch.leaves)", cli_count(t->info.leaves).text);
+    if (an_context_threads(t->ctx) > 1) ADD(&r, "; idle threads %s", cli_waiting(an_context_spin(t->ctx)).text);
+    row_end(&r);
+}
+
+/* Which kernels run, for the log only: each op with each kernel once. */
+static void log_kernels(cli_training *t) {
+    an_program *program = an_trainer_program(t->trainer);
+    const int64_t count = an_program_profile_count(program, AN_FORM_TRAIN_FIRST);
+    for (int64_t i = 0; i < count; i++) {
+        an_profile_entry entry = AN_INIT(entry), before = AN_INIT(before);
+        char line[128];
+        bool known = false;
+        if (an_program_profile_get(program, AN_FORM_TRAIN_FIRST, i, &entry) != AN_OK) return;
+        for (int64_t k = 0; k < i && !known; k++)
+            known = an_program_profile_get(program, AN_FORM_TRAIN_FIRST, k, &before) == AN_OK &&
+                    !strcmp(before.op, entry.op) && !strcmp(before.kernel, entry.kernel);
+        snprintf(line, sizeof line, "kernel     %s=%s", entry.op, entry.kernel);
+        if (!known) an_folder_log(t->folder, line);
+    }
+}
+
+static void say_saves(cli_training *t) {
+    row r = row_begin(t, "saves");
+    if (an_config_is(t->config, "save.every", "off"))
+        ADD(&r, "the last step only");
+    else {
+        add_value(&r, "save.every", "every");
+        if (an_config_is(t->config, "save.keep_last", "all"))
+            ADD(&r, ", keeps all");
+        else {
+            add_value(&r, "save.keep_last", "keeps the last");
+            ADD(&r, "%s", t->info.evaluation_samples ? ", and the best" : "");
+        }
+    }
+    row_end(&r);
+}
+
+/* Where the run comes from, what has changed since, and what may not be enough. */
+static void say_notes(cli_training *t) {
+    const char *path = an_trainer_resumed(t->trainer), *notes = an_trainer_notes(t->trainer);
+    if (path) {
+        row r = row_begin(t, "carries on");
+        ADD(&r, "after step %s, from %s", cli_count(an_trainer_next_step(t->trainer)).text, path);
+        row_end(&r);
+    }
+    while (*notes) {
+        const size_t length = strcspn(notes, "\n");
+        row note = row_begin(t, "note");
+        ADD(&note, "%.*s", (int)length, notes);
+        row_end(&note);
+        notes += length + (notes[length] != 0);
+    }
+}
+
+int cli_banner(cli_training *training) {
+    cli_training *t = training;
+    const bool bold = cli_has_colors();
+    if (bold) fputs("\033[1m", stdout);
+    if (t->folder)
+        cli_say(t, "anneal %s, %s", an_version(), an_folder_path(t->folder));
+    else
+        cli_say(t, "anneal %s, %s", an_version(), t->call->argument);
+    if (bold) fputs("\033[0m", stdout);
+    say_model(t);
+    say_data(t);
+    say_batch(t);
+    say_optimizer(t);
+    say_groups(t);
+    say_schedule(t);
+    say_clipping(t);
+    say_precision(t);
+    say_memory(t);
+    say_machine(t);
+    say_saves(t);
+    say_notes(t);
+    if (t->folder) log_kernels(t);
+    cli_say(t, "%s", "");
+    fflush(stdout);
+    return CLI_DONE;
+}

@@ -1,0 +1,149 @@
+/* From the name of a config to a trainer, and messages about what is wrong with either. */
+#include "cli/train/open.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/supervise/supervise.h"
+
+/* Mistakes in a config begin with its place and nothing before it, so that editors can go there. */
+int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an_status status) {
+    const char *message = an_last_error(ctx);
+    const size_t length = file ? strlen(file) : 0;
+    const bool in_config =
+        (file && !strncmp(message, file, length) && message[length] == ':') || !strncmp(message, "--set ", 6);
+    if (status == AN_ERR_MEMORY || (status == AN_ERR_UNSUPPORTED && !in_config)) return cli_failure(call, ctx, status);
+    if (in_config)
+        fprintf(stderr, "%s\n", message);
+    else
+        cli_fail(call, "%s", message);
+    cli_print_trail(call, ctx);
+    return in_config ? CLI_MISUSED : CLI_FAILED;
+}
+
+bool cli_is_pipe(const char *file) {
+    struct stat found;
+    return stat(file, &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
+
+/* What came through a pipe. It can be read once, and a config is read twice: for the context, and with it. */
+static const char *read_pipe(const char *file, size_t *length) {
+    enum { MOST = (1 << 20) + 1 }; /* one byte more than a config may have, so that it is refused and not cut */
+    static char text[MOST];
+    static size_t bytes;
+    FILE *pipe = bytes == 0 ? fopen(file, "rb") : NULL;
+    if (pipe) {
+        bytes = fread(text, 1, sizeof text, pipe);
+        fclose(pipe);
+    }
+    *length = bytes;
+    return text;
+}
+
+static an_status read_config(const cli_call *call, const cli_opening *opening, an_context *ctx, an_config **config) {
+    an_config_options options = AN_INIT(options);
+    options.file = opening->file;
+    if (cli_is_pipe(opening->file)) options.text = read_pipe(opening->file, &options.length);
+    options.set_count = call->set_count;
+    options.sets = call->sets;
+    return an_config_create(config, ctx, &options);
+}
+
+/* The instructions that a run began with are kept for ever; AUTO where there is none to carry on, or this machine has them not. */
+static an_isa isa_of_run(an_context *ctx, an_config *config, const cli_opening *opening) {
+    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint *checkpoint = NULL;
+    const char *path = opening->resume;
+    an_isa found = AN_ISA_AUTO;
+    if (!path && an_config_path(config, "run.dir", &path) != AN_OK) return found;
+    if (an_checkpoint_open(&checkpoint, ctx, path) != AN_OK) return found;
+    if (an_checkpoint_info_get(checkpoint, &info) == AN_OK && info.is_run)
+        for (int isa = 0; isa <= (int)an_context_isa(ctx); isa++)
+            if (!strcmp(info.isa, an_isa_name((an_isa)isa))) found = (an_isa)isa;
+    an_checkpoint_close(&checkpoint);
+    return found;
+}
+
+/* Threads and instructions belong to the context that the config is read with: it is read once to learn them. */
+static int choose_context(const cli_call *call, const cli_opening *opening, an_context_options *options) {
+    an_context_options alone = AN_INIT(alone);
+    an_context *ctx = NULL;
+    an_config *config = NULL;
+    int64_t threads = 0;
+    alone.threads = 1;
+    an_status status = an_context_create(&ctx, &alone);
+    if (status != AN_OK) return cli_failure(call, NULL, status);
+    status = read_config(call, opening, ctx, &config);
+    if (status == AN_OK && !an_config_is(config, "ranks.threads", "auto"))
+        status = an_config_count(config, "ranks.threads", &threads);
+    const int code = status == AN_OK ? CLI_DONE : cli_refuse(call, ctx, opening->file, status);
+    options->threads = opening->threads ? opening->threads : (int)threads;
+    options->isa = opening->isa;
+    for (int isa = 0; code == CLI_DONE && opening->isa == AN_ISA_AUTO && isa <= AN_ISA_AMX; isa++)
+        if (an_config_is(config, "run.isa", an_isa_name((an_isa)isa))) options->isa = (an_isa)isa;
+    if (code == CLI_DONE && options->isa == AN_ISA_AUTO && !opening->planned && !opening->plain && !opening->fresh)
+        options->isa = isa_of_run(ctx, config, opening);
+    an_config_destroy(&config);
+    an_context_destroy(&ctx);
+    return code;
+}
+
+static an_status open_trainer(const cli_opening *opening, cli_training *t) {
+    an_open_options options = AN_INIT(options);
+    options.purpose = opening->planned ? AN_OPEN_PLAN : opening->plain ? AN_OPEN_PLAIN : AN_OPEN_RUN;
+    options.kernels = opening->plain ? NULL : opening->kernels;
+    options.fresh = opening->fresh;
+    options.resume = opening->resume;
+    options.extend = opening->extend;
+    options.new_bits = opening->new_bits;
+    return an_trainer_open_with(&t->trainer, t->ctx, t->config, &options);
+}
+
+/* Another start of a run that this machine or build cannot carry on would be refused in the same way, so a supervisor must not try:
+ * the exit code says that something else has to change first. Memory, files and other processes may change by themselves. */
+static int refuse_opening(const cli_call *call, const an_context *ctx, const char *file, an_status status) {
+    const int code = cli_refuse(call, ctx, file, status);
+    return status == AN_ERR_UNSUPPORTED ? CLI_MISUSED : code;
+}
+
+static void tell_warnings(an_config *config, int *told) {
+    for (; *told < an_config_warning_count(config); ++*told)
+        fprintf(stderr, "warning: %s\n", an_config_warning(config, *told));
+}
+
+int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training) {
+    an_context_options options = AN_INIT(options);
+    *training = (cli_training){.call = call, .info = {.size = sizeof training->info}};
+    const int code = choose_context(call, opening, &options);
+    if (code != CLI_DONE) return code;
+    if (!opening->planned && !opening->plain) options.heartbeat = cli_heartbeat();
+    an_status status = an_context_create(&training->ctx, &options);
+    if (status != AN_OK) return cli_failure(call, NULL, status);
+    status = read_config(call, opening, training->ctx, &training->config);
+    int told = 0;
+    if (status == AN_OK && !opening->plain) tell_warnings(training->config, &told);
+    if (status == AN_OK) status = open_trainer(opening, training);
+    if (status == AN_OK && !opening->plain) tell_warnings(training->config, &told); /* what the data made of it */
+    if (status == AN_OK) status = an_trainer_info_get(training->trainer, &training->info);
+    return status == AN_OK ? CLI_DONE : refuse_opening(call, training->ctx, opening->file, status);
+}
+
+void cli_training_close(cli_training *training) {
+    an_folder_destroy(&training->folder);
+    an_trainer_destroy(&training->trainer);
+    an_config_destroy(&training->config);
+    an_context_destroy(&training->ctx);
+}
+
+void cli_say(cli_training *training, const char *format, ...) {
+    enum { MOST = 1024 };
+    char line[MOST];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    puts(line);
+    if (training->folder) an_folder_log(training->folder, line); /* what cannot be logged is on the terminal */
+}

@@ -1,0 +1,186 @@
+/* Progress of a run: on a terminal one line that is drawn again and again, elsewhere plain lines. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/train/open.h"
+
+enum { DEFAULT_COLUMNS = 80, WIDE = 110, BAR = 40 };
+static const double redraw_seconds = 0.1;
+
+cli_text cli_duration(double seconds) {
+    cli_text out;
+    const long long s = seconds > 0 ? (long long)(seconds + 0.5) : 0;
+    if (s >= 3600)
+        snprintf(out.text, sizeof out.text, "%lldh%02lldm", s / 3600, s % 3600 / 60);
+    else if (s >= 60)
+        snprintf(out.text, sizeof out.text, "%lldm%02llds", s / 60, s % 60);
+    else if (seconds >= 10 || seconds <= 0)
+        snprintf(out.text, sizeof out.text, "%llds", s);
+    else
+        snprintf(out.text, sizeof out.text, "%.1fs", seconds);
+    return out;
+}
+
+cli_text cli_metric(double value) {
+    const double most = 1e6; /* four digits behind the point say nothing of larger ones */
+    cli_text out;
+    if (value != value)
+        snprintf(out.text, sizeof out.text, "nan"); /* whatever sign it has */
+    else if (value >= most || value <= -most)
+        snprintf(out.text, sizeof out.text, "%.4g", value);
+    else
+        snprintf(out.text, sizeof out.text, "%.4f", value);
+    return out;
+}
+
+int cli_columns(void) {
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    return DEFAULT_COLUMNS;
+}
+
+bool cli_has_colors(void) {
+    const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(none && *none) && !(terminal && !strcmp(terminal, "dumb"));
+}
+
+/* ---- the line ---- */
+
+enum { STEP, LOSS, RATE, NORM, SCALE, SPEED, LEFT, PARTS };
+
+typedef struct {
+    char parts[PARTS][96];
+    double share; /* of the run that is done */
+} line;
+
+static void describe(const cli_progress *p, const cli_training *t, const an_step_metrics *m, line *l) {
+    const double elapsed = an_clock_seconds() - p->begin, done = (double)(m->step - p->first);
+    const double left = done > 0 ? elapsed / done * (double)(t->info.steps - m->step) : 0;
+    const char *unit = t->info.tokens > 1 ? "tokens/s" : "samples/s";
+    const double speed = an_folder_speed(t->folder), thousands = 1e4; /* from here on in thousands */
+    const int digits = (int)strlen(cli_count(t->info.steps).text);
+    snprintf(l->parts[STEP], sizeof l->parts[STEP], "step %*s/%s", digits, cli_count(m->step).text,
+             cli_count(t->info.steps).text);
+    if (m->skipped)
+        snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "skipped");
+    else
+        snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "loss %s", cli_metric(m->loss).text);
+    snprintf(l->parts[RATE], sizeof l->parts[RATE], "lr %.2e", m->rate);
+    if (m->norm == m->norm)
+        snprintf(l->parts[NORM], sizeof l->parts[NORM], "norm %.3g", m->norm);
+    else
+        snprintf(l->parts[NORM], sizeof l->parts[NORM], "norm nan"); /* whatever sign it has */
+    l->parts[SCALE][0] = 0;
+    if (t->info.precision == AN_DTYPE_F16)
+        snprintf(l->parts[SCALE], sizeof l->parts[SCALE], "scale %g, %s skipped", m->scale, cli_count(m->skips).text);
+    if (speed >= thousands)
+        snprintf(l->parts[SPEED], sizeof l->parts[SPEED], "%sk %s", cli_count((int64_t)(speed / 1000)).text, unit);
+    else
+        snprintf(l->parts[SPEED], sizeof l->parts[SPEED], "%s %s", cli_count((int64_t)speed).text, unit);
+    if (speed <= 0) l->parts[SPEED][0] = 0;
+    snprintf(l->parts[LEFT], sizeof l->parts[LEFT], "%s left", cli_duration(left).text);
+    l->share = t->info.steps > 0 ? (double)m->step / (double)t->info.steps : 0;
+}
+
+static void add_bar(double share, char *text, size_t capacity) {
+    const int full = (int)(share * BAR);
+    char bar[BAR + 1];
+    for (int i = 0; i < BAR; i++) bar[i] = i < full ? '=' : i == full ? '>' : ' ';
+    bar[BAR] = 0;
+    snprintf(text, capacity, "[%s] %3d%%", bar, (int)(100 * share));
+}
+
+/* As many parts as fit, behind a bar if one is wanted; returns the columns that it takes. The last column stays free: some
+ * terminals begin a new line after it. */
+static int compose(line *l, int columns, bool bar_first, char *text, size_t capacity) {
+    static const int dropped[] = {NORM,  SPEED, RATE, LEFT,
+                                  SCALE, LOSS,  STEP}; /* what goes first where there is no room */
+    char parts[PARTS + 1][sizeof l->parts[0]];
+    size_t used = 0, length = 0;
+    parts[0][0] = 0;
+    if (bar_first) add_bar(l->share, parts[0], sizeof parts[0]);
+    memcpy(parts[1], l->parts, sizeof l->parts);
+    for (int i = 0; i <= PARTS; i++) length += *parts[i] ? strlen(parts[i]) + 2 : 0;
+    for (int i = 0; i < PARTS && (int)length - 2 >= columns; i++) {
+        char *part = parts[1 + dropped[i]];
+        length -= *part ? strlen(part) + 2 : 0;
+        *part = 0;
+    }
+    text[0] = 0;
+    for (int i = 0; i <= PARTS; i++)
+        if (*parts[i] && used + strlen(parts[i]) + 2 < capacity)
+            used += (size_t)snprintf(text + used, capacity - used, "%s%s", used ? "  " : "", parts[i]);
+    return (int)used;
+}
+
+/* ---- drawing ---- */
+
+void cli_progress_begin(cli_progress *progress, const cli_training *training) {
+    *progress = (cli_progress){.terminal = isatty(STDOUT_FILENO),
+                               .colors = cli_has_colors(),
+                               .begin = an_clock_seconds(),
+                               .first = an_trainer_next_step(training->trainer)};
+}
+
+double cli_progress_seconds(const cli_progress *progress) {
+    return an_clock_seconds() - progress->begin;
+}
+
+static void clear_line(cli_progress *p) {
+    if (p->shown) printf("\r%*s\r", p->shown, "");
+    p->shown = 0;
+}
+
+void cli_progress_end(cli_progress *progress) {
+    if (progress->shown) putchar('\n');
+    progress->shown = 0;
+    fflush(stdout);
+}
+
+void cli_progress_step(cli_progress *progress, cli_training *training, const an_step_metrics *metrics, bool logged) {
+    cli_progress *p = progress;
+    line l;
+    char text[256];
+    const bool draws =
+        p->terminal && (an_clock_seconds() - p->drawn >= redraw_seconds || metrics->step == training->info.steps);
+    if (!draws && !logged) return;
+    describe(p, training, metrics, &l);
+    if (logged) {
+        compose(&l, (int)sizeof text, false, text, sizeof text);
+        if (!p->terminal) {
+            puts(text);
+            fflush(stdout);
+        }
+        an_folder_log(training->folder, text);
+    }
+    if (!draws) return;
+    const int before = p->shown, columns = cli_columns();
+    p->shown = compose(&l, columns, columns >= WIDE, text, sizeof text);
+    printf("\r%s%*s", text, before > p->shown ? before - p->shown : 0, "");
+    fflush(stdout);
+    p->drawn = an_clock_seconds();
+}
+
+void cli_progress_evaluation(cli_progress *progress, cli_training *training, int64_t step,
+                             const an_evaluation *evaluation, bool best) {
+    char text[256];
+    const char *name;
+    const int digits = (int)strlen(cli_count(training->info.steps).text);
+    size_t used = (size_t)snprintf(text, sizeof text, "step %*s/%s", digits, cli_count(step).text,
+                                   cli_count(training->info.steps).text);
+    for (int i = 0; (name = an_trainer_metric(training->trainer, i)) && used < sizeof text; i++) {
+        double value;
+        if (!an_evaluation_metric(evaluation, name, &value)) continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, "  %s %s", name, cli_metric(value).text);
+    }
+    clear_line(progress);
+    printf("%s%s%s%s\n", text, best ? "  " : "", best && progress->colors ? "\033[32m" : "",
+           best ? progress->colors ? "best\033[0m" : "best" : "");
+    fflush(stdout);
+    if (best && used < sizeof text) snprintf(text + used, sizeof text - used, "  best");
+    an_folder_log(training->folder, text);
+}

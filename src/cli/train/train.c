@@ -1,0 +1,360 @@
+/* anneal train: a run from its config, with a banner, progress, and the run's folder. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/regular.h"
+#include "cli/bench/profile.h"
+#include "cli/plan/report.h"
+#include "cli/supervise/supervise.h"
+#include "cli/train/open.h"
+
+enum { RESUME, FRESH, EXTEND, NEW_BITS, THREADS, ISA, KERNEL, PROFILE, CHECK, SUPERVISE, RESTARTS, SET };
+
+static const cli_option options[] = {
+    [RESUME] = {.name = "resume",
+                .argument = "PATH",
+                .group = 1,
+                .help = "carry on from this checkpoint, or from the newest good one of this run's folder (default: of "
+                        "run.dir, if there is one)"},
+    [FRESH] = {.name = "fresh",
+               .group = 1,
+               .help = "where the run's folder has a run in it, a new one beside it; nothing is deleted"},
+    [EXTEND] = {.name = "extend",
+                .argument = "keep|stretch",
+                .help = "give a run more steps: keep its schedule, whose rate goes on at its floor, or stretch it, and "
+                        "the rate jumps"},
+    [NEW_BITS] = {.name = "allow-new-bits",
+                  .help = "carry on with other instructions or kernels, another oneDNN or another anneal than the run "
+                          "had; its last bits may then differ"},
+    [THREADS] = {.name = "threads", .argument = "N", .help = "threads (default: ranks.threads, else all cores)"},
+    [ISA] = {.name = "isa",
+             .argument = "base|avx2|avx512|amx",
+             .help = "instructions that kernels use (default: run.isa, else all that the machine has)"},
+    [KERNEL] = {.name = "kernel",
+                .argument = "OP=NAME,...",
+                .help =
+                    "take these kernels, as in attention=reference, for gradients too; log.txt says which ones run"},
+    [PROFILE] = {.name = "profile",
+                 .argument = "FILE",
+                 .help = "write a Chrome trace of the last step, a bar for each node (default: log.profile)"},
+    [CHECK] = {.name = "check",
+               .argument = "N",
+               .help = "train nothing: take N steps beside plain ones (f32, reference kernels, nothing fused) and show "
+                       "where they differ"},
+    [SUPERVISE] =
+        {.name = "supervise",
+         .help = "run it in a process of its own, and start that again after a crash, or a hang of ranks.timeout"},
+    [RESTARTS] = {.name = "restarts", .argument = "K", .help = "with --supervise: at most so many times (default 100)"},
+    [SET] = {.name = "set",
+             .argument = "KEY=VALUE",
+             .repeats = true,
+             .help = "another value for a key of the config, as in optimizer.lr=1e-3; may be given several times"},
+    {0},
+};
+
+/* ---- signals ---- A run stops with a checkpoint after the step that is under way; the second Ctrl-C ends it at once. A pipe whose
+ * reader has ended (`| head`) is a request to stop as well. */
+
+static an_trainer *volatile running;
+static volatile sig_atomic_t signalled; /* the first signal, or Ctrl-C; 0: none */
+static volatile sig_atomic_t unread;    /* standard output or error is a pipe that nobody reads any more */
+static bool has_terminal;               /* for who pressed Ctrl-C */
+
+static void on_signal(int number) {
+    if (number == SIGINT && signalled == SIGINT) {
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
+    }
+    if (!signalled || number == SIGINT) signalled = number;
+    if (number == SIGPIPE) unread = true;
+    if (running) an_trainer_request_stop(running);
+    /* A step may be long: who pressed it must see that it was heard. */
+    static const char heard[] = "\nstopping with a checkpoint after this step; Ctrl-C again ends it at once\n";
+    if (number == SIGINT && has_terminal && write(STDERR_FILENO, heard, sizeof heard - 1) < 0) return;
+}
+
+/* From the first moment on: a signal that comes while the run is opened is not forgotten. */
+static void watch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    has_terminal = isatty(STDERR_FILENO);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGPIPE, &action, NULL);
+}
+
+/* As outcome.json says it. */
+static const char *stop_reason(void) {
+    switch (signalled) {
+    case SIGINT: return "SIGINT (Ctrl-C)";
+    case SIGTERM: return "SIGTERM";
+    case SIGUSR1: return "SIGUSR1";
+    case SIGPIPE: return "SIGPIPE: the program that read the output has ended";
+    default: return NULL;
+    }
+}
+
+static void watch_for(an_trainer *trainer) {
+    running = trainer;
+    if (signalled && trainer) an_trainer_request_stop(trainer);
+}
+
+/* ---- callbacks ---- */
+
+enum { MESSAGE = 4096 };
+
+typedef struct {
+    cli_training *training;
+    cli_progress progress;
+    char error[MESSAGE]; /* of the folder, which the run's own would cover; "": none */
+} watching;
+
+static void keep_error(const cli_training *t, char error[MESSAGE]) {
+    snprintf(error, MESSAGE, "%s", an_last_error(t->ctx));
+}
+
+static an_status after_step(void *user, const an_step_metrics *metrics) {
+    watching *w = user;
+    bool logged;
+    const an_status status = an_folder_step(w->training->folder, metrics, &logged);
+    if (status != AN_OK) keep_error(w->training, w->error);
+    cli_progress_step(&w->progress, w->training, metrics, logged);
+    return status;
+}
+
+static an_status after_evaluation(void *user, int64_t step, const an_evaluation *evaluation, bool best) {
+    watching *w = user;
+    const an_status status = an_folder_evaluation(w->training->folder, step, evaluation);
+    if (status != AN_OK) keep_error(w->training, w->error);
+    cli_progress_evaluation(&w->progress, w->training, step, evaluation, best);
+    return status;
+}
+
+/* What is saved goes to the log; that something is not must be seen. */
+static an_status after_save(void *user, const an_save_report *report) {
+    watching *w = user;
+    char line[MESSAGE];
+    if (report->error) {
+        cli_progress_end(&w->progress);
+        fprintf(stderr, "warning: step %s is not saved: %s\n", cli_count(report->step).text, report->error);
+        snprintf(line, sizeof line, "step %lld is not saved: %s", (long long)report->step, report->error);
+    } else {
+        snprintf(line, sizeof line, "saved step %lld: %s in %s, %s of them to copy", (long long)report->step,
+                 cli_bytes((double)report->bytes).text, cli_duration(report->copy_seconds + report->seconds).text,
+                 cli_duration(report->copy_seconds).text);
+    }
+    an_folder_log(w->training->folder, line);
+    return AN_OK;
+}
+
+/* ---- the run ---- */
+
+/* The exit code of a run that came to an end without an error. */
+static int end_code(const an_run_outcome *outcome) {
+    return outcome->end == AN_RUN_REQUESTED || outcome->end == AN_RUN_TIME ? CLI_AGAIN : CLI_DONE;
+}
+
+static void say_end(cli_training *t, const an_run_outcome *outcome, double seconds) {
+    static const char *const ends[] = {[AN_RUN_DONE] = "done",
+                                       [AN_RUN_STOPPED_EARLY] = "stopped early: the metric no longer got better",
+                                       [AN_RUN_REQUESTED] = "stopped on request",
+                                       [AN_RUN_TIME] = "stopped: run.max_time is over"};
+    char hash[AN_HASH_TEXT];
+    const char *path = an_folder_path(t->folder);
+    cli_say(t, "%s", "");
+    cli_say(t, "%s, after %s step%s in %s", ends[outcome->end], cli_count(outcome->steps).text,
+            outcome->steps == 1 ? "" : "s", cli_duration(seconds).text);
+    if (outcome->best_step) {
+        const char *metric = "";
+        an_config_string(t->config, "eval.best.metric", &metric);
+        cli_say(t, "best %s %.6g, at step %s", metric, outcome->best_value, cli_count(outcome->best_step).text);
+    }
+    if (an_trainer_weights_hash(t->trainer, hash) == AN_OK) cli_say(t, "weights %s", hash);
+    if (end_code(outcome) == CLI_AGAIN) {
+        if (unread)
+            fprintf(stderr,
+                    "anneal train: nobody reads the output any more: stopped with a checkpoint after step %s; the same "
+                    "command carries on from here\n",
+                    cli_count(outcome->steps).text);
+        cli_say(t, "saved; the same command carries on from here");
+        return;
+    }
+    cli_say(t, "see  %s/summary.json, and: anneal plot %s > curves.svg", path, path);
+}
+
+/* ---- the profile ---- */
+
+/* Where the trace goes; NULL: it is not wanted. */
+static const char *trace_path(cli_training *t) {
+    const char *path = t->call->command == &cli_train ? t->call->values[PROFILE] : NULL;
+    if (!path && an_config_origin_of(t->config, "log.profile") != AN_ORIGIN_NONE)
+        an_config_path(t->config, "log.profile", &path);
+    return path;
+}
+
+static int write_trace(cli_training *t, FILE *file, const char *path) {
+    cli_profile profile = {0};
+    an_status status = cli_machine_measure(&profile.machine, an_context_threads(t->ctx), an_context_isa(t->ctx));
+    if (status == AN_OK) status = cli_profile_take(&profile, an_trainer_program(t->trainer), AN_FORM_TRAIN_FIRST, 0);
+    if (status == AN_OK) cli_profile_write_trace(&profile, file);
+    cli_profile_free(&profile);
+    const bool failed = ferror(file);
+    if (fclose(file) != 0 || failed) return cli_fail(t->call, "%s: cannot be written: %s", path, strerror(errno));
+    return status == AN_OK ? CLI_DONE : cli_fail(t->call, "there is no memory for a profile");
+}
+
+static int run_it(cli_training *t, FILE *trace) {
+    an_run_options run = AN_INIT(run);
+    an_run_outcome outcome = AN_INIT(outcome);
+    watching w = {.training = t};
+    an_program_profile(an_trainer_program(t->trainer), trace != NULL);
+    an_status status = an_trainer_run_options(t->trainer, &run);
+    if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
+    run.callbacks = (an_run_callbacks){.size = sizeof run.callbacks,
+                                       .after_step = after_step,
+                                       .after_evaluation = after_evaluation,
+                                       .after_save = after_save,
+                                       .user = &w};
+    cli_progress_begin(&w.progress, t);
+    status = an_trainer_run(t->trainer, &run, &outcome);
+    watch_for(NULL);
+    cli_progress_end(&w.progress);
+    const int traced = trace ? write_trace(t, trace, trace_path(t)) : CLI_DONE;
+    if (status != AN_OK) {
+        if (!*w.error) keep_error(t, w.error);
+        an_folder_finish(t->folder, &outcome, w.error); /* a disk that is full says so only once */
+        return cli_fail(t->call, "%s", w.error);
+    }
+    outcome.reason = stop_reason();
+    say_end(t, &outcome, cli_progress_seconds(&w.progress));
+    status = an_folder_finish(t->folder, &outcome, NULL);
+    if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    const int code = unread ? CLI_DONE : cli_finish(t->call);
+    if (code != CLI_DONE || traced != CLI_DONE) return CLI_FAILED;
+    return end_code(&outcome);
+}
+
+/* Whether the folder's run is the one that the config asks for; one without a config had no time to begin. Reads no more than the config
+ * that is asked for has. */
+static int compare_config(const cli_training *t, const char *folder, bool *same) {
+    char path[4200];
+    char *wanted = NULL;
+    snprintf(path, sizeof path, "%s/config.yaml", folder);
+    FILE *file = an_regular_read(path);
+    *same = true;
+    if (!file && errno == EINVAL)
+        return cli_fail(t->call, "%s: is no regular file but a pipe, a device or a folder; move it away", path);
+    if (!file) return CLI_DONE;
+    const an_status status = an_config_write(t->config, &wanted);
+    for (const char *c = wanted; status == AN_OK && *same && *c; c++) *same = getc(file) == (unsigned char)*c;
+    *same = *same && getc(file) == EOF;
+    fclose(file);
+    an_string_release(t->ctx, &wanted);
+    return status == AN_OK ? CLI_DONE : cli_failure(t->call, t->ctx, status);
+}
+
+/* A finished run is no mistake: it says so. Another one that would have its folder is; what came to no checkpoint and has another config is
+ * refused as well, as its metrics would be lost. */
+static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
+    const char *path;
+    an_folder_state state = AN_FOLDER_EMPTY;
+    an_status status = an_config_path(t->config, "run.dir", &path);
+    if (status == AN_OK) status = an_folder_look(t->ctx, path, &state);
+    if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
+    *finished = false;
+    if (fresh || state == AN_FOLDER_EMPTY) return CLI_DONE;
+    const bool resumed = an_trainer_resumed(t->trainer) != NULL;
+    bool same;
+    const int code = compare_config(t, path, &same);
+    if (code != CLI_DONE) return code;
+    if (!resumed && !same) {
+        cli_fail(t->call,
+                 "%s: a run with another config is in it: --fresh starts this one beside it, or give run.dir another "
+                 "name",
+                 path);
+        return CLI_MISUSED; /* another start would find the same */
+    }
+    *finished =
+        state == AN_FOLDER_FINISHED && (same || an_trainer_next_step(t->trainer) == an_trainer_steps(t->trainer));
+    if (*finished) printf("%s: this run is finished; --fresh starts another one beside it\n", path);
+    return CLI_DONE;
+}
+
+static int open_folder(cli_training *t, bool fresh) {
+    an_folder_options folder = AN_INIT(folder);
+    folder.fresh = fresh;
+    const an_status status = an_folder_create(&t->folder, t->trainer, t->config, &folder);
+    if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    return cli_write_plan_file(t);
+}
+
+int cli_training_run(cli_training *training, bool fresh) {
+    bool finished = false;
+    if (training->info.samples == 0) {
+        fprintf(stderr, "%s: the samples of a stream come from a program, by an_trainer_step_on; give a file here\n",
+                an_config_place(training->config, "data.train.type"));
+        return CLI_MISUSED;
+    }
+    int code = look_at_folder(training, fresh, &finished);
+    if (code != CLI_DONE || finished) return code;
+    const char *path = trace_path(training);
+    FILE *trace = path ? fopen(path, "w") : NULL; /* before hours are spent on what it will say */
+    if (path && !trace) return cli_fail(training->call, "%s: cannot be opened: %s", path, strerror(errno));
+    watch_for(training->trainer);
+    code = open_folder(training, fresh);
+    if (code == CLI_DONE) code = cli_banner(training);
+    if (code == CLI_DONE) return run_it(training, trace);
+    if (trace) fclose(trace);
+    return code;
+}
+
+static int run(const cli_call *call) {
+    static const char *const extensions[] = {"keep", "stretch", NULL};
+    cli_training training;
+    int extend = -1;
+    cli_opening opening = {.file = call->argument, .kernels = call->values[KERNEL]};
+    int64_t threads = 0, steps = 0, restarts = CLI_RESTARTS;
+    if (cli_number(call, THREADS, 1, &threads) != CLI_DONE || cli_number(call, CHECK, 1, &steps) != CLI_DONE ||
+        cli_isa(call, ISA, &opening.isa) != CLI_DONE || cli_choice(call, EXTEND, extensions, &extend) != CLI_DONE ||
+        cli_number(call, RESTARTS, 0, &restarts) != CLI_DONE)
+        return CLI_MISUSED;
+    if (call->values[SUPERVISE] && cli_is_pipe(call->argument))
+        return cli_misuse(
+            call, "--supervise reads the config again at each start, which a pipe cannot do; write it to a file");
+    if (call->values[SUPERVISE]) return cli_supervise(call, restarts);
+    if (call->values[RESTARTS]) return cli_misuse(call, "--restarts is a limit of --supervise, which was not given");
+    opening.threads = (int)(threads < INT32_MAX ? threads : INT32_MAX);
+    opening.fresh = call->values[FRESH] != NULL;
+    opening.resume = call->values[RESUME];
+    opening.extend = extend < 0 ? AN_EXTEND_REFUSE : extend == 0 ? AN_EXTEND_KEEP : AN_EXTEND_STRETCH;
+    opening.new_bits = call->values[NEW_BITS] != NULL;
+    watch_signals();
+    if (steps > 0) return cli_check(call, &opening, steps);
+    int code = cli_training_open(call, &opening, &training);
+    if (code == CLI_DONE) code = cli_training_run(&training, opening.fresh);
+    cli_training_close(&training);
+    return code;
+}
+
+const cli_command cli_train = {
+    .name = "train",
+    .argument = "CONFIG",
+    .summary = "train a model as its config says",
+    .text =
+        "Trains, with a banner that says what will be done, a line of progress on a terminal (plain lines elsewhere), "
+        "and "
+        "a folder, run.dir of the config, with everything that it did: config.yaml, metrics.jsonl, log.txt, plan.json, "
+        "an event file for TensorBoard, checkpoints, and at the end summary.json and outcome.json.\n\nThe same command "
+        "carries on from the newest good checkpoint of the folder, with the same bits as if it had never stopped; a "
+        "run "
+        "that is finished says so. TERM, USR1, Ctrl-C and a closed pipe (as in '| head') stop it with a checkpoint "
+        "after "
+        "the step that is under way, and the exit code is then 75 (run me again); a second Ctrl-C ends it at once.",
+    .options = options,
+    .run = run,
+};

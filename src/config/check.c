@@ -1,0 +1,472 @@
+/* What contradicts what. Each key is right by itself here; every rule says with numbers what does not go together, and what to
+ * change. Things that are allowed and hardly meant become warnings. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+
+/* The place of a key that was given, or of the config. */
+static an_spot spot_of(const an_config *c, const char *path) {
+    const an_config_node *node = an_config_find(c, path);
+    return node && node->origin != AN_ORIGIN_DEFAULT ? node->key_place : (an_spot){c->name, 1, 1};
+}
+
+static bool given(const an_config *c, const char *path) {
+    return an_config_origin_of(c, path) > AN_ORIGIN_DEFAULT;
+}
+
+/* Whether a value, or one inside of it, was given and is another than the default: a config that was written whole, with all its
+ * defaults, means the same as the short one. */
+static bool says_more(const an_config_node *node) {
+    if (!node || node->origin <= AN_ORIGIN_DEFAULT) return false;
+    const char *text = node->option ? an_option_default(node->option) : NULL;
+    if (node->type == AN_CONFIG_SCALAR) return !text || strcmp(node->text, text) != 0;
+    if (node->type == AN_CONFIG_LIST) return true;
+    for (const an_config_node *n = node->first; n; n = n->next)
+        if (says_more(n)) return true;
+    return false;
+}
+
+static const char *text_of(const an_config *c, const char *path) {
+    const an_config_node *node = an_config_find(c, path);
+    return node && node->type == AN_CONFIG_SCALAR ? node->text : "";
+}
+
+/* A number that is one: not absent, not a word. */
+static bool count_of(const an_config *c, const char *path, int64_t *value) {
+    return an_read_count(text_of(c, path), value);
+}
+
+/* ---- run ---- */
+
+static an_status check_run(an_config *c) {
+    static const char *const lengths[] = {"run.steps", "run.epochs", "run.tokens", "run.samples"};
+    const char *first = NULL;
+    for (int i = 0; i < 4; i++) {
+        if (!given(c, lengths[i])) continue;
+        if (first) {
+            const bool later = an_config_origin_of(c, first) > an_config_origin_of(c, lengths[i]);
+            return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                            "%s: %s is %s and %s is %s; a run has one length: take one out (--set %s= does it)",
+                            AN_SPOT(spot_of(c, lengths[i])), first, AN_QUOTE(text_of(c, first)), lengths[i],
+                            AN_QUOTE(text_of(c, lengths[i])), later ? lengths[i] : first);
+        }
+        first = lengths[i];
+    }
+    return AN_OK;
+}
+
+/* ---- model ---- */
+
+static an_status check_model(an_config *c) {
+    int64_t width, heads, kv_heads, context, samples;
+    const char *type = text_of(c, "model.type");
+    static const char *const sources[] = {"data.train", "data.eval"};
+    if (!strcmp(type, "cnn")) return AN_OK; /* its width is an image's */
+    if (count_of(c, "model.width", &width) && count_of(c, "model.heads", &heads) && width % heads != 0)
+        return AN_ERROR(
+            c->ctx, AN_ERR_ARGUMENT,
+            "%s: model.width %lld divided by model.heads %lld leaves %lld; take a width such as %lld or %lld",
+            AN_SPOT(spot_of(c, given(c, "model.heads") ? "model.heads" : "model.width")), (long long)width,
+            (long long)heads, (long long)(width % heads), (long long)(width > heads ? width - width % heads : heads),
+            (long long)((uint64_t)(width - width % heads) + (uint64_t)heads));
+    if (count_of(c, "model.kv_heads", &kv_heads) && count_of(c, "model.heads", &heads) && heads % kv_heads != 0)
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                        "%s: model.heads %lld divided by model.kv_heads %lld leaves %lld; each head of keys serves as "
+                        "many heads as any other",
+                        AN_SPOT(spot_of(c, "model.kv_heads")), (long long)heads, (long long)kv_heads,
+                        (long long)(heads % kv_heads));
+    for (int i = 0; i < 2; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s.context", sources[i]);
+        if (count_of(c, "model.context", &context) && count_of(c, path, &samples) && samples > context)
+            return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                            "%s: %s is %lld, but the model takes %lld tokens; make it smaller "
+                            "or model.context larger",
+                            AN_SPOT(spot_of(c, path)), path, (long long)samples, (long long)context);
+    }
+    return AN_OK;
+}
+
+/* ---- data ---- */
+
+static an_status check_source_keys(an_config *c, const char *source) {
+    an_context *ctx = c->ctx;
+    char documents[64], end[64], delimiter[64], type[64], borders[64];
+    bool border_targets = true;
+    snprintf(type, sizeof type, "%s.type", source);
+    snprintf(borders, sizeof borders, "%s.border_targets", source);
+    snprintf(documents, sizeof documents, "%s.documents", source);
+    snprintf(end, sizeof end, "%s.end_token", source);
+    snprintf(delimiter, sizeof delimiter, "%s.delimiter", source);
+    if (an_config_is(c, documents, "apart") && an_config_is(c, type, "tokens") && !an_config_find(c, end))
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is apart, but nothing says where a document ends; give %s",
+                        AN_SPOT(spot_of(c, documents)), documents, end);
+    an_read_bool(text_of(c, borders), &border_targets);
+    if (!border_targets && an_config_is(c, documents, "join"))
+        AN_TRY_RETURN(an_config_warn(c, spot_of(c, borders), "%s changes nothing with %s join; take documents apart",
+                                     borders, documents));
+    const char *text = text_of(c, delimiter);
+    if (*text && (text[1] || (unsigned char)text[0] >= 0x80 || strchr("\"\n\r.+-0123456789", text[0])))
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is '%s'; it takes one character that no number has, as \",\"",
+                        AN_SPOT(spot_of(c, delimiter)), delimiter, AN_QUOTE(text));
+    return AN_OK;
+}
+
+static an_status check_source(an_config *c, const char *source) {
+    an_context *ctx = c->ctx;
+    static const char *const of_tokens = "text|tokens|megatron", *const of_numbers = "idx|csv";
+    char path[64];
+    snprintf(path, sizeof path, "%s.type", source);
+    const char *type = text_of(c, path), *model = text_of(c, "model.type");
+    if (an_words_have(of_tokens, type) && an_words_have("mlp|cnn|sequential", model))
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                        "%s: %s has type '%s', which gives tokens, but a model of type '%s' takes "
+                        "numbers; take %s",
+                        AN_SPOT(spot_of(c, path)), source, type, model, AN_WORDS(of_numbers));
+    if (an_words_have(of_numbers, type) && an_words_have("gpt2|llama", model))
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                        "%s: %s has type '%s', which gives numbers, but a model of type '%s' takes "
+                        "tokens; take %s",
+                        AN_SPOT(spot_of(c, path)), source, type, model, AN_WORDS(of_tokens));
+    AN_TRY_RETURN(check_source_keys(c, source));
+    return AN_OK;
+}
+
+/* What is trained on tells nothing in an evaluation. */
+static an_status check_overlap(an_config *c) {
+    an_context *ctx = c->ctx;
+    double from[2], to[2];
+    const char *train = text_of(c, "data.train.path"), *eval = text_of(c, "data.eval.path");
+    if (!*train || strcmp(train, eval) != 0) return AN_OK;
+    AN_TRY_RETURN(an_config_range(c, "data.train.part", &from[0], &to[0]));
+    AN_TRY_RETURN(an_config_range(c, "data.eval.part", &from[1], &to[1]));
+    if (from[0] >= to[1] || from[1] >= to[0]) return AN_OK;
+    return an_config_warn(
+        c, spot_of(c, "data.eval"),
+        "data.eval has samples that data.train has too, part %s and part %s of one file: an evaluation "
+        "on them says little",
+        text_of(c, "data.eval.part"), text_of(c, "data.train.part"));
+}
+
+static an_status check_data(an_config *c) {
+    an_context *ctx = c->ctx;
+    const an_config_node *data = an_config_find(c, "data");
+    if (!an_config_find(c, "data.train"))
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: data has no 'train'; it takes a table such as {type: text, path: FILE}",
+                        AN_SPOT(data->place));
+    const bool is_stream = an_config_is(c, "data.train.type", "stream");
+    if (is_stream && given(c, "run.epochs"))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: a stream has no end and so no epochs; give run.steps, run.samples or "
+                        "run.max_time",
+                        AN_SPOT(spot_of(c, "run.epochs")));
+    if (an_config_is(c, "data.eval.type", "stream"))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: evaluations cannot read a stream; take another type for data.eval, such as csv",
+                        AN_SPOT(spot_of(c, "data.eval.type")));
+    AN_TRY_RETURN(check_source(c, "data.train"));
+    AN_TRY_RETURN(check_source(c, "data.eval"));
+    for (int i = 0; i < an_config_size(c, "data.train.parts"); i++) {
+        char part[64];
+        snprintf(part, sizeof part, "data.train.parts[%d]", i);
+        AN_TRY_RETURN(check_source(c, part));
+    }
+    AN_TRY_RETURN(check_overlap(c));
+    const char *train = text_of(c, "data.train.tokens"), *eval = text_of(c, "data.eval.tokens");
+    if (*train && *eval && strcmp(train, eval) != 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: data.train.tokens is %s and data.eval.tokens is %s; the model knows one "
+                        "kind of token: make them the same",
+                        AN_SPOT(spot_of(c, given(c, "data.eval.tokens") ? "data.eval.tokens" : "data.train.tokens")),
+                        train, eval);
+    return AN_OK;
+}
+
+/* A stream has no epochs: the default length goes. */
+static void drop_epochs(an_config *c) {
+    an_config_node *run = an_config_find(c, "run"), *before = NULL;
+    if (!an_config_is(c, "data.train.type", "stream")) return;
+    for (an_config_node *n = run->first; n; before = n, n = n->next) {
+        if (strcmp(n->key, "epochs") != 0) continue;
+        *(before ? &before->next : &run->first) = n->next;
+        if (run->last == n) run->last = before;
+        run->count--;
+        return;
+    }
+}
+
+/* ---- batch ---- */
+
+static an_status accumulate_by_epoch(an_config *c, const an_config_node *table) {
+    if (given(c, "batch.global"))
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                        "%s: batch.accumulate changes by epoch, and with it the samples of a step, but "
+                        "batch.global is %s; take batch.global out",
+                        AN_SPOT(table->key_place), text_of(c, "batch.global"));
+    int64_t first = 0;
+    an_read_count(table->first->key, &first);
+    if (first != 0)
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                        "%s: batch.accumulate begins with epoch %lld; say what holds from epoch 0 on",
+                        AN_SPOT(table->first->key_place), (long long)first);
+    return AN_OK;
+}
+
+static an_status add_global(an_config *c, int64_t global) {
+    an_context *ctx = c->ctx;
+    an_config_node *batch = an_config_find(c, "batch"), *node = NULL;
+    char text[32];
+    AN_TRY_RETURN(an_config_node_create(c, &node, AN_CONFIG_SCALAR, AN_ORIGIN_DEFAULT, batch->place));
+    snprintf(text, sizeof text, "%lld", (long long)global);
+    AN_TRY_RETURN(an_arena_string(&c->arena, &node->text, text, strlen(text)));
+    node->key = "global";
+    node->option = an_option_find("batch", "global", NULL);
+    node->next = batch->first;
+    batch->first = node;
+    batch->count++;
+    return AN_OK;
+}
+
+static an_status check_accumulate(an_config *c, const an_config_node *table) {
+    an_context *ctx = c->ctx;
+    int64_t accumulate = 0, micro, leaves, product, global;
+    if (table->count == 0)
+        return AN_ERROR(ctx, AN_ERR_PARSE,
+                        "%s: batch.accumulate is empty; it takes a number, or a table of epoch: number",
+                        AN_SPOT(table->key_place));
+    if (!count_of(c, "batch.micro", &micro))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: batch.accumulate counts micro-batches, but batch.micro is auto; give batch.micro",
+                        AN_SPOT(table->key_place));
+    if (table->count > 1) return accumulate_by_epoch(c, table);
+    an_read_count(table->first->text, &accumulate);
+    const bool has_leaves = count_of(c, "batch.leaves", &leaves);
+    if (!has_leaves) leaves = 1;
+    if (!an_multiply_i64(micro, accumulate, &product) || !an_multiply_i64(product, leaves, &product))
+        return AN_ERROR(ctx, AN_ERR_OVERFLOW,
+                        "%s: batch.micro %lld × accumulate %lld × leaves %lld does not fit in 64 bits; make "
+                        "one smaller",
+                        AN_SPOT(table->key_place), (long long)micro, (long long)accumulate, (long long)leaves);
+    if (!count_of(c, "batch.global", &global)) return has_leaves ? add_global(c, product) : AN_OK;
+    if (has_leaves ? product == global : global % product == 0) return AN_OK;
+    if (has_leaves)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: batch.global is %lld, but micro %lld × accumulate %lld × leaves %lld = %lld; "
+                        "change one of them, or take global out",
+                        AN_SPOT(spot_of(c, "batch.global")), (long long)global, (long long)micro, (long long)accumulate,
+                        (long long)leaves, (long long)product);
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "%s: batch.global is %lld, but micro %lld × accumulate %lld = %lld for each leaf, and "
+                    "%lld is no multiple of it; change one of them, or take global out",
+                    AN_SPOT(spot_of(c, "batch.global")), (long long)global, (long long)micro, (long long)accumulate,
+                    (long long)product, (long long)global);
+}
+
+static bool has_batch_norm(const an_config *c) {
+    bool found = false;
+    an_read_bool(text_of(c, "model.batch_norm"), &found);
+    for (int i = 0; i < an_config_size(c, "model.layers") && !found; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "model.layers[%d].type", i);
+        found = an_config_is(c, path, "batch_norm");
+    }
+    return found;
+}
+
+static an_status check_batch(an_config *c) {
+    an_context *ctx = c->ctx;
+    const an_config_node *accumulate = an_config_find(c, "batch.accumulate");
+    int64_t global, leaves, micro;
+    if (accumulate) AN_TRY_RETURN(check_accumulate(c, accumulate));
+    const bool has_global = count_of(c, "batch.global", &global);
+    if (has_global && count_of(c, "batch.leaves", &leaves) && leaves > global)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: batch.leaves is %lld, but a step has %lld sample%s, so %lld leaves would be empty; "
+                        "take at most %lld",
+                        AN_SPOT(spot_of(c, "batch.leaves")), (long long)leaves, (long long)global,
+                        global == 1 ? "" : "s", (long long)(leaves - global), (long long)global);
+    if (has_global && count_of(c, "batch.micro", &micro) && micro > global)
+        AN_TRY_RETURN(an_config_warn(c, spot_of(c, "batch.micro"),
+                                     "batch.micro is %lld, but a step has %lld sample%s: it is one micro-batch",
+                                     (long long)micro, (long long)global, global == 1 ? "" : "s"));
+    if (has_batch_norm(c) && count_of(c, "batch.micro", &micro) && micro < 16)
+        AN_TRY_RETURN(an_config_warn(c, spot_of(c, "batch.micro"),
+                                     "batch norm over micro-batches of %lld sample%s is noisy; 16 or more are usual",
+                                     (long long)micro, micro == 1 ? "" : "s"));
+    return AN_OK;
+}
+
+/* ---- optimizer ---- */
+
+static an_status check_optimizer(an_config *c) {
+    an_context *ctx = c->ctx;
+    const an_config_node *betas = an_config_find(c, "optimizer.betas");
+    double momentum = 0, dampening = 0, decay = 1;
+    bool nesterov = false;
+    if (betas && betas->count != 2)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: optimizer.betas is a list of %d; it takes two numbers, as [0.9, 0.999]",
+                        AN_SPOT(betas->place), betas->count);
+    an_read_bool(text_of(c, "optimizer.nesterov"), &nesterov);
+    an_read_real(text_of(c, "optimizer.momentum"), &momentum);
+    an_read_real(text_of(c, "optimizer.dampening"), &dampening);
+    if (nesterov && !(momentum > 0))
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT,
+            "%s: optimizer.nesterov looks ahead along momentum, which is 0; give optimizer.momentum, as 0.9",
+            AN_SPOT(spot_of(c, "optimizer.nesterov")));
+    if (nesterov && dampening != 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: optimizer.nesterov needs momentum without dampening, which is %s; take dampening out",
+                        AN_SPOT(spot_of(c, "optimizer.nesterov")), text_of(c, "optimizer.dampening"));
+    an_read_real(text_of(c, "optimizer.layer_decay"), &decay);
+    if (decay < 0.5 || decay > 1)
+        AN_TRY_RETURN(an_config_warn(c, spot_of(c, "optimizer.layer_decay"),
+                                     "optimizer.layer_decay is %s; usual are 0.85 to 0.95",
+                                     text_of(c, "optimizer.layer_decay")));
+    return AN_OK;
+}
+
+/* ---- schedule ---- */
+
+/* PyTorch would give sgd a momentum here, because its schedule asks for one. */
+static an_status check_moved_momentum(an_config *c, const an_config_node *schedule) {
+    const an_config_node *type = an_config_node_find(schedule, "type"),
+                         *moves = an_config_node_find(schedule, "momentum");
+    double momentum = 0;
+    bool on = false;
+    if (!type || !moves || strcmp(type->text, "one_cycle") != 0 || !an_config_is(c, "optimizer.type", "sgd"))
+        return AN_OK;
+    an_read_bool(moves->text, &on);
+    an_read_real(text_of(c, "optimizer.momentum"), &momentum);
+    if (!on || momentum > 0) return AN_OK;
+    return an_config_warn(c, type->place,
+                          "one_cycle moves the momentum of sgd, but optimizer.momentum is 0 and stays 0; give "
+                          "optimizer.momentum, as 0.9, or set momentum of the schedule to off");
+}
+
+static an_status check_schedule(an_config *c, const an_config_node *schedule) {
+    an_context *ctx = c->ctx;
+    AN_TRY_RETURN(check_moved_momentum(c, schedule));
+    const an_config_node *parts = an_config_node_find(schedule, "parts"),
+                         *milestones = an_config_node_find(schedule, "milestones");
+    const an_config_node *points = an_config_node_find(schedule, "points");
+    an_length before = {.unit = AN_LENGTH_TIME}, length;
+    if (points && points->count == 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a schedule of points has none; give some, as {0: 0, 500: 1}",
+                        AN_SPOT(points->place));
+    if (!parts || !milestones) return AN_OK;
+    if (milestones->count != parts->count - 1)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: a sequence has %d parts and %d milestones; a milestone is where the next part begins, so "
+                        "there is one less of them than of parts",
+                        AN_SPOT(milestones->place), parts->count, milestones->count);
+    for (const an_config_node *n = milestones->first; n; n = n->next) {
+        if (!an_read_length(n->text, n->option->units, &length)) continue;
+        if (length.unit == before.unit && length.amount <= before.amount)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "%s: the milestone '%s' is not later than the one before it; put them in order",
+                            AN_SPOT(n->place), AN_QUOTE(n->text));
+        before = length;
+    }
+    for (const an_config_node *n = parts->first; n; n = n->next) AN_TRY_RETURN(check_schedule(c, n));
+    return AN_OK;
+}
+
+/* ---- train ---- */
+
+static an_status check_train(an_config *c) {
+    static const char *const ways[] = {"train.recompute.mode", "train.recompute.segments", "train.recompute.budget"};
+    an_context *ctx = c->ctx;
+    const char *first = NULL;
+    for (int i = 0; i < 3; i++) {
+        if (!says_more(an_config_find(c, ways[i]))) continue;
+        if (first)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s and %s are both given; take one out",
+                            AN_SPOT(spot_of(c, ways[i])), first, ways[i]);
+        first = ways[i];
+    }
+    const char *precision = text_of(c, "train.precision");
+    if (an_config_is(c, "train.matmul_precision", "medium") && an_words_have("bf16|f16|f64", precision))
+        AN_TRY_RETURN(an_config_warn(c, spot_of(c, "train.matmul_precision"),
+                                     "train.matmul_precision is for f32 and changes nothing with precision %s",
+                                     precision));
+    return AN_OK;
+}
+
+/* ---- eval ---- */
+
+static an_status check_metric(an_config *c, const char *path) {
+    const an_config_node *metrics = an_config_find(c, "eval.metrics");
+    const char *metric = text_of(c, path), *name = strncmp(metric, "val_", 4) ? metric : metric + 4;
+    if (!given(c, path) || !metrics || metrics->type != AN_CONFIG_LIST || !strcmp(name, "loss") || !strcmp(name, "off"))
+        return AN_OK;
+    for (const an_config_node *n = metrics->first; n; n = n->next)
+        if (!strcmp(n->text, name)) return AN_OK;
+    return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is %s, but eval.metrics does not have %s; add it there",
+                    AN_SPOT(spot_of(c, path)), path, metric, name);
+}
+
+static an_status check_eval(an_config *c) {
+    an_context *ctx = c->ctx;
+    const an_config_node *eval = an_config_find(c, "eval");
+    if (!an_config_find(c, "data.eval") && says_more(eval))
+        for (const an_config_node *n = eval->first; n; n = n->next)
+            if (says_more(n))
+                return AN_ERROR(
+                    ctx, AN_ERR_ARGUMENT,
+                    "%s: eval.%s is given, but there is nothing to evaluate on; give data.eval, or take it out",
+                    AN_SPOT(n->key_place), n->key);
+    AN_TRY_RETURN(check_metric(c, "eval.best.metric"));
+    return check_metric(c, "eval.early_stop.metric");
+}
+
+/* ---- lengths against the run's ---- */
+
+static an_status check_lengths(an_config *c) {
+    static const char *const runs[] = {"run.steps", "run.epochs", "run.tokens", "run.samples"};
+    static const char *const paths[] = {"schedule.warmup.steps",
+                                        "schedule.T_0",
+                                        "schedule.period",
+                                        "schedule.stable",
+                                        "schedule.decay",
+                                        "eval.every",
+                                        "save.every",
+                                        "save.keep_every",
+                                        "log.every"};
+    an_context *ctx = c->ctx;
+    an_length run, length;
+    const char *which = NULL;
+    for (int i = 0; i < 4; i++)
+        if (an_config_find(c, runs[i])) which = runs[i];
+    const an_config_node *node = which ? an_config_find(c, which) : NULL;
+    if (!node || !an_read_length(node->text, node->option->units, &run)) return AN_OK;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const an_config_node *n = an_config_find(c, paths[i]);
+        if (!n || n->origin == AN_ORIGIN_DEFAULT || !an_read_length(n->text, n->option->units, &length)) continue;
+        if (length.unit != run.unit || length.amount <= run.amount) continue;
+        AN_TRY_RETURN(an_config_warn(c, n->place, "%s is %s, longer than the run of %s; the run ends inside it",
+                                     paths[i], AN_QUOTE(n->text), AN_QUOTE(node->text)));
+    }
+    const an_config_node *milestones = an_config_find(c, "schedule.milestones");
+    for (const an_config_node *n = milestones ? milestones->first : NULL; n; n = n->next)
+        if (an_read_length(n->text, n->option->units, &length) && length.unit == run.unit && length.amount > run.amount)
+            AN_TRY_RETURN(an_config_warn(c, n->place, "the milestone %s is later than the end of the run of %s",
+                                         AN_QUOTE(n->text), AN_QUOTE(node->text)));
+    return AN_OK;
+}
+
+static an_status check_schedules(an_config *c) {
+    return check_schedule(c, an_config_find(c, "schedule"));
+}
+
+an_status an_config_check(an_config *config) {
+    static an_status (*const rules[])(an_config * config) = {check_run,   check_data,      check_model,
+                                                             check_batch, check_optimizer, check_schedules,
+                                                             check_train, check_eval,      check_lengths};
+    an_context *ctx = config->ctx;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) AN_TRY_RETURN(rules[i](config));
+    drop_epochs(config);
+    return AN_OK;
+}

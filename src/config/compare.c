@@ -1,0 +1,418 @@
+/* Which values of two configs differ, and what a run that carries on may take of that. */
+#include "config/compare.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- what a change of each option is ---- A row that ends in a dot is for all that is in a table, any other for one path; the
+ * longest that fits decides. Only tables whose options are of one kind have such rows: where an option must be thought about it has
+ * its own. */
+
+/* Reasons that several rows have. They end a line "batch.global is 64, was 32: ". */
+#define MODEL "the model would be another one"
+#define SAMPLES "the samples would be others"
+#define ORDER "the order of the data depends on it"
+#define CUT "it belongs to the run: sums in another order have other bits"
+#define RATE "the rate of every step comes from it"
+#define UPDATE "weights and moments so far come from it"
+#define STORE "the samples that are stored were chosen by it"
+#define NORMAL "the numbers that the model knows are scaled by it"
+#define COMPARE "evaluations so far, and which was best, would not compare"
+#define BEST "the best value so far was found by it"
+#define NEW_BITS "the weights would get other bits; --allow-new-bits, or run.allow_new_bits: on, accepts that"
+#define LENGTH "the end of the run moves; --extend=keep or --extend=stretch says what becomes of the schedule"
+#define SAME_FILE "the file must be the same one, wherever it lies"
+#define WRITTEN "only what is written changes"
+#define SAME_BITS "the bits do not depend on it"
+#define LATER "only what comes depends on it"
+
+static const struct {
+    const char *path;
+    an_config_change_kind kind;
+    const char *reason;
+} rules[] = {
+    {"version", AN_CHANGE_FREE, "of the config's format, not of the run"},
+
+    {"run.dir", AN_CHANGE_FREE, "a run may move to another folder"},
+    {"run.seed", AN_CHANGE_FIXED, "weights, the order of the data and dropout come from it"},
+    {"run.steps", AN_CHANGE_LENGTH, LENGTH},
+    {"run.epochs", AN_CHANGE_LENGTH, LENGTH},
+    {"run.tokens", AN_CHANGE_LENGTH, LENGTH},
+    {"run.samples", AN_CHANGE_LENGTH, LENGTH},
+    {"run.max_time", AN_CHANGE_FREE, "a limit of one launch"},
+    {"run.isa", AN_CHANGE_BITS, NEW_BITS},
+    {"run.allow_new_bits", AN_CHANGE_FREE, LATER},
+
+    {"model.", AN_CHANGE_FIXED, MODEL},
+    {"model.graph", AN_CHANGE_DATA_PATH, SAME_FILE},
+    {"model.init.", AN_CHANGE_FIXED, "weights were taken at step 0; only a new run takes others"},
+
+    {"data.train.", AN_CHANGE_FIXED, SAMPLES},
+    {"data.train.path", AN_CHANGE_DATA_PATH, SAME_FILE},
+    {"data.train.labels", AN_CHANGE_DATA_PATH, SAME_FILE},
+    {"data.train.count", AN_CHANGE_FIXED, ORDER},
+    {"data.train.weight", AN_CHANGE_FIXED, ORDER},
+    {"data.eval", AN_CHANGE_FREE, "training has the same bits with and without evaluations"}, /* given or not */
+    {"data.eval.", AN_CHANGE_FIXED, COMPARE},
+    {"data.eval.path", AN_CHANGE_DATA_PATH, SAME_FILE},
+    {"data.eval.labels", AN_CHANGE_DATA_PATH, SAME_FILE},
+    {"data.mixtures", AN_CHANGE_FIXED, SAMPLES},
+    {"data.source", AN_CHANGE_FIXED, SAMPLES},
+    {"data.capacity", AN_CHANGE_FIXED, STORE},
+    {"data.policy", AN_CHANGE_FIXED, STORE},
+    {"data.holdout", AN_CHANGE_FIXED, STORE},
+    {"data.threads", AN_CHANGE_FREE, SAME_BITS},
+    {"data.drop_last", AN_CHANGE_FIXED, ORDER},
+    {"data.normalize.inputs", AN_CHANGE_FIXED, NORMAL},
+    {"data.normalize.targets", AN_CHANGE_FIXED, NORMAL},
+    {"data.normalize.fit", AN_CHANGE_FIXED, NORMAL},
+
+    {"batch.global", AN_CHANGE_FIXED, ORDER},
+    {"batch.micro", AN_CHANGE_FIXED, CUT},
+    {"batch.accumulate", AN_CHANGE_FIXED, ORDER},
+    {"batch.leaves", AN_CHANGE_FIXED, CUT},
+
+    {"optimizer.", AN_CHANGE_FIXED, UPDATE},
+    {"optimizer.lr", AN_CHANGE_FIXED, RATE},
+    {"schedule.", AN_CHANGE_FIXED, RATE},
+
+    {"train.clip_norm", AN_CHANGE_FIXED, UPDATE},
+    {"train.clip_value", AN_CHANGE_FIXED, UPDATE},
+    {"train.precision", AN_CHANGE_FIXED, "weights, moments and the loss scale come from it"},
+    {"train.matmul_precision", AN_CHANGE_BITS, NEW_BITS},
+    {"train.recompute.mode", AN_CHANGE_FREE, SAME_BITS},
+    {"train.recompute.segments", AN_CHANGE_FREE, SAME_BITS},
+    {"train.recompute.budget", AN_CHANGE_FREE, SAME_BITS},
+    {"train.loss.reduction", AN_CHANGE_FIXED, "something else would be minimised"},
+    {"train.loss.label_smoothing", AN_CHANGE_FIXED, "something else would be minimised"},
+    {"train.on_nonfinite", AN_CHANGE_FREE, LATER},
+    {"train.max_skips", AN_CHANGE_FREE, LATER},
+
+    {"eval.every", AN_CHANGE_FREE, LATER},
+    {"eval.at_start", AN_CHANGE_FREE, LATER},
+    {"eval.samples", AN_CHANGE_FIXED, COMPARE},
+    {"eval.metrics", AN_CHANGE_FREE, WRITTEN},
+    {"eval.best.metric", AN_CHANGE_FIXED, BEST},
+    {"eval.best.mode", AN_CHANGE_FIXED, BEST},
+    {"eval.early_stop.metric", AN_CHANGE_FIXED, BEST},
+    {"eval.early_stop.patience", AN_CHANGE_FREE, LATER},
+    {"eval.early_stop.min_delta", AN_CHANGE_FREE, LATER},
+
+    {"save.", AN_CHANGE_FREE, WRITTEN},
+    {"log.", AN_CHANGE_FREE, WRITTEN},
+
+    {"ranks.shard", AN_CHANGE_FREE, SAME_BITS},
+    {"ranks.unit.min_elements", AN_CHANGE_FREE, SAME_BITS},
+    {"ranks.precision.params", AN_CHANGE_BITS, NEW_BITS},
+    {"ranks.precision.reduce", AN_CHANGE_BITS, NEW_BITS},
+    {"ranks.threads", AN_CHANGE_FREE, SAME_BITS},
+    {"ranks.report_after", AN_CHANGE_FREE, LATER},
+    {"ranks.timeout", AN_CHANGE_FREE, LATER},
+};
+
+bool an_config_rule_find(const char *path, an_config_change_kind *kind, const char **reason) {
+    size_t longest = 0;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const size_t length = strlen(rules[i].path);
+        const bool fits =
+            rules[i].path[length - 1] == '.' ? !strncmp(rules[i].path, path, length) : !strcmp(rules[i].path, path);
+        if (!fits || length <= longest) continue;
+        longest = length;
+        *kind = rules[i].kind;
+        *reason = rules[i].reason;
+    }
+    return longest > 0;
+}
+
+/* ---- walking ---- */
+
+typedef struct {
+    an_config_changes *changes;
+    const an_config *before, *after;
+    const an_config_auto *autos;
+    size_t auto_count;
+} walk;
+
+/* Where a walk is: the path in the config, and the option's, by which it is judged: parts of a mixture are judged as sources. */
+typedef struct {
+    char path[AN_CHANGE_PATH], rule[AN_CHANGE_PATH];
+} spot;
+
+static spot spot_inside(const spot *table, const char *key) {
+    spot inside;
+    const char *dot = *table->path ? "." : "";
+    snprintf(inside.path, sizeof inside.path, "%.*s%s%.40s", AN_CHANGE_PATH - 48, table->path, dot, key);
+    snprintf(inside.rule, sizeof inside.rule, "%.*s%s%.40s", AN_CHANGE_PATH - 48, table->rule, dot, key);
+    return inside;
+}
+
+/* ---- what values mean ---- */
+
+/* Takes out what changes nothing in a path: "./" and slashes that stand twice. */
+static void tidy_path(char *path) {
+    char *to = path;
+    for (const char *at = path; *at;) {
+        const bool begins = to == path || to[-1] == '/';
+        if (begins && at[0] == '.' && at[1] == '/')
+            at += 2;
+        else if (begins && to > path && *at == '/')
+            at++;
+        else
+            *to++ = *at++;
+    }
+    *to = 0;
+}
+
+static void add_whole_path(an_text *out, const an_config *config, const an_config_node *node) {
+    const bool with_file = node->option->kind == AN_OPTION_INPUT && node->origin != AN_ORIGIN_SET;
+    const char *folder = with_file ? config->folder : "";
+    const bool whole = node->text[0] == '/';
+    an_text_add(out, "%s%s%s", whole || folder[0] == '/' ? "" : config->working, whole ? "" : folder, node->text);
+    if (out->status == AN_OK) tidy_path(out->bytes);
+}
+
+/* By their paths, or, if these lead there by other ways, by what lies there. */
+static an_status same_file(const walk *w, const an_config_node *a, const an_config_node *b, bool *same) {
+    an_context *ctx = w->changes->ctx;
+    an_status status;
+    an_text before, after;
+    struct stat x, y;
+    an_text_init(&before, ctx);
+    an_text_init(&after, ctx);
+    add_whole_path(&before, w->before, a);
+    add_whole_path(&after, w->after, b);
+    AN_TRY(before.status);
+    AN_TRY(after.status);
+    *same = !strcmp(before.bytes, after.bytes) ||
+            (stat(before.bytes, &x) == 0 && stat(after.bytes, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+fail:
+    an_text_destroy(&before);
+    an_text_destroy(&after);
+    return status;
+}
+
+/* The text of a scalar; of `auto` what it stood for. */
+static const char *text_of(const walk *w, const an_config_node *node, const char *path) {
+    for (size_t i = 0; i < w->auto_count && an_config_node_is(node, "auto"); i++)
+        if (!strcmp(w->autos[i].path, path)) return w->autos[i].text;
+    return node->text;
+}
+
+static an_status same_scalar(const walk *w, const an_config_node *a, const an_config_node *b, const spot *at,
+                             bool *same) {
+    const an_option *o = b->option;
+    const char *x = text_of(w, a, at->path), *y = text_of(w, b, at->path);
+    if (o->kind == AN_OPTION_INPUT || o->kind == AN_OPTION_OUTPUT) return same_file(w, a, b, same);
+    *same = a->option->kind == o->kind ? an_option_same(o, x, y) : !strcmp(x, y);
+    return AN_OK;
+}
+
+/* Keys of maps are numbers, but for those of texts. */
+static bool same_key(const an_config_node *a, const an_config_node *b) {
+    int64_t x, y;
+    if (!a->key || !b->key) return true; /* elements of lists */
+    if (a->option->kind == AN_OPTION_STRING_MAP) return !strcmp(a->key, b->key);
+    return an_read_count(a->key, &x) && an_read_count(b->key, &y) && x == y;
+}
+
+static an_status same_value(const walk *w, const an_config_node *a, const an_config_node *b, const spot *at,
+                            bool *same) {
+    an_context *ctx = w->changes->ctx;
+    *same = a->type == b->type && (a->type == AN_CONFIG_SCALAR || a->option->kind == b->option->kind);
+    if (*same && a->type == AN_CONFIG_SCALAR) return same_scalar(w, a, b, at, same);
+    *same = *same && a->count == b->count;
+    for (a = a->first, b = b->first; *same && a; a = a->next, b = b->next) {
+        *same = same_key(a, b);
+        if (*same) AN_TRY_RETURN(same_scalar(w, a, b, at, same));
+    }
+    return AN_OK;
+}
+
+/* ---- values for messages ---- */
+
+typedef struct {
+    char text[256];
+    size_t used;
+} flow;
+
+static void flow_add(flow *f, const char *text) {
+    const int added = snprintf(f->text + f->used, sizeof f->text - f->used, "%s", text);
+    f->used = f->used + (size_t)added < sizeof f->text ? f->used + (size_t)added : sizeof f->text - 1;
+}
+
+/* [0.9, 0.99], {match: bias, freeze: on}; values that are the default are left out of tables. */
+static void flow_node(flow *f, const an_config_node *node) {
+    const char *before = "", *brackets = node->type == AN_CONFIG_LIST ? "[" : "{";
+    if (node->type == AN_CONFIG_SCALAR) {
+        flow_add(f, node->text);
+        return;
+    }
+    flow_add(f, brackets);
+    for (const an_config_node *n = node->first; n; n = n->next) {
+        const bool own = n->option != node->option && n->type == AN_CONFIG_SCALAR; /* not an entry of a list or map */
+        const char *usual = own && n->option ? an_option_default(n->option) : NULL;
+        if (usual && !strcmp(usual, n->text)) continue;
+        flow_add(f, before);
+        if (n->key) {
+            flow_add(f, n->key);
+            flow_add(f, ": ");
+        }
+        flow_node(f, n);
+        before = ", ";
+    }
+    flow_add(f, *brackets == '[' ? "]" : "}");
+}
+
+static void describe(char *out, const an_config_node *node) {
+    enum { MOST = 60 }; /* bytes, as of other values */
+    flow f = {"", 0};
+    const char *begin;
+    if (node && node->type == AN_CONFIG_SCALAR && node->option &&
+        (node->option->kind == AN_OPTION_INPUT || node->option->kind == AN_OPTION_OUTPUT) &&
+        strlen(node->text) > MOST) {
+        for (begin = node->text + strlen(node->text) - MOST; ((unsigned char)*begin & 0xc0) == 0x80; begin++) {
+        }
+        snprintf(out, AN_CHANGE_VALUE, "...%.64s", AN_QUOTE(begin)); /* the end of a path says more */
+        return;
+    }
+    if (node) flow_node(&f, node);
+    snprintf(out, AN_CHANGE_VALUE, "%s", !node ? "not given" : f.used ? AN_QUOTE(f.text) : "''");
+}
+
+static an_status add_change(const walk *w, const an_config_node *a, const an_config_node *b, const spot *at) {
+    an_config_changes *c = w->changes;
+    an_context *ctx = c->ctx;
+    AN_TRY_RETURN(an_grow(ctx, (void **)&c->items, &c->capacity, c->count + 1, sizeof *c->items));
+    an_config_change *change = &c->items[c->count++];
+    snprintf(change->path, sizeof change->path, "%s", at->path);
+    describe(change->before, a);
+    describe(change->after, b);
+    if (!an_config_rule_find(at->rule, &change->kind, &change->reason)) {
+        change->kind = AN_CHANGE_FIXED;
+        change->reason = "nothing says that it may change";
+    }
+    return AN_OK;
+}
+
+/* ---- tables ---- */
+
+static an_status compare_tables(const walk *w, const an_config_node *a, const an_config_node *b, const char *table,
+                                const spot *at);
+
+static an_status compare_lists(const walk *w, const an_config_node *a, const an_config_node *b, const spot *at,
+                               const spot *parent) {
+    an_context *ctx = w->changes->ctx;
+    const an_config_node *x = a->first, *y = b->first;
+    for (int i = 0; x || y; i++, x = x ? x->next : NULL, y = y ? y->next : NULL) {
+        spot element = *at;
+        snprintf(element.path, sizeof element.path, "%.*s[%d]", AN_CHANGE_PATH - 16, at->path, i);
+        if (!x || !y) {
+            AN_TRY_RETURN(add_change(w, x, y, &element));
+            continue;
+        }
+        /* elements that have the options of another table are judged as that */
+        if (b->option->table) memcpy(element.rule, parent->rule, sizeof element.rule);
+        AN_TRY_RETURN(compare_tables(w, x, y, an_option_table(b->option), &element));
+    }
+    return AN_OK;
+}
+
+static an_status compare_nodes(const walk *w, const an_config_node *a, const an_config_node *b, const spot *at,
+                               const spot *parent) {
+    an_context *ctx = w->changes->ctx;
+    bool same;
+    if (!a || !b) return add_change(w, a, b, at);
+    if (a->option->kind == AN_OPTION_TABLE && b->option->kind == AN_OPTION_TABLE)
+        return compare_tables(w, a, b, an_option_table(b->option), at);
+    if (a->option->kind == AN_OPTION_TABLES && b->option->kind == AN_OPTION_TABLES)
+        return compare_lists(w, a, b, at, parent);
+    AN_TRY_RETURN(same_value(w, a, b, at, &same));
+    return same ? AN_OK : add_change(w, a, b, at);
+}
+
+static an_status compare_tables(const walk *w, const an_config_node *a, const an_config_node *b, const char *table,
+                                const spot *at) {
+    an_context *ctx = w->changes->ctx;
+    const an_config_node *old_type = an_config_node_find(a, "type"), *new_type = an_config_node_find(b, "type");
+    const bool one_type = !old_type || !new_type || !strcmp(old_type->text, new_type->text);
+    for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o)) {
+        const char *key = an_option_key(o);
+        if (an_option_find(table, key, NULL) != o) continue; /* another type's option of the same name */
+        const an_config_node *x = an_config_node_find(a, key), *y = an_config_node_find(b, key);
+        if ((!x && !y) || ((!x || !y) && *o->of && !one_type)) continue; /* it follows from the type */
+        const spot inside = spot_inside(at, key);
+        AN_TRY_RETURN(compare_nodes(w, x, y, &inside, at));
+    }
+    return AN_OK;
+}
+
+an_status an_config_compare(an_config_changes *changes, const an_config *before, const an_config *after,
+                            const an_config_auto *autos, size_t auto_count) {
+    an_context *ctx = after->ctx;
+    const walk w = {changes, before, after, autos, auto_count};
+    const spot whole = {"", ""};
+    *changes = (an_config_changes){.ctx = ctx};
+    return compare_tables(&w, before->root, after->root, "", &whole);
+}
+
+void an_config_changes_destroy(an_config_changes *changes) {
+    if (!changes->ctx) return;
+    an_release(changes->ctx, (void **)&changes->items, changes->capacity, sizeof *changes->items);
+    *changes = (an_config_changes){0};
+}
+
+/* ---- refusing ---- */
+
+static bool is_refused(const an_config_change *change, unsigned allowed) {
+    return change->kind != AN_CHANGE_FREE && !(allowed >> change->kind & 1U);
+}
+
+/* With at most so many lines of changes; *text is NULL before. */
+static an_status write_refusal(const an_config_changes *changes, an_config *after, unsigned allowed, size_t most,
+                               char **text) {
+    an_context *ctx = after->ctx;
+    an_status status;
+    an_text out;
+    size_t said = 0, more = 0;
+    an_text_init(&out, ctx);
+    an_text_add(&out, "%s: this run cannot carry on with what was changed since its checkpoint:", after->name);
+    for (size_t i = 0; i < changes->count; i++) {
+        const an_config_change *c = &changes->items[i];
+        if (!is_refused(c, allowed)) continue;
+        if (said < most)
+            an_text_add(&out, "\n  %s: %s is %s, was %s: %s", an_config_place(after, c->path), c->path, c->after,
+                        c->before, c->reason);
+        *(said < most ? &said : &more) += 1;
+    }
+    if (more > 0) an_text_add(&out, "\n  and %zu more", more);
+    an_text_add(&out, "\nput them back, or start a new run: with --fresh, or with another run.dir");
+    AN_TRY(an_text_take(&out, text));
+    return AN_OK;
+fail:
+    an_text_destroy(&out);
+    return status;
+}
+
+an_status an_config_changes_refusal(const an_config_changes *changes, an_config *after, unsigned allowed, char **text) {
+    bool any = false;
+    *text = NULL;
+    for (size_t i = 0; i < changes->count; i++) any |= is_refused(&changes->items[i], allowed);
+    return any ? write_refusal(changes, after, allowed, changes->count, text) : AN_OK;
+}
+
+an_status an_config_changes_check(const an_config_changes *changes, an_config *after, unsigned allowed) {
+    an_context *ctx = after->ctx;
+    an_status status;
+    char *text = NULL;
+    AN_TRY(an_config_changes_refusal(changes, after, allowed, &text));
+    if (!text) return AN_OK;
+    for (size_t most = changes->count; strlen(text) >= AN_MESSAGE_BYTES && most-- > 1;) {
+        an_string_release(ctx, &text);
+        AN_TRY(write_refusal(changes, after, allowed, most, &text));
+    }
+    status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s", text);
+fail:
+    an_string_release(ctx, &text);
+    return status;
+}

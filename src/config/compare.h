@@ -1,0 +1,60 @@
+/* Two configs of one run: which values differ, and which of these a run that carries on may take.
+ *
+ * Values are compared by what they mean (6GiB is 6144MiB, 2000 is 2000 steps, a file is its whole path), key by key in the order of
+ * the options. What a key may do is decided in one table (config/compare.c), in which every option has its row.
+ */
+#ifndef AN_CONFIG_COMPARE_H
+#define AN_CONFIG_COMPARE_H
+
+#include "config/config.h"
+
+typedef enum an_config_change_kind {
+    AN_CHANGE_FREE,   /* is applied, and said */
+    AN_CHANGE_BITS,   /* the same training in other bits: the user must ask for it */
+    AN_CHANGE_LENGTH, /* the end of the run moves */
+    AN_CHANGE_DATA_PATH, /* another path of data or of a graph: free if what it names is the same, which the caller looks at */
+    AN_CHANGE_FIXED /* it would be another run */
+} an_config_change_kind;
+
+enum { AN_CHANGE_PATH = 128, AN_CHANGE_VALUE = 72 };
+
+typedef struct an_config_change {
+    char path[AN_CHANGE_PATH];                            /* "optimizer.groups[0].lr_scale" */
+    char before[AN_CHANGE_VALUE], after[AN_CHANGE_VALUE]; /* for messages: long ones are cut; "not given" */
+    an_config_change_kind kind;
+    const char *reason; /* why the kind; lives for ever */
+} an_config_change;
+
+typedef struct an_config_changes {
+    an_context *ctx;
+    an_config_change *items;
+    size_t count, capacity;
+} an_config_changes;
+
+/* What "auto" stood for when the run began, as {"train.precision", "bf16"}: in either config it is read as this. */
+typedef struct an_config_auto {
+    const char *path, *text;
+} an_config_auto;
+
+/* Fills `changes`, which is zero before; released with an_config_changes_destroy, also after an error. */
+an_status an_config_compare(an_config_changes *changes, const an_config *before, const an_config *after,
+                            const an_config_auto *autos, size_t auto_count);
+void an_config_changes_destroy(an_config_changes *changes);
+
+/* Gives every key that `config` leaves at its default the value that `before` has, and takes it off the list of changes, with a line in
+ * `notes`. Keys that may change freely, the instructions and types keep what they have. The config gets a new tree (config->root). */
+an_status an_config_inherit(an_config_changes *changes, const an_config *before, an_config *config, an_text *notes);
+
+/* A set of kinds. */
+#define AN_CHANGES(kind) (1U << (kind))
+
+/* AN_ERR_ARGUMENT if there is a change of a kind that is not in `allowed` (free ones always are). The message has a line for
+ * each of them, with its place in the new config; if they do not all fit, it says how many more there are. */
+an_status an_config_changes_check(const an_config_changes *changes, an_config *after, unsigned allowed);
+/* The whole text of that message, to be released with an_string_release; NULL: all changes are allowed. */
+an_status an_config_changes_refusal(const an_config_changes *changes, an_config *after, unsigned allowed, char **text);
+
+/* What a change of this option would be ("data.eval.path", without the brackets of lists). False: the table has no row for it. */
+bool an_config_rule_find(const char *path, an_config_change_kind *kind, const char **reason);
+
+#endif

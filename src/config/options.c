@@ -1,0 +1,261 @@
+/* The table of options, and how it is asked. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "config/config.h"
+
+/* ---- the table ---- What options.def says in its own words. */
+
+#define METRICS "val_loss|val_perplexity|val_accuracy|val_top5|val_mae|val_r2|loss|perplexity|accuracy|top5|mae|r2"
+#define NONE NULL
+#define REQUIRED AN_OPTION_REQUIRED
+
+#define ANY .least = -(double)INFINITY, .most = (double)INFINITY
+#define FROM(a) .least = (a), .most = (double)INFINITY
+#define ABOVE(a) .least = (a), .above = true, .most = (double)INFINITY
+#define BETWEEN(a, b) .least = (a), .most = (b)
+#define BELOW(a, b) .least = (a), .most = (b), .below = true
+#define BELOW_ABOVE(a, b) .least = (a), .above = true, .most = (b), .below = true
+#define UNITS(names) ABOVE(0), .units = (names)
+#define UNITS_OR_NONE(names) FROM(0), .units = (names)
+#define TABLE_OF(name) ANY, .table = (name)
+#define UNSUPPORTED(...) __VA_ARGS__, .unsupported = ""
+#define UNSUPPORTED_WORDS(names, ...) __VA_ARGS__, .unsupported = (names)
+
+const an_option an_options[] = {
+#define OPTION(path_, kind_, of_, default_, words_, limits_, help_) \
+    {.path = path_,                                                 \
+     .kind = AN_OPTION_##kind_,                                     \
+     .of = of_,                                                     \
+     .default_value = default_,                                     \
+     .words = words_,                                               \
+     .help = help_,                                                 \
+     limits_},
+#include "config/options.def"
+#undef OPTION
+};
+const int an_option_count = sizeof an_options / sizeof *an_options;
+
+const an_rename an_renames[] = {{NULL, NULL, NULL}};
+
+/* ---- asking it ---- */
+
+const char *an_option_key(const an_option *option) {
+    const char *dot = strrchr(option->path, '.');
+    return dot ? dot + 1 : option->path;
+}
+
+const char *an_option_table(const an_option *option) {
+    return option->table ? option->table : option->path;
+}
+
+bool an_option_is_required(const an_option *option) {
+    return option->default_value && !strcmp(option->default_value, AN_OPTION_REQUIRED);
+}
+
+const char *an_option_default(const an_option *option) {
+    return an_option_is_required(option) ? NULL : option->default_value;
+}
+
+/* The part of a path inside of a table; NULL: it is not in it. (By hand, as most paths differ in their first letter.) */
+static const char *inside(const char *path, const char *table) {
+    if (!*table) return path;
+    while (*table && *path == *table) path++, table++;
+    return !*table && *path == '.' ? path + 1 : NULL;
+}
+
+static bool is_key(const char *path) {
+    while (*path && *path != '.') path++;
+    return !*path;
+}
+
+/* All that is in a table stands together in options.def, so looking ends where that does. */
+const an_option *an_option_next(const char *table, const an_option *after) {
+    for (int i = after ? (int)(after - an_options) + 1 : 0; i < an_option_count; i++) {
+        const char *path = inside(an_options[i].path, table);
+        if (path && is_key(path)) return &an_options[i];
+        if (!path && after) return NULL;
+    }
+    return NULL;
+}
+
+bool an_option_is_of(const an_option *option, const char *type) {
+    return !*option->of || (type && an_words_have(option->of, type));
+}
+
+/* Without an_option_next: each key of each config is looked up, so paths are compared once and not measured first. */
+const an_option *an_option_find(const char *table, const char *key, const char *type) {
+    bool begun = false;
+    if (strchr(key, '.')) return NULL; /* or it would name what is in a table inside */
+    for (int i = 0; i < an_option_count; i++) {
+        const char *path = inside(an_options[i].path, table);
+        if (!path && begun) return NULL;
+        begun = path != NULL;
+        if (path && *path == *key && !strcmp(path, key) && (!type || an_option_is_of(&an_options[i], type)))
+            return &an_options[i];
+    }
+    return NULL;
+}
+
+/* ---- words ---- */
+
+bool an_words_have(const char *words, const char *word) {
+    const size_t length = strlen(word);
+    for (const char *at = words; *at;) {
+        const size_t here = strcspn(at, "|");
+        if (here == length && !memcmp(at, word, length)) return true;
+        at += here + (at[here] == '|');
+    }
+    return false;
+}
+
+an_words_text an_words_describe(const char *words, const char *last) {
+    an_words_text out = {""};
+    size_t used = 0;
+    for (const char *at = words; *at && used < sizeof out.text;) {
+        const size_t here = strcspn(at, "|");
+        const bool ends = at[here] == 0;
+        const int added = snprintf(out.text + used, sizeof out.text - used, "%s%.*s",
+                                   at == words ? ""
+                                   : ends      ? last
+                                               : ", ",
+                                   (int)here, at);
+        used += added > 0 ? (size_t)added : 0;
+        at += here + !ends;
+    }
+    return out;
+}
+
+an_words_text an_option_words(const an_option *option) {
+    an_words_text out = {""};
+    size_t used = 0;
+    for (const char *at = option->words; *at && used < sizeof out.text;) {
+        const size_t here = strcspn(at, "|");
+        char word[64];
+        snprintf(word, sizeof word, "%.*s", (int)here, at);
+        at += here + (at[here] == '|');
+        if (option->unsupported && an_words_have(option->unsupported, word)) continue;
+        used += (size_t)snprintf(out.text + used, sizeof out.text - used, "%s%s", used ? "|" : "", word);
+    }
+    return out;
+}
+
+/* ---- what an option wants ---- */
+
+static const char *const kind_names[AN_OPTION_KINDS] = {
+    [AN_OPTION_STRING] = "a text",
+    [AN_OPTION_INPUT] = "the path of a file",
+    [AN_OPTION_OUTPUT] = "a path",
+    [AN_OPTION_COUNT] = "a whole number",
+    [AN_OPTION_REAL] = "a number",
+    [AN_OPTION_SHARE] = "a share such as 5% or 0.05",
+    [AN_OPTION_BOOL] = "on or off",
+    [AN_OPTION_FIRST_SAMPLES] = "a number of samples such as 'first 10000 samples'",
+    [AN_OPTION_BYTES] = "a size such as 6GiB or 500MB",
+    [AN_OPTION_DURATION] = "a duration such as 90s, 15m or 3h50m",
+    [AN_OPTION_RANGE] = "a range such as 0%..90%",
+    [AN_OPTION_COUNTS] = "a list of whole numbers",
+    [AN_OPTION_REALS] = "a list of numbers",
+    [AN_OPTION_STRINGS] = "a list of texts",
+    [AN_OPTION_COUNT_MAP] = "a whole number, or a table of epoch: number",
+    [AN_OPTION_REAL_MAP] = "a table of step: number",
+    [AN_OPTION_STRING_MAP] = "a table of text: text",
+    [AN_OPTION_TABLE] = "a table",
+    [AN_OPTION_TABLES] = "a list of tables",
+};
+
+static void add_units(char *text, size_t capacity, const char *units) {
+    static const struct {
+        const char *unit, *example;
+    } examples[] = {{"steps", "250 steps"},     {"epochs", "2 epochs"}, {"tokens", "300M tokens"},
+                    {"samples", "50k samples"}, {"share", "3%"},        {"time", "30m"}};
+    char words[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
+        if (an_words_have(units, examples[i].unit))
+            used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used ? "|" : "", examples[i].example);
+    snprintf(text, capacity, "a length such as %s", AN_WORDS(words));
+}
+
+static void add_limits(const an_option *o, char *text, size_t capacity) {
+    char least[32], most[32];
+    const size_t used = strlen(text);
+    an_text_number(least, sizeof least, o->least);
+    an_text_number(most, sizeof most, o->most);
+    if ((isinf(o->least) && isinf(o->most)) || o->kind == AN_OPTION_BYTES || o->kind == AN_OPTION_FIRST_SAMPLES) return;
+    if (o->units) { /* examples come before it */
+        if (o->above) snprintf(text + used, capacity - used, ", above %s", least);
+        return;
+    }
+    if (isinf(o->most))
+        snprintf(text + used, capacity - used, " %s %s%s", o->above ? "above" : "from", least, o->above ? "" : " on");
+    else
+        snprintf(text + used, capacity - used, " %s %s %s %s", o->above ? "above" : "from", least,
+                 o->below   ? o->above ? "and below" : "to below"
+                 : o->above ? "up to"
+                            : "to",
+                 most);
+}
+
+an_wants_text an_option_wants(const an_option *option) {
+    an_wants_text out = {""};
+    if (option->kind == AN_OPTION_CHOICE) {
+        snprintf(out.text, sizeof out.text, "%s", AN_WORDS(an_option_words(option).text));
+        return out;
+    }
+    if (option->kind == AN_OPTION_STRINGS && strchr(option->words, '|')) { /* the first stands alone, for all */
+        const size_t first = strcspn(option->words, "|");
+        snprintf(out.text, sizeof out.text, "%.*s, or a list of %s", (int)first, option->words,
+                 an_words_describe(option->words + first + 1, " and ").text);
+        return out;
+    }
+    if (option->least == option->most) {
+        an_text_number(out.text, sizeof out.text, option->least);
+        return out;
+    }
+    if (*option->words) snprintf(out.text, sizeof out.text, "%s, or ", AN_WORDS(option->words));
+    const size_t used = strlen(out.text);
+    if (option->kind == AN_OPTION_LENGTH || option->kind == AN_OPTION_LENGTHS)
+        add_units(out.text + used, sizeof out.text - used, option->units);
+    else
+        snprintf(out.text + used, sizeof out.text - used, "%s", kind_names[option->kind]);
+    add_limits(option, out.text, sizeof out.text);
+    return out;
+}
+
+an_status an_config_key_get(an_context *ctx, int index, an_config_key *key) {
+    AN_GUARD;
+    if (!key || key->size < sizeof *key)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_config_key has size %zu: set it with AN_INIT", key ? key->size : 0);
+    if (index < 0 || index >= an_option_count)
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there are %d options, and none has the number %d", an_option_count,
+                        index);
+    const an_option *o = &an_options[index];
+    const size_t size = key->size;
+    size_t used = 0;
+    *key = (an_config_key){.size = size,
+                           .default_value = an_option_default(o),
+                           .of = o->of,
+                           .help = o->help,
+                           .required = an_option_is_required(o),
+                           .unsupported = o->unsupported};
+    /* Elements of a list get their brackets: the path of the list is a part of the option's. */
+    for (const char *at = o->path; *at;) {
+        const size_t here = strcspn(at, ".");
+        char table[64];
+        snprintf(table, sizeof table, "%.*s", (int)(at + here - o->path), o->path);
+        bool is_list = false;
+        for (int i = 0; at[here] && i < an_option_count; i++)
+            is_list |= an_options[i].kind == AN_OPTION_TABLES && !strcmp(an_options[i].path, table);
+        used += (size_t)snprintf(key->path + used, sizeof key->path - used, "%.*s%s%s", (int)here, at,
+                                 is_list ? "[]" : "", at[here] ? "." : "");
+        at += here + (at[here] == '.');
+    }
+    snprintf(key->type, sizeof key->type, "%s", an_option_wants(o).text);
+    if (o->table && o->kind == AN_OPTION_TABLE) snprintf(key->type, sizeof key->type, "a table as %s", o->table);
+    if (o->table && o->kind == AN_OPTION_TABLES)
+        snprintf(key->type, sizeof key->type, "a list of tables as %s", o->table);
+    return AN_OK;
+}

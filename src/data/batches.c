@@ -1,0 +1,238 @@
+#include "data/batches.h"
+
+#include "base/memory.h"
+
+static int64_t parts_of(int64_t whole, int64_t part) {
+    return whole / part + (whole % part != 0);
+}
+
+/* ---- the arithmetic of a batch ---- */
+
+static an_status check_options(an_context *ctx, int64_t samples, const an_batch_options *o) {
+    an_status status;
+    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_batch_options has size %zu: set it with AN_INIT", o->size);
+    AN_CHECK(ctx, samples > 0, AN_ERR_ARGUMENT, "there are no samples");
+    AN_CHECK(ctx, o->global >= 0 && o->micro >= 0 && o->leaves >= 0 && o->accumulate >= 0, AN_ERR_ARGUMENT,
+             "batch: global %lld, micro %lld, leaves %lld, accumulate %lld: none is negative", (long long)o->global,
+             (long long)o->micro, (long long)o->leaves, (long long)o->accumulate);
+    AN_CHECK(ctx, o->global || o->accumulate || o->table_count, AN_ERR_ARGUMENT,
+             "batch: give global, the samples of a step, or micro and accumulate");
+    AN_CHECK(ctx, !(o->accumulate || o->table_count) || o->micro, AN_ERR_ARGUMENT,
+             "batch: accumulate counts micro-batches, so it needs micro, the samples in one");
+    AN_CHECK(ctx, !(o->accumulate && o->table_count), AN_ERR_ARGUMENT,
+             "batch: accumulate is a number or a table by epoch, not both");
+    AN_CHECK(ctx, o->table_count >= 0 && o->table_count <= AN_BATCH_TABLE, AN_ERR_ARGUMENT,
+             "batch: accumulate changes %d times; at most %d", o->table_count, AN_BATCH_TABLE);
+    for (int i = 0; i < o->table_count; i++)
+        AN_CHECK(
+            ctx, o->table[i].accumulate > 0 && (i ? o->table[i].epoch > o->table[i - 1].epoch : o->table[i].epoch == 0),
+            AN_ERR_ARGUMENT,
+            "batch: accumulate is a table from epochs to numbers, in order, from epoch 0 on; entry %d is %lld: %lld", i,
+            (long long)o->table[i].epoch, (long long)o->table[i].accumulate);
+    return AN_OK;
+fail:
+    return status;
+}
+
+/* micro × accumulate × leaves */
+static an_status multiply(an_context *ctx, int64_t micro, int64_t accumulate, int64_t leaves, int64_t *global) {
+    if (an_multiply_i64(micro, accumulate, global) && an_multiply_i64(*global, leaves, global)) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: micro %lld × accumulate %lld × leaves %lld does not fit",
+                    (long long)micro, (long long)accumulate, (long long)leaves);
+}
+
+an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *options) {
+    an_status status;
+    const an_batch_options *o = options;
+    an_batches b = {.samples = samples, .drop_last = o->drop_last};
+    AN_TRY(check_options(ctx, samples, o));
+    b.leaves = o->leaves ? o->leaves : 1;
+    b.global = o->global;
+    if (o->accumulate) {
+        int64_t product;
+        AN_TRY(multiply(ctx, o->micro, o->accumulate, b.leaves, &product));
+        AN_CHECK(ctx, !o->global || o->global == product, AN_ERR_ARGUMENT,
+                 "batch: global is %lld, but micro %lld × accumulate %lld × leaves %lld = %lld: leave one of them out",
+                 (long long)o->global, (long long)o->micro, (long long)o->accumulate, (long long)b.leaves,
+                 (long long)product);
+        b.global = product;
+    }
+    b.entry_count = o->table_count;
+    for (int i = 0; i < o->table_count; i++) {
+        b.entries[i].epoch = o->table[i].epoch;
+        AN_TRY(multiply(ctx, o->micro, o->table[i].accumulate, b.leaves, &b.entries[i].global));
+    }
+    if (b.entry_count == 0) {
+        b.entry_count = 1;
+        b.entries[0].epoch = 0;
+        b.entries[0].global = b.global;
+    }
+    b.global = an_batches_largest(&b);
+    AN_CHECK(ctx, b.leaves <= b.global, AN_ERR_ARGUMENT,
+             "batch: %lld leaves for %lld samples in a step; a leaf has one at least", (long long)b.leaves,
+             (long long)b.global);
+    AN_CHECK(ctx, !b.drop_last || b.samples >= b.global, AN_ERR_ARGUMENT,
+             "drop_last leaves nothing: an epoch has %lld samples and a step takes %lld", (long long)b.samples,
+             (long long)b.global);
+    const int64_t leaf = parts_of(b.global, b.leaves);
+    b.micro = o->micro && o->micro < leaf ? o->micro : leaf;
+    *batches = b;
+    return AN_OK;
+fail:
+    return status;
+}
+
+/* ---- steps ---- */
+
+int64_t an_batches_largest(const an_batches *b) {
+    int64_t largest = 0;
+    for (int i = 0; i < b->entry_count; i++)
+        if (b->entries[i].global > largest) largest = b->entries[i].global;
+    return largest;
+}
+
+static int64_t steps_of(const an_batches *b, int64_t global) {
+    return b->drop_last ? b->samples / global : parts_of(b->samples, global);
+}
+
+/* The entry that holds in an epoch. */
+static int entry_of(const an_batches *b, int64_t epoch) {
+    int i = b->entry_count - 1;
+    while (i > 0 && b->entries[i].epoch > epoch) i--;
+    return i;
+}
+
+int64_t an_batches_steps_in(const an_batches *b, int64_t epoch) {
+    return steps_of(b, b->entries[entry_of(b, epoch)].global);
+}
+
+int64_t an_batches_steps_before(const an_batches *b, int64_t epoch) {
+    int64_t steps = 0;
+    for (int i = 0; i < b->entry_count && b->entries[i].epoch < epoch; i++) {
+        const bool last = i + 1 == b->entry_count || b->entries[i + 1].epoch >= epoch;
+        const int64_t end = last ? epoch : b->entries[i + 1].epoch;
+        steps += (end - b->entries[i].epoch) * steps_of(b, b->entries[i].global);
+    }
+    return steps;
+}
+
+an_step_batch an_batches_at(const an_batches *b, int64_t step) {
+    int i = 0;
+    int64_t before = 0, samples = 0; /* steps and samples before entry i */
+    for (; i + 1 < b->entry_count; i++) {
+        const int64_t epochs = b->entries[i + 1].epoch - b->entries[i].epoch,
+                      steps = epochs * steps_of(b, b->entries[i].global);
+        if (step < before + steps) break;
+        before += steps;
+        samples += epochs * (b->drop_last ? steps_of(b, b->entries[i].global) * b->entries[i].global : b->samples);
+    }
+    const int64_t global = b->entries[i].global, steps = steps_of(b, global);
+    an_step_batch s = {.epoch = b->entries[i].epoch + (step - before) / steps, .epoch_step = (step - before) % steps};
+    s.begin = s.epoch_step * global;
+    s.count = b->samples - s.begin < global ? b->samples - s.begin : global;
+    s.first_sample = samples + (step - before) / steps * (b->drop_last ? steps * global : b->samples) + s.begin;
+    return s;
+}
+
+/* ---- lengths ---- */
+
+/* What rounding can add to a length, as a share of it. */
+static const double rounding = 1e-12;
+
+int64_t an_whole_steps(double exact) {
+    const double most = 0x1p62; /* longer than any run */
+    if (!(exact < most)) return (int64_t)most;
+    const int64_t below = (int64_t)exact;
+    return below + (exact - (double)below > rounding * exact);
+}
+
+/* Steps of an epoch that has `steps`, for `left` of its `parts`. */
+static int64_t steps_for_parts(double left, double parts, double steps) {
+    return an_whole_steps(steps == parts ? left : left * steps / parts);
+}
+
+/* An epoch has as many parts as the first one has steps, so that whole epochs stay whole numbers. */
+int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs) {
+    const int64_t first = an_batches_at(b, from).epoch;
+    const double parts = (double)an_batches_steps_in(b, first);
+    double left = epochs * parts;
+    int64_t step = from;
+    for (int i = entry_of(b, first); i + 1 < b->entry_count; i++) {
+        const int64_t end = an_batches_steps_before(b, b->entries[i + 1].epoch);
+        const double steps = (double)steps_of(b, b->entries[i].global), has = (double)(end - step) * parts / steps;
+        if (left - has <= rounding * left) return step - from + steps_for_parts(left, parts, steps);
+        left -= has;
+        step = end;
+    }
+    const double steps = (double)steps_of(b, b->entries[b->entry_count - 1].global);
+    return step - from + steps_for_parts(left, parts, steps);
+}
+
+/* Not libm's floor, which the library does not link. From 2^53 on, every double is whole. */
+static double whole_part(double positive) {
+    return positive < 0x1p53 ? (double)(int64_t)positive : positive;
+}
+
+int64_t an_batches_steps_taking(const an_batches *b, int64_t from, double samples) {
+    const an_step_batch at = an_batches_at(b, from);
+    int64_t epoch = at.epoch, step = from - at.epoch_step;
+    double left = samples + (double)at.begin; /* counted from where the epoch begins, at `step` */
+    for (int i = entry_of(b, epoch);; i++) {
+        const int64_t global = b->entries[i].global, steps = steps_of(b, global);
+        const double each = b->drop_last ? (double)steps * (double)global : (double)b->samples;
+        const int64_t epochs = i + 1 < b->entry_count ? b->entries[i + 1].epoch - epoch : 0;
+        if (epochs == 0 || left <= (double)epochs * each) {
+            const double whole = whole_part(left / each), rest = left - whole * each;
+            return step - from + an_whole_steps(whole * (double)steps + (double)an_whole_steps(rest / (double)global));
+        }
+        left -= (double)epochs * each;
+        step += epochs * steps;
+        epoch += epochs;
+    }
+}
+
+int64_t an_batches_steps_until(const an_batches *b, int64_t to, double amount, an_steps_of steps_of_amount) {
+    int64_t from = 0, beyond = to + 1; /* the last step from which they end in time is at `from` or later */
+    const int64_t longest = steps_of_amount(b, 0, amount);
+    if (longest > to) return longest;
+    while (beyond - from > 1) {
+        const int64_t middle = from + (beyond - from) / 2;
+        if (middle + steps_of_amount(b, middle, amount) <= to)
+            from = middle;
+        else
+            beyond = middle;
+    }
+    return to - from;
+}
+
+double an_batches_epochs(const an_batches *b, int64_t steps) {
+    const an_step_batch at = an_batches_at(b, steps);
+    return (double)at.epoch + (double)at.epoch_step / (double)an_batches_steps_in(b, at.epoch);
+}
+
+void an_batches_epoch_steps(const an_batches *b, int64_t run, int64_t *least, int64_t *most) {
+    *least = *most = an_batches_steps_in(b, 0);
+    for (int i = 1; i < b->entry_count && an_batches_steps_before(b, b->entries[i].epoch) < run; i++) {
+        const int64_t steps = steps_of(b, b->entries[i].global);
+        if (steps < *least) *least = steps;
+        if (steps > *most) *most = steps;
+    }
+}
+
+/* How many intervals are over when `parts` parts of an epoch are, of which an interval has `length`. */
+static int64_t intervals(double parts, double length) {
+    const double slack = 1e-9; /* 0.1 epochs end with the epoch, though ten of them are no whole number */
+    return (int64_t)(parts / length + slack);
+}
+
+bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t step) {
+    if (step <= 0) return false;
+    if (interval->epochs > 0) {
+        const an_step_batch last = an_batches_at(b, step - 1);
+        const double steps = (double)an_batches_steps_in(b, last.epoch), length = interval->epochs * steps;
+        if (length <= 1) return true;
+        const double before = (double)last.epoch * steps + (double)last.epoch_step;
+        return intervals(before + 1, length) > intervals(before, length);
+    }
+    return interval->steps > 0 && step % interval->steps == 0;
+}

@@ -1,0 +1,71 @@
+/* Which samples each step of a run takes: arithmetic on numbers that belong to the run, never to the launch. All of it is O(1), or
+ * O(entries of the table by epoch). */
+#ifndef AN_DATA_BATCHES_H
+#define AN_DATA_BATCHES_H
+
+#include "anneal/train.h"
+
+enum { AN_BATCH_TABLE = 64 };
+
+typedef struct an_batches {
+    int64_t samples; /* in an epoch */
+    int64_t global, micro, leaves;
+    bool drop_last;
+    int entry_count; /* from epoch entries[i].epoch on, steps have entries[i].global samples */
+    struct {
+        int64_t epoch, global;
+    } entries[AN_BATCH_TABLE];
+} an_batches;
+
+/* One step: places begin … begin + count - 1 of the epoch's order. */
+typedef struct an_step_batch {
+    int64_t epoch, begin, count;
+    int64_t epoch_step;   /* of the epoch, from 0 */
+    int64_t first_sample; /* of the run: the global number of the first one */
+} an_step_batch;
+
+an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *options);
+int64_t an_batches_steps_in(const an_batches *b, int64_t epoch);
+/* Steps before an epoch: how many the first `epochs` take. */
+int64_t an_batches_steps_before(const an_batches *b, int64_t epoch);
+an_step_batch an_batches_at(const an_batches *b, int64_t step);
+/* The largest step of the run. */
+int64_t an_batches_largest(const an_batches *b);
+
+/* Steps of a length that is computed: a part of a step counts as one. A whole number that rounding made a little larger, as 0.07 × 100,
+ * stays what it is. */
+int64_t an_whole_steps(double exact);
+/* How many steps so many epochs take from step `from` on; a part of a step counts as one. */
+int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs);
+/* How many steps so many samples take from step `from` on. */
+int64_t an_batches_steps_taking(const an_batches *b, int64_t from, double samples);
+/* How many steps end with step `to` and are as long, in epochs or samples. */
+typedef int64_t (*an_steps_of)(const an_batches *b, int64_t from, double amount);
+int64_t an_batches_steps_until(const an_batches *b, int64_t to, double amount, an_steps_of steps_of_amount);
+/* How many epochs the first `steps` steps are. */
+double an_batches_epochs(const an_batches *b, int64_t steps);
+
+/* The fewest and the most steps of an epoch, among those that a run of so many steps begins. */
+void an_batches_epoch_steps(const an_batches *b, int64_t run, int64_t *least, int64_t *most);
+
+/* How often something happens in a run. One of the three is set; none: never. */
+typedef struct an_interval {
+    int64_t steps;
+    double epochs;
+    double seconds; /* which only the caller can measure */
+} an_interval;
+
+static inline bool an_interval_is_off(const an_interval *interval) {
+    return interval->steps == 0 && interval->epochs == 0 && interval->seconds == 0;
+}
+
+/* Whether an interval of steps or epochs ends with the `step`-th step, counted from 1. It depends on the step alone, so a run that is
+ * resumed does the same things at the same steps. */
+bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t step);
+
+/* Places of leaf `leaf` of a step of `count` samples. */
+static inline int64_t an_leaf_begin(const an_batches *b, int64_t count, int64_t leaf) {
+    return (int64_t)((__int128)leaf * count / b->leaves);
+}
+
+#endif

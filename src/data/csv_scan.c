@@ -1,0 +1,96 @@
+#include "data/csv_scan.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void an_csv_begin(an_csv_scan *scan, const char *path, char delimiter, const char *text, size_t length) {
+    static const char mark[] = "\xef\xbb\xbf";
+    const size_t skip = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
+    *scan = (an_csv_scan){path, text + skip, text + length, delimiter, 1, 1};
+}
+
+static bool at_line_end(const an_csv_scan *s) {
+    return s->at == s->end || *s->at == '\n' || *s->at == '\r';
+}
+
+static void step_over_line_end(an_csv_scan *s) {
+    if (s->at < s->end && *s->at == '\r') s->at++; /* alone, or before a newline */
+    if (s->at < s->end && *s->at == '\n') s->at++;
+    s->line++;
+    s->column = 1;
+}
+
+bool an_csv_more(an_csv_scan *s) {
+    while (s->at < s->end && at_line_end(s)) step_over_line_end(s);
+    return s->at < s->end;
+}
+
+an_status an_csv_refuse(const an_csv_scan *scan, const an_csv_cell *cell, const char *what, an_note note) {
+    enum { SHOWN = 40 };
+    char shown[SHOWN + 1];
+    const size_t length = cell->length < SHOWN ? cell->length : SHOWN;
+    for (size_t i = 0; i < length; i++) { /* a message is one line, whatever the file has */
+        const unsigned char c = (unsigned char)cell->start[i];
+        shown[i] = c < ' ' || c == 0x7f ? '?' : (char)c;
+    }
+    shown[length] = 0;
+    return AN_NOTE(note, AN_ERR_PARSE, "%s: line %" PRId64 ", column %" PRId64 ": '%s%s' %s", scan->path, cell->line,
+                   cell->column, shown, length < cell->length ? "…" : "", what);
+}
+
+static bool blank(const an_csv_scan *s, char c) {
+    return (c == ' ' || c == '\t') && c != s->delimiter;
+}
+
+static void scan_plain(an_csv_scan *s, an_csv_cell *cell) {
+    const char *start = s->at, *end;
+    while (!at_line_end(s) && *s->at != s->delimiter) s->at++;
+    end = s->at;
+    while (start < end && blank(s, *start)) start++;
+    while (start < end && blank(s, end[-1])) end--;
+    cell->start = start;
+    cell->length = (size_t)(end - start);
+}
+
+static an_status scan_quoted(an_csv_scan *s, an_csv_cell *cell, an_note note) {
+    cell->start = ++s->at;
+    for (;; s->at++) {
+        if (s->at == s->end) return an_csv_refuse(s, cell, "is in quotes that do not end", note);
+        if (*s->at == '\n' || (*s->at == '\r' && (s->at + 1 == s->end || s->at[1] != '\n'))) s->line++;
+        if (*s->at != '"') continue;
+        if (s->at + 1 == s->end || s->at[1] != '"') break;
+        s->at++; /* two of them stand for one */
+    }
+    cell->length = (size_t)(s->at++ - cell->start);
+    while (!at_line_end(s) && blank(s, *s->at)) s->at++;
+    if (!at_line_end(s) && *s->at != s->delimiter) return an_csv_refuse(s, cell, "is followed by more text", note);
+    return AN_OK;
+}
+
+an_status an_csv_next(an_csv_scan *s, an_csv_cell *cell, an_note note) {
+    an_status status = AN_OK;
+    *cell = (an_csv_cell){s->at, 0, s->line, s->column, false};
+    while (!at_line_end(s) && blank(s, *s->at)) s->at++;
+    if (s->at < s->end && *s->at == '"')
+        status = scan_quoted(s, cell, note);
+    else
+        scan_plain(s, cell);
+    if (status != AN_OK) return status;
+    cell->last = at_line_end(s);
+    if (cell->last) {
+        step_over_line_end(s);
+    } else {
+        s->at++;
+        s->column++;
+    }
+    return AN_OK;
+}
+
+bool an_csv_equal(const an_csv_cell *cell, const char *name) {
+    size_t at = 0;
+    for (; at < cell->length && *name; at++, name++) {
+        if (cell->start[at] != *name) return false;
+        if (*name == '"' && at + 1 < cell->length && cell->start[at + 1] == '"') at++; /* two stand for one */
+    }
+    return at == cell->length && !*name;
+}

@@ -1,0 +1,220 @@
+/* The dataset: a checked record. Sources make one and are asked through it only. */
+#include "data/dataset.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/parallel.h"
+
+/* ---- what sources share ---- */
+
+an_status an_data_check_size(an_context *ctx, const char *name, const void *structure, size_t size) {
+    if (!structure || *(const size_t *)structure < size)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s has no size, or an older one: set it with AN_INIT", name);
+    return AN_OK;
+}
+
+static int64_t share(double part, int64_t count) {
+    const double at = part * (double)count;
+    return at >= (double)count ? count : (int64_t)at;
+}
+
+an_status an_data_part(an_context *ctx, double begin, double end, int64_t count, int64_t *first, int64_t *last) {
+    if (end == 0) end = 1;
+    if (!(begin >= 0 && begin < end && end <= 1))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "the part of the data is from %g to %g; it is from a share to a larger one, between 0 and 1",
+                        begin, end);
+    *first = share(begin, count);
+    *last = share(end, count);
+    return AN_OK;
+}
+
+/* ---- making one ---- */
+
+static bool is_integer(an_dtype dtype) {
+    return dtype == AN_DTYPE_I32 || dtype == AN_DTYPE_I64 || dtype == AN_DTYPE_U8;
+}
+
+static an_status check_field(an_context *ctx, const an_field *field, int number) {
+    an_status status;
+    AN_TRY(an_data_check_size(ctx, "an_field", field, sizeof *field));
+    AN_CHECK(ctx, field->name && *field->name, AN_ERR_ARGUMENT, "field %d of the dataset has no name", number);
+    AN_CHECK(ctx, an_dtype_size(field->dtype) > 0, AN_ERR_DTYPE, "field '%s' of the dataset has no type", field->name);
+    AN_CHECK(ctx, field->ndims >= 0 && field->ndims < AN_MAX_DIMS, AN_ERR_SHAPE,
+             "field '%s' of the dataset has %d dimensions; with the batch there are at most %d", field->name,
+             field->ndims, AN_MAX_DIMS);
+    for (int i = 0; i < field->ndims; i++)
+        AN_CHECK(ctx, field->dims[i] > 0, AN_ERR_SHAPE, "dimension %d of field '%s' of the dataset is %" PRId64, i,
+                 field->name, field->dims[i]);
+    AN_CHECK(ctx, field->limit >= 0 && (field->limit == 0 || is_integer(field->dtype)), AN_ERR_ARGUMENT,
+             "field '%s' of the dataset is %s and has the limit %" PRId64, field->name, an_dtype_name(field->dtype),
+             field->limit);
+    return AN_OK;
+fail:
+    return status;
+}
+
+static an_status keep_field(an_dataset *d, int i) {
+    an_context *ctx = d->ctx;
+    an_field *field = &d->fields[i];
+    size_t bytes = an_dtype_size(field->dtype);
+    AN_TRY_RETURN(check_field(ctx, field, i));
+    for (int j = 0; j < i; j++)
+        if (strcmp(d->fields[j].name, field->name) == 0)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "two fields of the dataset are called '%s'", field->name);
+    for (int k = 0; k < field->ndims; k++)
+        if (!an_multiply_sizes(bytes, (size_t)field->dims[k], &bytes) || bytes > PTRDIFF_MAX)
+            return AN_ERROR(ctx, AN_ERR_OVERFLOW, "a sample of field '%s' does not fit in memory", field->name);
+    d->bytes[i] = bytes;
+    return an_arena_string(&d->arena, &field->name, field->name, strlen(field->name));
+}
+
+static an_status check_record(an_context *ctx, const an_dataset_record *record) {
+    an_status status;
+    AN_TRY(an_data_check_size(ctx, "an_dataset_record", record, sizeof *record));
+    AN_CHECK(ctx, record->count > 0, AN_ERR_ARGUMENT, "the dataset has no samples");
+    AN_CHECK(ctx, record->field_count > 0 && record->fields, AN_ERR_ARGUMENT, "the dataset has no fields");
+    AN_CHECK(ctx, record->read, AN_ERR_ARGUMENT, "the dataset has no function that reads");
+    return AN_OK;
+fail:
+    return status;
+}
+
+an_status an_dataset_create(an_dataset **dataset, an_context *ctx, const an_dataset_record *record) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, dataset, record);
+    an_status status;
+    an_dataset *d = NULL;
+    *dataset = NULL;
+    AN_TRY(check_record(ctx, record));
+    AN_TRY(an_alloc(ctx, (void **)&d, 1, sizeof *d));
+    d->ctx = ctx;
+    an_arena_init(&d->arena, ctx);
+    const size_t count = (size_t)record->field_count;
+    AN_TRY(an_arena_alloc(&d->arena, (void **)&d->fields, count, sizeof *d->fields));
+    AN_TRY(an_arena_alloc(&d->arena, (void **)&d->bytes, count, sizeof *d->bytes));
+    AN_TRY(an_arena_alloc(&d->arena, (void **)&d->checked, count, sizeof *d->checked));
+    memcpy(d->fields, record->fields, count * sizeof *d->fields);
+    for (int i = 0; i < record->field_count; i++) AN_TRY(keep_field(d, i));
+    d->record = *record; /* from here on destroying closes it */
+    d->record.fields = d->fields;
+    *dataset = d;
+    return AN_OK;
+fail:
+    an_dataset_destroy(&d);
+    return status;
+}
+
+void an_dataset_destroy(an_dataset **dataset) {
+    an_dataset *d = dataset ? *dataset : NULL;
+    if (!d) return;
+    an_context *ctx = d->ctx;
+    if (d->record.close) d->record.close(d->record.user);
+    an_arena_destroy(&d->arena);
+    an_release(ctx, (void **)dataset, 1, sizeof *d);
+}
+
+/* ---- asking it ---- */
+
+int64_t an_dataset_count(const an_dataset *dataset) {
+    AN_NEED_OR(0, dataset);
+    return dataset->record.count;
+}
+
+int an_dataset_field_count(const an_dataset *dataset) {
+    AN_NEED_OR(0, dataset);
+    return dataset->record.field_count;
+}
+
+an_status an_dataset_field(const an_dataset *dataset, int index, an_field *field) {
+    AN_NEED(dataset, field);
+    an_context *ctx = dataset->ctx;
+    AN_TRY_RETURN(an_data_check_size(ctx, "an_field", field, sizeof *field));
+    if (index < 0 || index >= dataset->record.field_count)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the dataset has no field %d, only %d of them", index,
+                        dataset->record.field_count);
+    *field = dataset->fields[index];
+    return AN_OK;
+}
+
+an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t limit) {
+    AN_NEED(dataset, field);
+    an_context *ctx = dataset->ctx;
+    int i = 0;
+    while (i < dataset->record.field_count && strcmp(dataset->fields[i].name, field) != 0) i++;
+    if (i == dataset->record.field_count) return AN_ERROR(ctx, AN_ERR_UNKNOWN, "the dataset has no field '%s'", field);
+    if (!is_integer(dataset->fields[i].dtype))
+        return AN_ERROR(ctx, AN_ERR_DTYPE, "field '%s' is %s; only integers have a limit", field,
+                        an_dtype_name(dataset->fields[i].dtype));
+    if (limit < 1) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the limit of field '%s' is %" PRId64, field, limit);
+    /* What the source promises need not be looked at; what the caller set before holds until it sets another. */
+    if (dataset->checked[i] == 0 && dataset->fields[i].limit > 0 && limit >= dataset->fields[i].limit) return AN_OK;
+    dataset->checked[i] = limit;
+    dataset->fields[i].limit = limit;
+    return AN_OK;
+}
+
+void an_dataset_place(const an_dataset *dataset, int field, int64_t index, int64_t element, an_note place) {
+    if (dataset->record.locate)
+        dataset->record.locate(dataset->record.user, field, index, element, place.text, place.capacity);
+    else
+        an_note_write(place, "sample %" PRId64 ", element %" PRId64, index, element);
+}
+
+static int64_t integer_at(an_dtype dtype, const void *values, size_t i) {
+    return dtype == AN_DTYPE_I32   ? ((const int32_t *)values)[i]
+           : dtype == AN_DTYPE_I64 ? ((const int64_t *)values)[i]
+                                   : ((const uint8_t *)values)[i];
+}
+
+/* Nothing has indexed anything by these numbers yet: they are still in the reader's buffer. */
+static an_status check_limit(const an_dataset *d, int f, int64_t n, const int64_t *indices, const void *values,
+                             an_note note) {
+    const an_field *field = &d->fields[f];
+    const size_t each = d->bytes[f] / an_dtype_size(field->dtype), all = (size_t)n * each;
+    for (size_t i = 0; i < all; i++) {
+        const int64_t value = integer_at(field->dtype, values, i);
+        char text[AN_MESSAGE_BYTES / 2] = "";
+        if ((value >= 0 && value < d->checked[f]) || (field->target && value == AN_TARGET_IGNORED)) continue;
+        an_dataset_place(d, f, indices[i / each], (int64_t)(i % each), (an_note){text, sizeof text});
+        return AN_NOTE(note, AN_ERR_PARSE,
+                       "%s: %" PRId64 " in field '%s', whose numbers are from 0 to %" PRId64
+                       ": the data is wrong, or the model too small for it",
+                       text, value, field->name, d->checked[f] - 1);
+    }
+    return AN_OK;
+}
+
+an_status an_dataset_fetch(const an_dataset *d, int64_t n, const int64_t *indices, void *const *fields, an_note note) {
+    an_status status;
+    if (note.capacity > 0) note.text[0] = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (indices[i] < 0 || indices[i] >= d->record.count)
+            return AN_NOTE(note, AN_ERR_ARGUMENT, "sample %" PRId64 " was asked for; there are %" PRId64, indices[i],
+                           d->record.count);
+    if (n <= 0) return AN_OK;
+    const an_float_environment host = an_float_enter(); /* sources convert numbers */
+    status = d->record.read(d->record.user, n, indices, fields, note.text, note.capacity);
+    an_float_leave(host);
+    for (int i = 0; i < d->record.field_count && status == AN_OK; i++)
+        if (d->checked[i] > 0) status = check_limit(d, i, n, indices, fields[i], note);
+    return status;
+}
+
+an_status an_dataset_read(an_dataset *dataset, int64_t n, const int64_t *indices, void *const *fields) {
+    AN_GUARD;
+    AN_NEED(dataset);
+    an_context *ctx = dataset->ctx;
+    char text[AN_MESSAGE_BYTES];
+    const an_note note = {text, sizeof text};
+    if (n < 0 || (n > 0 && !indices) || !fields)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "reading %" PRId64 " samples needs their numbers and memory for each field", n);
+    for (int i = 0; i < dataset->record.field_count; i++)
+        if (!fields[i])
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "there is no memory for field '%s'", dataset->fields[i].name);
+    return an_note_raise(ctx, an_dataset_fetch(dataset, n, indices, fields, note), note);
+}

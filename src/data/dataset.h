@@ -1,0 +1,40 @@
+/* The inside of datasets. Reads run on several threads at once, so their errors are notes. */
+#ifndef AN_DATA_DATASET_H
+#define AN_DATA_DATASET_H
+
+#include "anneal/data.h"
+#include "base/memory.h"
+#include "base/note.h"
+
+/* ---- vocabularies of text ---- */
+
+typedef struct an_vocabulary {
+    int64_t count;
+    const uint32_t *points; /* sorted code points; NULL: bytes, which are their own numbers */
+} an_vocabulary;
+
+/* ---- datasets ---- */
+
+struct an_dataset {
+    an_context *ctx;
+    an_arena arena;
+    an_dataset_record record;        /* fields and names lie in the arena */
+    an_field *fields;                /* the record's */
+    size_t *bytes;                   /* of one sample of each field */
+    int64_t *checked;                /* of each field: the limit that reads are held against; 0: none */
+    const an_vocabulary *vocabulary; /* the source's; NULL: not of text */
+};
+
+/* an_dataset_read for threads: touches no context. */
+an_status an_dataset_fetch(const an_dataset *dataset, int64_t n, const int64_t *indices, void *const *fields,
+                           an_note note);
+/* "train.bin: byte 12", whether or not the record has a `locate`. */
+void an_dataset_place(const an_dataset *dataset, int field, int64_t index, int64_t element, an_note place);
+
+/* What the part of a source is: from first to before last, of `count`. */
+an_status an_data_part(an_context *ctx, double begin, double end, int64_t count, int64_t *first, int64_t *last);
+
+/* A public struct must have a size that we know. */
+an_status an_data_check_size(an_context *ctx, const char *name, const void *structure, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* Reads batches ahead of whoever trains on them. Threads start once and each loads whole batches; which one loads a batch changes
+ * nothing of it. Batches come in order, and so do errors: each at its batch. */
+#ifndef AN_DATA_LOADER_H
+#define AN_DATA_LOADER_H
+
+#include "data/dataset.h"
+
+typedef struct an_loader an_loader;
+
+typedef struct an_loader_options {
+    const an_dataset *dataset; /* must outlive the loader */
+    int threads;               /* 0: batches are read when they are asked for */
+    int ahead;                 /* batches that are loaded before they are asked for; 0: two a thread */
+    int64_t most;              /* samples of the largest batch */
+    int64_t first;             /* batch */
+    /* Writes the samples of a batch (at most `most`) and gives how many there are; negative: there is no such batch. A pure function,
+     * called by several threads at once, also for batches that nobody will ask for. */
+    int64_t (*indices)(void *user, int64_t batch, int64_t *indices);
+    void *user;
+} an_loader_options;
+
+/* What was loaded: it stays until the next call on the loader. */
+typedef struct an_batch {
+    int64_t number, n;
+    const int64_t *indices;
+    void *const *fields;
+} an_batch;
+
+/* Adds what a loader with these options takes. */
+bool an_loader_bytes(const an_loader_options *options, size_t *bytes);
+
+an_status an_loader_create(an_loader **loader, an_context *ctx, const an_loader_options *options);
+/* Stops at any moment: waits for reads that are under way and nothing else. */
+void an_loader_destroy(an_loader **loader);
+
+/* The next batch. One that could not be read is an error, and the call after it goes on with the following one. AN_ERR_STATE: there is
+ * no such batch. Allocates nothing. */
+an_status an_loader_next(an_loader *loader, an_batch *batch);
+/* Makes `batch` the next one. */
+void an_loader_seek(an_loader *loader, int64_t batch);
+
+#endif

@@ -1,0 +1,97 @@
+/* The op product on tiles: bf16 times bf16, to bf16 or f32. */
+#include "kernels/product/amx.h"
+
+#ifdef __AVX512F__
+#include "base/context.h"
+#include "kernels/product/product.h"
+
+/* The stride of operand `t` along dimension `i` of dst; 0 where it broadcasts. */
+static int64_t batch_stride(const an_tensor *t, int i, const an_tensor *dst) {
+    const int own = i - (dst->ndims - t->ndims);
+    return own < 0 || t->dims[own] == 1 ? 0 : t->strides[own];
+}
+
+/* The batch of a tensor, as dst counts it. One that it has not, it has no dimensions for. */
+static an_grid batch_of(const an_tensor *t, const an_tensor *dst) {
+    an_grid grid = {0};
+    bool has = false;
+    for (int i = 0; i < dst->ndims - 2; i++) {
+        const int64_t stride = batch_stride(t, i, dst);
+        an_grid_add(&grid, dst->dims[i], stride);
+        has = has || (dst->dims[i] > 1 && stride != 0);
+    }
+    return has ? grid : (an_grid){0};
+}
+
+/* The stride of the rows of all `items` matrices, if they lie like those of one: false if they do not. */
+static bool merge_rows(an_grid batch, int64_t items, int64_t rows, int64_t *row_stride) {
+    if (an_grid_count(&batch) != items) return false;
+    an_grid_add(&batch, rows, *row_stride);
+    if (batch.ndims > 1) return false;
+    if (batch.ndims) *row_stride = batch.strides[0];
+    return true;
+}
+
+static an_amx_operand operand_of(const an_tensor *t, int lane_from_end, const an_tensor *dst) {
+    const int lane = t->ndims - lane_from_end, depth = 2 * t->ndims - 3 - lane;
+    return (an_amx_operand){t->data, t->strides[lane], t->strides[depth], batch_of(t, dst)};
+}
+
+/* Where b has no batch, that of a is more rows of one product, if memory allows it. Else every batch is an item. A
+ * matrix times a vector is the vector times the transposed matrix, which gives the same bits. */
+static an_amx_job make_job(const an_call *call) {
+    const an_product_attributes *attributes = call->attributes;
+    const an_tensor *a = &call->src[0], *b = &call->src[1], *dst = &call->dst[0];
+    const bool turns = !attributes->finish && dst->dims[dst->ndims - 1] == 1 && dst->strides[dst->ndims - 2] == 1;
+    const int row = dst->ndims - (turns ? 1 : 2), column = dst->ndims - (turns ? 2 : 1);
+    const an_amx_operand left = operand_of(a, attributes->transpose_a ? 1 : 2, dst);
+    const an_amx_operand right = operand_of(b, attributes->transpose_b ? 2 : 1, dst);
+    an_amx_job job = {.ctx = call->ctx,
+                      .scratch = call->scratch,
+                      .rows = dst->dims[row],
+                      .columns = dst->dims[column],
+                      .depth = a->dims[a->ndims - (attributes->transpose_a ? 2 : 1)],
+                      .a = turns ? right : left,
+                      .b = turns ? left : right,
+                      .dst = dst->data,
+                      .dtype = dst->dtype,
+                      .row_stride = dst->strides[row],
+                      .dst_items = batch_of(dst, dst),
+                      .accumulate = attributes->accumulate,
+                      .finish = attributes->finish};
+    job.items = an_grid_count(&job.dst_items);
+    int64_t a_stride = job.a.lane_stride, dst_stride = job.row_stride;
+    if (!job.b.items.ndims && merge_rows(job.a.items, job.items, job.rows, &a_stride) &&
+        merge_rows(job.dst_items, job.items, job.rows, &dst_stride)) {
+        job.rows *= job.items;
+        job.items = 1;
+        job.a.lane_stride = a_stride;
+        job.row_stride = dst_stride;
+        job.a.items = job.dst_items = (an_grid){0};
+    }
+    return job;
+}
+
+/* Of sizes nothing is asked: a row must have the same bits however many there are, so also the same kernel. */
+bool an_product_amx_applies(const an_call *call) {
+    const an_tensor *dst = &call->dst[0];
+    const int last = dst->ndims - 1;
+    return call->ctx->isa == AN_ISA_AMX && call->src[0].dtype == AN_DTYPE_BF16 && call->src[1].dtype == AN_DTYPE_BF16 &&
+           (dst->dtype == AN_DTYPE_F32 || dst->dtype == AN_DTYPE_BF16) &&
+           (dst->strides[last] == 1 || dst->dims[last] == 1);
+}
+
+/* Of a call with fewer samples, batches may be rows where they are items here, or the other way round. */
+size_t an_product_amx_scratch(const an_call *call) {
+    const an_tensor *dst = &call->dst[0];
+    int64_t items = 1;
+    for (int i = 0; i < dst->ndims - 2; i++) items *= dst->dims[i];
+    return an_amx_scratch(call->ctx, items, dst->dims[dst->ndims - 2], dst->dims[dst->ndims - 1], make_job(call).depth);
+}
+
+an_status an_product_amx_run(const an_call *call) {
+    const an_amx_job job = make_job(call);
+    an_amx_run(&job);
+    return AN_OK;
+}
+#endif

@@ -1,0 +1,118 @@
+#include "kernels/product/amx_pack.h"
+
+#ifdef __AVX512F__
+#include <immintrin.h>
+#include <string.h>
+
+enum {
+    SIDE = AN_AMX_SIDE,
+    HALF = SIDE / 2,
+    ROW = 64,   /* bytes of a tile's row, and of a vector */
+    QUARTER = 8 /* elements of a quarter of a vector */
+};
+
+/* A block is packed from 32 rows of 32 elements: rows along k, one for each lane, or across, one for each k. */
+typedef void pack_block(const uint16_t *rows, int64_t stride, char *to);
+
+/* Eight elements of each of four rows, side by side: the first half of a transposition, done by loads. */
+static inline __m512i four_rows(const uint16_t *row, int64_t apart) {
+    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const void *)row));
+    x = _mm512_mask_broadcast_i32x4(x, 0x00f0, _mm_loadu_si128((const void *)(row + apart)));
+    x = _mm512_mask_broadcast_i32x4(x, 0x0f00, _mm_loadu_si128((const void *)(row + 2 * apart)));
+    return _mm512_mask_broadcast_i32x4(x, 0xf000, _mm_loadu_si128((const void *)(row + 3 * apart)));
+}
+
+static void a_along(const uint16_t *rows, int64_t stride, char *to) {
+    for (int i = 0; i < SIDE; i++) _mm512_store_si512(to + i * ROW, _mm512_loadu_si512(rows + i * stride));
+}
+
+/* Rows are k: 8 × 8 elements are transposed in each quarter of eight vectors, and quarters are eight k apart. */
+static void a_across(const uint16_t *rows, int64_t stride, char *to) {
+    for (int lane = 0; lane < SIDE; lane += QUARTER, to += QUARTER * ROW) {
+        __m512i x[QUARTER], y[QUARTER];
+        for (int k = 0; k < QUARTER; k++) x[k] = four_rows(rows + k * stride + lane, QUARTER * stride);
+        for (int k = 0; k < QUARTER; k += 2) {
+            y[k] = _mm512_unpacklo_epi16(x[k], x[k + 1]); /* lanes 0 to 3 */
+            y[k + 1] = _mm512_unpackhi_epi16(x[k], x[k + 1]);
+        }
+        for (int k = 0; k < QUARTER; k += 4) {
+            x[k] = _mm512_unpacklo_epi32(y[k], y[k + 2]); /* lanes 0 and 1 */
+            x[k + 1] = _mm512_unpackhi_epi32(y[k], y[k + 2]);
+            x[k + 2] = _mm512_unpacklo_epi32(y[k + 1], y[k + 3]);
+            x[k + 3] = _mm512_unpackhi_epi32(y[k + 1], y[k + 3]);
+        }
+        for (int pair = 0; pair < QUARTER / 2; pair++) {
+            _mm512_store_si512(to + 2 * pair * ROW, _mm512_unpacklo_epi64(x[pair], x[pair + 4]));
+            _mm512_store_si512(to + (2 * pair + 1) * ROW, _mm512_unpackhi_epi64(x[pair], x[pair + 4]));
+        }
+    }
+}
+
+/* Rows are lanes: 4 × 4 pairs are transposed in each quarter of four vectors, and quarters are four lanes apart. */
+static void b_along(const uint16_t *rows, int64_t stride, char *to) {
+    for (int tile = 0; tile < 2; tile++, rows += HALF * stride) {
+        for (int k = 0; k < SIDE; k += QUARTER, to += QUARTER / 2 * ROW) {
+            __m512i x[4], y[4];
+            for (int lane = 0; lane < 4; lane++) x[lane] = four_rows(rows + lane * stride + k, 4 * stride);
+            y[0] = _mm512_unpacklo_epi32(x[0], x[1]);
+            y[1] = _mm512_unpackhi_epi32(x[0], x[1]);
+            y[2] = _mm512_unpacklo_epi32(x[2], x[3]);
+            y[3] = _mm512_unpackhi_epi32(x[2], x[3]);
+            _mm512_store_si512(to, _mm512_unpacklo_epi64(y[0], y[2]));
+            _mm512_store_si512(to + ROW, _mm512_unpackhi_epi64(y[0], y[2]));
+            _mm512_store_si512(to + 2 * ROW, _mm512_unpacklo_epi64(y[1], y[3]));
+            _mm512_store_si512(to + 3 * ROW, _mm512_unpackhi_epi64(y[1], y[3]));
+        }
+    }
+}
+
+/* Rows are k: two of them are woven together. */
+static void b_across(const uint16_t *rows, int64_t stride, char *to) {
+    /* Weaving is done in each quarter, from its lower and its upper half: lanes 0 to 15 are put into the lower ones. */
+    const __m512i halves = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
+    for (int pair = 0; pair < HALF; pair++, rows += 2 * stride, to += ROW) {
+        const __m512i even = _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(rows));
+        const __m512i odd = _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(rows + stride));
+        _mm512_store_si512(to, _mm512_unpacklo_epi16(even, odd));
+        _mm512_store_si512(to + AN_AMX_TILE_BYTES, _mm512_unpackhi_epi16(even, odd));
+    }
+}
+
+/* A block that is not whole, or whose rows are not dense, is copied first. */
+static void copy_rows(const uint16_t *from, int64_t row_stride, int64_t stride, int64_t rows, int64_t count,
+                      uint16_t *to) {
+    memset(to, 0, SIDE * SIDE * sizeof *to);
+    for (int64_t row = 0; row < rows; row++, from += row_stride, to += SIDE) {
+        if (stride == 1)
+            memcpy(to, from, (size_t)count * sizeof *to);
+        else
+            for (int64_t i = 0; i < count; i++) to[i] = from[i * stride];
+    }
+}
+
+static int64_t within_side(int64_t left) {
+    return left < 0 ? 0 : left < SIDE ? left : SIDE;
+}
+
+void an_amx_pack(const an_amx_matrix *m, an_amx_range panels, an_amx_range steps, char *to, int64_t panel_bytes) {
+    const bool along = an_amx_along(m);
+    pack_block *pack = m->is_b ? along ? b_along : b_across : along ? a_along : a_across;
+    const int64_t row_stride = along ? m->lane_stride : m->depth_stride;
+    const int64_t stride = along ? m->depth_stride : m->lane_stride;
+    const int64_t blocks = panels.count * steps.count, in_line = along ? steps.count : panels.count;
+    for (int64_t i = 0; i < blocks; i++) { /* along rows first: memory is read in its own order */
+        const int64_t panel = along ? i / in_line : i % in_line, step = along ? i % in_line : i / in_line;
+        const int64_t lane = (panels.begin + panel) * SIDE, k = (steps.begin + step) * SIDE;
+        const int64_t lanes = within_side(m->lanes - lane), depth = within_side(m->depth - k);
+        const uint16_t *from = m->data + lane * m->lane_stride + k * m->depth_stride;
+        char *block = to + panel * panel_bytes + step * AN_AMX_BLOCK_BYTES;
+        if (lanes == SIDE && depth == SIDE && stride == 1) {
+            pack(from, row_stride, block);
+        } else {
+            uint16_t rows[SIDE * SIDE];
+            copy_rows(from, row_stride, stride, along ? lanes : depth, along ? depth : lanes, rows);
+            pack(rows, SIDE, block);
+        }
+    }
+}
+#endif

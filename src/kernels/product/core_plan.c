@@ -1,0 +1,222 @@
+#include "kernels/product/core_plan.h"
+
+#include "base/memory.h"
+#include "kernels/product/core_level.h"
+
+/* A tile's piece of b (512 KiB), that of a (at most 320) and its sums (280) stay in a second-level cache. */
+enum { TILE_ROWS = 140, TILE_COLUMN_BYTES = 2048 };
+
+/* Tiles are made smaller, and then k is cut, to have TASKS_PER_THREAD, but not below LEAST_TILE panels, nor for less than
+ * LEAST_WORK multiplications in a task: about 10 µs. Panels count whole, as reading one row of a costs what multiplying a
+ * panel does. That this depends on the number of threads is no matter for bits, which follow from k alone. */
+enum { TASKS_PER_THREAD = 3, LEAST_TILE = 2, LEAST_WORK = 1 << 20 };
+
+/* The most that is packed of one operand for a block, where k is cut rather than lanes below BLOCK_LANES; and the most
+ * sums of a block, between blocks of k, and bytes of sums of pieces that run at once. */
+enum { SHARED_BYTES = 10 << 20, BLOCK_LANES = 1024, BLOCK_SUMS = 1 << 20, TOGETHER_BYTES = 4 << 20 };
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+static int64_t parts_of(int64_t whole, int64_t part) {
+    return (whole + part - 1) / part;
+}
+
+/* The smallest part that gives no more of them: the last is then not much smaller than the others. */
+static int64_t even_part(int64_t whole, int64_t part) {
+    return parts_of(whole, parts_of(whole, part));
+}
+
+/* ---- tiles ---- */
+
+static an_product_side make_side(size_t element, int64_t lanes, int64_t width, int64_t stride, int64_t tile,
+                                 int64_t piece) {
+    int64_t panels = parts_of(lanes, width);
+    return (an_product_side){
+        .panels = panels,
+        .width = width,
+        .stride = stride,
+        .tile = smaller(panels, tile),
+        .panel_bytes = an_round_up((size_t)(stride * piece) * element, AN_ALIGNMENT),
+    };
+}
+
+static an_product_plan begin_plan(size_t element, int64_t items, int64_t rows, int64_t columns, int64_t depth) {
+    an_product_plan p = {.items = items, .pieces = larger(1, parts_of(depth, AN_PRODUCT_PIECE))};
+    int64_t panel_columns = PANEL_BYTES / (int64_t)element, piece = larger(1, smaller(depth, AN_PRODUCT_PIECE));
+    p.sides[AN_ROWS] = make_side(element, rows, PANEL_ROWS, PANEL_ROW_STRIDE, TILE_ROWS / PANEL_ROWS, piece);
+    p.sides[AN_COLUMNS] =
+        make_side(element, columns, panel_columns, panel_columns, TILE_COLUMN_BYTES / PANEL_BYTES, piece);
+    return p;
+}
+
+static int64_t tiles_of(const an_product_side *side) {
+    return parts_of(side->panels, side->tile);
+}
+
+static int64_t tile_lanes(const an_product_side *side) {
+    return side->tile * side->width;
+}
+
+static int64_t task_work(const an_product_plan *p, int64_t depth) {
+    return tile_lanes(&p->sides[AN_ROWS]) * tile_lanes(&p->sides[AN_COLUMNS]) * depth;
+}
+
+/* The side whose tiles are better made smaller. One that is a single tile stays so: the other's panels are then needed by
+ * one task only. */
+static int side_to_cut(const an_product_plan *p) {
+    const an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
+    bool row_tiles = tiles_of(rows) > 1, column_tiles = tiles_of(columns) > 1;
+    if (row_tiles != column_tiles) return row_tiles ? AN_ROWS : AN_COLUMNS;
+    return tile_lanes(rows) > tile_lanes(columns) ? AN_ROWS : AN_COLUMNS;
+}
+
+static int64_t tasks_of(const an_product_plan *p) {
+    return p->items * tiles_of(&p->sides[AN_ROWS]) * tiles_of(&p->sides[AN_COLUMNS]);
+}
+
+/* The work of the thread that has most of it, if all tasks take the same time. */
+static int64_t longest_work(const an_product_plan *p, int64_t depth, int64_t threads) {
+    return parts_of(tasks_of(p), threads) * task_work(p, depth);
+}
+
+/* Makes the tiles of a side equal, and up to twice as many if threads have more equal shares then. */
+static void even_tiles(an_product_plan *p, int s, int64_t depth, int64_t threads) {
+    an_product_side *side = &p->sides[s];
+    const int64_t tiles = tiles_of(side);
+    side->tile = parts_of(side->panels, tiles);
+    for (int64_t more = tiles + 1; more <= 2 * tiles; more++) {
+        an_product_plan other = *p;
+        other.sides[s].tile = parts_of(side->panels, more);
+        if (other.sides[s].tile < LEAST_TILE || task_work(&other, depth) < LEAST_WORK) return;
+        if (longest_work(&other, depth, threads) < longest_work(p, depth, threads)) side->tile = other.sides[s].tile;
+    }
+}
+
+/* A dst of one tile stays one if k has enough pieces: each element of a and b is then packed once. */
+static void cut_tiles(an_product_plan *p, int64_t depth, int64_t threads, int64_t enough) {
+    const bool whole = tasks_of(p) == 1 && p->pieces >= enough;
+    while (!whole && tasks_of(p) < enough && task_work(p, depth) >= 2 * LEAST_WORK) {
+        const int s = side_to_cut(p);
+        if (p->sides[s].tile <= LEAST_TILE) break;
+        p->sides[s].tile = larger(LEAST_TILE, parts_of(p->sides[s].tile, 2));
+    }
+    for (int s = 0; s < AN_SIDES; s++) {
+        even_tiles(p, s, depth, threads);
+        p->sides[s].tiles = tiles_of(&p->sides[s]);
+    }
+}
+
+/* Where even the smallest tiles are few, pieces of k run at once, each into sums of its own. */
+static void cut_depth(an_product_plan *p, int64_t enough) {
+    const int64_t tiles = tasks_of(p), work = task_work(p, AN_PRODUCT_PIECE);
+    const int64_t room = TOGETHER_BYTES / ((int64_t)p->sum_bytes * tiles) - 1; /* one is the total */
+    const int64_t together = smaller(p->pieces, room);
+    if (tiles >= enough || together < 2 || together * work < 2 * LEAST_WORK) return;
+    p->together = together;
+    p->task_pieces = larger(parts_of(together * tiles, enough), parts_of(LEAST_WORK, work));
+}
+
+/* ---- blocks ---- */
+
+static void make_blocks(an_product_plan *p) {
+    an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
+    rows->shared = !p->together && columns->tiles > 1;
+    columns->shared = !p->together && rows->tiles > 1;
+    p->piece_block = p->pieces;
+    for (int s = 0; s < AN_SIDES; s++) {
+        const an_product_side *side = &p->sides[s];
+        int64_t panels = smaller(side->panels, larger(side->tile, BLOCK_LANES / side->width));
+        if (side->shared)
+            p->piece_block = smaller(p->piece_block, SHARED_BYTES / ((int64_t)side->panel_bytes * panels));
+    }
+    p->piece_block = even_part(p->pieces, p->piece_block);
+    for (int s = 0; s < AN_SIDES; s++) {
+        an_product_side *side = &p->sides[s];
+        int64_t bytes = (int64_t)side->panel_bytes * side->tile * p->piece_block;
+        side->block = side->shared ? smaller(side->tiles, SHARED_BYTES / bytes) : side->tiles;
+    }
+    if (p->piece_block < p->pieces) { /* sums wait in scratch */
+        int64_t tiles = BLOCK_SUMS / (tile_lanes(rows) * tile_lanes(columns));
+        columns->block = smaller(columns->block, tiles);
+        rows->block = smaller(rows->block, tiles / columns->block);
+    }
+    p->item_block = p->piece_block < p->pieces ? 1 : p->items;
+    for (int s = 0; s < AN_SIDES; s++) {
+        an_product_side *side = &p->sides[s];
+        int64_t item_bytes = (int64_t)side->panel_bytes * side->panels * p->pieces;
+        side->block = even_part(side->tiles, side->block);
+        if (side->block < side->tiles) p->item_block = 1;
+        if (side->shared) p->item_block = larger(1, smaller(p->item_block, SHARED_BYTES / item_bytes));
+    }
+}
+
+/* ---- scratch ---- */
+
+/* Lines along k are asked for as many at a time as a vector has lanes. */
+static size_t line_bytes(int64_t depth) {
+    size_t along_k = VECTOR_BYTES * (size_t)smaller(depth, AN_PRODUCT_PIECE);
+    size_t lanes = AN_PACK_PANELS * (size_t)larger(PANEL_BYTES, PANEL_ROWS * (int64_t)sizeof(double));
+    return an_round_up(along_k > lanes ? along_k : lanes, AN_ALIGNMENT);
+}
+
+static void place_panels(an_product_plan *p, size_t threads, int64_t depth) {
+    p->thread_bytes = line_bytes(depth);
+    for (int s = 0; s < AN_SIDES; s++) {
+        an_product_side *side = &p->sides[s];
+        if (side->shared) continue;
+        side->begin = p->thread_bytes;
+        p->thread_bytes += (size_t)side->tile * side->panel_bytes;
+    }
+    p->sums_begin = threads * p->thread_bytes;
+    for (int s = 0; s < AN_SIDES; s++) {
+        an_product_side *side = &p->sides[s];
+        if (!side->shared) continue;
+        int64_t panels = p->item_block * p->piece_block * smaller(side->panels, side->block * side->tile);
+        side->begin = p->sums_begin;
+        p->sums_begin += (size_t)panels * side->panel_bytes;
+    }
+}
+
+an_product_plan an_product_plan_make(an_context *ctx, size_t element, int64_t items, int64_t rows, int64_t columns,
+                                     int64_t depth) {
+    size_t threads = (size_t)an_context_threads(ctx);
+    const int64_t enough = threads == 1 ? 1 : TASKS_PER_THREAD * (int64_t)threads;
+    an_product_plan p = begin_plan(element, items, rows, columns, depth);
+    cut_tiles(&p, depth, (int64_t)threads, enough);
+    p.sum_stride = tile_lanes(&p.sides[AN_COLUMNS]);
+    p.sum_bytes = (size_t)(tile_lanes(&p.sides[AN_ROWS]) * p.sum_stride) * element;
+    cut_depth(&p, enough);
+    make_blocks(&p);
+    place_panels(&p, threads, depth);
+    int64_t sums = (int64_t)threads;
+    if (p.together)
+        sums = items * p.sides[AN_ROWS].tiles * p.sides[AN_COLUMNS].tiles * (p.together + 1);
+    else if (p.piece_block < p.pieces)
+        sums = p.sides[AN_ROWS].block * p.sides[AN_COLUMNS].block;
+    p.bytes = p.sums_begin + (size_t)sums * p.sum_bytes;
+    return p;
+}
+
+/* A smaller job may be cut in another way, so this is a bound for all of them: each term of it grows with the sizes. */
+size_t an_product_scratch(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, int64_t depth) {
+    size_t element = f64 ? sizeof(double) : sizeof(float), threads = (size_t)an_context_threads(ctx);
+    an_product_plan p = begin_plan(element, items, rows, columns, depth);
+    size_t thread = line_bytes(depth), shared = 0, sums = threads * element, least_sums = 0;
+    size_t all = (size_t)items * element;
+    for (int s = 0; s < AN_SIDES; s++) {
+        const an_product_side *side = &p.sides[s];
+        int64_t packed = side->panels * p.pieces * (int64_t)side->panel_bytes;
+        if (packed > SHARED_BYTES) least_sums = BLOCK_SUMS * element; /* k may be in blocks */
+        thread += (size_t)side->tile * side->panel_bytes;
+        if (p.sides[1 - s].panels > LEAST_TILE) shared += (size_t)smaller(SHARED_BYTES, items * packed);
+        sums *= (size_t)tile_lanes(side);
+        all *= (size_t)(2 * side->panels * side->width);
+    }
+    size_t together = p.pieces > 1 ? (size_t)smaller(TOGETHER_BYTES, (int64_t)all * (p.pieces + 1)) : 0;
+    if (least_sums < together) least_sums = together;
+    return threads * thread + shared + (sums > least_sums ? sums : least_sums);
+}

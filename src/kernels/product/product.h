@@ -1,0 +1,33 @@
+/* Kernels of ops/product.c. */
+#ifndef AN_KERNELS_PRODUCT_PRODUCT_H
+#define AN_KERNELS_PRODUCT_PRODUCT_H
+
+#include "kernels/common/list.h"
+
+/* A part of dst whose sums are finished, rows of `stride` values, in a first-level cache. */
+typedef struct an_product_block {
+    int64_t item, row, column, rows, columns, stride;
+} an_product_block;
+
+/* What kernels that end in a product do with its elements before they are converted to dst's type and stored. Blocks come
+ * in any order, on any thread, each element once. */
+typedef struct an_product_finish {
+    void (*f32)(void *user, const an_product_block *block, float *values);
+    void (*f64)(void *user, const an_product_block *block, double *values);
+    void *user;
+} an_product_finish;
+
+typedef struct an_product_attributes {
+    bool transpose_a, transpose_b;
+    an_dtype dtype; /* of dst; AN_DTYPE_NONE: the wider input's */
+    /* For kernels that run products on parts of k, cut at multiples of AN_PRODUCT_CUT: the sum goes on from what dst,
+     * dense and of the compute type, holds. No node has it. */
+    bool accumulate;
+    const an_product_finish *finish; /* NULL: none. No node has it */
+} an_product_attributes;
+
+enum { AN_PRODUCT_CUT = 512 }; /* a multiple of every kernel's pieces of k */
+
+AN_DECLARE_KERNELS(product);
+
+#endif

@@ -1,0 +1,14 @@
+/* Kernels of ops/sink.c. */
+#ifndef AN_KERNELS_SINK_SINK_H
+#define AN_KERNELS_SINK_SINK_H
+
+#include "kernels/common/list.h"
+
+typedef struct an_grad_attributes {
+    int64_t parameter;
+    bool add; /* g ← g + c instead of g ← c */
+} an_grad_attributes;
+
+AN_DECLARE_KERNELS(grad);
+
+#endif

@@ -1,0 +1,230 @@
+/* Sources of samples, by their type. */
+#include <stdio.h>
+#include <string.h>
+
+#include "open/open.h"
+
+an_key an_key_join(const char *path, const char *key) {
+    an_key joined = {""};
+    const size_t length = strlen(path), rest = strlen(key);
+    if (length + 1 + rest >= sizeof joined.text) return joined;
+    memcpy(joined.text, path, length);
+    joined.text[length] = '.';
+    memcpy(joined.text + length + 1, key, rest + 1);
+    return joined;
+}
+
+an_status an_open_count(an_config *config, const char *path, int64_t *value) {
+    return an_config_is(config, path, "auto") ? AN_OK : an_config_count(config, path, value);
+}
+
+typedef struct {
+    an_dataset **dataset;
+    an_sources *sources;
+    an_config *config;
+    an_context *ctx;
+    const char *path;
+} opening;
+
+static an_status get_part(const opening *o, double *begin, double *end) {
+    return an_config_range(o->config, AN_KEY(o->path, "part"), begin, end);
+}
+
+/* Samples of text are as long as the model's context. */
+static an_status get_context(const opening *o, int64_t *context) {
+    const an_key key = an_key_join(o->path, "context");
+    if (!an_config_is(o->config, key.text, "auto")) return an_config_count(o->config, key.text, context);
+    if (an_config_origin_of(o->config, "model.context") != AN_ORIGIN_NONE)
+        return an_config_count(o->config, "model.context", context);
+    return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: the model has no context, so the data must have one: %s.context",
+                    an_config_place(o->config, o->path), o->path);
+}
+
+/* ---- one function a type ---- */
+
+static an_status open_idx(const opening *o) {
+    an_context *ctx = o->ctx;
+    an_idx_source s = AN_INIT(s);
+    bool scaled;
+    const an_key flat = an_key_join(o->path, "flat");
+    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.inputs));
+    if (an_config_origin_of(o->config, AN_KEY(o->path, "labels")) != AN_ORIGIN_NONE)
+        AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "labels"), &s.targets));
+    if (an_config_is(o->config, flat.text, "auto"))
+        s.flat = an_config_is(o->config, "model.type", "mlp");
+    else
+        AN_TRY_RETURN(an_config_bool(o->config, flat.text, &s.flat));
+    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &scaled));
+    s.unscaled = !scaled;
+    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    return an_dataset_create_idx(o->dataset, ctx, &s);
+}
+
+enum { MOST_COLUMNS = 4096 };
+
+static an_status get_columns(const opening *o, const char *key, const char **names, int *count) {
+    an_context *ctx = o->ctx;
+    const an_key joined = an_key_join(o->path, key);
+    const char *path = joined.text;
+    *count = 0;
+    if (an_config_is(o->config, path, "auto")) return AN_OK;
+    const int size = an_config_size(o->config, path);
+    if (size > MOST_COLUMNS)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d columns; at most %d can be named",
+                        an_config_place(o->config, path), size, MOST_COLUMNS);
+    for (; *count < size; ++*count) {
+        char element[AN_PATH_TEXT + 16];
+        snprintf(element, sizeof element, "%s[%d]", path, *count);
+        AN_TRY_RETURN(an_config_string(o->config, element, &names[*count]));
+    }
+    return AN_OK;
+}
+
+static an_status read_csv(const opening *o, const char **inputs, const char **targets) {
+    an_context *ctx = o->ctx;
+    an_csv_source s = AN_INIT(s);
+    bool header;
+    const char *delimiter;
+    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
+    AN_TRY_RETURN(get_columns(o, "inputs", inputs, &s.input_count));
+    AN_TRY_RETURN(get_columns(o, "targets", targets, &s.target_count));
+    s.inputs = inputs;
+    s.targets = targets;
+    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "classes"), &s.classes));
+    if (!an_config_is(o->config, AN_KEY(o->path, "header"), "auto")) {
+        AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "header"), &header));
+        s.header = header ? AN_CSV_HEADER_YES : AN_CSV_HEADER_NO;
+    }
+    AN_TRY_RETURN(an_config_string(o->config, AN_KEY(o->path, "delimiter"), &delimiter));
+    s.delimiter = delimiter[0];
+    s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
+    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    return an_dataset_create_csv(o->dataset, ctx, &s);
+}
+
+static an_status open_csv(const opening *o) {
+    an_status status;
+    an_context *ctx = o->ctx;
+    const char **names = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&names, 2 * MOST_COLUMNS, sizeof *names));
+    AN_TRY(read_csv(o, names, names + MOST_COLUMNS));
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&names, 2 * MOST_COLUMNS, sizeof *names);
+    return status;
+}
+
+/* What evaluates must number characters as what was trained on: those of another file may be others, in another order. */
+static const an_dataset *vocabulary_for(const opening *o) {
+    if (strncmp(o->path, "data.eval", strlen("data.eval")) != 0) return NULL;
+    for (int i = 0; i < o->sources->count; i++)
+        if (o->sources->datasets[i]->vocabulary && o->sources->datasets[i]->vocabulary->points)
+            return o->sources->datasets[i];
+    return NULL;
+}
+
+static an_status open_text(const opening *o) {
+    an_context *ctx = o->ctx;
+    an_text_source s = AN_INIT(s);
+    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
+    s.tokens = an_config_is(o->config, AN_KEY(o->path, "tokens"), "chars") ? AN_TEXT_CHARACTERS : AN_TEXT_BYTES;
+    AN_TRY_RETURN(get_context(o, &s.context));
+    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    if (s.tokens == AN_TEXT_CHARACTERS) s.vocabulary = vocabulary_for(o);
+    return an_dataset_create_text(o->dataset, ctx, &s);
+}
+
+static an_status get_documents(const opening *o, bool *documents, bool *borders_ignored) {
+    an_context *ctx = o->ctx;
+    bool border_targets;
+    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "border_targets"), &border_targets));
+    *documents = an_config_is(o->config, AN_KEY(o->path, "documents"), "apart");
+    *borders_ignored = *documents && !border_targets;
+    return AN_OK;
+}
+
+static an_status open_tokens(const opening *o) {
+    an_context *ctx = o->ctx;
+    an_token_source s = AN_INIT(s);
+    int64_t end_token = 0;
+    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
+    if (an_config_is(o->config, AN_KEY(o->path, "format"), "u16")) s.format = AN_TOKENS_U16;
+    if (an_config_is(o->config, AN_KEY(o->path, "format"), "u32")) s.format = AN_TOKENS_U32;
+    AN_TRY_RETURN(get_context(o, &s.context));
+    AN_TRY_RETURN(get_documents(o, &s.documents, &s.borders_ignored));
+    if (an_config_origin_of(o->config, AN_KEY(o->path, "end_token")) != AN_ORIGIN_NONE)
+        AN_TRY_RETURN(an_config_count(o->config, AN_KEY(o->path, "end_token"), &end_token));
+    s.end_token = (int32_t)end_token;
+    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    return an_dataset_create_tokens(o->dataset, ctx, &s);
+}
+
+static an_status open_megatron(const opening *o) {
+    an_context *ctx = o->ctx;
+    an_megatron_source s = AN_INIT(s);
+    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.prefix));
+    AN_TRY_RETURN(get_context(o, &s.context));
+    AN_TRY_RETURN(get_documents(o, &s.documents, &s.borders_ignored));
+    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    return an_dataset_create_megatron(o->dataset, ctx, &s);
+}
+
+static an_status open_mixture(const opening *o) {
+    an_context *ctx = o->ctx;
+    an_mixture_source s = AN_INIT(s);
+    an_dataset *parts[AN_MOST_SOURCES];
+    double weights[AN_MOST_SOURCES];
+    const an_key joined = an_key_join(o->path, "parts");
+    const char *key = joined.text;
+    s.source_count = an_config_size(o->config, key);
+    if (s.source_count >= AN_MOST_SOURCES)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d sources; a mixture has fewer than %d",
+                        an_config_place(o->config, key), s.source_count, AN_MOST_SOURCES);
+    for (int i = 0; i < s.source_count; i++) {
+        char part[AN_PATH_TEXT + 16];
+        snprintf(part, sizeof part, "%s[%d]", key, i);
+        AN_TRY_RETURN(an_config_real(o->config, AN_KEY(part, "weight"), &weights[i]));
+        AN_TRY_RETURN(an_open_data(&parts[i], o->sources, o->config, ctx, part));
+    }
+    AN_TRY_RETURN(an_open_count(o->config, AN_KEY(o->path, "count"), &s.count));
+    s.sources = parts;
+    s.weights = weights;
+    return an_dataset_create_mixture(o->dataset, ctx, &s);
+}
+
+static const struct {
+    const char *type;
+    an_status (*open)(const opening *o);
+} types[] = {{"idx", open_idx},       {"csv", open_csv},           {"text", open_text},
+             {"tokens", open_tokens}, {"megatron", open_megatron}, {"mixture", open_mixture}};
+
+/* Adds which source it is to what is wrong with it, unless the message begins with a place of the config anyway. */
+static an_status name_source(const opening *o, an_status status) {
+    const char *message = an_last_error(o->ctx);
+    const char *place = an_config_place(o->config, o->path);
+    const size_t name = strcspn(place, ":"); /* of the config */
+    if (!strncmp(message, place, name + 1)) return status;
+    return AN_ERROR(o->ctx, status, "%s (%s of %s)", message, o->path, place);
+}
+
+an_status an_open_data(an_dataset **dataset, an_sources *sources, an_config *config, an_context *ctx,
+                       const char *path) {
+    const opening o = {dataset, sources, config, ctx, path};
+    const an_key joined = an_key_join(path, "type");
+    const char *type = joined.text;
+    *dataset = NULL;
+    if (an_config_origin_of(config, type) == AN_ORIGIN_NONE) return AN_OK;
+    if (sources->count == AN_MOST_SOURCES)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: more than %d sources", an_config_place(config, path),
+                        AN_MOST_SOURCES);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (an_config_is(config, type, types[i].type)) {
+            const an_status status = types[i].open(&o);
+            if (status != AN_OK) return name_source(&o, status);
+            sources->datasets[sources->count++] = *dataset;
+            return AN_OK;
+        }
+    return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                    "%s: data of this type is handed over by a program, not read from a config",
+                    an_config_place(config, type));
+}

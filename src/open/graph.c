@@ -1,0 +1,41 @@
+/* Models of type graph: the text form of a graph, from a file. */
+#include "ir/graph.h"
+#include "base/context.h"
+#include "base/reader.h"
+#include "open/open.h"
+
+static an_status check_graph(const an_model_opening *o, const char *file) {
+    const an_graph *g = *o->graph;
+    if (!g->loss)
+        return AN_ERROR(
+            o->ctx, AN_ERR_ARGUMENT,
+            "%s: %s has no loss, so there is nothing to train; end it with a line such as 'loss %%9 targets "
+            "%%y'",
+            an_config_place(o->config, "model.graph"), file);
+    if (!an_graph_result(g, g->targets))
+        return AN_ERROR(o->ctx, AN_ERR_ARGUMENT,
+                        "%s: the loss of %s does not say whose targets are counted; write 'loss %%9 targets %%y'",
+                        an_config_place(o->config, "model.graph"), file);
+    return AN_OK;
+}
+
+an_status an_open_graph(an_model_opening *o) {
+    an_status status;
+    an_context *ctx = o->ctx;
+    char text[AN_MESSAGE_BYTES];
+    const an_note note = {text, sizeof text};
+    const char *file;
+    char *bytes = NULL;
+    size_t size = 0, capacity = 0;
+    AN_TRY(an_config_path(o->config, "model.graph", &file));
+    status = an_reader_load(ctx, file, &bytes, &size, &capacity, note);
+    if (status != AN_OK) AN_FAIL(ctx, status, "%s: %s", an_config_place(o->config, "model.graph"), text);
+    status = an_graph_parse(o->graph, ctx, bytes, size);
+    if (status != AN_OK)
+        AN_FAIL(ctx, status, "%s: %s:%s", an_config_place(o->config, "model.graph"), file, ctx->error.message);
+    AN_TRY(check_graph(o, file));
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&bytes, capacity, 1);
+    return status;
+}

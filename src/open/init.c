@@ -1,0 +1,27 @@
+/* model.init: where the first weights come from. */
+#include "train/init.h"
+
+#include "open/open.h"
+
+an_status an_open_init(an_trainer *trainer, an_config *config) {
+    static const char from[] = "model.init.from", rename[] = "model.init.rename";
+    an_status status;
+    an_context *ctx = trainer->ctx;
+    an_init_rename *renames = NULL;
+    an_init_options o = {0};
+    if (an_config_origin_of(config, from) == AN_ORIGIN_NONE) return AN_OK;
+    const int count = an_config_size(config, rename);
+    AN_TRY(an_config_path(config, from, &o.path));
+    if (!an_config_is(config, "model.type", "graph")) AN_TRY(an_config_string(config, "model.type", &o.model_type));
+    o.place = an_config_place(config, from);
+    o.accepts_missing = an_config_is(config, "model.init.missing", "init");
+    o.accepts_unexpected = an_config_is(config, "model.init.unexpected", "ignore");
+    AN_TRY(an_alloc(ctx, (void **)&renames, (size_t)count, sizeof *renames));
+    for (int i = 0; i < count; i++) AN_TRY(an_config_entry(config, rename, i, &renames[i].pattern, &renames[i].text));
+    o.rename_count = count;
+    o.renames = renames;
+    AN_TRY(an_trainer_init(trainer, &o));
+fail:
+    an_release(ctx, (void **)&renames, (size_t)count, sizeof *renames);
+    return status;
+}

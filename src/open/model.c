@@ -1,0 +1,178 @@
+/* Models of a config. Sizes that it leaves open are those of the data. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "anneal/models.h"
+#include "open/open.h"
+
+enum { MOST_LAYERS = 256 };
+
+typedef an_model_opening opening;
+
+static an_status find_fields(opening *o) {
+    an_context *ctx = o->ctx;
+    o->inputs = (an_field)AN_INIT(o->inputs);
+    o->targets = (an_field)AN_INIT(o->targets);
+    if (!o->dataset) return AN_OK;
+    AN_TRY_RETURN(an_dataset_field(o->dataset, 0, &o->inputs));
+    for (int i = an_dataset_field_count(o->dataset) - 1; i >= 0; i--) {
+        an_field field = AN_INIT(field);
+        AN_TRY_RETURN(an_dataset_field(o->dataset, i, &field));
+        if (field.target) o->targets = field;
+    }
+    return AN_OK;
+}
+
+static an_status get_layers(const opening *o, const char *key, int64_t *layers, int *count) {
+    an_context *ctx = o->ctx;
+    AN_TRY_RETURN(an_config_counts(o->config, key, MOST_LAYERS, layers, count));
+    if (*count <= MOST_LAYERS) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d layers; at most %d", an_config_place(o->config, key), *count,
+                    MOST_LAYERS);
+}
+
+static an_activation get_activation(const opening *o) {
+    static const char *const names[] = {[AN_ACTIVATION_RELU] = "relu",
+                                        [AN_ACTIVATION_GELU] = "gelu",
+                                        [AN_ACTIVATION_TANH] = "tanh",
+                                        [AN_ACTIVATION_SILU] = "silu"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (an_config_is(o->config, "model.activation", names[i])) return (an_activation)i;
+    return AN_ACTIVATION_RELU;
+}
+
+/* Only data says what is left open. */
+static an_status expect_sizes(const opening *o, const char *const *paths, int count) {
+    for (int i = 0; i < count && !o->dataset; i++)
+        if (an_config_is(o->config, paths[i], "auto"))
+            return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: a stream does not say what a sample is like; give %s",
+                            an_config_place(o->config, "model"), paths[i]);
+    return AN_OK;
+}
+
+/* ---- one function a type ---- */
+
+static an_status open_mlp(opening *o) {
+    an_context *ctx = o->ctx;
+    static const char *const sizes[] = {"model.inputs", "model.outputs"};
+    an_mlp_options m = AN_INIT(m);
+    int64_t hidden[MOST_LAYERS];
+    m.dtype = o->dtype;
+    m.loss = an_open_wants_classes(o) ? AN_LOSS_CROSS_ENTROPY : AN_LOSS_SQUARED;
+    AN_TRY_RETURN(expect_sizes(o, sizes, 2));
+    m.inputs = an_open_elements(&o->inputs);
+    if (an_config_is(o->config, "model.outputs", "auto") && m.loss == AN_LOSS_CROSS_ENTROPY)
+        AN_TRY_RETURN(an_open_classes(o));
+    m.outputs = m.loss == AN_LOSS_CROSS_ENTROPY ? o->classes : an_open_elements(&o->targets);
+    AN_TRY_RETURN(an_open_count(o->config, "model.inputs", &m.inputs));
+    AN_TRY_RETURN(an_open_count(o->config, "model.outputs", &m.outputs));
+    AN_TRY_RETURN(get_layers(o, "model.hidden", hidden, &m.hidden_count));
+    m.hidden = hidden;
+    m.activation = get_activation(o);
+    AN_TRY_RETURN(an_config_bool(o->config, "model.batch_norm", &m.batch_norm));
+    AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
+    return an_model_mlp(o->graph, ctx, &m);
+}
+
+static an_status open_cnn(opening *o) {
+    an_context *ctx = o->ctx;
+    static const char *const sizes[] = {"model.channels", "model.height", "model.width", "model.classes"};
+    an_cnn_options m = AN_INIT(m);
+    int64_t filters[MOST_LAYERS];
+    AN_TRY_RETURN(expect_sizes(o, sizes, 4));
+    if (o->inputs.ndims == 3) {
+        m.channels = o->inputs.dims[0];
+        m.height = o->inputs.dims[1];
+        m.width = o->inputs.dims[2];
+    }
+    m.dtype = o->dtype;
+    if (an_config_is(o->config, "model.classes", "auto")) AN_TRY_RETURN(an_open_classes(o));
+    m.classes = o->classes;
+    AN_TRY_RETURN(an_open_count(o->config, "model.channels", &m.channels));
+    AN_TRY_RETURN(an_open_count(o->config, "model.height", &m.height));
+    AN_TRY_RETURN(an_open_count(o->config, "model.width", &m.width));
+    AN_TRY_RETURN(an_open_count(o->config, "model.classes", &m.classes));
+    AN_TRY_RETURN(get_layers(o, "model.filters", filters, &m.filter_count));
+    m.filters = filters;
+    AN_TRY_RETURN(an_config_count(o->config, "model.hidden", &m.hidden));
+    m.activation = get_activation(o);
+    AN_TRY_RETURN(an_config_bool(o->config, "model.batch_norm", &m.batch_norm));
+    AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
+    return an_model_cnn(o->graph, ctx, &m);
+}
+
+/* Token files do not say how many tokens there are. */
+static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
+    an_context *ctx = o->ctx;
+    if (!an_config_is(o->config, "model.vocabulary", "auto"))
+        return an_config_count(o->config, "model.vocabulary", vocabulary);
+    *vocabulary = 0;
+    if (o->dataset) AN_TRY_RETURN(an_dataset_vocabulary(o->dataset, vocabulary));
+    if (*vocabulary > 0) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the data does not say how many tokens there are: give model.vocabulary",
+                    an_config_place(o->config, "model"));
+}
+
+/* Whether samples say which document a token is of: then attention must not cross their borders. */
+static bool keeps_documents_apart(const opening *o) {
+    an_field field = AN_INIT(field);
+    for (int i = 0; o->dataset && i < an_dataset_field_count(o->dataset); i++)
+        if (an_dataset_field(o->dataset, i, &field) == AN_OK && !strcmp(field.name, "documents")) return true;
+    return false;
+}
+
+static an_status open_gpt2(opening *o) {
+    an_context *ctx = o->ctx;
+    an_gpt2_options m = AN_INIT(m);
+    m.dtype = o->dtype;
+    AN_TRY_RETURN(an_config_count(o->config, "model.layers", &m.layers));
+    AN_TRY_RETURN(an_config_count(o->config, "model.heads", &m.heads));
+    AN_TRY_RETURN(an_config_count(o->config, "model.width", &m.width));
+    AN_TRY_RETURN(an_config_count(o->config, "model.context", &m.context));
+    AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
+    AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
+    m.documents = keeps_documents_apart(o);
+    return an_model_gpt2(o->graph, ctx, &m);
+}
+
+static an_status open_llama(opening *o) {
+    enum { MULTIPLE = 64 };
+    an_context *ctx = o->ctx;
+    an_llama_options m = AN_INIT(m);
+    m.dtype = o->dtype;
+    AN_TRY_RETURN(an_config_count(o->config, "model.layers", &m.layers));
+    AN_TRY_RETURN(an_config_count(o->config, "model.heads", &m.heads));
+    AN_TRY_RETURN(an_config_count(o->config, "model.width", &m.width));
+    AN_TRY_RETURN(an_config_count(o->config, "model.context", &m.context));
+    m.kv_heads = m.heads;
+    m.hidden = (m.width * 8 / 3 + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+    AN_TRY_RETURN(an_open_count(o->config, "model.kv_heads", &m.kv_heads));
+    AN_TRY_RETURN(an_open_count(o->config, "model.hidden", &m.hidden));
+    AN_TRY_RETURN(an_config_real(o->config, "model.rotary_base", &m.rotary_base));
+    AN_TRY_RETURN(an_config_real(o->config, "model.epsilon", &m.epsilon));
+    AN_TRY_RETURN(an_config_bool(o->config, "model.tied", &m.tied));
+    AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
+    m.documents = keeps_documents_apart(o);
+    return an_model_llama(o->graph, ctx, &m);
+}
+
+static const struct {
+    const char *type;
+    an_status (*open)(opening *o);
+} types[] = {{"mlp", open_mlp},
+             {"cnn", open_cnn},
+             {"gpt2", open_gpt2},
+             {"llama", open_llama},
+             {"sequential", an_open_sequential},
+             {"graph", an_open_graph}};
+
+an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype) {
+    opening o = {.graph = graph, .config = config, .ctx = ctx, .dataset = dataset, .dtype = dtype};
+    *graph = NULL;
+    AN_TRY_RETURN(find_fields(&o));
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (an_config_is(config, "model.type", types[i].type)) return types[i].open(&o);
+    return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: this type of model cannot be opened from a config yet",
+                    an_config_place(config, "model.type"));
+}

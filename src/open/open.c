@@ -1,0 +1,493 @@
+/* Opens a run from its config: data, model, and the options of the trainer. */
+#include "open/open.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "anneal/checkpoint.h"
+#include "base/context.h"
+#include "base/guard.h"
+#include "base/isa.h"
+#include "base/launcher.h"
+#include "run/resume.h"
+#include "train/metrics.h"
+
+enum { MOST_RULES = 64 };
+
+typedef struct {
+    an_config *config;
+    an_context *ctx;
+    an_trainer *trainer; /* whose data and graph are open */
+    an_batches batches;
+    int64_t steps, tokens_a_sample;
+
+    an_trainer_options options;
+    an_group_options groups;
+    an_optimizer_options optimizer;
+    an_schedule_options schedule;
+    an_group_rule rules[MOST_RULES];
+    an_accumulate_entry table[AN_BATCH_TABLE];
+    an_arena arena;    /* what the schedule points to */
+    an_resume *resume; /* NULL: the run begins anew */
+    an_sources *sources;
+} opening;
+
+/* ---- what the trainer owns ---- */
+
+static void destroy_graph(void *object) {
+    an_graph *graph = object;
+    an_graph_destroy(&graph);
+}
+
+/* The last one first: a mixture before its sources. */
+static void destroy_sources(void *object) {
+    an_sources *sources = object;
+    while (sources->count > 0) an_dataset_destroy(&sources->datasets[--sources->count]);
+    an_release(sources->ctx, &object, 1, sizeof *sources);
+}
+
+static an_status make_sources(opening *o) {
+    an_context *ctx = o->ctx;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&o->sources, 1, sizeof *o->sources));
+    o->sources->ctx = ctx;
+    return an_trainer_own(o->trainer, o->sources, destroy_sources);
+}
+
+/* ---- messages ---- */
+
+/* What a part that knows no config said, with the place in the config. */
+static an_status blame(const opening *o, an_status status, const char *path) {
+    return AN_ERROR(o->ctx, status, "%s: %s", an_config_place(o->config, path), an_last_error(o->ctx));
+}
+
+/* ---- the length of the run ---- */
+
+static an_status get_steps(const opening *o, const char *path, int64_t whole, int64_t *steps) {
+    an_context *ctx = o->ctx;
+    const an_lengths lengths = {o->config, ctx, &o->batches, o->tokens_a_sample};
+    an_length length = AN_INIT(length);
+    if (an_config_origin_of(o->config, path) == AN_ORIGIN_NONE) return AN_OK;
+    AN_TRY_RETURN(an_config_length(o->config, path, &length));
+    return an_open_steps(&lengths, path, &length, 0, whole, steps);
+}
+
+/* Epochs have a default, so what the user gave goes first. */
+static an_status get_run_length(opening *o) {
+    static const char *const keys[] = {"run.steps", "run.tokens", "run.samples"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (an_config_origin_of(o->config, keys[i]) != AN_ORIGIN_NONE) return get_steps(o, keys[i], 0, &o->steps);
+    return get_steps(o, "run.epochs", 0, &o->steps); /* a stream has none: it may go on for ever */
+}
+
+/* ---- batch ---- */
+
+static an_status get_batch(opening *o) {
+    an_context *ctx = o->ctx;
+    an_batch_options *b = &o->options.batch;
+    b->size = sizeof *b;
+    b->leaves = 1;
+    const bool accumulates = an_config_origin_of(o->config, "batch.accumulate") != AN_ORIGIN_NONE;
+    if (!accumulates || an_config_origin_of(o->config, "batch.global") > AN_ORIGIN_DEFAULT)
+        AN_TRY_RETURN(an_config_count(o->config, "batch.global", &b->global));
+    AN_TRY_RETURN(an_open_count(o->config, "batch.micro", &b->micro));
+    AN_TRY_RETURN(an_open_count(o->config, "batch.leaves", &b->leaves));
+    AN_TRY_RETURN(an_config_bool(o->config, "data.drop_last", &b->drop_last));
+    if (!accumulates) return AN_OK;
+    const int entries = an_config_size(o->config, "batch.accumulate");
+    if (entries == 0) return an_config_count(o->config, "batch.accumulate", &b->accumulate);
+    for (int i = 0; i < entries && i < AN_BATCH_TABLE; i++) {
+        double number;
+        AN_TRY_RETURN(an_config_pair(o->config, "batch.accumulate", i, &o->table[i].epoch, &number));
+        o->table[i].accumulate = (int64_t)number;
+    }
+    b->table = o->table;
+    b->table_count = entries;
+    return AN_OK;
+}
+
+/* ---- optimizer ---- */
+
+static an_status get_rules(opening *o) {
+    an_context *ctx = o->ctx;
+    const int count = an_config_size(o->config, "optimizer.groups");
+    if (count > MOST_RULES)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d groups; at most %d",
+                        an_config_place(o->config, "optimizer.groups"), count, MOST_RULES);
+    for (int i = 0; i < count; i++) {
+        char path[AN_PATH_TEXT];
+        double scale, decay;
+        an_group_rule *rule = &o->rules[i];
+        snprintf(path, sizeof path, "optimizer.groups[%d]", i);
+        rule->size = sizeof *rule;
+        AN_TRY_RETURN(an_config_string(o->config, AN_KEY(path, "match"), &rule->match));
+        AN_TRY_RETURN(an_config_real(o->config, AN_KEY(path, "lr_scale"), &scale));
+        AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(path, "freeze"), &rule->freeze));
+        rule->lr_scale = scale;
+        if (an_config_origin_of(o->config, AN_KEY(path, "weight_decay")) != AN_ORIGIN_NONE) {
+            AN_TRY_RETURN(an_config_real(o->config, AN_KEY(path, "weight_decay"), &decay));
+            rule->weight_decay = an_open_or_off(decay);
+        }
+    }
+    o->groups.rules = o->rules;
+    o->groups.rule_count = count;
+    return AN_OK;
+}
+
+static an_status get_optimizer(opening *o) {
+    an_context *ctx = o->ctx;
+    an_optimizer_options *p = &o->optimizer;
+    an_group_options *g = &o->groups;
+    bool decay_embeddings;
+    p->size = sizeof *p;
+    g->size = sizeof *g;
+    p->type = an_config_is(o->config, "optimizer.type", "sgd")    ? AN_OPTIMIZER_SGD
+              : an_config_is(o->config, "optimizer.type", "adam") ? AN_OPTIMIZER_ADAM
+                                                                  : AN_OPTIMIZER_ADAMW;
+    if (p->type == AN_OPTIMIZER_SGD) {
+        AN_TRY_RETURN(an_config_real(o->config, "optimizer.momentum", &p->momentum));
+        AN_TRY_RETURN(an_config_real(o->config, "optimizer.dampening", &p->dampening));
+        AN_TRY_RETURN(an_config_bool(o->config, "optimizer.nesterov", &p->nesterov));
+    } else {
+        double betas[2] = {0, 0};
+        int count;
+        AN_TRY_RETURN(an_config_reals(o->config, "optimizer.betas", 2, betas, &count));
+        AN_TRY_RETURN(an_config_real(o->config, "optimizer.eps", &p->epsilon));
+        p->beta_1 = an_open_or_off(betas[0]);
+        p->beta_2 = an_open_or_off(betas[1]);
+    }
+    AN_TRY_RETURN(an_config_real(o->config, "optimizer.lr", &o->options.rate));
+    o->options.rate = an_open_or_off(o->options.rate);
+    AN_TRY_RETURN(an_config_real(o->config, "optimizer.weight_decay", &g->weight_decay));
+    g->weight_decay = an_open_or_off(g->weight_decay);
+    g->optimizer = p->type;
+    g->decay = an_config_is(o->config, "optimizer.decay", "names") ? AN_DECAY_NAMES : AN_DECAY_DIM;
+    AN_TRY_RETURN(an_config_bool(o->config, "optimizer.decay_embeddings", &decay_embeddings));
+    g->embeddings_stay = !decay_embeddings;
+    AN_TRY_RETURN(an_config_real(o->config, "optimizer.layer_decay", &g->layer_decay));
+    return get_rules(o);
+}
+
+/* ---- precision and the rest ---- */
+
+/* Whether targets are classes or tokens: numbers that are measured need more digits than bf16 has. */
+static bool counts_targets(const an_dataset *training) {
+    an_field field = AN_INIT(field);
+    for (int i = 0; training && i < an_dataset_field_count(training); i++)
+        if (an_dataset_field(training, i, &field) == AN_OK && field.target) return field.dtype == AN_DTYPE_I32;
+    return false;
+}
+
+/* f64 where the data is, bf16 where the machine has instructions for it and targets are no measured numbers. */
+static void resolve_precision(opening *o, an_dtype *parameters) {
+    an_field field = AN_INIT(field);
+    const bool automatic = an_config_is(o->config, "train.precision", "auto");
+    const an_dataset *training = o->trainer->training;
+    const bool wide = training ? an_dataset_field(training, 0, &field) == AN_OK && field.dtype == AN_DTYPE_F64
+                               : an_config_is(o->config, "data.train.dtype", "f64");
+    *parameters = AN_DTYPE_F32;
+    if ((automatic && wide) || an_config_is(o->config, "train.precision", "f64")) *parameters = AN_DTYPE_F64;
+    if (an_config_is(o->config, "train.precision", "f16")) o->options.precision = AN_DTYPE_F16;
+    if (an_config_is(o->config, "train.precision", "bf16") ||
+        (automatic && !wide && counts_targets(training) && an_context_isa(o->ctx) == AN_ISA_AMX))
+        o->options.precision = AN_DTYPE_BF16;
+    if (*parameters == AN_DTYPE_F32 && o->options.precision == AN_DTYPE_NONE &&
+        an_config_is(o->config, "train.matmul_precision", "medium")) {
+        o->options.precision = AN_DTYPE_BF16;
+        o->options.f32_storage = true;
+    }
+    if (o->trainer->plain) {
+        o->options.precision = AN_DTYPE_NONE;
+        o->options.unfused = true;
+    }
+}
+
+/* Numbers that were read in f32 stay what they are. A program pushes either into a stream. */
+static an_status check_width(const opening *o, an_dtype parameters) {
+    an_field field = AN_INIT(field);
+    const an_dataset *training = o->trainer->training;
+    if (parameters != AN_DTYPE_F64 || !training || an_dataset_field(training, 0, &field) != AN_OK ||
+        field.dtype != AN_DTYPE_F32)
+        return AN_OK;
+    const bool table = an_config_is(o->config, "data.train.type", "csv");
+    return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: train.precision is f64, but data.train is read in f32; %s",
+                    an_config_place(o->config, "train.precision"),
+                    table ? "set data.train.dtype to f64" : "take f32, as its type cannot be read in f64");
+}
+
+static an_status get_recompute(opening *o) {
+    an_context *ctx = o->ctx;
+    an_trainer_options *t = &o->options;
+    int64_t segments = 0;
+    t->recompute = an_config_is(o->config, "train.recompute.mode", "block")  ? AN_RECOMPUTE_BLOCK
+                   : an_config_is(o->config, "train.recompute.mode", "full") ? AN_RECOMPUTE_FULL
+                                                                             : AN_RECOMPUTE_NONE;
+    if (an_config_origin_of(o->config, "train.recompute.segments") != AN_ORIGIN_NONE) {
+        AN_TRY_RETURN(an_config_count(o->config, "train.recompute.segments", &segments));
+        t->recompute = AN_RECOMPUTE_SEGMENTS;
+        t->segments = (int)segments;
+    }
+    if (an_config_origin_of(o->config, "train.recompute.budget") != AN_ORIGIN_NONE) {
+        AN_TRY_RETURN(an_config_count(o->config, "train.recompute.budget", &t->budget));
+        t->recompute = AN_RECOMPUTE_BUDGET;
+    }
+    return AN_OK;
+}
+
+static an_status get_limits(opening *o) {
+    an_context *ctx = o->ctx;
+    int64_t threads;
+    o->options.clip_norm = AN_OFF;
+    if (!an_config_is(o->config, "train.clip_norm", "off"))
+        AN_TRY_RETURN(an_config_real(o->config, "train.clip_norm", &o->options.clip_norm));
+    if (!an_config_is(o->config, "train.clip_value", "off"))
+        AN_TRY_RETURN(an_config_real(o->config, "train.clip_value", &o->options.clip_value));
+    AN_TRY_RETURN(an_config_count(o->config, "run.seed", &o->options.seed));
+    AN_TRY_RETURN(an_config_count(o->config, "data.threads", &threads));
+    o->options.loader_threads = (int)threads;
+    o->options.skips = an_config_is(o->config, "train.on_nonfinite", "skip");
+    o->options.max_skips = INT64_MAX;
+    if (an_config_is(o->config, "train.max_skips", "off")) return AN_OK;
+    return an_config_count(o->config, "train.max_skips", &o->options.max_skips);
+}
+
+/* What evaluations look at, and which norms are told. */
+static an_status get_evaluation(opening *o) {
+    an_trainer_options *t = &o->options;
+    t->norms = an_config_is(o->config, "log.grad_norms", "block")       ? AN_NORMS_BLOCK
+               : an_config_is(o->config, "log.grad_norms", "parameter") ? AN_NORMS_PARAMETER
+                                                                        : AN_NORMS_GLOBAL;
+    if (an_config_is(o->config, "eval.samples", "all")) return AN_OK;
+    return an_config_count(o->config, "eval.samples", &t->evaluation_samples);
+}
+
+/* Which metrics are reported; the model must have them. */
+static an_status get_metrics(const opening *o) {
+    enum { MOST_METRICS = 32, NAME = 32 };
+    an_context *ctx = o->ctx;
+    char texts[MOST_METRICS][NAME], path[NAME];
+    const char *names[MOST_METRICS], *name;
+    const int count = an_config_size(o->config, "eval.metrics");
+    if (an_config_is(o->config, "eval.metrics", "auto") || !o->trainer->evaluation) return AN_OK;
+    for (int i = 0; i < count && i < MOST_METRICS; i++) {
+        snprintf(path, sizeof path, "eval.metrics[%d]", i);
+        AN_TRY_RETURN(an_config_string(o->config, path, &name));
+        snprintf(texts[i], NAME, "val_%s", name);
+        names[i] = texts[i];
+    }
+    if (an_metrics_choose(o->trainer, count < MOST_METRICS ? count : MOST_METRICS, names) == AN_OK) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.metrics: %s", an_config_place(o->config, "eval.metrics"),
+                    ctx->error.message);
+}
+
+/* ---- all of it ---- */
+
+static an_status open_data_and_model(opening *o) {
+    an_context *ctx = o->ctx;
+    an_trainer *t = o->trainer;
+    an_dtype dtype;
+    if (!t->streams) AN_TRY_RETURN(an_open_data(&t->training, o->sources, o->config, ctx, "data.train"));
+    AN_TRY_RETURN(an_open_data(&t->evaluation, o->sources, o->config, ctx, "data.eval"));
+    if (!t->training && !t->streams)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: data.train is missing: nothing to train on",
+                        an_config_place(o->config, "data"));
+    resolve_precision(o, &dtype);
+    AN_TRY_RETURN(check_width(o, dtype));
+    AN_TRY_RETURN(an_open_model(&t->graph, o->config, ctx, t->training, dtype));
+    AN_TRY_RETURN(an_trainer_own(t, t->graph, destroy_graph));
+    AN_TRY_RETURN(an_open_precision(o->config, t->graph, &o->options.precision));
+    o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
+    AN_TRY_RETURN(an_open_loss(o->config, t->graph, &o->options.sample_mean));
+    if (t->streams) AN_TRY_RETURN(an_open_stream(&t->training, o->sources, o->config, t->graph));
+    AN_TRY_RETURN(an_open_fit(o->config, t->graph, t->training, "data.train"));
+    return t->evaluation ? an_open_fit(o->config, t->graph, t->evaluation, "data.eval") : AN_OK;
+}
+
+/* As an_trainer_fill will have it. */
+static int64_t run_steps(const opening *o) {
+    return o->steps || !o->trainer->streams ? o->steps : INT64_MAX;
+}
+
+static an_status make_schedule(void *user, an_schedule_options *schedule, an_arena *arena, int64_t steps,
+                               double *rate) {
+    return an_open_schedule(schedule, user, arena, steps, rate);
+}
+
+static an_status open_parts(opening *o) {
+    an_context *ctx = o->ctx;
+    an_trainer *t = o->trainer;
+    t->streams = an_config_is(o->config, "data.train.type", "stream");
+    size_t before = ctx->bytes;
+    AN_TRY_RETURN(open_data_and_model(o));
+    t->held += ctx->bytes - before;
+    AN_TRY_RETURN(get_batch(o));
+    const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
+    an_status status = an_batches_make(&o->batches, ctx, samples, &o->options.batch);
+    if (status != AN_OK) return blame(o, status, "batch");
+    o->tokens_a_sample = an_trainer_tokens(t);
+    AN_TRY_RETURN(get_run_length(o));
+    AN_TRY_RETURN(get_optimizer(o));
+    before = ctx->bytes;
+    status = an_groups_create(&t->groups, t->graph, &o->groups);
+    t->held += ctx->bytes - before;
+    if (status == AN_OK && !an_groups_train(t->groups))
+        status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
+    if (status != AN_OK) return blame(o, status, "optimizer.groups");
+    an_lengths lengths = {o->config, ctx, &o->batches, o->tokens_a_sample};
+    int64_t schedule_steps = o->steps;
+    if (o->resume) AN_TRY_RETURN(an_resume_schedule(o->resume, make_schedule, &lengths, run_steps(o), &schedule_steps));
+    AN_TRY_RETURN(an_open_schedule(&o->schedule, &lengths, &o->arena, schedule_steps, &o->options.rate));
+    if (o->schedule.steps == 0 && schedule_steps < INT64_MAX) o->schedule.steps = schedule_steps;
+    AN_TRY_RETURN(get_recompute(o));
+    AN_TRY_RETURN(get_limits(o));
+    AN_TRY_RETURN(get_evaluation(o));
+    o->options.size = sizeof o->options;
+    o->options.steps = o->steps;
+    o->options.groups = &o->groups;
+    o->options.optimizer = &o->optimizer;
+    o->options.schedule = &o->schedule;
+    AN_TRY_RETURN(an_open_count(o->config, "save.writers", &t->writers)); /* the plan has room for what they write */
+    AN_TRY_RETURN(an_trainer_fill(t, &o->options));
+    if (!t->planned) {
+        if (!o->resume) AN_TRY_RETURN(an_open_init(t, o->config));
+        AN_TRY_RETURN(an_open_look(o->config, ctx, t->training, t->evaluation));
+        AN_TRY_RETURN(an_open_look_at_batches(o->config, t->graph, &o->batches, run_steps(o)));
+    }
+    AN_TRY_RETURN(get_metrics(o));
+    before = ctx->bytes;
+    AN_TRY_RETURN(an_open_run(t, o->config));
+    AN_TRY_RETURN(an_plan_count_trainer(t->plan, ctx->bytes - before));
+    if (t->planned || t->plain) return AN_OK;
+    AN_TRY_RETURN(an_fingerprint_make(t));
+    before = ctx->bytes;
+    if (o->resume) AN_TRY_RETURN(an_resume_end(o->resume, t));
+    return an_plan_count_trainer(t->plan, ctx->bytes - before);
+}
+
+/* One try, from a checkpoint (NULL: anew). */
+static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *config, const an_open_options *options,
+                           const char *checkpoint) {
+    an_status status;
+    opening *o = NULL;
+    an_trainer *t = NULL;
+    an_resume resume = {0};
+    AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
+    AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
+    t->ctx = ctx;
+    t->held = sizeof *t;
+    t->planned = options->purpose == AN_OPEN_PLAN;
+    t->plain = options->purpose == AN_OPEN_PLAIN;
+    t->saves = !t->plain;
+    *o = (opening){.config = config, .ctx = ctx, .trainer = t};
+    const size_t before = ctx->bytes;
+    AN_TRY(make_sources(o));
+    AN_TRY(an_run_attach(t));
+    t->held += ctx->bytes - before;
+    o->options.kernels = options->kernels;
+    an_arena_init(&o->arena, ctx);
+    if (checkpoint) {
+        o->resume = &resume;
+        AN_TRY(an_resume_begin(&resume, config, ctx, checkpoint, options));
+    }
+    AN_TRY(open_parts(o));
+    *trainer = t;
+    t = NULL;
+    status = AN_OK;
+fail:
+    an_resume_destroy(&resume);
+    an_trainer_destroy(&t);
+    if (o) an_arena_destroy(&o->arena);
+    an_release(ctx, (void **)&o, 1, sizeof *o);
+    return status;
+}
+
+/* What was said about checkpoints that were passed over goes before what the one that was taken has to say. */
+static an_status add_notes(an_trainer *t, const an_text *passed) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    an_text notes;
+    if (passed->length == 0) return AN_OK;
+    an_text_init(&notes, ctx);
+    an_text_add(&notes, "%s%s", passed->bytes, t->notes ? t->notes : "");
+    AN_TRY(notes.status);
+    AN_TRY(an_trainer_keep_text(t, &t->notes, notes.bytes));
+    status = AN_OK;
+fail:
+    an_text_destroy(&notes);
+    return status;
+}
+
+/* A checkpoint that is not as it was written is passed over for the one before it. That none is good is an error: to begin anew is for
+ * the user to say. */
+an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
+                               const an_open_options *options) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, config, options);
+    an_status status = AN_ERR_DAMAGED;
+    an_candidates candidates = {0};
+    an_text passed;
+    *trainer = NULL;
+    an_text_init(&passed, ctx);
+    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
+             "an_open_options has size %zu: set it with AN_INIT", options->size);
+    if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));
+    AN_TRY(an_candidates_find(&candidates, config, ctx, options));
+    if (candidates.count == 0) AN_TRY(open_once(trainer, ctx, config, options, NULL));
+    for (size_t i = 0; i < candidates.count && !*trainer; i++) {
+        status = open_once(trainer, ctx, config, options, candidates.paths[i]);
+        if (status == AN_OK) break;
+        if (status != AN_ERR_DAMAGED) goto fail;
+        an_text_add(&passed, "passed over: %s\n", an_last_error(ctx));
+    }
+    AN_TRY(passed.status);
+    if (!*trainer)
+        AN_FAIL(ctx, AN_ERR_DAMAGED, "no checkpoint of this run can be read; --fresh begins a new run beside it:\n%s",
+                passed.bytes);
+    AN_TRY(add_notes(*trainer, &passed));
+    status = AN_OK;
+fail:
+    if (status != AN_OK) an_trainer_destroy(trainer);
+    an_text_destroy(&passed);
+    an_candidates_destroy(&candidates);
+    return status;
+}
+
+an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, file);
+    an_status status;
+    an_config *config = NULL;
+    an_config_options options = AN_INIT(options);
+    an_open_options open = AN_INIT(open);
+    options.file = file;
+    open.user_step = &user_step;
+    *trainer = NULL;
+    AN_TRY(an_config_create(&config, ctx, &options));
+    AN_TRY(an_trainer_open_with(trainer, ctx, config, &open));
+    status = AN_OK;
+fail:
+    an_config_destroy(&config);
+    return status;
+}
+
+an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, config);
+    const an_open_options options = AN_INIT(options);
+    return an_trainer_open_with(trainer, ctx, config, &options);
+}
+
+an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, file);
+    an_status status;
+    an_config *config = NULL;
+    an_config_options options = AN_INIT(options);
+    options.file = file;
+    *trainer = NULL;
+    AN_TRY(an_config_create(&config, ctx, &options));
+    AN_TRY(an_trainer_open_config(trainer, ctx, config));
+    status = AN_OK;
+fail:
+    an_config_destroy(&config);
+    return status;
+}

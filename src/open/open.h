@@ -1,0 +1,111 @@
+/* From a config to the parts of a run. */
+#ifndef AN_OPEN_OPEN_H
+#define AN_OPEN_OPEN_H
+
+#include "anneal/config.h"
+#include "run/run.h"
+
+enum { AN_PATH_TEXT = 256, AN_MOST_SOURCES = 64 };
+
+/* Datasets that a config names, those that a mixture is made of too. */
+typedef struct an_sources {
+    an_context *ctx;
+    int count;
+    an_dataset *datasets[AN_MOST_SOURCES];
+} an_sources;
+
+/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. `sources` owns it. */
+an_status an_open_data(an_dataset **dataset, an_sources *sources, an_config *config, an_context *ctx, const char *path);
+
+/* The graph of the config's model; sizes that the config leaves open are those of the data, which a stream (NULL) does not say.
+ * `dtype` is of its parameters. */
+an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype);
+
+/* Does what the config's model.init says; nothing if it says nothing. All is checked before the first weight changes. */
+an_status an_open_init(an_trainer *trainer, an_config *config);
+
+/* What the config says of the run as a whole, into a trainer that has everything else. */
+an_status an_open_run(an_trainer *trainer, an_config *config);
+
+/* A model that is being made. */
+typedef struct an_model_opening {
+    an_graph **graph;
+    an_config *config;
+    an_context *ctx;
+    an_dataset *dataset; /* NULL: samples are what the model says */
+    an_dtype dtype;
+    an_field inputs, targets; /* the first of each */
+    int64_t classes;          /* 0: targets are numbers, or nobody knows how many classes there are */
+} an_model_opening;
+
+an_status an_open_sequential(an_model_opening *opening);
+an_status an_open_graph(an_model_opening *opening);
+
+int64_t an_open_elements(const an_field *field);
+/* Whether the loss is over classes: the config says so, or the targets are integers. */
+bool an_open_wants_classes(const an_model_opening *opening);
+/* Finds how many classes the data has, O(samples). */
+an_status an_open_classes(an_model_opening *opening);
+
+/* A stream has the fields that the graph reads. */
+an_status an_open_stream(an_dataset **dataset, an_sources *sources, an_config *config, const an_graph *graph);
+/* Puts label smoothing into the graph's loss, and says whether means are over samples. */
+an_status an_open_loss(an_config *config, an_graph *graph, bool *sample_mean);
+/* Whether the types of a graph from a file go with train.precision; `auto` may change *precision. */
+an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *precision);
+/* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that training never
+ * sees become a warning of the config. O(samples). */
+an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);
+/* Batch norm over too few samples becomes a warning of the config. O(nodes). */
+an_status an_open_look_at_batches(an_config *config, const an_graph *graph, const an_batches *batches, int64_t steps);
+/* Whether the graph can read a source ("data.train"). */
+an_status an_open_fit(an_config *config, an_graph *graph, const an_dataset *dataset, const char *source);
+
+/* "[1, 28, 28]", the sizes of one sample, for messages. */
+typedef struct an_sizes_text {
+    char text[128];
+} an_sizes_text;
+an_sizes_text an_sizes_describe(const an_field *field);
+#define AN_FIELD_SIZES(field) (an_sizes_describe(field).text)
+
+/* ---- lengths and schedules ---- */
+
+/* What turns a length into steps. */
+typedef struct an_lengths {
+    an_config *config;
+    an_context *ctx;
+    const an_batches *batches;
+    int64_t tokens_a_sample;
+} an_lengths;
+
+/* Steps of a length that begins at step `from` of the run, at least one unless it is 0; `whole` is the run's steps, for shares. */
+an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from,
+                        int64_t whole, int64_t *steps);
+
+/* What counts the steps of a length whose steps depend on where it begins, and how much of it; NULL for other lengths. */
+an_steps_of an_open_measure(const an_lengths *lengths, const an_length *length, double *amount);
+
+/* The config's schedule for a run of `steps` (0: endless); what it points to lies in the arena. *rate changes where the schedule
+ * has its own. */
+an_status an_open_schedule(an_schedule_options *schedule, const an_lengths *lengths, an_arena *arena, int64_t steps,
+                           double *rate);
+
+/* ---- values, with the place of the config where they cannot be used ---- */
+
+/* `path` and a key behind it. */
+typedef struct an_key {
+    char text[AN_PATH_TEXT];
+} an_key; /* "", which no option has, where mixtures of mixtures are deeper than this */
+an_key an_key_join(const char *path, const char *key);
+/* … for the expression that it is in, and no longer. */
+#define AN_KEY(path, key) (an_key_join((path), (key)).text)
+
+/* 0 is a value in a config, and the default in option structs: AN_OFF stands for it there. */
+static inline double an_open_or_off(double value) {
+    return value == 0 ? AN_OFF : value;
+}
+
+/* A count that may be the word `auto`, which leaves *value as it is. */
+an_status an_open_count(an_config *config, const char *path, int64_t *value);
+
+#endif

@@ -1,0 +1,275 @@
+/* The schedule of a config, with its parts. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "open/open.h"
+
+typedef struct {
+    const an_lengths *lengths;
+    an_config *config;
+    an_context *ctx;
+    an_arena *arena;
+    const char *path; /* "schedule", or a part of a sequence */
+    int64_t begin;    /* of the part, in the run: epochs are counted from there */
+    int64_t whole;    /* steps of the run, or of the part; 0: nobody knows */
+    an_schedule_options *s;
+} reading;
+
+static bool is_there(const reading *r, const char *key) {
+    return an_config_origin_of(r->config, AN_KEY(r->path, key)) != AN_ORIGIN_NONE;
+}
+
+static bool is_given(const reading *r, const char *key) {
+    return an_config_origin_of(r->config, AN_KEY(r->path, key)) > AN_ORIGIN_DEFAULT;
+}
+
+/* Reals and lengths that only some types have. */
+static an_status get_real(const reading *r, const char *key, double *value) {
+    return is_there(r, key) ? an_config_real(r->config, AN_KEY(r->path, key), value) : AN_OK;
+}
+
+/* Steps of a length that begins `from` steps after the part does. */
+static an_status get_steps(const reading *r, const char *key, int64_t from, an_length *length, int64_t *steps) {
+    an_context *ctx = r->ctx;
+    *length = (an_length)AN_INIT(*length);
+    if (!is_there(r, key)) return AN_OK;
+    AN_TRY_RETURN(an_config_length(r->config, AN_KEY(r->path, key), length));
+    return an_open_steps(r->lengths, AN_KEY(r->path, key), length, r->begin + from, r->whole, steps);
+}
+
+static an_status get_warmup(const reading *r) {
+    an_context *ctx = r->ctx;
+    an_length length;
+    AN_TRY_RETURN(get_steps(r, "warmup.steps", 0, &length, &r->s->warmup));
+    if (!is_there(r, "warmup.start_factor")) return AN_OK;
+    AN_TRY_RETURN(get_real(r, "warmup.start_factor", &r->s->start_factor));
+    r->s->start_factor = an_open_or_off(r->s->start_factor);
+    return AN_OK;
+}
+
+static an_status get_points(const reading *r) {
+    an_context *ctx = r->ctx;
+    const an_key key = an_key_join(r->path, "points");
+    const int count = an_config_size(r->config, key.text);
+    int64_t *steps = NULL;
+    double *factors = NULL;
+    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&steps, (size_t)count, sizeof *steps));
+    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&factors, (size_t)count, sizeof *factors));
+    for (int i = 0; i < count; i++) AN_TRY_RETURN(an_config_pair(r->config, key.text, i, &steps[i], &factors[i]));
+    r->s->point_count = count;
+    r->s->point_steps = steps;
+    r->s->point_factors = factors;
+    return AN_OK;
+}
+
+static an_status get_one_cycle(const reading *r) {
+    an_context *ctx = r->ctx;
+    an_schedule_options *s = r->s;
+    bool momentum;
+    AN_TRY_RETURN(get_real(r, "pct_start", &s->pct_start));
+    AN_TRY_RETURN(get_real(r, "div_factor", &s->div_factor));
+    AN_TRY_RETURN(get_real(r, "final_div_factor", &s->final_div_factor));
+    AN_TRY_RETURN(an_config_bool(r->config, AN_KEY(r->path, "three_phase"), &s->three_phase));
+    AN_TRY_RETURN(an_config_bool(r->config, AN_KEY(r->path, "momentum"), &momentum));
+    s->linear = an_config_is(r->config, AN_KEY(r->path, "anneal"), "linear");
+    s->fixed_momentum = !momentum;
+    return AN_OK;
+}
+
+/* The way down is what `stable` leaves, unless its length is given too: then the rate stays at its end. */
+static an_status get_wsd(const reading *r) {
+    an_context *ctx = r->ctx;
+    an_schedule_options *s = r->s;
+    int64_t stable = 0;
+    double amount;
+    an_length length;
+    if (!is_there(r, "stable")) {
+        AN_TRY_RETURN(get_steps(r, "decay", 0, &length, &s->decay_steps));
+        const an_steps_of steps_of = an_open_measure(r->lengths, &length, &amount);
+        if (steps_of) /* the last ones */
+            s->decay_steps = an_batches_steps_until(r->lengths->batches, r->begin + r->whole, amount, steps_of);
+        return AN_OK;
+    }
+    AN_TRY_RETURN(get_steps(r, "stable", s->warmup, &length, &stable));
+    AN_TRY_RETURN(get_steps(r, "decay", s->warmup + stable, &length, &s->decay_steps));
+    if (is_given(r, "decay")) {
+        s->steps = s->warmup + stable + s->decay_steps;
+        return AN_OK;
+    }
+    s->decay_steps = s->steps - s->warmup - stable;
+    if (s->decay_steps > 0) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "%s: a warm-up of %lld steps and %lld at the peak leave nothing of %lld steps for the way down; "
+                    "give decay, or make one shorter",
+                    an_config_place(r->config, AN_KEY(r->path, "stable")), (long long)s->warmup, (long long)stable,
+                    (long long)s->steps);
+}
+
+static an_status read_schedule(const reading *r);
+
+/* Milestones are steps after the warm-up; shares in a part are of the part. */
+static an_status get_sequence(const reading *r) {
+    an_context *ctx = r->ctx;
+    const an_key parts_key = an_key_join(r->path, "parts"), key = an_key_join(r->path, "milestones");
+    const int count = an_config_size(r->config, parts_key.text), between = an_config_size(r->config, key.text);
+    const int64_t end = r->whole > r->s->warmup ? r->whole - r->s->warmup : 0;
+    an_schedule_options *parts = NULL;
+    an_length *lengths = NULL;
+    int64_t *milestones = NULL;
+    int read;
+    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&parts, (size_t)count, sizeof *parts));
+    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&lengths, (size_t)between, sizeof *lengths));
+    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&milestones, (size_t)between, sizeof *milestones));
+    for (int i = 0; i < between; i++) lengths[i].size = sizeof *lengths;
+    AN_TRY_RETURN(an_config_lengths(r->config, key.text, between, lengths, &read));
+    for (int i = 0; i < between; i++)
+        AN_TRY_RETURN(
+            an_open_steps(r->lengths, key.text, &lengths[i], r->begin + r->s->warmup, r->whole, &milestones[i]));
+    for (int i = 0; i < count; i++) {
+        char path[AN_PATH_TEXT + 16];
+        const int64_t begins = i > 0 ? milestones[i - 1] : 0, ends = i < between ? milestones[i] : end;
+        const bool endless = r->whole == 0 && i == between;
+        const reading part = {.lengths = r->lengths,
+                              .config = r->config,
+                              .ctx = ctx,
+                              .arena = r->arena,
+                              .path = path,
+                              .begin = r->begin + r->s->warmup + begins,
+                              .whole = endless         ? 0
+                                       : ends > begins ? ends - begins
+                                                       : 1, /* the run ends before it */
+                              .s = &parts[i]};
+        snprintf(path, sizeof path, "%s[%d]", parts_key.text, i);
+        AN_TRY_RETURN(read_schedule(&part));
+    }
+    r->s->part_count = count;
+    r->s->parts = parts;
+    r->s->milestones = milestones;
+    return AN_OK;
+}
+
+/* Periods of so many epochs or samples; each is `growth` times as long as the one before. */
+typedef struct {
+    an_steps_of steps_of;
+    double amount, growth;
+} periods;
+
+/* Where periods end, as long as epochs still change their number of steps; returns how many of them there are, and in *next how long the
+ * one after them is. */
+static int64_t find_borders(const reading *r, const periods *p, double *next, int64_t *borders) {
+    const an_batches *b = r->lengths->batches;
+    const int64_t from = r->begin + r->s->warmup,
+                  end = an_batches_steps_before(b, b->entries[b->entry_count - 1].epoch);
+    int64_t count = 0, at = 0;
+    double sum = 0;
+    *next = p->amount;
+    for (; from + at < end && (r->whole == 0 || at < r->whole); count++) {
+        sum += *next;
+        const int64_t border = p->steps_of(b, from, sum);
+        at = border > at ? border : at + 1;
+        if (borders) borders[count] = at;
+        *next *= p->growth;
+    }
+    return count;
+}
+
+/* A period in epochs or samples has as many steps as they have, which accumulation by epoch changes. */
+static an_status get_period(const reading *r, const char *key) {
+    an_context *ctx = r->ctx;
+    an_schedule_options *s = r->s;
+    const an_batches *b = r->lengths->batches;
+    periods p = {.growth = s->period_growth > 1 ? (double)s->period_growth : 1};
+    an_length length;
+    double next;
+    int64_t *borders = NULL;
+    AN_TRY_RETURN(get_steps(r, key, s->warmup, &length, &s->period));
+    p.steps_of = an_open_measure(r->lengths, &length, &p.amount);
+    if (!p.steps_of || b->entry_count == 1 || !(p.amount > 0)) return AN_OK;
+    const int64_t count = find_borders(r, &p, &next, NULL);
+    if (count == 0) return AN_OK;
+    if (count > INT_MAX)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %lld periods are too many; give a longer one",
+                        an_config_place(r->config, AN_KEY(r->path, key)), (long long)count);
+    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&borders, (size_t)count, sizeof *borders));
+    find_borders(r, &p, &next, borders);
+    s->period = p.steps_of(b, r->begin + s->warmup + borders[count - 1], next);
+    s->border_count = (int)count;
+    s->borders = borders;
+    return AN_OK;
+}
+
+static an_status read_schedule(const reading *r) {
+    an_context *ctx = r->ctx;
+    an_schedule_options *s = r->s;
+    s->size = sizeof *s;
+    s->steps = r->whole;
+    for (int type = 0; *an_schedule_type_name((an_schedule_type)type); type++)
+        if (an_config_is(r->config, AN_KEY(r->path, "type"), an_schedule_type_name((an_schedule_type)type)))
+            s->type = (an_schedule_type)type;
+    AN_TRY_RETURN(get_warmup(r));
+    AN_TRY_RETURN(get_real(r, "min_ratio", &s->min_ratio));
+    AN_TRY_RETURN(get_real(r, "gamma", &s->gamma));
+    AN_TRY_RETURN(get_real(r, "power", &s->power));
+    s->clamp = an_config_is(r->config, AN_KEY(r->path, "floor"), "clamp");
+    if (s->type == AN_SCHEDULE_COSINE_RESTARTS)
+        AN_TRY_RETURN(an_config_count(r->config, AN_KEY(r->path, "T_mult"), &s->period_growth));
+    AN_TRY_RETURN(get_period(r, s->type == AN_SCHEDULE_COSINE_RESTARTS ? "T_0" : "period"));
+    if (s->type == AN_SCHEDULE_WSD) AN_TRY_RETURN(get_wsd(r));
+    if (s->type == AN_SCHEDULE_POINTS) AN_TRY_RETURN(get_points(r));
+    if (s->type == AN_SCHEDULE_ONE_CYCLE) AN_TRY_RETURN(get_one_cycle(r));
+    if (s->type == AN_SCHEDULE_SEQUENCE) AN_TRY_RETURN(get_sequence(r));
+    return AN_OK;
+}
+
+/* What holds for a whole schedule is refused in its parts. */
+static an_status check_parts(const reading *r) {
+    an_context *ctx = r->ctx;
+    const an_key key = an_key_join(r->path, "parts");
+    for (int i = 0; i < an_config_size(r->config, key.text); i++) {
+        char path[AN_PATH_TEXT + 16];
+        snprintf(path, sizeof path, "%s[%d]", key.text, i);
+        const reading part = {.config = r->config, .ctx = ctx, .path = path};
+        const char *wrong = is_given(&part, "max_lr")                               ? "max_lr"
+                            : an_config_is(r->config, AN_KEY(path, "per"), "epoch") ? "per"
+                                                                                    : NULL;
+        if (wrong)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s is for a whole schedule, not for a part of it; give %s",
+                            an_config_place(r->config, AN_KEY(path, wrong)), wrong,
+                            *wrong == 'm' ? "optimizer.lr" : "schedule.per");
+        AN_TRY_RETURN(check_parts(&part));
+    }
+    return AN_OK;
+}
+
+/* The rate changes where an epoch begins. */
+static an_status get_holds(const reading *r) {
+    an_context *ctx = r->ctx;
+    const an_batches *b = r->lengths->batches;
+    an_hold *holds = NULL;
+    if (b->samples == AN_STREAM_SAMPLES)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; take schedule.per out",
+                        an_config_place(r->config, "schedule.per"));
+    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&holds, (size_t)b->entry_count, sizeof *holds));
+    for (int i = 0; i < b->entry_count; i++)
+        holds[i] =
+            (an_hold){an_batches_steps_before(b, b->entries[i].epoch), an_batches_steps_in(b, b->entries[i].epoch)};
+    r->s->hold_count = b->entry_count;
+    r->s->holds = holds;
+    return AN_OK;
+}
+
+an_status an_open_schedule(an_schedule_options *schedule, const an_lengths *lengths, an_arena *arena, int64_t steps,
+                           double *rate) {
+    an_context *ctx = lengths->ctx;
+    const reading r = {.lengths = lengths,
+                       .config = lengths->config,
+                       .ctx = ctx,
+                       .arena = arena,
+                       .path = "schedule",
+                       .whole = steps,
+                       .s = schedule};
+    AN_TRY_RETURN(check_parts(&r));
+    AN_TRY_RETURN(read_schedule(&r));
+    if (an_config_is(r.config, "schedule.per", "epoch")) AN_TRY_RETURN(get_holds(&r));
+    return is_there(&r, "max_lr") ? an_config_real(r.config, "schedule.max_lr", rate) : AN_OK;
+}

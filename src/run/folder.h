@@ -1,0 +1,22 @@
+/* The folder of a run: its config, its metrics as they come, and how it ended. */
+#ifndef AN_RUN_FOLDER_H
+#define AN_RUN_FOLDER_H
+
+#include "base/file.h"
+#include "base/text.h"
+#include "run/events.h"
+#include "train/trainer.h"
+
+struct an_folder {
+    an_context *ctx;
+    an_trainer *trainer;
+    char path[AN_FILE_PATH];
+    int metrics, log;    /* files */
+    an_events *events;   /* NULL: not wanted */
+    int64_t tokens;      /* that training has seen since `since` */
+    double begin, since; /* times, by the clock that only goes forward */
+    double logged;       /* when metrics were last written */
+    double speed;        /* tokens a second */
+};
+
+#endif

@@ -1,0 +1,337 @@
+#include "run/resume.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/parallel.h"
+#include "config/compare.h"
+#include "run/saver.h"
+#include "store/read.h"
+#include "train/schedule.h"
+
+/* ---- which checkpoint ---- */
+
+/* name NULL: the folder itself */
+static an_status add(an_candidates *c, const char *folder, const char *name) {
+    an_context *ctx = c->ctx;
+    AN_TRY_RETURN(an_grow(ctx, (void **)&c->paths, &c->capacity, c->count + 1, sizeof *c->paths));
+    const int length =
+        snprintf(c->paths[c->count], sizeof *c->paths, "%s%s%s", folder, name ? "/" : "", name ? name : "");
+    if (length < AN_FILE_PATH) c->count++;
+    return AN_OK;
+}
+
+/* Whether the checkpoint was saved with this time; one that cannot be read does not say. */
+static bool is_at(an_context *ctx, const char *folder, const char *name, const int64_t *user_step) {
+    char path[AN_FILE_PATH];
+    an_manifest *m = NULL;
+    if (!user_step) return true;
+    if (!an_path_join(path, folder, name) || an_manifest_read(&m, ctx, path) != AN_OK) return false;
+    const bool same = m->progress.has_user_step && m->progress.user_step == *user_step && m->kept;
+    an_manifest_destroy(&m);
+    return same;
+}
+
+/* All of a folder of them, newest first. */
+static an_status add_folder(an_candidates *c, const char *folder, const int64_t *user_step) {
+    an_status status;
+    an_context *ctx = c->ctx;
+    an_checkpoint_place *places = NULL;
+    size_t count = 0, capacity = 0;
+    AN_TRY(an_checkpoints_list(ctx, folder, &places, &count, &capacity));
+    for (size_t i = count; i-- > 0;)
+        if (is_at(ctx, folder, places[i].name, user_step)) AN_TRY(add(c, folder, places[i].name));
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&places, capacity, sizeof *places);
+    return status;
+}
+
+static an_status add_run(an_candidates *c, const char *folder, const int64_t *user_step) {
+    an_context *ctx = c->ctx;
+    char path[AN_FILE_PATH];
+    if (!an_path_join(path, folder, AN_CHECKPOINTS))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", folder);
+    return add_folder(c, path, user_step);
+}
+
+/* A staged copy goes first if it is newer: the run's own folder had not got it yet. */
+static an_status add_staged(an_candidates *c, an_config *config, const char *folder, const int64_t *user_step) {
+    an_context *ctx = c->ctx;
+    char path[AN_FILE_PATH];
+    const char *stage;
+    an_checkpoint_kind kind;
+    an_checkpoint_place newest, staged;
+    an_candidates found = {.ctx = ctx};
+    if (an_config_origin_of(config, "save.stage") == AN_ORIGIN_NONE) return AN_OK;
+    AN_TRY_RETURN(an_config_path(config, "save.stage", &stage));
+    if (!an_stage_path(path, stage, folder)) return AN_OK;
+    an_status status = add_folder(&found, path, user_step);
+    if (status == AN_OK && found.count > 0 && an_checkpoint_parse(strrchr(found.paths[0], '/') + 1, &kind, &staged)) {
+        const bool newer = c->count == 0 || !an_checkpoint_parse(strrchr(c->paths[0], '/') + 1, &kind, &newest) ||
+                           staged.generation > newest.generation ||
+                           (staged.generation == newest.generation && staged.step > newest.step);
+        if (newer) status = add(c, path, staged.name);
+        for (size_t i = c->count; newer && status == AN_OK && i-- > 1;)
+            memcpy(c->paths[i], c->paths[i - 1], sizeof *c->paths);
+        if (newer && status == AN_OK) memcpy(c->paths[0], found.paths[0], sizeof *c->paths);
+    }
+    an_candidates_destroy(&found);
+    return status;
+}
+
+static bool has_file(const char *folder, const char *name) {
+    char path[AN_FILE_PATH];
+    struct stat found;
+    return an_path_join(path, folder, name) && stat(path, &found) == 0;
+}
+
+an_status an_candidates_find(an_candidates *c, an_config *config, an_context *ctx, const an_open_options *o) {
+    const char *folder;
+    *c = (an_candidates){.ctx = ctx};
+    if (o->fresh || o->purpose != AN_OPEN_RUN) return AN_OK;
+    if (o->resume) {
+        if (has_file(o->resume, AN_MANIFEST_NAME)) return add(c, o->resume, NULL);
+        AN_TRY_RETURN(add_run(c, o->resume, o->user_step));
+        if (c->count == 0) AN_TRY_RETURN(add_folder(c, o->resume, o->user_step));
+        if (c->count > 0) return AN_OK;
+        return AN_ERROR(ctx, AN_ERR_FILE,
+                        "%s: there is no checkpoint here: neither a manifest.json nor a folder of them", o->resume);
+    }
+    AN_TRY_RETURN(an_config_path(config, "run.dir", &folder));
+    AN_TRY_RETURN(add_run(c, folder, o->user_step));
+    AN_TRY_RETURN(add_staged(c, config, folder, o->user_step));
+    if (c->count == 0 && o->user_step)
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: no checkpoint was saved at time %lld, or it is damaged", folder,
+                        (long long)*o->user_step);
+    return AN_OK;
+}
+
+void an_candidates_destroy(an_candidates *c) {
+    if (c->ctx) an_release(c->ctx, (void **)&c->paths, c->capacity, sizeof *c->paths);
+    *c = (an_candidates){0};
+}
+
+/* ---- the config ---- */
+
+/* What `auto` stood for when the run began. */
+static an_status compare(an_resume *r) {
+    an_status status;
+    an_context *ctx = r->ctx;
+    const an_bits *bits = &r->manifest->bits;
+    const an_config_auto autos[] = {{"run.isa", bits->isa}};
+    an_config_changes changes = {0};
+    unsigned allowed = AN_CHANGES(AN_CHANGE_LENGTH) | AN_CHANGES(AN_CHANGE_DATA_PATH);
+    if (r->allows_new_bits) allowed |= AN_CHANGES(AN_CHANGE_BITS);
+    AN_TRY(an_config_compare(&changes, r->before, r->config, autos, sizeof autos / sizeof *autos));
+    r->root = r->config->root;
+    AN_TRY(an_config_inherit(&changes, r->before, r->config, &r->notes));
+    AN_TRY(an_config_changes_check(&changes, r->config, allowed));
+    for (size_t i = 0; i < changes.count; i++) {
+        an_text_add(&r->notes, "%s: %s now, %s before\n", changes.items[i].path, changes.items[i].after,
+                    changes.items[i].before);
+        r->has_new_bits |= changes.items[i].kind == AN_CHANGE_BITS;
+    }
+    status = r->notes.status;
+fail:
+    an_config_changes_destroy(&changes);
+    return status;
+}
+
+static an_status read_config(an_resume *r) {
+    an_status status;
+    an_context *ctx = r->ctx;
+    char path[AN_FILE_PATH], *text = NULL;
+    size_t bytes = 0;
+    an_config_options options = AN_INIT(options);
+    const int64_t file = an_manifest_find_file(r->manifest, "config.yaml");
+    if (file < 0) return AN_OK;
+    AN_CHECK(ctx, an_path_join(path, r->path, "config.yaml"), AN_ERR_ARGUMENT, "the path is too long: %s", r->path);
+    AN_TRY(an_checkpoint_check_file(ctx, &r->manifest->files[file], r->path));
+    AN_TRY(an_file_read(ctx, path, AN_CONFIG_MOST_BYTES, &text, &bytes));
+    options.file = path;
+    options.text = text;
+    options.length = bytes;
+    options.stored = true;
+    AN_TRY(an_config_create(&r->before, ctx, &options));
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&text, bytes + 1, 1);
+    return status;
+}
+
+an_status an_resume_begin(an_resume *r, an_config *config, an_context *ctx, const char *path,
+                          const an_open_options *options) {
+    *r = (an_resume){.ctx = ctx, .config = config, .options = options, .path = path};
+    an_text_init(&r->notes, ctx);
+    AN_TRY_RETURN(an_config_bool(config, "run.allow_new_bits", &r->allows_new_bits));
+    r->allows_new_bits = r->allows_new_bits || options->new_bits;
+    AN_TRY_RETURN(an_manifest_read(&r->manifest, ctx, path));
+    AN_TRY_RETURN(read_config(r));
+    return r->before ? compare(r) : AN_OK;
+}
+
+void an_resume_destroy(an_resume *r) {
+    if (r->root) r->config->root = r->root;
+    an_manifest_destroy(&r->manifest);
+    an_config_destroy(&r->before);
+    if (r->ctx) an_text_destroy(&r->notes);
+}
+
+/* ---- the length ---- */
+
+typedef struct {
+    an_schedule *schedule;
+    double rate;
+} shape;
+
+static an_status make_shape(const an_resume *r, an_schedule_maker make, void *user, an_arena *arena, int64_t steps,
+                            shape *s) {
+    an_context *ctx = r->ctx;
+    an_schedule_options options = AN_INIT(options);
+    AN_TRY_RETURN(an_config_real(r->config, "optimizer.lr", &s->rate));
+    AN_TRY_RETURN(make(user, &options, arena, steps, &s->rate));
+    if (options.steps == 0 && steps < INT64_MAX) options.steps = steps;
+    return an_schedule_create(&s->schedule, ctx, &options);
+}
+
+/* The first step from now on at which the two differ; -1: they never do. O(steps that are left), a few nanoseconds each. */
+static int64_t find_difference(const shape *a, const shape *b, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i++)
+        if (an_schedule_factor(a->schedule, i) != an_schedule_factor(b->schedule, i) ||
+            an_schedule_momentum(a->schedule, i) != an_schedule_momentum(b->schedule, i))
+            return i;
+    return -1;
+}
+
+static an_status say_extension(an_resume *r, const shape *kept, const shape *stretched, int64_t steps) {
+    const an_progress *p = &r->manifest->progress;
+    const int64_t now = p->schedule_step;
+    const double before = kept->rate * an_schedule_factor(kept->schedule, now > 0 ? now - 1 : 0);
+    const double keep = kept->rate * an_schedule_factor(kept->schedule, now);
+    const double stretch = stretched->rate * an_schedule_factor(stretched->schedule, now);
+    if (r->options->extend == AN_EXTEND_REFUSE)
+        return AN_ERROR(
+            r->ctx, AN_ERR_ARGUMENT,
+            "%s: the run was planned for %lld steps and is now to have %lld, and its schedule depends on "
+            "that. The last rate was %.4g. --extend=keep leaves the schedule as it is, and the rate goes on "
+            "with %.4g; --extend=stretch resolves it anew, and the rate goes on with %.4g",
+            an_config_place(r->config, "run"), (long long)p->steps, (long long)steps, before, keep, stretch);
+    if (r->options->extend == AN_EXTEND_KEEP)
+        an_text_add(&r->notes, "the schedule stays that of %lld steps: the rate goes on with %.4g\n",
+                    (long long)p->schedule_steps, keep);
+    else
+        an_text_add(&r->notes, "the schedule is stretched to %lld steps: the rate goes from %.4g to %.4g\n",
+                    (long long)steps, before, stretch);
+    return r->notes.status;
+}
+
+/* Whether a schedule depends on the length is seen by its effect: percentages, decays from the end and parts of sequences are all in it. */
+an_status an_resume_schedule(an_resume *r, an_schedule_maker make, void *user, int64_t steps, int64_t *schedule_steps) {
+    enum { FEW = 100000 };
+    an_status status;
+    an_context *ctx = r->ctx;
+    const an_progress *p = &r->manifest->progress;
+    shape kept = {0}, stretched = {0};
+    an_arena arena;
+    an_arena_init(&arena, ctx);
+    *schedule_steps = p->schedule_steps;
+    AN_CHECK(ctx, steps >= p->step, AN_ERR_ARGUMENT, "%s: the run has taken %lld steps already; %lld are too few",
+             an_config_place(r->config, "run"), (long long)p->step, (long long)steps);
+    if (steps != p->steps) {
+        AN_TRY(make_shape(r, make, user, &arena, p->schedule_steps, &kept));
+        AN_TRY(make_shape(r, make, user, &arena, steps, &stretched));
+        /* A run without end goes on for ever: what differs does so soon after the old end. */
+        const int64_t end = steps < INT64_MAX ? steps : p->steps < INT64_MAX - FEW ? p->steps + FEW : INT64_MAX;
+        const bool differs = find_difference(&kept, &stretched, p->schedule_step, end) >= 0;
+        if (differs) AN_TRY(say_extension(r, &kept, &stretched, steps));
+        if (!differs || r->options->extend == AN_EXTEND_STRETCH) *schedule_steps = steps;
+    }
+    status = AN_OK;
+fail:
+    an_schedule_destroy(&kept.schedule);
+    an_schedule_destroy(&stretched.schedule);
+    an_arena_destroy(&arena);
+    return status;
+}
+
+/* ---- the rest ---- */
+
+/* "0.2" of "0.2.1": a patch of a version has its bits. */
+typedef struct {
+    char text[AN_BITS_TEXT];
+} minor_version;
+
+static minor_version minor_of(const char *version) {
+    minor_version minor;
+    const size_t major = strcspn(version, "."), rest = version[major] ? strcspn(version + major + 1, ".") + 1 : 0;
+    snprintf(minor.text, sizeof minor.text, "%.*s", (int)(major + rest), version);
+    return minor;
+}
+
+static an_status check_bits(an_resume *r, an_trainer *t) {
+    an_bits now;
+    const an_bits *then = &r->manifest->bits;
+    an_bits_get(t, &now);
+    const minor_version old_minor = minor_of(then->anneal), new_minor = minor_of(now.anneal);
+    const struct {
+        const char *what, *then, *now;
+    } rows[] = {{"instructions", then->isa, now.isa},
+                {"oneDNN", then->onednn, now.onednn},
+                {"precision", then->precision, now.precision},
+                {"anneal", old_minor.text, new_minor.text},
+                {"kernels", *then->kernels ? then->kernels : "as usual", *now.kernels ? now.kernels : "as usual"}};
+    if (then->leaves != now.leaves)
+        return AN_ERROR(
+            r->ctx, AN_ERR_UNSUPPORTED,
+            "%s: the run cuts each step into %lld leaves, and here it would be %lld: sums in another order have "
+            "other bits. Set batch.leaves to %lld, or start a new run with --fresh",
+            r->path, (long long)then->leaves, (long long)now.leaves, (long long)then->leaves);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!strcmp(rows[i].then, rows[i].now)) continue;
+        if (!r->allows_new_bits)
+            return AN_ERROR(
+                r->ctx, AN_ERR_UNSUPPORTED,
+                "%s: the run has computed with %s %s until now, and here it would be %s: its numbers would no "
+                "longer be the same to the last bit; --allow-new-bits, or run.allow_new_bits: on, carries on in spite "
+                "of that",
+                r->path, rows[i].what, rows[i].then, rows[i].now);
+        an_text_add(&r->notes, "%s: %s now, %s before; the numbers may differ in their last bits from here on\n",
+                    rows[i].what, rows[i].now, rows[i].then);
+        r->has_new_bits = true;
+    }
+    t->bits_since = r->has_new_bits ? r->manifest->step : then->since;
+    return r->notes.status;
+}
+
+static an_status check_data(const an_resume *r, const an_trainer *t) {
+    if (!memcmp(r->manifest->data, t->fingerprint, sizeof t->fingerprint)) return AN_OK;
+    return AN_ERROR(
+        r->ctx, AN_ERR_ARGUMENT,
+        "%s: the data is not the data that this run was trained on: it has another number of samples, or others "
+        "in its first, middle or last place. Give it the same files, or start a new run with --fresh",
+        an_config_place(r->config, "data"));
+}
+
+static bool is_own(const an_trainer *t, const char *path) {
+    char own[AN_FILE_PATH];
+    return t->run->folder && an_path_join(own, t->run->folder, AN_CHECKPOINTS) && !strncmp(path, own, strlen(own)) &&
+           path[strlen(own)] == '/';
+}
+
+an_status an_resume_end(an_resume *r, an_trainer *t) {
+    an_context *ctx = r->ctx;
+    AN_TRY_RETURN(check_bits(r, t));
+    AN_TRY_RETURN(check_data(r, t));
+    AN_TRY_RETURN(an_load(t, r->manifest, r->path));
+    if (is_own(t, r->path)) {
+        t->run->loaded = t->next;
+        t->run->loaded_chain = t->chain[0];
+    }
+    AN_TRY_RETURN(an_trainer_keep_text(t, &t->run->resumed, r->path));
+    if (r->notes.length) AN_TRY_RETURN(an_trainer_note(t, r->notes.bytes));
+    r->root = NULL; /* the config is what the run has */
+    return AN_OK;
+}

@@ -1,0 +1,307 @@
+/* A whole run: steps, evaluations between them, the best of these, and when to stop. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/context.h"
+#include "base/guard.h"
+#include "run/disk_room.h"
+#include "run/run.h"
+#include "train/metrics.h"
+#include "train/trainer.h"
+
+enum { DEFAULT_PATIENCE = 5 };
+
+/* ---- the best ---- */
+
+/* The best value of a metric so far, which lies in the trainer's progress. NaN is never best. */
+typedef struct {
+    const char *name;
+    bool up;
+    bool *has;
+    double *value;
+} record;
+
+static an_status record_make(record *r, const an_trainer *t, const char *name, an_better mode) {
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(an_metric_check(t, name, &r->name));
+    r->up = mode == AN_BETTER_AUTO ? an_metric_rises(name) : mode == AN_BETTER_MORE;
+    return AN_OK;
+}
+
+/* Whether an evaluation beats the record by more than `delta`, and is the record from now on. */
+static bool record_beat(record *r, const an_evaluation *evaluation, double delta) {
+    double value;
+    if (!an_evaluation_metric(evaluation, r->name, &value) || value != value) return false;
+    if (*r->has && !(r->up ? value > *r->value + delta : value < *r->value - delta)) return false;
+    *r->has = true;
+    *r->value = value;
+    return true;
+}
+
+/* ---- the run ---- */
+
+typedef struct {
+    an_trainer *trainer;
+    const an_run_options *options;
+    record best, patient;
+    int64_t patience;
+    double begin, evaluated, saved; /* when the run began, the last evaluation ended, the last save was begun */
+    double step_seconds;            /* of the longest step so far */
+    bool saves;                     /* the run has a folder */
+} running;
+
+static an_status callback_failed(const running *r, an_status status, const char *where) {
+    return AN_ERROR(r->trainer->ctx, status, "the callback %s ended the run at step %lld", where,
+                    (long long)r->trainer->next);
+}
+
+/* ---- steps ---- */
+
+static an_status take_step(running *r) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    const an_run_callbacks *c = &r->options->callbacks;
+    const double begin = an_clock_seconds();
+    an_status status = AN_OK;
+    if (c->before_step) AN_HOST(status = c->before_step(c->user, t->next + 1));
+    if (status != AN_OK) return callback_failed(r, status, "before_step");
+    AN_TRY_RETURN(an_trainer_step(t, NULL));
+    if (c->after_step) AN_HOST(status = c->after_step(c->user, &t->progress.last));
+    const double took = an_clock_seconds() - begin;
+    t->progress.seconds += took;
+    if (took > r->step_seconds) r->step_seconds = took;
+    return status == AN_OK ? AN_OK : callback_failed(r, status, "after_step");
+}
+
+/* ---- evaluations ---- */
+
+/* Evaluations are part of what a run was. */
+static void chain_evaluation(an_trainer *t, const an_evaluation *evaluation) {
+    double values[AN_MOST_METRICS];
+    const int count = an_evaluation_values(evaluation, values);
+    an_trainer_chain(t, values, count);
+}
+
+/* Whether an evaluation belongs to where the run stands. One that a stop kept from being made is made by the next launch. */
+static bool is_evaluation_due(const running *r) {
+    const an_trainer *t = r->trainer;
+    const an_interval every = {r->options->evaluate_every, r->options->evaluate_epochs, r->options->evaluate_seconds};
+    if (!t->evaluation || t->progress.evaluated == t->next) return false;
+    if (t->next == 0) return r->options->evaluate_at_start;
+    if (t->next == t->steps) return true;
+    if (every.seconds > 0) return an_clock_seconds() - r->evaluated >= every.seconds;
+    return an_interval_ends(&every, &t->batches, t->next);
+}
+
+static an_status evaluate(running *r) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    an_progress *p = &t->progress;
+    const an_run_callbacks *c = &r->options->callbacks;
+    an_evaluation evaluation = AN_INIT(evaluation);
+    bool stopped;
+    AN_TRY_RETURN(an_evaluate_until(t, &evaluation, &stopped));
+    if (stopped) return AN_OK;
+    p->evaluation = evaluation;
+    p->evaluated = t->next;
+    chain_evaluation(t, &evaluation);
+    r->evaluated = an_clock_seconds();
+    const bool best = record_beat(&r->best, &evaluation, 0);
+    if (best) p->best_step = t->next;
+    if (r->patient.name) p->without = record_beat(&r->patient, &evaluation, r->options->min_delta) ? 0 : p->without + 1;
+    if (!c->after_evaluation) return AN_OK;
+    an_status status;
+    AN_HOST(status = c->after_evaluation(c->user, t->next, &evaluation, best));
+    return status == AN_OK ? AN_OK : callback_failed(r, status, "after_evaluation");
+}
+
+/* ---- saves ---- */
+
+/* The run goes on without a save that failed, but not if it is no longer this launch's run. */
+static an_status tell_save(running *r, an_status status) {
+    const an_run_callbacks *c = &r->options->callbacks;
+    if (status == AN_ERR_TAKEN_OVER) return status;
+    status = AN_OK;
+    if (c->after_save) AN_HOST(status = c->after_save(c->user, &r->trainer->run->report));
+    return status == AN_OK ? AN_OK : callback_failed(r, status, "after_save");
+}
+
+/* Whether the run as it stands is the best so far. */
+static bool is_best(const an_trainer *t) {
+    return t->progress.has_best && t->progress.best_step == t->next;
+}
+
+/* Whether a save belongs to where the run stands. */
+static bool is_save_due(const running *r) {
+    const an_trainer *t = r->trainer;
+    const an_interval *every = &t->run->every;
+    if (!r->saves || an_interval_is_off(every) || an_run_has(t)) return false;
+    if (is_best(t)) return true;
+    if (every->seconds > 0) return an_clock_seconds() - r->saved >= every->seconds;
+    return an_interval_ends(every, &t->batches, t->next);
+}
+
+static an_status wait_for_save(running *r) {
+    an_context *ctx = r->trainer->ctx;
+    if (!an_run_is_saving(r->trainer)) return AN_OK;
+    AN_TRY_RETURN(tell_save(r, an_run_wait(r->trainer)));
+    return AN_OK;
+}
+
+static an_status save(running *r) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(wait_for_save(r)); /* the next never starts before the last is safe */
+    const an_status status = an_run_save(t, is_best(t), NULL);
+    r->saved = an_clock_seconds();
+    if (status != AN_OK) {
+        char message[AN_MESSAGE_BYTES]; /* the callback may cause another */
+        snprintf(message, sizeof message, "%s", an_last_error(ctx));
+        t->run->report = (an_save_report){.size = sizeof t->run->report, .step = t->next, .error = message};
+        const an_status told = tell_save(r, status);
+        t->run->report.error = NULL;
+        return told;
+    }
+    return AN_OK;
+}
+
+/* The last save is the one that counts: that it failed is the run's failure. */
+static an_status save_last(running *r) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(wait_for_save(r));
+    if (!r->saves || an_run_has(t)) return AN_OK;
+    AN_TRY_RETURN(an_run_save(t, is_best(t), NULL));
+    AN_TRY_RETURN(an_run_wait(t));
+    return tell_save(r, AN_OK);
+}
+
+/* ---- all of it ---- */
+
+/* What belongs to where the run stands, before the next step: evaluation, then save, so that it has the evaluation in it. */
+static an_status settle(running *r) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    an_status status;
+    if (is_evaluation_due(r) && !t->stop) AN_TRY_RETURN(evaluate(r));
+    if (is_save_due(r) && !t->stop) AN_TRY_RETURN(save(r));
+    if (an_run_poll(t, &status)) AN_TRY_RETURN(tell_save(r, status));
+    return AN_OK;
+}
+
+/* A step and a save more must still fit. */
+static bool is_time_over(const running *r) {
+    const an_save_report *last = &r->trainer->run->report;
+    const double most = r->options->most_seconds, spent = an_clock_seconds() - r->begin;
+    return most > 0 && spent + r->step_seconds + last->copy_seconds + last->seconds >= most;
+}
+
+static an_run_end find_end(const running *r) {
+    const an_trainer *t = r->trainer;
+    if (t->progress.without >= r->patience) return AN_RUN_STOPPED_EARLY;
+    if (t->next == t->steps && (!t->evaluation || t->progress.evaluated == t->next)) return AN_RUN_DONE;
+    return t->stop ? AN_RUN_REQUESTED : AN_RUN_TIME;
+}
+
+static an_status run_steps(running *r, an_run_end *end) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    bool in_time = true;
+    AN_TRY_RETURN(settle(r));
+    while (t->next < t->steps && !t->stop && in_time && t->progress.without < r->patience) {
+        AN_TRY_RETURN(take_step(r));
+        AN_TRY_RETURN(settle(r));
+        in_time = !is_time_over(r);
+    }
+    *end = find_end(r);
+    return save_last(r);
+}
+
+static an_status check_options(an_context *ctx, const an_trainer *t, const an_run_options *o) {
+    an_status status;
+    const an_run_callbacks *c = &o->callbacks;
+    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", o->size);
+    AN_CHECK(ctx, o->evaluate_every >= 0 && o->patience >= 0 && o->min_delta >= 0, AN_ERR_ARGUMENT,
+             "evaluate_every %lld, patience %lld, min_delta %g: none is negative", (long long)o->evaluate_every,
+             (long long)o->patience, o->min_delta);
+    AN_CHECK(ctx, o->evaluate_seconds >= 0 && o->most_seconds >= 0, AN_ERR_ARGUMENT,
+             "evaluate_seconds %g, most_seconds %g: a time is 0 or more, and 0 means none", o->evaluate_seconds,
+             o->most_seconds);
+    AN_CHECK(ctx, o->best_mode >= AN_BETTER_AUTO && o->best_mode <= AN_BETTER_MORE, AN_ERR_ARGUMENT,
+             "best_mode is %d, which is no value of an_better", (int)o->best_mode);
+    AN_CHECK(ctx, !(c->before_step || c->after_step || c->after_evaluation || c->after_save) || c->size >= sizeof *c,
+             AN_ERR_ARGUMENT, "an_run_callbacks has size %zu: set callbacks.size too", c->size);
+    AN_CHECK(ctx, o->evaluate_epochs >= 0, AN_ERR_ARGUMENT, "evaluate_epochs is %g: it must be 0 or more",
+             o->evaluate_epochs);
+    AN_CHECK(ctx, o->evaluate_epochs == 0 || (o->evaluate_every == 0 && o->evaluate_seconds == 0), AN_ERR_ARGUMENT,
+             "evaluate_epochs is %g, and evaluate_every %lld, evaluate_seconds %g: give one of them",
+             o->evaluate_epochs, (long long)o->evaluate_every, o->evaluate_seconds);
+    AN_CHECK(ctx, !t->streams || o->evaluate_epochs == 0, AN_ERR_ARGUMENT,
+             "evaluate_epochs is %g, but a stream has no epochs: give evaluate_every", o->evaluate_epochs);
+    AN_CHECK(ctx, t->evaluation || !o->early_stop, AN_ERR_ARGUMENT,
+             "stopping early needs data for evaluation, and the trainer was made without");
+    AN_CHECK(ctx, !o->early_stop || o->evaluate_every > 0 || o->evaluate_epochs > 0 || o->evaluate_seconds > 0,
+             AN_ERR_ARGUMENT,
+             "stopping early needs evaluations during the run: give evaluate_every or evaluate_epochs");
+    return AN_OK;
+fail:
+    return status;
+}
+
+an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome) {
+    AN_GUARD;
+    AN_NEED(trainer);
+    an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    an_progress *p = &t->progress;
+    const double now = an_clock_seconds();
+    const an_run_options defaults = AN_INIT(defaults);
+    an_run_outcome own = AN_INIT(own);
+    if (!outcome) outcome = &own;
+    AN_TRY_RETURN(an_run_attach(t));
+    running r = {.trainer = t,
+                 .options = options                ? options
+                            : t->run->options.size ? &t->run->options
+                                                   : &defaults,
+                 .best = {.has = &p->has_best, .value = &p->best_value},
+                 .patient = {.has = &p->has_patient, .value = &p->patient_value},
+                 .patience = INT64_MAX,
+                 .begin = now,
+                 .evaluated = now,
+                 .saved = now,
+                 .saves = t->run->folder != NULL};
+    AN_TRY_RETURN(an_context_check_process(ctx));
+    if (outcome->size < sizeof *outcome)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_outcome has size %zu: set it with AN_INIT", outcome->size);
+    *outcome = (an_run_outcome){.size = outcome->size};
+    AN_TRY_RETURN(check_options(ctx, t, r.options));
+    AN_TRY_RETURN(record_make(&r.best, t, r.options->best ? r.options->best : "val_loss", r.options->best_mode));
+    if (r.options->early_stop) {
+        AN_TRY_RETURN(record_make(&r.patient, t, r.options->early_stop, AN_BETTER_AUTO));
+        r.patience = r.options->patience ? r.options->patience : DEFAULT_PATIENCE;
+    }
+    if (r.saves && !t->run->has_room) AN_TRY_RETURN(an_disk_room_check(t));
+    const an_status status = run_steps(&r, &outcome->end);
+    outcome->steps = t->next;
+    outcome->best_step = p->has_best ? p->best_step : 0;
+    outcome->best_value = p->best_value;
+    outcome->last = p->evaluation;
+    outcome->step = p->last;
+    t->stop = false;
+    return status;
+}
+
+an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options) {
+    AN_GUARD;
+    AN_NEED(trainer, options);
+    an_context *ctx = trainer->ctx;
+    if (options->size < sizeof *options)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", options->size);
+    if (trainer->run && trainer->run->options.size) *options = trainer->run->options;
+    return AN_OK;
+}
+
+void an_trainer_request_stop(an_trainer *trainer) {
+    if (trainer) trainer->stop = true; /* a signal handler may be here: no message */
+}

@@ -1,0 +1,49 @@
+/* A whole run: where it is kept, when it is saved, evaluated and logged, and how it began. A trainer has one from the first call that
+ * asks for it. */
+#ifndef AN_RUN_RUN_H
+#define AN_RUN_RUN_H
+
+#include "train/trainer.h"
+
+struct an_saver;
+
+/* What of a run is written down. */
+typedef struct an_log_options {
+    an_interval every;
+    bool tensorboard;
+} an_log_options;
+
+typedef struct an_run {
+    an_run_options options; /* what the config says; size 0: there was none */
+    an_log_options log;
+    char *folder;           /* NULL: the run is kept nowhere */
+    char *stage;            /* written to first; NULL: none */
+    char *config;           /* what a checkpoint says of it; NULL: nothing */
+    int64_t generation;     /* of this launch; 0: nothing was written yet */
+    an_interval every;      /* from one save to the next; none: only the last */
+    int64_t keep_last;      /* 0: all */
+    int64_t keep_named;     /* saves at user steps; 0: all */
+    an_interval keep_every; /* saves that stay; none: none for this reason */
+    int64_t loaded;         /* the step of the checkpoint of this folder that the run began with; -1: none */
+    uint64_t loaded_chain;  /* and how it stood then */
+    struct an_saver *saver; /* NULL: nothing was saved yet */
+    an_save_report report;  /* of the last save */
+    bool has_room;          /* the disk was looked at */
+    char *resumed;          /* the checkpoint's path; NULL: the run began anew */
+} an_run;
+
+/* Makes t->run, if there is none yet. */
+an_status an_run_attach(an_trainer *t);
+
+/* ---- saves; all of these need a run ---- */
+
+/* Takes a generation, if this launch has none yet. */
+an_status an_run_claim(an_trainer *t);
+/* Starts a save of the run as it stands; the first time, everything that it needs is made. */
+an_status an_run_save(an_trainer *t, bool best, const int64_t *user_step);
+an_status an_run_wait(an_trainer *t); /* until it is durable */
+bool an_run_is_saving(const an_trainer *t);
+bool an_run_poll(an_trainer *t, an_status *status); /* whether one has ended since, and how */
+bool an_run_has(const an_trainer *t);               /* the run as it stands is saved */
+
+#endif

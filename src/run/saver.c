@@ -1,0 +1,389 @@
+#include "run/saver.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/heartbeat.h"
+#include "base/isa.h"
+#include "base/parallel.h"
+
+enum { COPY_CHUNK = 1 << 20 };
+
+/* ---- what is there ---- */
+
+/* Those that are there as far as their manifests and the lengths of their files tell; others are neither counted nor removed. What is
+ * in the files would take as long to look at as to load. */
+static an_status find_known(an_saver *s) {
+    an_status status;
+    an_context *ctx = s->ctx;
+    an_checkpoint_place *places = NULL;
+    size_t count = 0, capacity = 0;
+    AN_TRY(an_checkpoints_list(ctx, s->checkpoints, &places, &count, &capacity));
+    for (size_t i = 0; i < count; i++) {
+        char path[AN_FILE_PATH];
+        an_manifest *manifest = NULL;
+        if (!an_path_join(path, s->checkpoints, places[i].name) || an_manifest_read(&manifest, ctx, path) != AN_OK)
+            continue;
+        const bool kept = manifest->kept;
+        an_manifest_destroy(&manifest);
+        AN_TRY(an_grow(ctx, (void **)&s->known, &s->known_capacity, s->known_count + 1, sizeof *s->known));
+        s->known[s->known_count++] = (an_known){.place = places[i], .kept = kept};
+    }
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&places, capacity, sizeof *places);
+    return status;
+}
+
+static void find_best(an_saver *s) {
+    char path[AN_FILE_PATH], target[AN_FILE_PATH];
+    an_checkpoint_kind kind;
+    an_checkpoint_place place;
+    if (!an_path_join(path, s->folder, "best")) return;
+    const ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length <= 0) return; /* there is none */
+    target[length] = 0;
+    const char *slash = strrchr(target, '/');
+    if (slash && an_checkpoint_parse(slash + 1, &kind, &place)) memcpy(s->best, place.name, sizeof s->best);
+}
+
+/* A launch that ended between a save and its link left the link behind. */
+static void mend_best(an_saver *s) {
+    char text[AN_SAVE_NOTE];
+    const an_note note = {text, sizeof text};
+    const an_progress *p = &s->trainer->progress;
+    for (size_t i = s->known_count; p->has_best && i-- > 0;) {
+        const an_checkpoint_place *place = &s->known[i].place;
+        if (place->step != p->best_step || s->known[i].kept) continue;
+        if (strcmp(place->name, s->best) != 0 && an_save_link_best(s->folder, place->name, note) == AN_OK)
+            memcpy(s->best, place->name, sizeof s->best);
+        return;
+    }
+}
+
+/* ---- making one ---- */
+
+static an_status make_image(an_saver *s) {
+    an_context *ctx = s->ctx;
+    an_save_job *job = &s->job;
+    s->memory_bytes = an_save_layout_bytes(job->layout);
+    AN_TRY_RETURN(an_alloc_raw(ctx, &s->memory, s->memory_bytes));
+    job->image = (char *)an_round_up((uintptr_t)s->memory, AN_SAVE_ALIGNMENT);
+    char *at = job->image;
+    for (size_t i = 0; i < job->layout->file_count; i++) {
+        const an_saved_file *f = &job->layout->files[i];
+        const size_t whole = an_round_up(f->bytes, AN_SAVE_ALIGNMENT);
+        memcpy(at, f->header, f->header_bytes);
+        memset(at + f->bytes, 0, whole - f->bytes); /* written, and cut off again */
+        at += whole;
+    }
+    return AN_OK;
+}
+
+static an_status check_layout(const an_saver *s) {
+    const an_params *p = s->trainer->params;
+    for (size_t i = 0; i < s->job.layout->tensor_count; i++) {
+        const an_saved_tensor *t = &s->job.layout->tensors[i];
+        if (t->entry >= p->entry_count || t->elements != p->entries[t->entry].elements ||
+            t->dtype != p->entries[t->entry].dtype || t->moment > p->moment_count)
+            return AN_ERROR(s->ctx, AN_ERR_STATE, "the parameters are not those of the graph: '%s'", t->name);
+    }
+    return AN_OK;
+}
+
+static an_status copy_text(an_context *ctx, char **copy, const char *text) {
+    const size_t bytes = strlen(text) + 1;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)copy, bytes, 1));
+    memcpy(*copy, text, bytes);
+    return AN_OK;
+}
+
+/* A fast folder serves many runs: each has one of its own in it, named after the run's whole path. */
+static void choose_stage(an_saver *s, const char *stage) {
+    if (stage && an_stage_path(s->stage, stage, s->folder)) s->job.stage = s->stage;
+}
+
+bool an_stage_path(char path[AN_FILE_PATH], const char *stage, const char *folder) {
+    char whole[AN_FILE_PATH], working[AN_FILE_PATH] = "";
+    if (*folder != '/' && !getcwd(working, sizeof working)) return false;
+    if (snprintf(whole, sizeof whole, "%s/%s", working, folder) >= (int)sizeof whole) return false;
+    const XXH64_hash_t hash = XXH3_64bits(whole, strlen(whole));
+    return snprintf(path, AN_FILE_PATH, "%s/anneal-%016llx", stage, (unsigned long long)hash) < AN_FILE_PATH;
+}
+
+an_status an_saver_create(an_saver **saver, an_trainer *trainer, const an_saver_options *options) {
+    an_status status;
+    an_context *ctx = trainer->ctx;
+    an_saver *s = NULL;
+    *saver = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&s, 1, sizeof *s));
+    s->ctx = ctx;
+    s->trainer = trainer;
+    s->saved = trainer->run->loaded;
+    s->saved_chain = trainer->run->loaded_chain;
+    s->keep_last = options->keep_last;
+    s->keep_every = options->keep_every;
+    s->keep_named = options->keep_named;
+    AN_CHECK(ctx,
+             snprintf(s->folder, sizeof s->folder, "%s", options->folder) < (int)sizeof s->folder &&
+                 an_path_join(s->checkpoints, s->folder, AN_CHECKPOINTS),
+             AN_ERR_ARGUMENT, "the path is too long: %.100s…", options->folder);
+    s->job.ctx = ctx;
+    s->job.folder = s->folder;
+    s->job.generation = options->generation;
+    choose_stage(s, options->stage);
+    AN_TRY(an_save_layout_create(&s->job.layout, ctx, trainer->graph, trainer->params->moment_count, options->writers));
+    AN_TRY(check_layout(s));
+    AN_TRY(make_image(s));
+    s->job.extras[AN_SAVE_CONFIG].name = "config.yaml";
+    s->job.extras[AN_SAVE_GRAPH].name = "graph.ang";
+    s->job.extras[AN_SAVE_METRICS].name = "metrics.json";
+    if (options->config) AN_TRY(copy_text(ctx, &s->job.extras[AN_SAVE_CONFIG].text, options->config));
+    AN_TRY(an_graph_print(trainer->graph, &s->job.extras[AN_SAVE_GRAPH].text));
+    AN_TRY(find_known(s));
+    find_best(s);
+    mend_best(s);
+    *saver = s;
+    return AN_OK;
+fail:
+    an_saver_destroy(&s);
+    return status;
+}
+
+void an_saver_destroy(an_saver **saver) {
+    an_saver *s = saver ? *saver : NULL;
+    if (!s) return;
+    an_context *ctx = s->ctx;
+    an_saver_wait(s);
+    for (int i = 0; i < AN_SAVE_EXTRAS; i++) an_string_release(ctx, &s->job.extras[i].text);
+    an_release(ctx, (void **)&s->job.removals, s->removal_capacity, sizeof *s->job.removals);
+    an_release(ctx, (void **)&s->known, s->known_capacity, sizeof *s->known);
+    an_release(ctx, &s->memory, s->memory_bytes, 1);
+    an_save_layout_destroy(&s->job.layout);
+    an_release(ctx, (void **)saver, 1, sizeof *s);
+}
+
+/* ---- the copy ---- */
+
+typedef struct {
+    char *dst;
+    const char *src;
+    size_t bytes;
+} copying;
+
+static void copy_chunk(void *user, int64_t index, int thread) {
+    const copying *c = user;
+    const size_t begin = (size_t)index * COPY_CHUNK;
+    (void)thread;
+    memcpy(c->dst + begin, c->src + begin, c->bytes - begin < COPY_CHUNK ? c->bytes - begin : COPY_CHUNK);
+}
+
+static an_status copy_piece(an_saver *s, const an_saved_piece *piece, char *file) {
+    an_context *ctx = s->ctx;
+    const an_params *p = s->trainer->params;
+    const an_saved_tensor *t = &s->job.layout->tensors[piece->tensor];
+    const an_stored *e = &p->entries[t->entry];
+    const size_t size = an_dtype_size(t->dtype);
+    const char *base = t->moment ? p->moments[t->moment - 1] : an_params_base(p, e->storage);
+    copying c = {.dst = file + piece->offset,
+                 .src = base + e->offset + (size_t)piece->begin * size,
+                 .bytes = (size_t)(piece->end - piece->begin) * size};
+    if (p->device != &an_device_host)
+        return p->device->copy(p->device, ctx, c.dst, c.src, c.bytes, AN_COPY_FROM_DEVICE);
+    an_parallel(ctx, (int64_t)((c.bytes + COPY_CHUNK - 1) / COPY_CHUNK), copy_chunk, &c);
+    return AN_OK;
+}
+
+static an_status copy_state(an_saver *s) {
+    an_context *ctx = s->ctx;
+    const an_save_layout *l = s->job.layout;
+    const an_device *device = s->trainer->params->device;
+    const double begin = an_clock_seconds();
+    char *file = s->job.image;
+    size_t piece = 0;
+    for (size_t i = 0; i < l->file_count; i++) {
+        for (; piece < l->piece_count && l->pieces[piece].file == i; piece++)
+            AN_TRY_RETURN(copy_piece(s, &l->pieces[piece], file));
+        file += an_round_up(l->files[i].bytes, AN_SAVE_ALIGNMENT);
+    }
+    AN_TRY_RETURN(device->synchronize(device, ctx));
+    s->copy_seconds = an_clock_seconds() - begin;
+    return AN_OK;
+}
+
+/* ---- the manifest ---- */
+
+static void add_extra(an_manifest_text *m, const an_save_extra *extra) {
+    if (!extra->text) return;
+    const XXH128_hash_t hash = XXH3_128bits(extra->text, strlen(extra->text));
+    an_manifest_add_file(m, extra->name, (int64_t)strlen(extra->text), (const uint64_t[]){hash.low64, hash.high64});
+}
+
+/* Files are sorted by name: those of text come before the parts. */
+static an_status make_manifest(an_saver *s, const an_manifest *head) {
+    an_save_job *job = &s->job;
+    const an_save_layout *l = job->layout;
+    an_manifest_text *m = &job->manifest;
+    an_manifest_begin(m, s->ctx, head);
+    for (int i = 0; i < AN_SAVE_EXTRAS; i++) add_extra(m, &job->extras[i]);
+    job->first_part = m->file_count;
+    for (size_t i = 0; i < l->file_count; i++)
+        an_manifest_add_file(m, l->files[i].name, (int64_t)l->files[i].bytes, NULL);
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < l->piece_count; i++) {
+        const an_saved_piece *p = &l->pieces[i];
+        const an_saved_tensor *t = &l->tensors[p->tensor];
+        if (p->tensor != last) an_manifest_add_tensor(m, t->name, t->dtype, t->ndims, t->dims);
+        last = p->tensor;
+        an_manifest_add_slice(m, &(an_manifest_slice){.file = (int64_t)(job->first_part + p->file),
+                                                      .begin = p->begin,
+                                                      .end = p->end,
+                                                      .offset = p->offset});
+    }
+    return an_manifest_end(m);
+}
+
+/* ---- what may go ---- */
+
+/* A save at a user step stays while it is among the newest `keep_named`, and nothing replaces it. */
+static bool named_stays(const an_saver *s, size_t index, const an_save_request *request) {
+    const an_checkpoint_place *place = &s->known[index].place;
+    int64_t newer = request->user_step != NULL;
+    if (request->user_step && place->named && place->user_step == *request->user_step) return false;
+    for (size_t i = index + 1; i < s->known_count; i++) newer += s->known[i].kept;
+    return s->keep_named == 0 || newer < s->keep_named;
+}
+
+static bool stays(const an_saver *s, size_t index, const an_save_request *request) {
+    const an_known *k = &s->known[index];
+    if (!request->best && !strcmp(k->place.name, s->best)) return true;
+    if (k->kept) return named_stays(s, index, request);
+    /* The new one is the last of `keep_last`. */
+    if (s->keep_last == 0 || (int64_t)(s->known_count - index) < s->keep_last) return true;
+    return an_interval_ends(&s->keep_every, &s->trainer->batches, k->place.step);
+}
+
+const an_checkpoint_place *an_saver_find(const an_saver *s, int64_t user_step) {
+    for (size_t i = s->known_count; i-- > 0;)
+        if (s->known[i].kept && s->known[i].place.named && s->known[i].place.user_step == user_step)
+            return &s->known[i].place;
+    return NULL;
+}
+
+static an_status choose_removals(an_saver *s, const an_save_request *request) {
+    an_context *ctx = s->ctx;
+    an_save_job *job = &s->job;
+    job->removal_count = 0;
+    AN_TRY_RETURN(
+        an_grow(ctx, (void **)&job->removals, &s->removal_capacity, s->known_count + 1, sizeof *job->removals));
+    AN_TRY_RETURN(an_grow(ctx, (void **)&s->known, &s->known_capacity, s->known_count + 1, sizeof *s->known));
+    for (size_t i = 0; i < s->known_count; i++)
+        if (!stays(s, i, request)) job->removals[job->removal_count++] = s->known[i].place;
+    return AN_OK;
+}
+
+/* ---- one save ---- */
+
+static void *run(void *user) {
+    an_save_job_run(user);
+    return NULL;
+}
+
+/* The host's signals are for the host's threads. A system that gives no thread gets its checkpoint at once. */
+static void start_thread(an_saver *s) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    s->is_running = pthread_create(&s->thread, NULL, run, &s->job) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!s->is_running) an_save_job_run(&s->job);
+}
+
+an_status an_saver_start(an_saver *s, const an_save_request *request) {
+    an_status status;
+    an_context *ctx = s->ctx;
+    an_trainer *t = s->trainer;
+    an_save_job *job = &s->job;
+    an_manifest head = {.step = t->next, .generation = job->generation, .kept = request->user_step != NULL};
+    AN_TRY(an_saver_wait(s));
+    an_heartbeat_enter(ctx, AN_HEARTBEAT_SAVE, "save: copies the state");
+    an_progress_capture(t, &head.progress);
+    if (request->user_step) {
+        head.progress.has_user_step = true;
+        head.progress.user_step = *request->user_step;
+    }
+    an_bits_get(t, &head.bits);
+    memcpy(head.data, t->fingerprint, sizeof head.data);
+    an_string_release(ctx, &job->extras[AN_SAVE_METRICS].text);
+    AN_TRY(an_trainer_metrics_text(t, &job->extras[AN_SAVE_METRICS].text));
+    an_checkpoint_name(job->place.name, AN_CHECKPOINT_FINISHED, t->next, job->generation, request->user_step);
+    AN_CHECK(ctx, an_path_join(s->path, s->checkpoints, job->place.name), AN_ERR_ARGUMENT,
+             "the path is too long: %.100s…", s->folder);
+    job->place.step = t->next;
+    job->place.generation = job->generation;
+    job->place.named = request->user_step != NULL;
+    job->place.user_step = request->user_step ? *request->user_step : 0;
+    AN_TRY(make_manifest(s, &head));
+    AN_TRY(choose_removals(s, request));
+    AN_TRY(copy_state(s));
+    job->best = request->best;
+    job->hashed = job->safe = false;
+    job->status = AN_OK;
+    atomic_store(&job->done, false);
+    s->saved = t->next;
+    s->saved_chain = t->chain[0];
+    s->is_started = true;
+    s->kept = head.kept;
+    start_thread(s);
+    return AN_OK;
+fail:
+    an_manifest_text_destroy(&job->manifest);
+    return status;
+}
+
+/* Takes the result of a save over into what is known. */
+static void settle(an_saver *s) {
+    const an_save_job *job = &s->job;
+    char path[AN_FILE_PATH];
+    if (!job->safe) {
+        s->saved = -1;
+        return;
+    }
+    for (size_t i = 0; i < job->removal_count; i++)
+        for (size_t k = 0; k < s->known_count; k++) {
+            if (strcmp(s->known[k].place.name, job->removals[i].name) != 0 ||
+                (an_path_join(path, s->checkpoints, job->removals[i].name) && access(path, F_OK) == 0))
+                continue;
+            memmove(&s->known[k], &s->known[k + 1], (--s->known_count - k) * sizeof *s->known);
+            break;
+        }
+    s->known[s->known_count++] = (an_known){.place = job->place, .kept = s->kept};
+    if (job->best) memcpy(s->best, job->place.name, sizeof s->best);
+}
+
+an_status an_saver_wait(an_saver *s) {
+    an_save_job *job = &s->job;
+    if (!s->is_started) return AN_OK;
+    if (s->is_running && !an_context_is_forked(s->ctx)) {
+        an_heartbeat_enter(s->ctx, AN_HEARTBEAT_SAVE, "save: waits until it is safe");
+        pthread_join(s->thread, NULL);
+    }
+    s->is_started = s->is_running = false;
+    settle(s);
+    an_manifest_text_destroy(&job->manifest);
+    return an_note_raise(s->ctx, job->status, (an_note){job->note, sizeof job->note});
+}
+
+bool an_saver_is_done(const an_saver *s) {
+    return atomic_load(&s->job.done);
+}
+
+bool an_saver_has(const an_saver *s) {
+    return s->saved == s->trainer->next && s->saved_chain == s->trainer->chain[0];
+}

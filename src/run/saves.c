@@ -1,0 +1,202 @@
+/* Where a run is kept: its folder, the generation of this launch, its saves. */
+#include <string.h>
+#include <unistd.h>
+
+#include "anneal/checkpoint.h"
+#include "base/clock.h"
+#include "base/guard.h"
+#include "base/heartbeat.h"
+#include "run/disk_room.h"
+#include "run/restore.h"
+#include "run/run.h"
+#include "run/saver.h"
+#include "store/launch.h"
+
+static void destroy(an_trainer *t) {
+    an_run *h = t->run;
+    char **texts[] = {&h->folder, &h->stage, &h->config, &h->resumed};
+    an_saver_destroy(&h->saver);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) an_string_release(t->ctx, texts[i]);
+    an_release(t->ctx, (void **)&t->run, 1, sizeof *h);
+}
+
+an_status an_run_attach(an_trainer *t) {
+    an_context *ctx = t->ctx;
+    if (t->run) return AN_OK;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->run, 1, sizeof *t->run));
+    t->run->loaded = -1;
+    t->destroy_run = destroy;
+    return AN_OK;
+}
+
+an_status an_run_claim(an_trainer *t) {
+    an_run *h = t->run;
+    an_context *ctx = t->ctx;
+    if (h->generation) return AN_OK;
+    if (!h->folder)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "this run has no folder to be saved in: open it from a config, or give it one "
+                        "with an_trainer_set_folder");
+    return an_launch_claim(ctx, h->folder, &h->generation);
+}
+
+/* ---- saves ---- */
+
+static an_status make_saver(an_trainer *t) {
+    an_run *h = t->run;
+    an_context *ctx = t->ctx;
+    if (h->saver) return AN_OK;
+    AN_TRY_RETURN(an_run_claim(t));
+    const an_saver_options options = {.folder = h->folder,
+                                      .stage = h->stage,
+                                      .generation = h->generation,
+                                      .writers = t->writers,
+                                      .keep_last = h->keep_last,
+                                      .keep_every = h->keep_every,
+                                      .keep_named = h->keep_named,
+                                      .config = h->config};
+    return an_saver_create(&h->saver, t, &options);
+}
+
+/* What there is to tell of the save that has ended. */
+static void report(an_trainer *t, double waited, const char *error) {
+    const an_saver *s = t->run->saver;
+    int64_t bytes = 0;
+    for (size_t i = 0; i < s->job.layout->file_count; i++) bytes += (int64_t)s->job.layout->files[i].bytes;
+    t->run->report = (an_save_report){.size = sizeof t->run->report,
+                                      .step = s->job.place.step,
+                                      .path = s->path,
+                                      .error = error,
+                                      .bytes = bytes,
+                                      .copy_seconds = s->copy_seconds,
+                                      .seconds = s->job.seconds,
+                                      .cpu_seconds = s->job.cpu_seconds,
+                                      .wait_seconds = waited};
+}
+
+bool an_run_is_saving(const an_trainer *t) {
+    return t->run->saver && t->run->saver->is_started;
+}
+
+an_status an_run_wait(an_trainer *t) {
+    an_saver *s = t->run->saver;
+    if (!an_run_is_saving(t)) return AN_OK;
+    const double begin = an_clock_seconds();
+    const an_status status = an_saver_wait(s);
+    report(t, an_clock_seconds() - begin, status == AN_OK ? NULL : s->job.note);
+    return status;
+}
+
+bool an_run_poll(an_trainer *t, an_status *status) {
+    an_saver *s = t->run->saver;
+    if (!an_run_is_saving(t) || !an_saver_is_done(s)) return false;
+    *status = an_run_wait(t);
+    return true;
+}
+
+/* A name is never used twice. The same step once more (after an evaluation, or because the host asks again) is a new generation. */
+static an_status renew(an_trainer *t, const int64_t *user_step) {
+    an_context *ctx = t->ctx;
+    an_saver *s = t->run->saver;
+    char name[AN_CHECKPOINT_NAME], path[AN_FILE_PATH];
+    an_checkpoint_name(name, AN_CHECKPOINT_FINISHED, t->next, t->run->generation, user_step);
+    if (!an_path_join(path, s->checkpoints, name) || access(path, F_OK) != 0) return AN_OK;
+    AN_TRY_RETURN(an_saver_wait(s));
+    char text[AN_SAVE_NOTE] = "";
+    const an_note note = {text, sizeof text};
+    AN_TRY_RETURN(an_note_raise(ctx, an_launch_check(t->run->folder, t->run->generation, note), note));
+    AN_TRY_RETURN(an_launch_claim(ctx, t->run->folder, &t->run->generation));
+    s->job.generation = t->run->generation;
+    return AN_OK;
+}
+
+an_status an_run_save(an_trainer *t, bool best, const int64_t *user_step) {
+    an_context *ctx = t->ctx;
+    const an_save_request request = {.best = best, .user_step = user_step};
+    AN_TRY_RETURN(make_saver(t));
+    AN_TRY_RETURN(renew(t, user_step));
+    return an_saver_start(t->run->saver, &request);
+}
+
+bool an_run_has(const an_trainer *t) {
+    return t->run->saver ? an_saver_has(t->run->saver)
+                         : t->run->loaded == t->next && t->run->loaded_chain == t->chain[0];
+}
+
+/* ---- for host programs ---- */
+
+an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
+    AN_GUARD;
+    AN_NEED(trainer);
+    an_context *ctx = trainer->ctx;
+    AN_TRY_RETURN(an_run_attach(trainer));
+    if (trainer->run->generation)
+        return AN_ERROR(ctx, AN_ERR_STATE, "the run has been written to %s already", trainer->run->folder);
+    AN_TRY_RETURN(an_trainer_keep_text(trainer, &trainer->run->folder, folder));
+    return an_disk_room_check(trainer);
+}
+
+static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
+    an_context *ctx = t->ctx;
+    if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only: it has no weights");
+    AN_TRY_RETURN(an_context_check_process(ctx));
+    AN_TRY_RETURN(an_run_attach(t));
+    if (t->stepper->place != AN_STEP_IDLE)
+        return AN_ERROR(ctx, AN_ERR_ORDER,
+                        "a save in the middle of a step would be half of two: an_step_end, or "
+                        "an_step_cancel, comes first");
+    AN_TRY_RETURN(an_run_wait(t));
+    AN_TRY_RETURN(make_saver(t));
+    const an_checkpoint_place *there = an_saver_find(t->run->saver, user_step);
+    if (there && !replaces)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "%s: user step %lld was saved already, as %s; an_trainer_save_over replaces it", t->run->folder,
+                        (long long)user_step, there->name);
+    t->progress.has_user_step = true;
+    t->progress.user_step = user_step;
+    AN_TRY_RETURN(an_run_save(t, false, &user_step));
+    return an_run_wait(t);
+}
+
+an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
+    AN_GUARD;
+    AN_NEED(trainer);
+    return save_named(trainer, user_step, false);
+}
+
+an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step) {
+    AN_GUARD;
+    AN_NEED(trainer);
+    return save_named(trainer, user_step, true);
+}
+
+an_status an_trainer_load(an_trainer *trainer, const char *path) {
+    AN_GUARD;
+    AN_NEED(trainer, path);
+    an_status status;
+    an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    an_manifest *manifest = NULL;
+    AN_TRY(an_context_check_process(ctx));
+    AN_CHECK(ctx, !t->planned && t->next == 0, AN_ERR_STATE, "a checkpoint is loaded before the first step");
+    AN_TRY(an_run_attach(t));
+    AN_TRY(an_manifest_read(&manifest, ctx, path));
+    AN_CHECK(ctx, manifest->bits.leaves == t->batches.leaves, AN_ERR_ARGUMENT,
+             "%s: was trained with %lld leaves, and this trainer has %lld: its numbers would be others", path,
+             (long long)manifest->bits.leaves, (long long)t->batches.leaves);
+    AN_CHECK(ctx, manifest->step <= t->steps, AN_ERR_ARGUMENT, "%s: has taken %lld steps; this run has only %lld", path,
+             (long long)manifest->step, (long long)t->steps);
+    t->broken = true; /* until all of it is there: to read every byte twice would be twice the time */
+    AN_TRY(an_load(t, manifest, path));
+    t->broken = false;
+    AN_TRY(an_trainer_keep_text(t, &t->run->resumed, path));
+    status = AN_OK;
+fail:
+    an_manifest_destroy(&manifest);
+    return status;
+}
+
+const char *an_trainer_resumed(const an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
+    return trainer->run ? trainer->run->resumed : NULL;
+}

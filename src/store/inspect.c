@@ -1,0 +1,340 @@
+/* Looking at a checkpoint: which tensors it has, what they are, whether it is as it was written. */
+#include "store/inspect.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/guard.h"
+#include "store/places.h"
+#include "store/read.h"
+
+/* ---- opening ---- */
+
+bool an_checkpoint_has_manifest(const char *folder) {
+    char path[AN_FILE_PATH];
+    struct stat found;
+    return an_path_join(path, folder, AN_MANIFEST_NAME) && lstat(path, &found) == 0;
+}
+
+/* One pass over those that are there. */
+static an_status find_newest(an_context *ctx, const char *checkpoints, char path[AN_FILE_PATH], an_manifest **manifest,
+                             bool *any) {
+    an_checkpoint_place *places = NULL;
+    size_t count = 0, capacity = 0;
+    AN_TRY_RETURN(an_checkpoints_list(ctx, checkpoints, &places, &count, &capacity));
+    *any = count > 0;
+    while (count-- > 0 && !*manifest)
+        if (an_path_join(path, checkpoints, places[count].name)) an_manifest_read(manifest, ctx, path);
+    an_release(ctx, (void **)&places, capacity, sizeof *places);
+    return AN_OK;
+}
+
+/* A run that is under way may remove what was found before it is read: then there are newer ones. */
+an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest) {
+    enum { TRIES = 5 };
+    char checkpoints[AN_FILE_PATH];
+    bool any = true;
+    *manifest = NULL;
+    if (!an_path_join(checkpoints, folder, AN_CHECKPOINTS))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", folder);
+    for (int i = 0; i < TRIES && any && !*manifest; i++)
+        AN_TRY_RETURN(find_newest(ctx, checkpoints, path, manifest, &any));
+    if (!*manifest) path[0] = 0;
+    return AN_OK;
+}
+
+an_status an_checkpoint_open(an_checkpoint **checkpoint, an_context *ctx, const char *path) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, checkpoint, path);
+    an_status status;
+    an_checkpoint *c = NULL;
+    char chosen[AN_FILE_PATH] = "";
+    *checkpoint = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
+    c->ctx = ctx;
+    const bool is_checkpoint = an_checkpoint_has_manifest(path);
+    if (!is_checkpoint) AN_TRY(an_checkpoint_newest(ctx, path, chosen, &c->manifest));
+    const char *taken = *chosen ? chosen : path;
+    AN_TRY(an_alloc(ctx, (void **)&c->path, strlen(taken) + 1, 1));
+    memcpy(c->path, taken, strlen(taken) + 1);
+    if (is_checkpoint) AN_TRY(an_manifest_read(&c->manifest, ctx, taken));
+    if (!c->manifest) AN_TRY(an_weights_open_files(&c->weights, ctx, taken));
+    *checkpoint = c;
+    return AN_OK;
+fail:
+    an_checkpoint_close(&c);
+    return status;
+}
+
+void an_checkpoint_close(an_checkpoint **checkpoint) {
+    an_checkpoint *c = checkpoint ? *checkpoint : NULL;
+    if (!c) return;
+    an_context *ctx = c->ctx;
+    an_manifest_destroy(&c->manifest);
+    if (c->weights.close) an_weights_close(&c->weights);
+    an_string_release(ctx, &c->path);
+    an_release(ctx, (void **)checkpoint, 1, sizeof *c);
+}
+
+/* ---- asking ---- */
+
+an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_info *info) {
+    AN_GUARD;
+    AN_NEED(checkpoint, info);
+    const an_checkpoint *c = checkpoint;
+    const an_manifest *m = c->manifest;
+    const double none = __builtin_nan("");
+    if (info->size < sizeof *info)
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "an_checkpoint_info has size %zu: set it with AN_INIT", info->size);
+    *info = (an_checkpoint_info){.size = info->size,
+                                 .path = c->path,
+                                 .is_run = m != NULL,
+                                 .tensors = m ? (int64_t)m->tensor_count : c->weights.count,
+                                 .kernels = "",
+                                 .loss = none,
+                                 .rate = none,
+                                 .norm = none,
+                                 .best_value = none};
+    if (!m) return AN_OK;
+    const an_progress *p = &m->progress;
+    info->step = m->step;
+    info->steps = p->steps;
+    info->generation = m->generation;
+    info->kept = m->kept;
+    info->user_step = p->has_user_step ? p->user_step : 0;
+    info->isa = m->bits.isa;
+    info->onednn = m->bits.onednn;
+    info->anneal = m->bits.anneal;
+    info->precision = m->bits.precision;
+    info->leaves = m->bits.leaves;
+    info->bits_since = m->bits.since;
+    info->kernels = m->bits.kernels;
+    info->files = (int64_t)m->file_count;
+    for (size_t i = 0; i < m->file_count; i++) info->bytes += m->files[i].bytes;
+    if (p->last.step) {
+        info->loss = p->last.loss;
+        info->rate = p->last.rate;
+        info->norm = p->last.norm;
+    }
+    if (p->has_best) {
+        info->best_value = p->best_value;
+        info->best_step = p->best_step;
+    }
+    return AN_OK;
+}
+
+an_saved_role an_checkpoint_role(const char *name) {
+    return !strncmp(name, "moment_1/", 9) || !strncmp(name, "moment_2/", 9) ? AN_SAVED_MOMENT : AN_SAVED_WEIGHT;
+}
+
+static an_status check_index(const an_checkpoint *c, int64_t index) {
+    const int64_t count = c->manifest ? (int64_t)c->manifest->tensor_count : c->weights.count;
+    if (index >= 0 && index < count) return AN_OK;
+    return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "tensor %lld does not exist; there are %lld", (long long)index,
+                    (long long)count);
+}
+
+an_status an_checkpoint_tensor_get(const an_checkpoint *checkpoint, int64_t index, an_checkpoint_tensor *tensor) {
+    AN_NEED(checkpoint, tensor);
+    const an_checkpoint *c = checkpoint;
+    an_context *ctx = c->ctx;
+    an_safetensor found = {0};
+    if (tensor->size < sizeof *tensor)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_checkpoint_tensor has size %zu: set it with AN_INIT", tensor->size);
+    AN_TRY_RETURN(check_index(c, index));
+    *tensor = (an_checkpoint_tensor){.size = tensor->size, .slices = 1, .elements = 1};
+    if (c->manifest) {
+        const an_manifest_tensor *t = &c->manifest->tensors[index];
+        tensor->name = t->name;
+        tensor->role = an_checkpoint_role(t->name);
+        tensor->dtype = (an_dtype)t->dtype;
+        tensor->ndims = t->ndims;
+        tensor->elements = an_manifest_shape(c->manifest, (size_t)index, tensor->dims);
+        tensor->slices = an_manifest_slice_count(c->manifest, (size_t)index);
+        tensor->type = an_safetensors_type_of(tensor->dtype)->name;
+        tensor->element_bytes = an_dtype_size(tensor->dtype);
+        return AN_OK;
+    }
+    AN_TRY_RETURN(c->weights.get(&c->weights, index, &found));
+    tensor->name = found.name;
+    tensor->dtype = found.type->dtype;
+    tensor->type = found.type->name;
+    tensor->element_bytes = found.type->size;
+    tensor->ndims = found.ndims;
+    memcpy(tensor->dims, found.dims, sizeof tensor->dims);
+    for (int d = 0; d < found.ndims; d++) tensor->elements *= found.dims[d];
+    return AN_OK;
+}
+
+/* O(log tensors) in a checkpoint, O(tensors) in other files. */
+int64_t an_checkpoint_find(const an_checkpoint *checkpoint, const char *name) {
+    AN_NEED_OR(-1, checkpoint, name);
+    const an_checkpoint *c = checkpoint;
+    if (c->manifest) return an_manifest_find(c->manifest, name);
+    for (int64_t i = 0; i < c->weights.count; i++) {
+        an_safetensor found = {0};
+        if (c->weights.get(&c->weights, i, &found) == AN_OK && !strcmp(found.name, name)) return i;
+    }
+    return -1;
+}
+
+/* ---- reading ---- */
+
+typedef struct {
+    const an_checkpoint *checkpoint;
+    int64_t begin, end;
+    size_t size;
+    char *to;
+} wanted;
+
+static an_status read_slice(void *user, const an_manifest_slice *s) {
+    const wanted *w = user;
+    an_context *ctx = w->checkpoint->ctx;
+    char path[AN_FILE_PATH];
+    const int64_t begin = w->begin > s->begin ? w->begin : s->begin, end = w->end < s->end ? w->end : s->end;
+    if (begin >= end) return AN_OK;
+    if (!an_path_join(path, w->checkpoint->path, w->checkpoint->manifest->files[s->file].name))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", w->checkpoint->path);
+    char message[AN_MESSAGE_BYTES] = "";
+    const an_note note = {message, sizeof message};
+    int file;
+    AN_TRY_RETURN(an_note_raise(ctx, an_file_open(&file, path, O_RDONLY | O_NOFOLLOW, note), note));
+    const size_t bytes = (size_t)(end - begin) * w->size;
+    char *to = w->to + (size_t)(begin - w->begin) * w->size;
+    an_status status = AN_OK;
+    for (size_t done = 0; done < bytes && status == AN_OK;) {
+        const off_t at = (off_t)(s->offset + (begin - s->begin) * (int64_t)w->size + (int64_t)done);
+        const ssize_t got = pread(file, to + done, bytes - done, at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0)
+            status = AN_ERROR(ctx, got < 0 ? AN_ERR_FILE : AN_ERR_DAMAGED, "%s: cannot be read: %s", path,
+                              got < 0 ? strerror(errno) : "it became shorter");
+        else
+            done += (size_t)got;
+    }
+    close(file);
+    return status;
+}
+
+an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t index, int64_t begin, int64_t count,
+                             void *elements) {
+    AN_GUARD;
+    AN_NEED(checkpoint);
+    if (count > 0) AN_NEED(checkpoint, elements);
+    const an_checkpoint *c = checkpoint;
+    an_context *ctx = c->ctx;
+    an_checkpoint_tensor t = AN_INIT(t);
+    an_safetensor found = {0};
+    AN_TRY_RETURN(an_checkpoint_tensor_get(c, index, &t));
+    if (begin < 0 || count < 0 || begin > t.elements || count > t.elements - begin)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "elements %lld and %lld more of '%s', which has %lld", (long long)begin,
+                        (long long)count, t.name, (long long)t.elements);
+    if (!c->manifest) {
+        AN_TRY_RETURN(c->weights.get(&c->weights, index, &found));
+        return c->weights.read(&c->weights, index, &found, begin, count, elements);
+    }
+    wanted w = {.checkpoint = c, .begin = begin, .end = begin + count, .size = t.element_bytes, .to = elements};
+    return an_manifest_slices(c->manifest, (size_t)index, read_slice, &w);
+}
+
+an_status an_checkpoint_text(const an_checkpoint *checkpoint, const char *name, char **text) {
+    AN_GUARD;
+    AN_NEED(checkpoint, name, text);
+    enum { MOST = 1 << 30 };
+    an_status status;
+    const an_checkpoint *c = checkpoint;
+    an_context *ctx = c->ctx;
+    char path[AN_FILE_PATH], *bytes = NULL;
+    size_t length = 0;
+    *text = NULL;
+    const int64_t file = c->manifest ? an_manifest_find_file(c->manifest, name) : -1;
+    const bool is_manifest = c->manifest && !strcmp(name, AN_MANIFEST_NAME);
+    AN_CHECK(ctx, file >= 0 || is_manifest, AN_ERR_UNKNOWN, "%s has no file '%s'", c->path, name);
+    AN_CHECK(ctx, an_path_join(path, c->path, name), AN_ERR_ARGUMENT, "the path is too long: %s", c->path);
+    if (!is_manifest) AN_TRY(an_checkpoint_check_file(ctx, &c->manifest->files[file], c->path));
+    AN_TRY(an_file_read(ctx, path, MOST, &bytes, &length));
+    AN_CHECK(ctx, !memchr(bytes, 0, length), AN_ERR_DAMAGED, "%s: is no text", path);
+    *text = bytes;
+    return AN_OK;
+fail:
+    an_release(ctx, (void **)&bytes, length + 1, 1);
+    return status;
+}
+
+/* ---- verifying ---- */
+
+/* What lies in the folder and is named nowhere was not written by us. What a file system keeps for those who still have a removed file
+ * open (.nfs…) is not ours to judge. */
+static an_status check_others(an_context *ctx, const an_manifest *m, const char *folder) {
+    const struct dirent *entry;
+    an_status status;
+    char text[AN_MESSAGE_BYTES] = "";
+    const an_note note = {text, sizeof text};
+    DIR *stream = opendir(folder);
+    if (!stream) return AN_ERROR(ctx, AN_ERR_FILE, "%s: cannot be opened: %s", folder, strerror(errno));
+    while ((status = an_note_raise(ctx, an_folder_next(stream, folder, &entry, note), note)) == AN_OK && entry) {
+        const char *name = entry->d_name;
+        if (!strcmp(name, ".") || !strcmp(name, "..") || !strncmp(name, ".nfs", 4) || !strcmp(name, AN_MANIFEST_NAME) ||
+            an_manifest_find_file(m, name) >= 0)
+            continue;
+        status = AN_ERROR(ctx, AN_ERR_DAMAGED, "%s/%s: is not part of the checkpoint", folder, name);
+        break;
+    }
+    closedir(stream);
+    return status;
+}
+
+static an_status verify_folder(an_context *ctx, const char *folder) {
+    an_status status;
+    an_manifest *m = NULL;
+    AN_TRY(an_manifest_read(&m, ctx, folder));
+    for (size_t i = 0; i < m->file_count; i++) AN_TRY(an_checkpoint_check_file(ctx, &m->files[i], folder));
+    AN_TRY(check_others(ctx, m, folder));
+    status = AN_OK;
+fail:
+    an_manifest_destroy(&m);
+    return status;
+}
+
+static an_status verify_run(an_context *ctx, const char *checkpoints, const an_checkpoint_place *places, size_t count) {
+    char path[AN_FILE_PATH];
+    for (size_t i = 0; i < count; i++) {
+        if (!an_path_join(path, checkpoints, places[i].name))
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", checkpoints);
+        AN_TRY_RETURN(verify_folder(ctx, path));
+    }
+    return AN_OK;
+}
+
+an_status an_checkpoint_verify(an_context *ctx, const char *path) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, path);
+    an_status status;
+    char checkpoints[AN_FILE_PATH];
+    an_checkpoint_place *places = NULL;
+    size_t count = 0, capacity = 0;
+    an_weights weights = {0};
+    AN_CHECK(ctx, an_path_join(checkpoints, path, AN_CHECKPOINTS), AN_ERR_ARGUMENT, "the path is too long: %s", path);
+    AN_TRY(an_checkpoints_list(ctx, checkpoints, &places, &count, &capacity));
+    an_checkpoint_kind kind;
+    an_checkpoint_place place;
+    const char *slash = strrchr(path, '/');
+    const bool named = an_checkpoint_parse(slash ? slash + 1 : path, &kind, &place);
+    if (an_checkpoint_has_manifest(path) || named) /* one that has lost its manifest is damaged */
+        AN_TRY(verify_folder(ctx, path));
+    else if (count > 0)
+        AN_TRY(verify_run(ctx, checkpoints, places, count));
+    else
+        AN_TRY(an_weights_open_files(&weights, ctx, path));
+    status = AN_OK;
+fail:
+    if (weights.close) an_weights_close(&weights);
+    an_release(ctx, (void **)&places, capacity, sizeof *places);
+    return status;
+}

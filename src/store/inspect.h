@@ -1,0 +1,25 @@
+/* A checkpoint that is looked at, as other parts of the library use it. */
+#ifndef AN_STORE_INSPECT_H
+#define AN_STORE_INSPECT_H
+
+#include "anneal/checkpoint.h"
+#include "base/file.h"
+#include "store/manifest.h"
+#include "store/weights.h"
+
+struct an_checkpoint {
+    an_context *ctx;
+    char *path;
+    an_manifest *manifest; /* NULL: no run, and the tensors are these */
+    an_weights weights;
+};
+
+/* "moment_1/…" is no weight. */
+an_saved_role an_checkpoint_role(const char *name);
+
+bool an_checkpoint_has_manifest(const char *folder);
+
+/* The newest of a run's folder whose manifest is good; *path is "" if there is none, and *manifest NULL. */
+an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest);
+
+#endif

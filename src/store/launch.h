@@ -1,0 +1,16 @@
+/* Launches of a run. Each start has a generation, a number that rises by one; files that it makes have it in their names, and before
+ * it changes anything of the run it looks whether a later one has started. No file lock is relied on: file systems that many
+ * machines share drop them, or keep those of the dead. */
+#ifndef AN_STORE_LAUNCH_H
+#define AN_STORE_LAUNCH_H
+
+#include "base/file.h"
+
+/* Takes the next generation of a run folder, which is made if it is not there. Refused (AN_ERR_STATE) where a process of this
+ * machine is at work in it. */
+an_status an_launch_claim(an_context *ctx, const char *folder, int64_t *generation);
+
+/* AN_ERR_TAKEN_OVER if a later launch has started. O(launches that have not been tidied away): one or two. */
+an_status an_launch_check(const char *folder, int64_t generation, an_note note);
+
+#endif

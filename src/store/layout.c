@@ -1,0 +1,173 @@
+#include "store/layout.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/params.h"
+#include "store/safetensors.h"
+
+/* ---- tensors ---- */
+
+static bool is_state(const an_node *node) {
+    return node->outputs[0].storage == AN_STORAGE_STATE;
+}
+
+static an_status add_tensor(an_save_layout *l, const an_node *node, const char *name, size_t entry, int moment) {
+    enum { PREFIX = 32 };
+    an_context *ctx = l->ctx;
+    const an_result *r = &node->outputs[0];
+    an_saved_tensor *t = &l->tensors[l->tensor_count++];
+    if (!moment && (!strncmp(name, "moment_1/", 9) || !strncmp(name, "moment_2/", 9) || strchr(name, '#')))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "'%s' cannot be saved: names that begin with moment_1/ or moment_2/, or have a #, are those of "
+                        "moments and of parts of tensors",
+                        name);
+    char *full;
+    *t = (an_saved_tensor){.entry = entry, .moment = moment, .dtype = r->dtype, .ndims = r->ndims, .elements = 1};
+    for (int d = 0; d < r->ndims; d++) t->elements *= t->dims[d] = r->dims[d]; /* laid out, so it cannot overflow */
+    const size_t capacity = strlen(name) + PREFIX;
+    AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&full, capacity, 1));
+    if (moment)
+        snprintf(full, capacity, "moment_%d/%s", moment, name);
+    else
+        snprintf(full, capacity, "%s", name);
+    t->name = full;
+    return AN_OK;
+}
+
+/* In the store's order: parameters, run states, then the moments of those that are trained. */
+static an_status add_tensors(an_save_layout *l, const an_graph *graph, int moments) {
+    an_context *ctx = l->ctx;
+    const size_t most = graph->parameter_count * (size_t)(1 + moments) + graph->source_count;
+    AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->tensors, most, sizeof *l->tensors));
+    size_t entry = 0;
+    for (size_t i = 0; i < graph->parameter_count; i++)
+        AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, entry++, 0));
+    for (size_t i = 0; i < graph->source_count; i++)
+        if (is_state(graph->sources[i])) {
+            const char *name = *(const char **)an_node_attribute(graph->sources[i], "name", AN_ATTRIBUTE_STRING);
+            AN_TRY_RETURN(add_tensor(l, graph->sources[i], name, entry++, 0));
+        }
+    for (int m = 1; m <= moments; m++)
+        for (size_t i = 0; i < graph->parameter_count; i++)
+            if (graph->parameters[i].node->outputs[0].storage == AN_STORAGE_MASTER)
+                AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, i, m));
+    return AN_OK;
+}
+
+/* ---- files ---- */
+
+static int64_t piece_bytes(const an_save_layout *l, const an_saved_piece *p) {
+    return (p->end - p->begin) * (int64_t)an_dtype_size(l->tensors[p->tensor].dtype);
+}
+
+/* Cuts the tensors, one after another, where a file has its share of all bytes: as many pieces as tensors and files at most. */
+static an_status cut(an_save_layout *l, int64_t total) {
+    an_context *ctx = l->ctx;
+    size_t file = 0;
+    int64_t done = 0;
+    AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->pieces, l->tensor_count + l->file_count, sizeof *l->pieces));
+    for (size_t i = 0; i < l->tensor_count; i++) {
+        const an_saved_tensor *t = &l->tensors[i];
+        const int64_t size = (int64_t)an_dtype_size(t->dtype);
+        int64_t begin = 0;
+        do {
+            const int64_t share = (int64_t)((__int128)total * (int64_t)(file + 1) / (int64_t)l->file_count);
+            int64_t end = begin + (share - done) / size;
+            if (file + 1 == l->file_count || end > t->elements) end = t->elements;
+            if (end > begin || t->elements == 0)
+                l->pieces[l->piece_count++] = (an_saved_piece){.tensor = i, .file = file, .begin = begin, .end = end};
+            done += (end - begin) * size;
+            begin = end;
+            if (begin < t->elements) file++;
+        } while (begin < t->elements);
+    }
+    l->file_count = file + 1; /* a model may be too small for so many */
+    return AN_OK;
+}
+
+/* The header of a file, and where its pieces begin; *next is the first of them, and then of the next file. */
+static an_status make_header(an_save_layout *l, size_t file, size_t *next) {
+    an_status status;
+    an_context *ctx = l->ctx;
+    an_saved_file *f = &l->files[file];
+    an_safetensor *entries = NULL;
+    an_text text;
+    const size_t first = *next;
+    size_t count = 0;
+    int64_t at = 0;
+    an_text_init(&text, ctx);
+    while (first + count < l->piece_count && l->pieces[first + count].file == file) count++;
+    AN_TRY(an_alloc(ctx, (void **)&entries, count, sizeof *entries));
+    for (size_t i = 0; i < count; i++) {
+        an_saved_piece *p = &l->pieces[first + i];
+        const an_saved_tensor *t = &l->tensors[p->tensor];
+        an_safetensor *e = &entries[i];
+        *e = (an_safetensor){.name = t->name, .type = an_safetensors_type_of(t->dtype), .ndims = t->ndims, .begin = at};
+        memcpy(e->dims, t->dims, sizeof e->dims);
+        if (p->end - p->begin < t->elements) {
+            char *name;
+            const size_t capacity = strlen(t->name) + 24;
+            AN_TRY(an_arena_alloc(&l->arena, (void **)&name, capacity, 1));
+            snprintf(name, capacity, "%s#%lld", t->name, (long long)p->begin);
+            e->name = name;
+            e->ndims = 1;
+            e->dims[0] = p->end - p->begin;
+        }
+        e->bytes = piece_bytes(l, p);
+        p->offset = at;
+        at += e->bytes;
+    }
+    AN_TRY(an_safetensors_header(&text, entries, count, AN_SAVE_ALIGNMENT));
+    for (size_t i = 0; i < count; i++) l->pieces[first + i].offset += (int64_t)text.length;
+    AN_TRY(an_arena_alloc(&l->arena, (void **)&f->header, text.length, 1));
+    memcpy(f->header, text.bytes, text.length);
+    f->header_bytes = text.length;
+    f->bytes = text.length + (size_t)at;
+    snprintf(f->name, sizeof f->name, "part-%05zu.safetensors", file);
+    *next += count;
+    status = AN_OK;
+fail:
+    an_text_destroy(&text);
+    an_release(ctx, (void **)&entries, count, sizeof *entries);
+    return status;
+}
+
+an_status an_save_layout_create(an_save_layout **layout, an_context *ctx, const an_graph *graph, int moments,
+                                int64_t writers) {
+    an_status status;
+    an_save_layout *l = NULL;
+    int64_t total = 0;
+    size_t piece = 0;
+    *layout = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&l, 1, sizeof *l));
+    l->ctx = ctx;
+    an_arena_init(&l->arena, ctx);
+    AN_TRY(add_tensors(l, graph, moments));
+    for (size_t i = 0; i < l->tensor_count; i++)
+        total += l->tensors[i].elements * (int64_t)an_dtype_size(l->tensors[i].dtype);
+    l->file_count = (size_t)(writers < 1 ? 1 : writers > AN_MOST_WRITERS ? AN_MOST_WRITERS : writers);
+    AN_TRY(cut(l, total));
+    AN_TRY(an_arena_alloc(&l->arena, (void **)&l->files, l->file_count, sizeof *l->files));
+    for (size_t i = 0; i < l->file_count; i++) AN_TRY(make_header(l, i, &piece));
+    *layout = l;
+    return AN_OK;
+fail:
+    an_save_layout_destroy(&l);
+    return status;
+}
+
+void an_save_layout_destroy(an_save_layout **layout) {
+    an_save_layout *l = layout ? *layout : NULL;
+    if (!l) return;
+    an_context *ctx = l->ctx;
+    an_arena_destroy(&l->arena);
+    an_release(ctx, (void **)layout, 1, sizeof *l);
+}
+
+size_t an_save_layout_bytes(const an_save_layout *l) {
+    size_t bytes = AN_SAVE_ALIGNMENT;
+    for (size_t i = 0; i < l->file_count; i++) bytes += an_round_up(l->files[i].bytes, AN_SAVE_ALIGNMENT);
+    return bytes;
+}

@@ -1,0 +1,51 @@
+/* Where everything of a checkpoint lies: tensors, cut into as many files as write at a time. Depends on the model alone, so it is known
+ * before the first step, to the byte. */
+#ifndef AN_STORE_LAYOUT_H
+#define AN_STORE_LAYOUT_H
+
+#include "ir/graph.h"
+#include "store/manifest.h"
+
+enum { AN_SAVE_ALIGNMENT = 4096, AN_MOST_WRITERS = 1 << 16 }; /* what writes past the system's cache must keep to */
+
+/* A tensor of the state: a parameter or run state, or a moment of a parameter. */
+typedef struct an_saved_tensor {
+    const char *name; /* "blocks.0.fc.weight", "moment_1/blocks.0.fc.weight" */
+    size_t entry;     /* of the parameter store */
+    int moment;       /* 0: the weight itself */
+    an_dtype dtype;
+    int ndims;
+    int64_t dims[AN_MAX_DIMS], elements;
+} an_saved_tensor;
+
+/* Elements begin … end - 1 of a tensor, in a file from byte `offset` on. */
+typedef struct an_saved_piece {
+    size_t tensor, file;
+    int64_t begin, end, offset;
+} an_saved_piece;
+
+/* A file: its header, and how long it is with the data. */
+typedef struct an_saved_file {
+    char name[AN_FILE_NAME];
+    char *header;
+    size_t header_bytes, bytes;
+} an_saved_file;
+
+typedef struct an_save_layout {
+    an_context *ctx;
+    an_arena arena;
+    an_saved_tensor *tensors;
+    an_saved_piece *pieces; /* in the order of files and of bytes in them */
+    an_saved_file *files;
+    size_t tensor_count, piece_count, file_count;
+} an_save_layout;
+
+/* O(tensors + files). */
+an_status an_save_layout_create(an_save_layout **layout, an_context *ctx, const an_graph *graph, int moments,
+                                int64_t writers);
+void an_save_layout_destroy(an_save_layout **layout);
+
+/* Memory for all files at once, each beginning on AN_SAVE_ALIGNMENT, wherever the memory begins. */
+size_t an_save_layout_bytes(const an_save_layout *layout);
+
+#endif

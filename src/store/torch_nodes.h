@@ -1,0 +1,36 @@
+/* What each op is in PyTorch. */
+#ifndef AN_STORE_TORCH_NODES_H
+#define AN_STORE_TORCH_NODES_H
+
+#include "ir/graph.h"
+
+/* A graph that is being written. */
+typedef struct an_torch {
+    an_graph *graph;
+    an_text *text;
+    int *slots;         /* of each result, the variable that holds it, x0, x1, …; -1: none */
+    int *uses;          /* that are still to come */
+    bool *taken;        /* variables that hold something */
+    size_t count;       /* of all three: results of the graph */
+    const char *device; /* an input, on whose device constants are made; NULL: none */
+} an_torch;
+
+/* How an op is written: a text in which {0} is its first input, {axis} an attribute, {shape} and {type} its output's; {*} all inputs, {parts}
+ * the number of outputs; {flag?text} a text that stands there if the flag is set; {,name=key} an argument that is left out if the
+ * input or attribute is absent or 0, with what follows the key behind it. */
+typedef struct an_torch_op {
+    const char *name, *text;
+    void (*write)(an_torch *t, const an_node *node); /* instead of the text, where that cannot say it */
+    bool many;                                       /* has all its outputs; others have the first */
+} an_torch_op;
+
+const an_torch_op *an_torch_find(const an_op *op);               /* NULL: there is none */
+bool an_torch_reads(const an_torch_op *row, int input);          /* dropout does not read the numbers of samples */
+void an_torch_expression(an_torch *t, const an_node *node);      /* what stands behind the "=" */
+void an_torch_value(const an_torch *t, const an_result *result); /* its variable, input or parameter */
+void an_torch_dimension(an_torch *t, an_dim dim);                /* n_batch * 2 */
+void an_torch_string(an_text *text, const char *string);         /* "…" */
+void an_torch_argument(an_text *text, const char *name);         /* an input's name, as Python can have it */
+const char *an_torch_dtype(an_dtype dtype);                      /* "torch.float32" */
+
+#endif

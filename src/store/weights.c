@@ -1,0 +1,73 @@
+/* Weights that another run starts from: those of a checkpoint, or else of files. */
+#include <string.h>
+
+#include "store/inspect.h"
+
+typedef struct {
+    an_checkpoint *checkpoint;
+    int64_t *indices; /* of the weights among its tensors */
+    size_t capacity;
+} saved;
+
+static an_status saved_get(const an_weights *w, int64_t index, an_safetensor *tensor) {
+    const saved *s = w->state;
+    an_context *ctx = w->ctx;
+    an_checkpoint_tensor t = AN_INIT(t);
+    AN_TRY_RETURN(an_checkpoint_tensor_get(s->checkpoint, s->indices[index], &t));
+    *tensor = (an_safetensor){.name = t.name,
+                              .type = an_safetensors_type_named(t.type),
+                              .ndims = t.ndims,
+                              .bytes = t.elements * (int64_t)t.element_bytes};
+    memcpy(tensor->dims, t.dims, sizeof tensor->dims);
+    return AN_OK;
+}
+
+static an_status saved_read(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first,
+                            int64_t count, void *to) {
+    const saved *s = w->state;
+    (void)tensor;
+    return an_checkpoint_read(s->checkpoint, s->indices[index], first, count, to);
+}
+
+static void saved_close(an_weights *w) {
+    saved *s = w->state;
+    an_release(w->ctx, (void **)&s->indices, s->capacity, sizeof *s->indices);
+    an_checkpoint_close(&s->checkpoint);
+    an_release(w->ctx, &w->state, 1, sizeof *s);
+}
+
+static bool is_saved(an_context *ctx, const char *path) {
+    char chosen[AN_FILE_PATH];
+    an_manifest *manifest = NULL;
+    const bool is_run = an_checkpoint_newest(ctx, path, chosen, &manifest) == AN_OK && *chosen;
+    an_manifest_destroy(&manifest);
+    return is_run || an_checkpoint_has_manifest(path);
+}
+
+/* Its bytes are held against their hashes first: what another run starts from must be what was written. */
+static an_status open_saved(an_weights *weights, an_context *ctx, const char *path) {
+    an_status status;
+    saved *s = NULL;
+    an_checkpoint_info info = AN_INIT(info);
+    *weights = (an_weights){.ctx = ctx, .is_saved = true, .get = saved_get, .read = saved_read, .close = saved_close};
+    AN_TRY_RETURN(an_alloc(ctx, &weights->state, 1, sizeof *s));
+    s = weights->state;
+    AN_TRY(an_checkpoint_open(&s->checkpoint, ctx, path));
+    AN_TRY(an_checkpoint_info_get(s->checkpoint, &info));
+    AN_TRY(an_checkpoint_verify(ctx, info.path));
+    s->capacity = (size_t)info.tensors;
+    AN_TRY(an_alloc(ctx, (void **)&s->indices, s->capacity, sizeof *s->indices));
+    for (int64_t i = 0; i < info.tensors; i++) {
+        an_checkpoint_tensor t = AN_INIT(t);
+        AN_TRY(an_checkpoint_tensor_get(s->checkpoint, i, &t));
+        if (t.role == AN_SAVED_WEIGHT) s->indices[weights->count++] = i;
+    }
+    return AN_OK;
+fail:
+    an_weights_close(weights);
+    return status;
+}
+
+an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path) {
+    return is_saved(ctx, path) ? open_saved(weights, ctx, path) : an_weights_open_files(weights, ctx, path);
+}

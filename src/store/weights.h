@@ -1,0 +1,29 @@
+/* Where initial weights come from. */
+#ifndef AN_STORE_WEIGHTS_H
+#define AN_STORE_WEIGHTS_H
+
+#include "store/safetensors.h"
+
+/* Tensors that can be read in pieces, whatever files they lie in. A new kind of folder is one row in weights_files.c that fills this. */
+typedef struct an_weights {
+    an_context *ctx;
+    void *state;
+    int64_t count;
+    bool is_saved;  /* anneal wrote it: a checkpoint */
+    bool is_folder; /* as Hugging Face has them */
+    /* Name, type and dimensions; the name lives until the source is closed. */
+    an_status (*get)(const struct an_weights *weights, int64_t index, an_safetensor *tensor);
+    /* Elements of a tensor that `get` gave, from number `first` on. */
+    an_status (*read)(const struct an_weights *weights, int64_t index, const an_safetensor *tensor, int64_t first,
+                      int64_t count, void *to);
+    void (*close)(struct an_weights *weights);
+} an_weights;
+
+/* A checkpoint's folder, or a run's, whose newest is taken; a safetensors file, or a folder as Hugging Face has them:
+ * model.safetensors, or several files and their index. */
+an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path);
+void an_weights_close(an_weights *weights);
+/* … of files of safetensors only. */
+an_status an_weights_open_files(an_weights *weights, an_context *ctx, const char *path);
+
+#endif

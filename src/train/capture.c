@@ -1,0 +1,113 @@
+/* The state of a run as numbers: what a checkpoint has beside the tensors. */
+#include <stdio.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/context.h"
+#include "base/isa.h"
+#include "train/trainer.h"
+
+void an_progress_capture(const an_trainer *t, an_progress *progress) {
+    const an_stepper *s = t->stepper;
+    *progress = t->progress;
+    progress->steps = t->steps;
+    progress->schedule_steps = t->schedule ? t->schedule->options.steps : t->steps;
+    progress->step = t->next;
+    progress->updates = an_optimizer_updates(t->optimizer);
+    progress->schedule_step = s->step;
+    progress->taken = s->steps;
+    progress->skips = s->skips;
+    progress->skips_in_row = s->skips_in_row;
+    progress->scale = s->scaler.scale;
+    progress->good_steps = s->scaler.good_steps;
+    memcpy(progress->chain, t->chain, sizeof t->chain);
+}
+
+void an_progress_restore(an_trainer *t, const an_progress *progress) {
+    an_stepper *s = t->stepper;
+    t->progress = *progress;
+    t->progress.last.skips = progress->skips;
+    t->next = progress->step;
+    an_optimizer_set_updates(t->optimizer, progress->updates);
+    s->step = progress->schedule_step;
+    s->steps = progress->taken;
+    s->skips = progress->skips;
+    s->skips_in_row = progress->skips_in_row;
+    s->scaler.scale = progress->scale;
+    s->scaler.good_steps = progress->good_steps;
+    memcpy(t->chain, progress->chain, sizeof t->chain);
+    if (t->loader) an_loader_seek(t->loader, t->next);
+}
+
+void an_bits_get(const an_trainer *t, an_bits *bits) {
+    *bits = (an_bits){.leaves = t->batches.leaves, .since = t->bits_since, .kernels = t->kernels ? t->kernels : ""};
+    snprintf(bits->isa, sizeof bits->isa, "%s", an_isa_name(an_context_isa(t->ctx)));
+    snprintf(bits->onednn, sizeof bits->onednn, "%s", an_onednn_version());
+    snprintf(bits->anneal, sizeof bits->anneal, "%s", an_version());
+    snprintf(bits->precision, sizeof bits->precision, "%s", an_dtype_name(t->precision));
+}
+
+/* ---- metrics ---- */
+
+an_status an_trainer_metrics_text(const an_trainer *t, char **text) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    an_text made;
+    const char *name;
+    double value;
+    an_text_init(&made, ctx);
+    an_text_add(&made, "{\"step\": %lld", (long long)t->next);
+    if (t->progress.last.step) {
+        an_text_json_member(&made, "loss", t->progress.last.loss);
+        an_text_json_member(&made, "lr", t->progress.last.rate);
+        an_text_json_member(&made, "grad_norm", t->progress.last.norm);
+    }
+    for (int i = 0; t->progress.evaluation.samples && (name = an_trainer_metric(t, i)); i++)
+        if (an_evaluation_metric(&t->progress.evaluation, name, &value)) an_text_json_member(&made, name, value);
+    an_text_add(&made, "}\n");
+    AN_TRY(an_text_take(&made, text));
+    return AN_OK;
+fail:
+    an_text_destroy(&made);
+    return status;
+}
+
+/* ---- the data ---- */
+
+/* The first, the middle and the last sample, as they are read. */
+static an_status add_samples(XXH3_state_t *state, an_context *ctx, an_dataset *dataset) {
+    an_status status;
+    an_sample_buffer b = {0};
+    const int64_t count = an_dataset_count(dataset);
+    const int64_t looked_at[] = {0, count / 2, count - 1};
+    enum { LOOKED_AT = sizeof looked_at / sizeof *looked_at };
+    XXH3_128bits_update(state, &count, sizeof count);
+    if (count == 0) return AN_OK;
+    AN_TRY(an_sample_buffer_create(&b, ctx, dataset, LOOKED_AT));
+    memcpy(b.indices, looked_at, sizeof looked_at);
+    AN_TRY(an_dataset_read(dataset, LOOKED_AT, b.indices, b.fields));
+    for (int f = 0; f < b.field_count; f++) XXH3_128bits_update(state, b.fields[f], LOOKED_AT * b.bytes[f]);
+    status = AN_OK;
+fail:
+    an_sample_buffer_destroy(&b, ctx);
+    return status;
+}
+
+/* The samples of a stream are the caller's own, and another time others. */
+an_status an_fingerprint_make(an_trainer *t) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    XXH3_state_t *state = XXH3_createState();
+    AN_CHECK(ctx, state, AN_ERR_MEMORY, "no memory for a hash");
+    XXH3_128bits_reset(state);
+    if (t->training && !t->streams) AN_TRY(add_samples(state, ctx, t->training));
+    if (t->evaluation) AN_TRY(add_samples(state, ctx, t->evaluation));
+    const XXH128_hash_t hash = XXH3_128bits_digest(state);
+    t->fingerprint[0] = hash.low64;
+    t->fingerprint[1] = hash.high64;
+    status = AN_OK;
+fail:
+    XXH3_freeState(state);
+    return status;
+}

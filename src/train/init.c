@@ -1,0 +1,300 @@
+/* Weights from files: which tensor goes where, what does not fit, and the copy, piece by piece. */
+#include "train/init.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/array.h"
+#include "exec/params.h"
+#include "store/conv1d.h"
+#include "store/weights.h"
+#include "train/huggingface.h"
+#include "train/renames.h"
+
+/* ---- what goes where ---- */
+
+typedef enum { MISSING, UNEXPECTED, SHAPE, TYPE, TWICE, PROBLEMS } problem;
+enum { MOST_SHOWN = 20 }; /* of each */
+
+typedef struct {
+    an_context *ctx;
+    an_params *params;
+    an_weights weights;
+    an_renamings names;
+    size_t entry_count, slot_count;
+    int64_t *tensors; /* of each entry, the number of its tensor + 1; 0: none */
+    size_t *slots;    /* a table of entries + 1 by the hash of their name */
+    bool accepts[PROBLEMS];
+    int64_t counts[PROBLEMS];
+    struct {
+        int64_t tensor;
+        size_t entry;
+    } shown[PROBLEMS][MOST_SHOWN];
+    int64_t converted;
+    bool gpt2;       /* config.json says that the folder is a GPT-2 */
+    bool has_conv1d; /* the model has weights of GPT-2's names */
+    bool transposes; /* the file has GPT-2's Conv1D weights as [in, out], and the model as [out, in] */
+} matching;
+
+static size_t *find_slot(const matching *m, const char *name) {
+    size_t at = (size_t)an_hash(name, strlen(name), 0) & (m->slot_count - 1);
+    while (m->slots[at] && strcmp(m->params->entries[m->slots[at] - 1].name, name) != 0)
+        at = (at + 1) & (m->slot_count - 1);
+    return &m->slots[at];
+}
+
+static void note_problem(matching *m, problem p, int64_t tensor, size_t entry) {
+    const int64_t at = m->counts[p]++;
+    if (at >= MOST_SHOWN) return;
+    m->shown[p][at].tensor = tensor;
+    m->shown[p][at].entry = entry;
+}
+
+static bool is_weight(an_dtype dtype) {
+    return dtype == AN_DTYPE_F32 || dtype == AN_DTYPE_F64 || dtype == AN_DTYPE_F16 || dtype == AN_DTYPE_BF16;
+}
+
+/* The entry of a tensor + 1; 0: the model has none of its name. Some of GPT-2's published files have "transformer." before every name. */
+static an_status find_entry(const matching *m, const an_safetensor *tensor, size_t *slot) {
+    static const char prefix[] = "transformer.";
+    an_context *ctx = m->ctx;
+    char name[AN_NAME_BYTES];
+    AN_TRY_RETURN(an_renamings_apply(&m->names, tensor->name, name));
+    *slot = *find_slot(m, name);
+    if (*slot == 0 && !strncmp(name, prefix, strlen(prefix))) *slot = *find_slot(m, name + strlen(prefix));
+    return AN_OK;
+}
+
+static bool is_transposed(const matching *m, const an_stored *e) {
+    return m->transposes && an_conv1d_has(e->name);
+}
+
+static bool has_shape(const an_safetensor *tensor, const an_stored *e, bool transposed) {
+    bool same = tensor->ndims == e->ndims;
+    for (int i = 0; i < e->ndims && same; i++) same = tensor->dims[i] == e->dims[transposed ? e->ndims - 1 - i : i];
+    return same;
+}
+
+static an_status match_tensor(matching *m, int64_t index) {
+    an_context *ctx = m->ctx;
+    an_safetensor tensor;
+    size_t slot;
+    AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
+    AN_TRY_RETURN(find_entry(m, &tensor, &slot));
+    if (slot == 0) {
+        if (!m->has_conv1d || !an_conv1d_is_buffer(tensor.name)) note_problem(m, UNEXPECTED, index, 0);
+        return AN_OK;
+    }
+    const an_stored *e = &m->params->entries[slot - 1];
+    const problem found = m->tensors[slot - 1]                          ? TWICE
+                          : !has_shape(&tensor, e, is_transposed(m, e)) ? SHAPE
+                          : !is_weight(tensor.type->dtype)              ? TYPE
+                                                                        : PROBLEMS;
+    if (found != PROBLEMS) note_problem(m, found, index, slot - 1);
+    if (found != TWICE) m->tensors[slot - 1] = index + 1;
+    m->converted += tensor.type->dtype != e->dtype;
+    return AN_OK;
+}
+
+/* A square weight does not show whether it is [in, out]: the others of its file do, or config.json. What anneal saved is as the model has
+ * it. */
+static an_status find_layout(matching *m) {
+    an_context *ctx = m->ctx;
+    int64_t square = 0, straight = 0, turned = 0;
+    for (int64_t i = 0; i < m->weights.count && !m->weights.is_saved; i++) {
+        an_safetensor tensor;
+        size_t slot;
+        AN_TRY_RETURN(m->weights.get(&m->weights, i, &tensor));
+        AN_TRY_RETURN(find_entry(m, &tensor, &slot));
+        const an_stored *e = slot ? &m->params->entries[slot - 1] : NULL;
+        if (!e || e->ndims != 2 || !an_conv1d_has(e->name)) continue;
+        if (e->dims[0] == e->dims[1])
+            square++;
+        else if (has_shape(&tensor, e, true))
+            turned++;
+        else
+            straight++;
+    }
+    m->transposes = turned > 0 || (straight == 0 && m->gpt2);
+    if (square > 0 && straight == 0 && turned == 0 && !m->gpt2)
+        an_log_write(
+            ctx, AN_LOG_WARNING,
+            "model.init: nothing shows whether attn.c_proj.weight is [in, out], as Hugging Face has it; it was "
+            "taken as [out, in]");
+    return AN_OK;
+}
+
+/* ---- what does not fit ---- */
+
+static const char *const problem_names[PROBLEMS] = {
+    [MISSING] = "missing", [UNEXPECTED] = "unexpected", [SHAPE] = "shape", [TYPE] = "type", [TWICE] = "twice"};
+
+static void add_dims(an_text *text, int ndims, const int64_t *dims) {
+    an_text_add(text, "[");
+    for (int i = 0; i < ndims; i++) an_text_add(text, "%s%lld", i ? ", " : "", (long long)dims[i]);
+    an_text_add(text, "]");
+}
+
+static an_status add_problem(const matching *m, an_text *text, problem p, int64_t index, const an_stored *e) {
+    an_context *ctx = m->ctx;
+    an_safetensor tensor = {0}, first;
+    char name[AN_NAME_BYTES] = "";
+    an_text_add(text, "\n  %s: ", problem_names[p]);
+    if (p == MISSING) {
+        an_text_add(text, "%s ", AN_QUOTE(e->name));
+        add_dims(text, e->ndims, e->dims);
+        return AN_OK;
+    }
+    AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
+    AN_TRY_RETURN(an_renamings_apply(&m->names, tensor.name, name));
+    an_text_add(text, "%s", AN_QUOTE(tensor.name));
+    if (*name && strcmp(name, tensor.name) != 0) an_text_add(text, ", renamed to %s,", AN_QUOTE(name));
+    an_text_add(text, " ");
+    if (p == UNEXPECTED || p == SHAPE) add_dims(text, tensor.ndims, tensor.dims);
+    if (p == SHAPE) {
+        an_text_add(text, is_transposed(m, e) ? ", in the model, transposed, " : ", in the model ");
+        add_dims(text, e->ndims, e->dims);
+    }
+    if (p == TYPE) an_text_add(text, "is %s; weights are F32, F64, F16 or BF16", tensor.type->name);
+    if (p == TWICE) {
+        AN_TRY_RETURN(m->weights.get(&m->weights, m->tensors[e - m->params->entries] - 1, &first));
+        an_text_add(text, "is what %s is already", AN_QUOTE(first.name));
+    }
+    return AN_OK;
+}
+
+/* At most `most` of each kind. */
+static an_status describe(const matching *m, const char *path, int64_t most, an_text *text) {
+    an_context *ctx = m->ctx;
+    an_text_add(text, "%s does not fit the model:", path);
+    for (int p = 0; p < PROBLEMS; p++) {
+        if (m->accepts[p]) continue;
+        for (int64_t i = 0; i < m->counts[p] && i < most; i++)
+            AN_TRY_RETURN(
+                add_problem(m, text, (problem)p, m->shown[p][i].tensor, &m->params->entries[m->shown[p][i].entry]));
+        if (m->counts[p] > most)
+            an_text_add(text, "\n  %s: and %lld more", problem_names[p], (long long)(m->counts[p] - most));
+    }
+    an_text_add(text, "\nrename changes the file's names; missing: init and unexpected: ignore let the others be");
+    return text->status;
+}
+
+static an_status check(const matching *m, const char *path, const char *place) {
+    an_status status = AN_OK;
+    an_context *ctx = m->ctx;
+    an_text text;
+    const size_t room = AN_MESSAGE_BYTES - strlen("model.init: ") - strlen(": ") - 1;
+    bool fits = true;
+    for (int p = 0; p < PROBLEMS; p++) fits = fits && (m->accepts[p] || m->counts[p] == 0);
+    for (int64_t most = MOST_SHOWN; !fits && most > 0; most--) {
+        an_text_init(&text, ctx);
+        status = describe(m, path, most, &text);
+        const bool last = most == 1 || (status == AN_OK && text.length + strlen(place) <= room);
+        if (status == AN_OK && last) status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: model.init: %s", place, text.bytes);
+        an_text_destroy(&text);
+        if (status != AN_OK) return status;
+    }
+    return AN_OK;
+}
+
+/* ---- all of it ---- */
+
+static an_status match(matching *m) {
+    an_context *ctx = m->ctx;
+    m->entry_count = m->params->entry_count;
+    for (m->slot_count = 1; m->slot_count < 2 * m->entry_count + 2; m->slot_count *= 2) {
+    }
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots));
+    for (size_t i = 0; i < m->entry_count; i++) {
+        *find_slot(m, m->params->entries[i].name) = i + 1;
+        m->has_conv1d = m->has_conv1d || an_conv1d_has(m->params->entries[i].name);
+    }
+    AN_TRY_RETURN(find_layout(m));
+    for (int64_t i = 0; i < m->weights.count; i++) AN_TRY_RETURN(match_tensor(m, i));
+    for (size_t i = 0; i < m->entry_count; i++)
+        if (!m->tensors[i]) note_problem(m, MISSING, 0, i);
+    return AN_OK;
+}
+
+enum { PIECE = 64 * AN_PAGE }; /* elements in memory at a time */
+
+static an_status load(const matching *m, size_t entry, double *piece) {
+    an_status status;
+    an_context *ctx = m->ctx;
+    an_params *p = m->params;
+    const an_stored *e = &p->entries[entry];
+    const int64_t size = (int64_t)an_dtype_size(e->dtype), index = m->tensors[entry] - 1;
+    const bool transposed = is_transposed(m, e);
+    char *to = (char *)an_params_base(p, e->storage) + e->offset, *whole = NULL;
+    an_safetensor tensor = {0};
+    AN_TRY(m->weights.get(&m->weights, index, &tensor));
+    if (transposed) {
+        AN_TRY(an_alloc_raw(ctx, (void **)&whole, (size_t)tensor.bytes));
+        AN_TRY(m->weights.read(&m->weights, index, &tensor, 0, e->elements, whole));
+    }
+    for (int64_t first = 0; first < e->elements; first += PIECE) {
+        const int64_t count = e->elements - first < PIECE ? e->elements - first : PIECE;
+        if (transposed)
+            an_conv1d_transpose(&tensor, whole, first, count, piece);
+        else
+            AN_TRY(m->weights.read(&m->weights, index, &tensor, first, count, piece));
+        if (tensor.type->dtype != e->dtype) {
+            an_convert_to_f64(tensor.type->dtype, count, piece);
+            an_convert_from_f64(e->dtype, count, piece);
+        }
+        AN_TRY(p->device->copy(p->device, ctx, to + first * size, piece, (size_t)(count * size), AN_COPY_TO_DEVICE));
+    }
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&whole, (size_t)tensor.bytes, 1);
+    return status;
+}
+
+static an_status load_all(matching *m) {
+    an_status status = AN_OK;
+    an_context *ctx = m->ctx;
+    double *piece = NULL;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&piece, PIECE, sizeof *piece));
+    for (size_t i = 0; i < m->entry_count && status == AN_OK; i++)
+        if (m->tensors[i]) status = load(m, i, piece);
+    m->params->version++;
+    an_release(ctx, (void **)&piece, PIECE, sizeof *piece);
+    return status;
+}
+
+static void tell(const matching *m, const char *path) {
+    if (m->converted > 0)
+        an_log_write(m->ctx, AN_LOG_INFO, "%s: %lld tensors have another type than the model and were converted", path,
+                     (long long)m->converted);
+    an_renamings_tell(&m->names, path);
+}
+
+an_status an_trainer_init(an_trainer *trainer, const an_init_options *o) {
+    an_status status;
+    an_context *ctx = trainer->ctx;
+    matching *m = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
+    m->ctx = ctx;
+    m->params = trainer->params;
+    m->accepts[MISSING] = o->accepts_missing;
+    m->accepts[UNEXPECTED] = o->accepts_unexpected;
+    status = an_renamings_create(&m->names, ctx, o->rename_count, o->renames);
+    if (status == AN_OK) status = an_weights_open(&m->weights, ctx, o->path);
+    if (status == AN_OK && m->weights.is_folder)
+        status = an_huggingface_check(trainer, o->path, o->model_type, strlen(o->place), &m->gpt2);
+    if (status == AN_OK) status = match(m);
+    if (status != AN_OK) AN_FAIL(ctx, status, "%s: model.init: %s", o->place, an_last_error(ctx));
+    AN_TRY(check(m, o->path, o->place));
+    AN_TRY(load_all(m));
+    tell(m, o->path);
+fail:
+    if (m) {
+        an_release(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots);
+        an_release(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors);
+        an_weights_close(&m->weights);
+        an_renamings_destroy(&m->names);
+    }
+    an_release(ctx, (void **)&m, 1, sizeof *m);
+    return status;
+}

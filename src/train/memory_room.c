@@ -1,0 +1,91 @@
+/* Memory: the plan against the limits, and what would fit where it does not. */
+#include "train/memory_room.h"
+
+#include <stdio.h>
+
+#include "base/limits.h"
+
+/* A change of the options, and what it takes. */
+typedef struct {
+    int64_t micro, bytes;
+    an_recompute recompute;
+    bool fits;
+} change;
+
+enum { ADVICE = 384 };
+
+/* Plans the trainer with another micro-batch and recompute; its own plan stays. */
+static bool try_change(an_trainer *t, const an_trainer_options *options, const an_limits *limits, change *c) {
+    an_plan_memory memory = AN_INIT(memory);
+    an_trainer_options changed = *options;
+    an_plan *plan = t->plan;
+    const int64_t micro = t->batches.micro;
+    const size_t held = t->held;
+    char text[AN_LIMITS_TEXT];
+    t->plan = NULL;
+    t->batches.micro = c->micro;
+    changed.recompute = c->recompute;
+    const bool planned = an_trainer_make_plan(t, &changed) == AN_OK && an_plan_memory_get(t->plan, &memory) == AN_OK;
+    an_plan_destroy(&t->plan);
+    t->plan = plan;
+    t->batches.micro = micro;
+    t->held = held;
+    c->bytes = memory.peak;
+    c->fits = planned && an_limits_compare(limits, memory.peak, (int64_t)t->ctx->bytes, text) != AN_LIMITS_EXCEEDED;
+    return c->fits;
+}
+
+/* The largest micro-batch above `least` that fits with this recompute, by halves. */
+static change find_micro(an_trainer *t, const an_trainer_options *options, const an_limits *limits,
+                         an_recompute recompute, int64_t least) {
+    change c = {.micro = t->batches.micro, .recompute = recompute};
+    while (!try_change(t, options, limits, &c) && c.micro / 2 > least) c.micro /= 2;
+    return c;
+}
+
+static const char *name_of(an_recompute recompute) {
+    return recompute == AN_RECOMPUTE_FULL ? "full" : "block";
+}
+
+/* "batch.micro 8 would take 1.20 GiB, train.recompute block with batch.micro 16 1.31 GiB" */
+static void advise(an_trainer *t, const an_trainer_options *options, const an_limits *limits, char text[ADVICE]) {
+    const change smaller = find_micro(t, options, limits, options->recompute, 0);
+    change again = {.bytes = smaller.bytes};
+    for (int mode = AN_RECOMPUTE_BLOCK; mode <= AN_RECOMPUTE_FULL && !again.fits; mode++)
+        if (options->recompute != AN_RECOMPUTE_FULL && mode != (int)options->recompute)
+            again = find_micro(t, options, limits, (an_recompute)mode, smaller.fits ? smaller.micro : 0);
+    int length = 0;
+    if (smaller.fits)
+        length = snprintf(text, ADVICE, "batch.micro %lld would take %s", (long long)smaller.micro,
+                          an_bytes_in_words(smaller.bytes).text);
+    if (again.fits)
+        length += snprintf(text + length, ADVICE - (size_t)length,
+                           "%strain.recompute %s with batch.micro %lld would take %s", length ? "; " : "",
+                           name_of(again.recompute), (long long)again.micro, an_bytes_in_words(again.bytes).text);
+    if (length == 0)
+        snprintf(text, ADVICE,
+                 "even batch.micro 1 and train.recompute full would take %s: take a smaller model or context, or more "
+                 "memory",
+                 an_bytes_in_words(again.bytes).text);
+}
+
+an_status an_memory_room_check(an_trainer *t, const an_trainer_options *options) {
+    an_context *ctx = t->ctx;
+    an_limits limits;
+    an_plan_memory memory = AN_INIT(memory);
+    char text[AN_LIMITS_TEXT], advice[ADVICE], note[AN_LIMITS_TEXT + ADVICE + 64];
+    if (!an_context_uses_system_memory(ctx)) return AN_OK;
+    AN_TRY_RETURN(an_plan_memory_get(t->plan, &memory));
+    an_limits_read("", &limits);
+    const an_limits_fit fit = an_limits_compare(&limits, memory.peak, (int64_t)ctx->bytes, text);
+    if (fit == AN_LIMITS_FITS) return AN_OK;
+    if (fit == AN_LIMITS_TIGHT) {
+        snprintf(note, sizeof note, "%s\n", text);
+        return an_trainer_note(t, note);
+    }
+    advise(t, options, &limits, advice);
+    /* Not AN_ERR_MEMORY: another try on this machine would be refused too. */
+    if (!t->planned) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "the run does not fit: %s; %s", text, advice);
+    snprintf(note, sizeof note, "the run does not fit: %s; %s\n", text, advice);
+    return an_trainer_note(t, note);
+}

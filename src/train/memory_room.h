@@ -1,0 +1,11 @@
+/* Whether a run has the memory that it will need, before its first step. */
+#ifndef AN_TRAIN_MEMORY_ROOM_H
+#define AN_TRAIN_MEMORY_ROOM_H
+
+#include "train/trainer.h"
+
+/* Compares the bytes of the plan with what the machine, the cgroup and ulimit offer. What cannot fit is AN_ERR_UNSUPPORTED, and the message
+ * names a batch.micro and a recompute that would fit; for a trainer that is only planned it is a note. What may be tight is a note. */
+an_status an_memory_room_check(an_trainer *t, const an_trainer_options *options);
+
+#endif

@@ -1,0 +1,137 @@
+/* What belongs to a trainer, and what it tells. */
+#include <string.h>
+
+#include "anneal/checkpoint.h"
+#include "base/guard.h"
+#include "train/trainer.h"
+
+/* ---- what belongs to it ---- */
+
+an_status an_trainer_own(an_trainer *t, void *object, void (*destroy)(void *object)) {
+    an_context *ctx = t->ctx;
+    const an_status status = an_grow(ctx, (void **)&t->owned, &t->owned_capacity, t->owned_count + 1, sizeof *t->owned);
+    if (status != AN_OK) destroy(object);
+    AN_TRY_RETURN(status);
+    t->owned[t->owned_count++] = (an_owned){object, destroy};
+    return AN_OK;
+}
+
+an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text) {
+    an_context *ctx = t->ctx;
+    an_string_release(ctx, field);
+    if (!text) return AN_OK;
+    const size_t bytes = strlen(text) + 1;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)field, bytes, 1));
+    memcpy(*field, text, bytes);
+    return AN_OK;
+}
+
+an_status an_trainer_note(an_trainer *t, const char *lines) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    an_text notes;
+    an_text_init(&notes, ctx);
+    an_text_add(&notes, "%s%s", t->notes ? t->notes : "", lines);
+    AN_TRY(notes.status);
+    AN_TRY(an_trainer_keep_text(t, &t->notes, notes.bytes));
+    status = AN_OK;
+fail:
+    an_text_destroy(&notes);
+    return status;
+}
+
+int64_t an_trainer_user_step(const an_trainer *trainer) {
+    AN_NEED_OR(0, trainer);
+    return trainer->progress.has_user_step ? trainer->progress.user_step : 0;
+}
+
+const char *an_trainer_notes(const an_trainer *trainer) {
+    AN_NEED_OR("", trainer);
+    return trainer->notes ? trainer->notes : "";
+}
+
+/* ---- asking it ---- */
+
+int64_t an_trainer_steps(const an_trainer *trainer) {
+    AN_NEED_OR(0, trainer);
+    return trainer->steps;
+}
+
+int64_t an_trainer_next_step(const an_trainer *trainer) {
+    AN_NEED_OR(0, trainer);
+    return trainer->next;
+}
+
+an_params *an_trainer_params(an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
+    return trainer->params;
+}
+
+an_program *an_trainer_program(an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
+    return trainer->program;
+}
+
+const an_dataset *an_trainer_data(const an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
+    return trainer->training;
+}
+
+an_plan *an_trainer_plan(an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
+    return trainer->plan;
+}
+
+an_graph *an_trainer_graph(an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
+    return trainer->graph;
+}
+
+int64_t an_trainer_tokens(const an_trainer *t) {
+    an_field field = AN_INIT(field);
+    if (!t->training || an_dataset_field(t->training, 0, &field) != AN_OK) return 1;
+    return field.ndims == 1 && field.dtype == AN_DTYPE_I32 ? field.dims[0] : 1;
+}
+
+an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) {
+    AN_GUARD;
+    AN_NEED(trainer, info);
+    const an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    an_status status;
+    AN_CHECK(ctx, info->size >= sizeof *info, AN_ERR_ARGUMENT, "an_trainer_info has size %zu: set it with AN_INIT",
+             info->size);
+    *info = (an_trainer_info){
+        .size = info->size,
+        .parameters = an_graph_parameter_elements(t->graph),
+        .samples = t->streams ? 0 : t->batches.samples,
+        .evaluation_samples = t->evaluation ? an_evaluation_samples(t) : 0,
+        .tokens = an_trainer_tokens(t),
+        .steps = t->steps,
+        .epoch_steps = t->streams ? 0 : an_batches_steps_in(&t->batches, 0),
+        .global = t->batches.global,
+        .micro = t->batches.micro,
+        .leaves = t->batches.leaves,
+        .dtype = t->graph->parameter_count ? t->graph->parameters[0].node->outputs[0].dtype : AN_DTYPE_NONE,
+        .precision = t->precision,
+        .loader_threads = t->loader_threads,
+        .rate = t->stepper ? t->stepper->options.rate : 0,
+    };
+    if (!t->streams) {
+        info->epochs = an_batches_epochs(&t->batches, t->steps);
+        an_batches_epoch_steps(&t->batches, t->steps, &info->least_epoch_steps, &info->most_epoch_steps);
+    }
+    return AN_OK;
+fail:
+    return status;
+}
+
+const an_groups *an_trainer_groups(const an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
+    return trainer->groups;
+}
+
+const an_schedule *an_trainer_schedule(const an_trainer *trainer) {
+    AN_NEED_OR(NULL, trainer);
+    return trainer->schedule;
+}

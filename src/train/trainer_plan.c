@@ -1,0 +1,98 @@
+/* The plan of a trainer: the program's, and what the trainer holds beside parameters and program. What was made before the plan is
+ * measured; what is made after it says how large it will be, so that a plan without a run has the same numbers. */
+#include <string.h>
+
+#include "data/loader.h"
+#include "data/permutation.h"
+#include "store/layout.h"
+#include "train/trainer.h"
+
+/* The order of an epoch is a keyed permutation, so that any step is found at once. */
+static int64_t step_indices(void *user, int64_t step, int64_t *indices) {
+    const an_trainer *t = user;
+    if (step >= t->steps) return -1;
+    const an_step_batch batch = an_batches_at(&t->batches, step);
+    const an_permutation order = an_permutation_make((uint64_t)t->seed, (uint64_t)batch.epoch, t->batches.samples);
+    for (int64_t i = 0; i < batch.count; i++) indices[i] = an_permutation_at(&order, batch.begin + i);
+    return batch.count;
+}
+
+an_loader_options an_trainer_loader(an_trainer *t) {
+    return (an_loader_options){.dataset = t->training,
+                               .threads = t->loader_threads,
+                               .most = t->batches.global, /* of a step of the data */
+                               .indices = step_indices,
+                               .user = t};
+}
+
+/* ---- memory ---- */
+
+static bool add_parts(an_trainer *t, size_t *bytes) {
+    const an_loader_options loader = an_trainer_loader(t);
+    return an_optimizer_bytes(&t->plan->sizes, t->graph->parameter_count, bytes) &&
+           an_stepper_bytes(t->plan->model, t->batches.leaves, bytes) &&
+           (!t->evaluation || an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes)) &&
+           an_add_elements(bytes, t->output_count, sizeof *t->output_values) &&
+           an_add_elements(bytes, (size_t)t->batches.global, sizeof *t->numbers) &&
+           (!t->sample_mean || an_add_elements(bytes, (size_t)t->batches.micro, sizeof *t->weights)) &&
+           (t->streams || an_loader_bytes(&loader, bytes));
+}
+
+static an_status count(an_trainer *t) {
+    an_context *ctx = t->ctx;
+    size_t bytes = t->held;
+    if (!add_parts(t, &bytes))
+        return AN_ERROR(ctx, AN_ERR_OVERFLOW,
+                        "batch: the samples of a step do not fit in memory: make batch.global smaller");
+    return an_plan_count_trainer(t->plan, bytes);
+}
+
+/* ---- the plan ---- */
+
+/* The copy that a checkpoint needs is known from the model. */
+static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *bytes) {
+    an_context *ctx = t->ctx;
+    an_save_layout *layout;
+    *bytes = 0;
+    if (!t->saves) return AN_OK;
+    AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, moments, t->writers));
+    *bytes = (int64_t)an_save_layout_bytes(layout);
+    an_save_layout_destroy(&layout);
+    return AN_OK;
+}
+
+an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
+    an_context *ctx = t->ctx;
+    const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
+    int64_t maxima[AN_MAX_FEED_SYMBOLS + 1];
+    an_plan_options plan = AN_INIT(plan);
+    symbols[0] = t->feed.batch;
+    maxima[0] = t->batches.micro;
+    plan.leaves = t->batches.leaves;
+    plan.weighs_samples = t->sample_mean;
+    plan.symbol_count = t->feed.symbol_count + 1;
+    for (int i = 0; i < t->feed.symbol_count; i++) {
+        symbols[i + 1] = t->feed.symbols[i];
+        maxima[i + 1] = t->feed.values[i];
+        for (int k = 0; t->evaluation && k < t->evaluation_feed.symbol_count; k++)
+            if (!strcmp(t->evaluation_feed.symbols[k], symbols[i + 1]) && t->evaluation_feed.values[k] > maxima[i + 1])
+                maxima[i + 1] = t->evaluation_feed.values[k];
+    }
+    plan.symbols = symbols;
+    plan.maxima = maxima;
+    plan.moments = an_optimizer_moments(o->optimizer);
+    AN_TRY_RETURN(measure_checkpoint(t, an_moment_count(plan.moments), &plan.checkpoint));
+    plan.precision = o->precision;
+    plan.f32_storage = o->f32_storage;
+    plan.recompute = o->recompute;
+    plan.segments = o->segments;
+    plan.budget = o->budget;
+    plan.kernels = o->kernels;
+    plan.unfused = o->unfused;
+    plan.programs = AN_PROGRAM_TRAINING | (t->evaluation ? AN_PROGRAM_EVALUATION : 0U);
+    const size_t before = ctx->bytes;
+    AN_TRY_RETURN(an_plan_create(&t->plan, ctx, t->graph, &plan));
+    t->held += ctx->bytes - before;
+    if (t->evaluation) an_evaluation_find(t);
+    return count(t);
+}

@@ -1,0 +1,679 @@
+/* A config as an object: units, defaults, settings, short forms, where values are from, and the way out and in again. */
+#include <locale.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "anneal/config.h"
+#include "config/config.h"
+#include "support/support.h"
+
+#define MODEL "model: {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}\n"
+#define DATA "data: {train: {type: text, path: a.txt}}\n"
+#define BOTH MODEL DATA
+
+/* As docs and users have it. */
+static const char example[] =
+    "version: 1\n"
+    "run:       {dir: runs/char, seed: 1337, steps: 2000}      # or epochs, tokens; max_time\n"
+    "model:     {type: gpt2, layers: 4, heads: 4, width: 128, context: 64, dropout: 0.0}\n"
+    "data:\n"
+    "  train:   {type: text, path: tinyshakespeare.txt, tokens: chars, part: 0%..90%}\n"
+    "  eval:    {type: text, path: tinyshakespeare.txt, tokens: chars, part: 90%..100%}\n"
+    "  threads: 2\n"
+    "batch:     {global: 12}                                     # micro: auto, leaves: auto\n"
+    "optimizer: {type: adamw, lr: 1e-3, betas: [0.9, 0.99], weight_decay: 0.1, decay: dim}\n"
+    "schedule:  {type: cosine, warmup: 100 steps, min_ratio: 0.1}\n"
+    "train:     {clip_norm: 1.0, precision: auto, recompute: none, on_nonfinite: stop}\n"
+    "eval:      {every: 250 steps, samples: all, best: val_loss}\n"
+    "save:      {every: 250 steps, keep_last: 2}\n"
+    "log:       {every: 10 steps, tensorboard: on}\n"
+    "ranks:     {shard: auto, threads: auto, report_after: 10s, timeout: 15m}\n";
+
+static an_status open_text(an_config **config, an_context *ctx, const char *text, int set_count,
+                           const char *const *sets) {
+    an_config_options options = AN_INIT(options);
+    options.file = "folder/run.yaml";
+    options.text = text;
+    options.length = strlen(text);
+    options.set_count = set_count;
+    options.sets = sets;
+    return an_config_create(config, ctx, &options);
+}
+
+static an_context *make_context(void) {
+    an_context_options options = AN_INIT(options);
+    an_context *ctx = NULL;
+    options.threads = 1;
+    assert_int_equal(an_context_create(&ctx, &options), AN_OK);
+    return ctx;
+}
+
+static an_config *make(an_context *ctx, const char *text) {
+    an_config *config = NULL;
+    OK(ctx, open_text(&config, ctx, text, 0, NULL));
+    return config;
+}
+
+#define ASSERT_STRING(ctx, config, path, expected)      \
+    do {                                                \
+        const char *got_ = NULL;                        \
+        OK(ctx, an_config_string(config, path, &got_)); \
+        assert_string_equal(got_, expected);            \
+    } while (0)
+
+/* ---- values ---- */
+
+static void test_numbers_have_units(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double value; /* NAN: refused */
+    } counts[] = {{"0", 0},        {"12", 12},     {"50k", 5e4},
+                  {"1.5M", 1.5e6}, {"300M", 3e8},  {"2G", 2e9},
+                  {"7B", 7e9},     {"1T", 1e12},   {"1e6", 1e6},
+                  {"-3", -3},      {"", NAN},      {"1.5", NAN},
+                  {"12 k", NAN},   {"k", NAN},     {"1,5", NAN},
+                  {"0x10", NAN},   {"1e", NAN},    {"--1", NAN},
+                  {"1kk", NAN},    {"1e300", NAN}, {"9e18k", NAN},
+                  {"1_000", NAN},  {"inf", NAN},   {" 1", NAN},
+                  {"1 ", NAN},     {"+5", 5},      {"9223372036854775808", NAN}},
+      reals[] = {{"1e-3", 1e-3}, {".5", 0.5},   {"5.", 5},      {"1E+2", 100},  {"-0.25", -0.25},
+                 {"nan", NAN},   {"inf", NAN},  {"1e999", NAN}, {"1.2.3", NAN}, {"", NAN},
+                 {"0x1p3", NAN}, {"1e-400", 0}, {"1d", NAN},    {".", NAN}},
+      sizes[] = {{"6GiB", 6442450944.0}, {"500MB", 5e8},  {"1 KiB", 1024}, {"7", 7},
+                 {"1.5kB", 1500},        {"6 gigs", NAN}, {"-1", NAN},     {"9999TiB", 9999.0 * 1099511627776.0},
+                 {"1e30TB", NAN},        {"6Gib", NAN}},
+      times[] = {{"3h50m", 13800}, {"10s", 10},        {"15m", 900},    {"250ms", 0.25}, {"1.5h", 5400},
+                 {"2d", 172800},   {"1h 30min", 5400}, {"50m3h", NAN},  {"3", NAN},      {"3h50", NAN},
+                 {"h", NAN},       {"-1s", NAN},       {"1e300d", NAN}, {"1h1h", NAN},   {"", NAN}},
+      shares[] = {{"5%", 0.05}, {"0.05", 0.05}, {"3 %", 0.03}, {"90%", 0.9}, {"%", NAN}, {"5%%", NAN}};
+    double real;
+    int64_t count;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const bool ok = an_read_count(counts[i].text, &count);
+        if (ok != !isnan(counts[i].value) || (ok && (double)count != counts[i].value))
+            fail_msg("count '%s'", counts[i].text);
+    }
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        const bool ok = an_read_real(reals[i].text, &real);
+        if (ok != !isnan(reals[i].value) || (ok && real != reals[i].value)) fail_msg("real '%s'", reals[i].text);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const bool ok = an_read_bytes(sizes[i].text, &count);
+        if (ok != !isnan(sizes[i].value) || (ok && (double)count != sizes[i].value))
+            fail_msg("size '%s'", sizes[i].text);
+    }
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        const bool ok = an_read_seconds(times[i].text, &real);
+        if (ok != !isnan(times[i].value) || (ok && real != times[i].value)) fail_msg("time '%s'", times[i].text);
+    }
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        const bool ok = an_read_share(shares[i].text, &real);
+        if (ok != !isnan(shares[i].value) || (ok && real != shares[i].value)) fail_msg("share '%s'", shares[i].text);
+    }
+    assert_true(an_read_count("9223372036854775807", &count) && count == INT64_MAX);
+    assert_true(an_read_first_samples("first 10k samples", &count) && count == 10000);
+    assert_false(an_read_first_samples("first", &count));
+}
+
+static void test_lengths_have_units(void **state) {
+    (void)state;
+    static const char all[] = "steps|epochs|tokens|samples|share|time";
+    static const struct {
+        const char *text, *units;
+        int unit; /* -1: refused */
+        double amount;
+    } cases[] = {{"250 steps", all, AN_LENGTH_STEPS, 250},
+                 {"1 step", all, AN_LENGTH_STEPS, 1},
+                 {"250", all, AN_LENGTH_STEPS, 250},
+                 {"2 epochs", all, AN_LENGTH_EPOCHS, 2},
+                 {"0.5 epochs", all, AN_LENGTH_EPOCHS, 0.5},
+                 {"1epoch", all, AN_LENGTH_EPOCHS, 1},
+                 {"300M tokens", all, AN_LENGTH_TOKENS, 3e8},
+                 {"50k samples", all, AN_LENGTH_SAMPLES, 5e4},
+                 {"3%", all, AN_LENGTH_SHARE, 0.03},
+                 {"10m", all, AN_LENGTH_TIME, 600},
+                 {"10M", all, AN_LENGTH_STEPS, 1e7},
+                 {"3", "epochs", AN_LENGTH_EPOCHS, 3},
+                 {"10m", "steps|share", -1, 0},
+                 {"3%", "steps", -1, 0},
+                 {"2 epochs", "steps", -1, 0},
+                 {"-1", all, -1, 0},
+                 {"1.5 steps", all, -1, 0},
+                 {"101%", all, -1, 0},
+                 {"5 parsecs", all, -1, 0},
+                 {"steps", all, -1, 0},
+                 {"5 stepss", all, -1, 0},
+                 {"", all, -1, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        an_length length;
+        const bool ok = an_read_length(cases[i].text, cases[i].units, &length);
+        if (ok != (cases[i].unit >= 0)) fail_msg("'%s' of %s", cases[i].text, cases[i].units);
+        if (ok && ((int)length.unit != cases[i].unit || length.amount != cases[i].amount))
+            fail_msg("'%s' is %d %g", cases[i].text, (int)length.unit, length.amount);
+    }
+}
+
+static void test_numbers_do_not_depend_on_the_locale(void **state) {
+    (void)state;
+    static const char *const locales[] = {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8", "C.UTF-8"};
+    double real = 0;
+    for (size_t i = 0; i < sizeof locales / sizeof *locales; i++) {
+        if (!setlocale(LC_NUMERIC, locales[i])) continue;
+        const bool ok = an_read_real("0.25", &real), comma = an_read_real("0,25", &(double){0});
+        setlocale(LC_NUMERIC, "C");
+        assert_true(ok && real == 0.25 && !comma);
+    }
+}
+
+/* ---- the example ---- */
+
+static void test_the_example_is_read_word_for_word(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    an_config *c = make(ctx, example);
+    int64_t count;
+    double real, begin, end, betas[4];
+    bool flag;
+    int many;
+    an_length length = AN_INIT(length);
+    const char *file;
+    ASSERT_STRING(ctx, c, "run.dir", "runs/char");
+    OK(ctx, an_config_path(c, "run.dir", &file));
+    assert_string_equal(file, "runs/char"); /* the working directory's */
+    OK(ctx, an_config_count(c, "run.seed", &count));
+    assert_int_equal(count, 1337);
+    OK(ctx, an_config_length(c, "run.steps", &length));
+    assert_true(length.unit == AN_LENGTH_STEPS && length.amount == 2000);
+    assert_int_equal(an_config_origin_of(c, "run.epochs"), AN_ORIGIN_NONE);
+    OK(ctx, an_config_count(c, "model.width", &count));
+    assert_int_equal(count, 128);
+    OK(ctx, an_config_path(c, "data.train.path", &file));
+    assert_string_equal(file, "folder/tinyshakespeare.txt"); /* the config's folder */
+    OK(ctx, an_config_range(c, "data.eval.part", &begin, &end));
+    assert_true(begin == 0.9 && end == 1);
+    OK(ctx, an_config_real(c, "optimizer.lr", &real));
+    assert_true(real == 1e-3);
+    OK(ctx, an_config_reals(c, "optimizer.betas", 4, betas, &many));
+    assert_true(many == 2 && betas[0] == 0.9 && betas[1] == 0.99);
+    assert_true(an_config_is(c, "optimizer.decay", "dim"));
+    OK(ctx, an_config_length(c, "schedule.warmup.steps", &length));
+    assert_true(length.unit == AN_LENGTH_STEPS && length.amount == 100);
+    assert_true(an_config_is(c, "train.recompute.mode", "none"));
+    assert_true(an_config_is(c, "eval.samples", "all"));
+    FAILS(ctx, an_config_count(c, "eval.samples", &count), AN_ERR_STATE, "eval.samples is 'all', which is no number");
+    ASSERT_STRING(ctx, c, "eval.best.metric", "val_loss");
+    OK(ctx, an_config_bool(c, "log.tensorboard", &flag));
+    assert_true(flag);
+    OK(ctx, an_config_seconds(c, "ranks.timeout", &real));
+    assert_true(real == 900);
+    assert_int_equal(an_config_warning_count(c), 0);
+    /* defaults */
+    OK(ctx, an_config_real(c, "optimizer.eps", &real));
+    assert_true(real == 1e-8);
+    assert_int_equal(an_config_origin_of(c, "optimizer.eps"), AN_ORIGIN_DEFAULT);
+    assert_int_equal(an_config_origin_of(c, "optimizer.lr"), AN_ORIGIN_FILE);
+    assert_string_equal(an_config_place(c, "optimizer.lr"), "folder/run.yaml:9:30");
+    assert_int_equal(an_config_origin_of(c, "optimizer.momentum"), AN_ORIGIN_NONE); /* sgd's */
+    /* wrong questions */
+    FAILS(ctx, an_config_real(c, "optimizer.lrr", &real), AN_ERR_UNKNOWN, "'optimizer.lrr' has no value");
+    FAILS(ctx, an_config_real(c, "run.dir", &real), AN_ERR_ARGUMENT, "'run.dir' is not a number");
+    FAILS(ctx, an_config_string(c, "run", &file), AN_ERR_ARGUMENT, "'run' is not a single value");
+    an_config_destroy(&c);
+    assert_null(c);
+    an_context_destroy(&ctx);
+}
+
+static void test_two_keys_are_enough(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    an_config *c = make(ctx, "model: gpt2\ndata: {train: {type: text, path: /a.txt}}\n");
+    const char *file;
+    double real;
+    an_length length = AN_INIT(length);
+    ASSERT_STRING(ctx, c, "run.dir", "runs/run");
+    OK(ctx, an_config_length(c, "run.epochs", &length));
+    assert_true(length.unit == AN_LENGTH_EPOCHS && length.amount == 1);
+    OK(ctx, an_config_path(c, "data.train.path", &file));
+    assert_string_equal(file, "/a.txt");
+    ASSERT_STRING(ctx, c, "optimizer.type", "adamw");
+    OK(ctx, an_config_real(c, "optimizer.lr", &real));
+    assert_true(real == 1e-4);
+    ASSERT_STRING(ctx, c, "model.width", "768");
+    ASSERT_STRING(ctx, c, "schedule.type", "constant");
+    OK(ctx, an_config_real(c, "train.clip_norm", &real));
+    assert_true(real == 1);
+    ASSERT_STRING(ctx, c, "train.precision", "auto");
+    assert_int_equal(an_config_size(c, "optimizer.groups"), 0);
+    an_config_destroy(&c);
+    an_context_destroy(&ctx);
+}
+
+/* ---- forms ---- */
+
+static void test_short_forms_mean_the_long_ones(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {BOTH "schedule: {warmup: 100 steps}\n", BOTH "schedule: {warmup: {steps: 100 steps}}\n"},
+        {BOTH "schedule: cosine\n", BOTH "schedule: {type: cosine}\n"},
+        {BOTH "train: {recompute: block}\n", BOTH "train: {recompute: {mode: block}}\n"},
+        {BOTH "batch: {micro: 4, accumulate: 8}\n", BOTH "batch: {micro: 4, accumulate: {0: 8}}\n"},
+        {BOTH "run:\n", BOTH},
+        {MODEL "data: {mixtures: [{type: text, path: a, weight: 2}, {type: text, path: b}]}\n",
+         MODEL "data: {train: {type: mixture, parts: [{type: text, path: a, weight: 2}, {type: text, path: b}]}}\n"},
+        {"model: mlp\ndata: {source: stream}\n", "model: mlp\ndata: {train: stream}\n"},
+        {"model: {graph: a.ang}\n" DATA, "model: {type: graph, graph: a.ang}\n" DATA},
+        {"model: {type: sequential, layers: [{type: linear, size: 4}, relu]}\ndata: {train: stream}\n",
+         "model: {type: sequential, layers: [{type: linear, size: 4}, {type: relu}]}\ndata: {train: {type: stream}}\n"},
+        {"model: {type: mlp, hidden: 8}\ndata: {train: stream}\n",
+         "model: {type: mlp, hidden: [8]}\ndata: {train: stream}\n"},
+        {BOTH "schedule: {type: points, points: {500: 1, 0: 0}}\n",
+         BOTH "schedule: {type: points, points: {0: 0, 500: 1}}\n"},
+    };
+    an_context *ctx = make_context();
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        an_config *a = make(ctx, pairs[i][0]), *b = make(ctx, pairs[i][1]);
+        char *first = NULL, *second = NULL;
+        OK(ctx, an_config_write(a, &first));
+        OK(ctx, an_config_write(b, &second));
+        assert_string_equal(first, second);
+        an_string_release(ctx, &first);
+        an_string_release(ctx, &second);
+        an_config_destroy(&a);
+        an_config_destroy(&b);
+    }
+    an_context_destroy(&ctx);
+}
+
+static void test_lists_and_maps_are_read_by_index(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    an_config *c = make(ctx, BOTH "optimizer:\n  groups:\n  - {match: '^h\\.0\\.', lr_scale: 0.5}\n"
+                                  "  - match: wpe\n    freeze: on\n"
+                                  "schedule: {type: points, points: {500: 1, 0: 0, 20k: 0.1}}\n"
+                                  "batch: {micro: 4, leaves: 2, accumulate: 3}\n");
+    double real;
+    bool flag;
+    int64_t key, count;
+    const char *place;
+    assert_int_equal(an_config_size(c, "optimizer.groups"), 2);
+    ASSERT_STRING(ctx, c, "optimizer.groups[0].match", "^h\\.0\\.");
+    OK(ctx, an_config_real(c, "optimizer.groups[0].lr_scale", &real));
+    assert_true(real == 0.5);
+    OK(ctx, an_config_bool(c, "optimizer.groups[1].freeze", &flag));
+    assert_true(flag);
+    assert_int_equal(an_config_origin_of(c, "optimizer.groups[1].weight_decay"), AN_ORIGIN_NONE);
+    assert_int_equal(an_config_origin_of(c, "optimizer.groups[2].match"), AN_ORIGIN_NONE);
+    place = an_config_place(c, "optimizer.groups[1].match");
+    assert_string_equal(place, "folder/run.yaml:6:12");
+    assert_int_equal(an_config_size(c, "schedule.points"), 3);
+    OK(ctx, an_config_pair(c, "schedule.points", 2, &key, &real));
+    assert_true(key == 20000 && real == 0.1);
+    OK(ctx, an_config_pair(c, "batch.accumulate", 0, &key, &real));
+    assert_true(key == 0 && real == 3);
+    OK(ctx, an_config_count(c, "batch.global", &count)); /* by the arithmetic */
+    assert_int_equal(count, 24);
+    FAILS(ctx, an_config_pair(c, "schedule.points", 3, &key, &real), AN_ERR_ARGUMENT, "has no entry 3");
+    an_config_destroy(&c);
+    c = make(ctx, "model: {type: gpt2, init: {from: w.safetensors, rename: {'^a\\.': b., c: ''}}}\n" DATA);
+    const char *from, *to;
+    OK(ctx, an_config_entry(c, "model.init.rename", 0, &from, &to));
+    assert_string_equal(from, "^a\\.");
+    assert_string_equal(to, "b.");
+    OK(ctx, an_config_entry(c, "model.init.rename", 1, &from, &to));
+    assert_string_equal(to, "");
+    an_config_destroy(&c);
+    an_context_destroy(&ctx);
+}
+
+/* ---- settings ---- */
+
+static void test_settings_go_over_the_file(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    an_config *c = NULL;
+    double real, betas[2];
+    int64_t count, key;
+    int many;
+    const char *text;
+    static const char *const sets[] = {"optimizer.lr=3e-4",
+                                       "optimizer.betas=[0.8, 0.95]",
+                                       "schedule.warmup.start_factor=0",
+                                       "data.train.path=b.txt",
+                                       "run.steps=",
+                                       "run.epochs=3",
+                                       "train.recompute={segments: 4}",
+                                       "model.init.rename.a.b=c=d",
+                                       "schedule.warmup=3%",
+                                       "batch.accumulate="};
+    OK(ctx, open_text(&c, ctx, example, 10, sets));
+    OK(ctx, an_config_real(c, "optimizer.lr", &real));
+    assert_true(real == 3e-4);
+    assert_int_equal(an_config_origin_of(c, "optimizer.lr"), AN_ORIGIN_SET);
+    OK(ctx, an_config_reals(c, "optimizer.betas", 2, betas, &many));
+    assert_true(betas[0] == 0.8 && many == 2);
+    OK(ctx, an_config_path(c, "data.train.path", &text));
+    assert_string_equal(text, "b.txt"); /* of the working directory */
+    assert_int_equal(an_config_origin_of(c, "run.steps"), AN_ORIGIN_NONE);
+    OK(ctx, an_config_count(c, "train.recompute.segments", &count));
+    assert_int_equal(count, 4);
+    OK(ctx, an_config_entry(c, "model.init.rename", 0, &text, &text));
+    assert_string_equal(text, "c=d");
+    /* one more; then one that is refused and changes nothing */
+    OK(ctx, an_config_set(c, "optimizer.type=sgd") == AN_OK ? AN_ERR_STATE : AN_OK); /* betas are not sgd's */
+    OK(ctx, an_config_set(c, "optimizer.eps=1e-6"));
+    FAILS(ctx, an_config_set(c, "optimizer.eps=tiny"), AN_ERR_PARSE, "optimizer.eps is 'tiny'");
+    OK(ctx, an_config_real(c, "optimizer.eps", &real));
+    assert_true(real == 1e-6);
+    ASSERT_STRING(ctx, c, "optimizer.type", "adamw");
+    OK(ctx, an_config_set(c, "schedule={type: points, points: {0: 1}}"));
+    OK(ctx, an_config_set(c, "schedule.points.10=0.5"));
+    OK(ctx, an_config_pair(c, "schedule.points", 1, &key, &real));
+    assert_true(key == 10 && real == 0.5);
+    an_config_destroy(&c);
+    an_context_destroy(&ctx);
+}
+
+static void test_settings_reach_into_lists(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    an_config *c = make(ctx, BOTH "optimizer: {groups: [{match: a}, {match: b}]}\n");
+    OK(ctx, an_config_set(c, "optimizer.groups[1].lr_scale=2"));
+    ASSERT_STRING(ctx, c, "optimizer.groups[1].lr_scale", "2");
+    OK(ctx, an_config_set(c, "optimizer.groups[0]={match: c}"));
+    ASSERT_STRING(ctx, c, "optimizer.groups[0].match", "c");
+    ASSERT_STRING(ctx, c, "optimizer.groups[1].match", "b");
+    FAILS(ctx, an_config_set(c, "optimizer.groups[2].match=x"), AN_ERR_PARSE, "has 2 elements");
+    FAILS(ctx, an_config_set(c, "optimizer.groups[0]="), AN_ERR_PARSE, "cannot be taken out");
+    an_config_destroy(&c);
+    an_context_destroy(&ctx);
+}
+
+/* ---- warnings ---- */
+
+static void test_what_is_hardly_meant_warns(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {BOTH "run: {steps: 50}\nschedule: {warmup: 100 steps}\n",
+         "folder/run.yaml:4:20: schedule.warmup.steps is 100 steps, longer than the run of 50; the run ends inside it"},
+        {BOTH "run: {epochs: 2}\nsave: {every: 3 epochs}\n",
+         "folder/run.yaml:4:15: save.every is 3 epochs, longer than the run of 2; the run ends inside it"},
+        {BOTH "run: {steps: 5}\nschedule: {type: sequence, parts: [constant, linear], milestones: [10]}\n",
+         "folder/run.yaml:4:68: the milestone 10 is later than the end of the run of 5"},
+        {BOTH "optimizer: {layer_decay: 0.3}\n",
+         "folder/run.yaml:3:13: optimizer.layer_decay is 0.3; usual are 0.85 to 0.95"},
+        {BOTH "optimizer: {type: sgd}\nschedule: {type: one_cycle}\n",
+         "folder/run.yaml:4:18: one_cycle moves the momentum of sgd, but optimizer.momentum is 0 and stays 0; give "
+         "optimizer.momentum, as 0.9, or set momentum of the schedule to off"},
+        {BOTH "optimizer: {type: sgd}\nschedule: {type: sequence, milestones: [3], parts: [constant, one_cycle]}\n",
+         "folder/run.yaml:4:63: one_cycle moves the momentum of sgd, but optimizer.momentum is 0 and stays 0; give "
+         "optimizer.momentum, as 0.9, or set momentum of the schedule to off"},
+        {BOTH "batch: {global: 4, micro: 8}\n",
+         "folder/run.yaml:3:20: batch.micro is 8, but a step has 4 samples: it is one micro-batch"},
+        {"model: {type: mlp, batch_norm: on}\ndata: {train: stream}\nbatch: {micro: 4}\n",
+         "folder/run.yaml:3:9: batch norm over micro-batches of 4 samples is noisy; 16 or more are usual"},
+        {"model: {type: gpt2}\ndata: {train: {type: tokens, path: a, border_targets: off}}\n",
+         "folder/run.yaml:2:39: data.train.border_targets changes nothing with data.train.documents join; take "
+         "documents apart"},
+        {BOTH "train: {precision: bf16, matmul_precision: medium}\n",
+         "folder/run.yaml:3:26: train.matmul_precision is for f32 and changes nothing with precision bf16"},
+    };
+    an_context *ctx = make_context();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        an_config *c = make(ctx, cases[i][0]);
+        assert_int_equal(an_config_warning_count(c), 1);
+        assert_string_equal(an_config_warning(c, 0), cases[i][1]);
+        assert_string_equal(an_config_warning(c, 1), "");
+        an_config_destroy(&c);
+    }
+    an_context_destroy(&ctx);
+}
+
+static void test_one_cycle_has_a_momentum_to_move(void **state) {
+    (void)state;
+    static const char *const cases[] = {
+        BOTH "optimizer: {type: sgd, momentum: 0.9}\nschedule: {type: one_cycle}\n",
+        BOTH "optimizer: {type: sgd}\nschedule: {type: one_cycle, momentum: off}\n",
+        BOTH "schedule: {type: one_cycle}\n",
+    };
+    an_context *ctx = make_context();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        an_config *c = make(ctx, cases[i]);
+        assert_int_equal(an_config_warning_count(c), 0);
+        an_config_destroy(&c);
+    }
+    an_context_destroy(&ctx);
+}
+
+static void test_old_names_are_read_with_a_note(void **state) {
+    (void)state;
+    static const an_rename renames[] = {{"optimizer.rate", "lr", "0.2"}, {NULL, NULL, NULL}};
+    static const char text[] = BOTH "optimizer: {rate: 2e-3}\n", both[] = BOTH "optimizer: {rate: 2e-3, lr: 1}\n";
+    an_context *ctx = make_context();
+    an_config_options options = AN_INIT(options);
+    an_config *c = NULL;
+    options.text = text;
+    options.length = sizeof text - 1;
+    OK(ctx, an_config_create_renamed(&c, ctx, &options, renames));
+    ASSERT_STRING(ctx, c, "optimizer.lr", "2e-3");
+    assert_int_equal(an_config_warning_count(c), 1);
+    assert_string_equal(an_config_warning(c, 0),
+                        "config:3:13: 'optimizer.rate' is called 'lr' since 0.2; the old name will go");
+    OK(ctx, an_config_set(c, "optimizer.rate=5"));
+    ASSERT_STRING(ctx, c, "optimizer.lr", "5");
+    assert_int_equal(an_config_warning_count(c), 1);
+    an_config_destroy(&c);
+    options.text = both;
+    options.length = sizeof both - 1;
+    FAILS(ctx, an_config_create_renamed(&c, ctx, &options, renames), AN_ERR_ARGUMENT,
+          "config:3:13: 'optimizer.rate' is the old name of 'lr', which is given too; take it out");
+    an_context_destroy(&ctx);
+}
+
+/* ---- out and in again ---- */
+
+static const char *const wholes[] = {
+    example,
+    BOTH,
+    "model: {type: mlp}\ndata: {source: stream, holdout: 0%, capacity: 1M}\nrun: {steps: 10}\nsave: {every: 5}\n",
+    "model: {type: cnn, filters: [8]}\ndata: {train: {type: idx, path: 'a b', labels: \"c\\td\"}}\n"
+    "run: {dir: \"\\u263a \\\"q\\\" \\\\ \\x85 \\u2028 \\ufeff # x: y\"}\n",
+    "model: {type: llama, layers: 2, heads: 4, width: 64, kv_heads: 2}\n"
+    "data: {train: {type: mixture, parts: [{type: tokens, path: a, documents: apart, end_token: 0}, {type: megatron, "
+    "path: b}]}}\n"
+    "schedule: {type: sequence, parts: [{type: wsd, decay: 20%}, {type: cosine_restarts, T_0: 10}, {type: one_cycle, "
+    "max_lr: 1}], "
+    "milestones: [10%, 50%]}\n"
+    "optimizer: {type: sgd, momentum: 0.9, nesterov: on, groups: [{match: \"^a|: #\", freeze: on}, {match: '- x'}]}\n"
+    "batch: {micro: 4, accumulate: {0: 8, 4: 4}}\ntrain: {recompute: {budget: 6GiB}}\n",
+    "model: {type: sequential, layers: [{type: convolution, filters: 8}, relu, flatten, {type: linear}]}\n"
+    "data: {train: {type: csv, path: /a, inputs: [x, \"auto\", 3], delimiter: \"\\t\"}, eval: {type: csv, path: b}}\n"
+    "eval: {metrics: [loss, mae], best: {metric: val_mae}, early_stop: {patience: 3}}\n",
+    "model: {graph: a.ang, init: {from: w, rename: {'a: b': 'null', x: ~, y: ''}}}\n" DATA,
+};
+
+static void test_what_is_written_reads_back_the_same(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
+        an_config *c = make(ctx, wholes[i]), *again = NULL;
+        char *first = NULL, *second = NULL, *shown = NULL;
+        OK(ctx, an_config_write(c, &first));
+        again = make(ctx, first);
+        OK(ctx, an_config_write(again, &second));
+        assert_string_equal(first, second);
+        an_string_release(ctx, &second);
+        an_config_destroy(&again);
+        OK(ctx, an_config_show(c, &shown)); /* with remarks it is a config too */
+        again = make(ctx, shown);
+        OK(ctx, an_config_write(again, &second));
+        assert_string_equal(first, second);
+        an_string_release(ctx, &first);
+        an_string_release(ctx, &second);
+        an_string_release(ctx, &shown);
+        an_config_destroy(&again);
+        an_config_destroy(&c);
+    }
+    an_context_destroy(&ctx);
+}
+
+static void test_show_says_where_values_are_from(void **state) {
+    (void)state;
+    static const char *const sets[] = {"optimizer.lr=2e-3"};
+    static const char *const lines[] = {"  lr: 2e-3                                  # --set\n",
+                                        "  seed: 1337                                # file\n",
+                                        "  eps: 1e-8                                 # default\n",
+                                        "  # max_time:                               # not set\n",
+                                        "    steps: 100 steps                        # file\n"};
+    an_context *ctx = make_context();
+    an_config *c = NULL;
+    char *text = NULL;
+    OK(ctx, open_text(&c, ctx, example, 1, sets));
+    OK(ctx, an_config_show(c, &text));
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (!strstr(text, lines[i])) fail_msg("no line '%s' in\n%s", lines[i], text);
+    an_string_release(ctx, &text);
+    OK(ctx, an_config_schema(ctx, &text));
+    assert_non_null(strstr(text, "\"$ref\": \"#/$defs/optimizer.groups\""));
+    an_string_release(ctx, &text);
+    an_config_destroy(&c);
+    an_context_destroy(&ctx);
+}
+
+static void test_the_table_is_whole(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    an_config_key key = AN_INIT(key);
+    int count = 0, required = 0;
+    for (; an_config_key_get(ctx, count, &key) == AN_OK; count++) {
+        assert_true(key.path[0] && key.type[0] && key.help[0]);
+        assert_false(key.required && key.default_value);
+        required += key.required;
+    }
+    assert_int_equal(count, an_option_count);
+    assert_true(required >= 2);
+    FAILS(ctx, an_config_key_get(ctx, -1, &key), AN_ERR_UNKNOWN, "none has the number -1");
+    /* a default is right for its option, and the first key of a table is not inside another type */
+    for (int i = 0; i < an_option_count; i++) {
+        const an_option *o = &an_options[i];
+        if (o->kind == AN_OPTION_TABLE || o->kind == AN_OPTION_TABLES)
+            assert_true(an_option_next(an_option_table(o), NULL) && !*an_option_next(an_option_table(o), NULL)->of);
+    }
+    /* what is in a table stands together */
+    for (int i = 0; i < an_option_count; i++) {
+        const char *dot = strrchr(an_options[i].path, '.');
+        char table[64];
+        int found = 0, all = 0;
+        snprintf(table, sizeof table, "%.*s", dot ? (int)(dot - an_options[i].path) : 0, an_options[i].path);
+        for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o)) found++;
+        for (int j = 0; j < an_option_count; j++) {
+            const char *other = strrchr(an_options[j].path, '.');
+            const size_t length = other ? (size_t)(other - an_options[j].path) : 0;
+            all += length == strlen(table) && !strncmp(an_options[j].path, table, length);
+        }
+        assert_int_equal(found, all);
+    }
+    an_context_destroy(&ctx);
+}
+
+/* ---- files ---- */
+
+static void test_a_file_is_read(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    an_config_options options = AN_INIT(options);
+    an_config *c = NULL;
+    const char *file;
+    char folder[] = "config-XXXXXX", name[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(name, sizeof name, "%s/small.yaml", folder);
+    FILE *f = fopen(name, "wb");
+    assert_non_null(f);
+    fputs(BOTH, f);
+    fclose(f);
+    options.file = name;
+    OK(ctx, an_config_create(&c, ctx, &options));
+    ASSERT_STRING(ctx, c, "run.dir", "runs/small");
+    OK(ctx, an_config_path(c, "data.train.path", &file));
+    assert_true(!strncmp(file, folder, strlen(folder)) && !strcmp(file + strlen(folder), "/a.txt"));
+    an_config_destroy(&c);
+    options.file = "nowhere.yaml";
+    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_FILE,
+          "nowhere.yaml: the config cannot be read: No such file or directory; look at its name and its rights");
+    options.file = folder; /* a folder is no file */
+    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_FILE, "cannot be read");
+    f = fopen(name, "wb"); /* too large to be one */
+    for (int i = 0; i < 9000; i++) fprintf(f, "# %0125d\n", i);
+    fclose(f);
+    options.file = name;
+    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_PARSE, "a config has at most 1048576 bytes");
+    unlink(name);
+    rmdir(folder);
+    an_context_destroy(&ctx);
+}
+
+static void test_wrong_calls_are_refused(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    an_config_options options = AN_INIT(options);
+    an_config *c = NULL;
+    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "needs a file or a text");
+    options.size = 0;
+    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "set it with AN_INIT");
+    options.size = sizeof options;
+    options.file = "\xff.yaml";
+    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "the path of a config is UTF-8");
+    c = make(ctx, "\xef\xbb\xbf" BOTH); /* a byte order mark */
+    an_config_destroy(&c);
+    an_config_destroy(NULL);
+    an_context_destroy(&ctx);
+}
+
+/* Every allocation fails once: nothing is lost, and a config that was there is as before. */
+static void test_memory_may_run_out_anywhere(void **state) {
+    (void)state;
+    for (long at = 1;; at++) {
+        ledger l = {0};
+        an_context *ctx = NULL;
+        an_config *c = NULL;
+        char *text = NULL;
+        assert_int_equal(context_with_ledger(&ctx, &l, 1), AN_OK);
+        const size_t held = l.held;
+        l.fail_at = l.calls + at;
+        l.once = true;
+        an_status status = open_text(&c, ctx, wholes[4], 0, NULL);
+        if (status == AN_OK) status = an_config_set(c, "optimizer.layer_decay=0.2");
+        if (status == AN_OK) status = an_config_show(c, &text);
+        assert_true(status == AN_OK || status == AN_ERR_MEMORY);
+        an_string_release(ctx, &text);
+        an_config_destroy(&c);
+        assert_int_equal(l.held, held);
+        an_context_destroy(&ctx);
+        assert_false(l.mismatch);
+        if (status == AN_OK) break;
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_have_units),
+        cmocka_unit_test(test_lengths_have_units),
+        cmocka_unit_test(test_numbers_do_not_depend_on_the_locale),
+        cmocka_unit_test(test_the_example_is_read_word_for_word),
+        cmocka_unit_test(test_two_keys_are_enough),
+        cmocka_unit_test(test_short_forms_mean_the_long_ones),
+        cmocka_unit_test(test_lists_and_maps_are_read_by_index),
+        cmocka_unit_test(test_settings_go_over_the_file),
+        cmocka_unit_test(test_settings_reach_into_lists),
+        cmocka_unit_test(test_what_is_hardly_meant_warns),
+        cmocka_unit_test(test_one_cycle_has_a_momentum_to_move),
+        cmocka_unit_test(test_old_names_are_read_with_a_note),
+        cmocka_unit_test(test_what_is_written_reads_back_the_same),
+        cmocka_unit_test(test_show_says_where_values_are_from),
+        cmocka_unit_test(test_the_table_is_whole),
+        cmocka_unit_test(test_a_file_is_read),
+        cmocka_unit_test(test_wrong_calls_are_refused),
+        cmocka_unit_test(test_memory_may_run_out_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

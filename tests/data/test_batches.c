@@ -1,0 +1,129 @@
+/* Batch arithmetic: which samples each step takes. */
+#include "data/batches.h"
+#include "support/support.h"
+
+static an_context *ctx;
+
+static int setup(void **state) {
+    (void)state;
+    return an_context_create(&ctx, NULL) != AN_OK;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    an_context_destroy(&ctx);
+    return 0;
+}
+
+static an_batches make(int64_t samples, const an_batch_options *options) {
+    an_batches b;
+    OK(ctx, an_batches_make(&b, ctx, samples, options));
+    return b;
+}
+
+/* 103 samples by 16: six steps of 16 and one of 7. */
+static void test_leftovers_are_a_step_of_their_own(void **state) {
+    an_batch_options o = AN_INIT(o);
+    (void)state;
+    o.global = 16;
+    const an_batches b = make(103, &o);
+    assert_int_equal(an_batches_steps_in(&b, 0), 7);
+    for (int64_t step = 0; step < 21; step++) {
+        const an_step_batch s = an_batches_at(&b, step);
+        assert_int_equal(s.epoch, step / 7);
+        assert_int_equal(s.begin, step % 7 * 16);
+        assert_int_equal(s.count, step % 7 == 6 ? 7 : 16);
+        assert_int_equal(s.first_sample, step / 7 * 103 + step % 7 * 16);
+    }
+}
+
+static void test_drop_last_drops_them(void **state) {
+    an_batch_options o = AN_INIT(o);
+    (void)state;
+    o.global = 16;
+    o.drop_last = true;
+    const an_batches b = make(103, &o);
+    assert_int_equal(an_batches_steps_in(&b, 0), 6);
+    assert_int_equal(an_batches_at(&b, 6).epoch, 1);
+    assert_int_equal(an_batches_at(&b, 6).first_sample, 96);
+}
+
+/* Every sample of every epoch once, in steps that follow each other, whatever the table says. */
+static void test_epochs_are_whole(void **state) {
+    static const an_accumulate_entry table[] = {{0, 8}, {4, 4}, {8, 1}};
+    an_batch_options o = AN_INIT(o);
+    int64_t step = 0;
+    (void)state;
+    o.micro = 3;
+    o.leaves = 2;
+    o.table = table;
+    o.table_count = 3;
+    const an_batches b = make(1000, &o);
+    assert_int_equal(an_batches_largest(&b), 48);
+    for (int64_t epoch = 0; epoch < 12; epoch++) {
+        int64_t at = 0;
+        assert_int_equal(an_batches_steps_before(&b, epoch), step);
+        for (int64_t i = 0; i < an_batches_steps_in(&b, epoch); i++, step++) {
+            const an_step_batch s = an_batches_at(&b, step);
+            assert_int_equal(s.epoch, epoch);
+            assert_int_equal(s.epoch_step, i);
+            assert_int_equal(s.begin, at);
+            assert_int_equal(s.first_sample, epoch * 1000 + at);
+            at += s.count;
+        }
+        assert_int_equal(at, 1000);
+        assert_int_equal(an_batches_steps_in(&b, epoch), epoch < 4 ? 21 : epoch < 8 ? 42 : 167);
+    }
+}
+
+static void test_leaves_cover_a_step(void **state) {
+    an_batch_options o = AN_INIT(o);
+    (void)state;
+    o.global = 16;
+    o.leaves = 8;
+    const an_batches b = make(103, &o);
+    assert_int_equal(b.micro, 2);
+    for (int64_t count = 1; count <= 16; count++) {
+        assert_int_equal(an_leaf_begin(&b, count, 0), 0);
+        assert_int_equal(an_leaf_begin(&b, count, 8), count);
+        for (int64_t leaf = 0; leaf < 8; leaf++)
+            assert_true(an_leaf_begin(&b, count, leaf + 1) - an_leaf_begin(&b, count, leaf) <= 2);
+    }
+}
+
+static void refused(an_batch_options o, const char *words) {
+    an_batches b;
+    assert_int_not_equal(an_batches_make(&b, ctx, 103, &o), AN_OK);
+    if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));
+}
+
+static void test_contradictions_are_written_out(void **state) {
+    an_batch_options o = AN_INIT(o);
+    (void)state;
+    refused(o, "give global, the samples of a step, or micro and accumulate");
+    o.global = 64;
+    o.micro = 4;
+    o.accumulate = 8;
+    o.leaves = 3;
+    refused(o, "global is 64, but micro 4 × accumulate 8 × leaves 3 = 96");
+    o.accumulate = 0;
+    o.leaves = 65;
+    refused(o, "65 leaves for 64 samples in a step");
+    o = (an_batch_options){.size = sizeof o, .accumulate = 4};
+    refused(o, "accumulate counts micro-batches, so it needs micro");
+    o = (an_batch_options){.size = sizeof o, .global = 104, .drop_last = true};
+    refused(o, "an epoch has 103 samples and a step takes 104");
+    o = (an_batch_options){.size = sizeof o, .micro = INT64_MAX, .accumulate = 2};
+    refused(o, "does not fit");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_leftovers_are_a_step_of_their_own),
+        cmocka_unit_test(test_drop_last_drops_them),
+        cmocka_unit_test(test_epochs_are_whole),
+        cmocka_unit_test(test_leaves_cover_a_step),
+        cmocka_unit_test(test_contradictions_are_written_out),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

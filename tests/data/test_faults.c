@@ -1,0 +1,169 @@
+/* Every allocation of every source fails once: an error, nothing lost, and the next try works. */
+#include "data/loader.h"
+#include "data/support.h"
+
+typedef an_status maker(an_dataset **d, an_context *ctx);
+
+static an_status make_arrays(an_dataset **d, an_context *ctx) {
+    static float x[8];
+    const an_array a = array_of(x, AN_DTYPE_F32, 2, (int64_t[]){4, 2});
+    an_array_source source = AN_INIT(source);
+    source.array_count = 1;
+    source.arrays = &a;
+    return an_dataset_create_arrays(d, ctx, &source);
+}
+
+static an_status make_idx(an_dataset **d, an_context *ctx) {
+    an_idx_source source = AN_INIT(source);
+    append_gzip("f.idx.gz", "wb",
+                "\0\0\x08\x01\0\0\0\x04"
+                "abcd",
+                12);
+    source.inputs = source.targets = "f.idx.gz";
+    return an_dataset_create_idx(d, ctx, &source);
+}
+
+static an_status make_csv(an_dataset **d, an_context *ctx) {
+    an_csv_source source = AN_INIT(source);
+    append_gzip("f.csv.gz", "wb", "a,b\n1,2\n3,4\n", 12);
+    source.path = "f.csv.gz";
+    return an_dataset_create_csv(d, ctx, &source);
+}
+
+static an_status make_plain_csv(an_dataset **d, an_context *ctx) {
+    an_csv_source source = AN_INIT(source);
+    write_text("f.csv", "a,b\n1,2\n3,4\n");
+    source.path = "f.csv";
+    return an_dataset_create_csv(d, ctx, &source);
+}
+
+static an_status make_text(an_dataset **d, an_context *ctx) {
+    an_text_source source = AN_INIT(source);
+    append_gzip("f.txt.gz", "wb", "hello world", 11);
+    source.path = "f.txt.gz";
+    source.tokens = AN_TEXT_CHARACTERS;
+    source.context = 2;
+    return an_dataset_create_text(d, ctx, &source);
+}
+
+static an_status make_bytes(an_dataset **d, an_context *ctx) {
+    an_text_source source = AN_INIT(source);
+    append_gzip("f.txt.gz", "wb", "hello world", 11);
+    source.path = "f.txt.gz";
+    source.context = 2;
+    return an_dataset_create_text(d, ctx, &source);
+}
+
+static an_status make_tokens(an_dataset **d, an_context *ctx) {
+    an_token_source source = AN_INIT(source);
+    write_file("f.bin", "a\0b\0c\0d\0e\0f\0", 12);
+    source.path = "f.bin";
+    source.context = 2;
+    source.limit = 200;
+    return an_dataset_create_tokens(d, ctx, &source);
+}
+
+static an_status make_megatron(an_dataset **d, an_context *ctx) {
+    unsigned char index[34 + 12 + 16] = "MMIDIDX\0";
+    an_megatron_source source = AN_INIT(source);
+    put_u64(index + 9, 1);
+    index[17] = 8;
+    put_u64(index + 18, 1);
+    put_u64(index + 26, 2);
+    put_u32(index + 34, 6);
+    put_u64(index + 54, 1);
+    write_file("f.bin", "a\0b\0c\0d\0e\0f\0", 12);
+    write_file("f.idx", index, sizeof index);
+    source.prefix = "f";
+    source.context = 2;
+    source.documents = true;
+    return an_dataset_create_megatron(d, ctx, &source);
+}
+
+static maker *const makers[] = {make_arrays, make_idx,   make_csv,    make_plain_csv,
+                                make_text,   make_bytes, make_tokens, make_megatron};
+enum { MAKERS = sizeof makers / sizeof *makers };
+
+static void test_sources(void **state) {
+    (void)state;
+    for (int m = 0; m < MAKERS; m++) {
+        ledger l = {0};
+        an_context *ctx = NULL;
+        an_dataset *d = NULL;
+        assert_int_equal(context_with_ledger(&ctx, &l, 1), AN_OK);
+        const size_t before = l.held;
+        an_status status = AN_ERR_MEMORY;
+        for (int n = 1; status != AN_OK; n++) {
+            l.fail_at = l.calls + n;
+            l.once = true;
+            status = makers[m](&d, ctx);
+            assert_true(status == AN_OK || status == AN_ERR_MEMORY);
+            if (status != AN_OK) {
+                assert_null(d);
+                assert_int_equal(l.held, before);
+            } else {
+                assert_true(n > 2 && l.calls < l.fail_at);
+            }
+        }
+        l.fail_at = 0;
+        const long calls = l.calls;
+        OK(ctx, read_all(d));
+        assert_int_equal(l.calls, calls); /* reading allocates nothing */
+        an_dataset_destroy(&d);
+        assert_int_equal(l.held, before);
+        assert_false(l.mismatch);
+        an_context_destroy(&ctx);
+    }
+}
+
+static int64_t four(void *user, int64_t batch, int64_t *indices) {
+    (void)user;
+    for (int i = 0; i < 4; i++) indices[i] = (batch + i) % 4;
+    return 4;
+}
+
+static void test_mixture_and_loader(void **state) {
+    ledger l = {0};
+    an_context *ctx = NULL;
+    an_dataset *parts[2] = {NULL, NULL}, *d = NULL;
+    an_loader *loader = NULL;
+    an_mixture_source source = AN_INIT(source);
+    (void)state;
+    assert_int_equal(context_with_ledger(&ctx, &l, 1), AN_OK);
+    for (int i = 0; i < 2; i++) OK(ctx, make_arrays(&parts[i], ctx));
+    source.source_count = 2;
+    source.sources = parts;
+    const size_t before = l.held;
+    an_status status = AN_ERR_MEMORY;
+    l.once = true;
+    for (int n = 1; status != AN_OK; n++) {
+        l.fail_at = l.calls + n;
+        status = an_dataset_create_mixture(&d, ctx, &source);
+        if (status != AN_OK) assert_int_equal(l.held, before);
+    }
+    const size_t with_mixture = l.held;
+    status = AN_ERR_MEMORY;
+    const an_loader_options options = {.dataset = d, .threads = 2, .most = 4, .indices = four};
+    for (int n = 1; status != AN_OK; n++) {
+        l.fail_at = l.calls + n;
+        status = an_loader_create(&loader, ctx, &options);
+        if (status != AN_OK) assert_int_equal(l.held, with_mixture);
+    }
+    l.fail_at = 0;
+    const long calls = l.calls;
+    an_batch batch;
+    for (int i = 0; i < 20; i++) OK(ctx, an_loader_next(loader, &batch));
+    assert_int_equal(l.calls, calls);
+    an_loader_destroy(&loader);
+    an_dataset_destroy(&d);
+    assert_int_equal(l.held, before);
+    for (int i = 0; i < 2; i++) an_dataset_destroy(&parts[i]);
+    an_context_destroy(&ctx);
+    assert_int_equal(l.held, 0);
+    assert_false(l.mismatch);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sources), cmocka_unit_test(test_mixture_and_loader)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

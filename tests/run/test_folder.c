@@ -1,0 +1,189 @@
+/* The folder of a run: what is in it, who may write to it, what a full disk does. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "run/folder.h"
+
+#include "open/support.h" /* last, as its ctx would be shadowed */
+
+#define CONFIG                                                                                         \
+    "run: {dir: folder, steps: 6, seed: 2}\nmodel: {type: mlp, hidden: [4]}\n"                         \
+    "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}}\nbatch: {global: 8}\n" \
+    "train: {precision: f32}\nlog: {every: 2 steps}\n"
+
+static an_config *config;
+static an_trainer *trainer;
+
+static int open_all(void **state) {
+    an_config_options options = AN_INIT(options);
+    if (setup(state)) return 1;
+    if (system("rm -rf folder folder-2 folder-3") != 0) return 1; /* NOLINT(cert-env33-c): the test's own folder */
+    write_sums();
+    options.file = "run.yaml";
+    options.text = CONFIG;
+    options.length = strlen(CONFIG);
+    return an_config_create(&config, ctx, &options) || an_trainer_open_config(&trainer, ctx, config);
+}
+
+static int close_all(void **state) {
+    an_trainer_close(&trainer);
+    an_config_destroy(&config);
+    return teardown(state);
+}
+
+static an_folder *make(bool fresh) {
+    an_folder_options options = AN_INIT(options);
+    an_folder *folder = NULL;
+    options.fresh = fresh;
+    OK(ctx, an_folder_create(&folder, trainer, config, &options));
+    return folder;
+}
+
+static void refuse_folder(an_status status, const char *words) {
+    an_folder *folder = NULL;
+    assert_int_equal(an_folder_create(&folder, trainer, config, NULL), status);
+    assert_null(folder);
+    if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));
+}
+
+static an_folder_state state_of(const char *path) {
+    an_folder_state state;
+    OK(ctx, an_folder_look(ctx, path, &state));
+    return state;
+}
+
+static an_status after_step(void *user, const an_step_metrics *metrics) {
+    return an_folder_step(user, metrics, NULL);
+}
+
+static void run_in(an_folder *folder) {
+    an_run_options run = AN_INIT(run);
+    an_run_outcome outcome = AN_INIT(outcome);
+    run.callbacks.size = sizeof run.callbacks;
+    run.callbacks.after_step = after_step;
+    run.callbacks.user = folder;
+    OK(ctx, an_trainer_run(trainer, &run, &outcome));
+    OK(ctx, an_folder_finish(folder, &outcome, NULL));
+}
+
+static void test_states_of_a_folder(void **state) {
+    (void)state;
+    assert_int_equal(state_of("folder"), AN_FOLDER_EMPTY);
+    an_folder *folder = make(false);
+    assert_string_equal(an_folder_path(folder), "folder");
+    assert_int_equal(state_of("folder"), AN_FOLDER_UNFINISHED);
+    run_in(folder);
+    an_folder_destroy(&folder);
+    assert_int_equal(state_of("folder"), AN_FOLDER_FINISHED);
+}
+
+/* A trainer has one folder; one that has a run in it is for who carries on with that run. */
+static void test_two_runs_never_share_a_folder(void **state) {
+    an_open_options anew = AN_INIT(anew);
+    (void)state;
+    an_folder *folder = make(false);
+    refuse_folder(AN_ERR_STATE, "the run has been written to folder already");
+    run_in(folder);
+    an_folder_destroy(&folder);
+    an_trainer_close(&trainer);
+    anew.fresh = true;
+    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &anew));
+    refuse_folder(AN_ERR_FILE, "folder: the folder has a run in it: --fresh starts a new one beside it");
+    folder = make(true);
+    assert_string_equal(an_folder_path(folder), "folder-2");
+    an_folder_destroy(&folder);
+    assert_int_equal(state_of("folder"), AN_FOLDER_FINISHED); /* nothing was deleted */
+}
+
+/* One line for the first step, every second and the last. */
+static void test_metrics_have_a_line_per_logged_step(void **state) {
+    char line[512];
+    int lines = 0;
+    (void)state;
+    an_folder *folder = make(false);
+    run_in(folder);
+    an_folder_destroy(&folder);
+    FILE *file = fopen("folder/metrics.jsonl", "r");
+    assert_non_null(file);
+    static const int expected[] = {1, 2, 4, 6};
+    while (fgets(line, sizeof line, file)) {
+        char begin[32];
+        assert_in_range(lines, 0, 3);
+        snprintf(begin, sizeof begin, "{\"step\": %d, \"loss\": ", expected[lines++]);
+        assert_memory_equal(line, begin, strlen(begin));
+    }
+    fclose(file);
+    assert_int_equal(lines, 4);
+}
+
+static void test_a_disk_without_room_is_told(void **state) {
+    an_step_metrics metrics = AN_INIT(metrics);
+    (void)state;
+    an_folder *folder = make(false);
+    const int full = open("/dev/full", O_WRONLY); /* says what a full disk says */
+    assert_true(full >= 0 && dup2(full, folder->metrics) == folder->metrics);
+    close(full);
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    assert_int_equal(an_folder_step(folder, &metrics, NULL), AN_ERR_FILE);
+    assert_non_null(strstr(an_last_error(ctx), "folder/metrics.jsonl: cannot be written: No space left on device"));
+    an_folder_destroy(&folder);
+}
+
+/* The same run has the same state; another order of samples or another number of steps has not. */
+static void test_state_hash_sees_what_a_run_was(void **state) {
+    char weights[2][AN_HASH_TEXT], hashes[3][AN_HASH_TEXT];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        an_trainer *one = NULL;
+        OK(ctx, an_trainer_open_config(&one, ctx, config));
+        train(one);
+        OK(ctx, an_trainer_weights_hash(one, weights[i]));
+        OK(ctx, an_trainer_state_hash(one, hashes[i]));
+        an_trainer_close(&one);
+    }
+    assert_string_equal(weights[0], weights[1]);
+    assert_string_equal(hashes[0], hashes[1]);
+    assert_string_not_equal(weights[0], hashes[0]);
+    OK(ctx, an_config_set(config, "optimizer.lr=0"));
+    an_trainer *still = NULL;
+    OK(ctx, an_trainer_open_config(&still, ctx, config));
+    OK(ctx, an_trainer_state_hash(still, hashes[0]));
+    train(still); /* which changes no weight, but moments, steps and losses */
+    OK(ctx, an_trainer_weights_hash(still, weights[0]));
+    OK(ctx, an_trainer_state_hash(still, hashes[2]));
+    an_trainer_close(&still);
+    assert_string_not_equal(hashes[0], hashes[2]);
+}
+
+/* The reason is the caller's, and only of a stop that was requested. */
+static void test_outcome_has_the_reason_of_a_stop(void **state) {
+    (void)state;
+    char text[512] = "";
+    an_run_outcome outcome = AN_INIT(outcome);
+    an_folder *folder = make(false);
+    an_trainer_request_stop(trainer);
+    OK(ctx, an_trainer_run(trainer, NULL, &outcome));
+    assert_int_equal(outcome.end, AN_RUN_REQUESTED);
+    outcome.reason = "the user said \"enough\"";
+    OK(ctx, an_folder_finish(folder, &outcome, NULL));
+    an_folder_destroy(&folder);
+    FILE *file = fopen("folder/outcome.json", "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    assert_non_null(strstr(text, "\"end\": \"stopped on request\""));
+    assert_non_null(strstr(text, "\"reason\": \"the user said \\\"enough\\\"\""));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_outcome_has_the_reason_of_a_stop, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_states_of_a_folder, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_two_runs_never_share_a_folder, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_metrics_have_a_line_per_logged_step, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_a_disk_without_room_is_told, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_state_hash_sees_what_a_run_was, open_all, close_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

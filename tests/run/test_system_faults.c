@@ -1,0 +1,140 @@
+/* A system that fails in the middle: the run says so, never loops, and never takes what it cannot see for absent. */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "anneal/checkpoint.h"
+#include "open/support.h"
+
+#define CONFIG                                                         \
+    "run: {dir: faults, steps: 12}\nmodel: {type: mlp, hidden: [5]}\n" \
+    "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}, threads: 0}\n"
+
+/* ---- faults: the linker leads these calls here ---- */
+
+static const char *bad_sync, *bad_folder; /* how the path ends of what fails; NULL: nothing does */
+
+static bool fails(int file, const char *end) {
+    char name[64], path[4096];
+    if (!end) return false;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+    const ssize_t length = readlink(name, path, sizeof path - 1);
+    if (length < (ssize_t)strlen(end)) return false;
+    path[length] = 0;
+    errno = EIO;
+    return !strcmp(path + length - strlen(end), end);
+}
+
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's --wrap asks for these names */
+int __real_fsync(int file);
+int __wrap_fsync(int file);
+int __wrap_fsync(int file) {
+    return fails(file, bad_sync) ? -1 : __real_fsync(file);
+}
+
+struct dirent *__real_readdir(DIR *stream);
+struct dirent *__wrap_readdir(DIR *stream);
+struct dirent *__wrap_readdir(DIR *stream) {
+    return fails(dirfd(stream), bad_folder) ? NULL : __real_readdir(stream);
+}
+
+static bool has_no_threads;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user) {
+    return has_no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, user);
+}
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+static int no_faults(void **state) {
+    bad_sync = bad_folder = NULL;
+    has_no_threads = false;
+    return teardown(state);
+}
+
+static void begin(void) {
+    assert_int_equal(system("rm -rf faults"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    write_sums();
+}
+
+/* ---- tests ---- */
+
+/* A save needs the number of its launch. */
+static void cannot_be_saved(const char *words) {
+    an_trainer *trainer = open_run(CONFIG);
+    assert_int_equal(an_trainer_save(trainer, 0), AN_ERR_FILE);
+    if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));
+    an_trainer_close(&trainer);
+}
+
+/* A number that could not be written was taken for another process's, and the next one tried: files without end. */
+static void test_launch_that_cannot_be_written(void **state) {
+    (void)state;
+    begin();
+    bad_sync = "/faults/launches/1";
+    cannot_be_saved("faults/launches/1: cannot be synced: Input/output error");
+    assert_int_not_equal(access("faults/launches/1", F_OK), 0);
+}
+
+static void test_launches_that_cannot_be_read(void **state) {
+    (void)state;
+    begin();
+    bad_folder = "/faults/launches";
+    cannot_be_saved("faults/launches: the folder cannot be read: Input/output error");
+}
+
+/* Such a run began anew, and wrote over the metrics of what was done. */
+static void test_checkpoints_that_cannot_be_read(void **state) {
+    enum { DONE = 5 };
+    an_step_metrics metrics = AN_INIT(metrics);
+    (void)state;
+    begin();
+    an_trainer *trainer = open_run(CONFIG);
+    for (int i = 0; i < DONE; i++) OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save(trainer, DONE));
+    an_trainer_close(&trainer);
+    bad_folder = "/faults/checkpoints";
+    refused(CONFIG, AN_ERR_FILE, "faults/checkpoints: the folder cannot be read: Input/output error");
+    bad_folder = NULL;
+    trainer = open_run(CONFIG);
+    assert_int_equal(an_trainer_next_step(trainer), DONE);
+    an_trainer_close(&trainer);
+}
+
+/* The loader needs the threads that it was given. Everything else does its work on the calling thread, with the same bits. */
+static void test_no_threads(void **state) {
+    static const char loader[] = "data.threads 0", large[] =
+                                                       "run: {dir: faults, steps: 6}\nbatch: {global: 96}\n"
+                                                       "model: {type: mlp, hidden: [512, 512]}\n"
+                                                       "data: {train: {type: csv, path: sums.csv, inputs: [a, b], "
+                                                       "targets: [sum]}, threads: ";
+    char text[sizeof large + 8], hashes[2][AN_HASH_TEXT];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        begin();
+        has_no_threads = i == 1;
+        snprintf(text, sizeof text, "%s1}\n", large);
+        if (has_no_threads) refused(text, AN_ERR_MEMORY, loader);
+        snprintf(text, sizeof text, "%s0}\n", large);
+        an_trainer *trainer = open_run(text);
+        train(trainer);
+        OK(ctx, an_trainer_save(trainer, 1));
+        OK(ctx, an_trainer_state_hash(trainer, hashes[i]));
+        an_trainer_close(&trainer);
+        an_context_destroy(&ctx); /* with the threads that it has */
+        OK(NULL, context_with_ledger(&ctx, &counted, 2));
+    }
+    assert_string_equal(hashes[0], hashes[1]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_launch_that_cannot_be_written, setup, no_faults),
+        cmocka_unit_test_setup_teardown(test_launches_that_cannot_be_read, setup, no_faults),
+        cmocka_unit_test_setup_teardown(test_checkpoints_that_cannot_be_read, setup, no_faults),
+        cmocka_unit_test_setup_teardown(test_no_threads, setup, no_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,567 @@
+/* Manifests that are made to do harm: each has a correct hash of its own, as a hash is no signature. What is refused is refused by the rule
+ * that it breaks, naming a file; nothing stays open, nothing stays allocated, and memory stays below twice the files. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "anneal/checkpoint.h"
+#include "base/context.h"
+#include "open/support.h"
+#include "store/manifest.h"
+
+#define CONFIG(dir)                                                                            \
+    "run: {dir: " dir ", steps: 8, seed: 5}\nmodel: {type: mlp, hidden: [5]}\n"                \
+    "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}, threads: 0}\n" \
+    "batch: {global: 8}\ntrain: {precision: f32}\nsave: {writers: 2}\n"
+enum { PATH = 256, MOST_TEXT = 1 << 20, SMALL_CONSTANT = 1 << 14, MOST_MESSAGE = 4096 };
+
+#define FOLDER "hostile/checkpoints/step-00000006-1-at-6"
+static const char folder[] = FOLDER, manifest_path[] = FOLDER "/manifest.json",
+                  part[] = FOLDER "/part-00000.safetensors", config_path[] = FOLDER "/config.yaml";
+
+static char good[MOST_TEXT], body[MOST_TEXT]; /* the manifest; what a test makes of all that comes before its hash */
+static size_t good_length, folder_bytes;
+static an_trainer *reader;
+static int refused_count, harmless_count;
+
+/* ---- a good checkpoint ---- */
+
+static an_trainer *open_fresh(const char *text) {
+    an_config *config = NULL;
+    an_trainer *trainer = NULL;
+    an_config_options options = AN_INIT(options);
+    an_open_options open = AN_INIT(open);
+    options.file = "run.yaml";
+    options.text = text;
+    options.length = strlen(text);
+    open.fresh = true;
+    OK(ctx, an_config_create(&config, ctx, &options));
+    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &open));
+    an_config_destroy(&config);
+    return trainer;
+}
+
+static int make_checkpoint(void **state) {
+    an_step_metrics metrics = AN_INIT(metrics);
+    an_checkpoint *c = NULL;
+    an_checkpoint_info info = AN_INIT(info);
+    if (setup(state)) return 1;
+    if (system("rm -rf hostile other aside") != 0) return 1; /* NOLINT(cert-env33-c): the test's own folder */
+    write_sums();
+    an_trainer *trainer = open_fresh(CONFIG("hostile"));
+    for (int i = 0; i < 6; i++) OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save(trainer, 6));
+    an_trainer_close(&trainer);
+    FILE *file = fopen(manifest_path, "rb");
+    assert_non_null(file);
+    good_length = fread(good, 1, sizeof good - 1, file);
+    assert_int_equal(fclose(file), 0);
+    OK(ctx, an_checkpoint_open(&c, ctx, folder));
+    OK(ctx, an_checkpoint_info_get(c, &info));
+    folder_bytes = (size_t)info.bytes;
+    an_checkpoint_close(&c);
+    reader = open_fresh(CONFIG("other"));
+    return 0;
+}
+
+static int remove_all(void **state) {
+    an_trainer_close(&reader);
+    print_message("%d refused, %d harmless\n", refused_count, harmless_count);
+    return teardown(state);
+}
+
+/* ---- crafting ---- */
+
+/* The text up to its hash. */
+static void begin_body(void) {
+    strcpy(body, good);
+    char *hash = strstr(body, "\n\"hash\": ");
+    assert_non_null(hash);
+    *hash = 0;
+}
+
+static void replace(const char *from, const char *to) {
+    static char rest[MOST_TEXT];
+    char *at = strstr(body, from);
+    if (!at) fail_msg("the manifest has no %s", from);
+    strcpy(rest, at + strlen(from));
+    assert_true((size_t)(at - body) + strlen(to) + strlen(rest) < sizeof body);
+    strcpy(at, to);
+    strcat(at, rest);
+}
+
+static void write_sealed(void) {
+    static char text[MOST_TEXT + 64];
+    char digits[AN_HASH_DIGITS + 1] = "";
+    const int head = snprintf(text, sizeof text, "%s\n\"hash\": \"", body);
+    const XXH128_hash_t hash = XXH3_128bits(text, (size_t)head);
+    an_hash_write(digits, (const uint64_t[]){hash.low64, hash.high64});
+    const int tail = snprintf(text + head, sizeof text - (size_t)head, "%s\"\n}\n", digits);
+    write_file(manifest_path, text, (size_t)head + (size_t)tail);
+}
+
+static void write_good(void) {
+    unlink(manifest_path);
+    write_file(manifest_path, good, good_length);
+}
+
+/* ---- what is asked ---- */
+
+static int next_descriptor(void) {
+    const int next = dup(0);
+    assert_true(next >= 0 && close(next) == 0);
+    return next;
+}
+
+static an_status try_open(void) {
+    an_checkpoint *c = NULL;
+    an_checkpoint_tensor t = AN_INIT(t);
+    char element[16];
+    an_status status = an_checkpoint_open(&c, ctx, folder);
+    for (int64_t i = 0; status == AN_OK && an_checkpoint_tensor_get(c, i, &t) == AN_OK; i++)
+        if (t.elements > 0) status = an_checkpoint_read(c, i, t.elements - 1, 1, element);
+    an_checkpoint_close(&c);
+    return status;
+}
+
+static an_status try_verify(void) {
+    return an_checkpoint_verify(ctx, folder);
+}
+
+static an_status try_load(void) {
+    return an_trainer_load(reader, folder);
+}
+
+static an_status (*const tries[])(void) = {try_open, try_verify, try_load};
+enum { OPEN, VERIFY, LOAD, TRIES };
+
+/* The first try that is to fail, and all after it if `words` are all the same to them. Before it all are good. */
+static void check_refused(int from, int to, size_t bytes, const char *words, const char *what) {
+    for (int i = from; i < to; i++) {
+        const int next = next_descriptor();
+        const size_t held = an_context_bytes(ctx);
+        ctx->peak_bytes = ctx->bytes;
+        const an_status status = tries[i]();
+        const char *message = an_last_error(ctx);
+        if (status == AN_OK) fail_msg("try %d accepts: %s", i, what);
+        if (!strstr(message, words)) fail_msg("try %d, %s: no '%s' in: %s", i, what, words, message);
+        if (strncmp(message, folder, strlen(folder)) != 0) fail_msg("try %d, %s: no file in: %s", i, what, message);
+        assert_int_equal(next_descriptor(), next);
+        assert_int_equal(an_context_bytes(ctx), held);
+        if (ctx->peak_bytes - held > 2 * bytes + SMALL_CONSTANT)
+            fail_msg("try %d, %s: %zu bytes for files of %zu", i, what, ctx->peak_bytes - held, bytes);
+    }
+    refused_count++;
+}
+
+static void manifest_is_refused(int from, const char *words, const char *what) {
+    write_sealed();
+    for (int i = OPEN; i < from; i++) OK(ctx, tries[i]());
+    check_refused(from, TRIES, folder_bytes + strlen(body), words, what);
+}
+
+static void renew_reader(void) {
+    an_trainer_close(&reader);
+    reader = open_fresh(CONFIG("other"));
+}
+
+static void is_good(void) {
+    for (int i = 0; i < TRIES; i++) OK(ctx, tries[i]());
+    renew_reader();
+}
+
+/* Accepted, and the run goes on. */
+static void is_harmless(void) {
+    an_step_metrics metrics = AN_INIT(metrics);
+    write_sealed();
+    for (int i = 0; i < TRIES; i++) OK(ctx, tries[i]());
+    OK(ctx, an_trainer_step(reader, &metrics));
+    renew_reader();
+    harmless_count++;
+}
+
+/* ---- single places ---- */
+
+static const struct {
+    const char *from, *to, *words;
+} places[] = {
+    /* the head */
+    {"\"version\": 1", "\"version\": 0", "version"},
+    {"\"version\": 1", "\"version\": 2", "a later version"},
+    {"\"version\": 1", "\"version\": -1", "without a sign"},
+    {"\"version\": 1", "\"version\": 1.0", "a whole number"},
+    {"\"version\": 1", "\"version\": 1e0", "a whole number"},
+    {"\"version\": 1", "\"version\": \"1\"", "a number is expected"},
+    {"\"version\": 1", "\"version\": 18446744073709551615", "64 bits"},
+    {"\"version\": 1", "\"version\": 01", "a zero too many"},
+    {"anneal checkpoint", "other checkpoint", "not the manifest"},
+    {"\"format\": \"anneal checkpoint\",\n", "", "a member is missing"},
+    {"\"step\": 6", "\"step\": 6, \"step\": 6", "there twice"},
+    {"\"step\": 6", "\"st\\u0065p\": 6, \"step\": 6", "there twice"},
+    {"\"step\": 6", "\"step\": 7", "two steps differ"},
+    {"\"step\": 6", "\"step\": -6", "without a sign"},
+    {"\"step\": 6", "\"step\": 9223372036854775808", "64 bits"},
+    {"\"step\": 6", "\"step\": 18446744073709551622", "64 bits"},
+    {"\"generation\": 1,\n", "", "a member is missing"},
+    {"\"generation\": 1", "\"generation\": -1", "without a sign"},
+    {"\"kept\": true", "\"kept\": 1", "true or false"},
+    {"\"data\": \"", "\"data\": \"0", "32 digits"},
+    {"\"data\": \"", "\"data\": \"A", "32 digits"},
+    {"\"bits\": {", "\"bits\": [{", "an object is expected"},
+    {"\"leaves\": ", "\"leaves\": -", "without a sign"},
+    {"\"leaves\": ", "\"leaves\": 9223372036854775808, \"x\": ", "64 bits"},
+    {"\"leaves\": ", "\"since\": -1, \"leaves\": ", "without a sign"},
+    {"\"leaves\": ", "\"since\": 1, \"since\": 1, \"leaves\": ", "twice"},
+    {"\"leaves\": ", "\"kernels\": 3, \"leaves\": ", "a string is expected"},
+    {"\"leaves\": ", "\"kernels\": \"\", \"kernels\": \"\", \"leaves\": ", "twice"},
+    {"\"isa\": \"", "\"isa\": \"0123456789012345678901234567890123456789012345678901234567890123", "too long"},
+    {"\"isa\": ", "\"isb\": ", "the bits need"},
+    {"\"isa\": ", "\"isa\": \"\", \"isa\": ", "there twice"},
+    {"{\n\"format\"", "[\n\"format\"", "an object is expected"},
+    {"{\n\"format\"", "{},{\n\"format\"", "a member is missing"},
+    {"{\n\"format\"", "{,\n\"format\"", "a string is expected"},
+    {"\"kept\": true,", "\"kept\": true,,", "a string is expected"},
+    {"\"kept\": true,", "\"kept\": true, /* */", "a string is expected"},
+    {"\"kept\": true,", "\"kept\": true, \"hash\": \"\",", "there twice"},
+    {"\"kept\": true,", "\"kept\": true, \"\\ud800\": 1,", "surrogate"},
+    {"\"kept\": true,", "\"kept\": true, \"x\": \"\\udc00\\ud800\",", "surrogate"},
+    {"\"kept\": true,", "\"kept\": true, \"x\\u0000\": 1,", "U+0000"},
+    {"\"kept\": true,", "\"kept\": true, \"x\": \"\xff\",", "UTF-8"},
+    {"\"kept\": true,", "\"kept\": true, \"x\": \"\n\",", "control character"},
+    {"\"kept\": true,", "\"kept\": true, \"x\": NaN,", "a value is expected"},
+    /* the state */
+    {"\"chain\": ", "\"chains\": ", "state is missing"},
+    {"\"chain\": \"", "\"chain\": \"0", "32 digits"},
+    {"\"skips\": 0", "\"skips\": 0, \"skips\": 0", "state is there twice"},
+    {"\"schedule_steps\": 8, \"step\": 6", "\"schedule_steps\": 8, \"step\": -6", "without a sign"},
+    {"\"schedule_steps\": 8, \"step\": 6", "\"schedule_steps\": 8, \"step\": 9223372036854775807", "out of range"},
+    {"\"schedule_steps\": 8, \"step\": 6", "\"schedule_steps\": 8, \"step\": 6.5", "a whole number"},
+    {"\"schedule_steps\": 8, \"step\": 6", "\"schedule_steps\": 8, \"step\": null", "a number is expected"},
+    {"\"steps\": 8", "\"steps\": 5", "out of range"},
+    {"\"steps\": 8", "\"steps\": -8", "out of range"},
+    {"\"updates\": 6", "\"updates\": -1", "without a sign"},
+    {"\"updates\": 6", "\"updates\": 9223372036854775807", "out of range"},
+    {"\"schedule_step\": 6", "\"schedule_step\": -1", "without a sign"},
+    {"\"schedule_step\": 6", "\"schedule_step\": 9223372036854775807", "out of range"},
+    {"\"taken\": 6", "\"taken\": 9223372036854775807", "out of range"},
+    {"\"taken\": 6", "\"taken\": -1", "without a sign"},
+    {"\"skips\": 0", "\"skips\": 9223372036854775807", "out of range"},
+    {"\"good_steps\": 0", "\"good_steps\": -1", "without a sign"},
+    {"\"good_steps\": 0", "\"good_steps\": 9223372036854775807", "out of range"},
+    {"\"without\": 0", "\"without\": 9223372036854775807", "out of range"},
+    {"\"scale\": 0", "\"scale\": \"infinity\"", "a number was expected"},
+    {"\"scale\": 0", "\"scale\": 1e999", "too large for a double"},
+    {"\"scale\": 0", "\"scale\": true", "a number is expected"},
+    {"\"has_best\": false", "\"has_best\": 0", "true or false"},
+    {"\"state\": {", "\"state\": {}, \"x\": {", "state is missing"},
+    /* files */
+    {"\"config.yaml\"", "\"../config.yaml\"", "not a plain one"},
+    {"\"config.yaml\"", "\"/etc/passwd\"", "not a plain one"},
+    {"\"config.yaml\"", "\"a/../config.yaml\"", "not a plain one"},
+    {"\"config.yaml\"", "\"\\u002e\\u002e\\u002fconfig.yaml\"", "not a plain one"},
+    {"\"config.yaml\"", "\".\"", "not a plain one"},
+    {"\"config.yaml\"", "\"..\"", "not a plain one"},
+    {"\"config.yaml\"", "\".hidden\"", "not a plain one"},
+    {"\"config.yaml\"", "\"\"", "not a plain one"},
+    {"\"config.yaml\"", "\"manifest.json\"", "not a plain one"},
+    {"\"config.yaml\"", "\"a234567890123456789012345678901234567890123456789012345678901234\"", "not a plain one"},
+    {"\"config.yaml\"", "\"a\\u0000b\"", "U+0000"},
+    {"\"config.yaml\"", "\"a\\ud800\"", "surrogate"},
+    {"\"config.yaml\"", "\"a\xc0\xaf\"", "UTF-8"},
+    {"\"config.yaml\"", "\"config.yam\"", "config.yam: is missing"},
+    {"\"config.yaml\"", "\"zzz\"", "not sorted"},
+    {"\"config.yaml\"", "\"graph.ang\"", "not sorted"},
+    {"\"config.yaml\"", "7", "a string is expected"},
+    {"{\"name\": \"config.yaml\",", "{\"name\": \"config.yaml\", \"name\": \"config.yaml\",", "file is there twice"},
+    {"{\"name\": \"config.yaml\",", "{", "a file needs"},
+    {"{\"name\": \"config.yaml\",", "{\"name\": \"config.yaml\", \"bytes\": 0,", "file is there twice"},
+    {"\"bytes\": ", "\"bytes\": -", "without a sign"},
+    {"\"bytes\": ", "\"bytes\": 9223372036854775807, \"x\": ", "9223372036854775807 were written"},
+    {"\"bytes\": ", "\"bytes\": 9223372036854775808, \"x\": ", "64 bits"},
+    {"\"bytes\": ", "\"bytes\": 18446744073709551615, \"x\": ", "64 bits"},
+    {"\"bytes\": ", "\"bytes\": 0, \"x\": ", "and 0 were written"},
+    {"\"xxh3\": \"", "\"xxh3\": \"0", "32 digits"},
+    {"\"xxh3\": \"", "\"xxh3\": \"\", \"x\": \"", "32 digits"},
+    {"\"files\": [", "\"files\": [1, ", "an object is expected"},
+    {"\"files\": [", "\"files\": [[{}], ", "an object is expected"},
+    {"\"files\": [", "\"files\": [], \"more\": [", "there are no files"},
+    {"\"files\": [", "\"files\": {}, \"more\": [", "there are no files"},
+    {"\"files\": [", "\"tensors\": [], \"files\": [", "after the files"},
+    {"\"files\": [", "\"files\": 0, \"more\": [", "an array is expected"},
+    /* tensors; hidden.0.weight has shape [5, 2] */
+    {"\"f32\"", "\"f31\"", "a type"},
+    {"\"f32\"", "\"\"", "a type"},
+    {"\"dtype\": \"f32\", ", "", "a tensor needs"},
+    {"\"dtype\": \"f32\", ", "\"dtype\": \"f32\", \"dtype\": \"f32\", ", "tensor is there twice"},
+    {"\"shape\": [5, 2]", "\"shape\": [5, 2], \"shape\": [5, 2]", "tensor is there twice"},
+    {"\"shape\": [5, 2]", "\"shape\": [1, 1, 1, 1, 1, 1, 5, 1, 2]", "more than 8"},
+    {"\"shape\": [5, 2]", "\"shape\": [4294967296, 4294967296]", "too many elements"},
+    {"\"shape\": [5, 2]", "\"shape\": [9223372036854775807, 2]", "too many elements"},
+    {"\"shape\": [5, 2]", "\"shape\": [18446744073709551615, 10]", "64 bits"},
+    {"\"shape\": [5, 2]", "\"shape\": [-5, -2]", "without a sign"},
+    {"\"shape\": [5, 2]", "\"shape\": [2305843009213693952, 2]", "do not reach its end"},
+    {"\"shape\": [5, 2]", "\"shape\": [0]", "gap or overlap"},
+    {"\"shape\": [5, 2]", "\"shape\": []", "gap or overlap"},
+    {"\"shape\": [5, 2]", "\"shape\": 10", "an array is expected"},
+    {"\"shape\": [5, 2]", "\"shape\": [5, [2]]", "a number is expected"},
+    {"\"name\": \"hidden.0.weight\"", "\"name\": \"hidden.0.bias\"", "a tensor is there twice"},
+    {"\"name\": \"hidden.0.weight\"", "\"name\": \"hidden.0.bi\\u0061s\"", "a tensor is there twice"},
+    {"\"name\": \"hidden.0.weight\"", "\"name\": \"\"", "a tensor has no name"},
+    {"\"name\": \"hidden.0.weight\"", "\"name\": \"hidden.0.weight\\u0000\"", "U+0000"},
+    {"\"tensors\": [", "\"tensors\": [1, ", "an object is expected"},
+    {"\"tensors\": [", "\"tensors\": [{}, ", "a tensor needs"},
+    {"\"tensors\": [", "\"tensors\": {}, \"more\": [", "an array is expected"},
+    {"\"tensors\": [", "\"tensors\": [], \"tensors\": [", "there twice"},
+};
+
+/* Good by themselves, and not of this model. */
+static const struct {
+    const char *from, *to, *words;
+} other_models[] = {
+    {"\"dtype\": \"f32\"", "\"dtype\": \"f64\"", "another shape or type"},
+    {"\"shape\": [5, 2]", "\"shape\": [2, 5]", "another shape or type"},
+    {"\"shape\": [5, 2]", "\"shape\": [10]", "another shape or type"},
+    {"\"moment_1/hidden.0.weight\"", "\"moment_3/hidden.0.weight\"", "is missing"},
+    {"\"name\": \"hidden.0.weight\"", "\"name\": \"../../etc/passwd\"", "'hidden.0.weight' is missing"},
+    {"\"tensors\": [", "\"tensors\": [], \"more\": [", "is missing"},
+};
+
+static void test_places(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        begin_body();
+        replace(places[i].from, places[i].to);
+        manifest_is_refused(OPEN, places[i].words, places[i].to);
+    }
+    for (size_t i = 0; i < sizeof other_models / sizeof *other_models; i++) {
+        begin_body();
+        replace(other_models[i].from, other_models[i].to);
+        manifest_is_refused(LOAD, other_models[i].words, other_models[i].to);
+    }
+    write_good();
+    is_good();
+}
+
+/* ---- slices ---- */
+
+static void test_slices(void **state) {
+    static const struct {
+        const char *slices, *words;
+    } cases[] = {
+        {"[[3, 0, 4, 4096], [3, 5, 10, 4116]]", "gap or overlap"},
+        {"[[3, 0, 6, 4096], [3, 5, 10, 4116]]", "gap or overlap"},
+        {"[[3, 5, 10, 4116], [3, 0, 5, 4096]]", "gap or overlap"},
+        {"[[3, 1, 10, 4096]]", "gap or overlap"},
+        {"[[3, 0, 11, 4096]]", "gap or overlap"},
+        {"[[3, 0, 9, 4096]]", "do not reach its end"},
+        {"[]", "do not reach its end"},
+        {"[[3, 0, 10, 4096], [3, 10, 10, 4096]]", "a slice is empty"},
+        {"[[3, 0, 0, 4096], [3, 0, 10, 4096]]", "a slice is empty"},
+        {"[[3, 0, 9223372036854775807, 4096]]", "gap or overlap"},
+        {"[[3, 9223372036854775807, 10, 4096]]", "gap or overlap"},
+        {"[[3, 0, 18446744073709551615, 4096]]", "64 bits"},
+        {"[[5, 0, 10, 0]]", "a file that there is not"},
+        {"[[9223372036854775807, 0, 10, 0]]", "a file that there is not"},
+        {"[[-1, 0, 10, 0]]", "without a sign"},
+        {"[[3, 0, 10, -4]]", "without a sign"},
+        {"[[3, 0, 10, 4181]]", "outside of its file"},
+        {"[[3, 0, 10, 9223372036854775807]]", "outside of its file"},
+        {"[[3, 0, 10, 9223372036854775767]]", "outside of its file"},
+        {"[[3, 0, 10]]", "a slice is"},
+        {"[[3, 0, 10, 4096, 0]]", "a slice is"},
+        {"[3, 0, 10, 4096]", "an array is expected"},
+        {"[\"[3, 0, 10, 4096]\"]", "an array is expected"},
+        {"[[\"3\", 0, 10, 4096]]", "a number is expected"},
+        {"[[3, 0, 10.0, 4096]]", "a whole number"},
+        {"[[3, 0, 10, 4096],]", "comma"},
+        {"{}", "an array is expected"},
+        {"null", "an array is expected"},
+        {"[[3, 0, 1, 4096], [3, 1, 2, 4100], [3, 2, 3, 4104], [3, 3, 4, 4108], [3, 4, 5, 4112], [3, 5, 6, 4116], "
+         "[3, 6, 7, 4120], [3, 7, 10, 4124]]",
+         "more slices than"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_body();
+        replace("[[3, 0, 10, 4096]]", cases[i].slices);
+        manifest_is_refused(OPEN, cases[i].words, cases[i].slices);
+    }
+    begin_body(); /* only who loads them all sees that two are in one place */
+    replace("[[3, 0, 10, 4096]]", "[[3, 0, 10, 4100]]");
+    manifest_is_refused(LOAD, "two tensors have the same bytes", "shared bytes");
+    begin_body();
+    replace("[[3, 0, 10, 4096]]", "[[3, 0, 5, 4096], [3, 5, 10, 4096]]");
+    manifest_is_refused(LOAD, "two tensors have the same bytes", "a slice twice");
+    write_good();
+    is_good();
+}
+
+/* ---- large ones ---- */
+
+/* `piece` as often as it fits, in the place of the first `from`. */
+static void replace_by_many(const char *from, const char *piece, size_t times, const char *last) {
+    static char many[MOST_TEXT];
+    size_t length = 0;
+    for (size_t i = 0; i < times; i++, length += strlen(piece)) strcpy(many + length, piece);
+    strcpy(many + length, last);
+    replace(from, many);
+}
+
+static void test_large_ones(void **state) {
+    static const struct {
+        const char *from, *piece;
+        size_t times;
+        const char *last, *words;
+    } cases[] = {
+        {"\"kept\": true,", "[", 200, "", "a string is expected"},
+        {"\"kept\": true,", "\"kept\": true, \"x\": [", 1, "", "expected here"},
+        {"\"files\": [", "\"files\": [{},", 1, "", "a file needs"},
+        {"\"files\": [\n", "{},", 1, "", "a string is expected"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_body();
+        replace_by_many(cases[i].from, cases[i].piece, cases[i].times, cases[i].last);
+        manifest_is_refused(OPEN, cases[i].words, cases[i].piece);
+    }
+    begin_body(); /* deeper than any reader goes */
+    replace_by_many("\"kept\": true,", "[", 100000, "");
+    replace("[[[[", "\"kept\": true, \"x\": [[[[");
+    manifest_is_refused(OPEN, "nested deeper than 64", "depth");
+    begin_body(); /* tables are not made for what only looks like objects */
+    replace_by_many("\"files\": [\n", "{},", 200000, "");
+    replace("{},{},", "\"files\": [{},");
+    manifest_is_refused(OPEN, "too many", "objects that are no files");
+    begin_body();
+    replace_by_many("\"tensors\": [\n", "{},", 200000, "");
+    replace("{},{},", "\"tensors\": [{},");
+    manifest_is_refused(OPEN, "each has its members", "objects that are no tensors");
+    begin_body();
+    replace_by_many("[[3, 0, 10, 4096]]", "[3,0,0,0],", 80000, "[3,0,0,0]]");
+    replace("[3,0,0,0],", "[[3,0,0,0],");
+    manifest_is_refused(OPEN, "a slice is empty", "empty slices");
+    begin_body(); /* what is not known is skipped, whatever it is */
+    replace_by_many("\"kept\": true,", "{\"a\": [1, null, \"\\ud83d\\ude00\"]},", 10000, "");
+    replace("{\"a\": [1", "\"kept\": true, \"later\": [{\"a\": [1");
+    replace("]},\n\"data\"", "]}],\n\"data\"");
+    is_harmless();
+    write_good();
+}
+
+static void test_harmless(void **state) {
+    static const struct {
+        const char *from, *to;
+    } cases[] = {
+        {"\"kept\": true,", "\"kept\": true, \"later\": {\"x\": [{}]},"},
+        {"\"kept\": true", "\"kept\": false"},
+        {"\"skips\": 0", "\"skips\": 0, \"later\": -0.5e-3"},
+        {"\"scale\": 0", "\"scale\": \"nan\""},
+        {"\"user_step\": 6", "\"user_step\": -9223372036854775808"},
+        {"\"updates\": 6", "\"updates\": 4611686018427387904"},
+        {"\"taken\": 6", "\"taken\": 4611686018427387904"},
+        {"\"evaluated\": -1", "\"evaluated\": -9223372036854775808"},
+        {"\"steps\": 8, \"schedule_steps\": 8", "\"steps\": 9223372036854775807, \"schedule_steps\": -1"},
+        {"{\"name\": \"config.yaml\",", "{\"later\": [], \"n\\u0061me\": \"config.yaml\","},
+        {"\"generation\": 1", "\"generation\": 9223372036854775807"},
+        {"{\n\"format\"", " \r\n\t{\n\"format\""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_body();
+        replace(cases[i].from, cases[i].to);
+        is_harmless();
+    }
+    write_good();
+}
+
+/* ---- something else in the place of a file ---- */
+
+static void stands_in(const char *path, const char *words) {
+    check_refused(OPEN, TRIES, folder_bytes + good_length, words, path);
+    assert_int_equal(remove(path), 0);
+}
+
+static void test_what_is_no_file(void **state) {
+    const char *const paths[] = {manifest_path, part, config_path};
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const char *path = paths[i];
+        assert_int_equal(rename(path, "aside"), 0);
+        check_refused(i == 0 ? VERIFY : OPEN, TRIES, folder_bytes, "is missing", path);
+        assert_int_equal(symlink("../../../aside", path), 0); /* to the very bytes */
+        stands_in(path, "no regular file");
+        assert_int_equal(symlink("/dev/zero", path), 0);
+        stands_in(path, "no regular file");
+        assert_int_equal(symlink("nowhere", path), 0);
+        stands_in(path, "no regular file");
+        assert_int_equal(mkfifo(path, 0666), 0);
+        stands_in(path, "no regular file");
+        assert_int_equal(mkdir(path, 0777), 0);
+        stands_in(path, "no regular file");
+        write_text(path, "");
+        stands_in(path, i == 0 ? "is damaged" : "has 0 bytes");
+        write_text(path, ""); /* sparse: it takes no room, and must take no memory */
+        assert_int_equal(truncate(path, (off_t)2 << 30), 0);
+        stands_in(path, "bytes");
+        assert_int_equal(rename("aside", path), 0);
+    }
+    is_good();
+}
+
+/* ---- files that change while they are read ---- */
+
+static atomic_bool changing;
+
+static void *change(void *user) {
+    const char *path = user;
+    struct stat found;
+    if (stat(path, &found)) return NULL;
+    while (atomic_load(&changing)) {
+        if (truncate(path, found.st_size / 2)) break;
+        if (truncate(path, found.st_size)) break;
+    }
+    return NULL;
+}
+
+static void test_files_that_shrink(void **state) {
+    enum { TIMES = 300 };
+    static char paths[][PATH] = {FOLDER "/manifest.json", FOLDER "/part-00000.safetensors"};
+    int seen = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        pthread_t thread;
+        assert_int_equal(rename(paths[i], "aside"), 0);
+        assert_int_equal(system(i ? "cp aside " FOLDER "/part-00000.safetensors" : "cp aside " FOLDER "/manifest.json"),
+                         0);
+        atomic_store(&changing, true);
+        assert_int_equal(pthread_create(&thread, NULL, change, paths[i]), 0);
+        for (int k = 0; k < TIMES; k++)
+            for (int t = 0; t < TRIES; t++) {
+                const an_status status = tries[t]();
+                if (status != AN_OK && status != AN_ERR_DAMAGED && status != AN_ERR_FILE)
+                    fail_msg("%s: %s", an_status_name(status), an_last_error(ctx));
+                if (status != AN_OK && strncmp(an_last_error(ctx), paths[i], strlen(paths[i])) != 0)
+                    fail_msg("no file in: %s", an_last_error(ctx));
+                seen += status != AN_OK;
+                if (t == LOAD && status == AN_OK) renew_reader();
+            }
+        atomic_store(&changing, false);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(rename("aside", paths[i]), 0);
+    }
+    assert_true(seen > 0);
+    is_good();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),          cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_large_ones),      cmocka_unit_test(test_harmless),
+        cmocka_unit_test(test_what_is_no_file), cmocka_unit_test(test_files_that_shrink),
+    };
+    return cmocka_run_group_tests(tests, make_checkpoint, remove_all);
+}
