@@ -6,6 +6,7 @@
 #ifndef ANNEAL_CONFIG_H
 #define ANNEAL_CONFIG_H
 
+#include "anneal/data.h"
 #include "anneal/graph.h"
 
 #ifdef __cplusplus
@@ -63,19 +64,6 @@ AN_API an_status an_config_real(an_config *config, const char *path, double *val
 AN_API an_status an_config_seconds(an_config *config, const char *path, double *value);
 AN_API an_status an_config_range(an_config *config, const char *path, double *begin, double *end); /* of 0 to 1 */
 
-typedef enum an_length_unit {
-    AN_LENGTH_STEPS = 0,
-    AN_LENGTH_EPOCHS = 1,
-    AN_LENGTH_TOKENS = 2,
-    AN_LENGTH_SAMPLES = 3,
-    AN_LENGTH_SHARE = 4, /* of the run, 0 to 1 */
-    AN_LENGTH_TIME = 5   /* seconds */
-} an_length_unit;
-typedef struct an_length {
-    size_t size;
-    an_length_unit unit;
-    double amount; /* whole, for steps, tokens and samples */
-} an_length;
 AN_API an_status an_config_length(an_config *config, const char *path, an_length *length);
 
 /* How many elements a list has, or entries a table or map; 0 for anything else. */

@@ -61,6 +61,16 @@ AN_API an_status an_dataset_field(const an_dataset *dataset, int index, an_field
 /* Reads n samples of every field into memory of the caller's, dense, in the order of the indices. */
 AN_API an_status an_dataset_read(an_dataset *dataset, int64_t n, const int64_t *indices, void *const *fields);
 
+/* The classes that targets name. */
+typedef struct an_class_info {
+    size_t size;
+    int64_t classes;      /* the largest number, and one; 0: targets are not classes */
+    int64_t seen;         /* how many different ones samples have */
+    int64_t first_absent; /* the smallest that no sample has; `classes`: samples have all */
+} an_class_info;
+/* Reads every sample once, O(samples), so it also finds a number that is out of range. */
+AN_API an_status an_dataset_class_info(an_dataset *dataset, an_class_info *info);
+
 /* From now on reading refuses numbers of an integer field that are not from 0 to below the limit (the rows of a table, the classes
  * of a loss), with the file, the place and the number. Not while others read. */
 AN_API an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t limit);
@@ -202,6 +212,70 @@ typedef struct an_mixture_source {
     int64_t count;         /* 0: until the first source is out of samples */
 } an_mixture_source;
 AN_API an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const an_mixture_source *source);
+
+/* ---- batches ---- */
+
+/* From this epoch on, leaves have so many micro-batches. */
+typedef struct an_accumulate_entry {
+    int64_t epoch, accumulate;
+} an_accumulate_entry;
+
+/* How a step's samples are cut. All of it belongs to the run, never to the launch. Give `global`, or `micro` and `accumulate`
+ * (global = micro × accumulate × leaves); if all are given they must agree. */
+typedef struct an_batch_options {
+    size_t size;
+    int64_t global;     /* samples in a step; the last one of an epoch may have fewer */
+    int64_t micro;      /* the most samples in one forward and backward; 0: a whole leaf */
+    int64_t accumulate; /* micro-batches in a leaf */
+    int64_t leaves;     /* 0: 1 */
+    bool drop_last;     /* an epoch's short last step is left out */
+    int table_count;    /* accumulate by epoch, instead: from table[i].epoch on */
+    const an_accumulate_entry *table;
+} an_batch_options;
+
+/* Which samples each step of a run takes: arithmetic, so nothing of it is O(samples). Not collective. */
+typedef struct an_batches an_batches;
+
+/* `samples` are those of an epoch; 0: a stream, which has no epochs. */
+AN_API an_status an_batches_create(an_batches **batches, an_context *ctx, int64_t samples,
+                                   const an_batch_options *options);
+AN_API void an_batches_destroy(an_batches **batches);
+
+/* A length of a run, or of a part of it. This struct never grows. */
+typedef enum an_length_unit {
+    AN_LENGTH_STEPS = 0,
+    AN_LENGTH_EPOCHS = 1,
+    AN_LENGTH_TOKENS = 2,
+    AN_LENGTH_SAMPLES = 3,
+    AN_LENGTH_SHARE = 4, /* of the run, 0 to 1 */
+    AN_LENGTH_TIME = 5   /* seconds */
+} an_length_unit;
+typedef struct an_length {
+    an_length_unit unit;
+    double amount; /* whole, for steps, tokens and samples */
+} an_length;
+
+/* What lengths are counted by. */
+typedef struct an_length_options {
+    size_t size;
+    int64_t from;            /* the step at which the length begins: epochs need not all have as many steps */
+    int64_t run;             /* steps of the run, which shares are of; 0: not known */
+    int64_t tokens_a_sample; /* 0: 1 */
+} an_length_options;
+
+/* The steps of a length; a part of a step counts as one. A length in time is refused, and so are epochs of a stream, a share of a run
+ * whose length is not known, and more than 2^53 steps. */
+AN_API an_status an_batches_steps(const an_batches *batches, const an_length *length, const an_length_options *options,
+                                  int64_t *steps);
+/* The steps of a length that *ends* at step `options->from`. */
+AN_API an_status an_batches_steps_before_end(const an_batches *batches, const an_length *length,
+                                             const an_length_options *options, int64_t *steps);
+
+/* The first step of an epoch, and how many it has; epochs count from 0. */
+AN_API int64_t an_batches_epoch_begin(const an_batches *batches, int64_t epoch);
+AN_API int64_t an_batches_epoch_steps(const an_batches *batches, int64_t epoch);
+/* The epochs from which on steps have another number of samples: by number, the first is 0; -1 after the last. */
+AN_API int64_t an_batches_change(const an_batches *batches, int index);
 
 #ifdef __cplusplus
 }

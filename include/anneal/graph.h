@@ -72,6 +72,16 @@ AN_API an_status an_graph_dot(const an_graph *graph, char **text);
 AN_API const char *an_graph_symbol_name(const an_graph *graph, int index);
 AN_API int64_t an_graph_parameter_elements(const an_graph *graph);
 
+typedef struct an_graph_info {
+    size_t size;
+    int64_t nodes, parameters, elements; /* elements of all parameters; INT64_MAX: too many to count */
+    an_dtype dtype;                      /* of the first parameter; NONE: there is none */
+    bool has_loss, has_targets;          /* a loss; and which input its targets are */
+    int64_t batch_norms,
+        row_batch_norms; /* batch norms; those of rows, where a sample has one number for each feature */
+} an_graph_info;
+AN_API an_status an_graph_info_get(const an_graph *graph, an_graph_info *info);
+
 /* Shapes, for builders of models: the number of dimensions, one of them (negative: from the end), the type. */
 AN_API int an_value_ndims(an_graph *graph, an_value value);
 AN_API an_dim an_value_dim(an_graph *graph, an_value value, int dimension);

@@ -211,26 +211,6 @@ typedef struct an_scaler {
  * steps on end. */
 AN_API bool an_scaler_update(an_scaler *scaler, bool finite);
 
-/* ---- batches ---- */
-
-/* From this epoch on, leaves have so many micro-batches. */
-typedef struct an_accumulate_entry {
-    int64_t epoch, accumulate;
-} an_accumulate_entry;
-
-/* How a step's samples are cut. All of it belongs to the run, never to the launch. Give `global`, or `micro` and `accumulate`
- * (global = micro × accumulate × leaves); if all are given they must agree. */
-typedef struct an_batch_options {
-    size_t size;
-    int64_t global;     /* samples in a step; the last one of an epoch may have fewer */
-    int64_t micro;      /* the most samples in one forward and backward; 0: a whole leaf */
-    int64_t accumulate; /* micro-batches in a leaf */
-    int64_t leaves;     /* 0: 1 */
-    bool drop_last;     /* an epoch's short last step is left out */
-    int table_count;    /* accumulate by epoch, instead: from table[i].epoch on */
-    const an_accumulate_entry *table;
-} an_batch_options;
-
 /* ---- a step, part by part ----
  *
  * For programs that drive training themselves. A trainer makes the same calls. One step is
@@ -393,6 +373,7 @@ typedef struct an_trainer_info {
     double rate;   /* the peak learning rate, which the schedule multiplies; 0: opened for its plan only */
     int64_t least_epoch_steps,
         most_epoch_steps; /* of its epochs, which differ where accumulation changes by epoch; 0: a stream */
+    int64_t least_micro;  /* samples in the smallest micro-batch of the run; 0: a stream */
 } an_trainer_info;
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
 

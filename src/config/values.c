@@ -196,7 +196,7 @@ bool an_read_length(const char *text, const char *units, an_length *length) {
     const char *at = text;
     int64_t count;
     double number;
-    *length = (an_length){.size = sizeof *length, .unit = AN_LENGTH_SHARE};
+    *length = (an_length){.unit = AN_LENGTH_SHARE};
     if (take_percent(&at, &length->amount) && *at == 0)
         return an_words_have(units, "share") && length->amount >= 0 && length->amount <= 1;
     length->unit = AN_LENGTH_TIME;

@@ -1,6 +1,7 @@
 #include "data/batches.h"
 
 #include "base/memory.h"
+#include "base/status.h"
 
 static int64_t parts_of(int64_t whole, int64_t part) {
     return whole / part + (whole % part != 0);
@@ -44,7 +45,7 @@ static an_status multiply(an_context *ctx, int64_t micro, int64_t accumulate, in
 an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *options) {
     an_status status;
     const an_batch_options *o = options;
-    an_batches b = {.samples = samples, .drop_last = o->drop_last};
+    an_batches b = {.ctx = ctx, .samples = samples, .drop_last = o->drop_last};
     AN_TRY(check_options(ctx, samples, o));
     b.leaves = o->leaves ? o->leaves : 1;
     b.global = o->global;
@@ -102,11 +103,13 @@ static int entry_of(const an_batches *b, int64_t epoch) {
     return i;
 }
 
-int64_t an_batches_steps_in(const an_batches *b, int64_t epoch) {
+int64_t an_batches_epoch_steps(const an_batches *b, int64_t epoch) {
+    AN_NEED_OR(0, b);
     return steps_of(b, b->entries[entry_of(b, epoch)].global);
 }
 
-int64_t an_batches_steps_before(const an_batches *b, int64_t epoch) {
+int64_t an_batches_epoch_begin(const an_batches *b, int64_t epoch) {
+    AN_NEED_OR(0, b);
     int64_t steps = 0;
     for (int i = 0; i < b->entry_count && b->entries[i].epoch < epoch; i++) {
         const bool last = i + 1 == b->entry_count || b->entries[i + 1].epoch >= epoch;
@@ -154,11 +157,11 @@ static int64_t steps_for_parts(double left, double parts, double steps) {
 /* An epoch has as many parts as the first one has steps, so that whole epochs stay whole numbers. */
 int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs) {
     const int64_t first = an_batches_at(b, from).epoch;
-    const double parts = (double)an_batches_steps_in(b, first);
+    const double parts = (double)an_batches_epoch_steps(b, first);
     double left = epochs * parts;
     int64_t step = from;
     for (int i = entry_of(b, first); i + 1 < b->entry_count; i++) {
-        const int64_t end = an_batches_steps_before(b, b->entries[i + 1].epoch);
+        const int64_t end = an_batches_epoch_begin(b, b->entries[i + 1].epoch);
         const double steps = (double)steps_of(b, b->entries[i].global), has = (double)(end - step) * parts / steps;
         if (left - has <= rounding * left) return step - from + steps_for_parts(left, parts, steps);
         left -= has;
@@ -207,12 +210,12 @@ int64_t an_batches_steps_until(const an_batches *b, int64_t to, double amount, a
 
 double an_batches_epochs(const an_batches *b, int64_t steps) {
     const an_step_batch at = an_batches_at(b, steps);
-    return (double)at.epoch + (double)at.epoch_step / (double)an_batches_steps_in(b, at.epoch);
+    return (double)at.epoch + (double)at.epoch_step / (double)an_batches_epoch_steps(b, at.epoch);
 }
 
-void an_batches_epoch_steps(const an_batches *b, int64_t run, int64_t *least, int64_t *most) {
-    *least = *most = an_batches_steps_in(b, 0);
-    for (int i = 1; i < b->entry_count && an_batches_steps_before(b, b->entries[i].epoch) < run; i++) {
+void an_batches_epoch_range(const an_batches *b, int64_t run, int64_t *least, int64_t *most) {
+    *least = *most = an_batches_epoch_steps(b, 0);
+    for (int i = 1; i < b->entry_count && an_batches_epoch_begin(b, b->entries[i].epoch) < run; i++) {
         const int64_t steps = steps_of(b, b->entries[i].global);
         if (steps < *least) *least = steps;
         if (steps > *most) *most = steps;
@@ -229,10 +232,39 @@ bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t 
     if (step <= 0) return false;
     if (interval->epochs > 0) {
         const an_step_batch last = an_batches_at(b, step - 1);
-        const double steps = (double)an_batches_steps_in(b, last.epoch), length = interval->epochs * steps;
+        const double steps = (double)an_batches_epoch_steps(b, last.epoch), length = interval->epochs * steps;
         if (length <= 1) return true;
         const double before = (double)last.epoch * steps + (double)last.epoch_step;
         return intervals(before + 1, length) > intervals(before, length);
     }
     return interval->steps > 0 && step % interval->steps == 0;
+}
+
+/* ---- micro-batches ---- */
+
+/* The fewest samples of a micro-batch of a step. */
+static int64_t fewest_in_step(const an_batches *b, int64_t count) {
+    const int64_t leaves[] = {count / b->leaves, parts_of(count, b->leaves)};
+    int64_t fewest = count;
+    for (int i = 0; i < 2; i++) {
+        const int64_t rest = leaves[i] % b->micro, least = rest > 0 ? rest : b->micro;
+        if (leaves[i] > 0 && least < fewest) fewest = least;
+    }
+    return fewest;
+}
+
+/* Only the first and the last step of an epoch differ. */
+int64_t an_batches_least_micro(const an_batches *b, int64_t steps) {
+    int64_t fewest = b->micro;
+    for (int i = 0; i < b->entry_count; i++) {
+        const int64_t first = an_batches_epoch_begin(b, b->entries[i].epoch),
+                      last = first + an_batches_epoch_steps(b, b->entries[i].epoch) - 1;
+        const int64_t ends[] = {first, last};
+        for (int k = 0; k < 2; k++) {
+            if (ends[k] >= steps) continue;
+            const int64_t least = fewest_in_step(b, an_batches_at(b, ends[k]).count);
+            if (least < fewest) fewest = least;
+        }
+    }
+    return fewest;
 }

@@ -3,11 +3,15 @@
 #ifndef AN_DATA_BATCHES_H
 #define AN_DATA_BATCHES_H
 
-#include "anneal/train.h"
+#include "anneal/data.h"
 
 enum { AN_BATCH_TABLE = 64 };
 
-typedef struct an_batches {
+/* Samples of a stream in an epoch that never ends. */
+#define AN_STREAM_SAMPLES ((int64_t)1 << 62)
+
+struct an_batches {
+    an_context *ctx;
     int64_t samples; /* in an epoch */
     int64_t global, micro, leaves;
     bool drop_last;
@@ -15,7 +19,7 @@ typedef struct an_batches {
     struct {
         int64_t epoch, global;
     } entries[AN_BATCH_TABLE];
-} an_batches;
+};
 
 /* One step: places begin … begin + count - 1 of the epoch's order. */
 typedef struct an_step_batch {
@@ -25,9 +29,6 @@ typedef struct an_step_batch {
 } an_step_batch;
 
 an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *options);
-int64_t an_batches_steps_in(const an_batches *b, int64_t epoch);
-/* Steps before an epoch: how many the first `epochs` take. */
-int64_t an_batches_steps_before(const an_batches *b, int64_t epoch);
 an_step_batch an_batches_at(const an_batches *b, int64_t step);
 /* The largest step of the run. */
 int64_t an_batches_largest(const an_batches *b);
@@ -45,8 +46,10 @@ int64_t an_batches_steps_until(const an_batches *b, int64_t to, double amount, a
 /* How many epochs the first `steps` steps are. */
 double an_batches_epochs(const an_batches *b, int64_t steps);
 
+/* The fewest samples of a micro-batch, in a run of so many steps that is no stream. */
+int64_t an_batches_least_micro(const an_batches *b, int64_t steps);
 /* The fewest and the most steps of an epoch, among those that a run of so many steps begins. */
-void an_batches_epoch_steps(const an_batches *b, int64_t run, int64_t *least, int64_t *most);
+void an_batches_epoch_range(const an_batches *b, int64_t run, int64_t *least, int64_t *most);
 
 /* How often something happens in a run. One of the three is set; none: never. */
 typedef struct an_interval {

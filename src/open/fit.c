@@ -80,23 +80,21 @@ an_status an_open_loss(an_config *config, an_graph *g, bool *sample_mean) {
 
 /* ---- types ---- */
 
-static an_dtype parameter_dtype(const an_graph *g) {
-    return g->parameter_count ? g->parameters[0].node->outputs[0].dtype : AN_DTYPE_NONE;
-}
-
 /* A graph of a file has its types; `auto` follows them. */
 an_status an_open_precision(an_config *config, const an_graph *g, an_dtype *precision) {
-    const bool wide = parameter_dtype(g) == AN_DTYPE_F64;
     const char *asked;
-    an_context *ctx = g->ctx;
+    an_graph_info info = AN_INIT(info);
+    an_context *ctx = an_graph_context(g);
     if (!an_config_is(config, "model.type", "graph")) return AN_OK;
     AN_TRY_RETURN(an_config_string(config, "train.precision", &asked));
+    AN_TRY_RETURN(an_graph_info_get(g, &info));
+    const bool wide = info.dtype == AN_DTYPE_F64;
     if (wide && !strcmp(asked, "auto")) *precision = AN_DTYPE_NONE;
     if (!strcmp(asked, "auto") || wide == !strcmp(asked, "f64")) return AN_OK;
     return AN_ERROR(
         ctx, AN_ERR_DTYPE,
         "%s: train.precision is %s, but the parameters of the graph are %s; take it out, or change the graph",
-        an_config_place(config, "train.precision"), asked, an_dtype_name(parameter_dtype(g)));
+        an_config_place(config, "train.precision"), asked, an_dtype_name(info.dtype));
 }
 
 /* ---- inputs ---- */

@@ -1,18 +1,19 @@
 /* Models of type graph: the text form of a graph, from a file. */
-#include "ir/graph.h"
 #include "base/context.h"
 #include "base/reader.h"
 #include "open/open.h"
 
 static an_status check_graph(const an_model_opening *o, const char *file) {
-    const an_graph *g = *o->graph;
-    if (!g->loss)
+    an_context *ctx = o->ctx;
+    an_graph_info info = AN_INIT(info);
+    AN_TRY_RETURN(an_graph_info_get(*o->graph, &info));
+    if (!info.has_loss)
         return AN_ERROR(
             o->ctx, AN_ERR_ARGUMENT,
             "%s: %s has no loss, so there is nothing to train; end it with a line such as 'loss %%9 targets "
             "%%y'",
             an_config_place(o->config, "model.graph"), file);
-    if (!an_graph_result(g, g->targets))
+    if (!info.has_targets)
         return AN_ERROR(o->ctx, AN_ERR_ARGUMENT,
                         "%s: the loss of %s does not say whose targets are counted; write 'loss %%9 targets %%y'",
                         an_config_place(o->config, "model.graph"), file);

@@ -65,7 +65,7 @@ static an_status blame(const opening *o, an_status status, const char *path) {
 static an_status get_steps(const opening *o, const char *path, int64_t whole, int64_t *steps) {
     an_context *ctx = o->ctx;
     const an_lengths lengths = {o->config, ctx, &o->batches, o->tokens_a_sample};
-    an_length length = AN_INIT(length);
+    an_length length = {0};
     if (an_config_origin_of(o->config, path) == AN_ORIGIN_NONE) return AN_OK;
     AN_TRY_RETURN(an_config_length(o->config, path, &length));
     return an_open_steps(&lengths, path, &length, 0, whole, steps);
@@ -350,7 +350,7 @@ static an_status open_parts(opening *o) {
     if (!t->planned) {
         if (!o->resume) AN_TRY_RETURN(an_open_init(t, o->config));
         AN_TRY_RETURN(an_open_look(o->config, ctx, t->training, t->evaluation));
-        AN_TRY_RETURN(an_open_look_at_batches(o->config, t->graph, &o->batches, run_steps(o)));
+        AN_TRY_RETURN(an_open_look_at_batches(o->config, t));
     }
     AN_TRY_RETURN(get_metrics(o));
     before = ctx->bytes;

@@ -57,7 +57,7 @@ an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *
  * sees become a warning of the config. O(samples). */
 an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);
 /* Batch norm over too few samples becomes a warning of the config. O(nodes). */
-an_status an_open_look_at_batches(an_config *config, const an_graph *graph, const an_batches *batches, int64_t steps);
+an_status an_open_look_at_batches(an_config *config, an_trainer *trainer);
 /* Whether the graph can read a source ("data.train"). */
 an_status an_open_fit(an_config *config, an_graph *graph, const an_dataset *dataset, const char *source);
 
@@ -78,12 +78,13 @@ typedef struct an_lengths {
     int64_t tokens_a_sample;
 } an_lengths;
 
-/* Steps of a length that begins at step `from` of the run, at least one unless it is 0; `whole` is the run's steps, for shares. */
-an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from,
-                        int64_t whole, int64_t *steps);
-
-/* What counts the steps of a length whose steps depend on where it begins, and how much of it; NULL for other lengths. */
-an_steps_of an_open_measure(const an_lengths *lengths, const an_length *length, double *amount);
+/* Steps of a length that begins at step `from` of the run; `run` is the run's steps, for shares (0 or INT64_MAX: not known). */
+an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from, int64_t run,
+                        int64_t *steps);
+an_length_options an_open_length_options(const an_lengths *lengths, int64_t from, int64_t run);
+/* Puts the place of an option before the last error's message. */
+an_status an_open_blame(const an_lengths *lengths, an_status status, const char *path);
+bool an_open_counts_samples(const an_length *length); /* or tokens */
 
 /* The config's schedule for a run of `steps` (0: endless); what it points to lies in the arena. *rate changes where the schedule
  * has its own. */

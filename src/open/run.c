@@ -11,7 +11,7 @@
 static an_status get_interval(an_config *config, const an_trainer *t, const char *path, an_interval *interval) {
     an_context *ctx = t->ctx;
     const an_lengths lengths = {config, ctx, &t->batches, an_trainer_tokens(t)};
-    an_length length = AN_INIT(length);
+    an_length length = {0};
     *interval = (an_interval){0};
     if (an_config_is(config, path, "off")) return AN_OK;
     AN_TRY_RETURN(an_config_length(config, path, &length));
@@ -20,12 +20,12 @@ static an_status get_interval(an_config *config, const an_trainer *t, const char
         return AN_OK;
     }
     AN_TRY_RETURN(an_open_steps(&lengths, path, &length, 0, t->steps, &interval->steps));
-    double amount;
-    const bool counts_samples = an_open_measure(&lengths, &length, &amount) == an_batches_steps_taking;
+    const double each = length.unit == AN_LENGTH_TOKENS ? (double)lengths.tokens_a_sample : 1;
+    const bool changes = an_batches_change(lengths.batches, 1) > 0;
     if (length.unit == AN_LENGTH_EPOCHS && length.amount > 0)
         *interval = (an_interval){.epochs = length.amount};
-    else if (counts_samples && t->batches.entry_count > 1 && amount > 0)
-        *interval = (an_interval){.epochs = amount / (double)t->batches.samples};
+    else if (an_open_counts_samples(&length) && changes && length.amount > 0)
+        *interval = (an_interval){.epochs = length.amount / each / (double)an_dataset_count(an_trainer_data(t))};
     else
         interval->steps += interval->steps == 0; /* as often as possible */
     return AN_OK;

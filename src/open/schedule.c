@@ -31,7 +31,7 @@ static an_status get_real(const reading *r, const char *key, double *value) {
 /* Steps of a length that begins `from` steps after the part does. */
 static an_status get_steps(const reading *r, const char *key, int64_t from, an_length *length, int64_t *steps) {
     an_context *ctx = r->ctx;
-    *length = (an_length)AN_INIT(*length);
+    *length = (an_length){0};
     if (!is_there(r, key)) return AN_OK;
     AN_TRY_RETURN(an_config_length(r->config, AN_KEY(r->path, key), length));
     return an_open_steps(r->lengths, AN_KEY(r->path, key), length, r->begin + from, r->whole, steps);
@@ -76,20 +76,24 @@ static an_status get_one_cycle(const reading *r) {
     return AN_OK;
 }
 
+/* … of a length that ends with the part. */
+static an_status get_last_steps(const reading *r, const char *key, int64_t *steps) {
+    an_context *ctx = r->ctx;
+    an_length length;
+    AN_TRY_RETURN(get_steps(r, key, 0, &length, steps)); /* shares are of the part */
+    if (length.unit != AN_LENGTH_EPOCHS && !an_open_counts_samples(&length)) return AN_OK;
+    const an_length_options end = an_open_length_options(r->lengths, r->begin + r->whole, r->whole);
+    const an_status status = an_batches_steps_before_end(r->lengths->batches, &length, &end, steps);
+    return an_open_blame(r->lengths, status, AN_KEY(r->path, key));
+}
+
 /* The way down is what `stable` leaves, unless its length is given too: then the rate stays at its end. */
 static an_status get_wsd(const reading *r) {
     an_context *ctx = r->ctx;
     an_schedule_options *s = r->s;
     int64_t stable = 0;
-    double amount;
     an_length length;
-    if (!is_there(r, "stable")) {
-        AN_TRY_RETURN(get_steps(r, "decay", 0, &length, &s->decay_steps));
-        const an_steps_of steps_of = an_open_measure(r->lengths, &length, &amount);
-        if (steps_of) /* the last ones */
-            s->decay_steps = an_batches_steps_until(r->lengths->batches, r->begin + r->whole, amount, steps_of);
-        return AN_OK;
-    }
+    if (!is_there(r, "stable")) return get_last_steps(r, "decay", &s->decay_steps);
     AN_TRY_RETURN(get_steps(r, "stable", s->warmup, &length, &stable));
     AN_TRY_RETURN(get_steps(r, "decay", s->warmup + stable, &length, &s->decay_steps));
     if (is_given(r, "decay")) {
@@ -120,7 +124,6 @@ static an_status get_sequence(const reading *r) {
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&parts, (size_t)count, sizeof *parts));
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&lengths, (size_t)between, sizeof *lengths));
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&milestones, (size_t)between, sizeof *milestones));
-    for (int i = 0; i < between; i++) lengths[i].size = sizeof *lengths;
     AN_TRY_RETURN(an_config_lengths(r->config, key.text, between, lengths, &read));
     for (int i = 0; i < between; i++)
         AN_TRY_RETURN(
@@ -150,27 +153,35 @@ static an_status get_sequence(const reading *r) {
 
 /* Periods of so many epochs or samples; each is `growth` times as long as the one before. */
 typedef struct {
-    an_steps_of steps_of;
-    double amount, growth;
+    an_length length; /* of the first */
+    double growth;
 } periods;
 
-/* Where periods end, as long as epochs still change their number of steps; returns how many of them there are, and in *next how long the
- * one after them is. */
-static int64_t find_borders(const reading *r, const periods *p, double *next, int64_t *borders) {
+/* The last epoch from which on steps have another number of samples. */
+static int64_t last_change(const an_batches *b) {
+    int index = 0;
+    while (an_batches_change(b, index + 1) >= 0) index++;
+    return an_batches_change(b, index);
+}
+
+/* Where periods end, as long as epochs still change their number of steps: *count of them, and in *next how long the one after them is. */
+static an_status find_borders(const reading *r, const periods *p, double *next, int64_t *borders, int64_t *count) {
+    an_context *ctx = r->ctx;
     const an_batches *b = r->lengths->batches;
-    const int64_t from = r->begin + r->s->warmup,
-                  end = an_batches_steps_before(b, b->entries[b->entry_count - 1].epoch);
-    int64_t count = 0, at = 0;
-    double sum = 0;
-    *next = p->amount;
-    for (; from + at < end && (r->whole == 0 || at < r->whole); count++) {
-        sum += *next;
-        const int64_t border = p->steps_of(b, from, sum);
+    const int64_t from = r->begin + r->s->warmup, end = an_batches_epoch_begin(b, last_change(b));
+    const an_length_options options = an_open_length_options(r->lengths, from, 0);
+    an_length sum = {p->length.unit, 0};
+    int64_t at = 0;
+    *next = p->length.amount;
+    for (*count = 0; from + at < end && (r->whole == 0 || at < r->whole); ++*count) {
+        int64_t border;
+        sum.amount += *next;
+        AN_TRY_RETURN(an_batches_steps(b, &sum, &options, &border));
         at = border > at ? border : at + 1;
-        if (borders) borders[count] = at;
+        if (borders) borders[*count] = at;
         *next *= p->growth;
     }
-    return count;
+    return AN_OK;
 }
 
 /* A period in epochs or samples has as many steps as they have, which accumulation by epoch changes. */
@@ -179,20 +190,21 @@ static an_status get_period(const reading *r, const char *key) {
     an_schedule_options *s = r->s;
     const an_batches *b = r->lengths->batches;
     periods p = {.growth = s->period_growth > 1 ? (double)s->period_growth : 1};
-    an_length length;
     double next;
-    int64_t *borders = NULL;
-    AN_TRY_RETURN(get_steps(r, key, s->warmup, &length, &s->period));
-    p.steps_of = an_open_measure(r->lengths, &length, &p.amount);
-    if (!p.steps_of || b->entry_count == 1 || !(p.amount > 0)) return AN_OK;
-    const int64_t count = find_borders(r, &p, &next, NULL);
+    int64_t *borders = NULL, count;
+    AN_TRY_RETURN(get_steps(r, key, s->warmup, &p.length, &s->period));
+    const bool varies = p.length.unit == AN_LENGTH_EPOCHS || an_open_counts_samples(&p.length);
+    if (!varies || an_batches_change(b, 1) < 0 || !(p.length.amount > 0)) return AN_OK;
+    AN_TRY_RETURN(find_borders(r, &p, &next, NULL, &count));
     if (count == 0) return AN_OK;
     if (count > INT_MAX)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %lld periods are too many; give a longer one",
                         an_config_place(r->config, AN_KEY(r->path, key)), (long long)count);
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&borders, (size_t)count, sizeof *borders));
-    find_borders(r, &p, &next, borders);
-    s->period = p.steps_of(b, r->begin + s->warmup + borders[count - 1], next);
+    AN_TRY_RETURN(find_borders(r, &p, &next, borders, &count));
+    const an_length_options after = an_open_length_options(r->lengths, r->begin + s->warmup + borders[count - 1], 0);
+    const an_length one = {p.length.unit, next};
+    AN_TRY_RETURN(an_batches_steps(b, &one, &after, &s->period));
     s->border_count = (int)count;
     s->borders = borders;
     return AN_OK;
@@ -246,14 +258,17 @@ static an_status get_holds(const reading *r) {
     an_context *ctx = r->ctx;
     const an_batches *b = r->lengths->batches;
     an_hold *holds = NULL;
-    if (b->samples == AN_STREAM_SAMPLES)
+    int count = 0;
+    while (an_batches_change(b, count) >= 0) count++;
+    if (an_config_is(r->config, "data.train.type", "stream"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; take schedule.per out",
                         an_config_place(r->config, "schedule.per"));
-    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&holds, (size_t)b->entry_count, sizeof *holds));
-    for (int i = 0; i < b->entry_count; i++)
-        holds[i] =
-            (an_hold){an_batches_steps_before(b, b->entries[i].epoch), an_batches_steps_in(b, b->entries[i].epoch)};
-    r->s->hold_count = b->entry_count;
+    AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&holds, (size_t)count, sizeof *holds));
+    for (int i = 0; i < count; i++) {
+        const int64_t epoch = an_batches_change(b, i);
+        holds[i] = (an_hold){an_batches_epoch_begin(b, epoch), an_batches_epoch_steps(b, epoch)};
+    }
+    r->s->hold_count = count;
     r->s->holds = holds;
     return AN_OK;
 }

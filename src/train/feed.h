@@ -7,10 +7,10 @@
 #ifndef AN_TRAIN_FEED_H
 #define AN_TRAIN_FEED_H
 
-#include "anneal/data.h"
+#include "data/samples.h"
 #include "exec/program.h"
 
-enum { AN_MAX_FEEDS = 32, AN_MAX_FEED_SYMBOLS = 8 };
+enum { AN_MAX_FEED_SYMBOLS = 8 };
 
 typedef struct an_feed_input {
     const char *name; /* of the input; in the graph's memory */

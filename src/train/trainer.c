@@ -89,7 +89,7 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, &options->batch));
     t->steps = options->steps ? options->steps
                : t->streams   ? INT64_MAX
-                              : an_batches_steps_before(&t->batches, options->epochs ? options->epochs : 1);
+                              : an_batches_epoch_begin(&t->batches, options->epochs ? options->epochs : 1);
     t->sample_mean = options->sample_mean;
     t->max_skips = options->max_skips ? options->max_skips : DEFAULT_MAX_SKIPS;
     t->evaluation_count = options->evaluation_samples;

@@ -6,18 +6,10 @@
 
 #include "data/batches.h"
 #include "data/loader.h"
+#include "data/samples.h"
 #include "store/manifest.h"
 #include "train/feed.h"
 #include "train/step.h"
-
-/* Samples in memory, dense by field. */
-typedef struct an_sample_buffer {
-    int64_t capacity, count;
-    int field_count;
-    void *fields[AN_MAX_FEEDS];
-    size_t bytes[AN_MAX_FEEDS]; /* of a sample */
-    int64_t *indices, *numbers; /* in the dataset; in the run */
-} an_sample_buffer;
 
 enum { AN_HISTORY = 10 };
 
@@ -93,11 +85,6 @@ struct an_trainer {
     size_t held;     /* bytes of what was made before the plan, and of the plan */
 };
 
-/* Adds what a buffer for so many samples takes. */
-bool an_sample_buffer_bytes(const an_dataset *dataset, int64_t capacity, size_t *bytes);
-an_status an_sample_buffer_create(an_sample_buffer *b, an_context *ctx, const an_dataset *dataset, int64_t capacity);
-void an_sample_buffer_destroy(an_sample_buffer *b, an_context *ctx);
-
 /* Makes everything but the graph and the data, which are there. On error the trainer is to be destroyed. */
 an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options);
 
@@ -136,9 +123,6 @@ an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, in
 /* With sample_mean, in a step that has begun: what its loss is divided by. */
 an_status an_means_begin(an_trainer *t, const an_batch *samples);
 void an_handed_destroy(an_trainer *t);
-
-/* Samples of a stream in an epoch that never ends. */
-#define AN_STREAM_SAMPLES ((int64_t)1 << 62)
 
 an_status an_norms_make(an_trainer *t, an_norms norms);
 void an_norms_destroy(an_trainer *t);

@@ -108,7 +108,7 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
         .evaluation_samples = t->evaluation ? an_evaluation_samples(t) : 0,
         .tokens = an_trainer_tokens(t),
         .steps = t->steps,
-        .epoch_steps = t->streams ? 0 : an_batches_steps_in(&t->batches, 0),
+        .epoch_steps = t->streams ? 0 : an_batches_epoch_steps(&t->batches, 0),
         .global = t->batches.global,
         .micro = t->batches.micro,
         .leaves = t->batches.leaves,
@@ -119,7 +119,8 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
     };
     if (!t->streams) {
         info->epochs = an_batches_epochs(&t->batches, t->steps);
-        an_batches_epoch_steps(&t->batches, t->steps, &info->least_epoch_steps, &info->most_epoch_steps);
+        info->least_micro = an_batches_least_micro(&t->batches, t->steps);
+        an_batches_epoch_range(&t->batches, t->steps, &info->least_epoch_steps, &info->most_epoch_steps);
     }
     return AN_OK;
 fail:

@@ -38,12 +38,12 @@ Y
 # --- lengths ---
 for steps in 9223372036854775807 9223372036854775000 9007199254740992; do
     run 2 --set run.steps=$steps
-    says "--set run.steps=$steps: run.steps is more than 9007199254740992 steps (2^53); make it shorter"
+    says "--set run.steps=$steps: run.steps: this is more than 9007199254740992 steps (2^53); make it shorter"
 done
 run 2 --set run.steps= --set run.epochs=9007199254740992
-says 'run.epochs is more than 9007199254740992 steps (2^53)'
+says 'run.epochs: this is more than 9007199254740992 steps (2^53)'
 run 2 --set run.steps= --set run.samples=9223372036854775807
-says 'run.samples is more than 9007199254740992 steps (2^53)'
+says 'run.samples: this is more than 9007199254740992 steps (2^53)'
 
 # --- sizes ---
 run 1 --set 'model.hidden=[4000000000,4000000000]'

@@ -176,7 +176,7 @@ static void test_the_example_is_read_word_for_word(void **state) {
     double real, begin, end, betas[4];
     bool flag;
     int many;
-    an_length length = AN_INIT(length);
+    an_length length = {0};
     const char *file;
     ASSERT_STRING(ctx, c, "run.dir", "runs/char");
     OK(ctx, an_config_path(c, "run.dir", &file));
@@ -230,7 +230,7 @@ static void test_two_keys_are_enough(void **state) {
     an_config *c = make(ctx, "model: gpt2\ndata: {train: {type: text, path: /a.txt}}\n");
     const char *file;
     double real;
-    an_length length = AN_INIT(length);
+    an_length length = {0};
     ASSERT_STRING(ctx, c, "run.dir", "runs/run");
     OK(ctx, an_config_length(c, "run.epochs", &length));
     assert_true(length.unit == AN_LENGTH_EPOCHS && length.amount == 1);

@@ -27,7 +27,7 @@ static void test_leftovers_are_a_step_of_their_own(void **state) {
     (void)state;
     o.global = 16;
     const an_batches b = make(103, &o);
-    assert_int_equal(an_batches_steps_in(&b, 0), 7);
+    assert_int_equal(an_batches_epoch_steps(&b, 0), 7);
     for (int64_t step = 0; step < 21; step++) {
         const an_step_batch s = an_batches_at(&b, step);
         assert_int_equal(s.epoch, step / 7);
@@ -43,7 +43,7 @@ static void test_drop_last_drops_them(void **state) {
     o.global = 16;
     o.drop_last = true;
     const an_batches b = make(103, &o);
-    assert_int_equal(an_batches_steps_in(&b, 0), 6);
+    assert_int_equal(an_batches_epoch_steps(&b, 0), 6);
     assert_int_equal(an_batches_at(&b, 6).epoch, 1);
     assert_int_equal(an_batches_at(&b, 6).first_sample, 96);
 }
@@ -62,8 +62,8 @@ static void test_epochs_are_whole(void **state) {
     assert_int_equal(an_batches_largest(&b), 48);
     for (int64_t epoch = 0; epoch < 12; epoch++) {
         int64_t at = 0;
-        assert_int_equal(an_batches_steps_before(&b, epoch), step);
-        for (int64_t i = 0; i < an_batches_steps_in(&b, epoch); i++, step++) {
+        assert_int_equal(an_batches_epoch_begin(&b, epoch), step);
+        for (int64_t i = 0; i < an_batches_epoch_steps(&b, epoch); i++, step++) {
             const an_step_batch s = an_batches_at(&b, step);
             assert_int_equal(s.epoch, epoch);
             assert_int_equal(s.epoch_step, i);
@@ -72,7 +72,7 @@ static void test_epochs_are_whole(void **state) {
             at += s.count;
         }
         assert_int_equal(at, 1000);
-        assert_int_equal(an_batches_steps_in(&b, epoch), epoch < 4 ? 21 : epoch < 8 ? 42 : 167);
+        assert_int_equal(an_batches_epoch_steps(&b, epoch), epoch < 4 ? 21 : epoch < 8 ? 42 : 167);
     }
 }
 

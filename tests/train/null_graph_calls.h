@@ -70,7 +70,9 @@ static inline void call_graphs(void) {
     STATUS(an_graph_dot, N(model), N(&text));
     an_string_release(ctx, &printed);
     VALUE(an_graph_symbol_name, NULL, N(model), 0);
+    an_graph_info about = AN_INIT(about);
     VALUE(an_graph_parameter_elements, 0, N(model));
+    STATUS(an_graph_info_get, N(model), N(&about));
     VALUE(an_value_ndims, 0, N(open), x);
     VALUE(an_value_dim, 0, N(open), x, 0);
     VALUE(an_value_dtype, AN_DTYPE_NONE, N(open), x);

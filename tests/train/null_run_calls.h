@@ -108,7 +108,7 @@ static inline void call_configs(void) {
     an_config_options options = {.size = sizeof options, .file = "run.yaml"};
     an_config *fresh = NULL;
     an_config_key key = AN_INIT(key);
-    an_length length = AN_INIT(length), lengths[4];
+    an_length length = {0}, lengths[4];
     const char *text, *other;
     char *written = NULL;
     bool on;
@@ -183,6 +183,13 @@ static inline void call_data(void) {
     an_mixture_source mixture = {.size = sizeof mixture, .source_count = 1, .sources = &table};
     an_dataset *fresh = NULL;
     an_field field = AN_INIT(field);
+    an_class_info classes = AN_INIT(classes);
+    const an_batch_options batch = {.size = sizeof batch, .global = 4};
+    const an_length_options by = AN_INIT(by);
+    const an_length length_of_run = {AN_LENGTH_EPOCHS, 2};
+    an_batches *batches = NULL, *fresh_batches = NULL;
+    int64_t steps;
+    OK(ctx, an_batches_create(&batches, ctx, 10, &batch));
     const int64_t indices[] = {0};
     void *const fields[] = {numbers, numbers};
     char bytes[AN_TOKEN_BYTES];
@@ -195,6 +202,7 @@ static inline void call_data(void) {
     VALUE(an_dataset_field_count, 0, N(table));
     STATUS(an_dataset_field, N(table), 0, N(&field));
     STATUS(an_dataset_read, N(table), 1, N(indices), N(fields));
+    STATUS(an_dataset_class_info, N(table), N(&classes));
     STATUS(an_dataset_set_limit, N(poem), N("tokens"), 100);
     STATUS(an_dataset_create_arrays, N(&fresh), N(ctx), N(&arrays));
     STATUS(an_dataset_create_idx, N(&fresh), N(ctx), N(&idx));
@@ -206,6 +214,13 @@ static inline void call_data(void) {
     STATUS(an_dataset_create_tokens, N(&fresh), N(ctx), N(&tokens));
     STATUS(an_dataset_create_megatron, N(&fresh), N(ctx), N(&megatron));
     STATUS(an_dataset_create_mixture, N(&fresh), N(ctx), N(&mixture));
+    STATUS(an_batches_create, N(&fresh_batches), N(ctx), 10, N(&batch));
+    STATUS(an_batches_steps, N(batches), N(&length_of_run), N(&by), N(&steps));
+    STATUS(an_batches_steps_before_end, N(batches), N(&length_of_run), N(&by), N(&steps));
+    VALUE(an_batches_epoch_begin, 0, N(batches), 0);
+    VALUE(an_batches_epoch_steps, 0, N(batches), 0);
+    VALUE(an_batches_change, -1, N(batches), 0);
+    NOTHING(an_batches_destroy, O(&batches));
 }
 
 #endif

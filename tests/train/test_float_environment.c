@@ -319,6 +319,24 @@ static void read_samples(an_dataset **dataset) {
     memset(targets, 0, sizeof targets);
     DO(an_dataset_read, *dataset, 2, ((int64_t[]){0, 3}), ((void *const[]){inputs, targets}));
     NOTE(inputs), NOTE(targets);
+    an_class_info classes = AN_INIT(classes);
+    DO(an_dataset_class_info, *dataset, &classes);
+    NOTE(classes.classes);
+}
+
+static void count_batches(void) {
+    const an_batch_options options = {.size = sizeof options, .global = 7};
+    const an_length length = {AN_LENGTH_EPOCHS, 0.7};
+    an_length_options by = AN_INIT(by);
+    an_batches *batches = NULL;
+    int64_t steps;
+    DO(an_batches_create, &batches, ctx, 100, &options);
+    DO(an_batches_steps, batches, &length, &by, &steps);
+    NOTE(steps);
+    by.from = 30;
+    DO(an_batches_steps_before_end, batches, &length, &by, &steps);
+    NOTE(steps);
+    an_batches_destroy(&batches);
 }
 
 static an_status read_thirds(void *user, int64_t n, const int64_t *indices, void *const *fields, char *message,
@@ -347,6 +365,7 @@ static void make_datasets(void) {
     DO(an_dataset_create_arrays, &d, ctx, &memory);
     read_samples(&d);
     an_dataset_destroy(&d);
+    count_batches();
     DO(an_dataset_create_idx, &d, ctx, &idx);
     read_samples(&d);
     an_dataset_destroy(&d);
@@ -384,7 +403,7 @@ static void read_config(void) {
     an_config_options options = {.size = sizeof options, .file = "run.yaml", .text = CONFIG, .length = strlen(CONFIG)};
     an_config *config = NULL;
     an_config_key key = AN_INIT(key);
-    an_length length = AN_INIT(length), lengths[4] = {{.size = sizeof length}};
+    an_length length = {0}, lengths[4] = {{0}};
     const char *text, *value;
     char *whole = NULL;
     double real, end, reals[4];

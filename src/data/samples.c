@@ -1,5 +1,5 @@
 /* Buffers for samples. */
-#include "train/trainer.h"
+#include "data/samples.h"
 
 bool an_sample_buffer_bytes(const an_dataset *dataset, int64_t capacity, size_t *bytes) {
     const an_sample_buffer *b = NULL; /* for its members' sizes */

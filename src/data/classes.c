@@ -1,0 +1,72 @@
+/* The classes that a dataset's targets name. Files of labels do not say. */
+#include "base/guard.h"
+#include "data/samples.h"
+
+/* Classes that were seen. Larger ones are not told apart: no file of labels has as many. */
+enum { MOST_CLASSES = 1 << 20, BITS = 64, AT_ONCE = 1024 };
+typedef struct {
+    uint64_t bits[MOST_CLASSES / BITS];
+    int64_t count;   /* of different ones */
+    int64_t classes; /* the largest and one */
+} seen_classes;
+
+static void see(seen_classes *seen, const int32_t *targets, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t class = targets[i];
+        if (class >= seen->classes) seen->classes = (int64_t) class + 1;
+        if (class < 0 || class >= MOST_CLASSES) continue; /* not counted in the loss */
+        const uint64_t bit = (uint64_t)1 << class % BITS;
+        seen->count += !(seen->bits[class / BITS] & bit);
+        seen->bits[class / BITS] |= bit;
+    }
+}
+
+/* The field of classes; -1: targets are numbers. */
+static int find_classes(const an_dataset *dataset, int64_t *each) {
+    for (int i = 0; i < dataset->record.field_count; i++) {
+        const an_field *field = &dataset->fields[i];
+        if (!field->target || field->dtype != AN_DTYPE_I32) continue;
+        *each = (int64_t)(dataset->bytes[i] / sizeof(int32_t));
+        return i;
+    }
+    return -1;
+}
+
+static an_status look_through(an_dataset *dataset, seen_classes *seen) {
+    an_status status;
+    an_context *ctx = dataset->ctx;
+    an_sample_buffer b = {0};
+    int64_t each = 0;
+    const int64_t count = an_dataset_count(dataset);
+    const int field = find_classes(dataset, &each);
+    AN_TRY(an_sample_buffer_create(&b, ctx, dataset, AT_ONCE));
+    for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
+        const int64_t n = count - begin < AT_ONCE ? count - begin : AT_ONCE;
+        for (int64_t i = 0; i < n; i++) b.indices[i] = begin + i;
+        AN_TRY(an_dataset_read(dataset, n, b.indices, b.fields));
+        if (field >= 0) see(seen, b.fields[field], n * each);
+    }
+    status = AN_OK;
+fail:
+    an_sample_buffer_destroy(&b, ctx);
+    return status;
+}
+
+an_status an_dataset_class_info(an_dataset *dataset, an_class_info *info) {
+    AN_GUARD;
+    AN_NEED(dataset, info);
+    an_status status;
+    an_context *ctx = dataset->ctx;
+    seen_classes *seen = NULL;
+    AN_CHECK(ctx, info->size >= sizeof *info, AN_ERR_ARGUMENT, "an_class_info has size %zu: set it with AN_INIT",
+             info->size);
+    AN_TRY(an_alloc(ctx, (void **)&seen, 1, sizeof *seen));
+    AN_TRY(look_through(dataset, seen));
+    int64_t absent = 0;
+    while (absent < seen->classes && absent < MOST_CLASSES && seen->bits[absent / BITS] >> absent % BITS & 1) absent++;
+    *info = (an_class_info){.size = info->size, .classes = seen->classes, .seen = seen->count, .first_absent = absent};
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&seen, 1, sizeof *seen);
+    return status;
+}
