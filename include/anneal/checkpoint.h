@@ -35,6 +35,8 @@ AN_API const char *an_trainer_resumed(const an_trainer *trainer);
 /* Notes about the run before its first step, a line each: damaged checkpoints that were skipped, config keys that changed, memory or
  * disk space that may not be enough. "": none. */
 AN_API const char *an_trainer_notes(const an_trainer *trainer);
+/* Adds lines to them, each with its \n. */
+AN_API an_status an_trainer_add_note(an_trainer *trainer, const char *lines);
 
 /* ---- looking at one ---- */
 

@@ -210,6 +210,7 @@ typedef struct an_mixture_source {
     an_dataset *const *sources;
     const double *weights; /* above 0, of any sum; NULL: equal ones */
     int64_t count;         /* 0: until the first source is out of samples */
+    bool owns; /* the sources are destroyed with the mixture; if it cannot be made, they stay the caller's */
 } an_mixture_source;
 AN_API an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const an_mixture_source *source);
 
@@ -254,6 +255,13 @@ typedef struct an_length {
     an_length_unit unit;
     double amount; /* whole, for steps, tokens and samples */
 } an_length;
+
+/* How often something happens in a run: one of the three is set; none: never. This struct never grows. */
+typedef struct an_interval {
+    int64_t steps;
+    double epochs; /* at the end of every so many epochs, however many steps each one has */
+    double seconds;
+} an_interval;
 
 /* What lengths are counted by. */
 typedef struct an_length_options {

@@ -283,6 +283,15 @@ typedef enum an_norms {
     AN_NORMS_PARAMETER = 2 /* of each parameter */
 } an_norms;
 
+/* What a trainer is made for. */
+typedef enum an_open_purpose {
+    AN_OPEN_RUN = 0,
+    AN_OPEN_PLAN = 1, /* it can be asked what it would be, and takes no step; no weight is allocated */
+    AN_OPEN_PLAIN =
+        2 /* others are compared with it: f32 (f64), nothing fused; in a context of AN_ISA_BASE its kernels are the
+                         reference */
+} an_open_purpose;
+
 typedef struct an_trainer_options {
     size_t size;
     int64_t steps;                  /* of the run; 0: those of `epochs` */
@@ -307,6 +316,12 @@ typedef struct an_trainer_options {
     an_norms norms;
     bool f32_storage;  /* as in an_plan_options */
     int64_t max_skips; /* 0: 100; so many skipped steps in a row are an error, as is a loss scale that falls below 1 */
+    an_open_purpose purpose;
+    bool
+        owns; /* the graph and the datasets are destroyed with the trainer; if it cannot be made, they stay the caller's */
+    int64_t owned_bytes; /* what they hold of the context (an_context_bytes), which the plan then counts */
+    bool saves;          /* the run will be saved: the plan counts the copy that a checkpoint needs */
+    int64_t writers;     /* files of a checkpoint that are written at a time; 0: 1 */
 } an_trainer_options;
 
 /* A model in training on a dataset; `evaluation` may be NULL. The graph (which groups may freeze parameters of), the datasets
@@ -326,15 +341,6 @@ AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const ch
 /* A run that carries on keeps the checkpoint's value of keys that the config leaves at their default: `config` then has these values, with
  * the origin AN_ORIGIN_CHECKPOINT. */
 AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config);
-
-/* What a trainer is opened for. */
-typedef enum an_open_purpose {
-    AN_OPEN_RUN = 0,
-    AN_OPEN_PLAN = 1, /* it can be asked what it would be, and takes no step; no weight is allocated */
-    AN_OPEN_PLAIN =
-        2 /* others are compared with it: f32 (f64), nothing fused; in a context of AN_ISA_BASE its kernels are the
-                         reference */
-} an_open_purpose;
 
 /* What becomes of a schedule that ends with the run, when a run that carries on is given more steps. */
 typedef enum an_extend {
@@ -358,6 +364,39 @@ typedef struct an_open_options {
 } an_open_options;
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                       const an_open_options *options);
+
+/* ---- from a config to a trainer, part by part ---- an_trainer_open does all of this. */
+
+/* Whether a graph can read the samples of a dataset; the message says what does not fit. */
+AN_API an_status an_graph_check_data(an_graph *graph, const an_dataset *dataset);
+
+/* A dataset without samples: the program hands them over, step by step (an_trainer_step_on). It has the fields that the graph reads. A
+ * dimension that is a symbol, but for the number of samples, has `symbol_size` elements; 0: such a dimension is refused. */
+AN_API an_status an_dataset_create_stream(an_dataset **dataset, const an_graph *graph, int64_t symbol_size);
+
+/* A tensor of a file gets another name: `text` stands for what the regular expression matches. This struct never grows. */
+typedef struct an_init_rename {
+    const char *pattern, *text;
+} an_init_rename;
+
+/* Initial weights from files. */
+typedef struct an_init_options {
+    size_t size;
+    const char *path;        /* a checkpoint, a run, a safetensors file, or a folder as Hugging Face has them */
+    const char *model_type;  /* "gpt2" or "llama", which a Hugging Face folder must be; NULL: not known */
+    const char *place;       /* what messages begin with; NULL: nothing */
+    bool accepts_missing;    /* parameters that the files do not have keep their random values; else it is an error */
+    bool accepts_unexpected; /* tensors that the model does not have are ignored; else they are an error */
+    int rename_count;
+    const an_init_rename *renames; /* applied to the files' names, in order */
+} an_init_options;
+/* Loads them into a trainer that has taken no step. All is checked before the first weight changes. */
+AN_API an_status an_trainer_init(an_trainer *trainer, const an_init_options *options);
+
+/* Which metrics of evaluations are reported, by name; count 0: those that the model has a use for. */
+AN_API an_status an_trainer_set_metrics(an_trainer *trainer, int count, const char *const *names);
+/* AN_OK if the model can have a metric; else the message says why not. */
+AN_API an_status an_trainer_check_metric(const an_trainer *trainer, const char *name);
 
 /* The run in numbers. */
 typedef struct an_trainer_info {
@@ -455,6 +494,8 @@ typedef struct an_save_report {
     double seconds;      /* behind the run's back, until it was safe */
     double cpu_seconds;  /* of which this machine worked for it */
     double wait_seconds; /* that the run waited for it, beside the copy */
+    const char
+        *warning; /* it is durable, but something after it failed, such as the link to the best; NULL: nothing did */
 } an_save_report;
 
 /* Called at named points of a run, with numbers that are good until it returns. Nothing that it does changes the order of a run; a
@@ -509,8 +550,59 @@ typedef struct an_run_outcome {
     const char *reason;   /* set by the caller before an_folder_finish: why it requested the stop; NULL: not said */
 } an_run_outcome;
 
-/* What the config says of the run, for a trainer that was opened from one: add callbacks and run it. */
+/* The options that an_trainer_run takes if it is given none; those of the config, for a trainer that was opened from one. */
+AN_API an_status an_trainer_set_run_options(an_trainer *trainer, const an_run_options *options);
+/* Asks for them: add callbacks and run it. */
 AN_API an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options);
+
+/* Where and when a run is saved. */
+typedef struct an_save_options {
+    size_t size;
+    const char *folder;     /* of the run; NULL: it is not saved */
+    const char *stage;      /* a fast folder that is written to first; NULL: none */
+    const char *config;     /* text that checkpoints have as config.yaml; NULL: none */
+    an_interval every;      /* none: only the last step */
+    int64_t keep_last;      /* checkpoints; 0: all */
+    int64_t keep_named;     /* those of an_trainer_save; 0: all */
+    an_interval keep_every; /* checkpoints that stay; none: none for this reason */
+} an_save_options;
+AN_API an_status an_trainer_set_saving(an_trainer *trainer, const an_save_options *options);
+
+/* What of a run is written to its folder. */
+typedef struct an_log_options {
+    size_t size;
+    an_interval every; /* from one line of metrics.jsonl to the next; none: every step */
+    bool tensorboard;
+} an_log_options;
+AN_API an_status an_trainer_set_logging(an_trainer *trainer, const an_log_options *options);
+
+/* Seconds until the Slurm job that this process is in ends, less a minute for the step under way and its checkpoint; above 0. An error if
+ * there is no such job, or nothing says when it ends. */
+AN_API an_status an_job_seconds(an_context *ctx, double *seconds);
+
+/* ---- carrying on, part by part ---- an_trainer_open does all of this. */
+
+typedef struct an_candidates an_candidates;
+/* The checkpoints that a run could carry on from, best first: those that the options and the config name; none if it begins anew. */
+AN_API an_status an_candidates_create(an_candidates **candidates, an_context *ctx, an_config *config,
+                                      const an_open_options *options);
+AN_API void an_candidates_destroy(an_candidates **candidates);
+AN_API const char *an_candidates_path(const an_candidates *candidates, int index); /* NULL after the last */
+
+typedef struct an_resume an_resume;
+/* Reads what a checkpoint says of its run and compares its config with the one that is wanted: keys that the config leaves at their
+ * default get the checkpoint's value, and what may not change is refused. Config and options must outlive it. */
+AN_API an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
+                                  const an_open_options *options);
+/* Unless an_resume_apply has succeeded, the config is again as it was given. */
+AN_API void an_resume_destroy(an_resume **resume);
+/* For how many steps the schedule is made, where the run is to have `steps`: whether that changes the rate is seen from the schedules that
+ * `make` makes for either length, and then options.extend decides. */
+typedef an_status (*an_schedule_maker)(void *user, int64_t steps, an_schedule **schedule, double *rate);
+AN_API an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, void *user, int64_t steps,
+                                          int64_t *schedule_steps);
+/* Checks bits and data, and takes everything from the checkpoint, into a trainer that has taken no step. */
+AN_API an_status an_resume_apply(an_resume *resume, an_trainer *trainer);
 
 /* Takes all steps that are left, with evaluations between them and, if there is data for it, one after the last. `options` may be
  * NULL: those of the config. So may `outcome`. */

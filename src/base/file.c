@@ -61,7 +61,7 @@ an_status an_file_close(int *file, const char *path, an_note note) {
 
 bool an_file_exists(const char *path) {
     struct stat found;
-    return lstat(path, &found) == 0;
+    return lstat(path, &found) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 an_status an_file_rename(const char *from, const char *to, an_note note) {
@@ -115,7 +115,9 @@ an_status an_folder_sync(const char *path, an_note note) {
     do folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (folder < 0 && errno == EINTR);
     if (folder < 0) return an_file_failed(path, "cannot be opened", note);
-    const an_status status = an_file_sync(folder, path, note);
+    an_status status = an_file_sync(folder, path, note);
+    /* Some file systems cannot sync folders, and say so with one of these: there is nothing more to do. */
+    if (status != AN_OK && (errno == EINVAL || errno == ENOTSUP || errno == ENOSYS)) status = AN_OK;
     if (status == AN_OK) return an_file_close(&folder, path, note);
     close(folder);
     return status;

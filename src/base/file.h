@@ -14,7 +14,7 @@ enum { AN_FILE_PATH = 4096 };
 /* folder/name; false: too long. */
 bool an_path_join(char path[AN_FILE_PATH], const char *folder, const char *name);
 
-bool an_file_exists(const char *path); /* also a link that leads nowhere */
+bool an_file_exists(const char *path); /* also a link that leads nowhere, and what cannot be looked at */
 
 /* "PATH: what: the reason that errno has". */
 an_status an_file_failed(const char *path, const char *what, an_note note);

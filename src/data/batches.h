@@ -51,13 +51,6 @@ int64_t an_batches_least_micro(const an_batches *b, int64_t steps);
 /* The fewest and the most steps of an epoch, among those that a run of so many steps begins. */
 void an_batches_epoch_range(const an_batches *b, int64_t run, int64_t *least, int64_t *most);
 
-/* How often something happens in a run. One of the three is set; none: never. */
-typedef struct an_interval {
-    int64_t steps;
-    double epochs;
-    double seconds; /* which only the caller can measure */
-} an_interval;
-
 static inline bool an_interval_is_off(const an_interval *interval) {
     return interval->steps == 0 && interval->epochs == 0 && interval->seconds == 0;
 }

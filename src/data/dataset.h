@@ -23,6 +23,7 @@ struct an_dataset {
     size_t *bytes;                   /* of one sample of each field */
     int64_t *checked;                /* of each field: the limit that reads are held against; 0: none */
     const an_vocabulary *vocabulary; /* the source's; NULL: not of text */
+    bool streams;                    /* the program hands its samples over */
 };
 
 /* an_dataset_read for threads: touches no context. */

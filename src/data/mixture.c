@@ -20,6 +20,7 @@ typedef struct {
     an_dataset **sources;
     uint64_t *weights; /* of all sources before this one; count + 1 of them */
     an_arena arena;
+    bool owns; /* the sources */
 } mixture;
 
 /* How many of the first n samples of sources [low, high) are of [low, middle). */
@@ -104,6 +105,8 @@ static void locate(void *user, int field, int64_t index, int64_t element, char *
 static void close_mixture(void *user) {
     mixture *m = user;
     an_context *ctx = m->ctx;
+    for (int i = m->owns ? m->count : 0; i-- > 0;)
+        an_dataset_destroy(&m->sources[i]); /* the first has the vocabulary */
     an_arena_destroy(&m->arena);
     an_release(ctx, (void **)&m, 1, sizeof *m);
 }
@@ -203,6 +206,7 @@ an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const
     record.user = m;
     AN_TRY(an_dataset_create(dataset, ctx, &record));
     (*dataset)->vocabulary = source->sources[0]->vocabulary;
+    m->owns = source->owns;
     return AN_OK;
 fail:
     if (m) close_mixture(m);

@@ -20,7 +20,7 @@ an_status an_open_count(an_config *config, const char *path, int64_t *value) {
 
 typedef struct {
     an_dataset **dataset;
-    an_sources *sources;
+    const an_dataset **vocabulary;
     an_config *config;
     an_context *ctx;
     const char *path;
@@ -114,15 +114,6 @@ fail:
     return status;
 }
 
-/* What evaluates must number characters as what was trained on: those of another file may be others, in another order. */
-static const an_dataset *vocabulary_for(const opening *o) {
-    if (strncmp(o->path, "data.eval", strlen("data.eval")) != 0) return NULL;
-    for (int i = 0; i < o->sources->count; i++)
-        if (o->sources->datasets[i]->vocabulary && o->sources->datasets[i]->vocabulary->points)
-            return o->sources->datasets[i];
-    return NULL;
-}
-
 static an_status open_text(const opening *o) {
     an_context *ctx = o->ctx;
     an_text_source s = AN_INIT(s);
@@ -130,8 +121,13 @@ static an_status open_text(const opening *o) {
     s.tokens = an_config_is(o->config, AN_KEY(o->path, "tokens"), "chars") ? AN_TEXT_CHARACTERS : AN_TEXT_BYTES;
     AN_TRY_RETURN(get_context(o, &s.context));
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
-    if (s.tokens == AN_TEXT_CHARACTERS) s.vocabulary = vocabulary_for(o);
-    return an_dataset_create_text(o->dataset, ctx, &s);
+    if (s.tokens != AN_TEXT_CHARACTERS) return an_dataset_create_text(o->dataset, ctx, &s);
+    /* What evaluates must number characters as what was trained on: those of another file may be others, in another order. */
+    const bool evaluates = !strncmp(o->path, "data.eval", strlen("data.eval"));
+    if (evaluates) s.vocabulary = *o->vocabulary;
+    AN_TRY_RETURN(an_dataset_create_text(o->dataset, ctx, &s));
+    if (!*o->vocabulary) *o->vocabulary = *o->dataset;
+    return AN_OK;
 }
 
 static an_status get_documents(const opening *o, bool *documents, bool *borders_ignored) {
@@ -169,27 +165,40 @@ static an_status open_megatron(const opening *o) {
     return an_dataset_create_megatron(o->dataset, ctx, &s);
 }
 
-static an_status open_mixture(const opening *o) {
+enum { MOST_PARTS = 63 };
+
+static an_status open_parts(const opening *o, const char *key, an_mixture_source *s, an_dataset **parts,
+                            double *weights) {
     an_context *ctx = o->ctx;
-    an_mixture_source s = AN_INIT(s);
-    an_dataset *parts[AN_MOST_SOURCES];
-    double weights[AN_MOST_SOURCES];
-    const an_key joined = an_key_join(o->path, "parts");
-    const char *key = joined.text;
-    s.source_count = an_config_size(o->config, key);
-    if (s.source_count >= AN_MOST_SOURCES)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d sources; a mixture has fewer than %d",
-                        an_config_place(o->config, key), s.source_count, AN_MOST_SOURCES);
-    for (int i = 0; i < s.source_count; i++) {
+    for (int i = 0; i < s->source_count; i++) {
         char part[AN_PATH_TEXT + 16];
         snprintf(part, sizeof part, "%s[%d]", key, i);
         AN_TRY_RETURN(an_config_real(o->config, AN_KEY(part, "weight"), &weights[i]));
-        AN_TRY_RETURN(an_open_data(&parts[i], o->sources, o->config, ctx, part));
+        AN_TRY_RETURN(an_open_data(&parts[i], o->vocabulary, o->config, ctx, part));
     }
-    AN_TRY_RETURN(an_open_count(o->config, AN_KEY(o->path, "count"), &s.count));
-    s.sources = parts;
-    s.weights = weights;
-    return an_dataset_create_mixture(o->dataset, ctx, &s);
+    AN_TRY_RETURN(an_open_count(o->config, AN_KEY(o->path, "count"), &s->count));
+    s->sources = parts;
+    s->weights = weights;
+    s->owns = true;
+    return an_dataset_create_mixture(o->dataset, ctx, s);
+}
+
+static an_status open_mixture(const opening *o) {
+    an_context *ctx = o->ctx;
+    an_mixture_source s = AN_INIT(s);
+    an_dataset *parts[MOST_PARTS] = {NULL};
+    double weights[MOST_PARTS];
+    const an_key joined = an_key_join(o->path, "parts");
+    s.source_count = an_config_size(o->config, joined.text);
+    if (s.source_count > MOST_PARTS)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d sources; a mixture has at most %d",
+                        an_config_place(o->config, joined.text), s.source_count, MOST_PARTS);
+    const an_dataset *before = *o->vocabulary;
+    const an_status status = open_parts(o, joined.text, &s, parts, weights);
+    if (status == AN_OK) return AN_OK;
+    *o->vocabulary = before;
+    for (int i = s.source_count; i-- > 0;) an_dataset_destroy(&parts[i]);
+    return status;
 }
 
 static const struct {
@@ -207,22 +216,17 @@ static an_status name_source(const opening *o, an_status status) {
     return AN_ERROR(o->ctx, status, "%s (%s of %s)", message, o->path, place);
 }
 
-an_status an_open_data(an_dataset **dataset, an_sources *sources, an_config *config, an_context *ctx,
+an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,
                        const char *path) {
-    const opening o = {dataset, sources, config, ctx, path};
+    const opening o = {dataset, vocabulary, config, ctx, path};
     const an_key joined = an_key_join(path, "type");
     const char *type = joined.text;
     *dataset = NULL;
     if (an_config_origin_of(config, type) == AN_ORIGIN_NONE) return AN_OK;
-    if (sources->count == AN_MOST_SOURCES)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: more than %d sources", an_config_place(config, path),
-                        AN_MOST_SOURCES);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (an_config_is(config, type, types[i].type)) {
             const an_status status = types[i].open(&o);
-            if (status != AN_OK) return name_source(&o, status);
-            sources->datasets[sources->count++] = *dataset;
-            return AN_OK;
+            return status == AN_OK ? AN_OK : name_source(&o, status);
         }
     return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                     "%s: data of this type is handed over by a program, not read from a config",

@@ -10,51 +10,14 @@ extern const an_op an_op_cross_entropy;
 
 /* ---- streams ---- */
 
-static an_status read_nothing(void *user, int64_t n, const int64_t *indices, void *const *fields, char *message,
-                              size_t message_capacity) {
-    (void)user, (void)n, (void)indices, (void)fields;
-    if (message_capacity > 0) message[0] = 0;
-    return AN_ERR_STATE; /* a trainer on a stream has no loader */
-}
-
-/* A field for an input: a dimension that is a symbol is the model's context. */
-static an_status make_field(an_field *field, an_config *config, const an_graph *g, const an_result *r) {
-    an_context *ctx = g->ctx;
-    *field = (an_field)AN_INIT(*field);
-    field->name = ((const an_input_attributes *)r->node->attributes)->name;
-    field->dtype = r->dtype;
-    field->ndims = r->ndims - 1;
-    field->target = an_graph_result(g, g->targets) == r;
-    for (int d = 1; d < r->ndims; d++) {
-        field->dims[d - 1] = r->dims[d];
-        if (r->dims[d] >= 0) continue;
-        if (an_config_origin_of(config, "model.context") == AN_ORIGIN_NONE)
-            return AN_ERROR(ctx, AN_ERR_SHAPE,
-                            "%s: the model's input '%s' is %s, and a stream does not say how large that is; write "
-                            "numbers for all but the samples",
-                            an_config_place(config, "model"), field->name, AN_DESCRIBE(g, r));
-        AN_TRY_RETURN(an_config_count(config, "model.context", &field->dims[d - 1]));
-    }
-    return AN_OK;
-}
-
-an_status an_open_stream(an_dataset **dataset, an_sources *sources, an_config *config, const an_graph *g) {
-    an_context *ctx = g->ctx;
-    an_field fields[AN_MAX_FEEDS];
-    an_dataset_record record = AN_INIT(record);
-    for (size_t i = 0; i < g->source_count && record.field_count < AN_MAX_FEEDS; i++) {
-        const an_result *r = &g->sources[i]->outputs[0];
-        if (r->storage != AN_STORAGE_INPUT) continue;
-        if (!strcmp(((const an_input_attributes *)r->node->attributes)->name, "samples") && r->dtype == AN_DTYPE_I64)
-            continue;
-        AN_TRY_RETURN(make_field(&fields[record.field_count++], config, g, r));
-    }
-    record.count = 1;
-    record.fields = fields;
-    record.read = read_nothing;
-    AN_TRY_RETURN(an_dataset_create(dataset, ctx, &record));
-    sources->datasets[sources->count++] = *dataset;
-    return AN_OK;
+an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph *g) {
+    an_context *ctx = an_graph_context(g);
+    int64_t context = 0;
+    if (an_config_origin_of(config, "model.context") != AN_ORIGIN_NONE)
+        AN_TRY_RETURN(an_config_count(config, "model.context", &context));
+    const an_status status = an_dataset_create_stream(dataset, g, context);
+    if (status == AN_OK) return AN_OK;
+    return AN_ERROR(ctx, status, "%s: %s", an_config_place(config, "model"), an_last_error(ctx));
 }
 
 /* ---- the loss ---- */
@@ -101,14 +64,13 @@ an_status an_open_precision(an_config *config, const an_graph *g, an_dtype *prec
 
 an_status an_open_fit(an_config *config, an_graph *g, const an_dataset *dataset, const char *source) {
     an_context *ctx = g->ctx;
-    an_feed feed;
     const bool is_text = an_config_is(config, "model.type", "graph");
-    const an_status status = an_feed_make(&feed, g, dataset);
+    const an_status status = an_graph_check_data(g, dataset);
     if (status == AN_OK) return AN_OK;
     if (an_config_is(config, "train.precision", "f64") && an_config_is(config, AN_KEY(source, "dtype"), "f32"))
         return AN_ERROR(ctx, status, "%s: train.precision is f64, and %s has f32; give %s.dtype: f64",
                         an_config_place(config, "train.precision"), source, source);
     return AN_ERROR(ctx, status, "%s: %s: %s; change %s, or %s",
-                    an_config_place(config, is_text ? "model.graph" : "model"), source, ctx->error.message,
+                    an_config_place(config, is_text ? "model.graph" : "model"), source, an_last_error(ctx),
                     is_text ? "the graph's input" : "the model's sizes (auto takes those of data.train)", source);
 }

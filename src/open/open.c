@@ -9,16 +9,18 @@
 #include "base/guard.h"
 #include "base/isa.h"
 #include "base/launcher.h"
-#include "run/resume.h"
-#include "train/metrics.h"
 
-enum { MOST_RULES = 64 };
+enum { MOST_RULES = 64, MOST_ENTRIES = 64 };
 
 typedef struct {
     an_config *config;
     an_context *ctx;
-    an_trainer *trainer; /* whose data and graph are open */
-    an_batches batches;
+    const an_open_options *opened;
+    an_dataset *training, *evaluation; /* NULL: there is none */
+    const an_dataset *vocabulary;      /* of the first text by characters; NULL: none */
+    an_graph *graph;
+    an_batches *batches;
+    bool streams;
     int64_t steps, tokens_a_sample;
 
     an_trainer_options options;
@@ -26,32 +28,10 @@ typedef struct {
     an_optimizer_options optimizer;
     an_schedule_options schedule;
     an_group_rule rules[MOST_RULES];
-    an_accumulate_entry table[AN_BATCH_TABLE];
+    an_accumulate_entry table[MOST_ENTRIES];
     an_arena arena;    /* what the schedule points to */
     an_resume *resume; /* NULL: the run begins anew */
-    an_sources *sources;
 } opening;
-
-/* ---- what the trainer owns ---- */
-
-static void destroy_graph(void *object) {
-    an_graph *graph = object;
-    an_graph_destroy(&graph);
-}
-
-/* The last one first: a mixture before its sources. */
-static void destroy_sources(void *object) {
-    an_sources *sources = object;
-    while (sources->count > 0) an_dataset_destroy(&sources->datasets[--sources->count]);
-    an_release(sources->ctx, &object, 1, sizeof *sources);
-}
-
-static an_status make_sources(opening *o) {
-    an_context *ctx = o->ctx;
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&o->sources, 1, sizeof *o->sources));
-    o->sources->ctx = ctx;
-    return an_trainer_own(o->trainer, o->sources, destroy_sources);
-}
 
 /* ---- messages ---- */
 
@@ -62,9 +42,18 @@ static an_status blame(const opening *o, an_status status, const char *path) {
 
 /* ---- the length of the run ---- */
 
+/* Tokens in a training sample; 1 where it is not made of tokens. */
+static an_status get_tokens(opening *o) {
+    an_context *ctx = o->ctx;
+    an_field field = AN_INIT(field);
+    AN_TRY_RETURN(an_dataset_field(o->training, 0, &field));
+    o->tokens_a_sample = field.ndims == 1 && field.dtype == AN_DTYPE_I32 ? field.dims[0] : 1;
+    return AN_OK;
+}
+
 static an_status get_steps(const opening *o, const char *path, int64_t whole, int64_t *steps) {
     an_context *ctx = o->ctx;
-    const an_lengths lengths = {o->config, ctx, &o->batches, o->tokens_a_sample};
+    const an_lengths lengths = {o->config, ctx, o->batches, o->tokens_a_sample};
     an_length length = {0};
     if (an_config_origin_of(o->config, path) == AN_ORIGIN_NONE) return AN_OK;
     AN_TRY_RETURN(an_config_length(o->config, path, &length));
@@ -95,7 +84,7 @@ static an_status get_batch(opening *o) {
     if (!accumulates) return AN_OK;
     const int entries = an_config_size(o->config, "batch.accumulate");
     if (entries == 0) return an_config_count(o->config, "batch.accumulate", &b->accumulate);
-    for (int i = 0; i < entries && i < AN_BATCH_TABLE; i++) {
+    for (int i = 0; i < entries && i < MOST_ENTRIES; i++) {
         double number;
         AN_TRY_RETURN(an_config_pair(o->config, "batch.accumulate", i, &o->table[i].epoch, &number));
         o->table[i].accumulate = (int64_t)number;
@@ -181,7 +170,7 @@ static bool counts_targets(const an_dataset *training) {
 static void resolve_precision(opening *o, an_dtype *parameters) {
     an_field field = AN_INIT(field);
     const bool automatic = an_config_is(o->config, "train.precision", "auto");
-    const an_dataset *training = o->trainer->training;
+    const an_dataset *training = o->training;
     const bool wide = training ? an_dataset_field(training, 0, &field) == AN_OK && field.dtype == AN_DTYPE_F64
                                : an_config_is(o->config, "data.train.dtype", "f64");
     *parameters = AN_DTYPE_F32;
@@ -195,7 +184,7 @@ static void resolve_precision(opening *o, an_dtype *parameters) {
         o->options.precision = AN_DTYPE_BF16;
         o->options.f32_storage = true;
     }
-    if (o->trainer->plain) {
+    if (o->opened->purpose == AN_OPEN_PLAIN) {
         o->options.precision = AN_DTYPE_NONE;
         o->options.unfused = true;
     }
@@ -204,7 +193,7 @@ static void resolve_precision(opening *o, an_dtype *parameters) {
 /* Numbers that were read in f32 stay what they are. A program pushes either into a stream. */
 static an_status check_width(const opening *o, an_dtype parameters) {
     an_field field = AN_INIT(field);
-    const an_dataset *training = o->trainer->training;
+    const an_dataset *training = o->training;
     if (parameters != AN_DTYPE_F64 || !training || an_dataset_field(training, 0, &field) != AN_OK ||
         field.dtype != AN_DTYPE_F32)
         return AN_OK;
@@ -261,82 +250,103 @@ static an_status get_evaluation(opening *o) {
 }
 
 /* Which metrics are reported; the model must have them. */
-static an_status get_metrics(const opening *o) {
+static an_status get_metrics(const opening *o, an_trainer *trainer) {
     enum { MOST_METRICS = 32, NAME = 32 };
     an_context *ctx = o->ctx;
     char texts[MOST_METRICS][NAME], path[NAME];
     const char *names[MOST_METRICS], *name;
     const int count = an_config_size(o->config, "eval.metrics");
-    if (an_config_is(o->config, "eval.metrics", "auto") || !o->trainer->evaluation) return AN_OK;
+    if (an_config_is(o->config, "eval.metrics", "auto") || !o->evaluation) return AN_OK;
     for (int i = 0; i < count && i < MOST_METRICS; i++) {
         snprintf(path, sizeof path, "eval.metrics[%d]", i);
         AN_TRY_RETURN(an_config_string(o->config, path, &name));
         snprintf(texts[i], NAME, "val_%s", name);
         names[i] = texts[i];
     }
-    if (an_metrics_choose(o->trainer, count < MOST_METRICS ? count : MOST_METRICS, names) == AN_OK) return AN_OK;
+    const an_status status = an_trainer_set_metrics(trainer, count < MOST_METRICS ? count : MOST_METRICS, names);
+    if (status == AN_OK) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.metrics: %s", an_config_place(o->config, "eval.metrics"),
-                    ctx->error.message);
+                    an_last_error(ctx));
 }
 
 /* ---- all of it ---- */
 
 static an_status open_data_and_model(opening *o) {
     an_context *ctx = o->ctx;
-    an_trainer *t = o->trainer;
     an_dtype dtype;
-    if (!t->streams) AN_TRY_RETURN(an_open_data(&t->training, o->sources, o->config, ctx, "data.train"));
-    AN_TRY_RETURN(an_open_data(&t->evaluation, o->sources, o->config, ctx, "data.eval"));
-    if (!t->training && !t->streams)
+    if (!o->streams) AN_TRY_RETURN(an_open_data(&o->training, &o->vocabulary, o->config, ctx, "data.train"));
+    AN_TRY_RETURN(an_open_data(&o->evaluation, &o->vocabulary, o->config, ctx, "data.eval"));
+    if (!o->training && !o->streams)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: data.train is missing: nothing to train on",
                         an_config_place(o->config, "data"));
     resolve_precision(o, &dtype);
     AN_TRY_RETURN(check_width(o, dtype));
-    AN_TRY_RETURN(an_open_model(&t->graph, o->config, ctx, t->training, dtype));
-    AN_TRY_RETURN(an_trainer_own(t, t->graph, destroy_graph));
-    AN_TRY_RETURN(an_open_precision(o->config, t->graph, &o->options.precision));
+    AN_TRY_RETURN(an_open_model(&o->graph, o->config, ctx, o->training, dtype));
+    AN_TRY_RETURN(an_open_precision(o->config, o->graph, &o->options.precision));
     o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
-    AN_TRY_RETURN(an_open_loss(o->config, t->graph, &o->options.sample_mean));
-    if (t->streams) AN_TRY_RETURN(an_open_stream(&t->training, o->sources, o->config, t->graph));
-    AN_TRY_RETURN(an_open_fit(o->config, t->graph, t->training, "data.train"));
-    return t->evaluation ? an_open_fit(o->config, t->graph, t->evaluation, "data.eval") : AN_OK;
+    AN_TRY_RETURN(an_open_loss(o->config, o->graph, &o->options.sample_mean));
+    if (o->streams) AN_TRY_RETURN(an_open_stream(&o->training, o->config, o->graph));
+    AN_TRY_RETURN(an_open_fit(o->config, o->graph, o->training, "data.train"));
+    return o->evaluation ? an_open_fit(o->config, o->graph, o->evaluation, "data.eval") : AN_OK;
 }
 
-/* As an_trainer_fill will have it. */
+/* As the trainer will have it. */
 static int64_t run_steps(const opening *o) {
-    return o->steps || !o->trainer->streams ? o->steps : INT64_MAX;
+    return o->steps || !o->streams ? o->steps : INT64_MAX;
 }
 
-static an_status make_schedule(void *user, an_schedule_options *schedule, an_arena *arena, int64_t steps,
-                               double *rate) {
-    return an_open_schedule(schedule, user, arena, steps, rate);
-}
-
-static an_status open_parts(opening *o) {
+/* The schedule of a run of so many steps; what it points to lies in the arena. */
+static an_status get_schedule(opening *o, int64_t steps, an_schedule_options *schedule, double *rate) {
     an_context *ctx = o->ctx;
-    an_trainer *t = o->trainer;
-    t->streams = an_config_is(o->config, "data.train.type", "stream");
-    size_t before = ctx->bytes;
+    const an_lengths lengths = {o->config, ctx, o->batches, o->tokens_a_sample};
+    AN_TRY_RETURN(an_open_schedule(schedule, &lengths, &o->arena, steps, rate));
+    if (schedule->steps == 0 && steps < INT64_MAX) schedule->steps = steps;
+    return AN_OK;
+}
+
+/* For a resume, which compares the schedules of two lengths. */
+static an_status make_schedule(void *user, int64_t steps, an_schedule **schedule, double *rate) {
+    opening *o = user;
+    an_context *ctx = o->ctx;
+    an_schedule_options options = AN_INIT(options);
+    AN_TRY_RETURN(an_config_real(o->config, "optimizer.lr", rate));
+    AN_TRY_RETURN(get_schedule(o, steps, &options, rate));
+    return an_schedule_create(schedule, ctx, &options);
+}
+
+/* A trainer makes its own groups; these are made for the message, which then has its place. */
+static an_status check_groups(const opening *o) {
+    an_context *ctx = o->ctx;
+    an_groups *groups = NULL;
+    an_group_info info = AN_INIT(info);
+    bool trains = false;
+    an_status status = an_groups_create(&groups, o->graph, &o->groups);
+    for (int i = 0; status == AN_OK && i < an_groups_count(groups); i++)
+        trains = trains || (an_groups_info(groups, i, &info) == AN_OK && !info.frozen);
+    an_groups_destroy(&groups);
+    if (status == AN_OK && !trains)
+        status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
+    return status == AN_OK ? AN_OK : blame(o, status, "optimizer.groups");
+}
+
+/* Everything that the options of the trainer say. */
+static an_status get_options(opening *o) {
+    an_context *ctx = o->ctx;
+    int64_t schedule_steps;
+    const size_t before = an_context_bytes(ctx);
     AN_TRY_RETURN(open_data_and_model(o));
-    t->held += ctx->bytes - before;
+    o->options.owned_bytes = (int64_t)(an_context_bytes(ctx) - before);
     AN_TRY_RETURN(get_batch(o));
-    const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
-    an_status status = an_batches_make(&o->batches, ctx, samples, &o->options.batch);
+    const int64_t samples = o->streams ? 0 : an_dataset_count(o->training);
+    const an_status status = an_batches_create(&o->batches, ctx, samples, &o->options.batch);
     if (status != AN_OK) return blame(o, status, "batch");
-    o->tokens_a_sample = an_trainer_tokens(t);
+    AN_TRY_RETURN(get_tokens(o));
     AN_TRY_RETURN(get_run_length(o));
     AN_TRY_RETURN(get_optimizer(o));
-    before = ctx->bytes;
-    status = an_groups_create(&t->groups, t->graph, &o->groups);
-    t->held += ctx->bytes - before;
-    if (status == AN_OK && !an_groups_train(t->groups))
-        status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
-    if (status != AN_OK) return blame(o, status, "optimizer.groups");
-    an_lengths lengths = {o->config, ctx, &o->batches, o->tokens_a_sample};
-    int64_t schedule_steps = o->steps;
-    if (o->resume) AN_TRY_RETURN(an_resume_schedule(o->resume, make_schedule, &lengths, run_steps(o), &schedule_steps));
-    AN_TRY_RETURN(an_open_schedule(&o->schedule, &lengths, &o->arena, schedule_steps, &o->options.rate));
-    if (o->schedule.steps == 0 && schedule_steps < INT64_MAX) o->schedule.steps = schedule_steps;
+    AN_TRY_RETURN(check_groups(o));
+    schedule_steps = o->steps;
+    if (o->resume) AN_TRY_RETURN(an_resume_schedule_steps(o->resume, make_schedule, o, run_steps(o), &schedule_steps));
+    AN_TRY_RETURN(get_schedule(o, schedule_steps, &o->schedule, &o->options.rate));
     AN_TRY_RETURN(get_recompute(o));
     AN_TRY_RETURN(get_limits(o));
     AN_TRY_RETURN(get_evaluation(o));
@@ -345,22 +355,24 @@ static an_status open_parts(opening *o) {
     o->options.groups = &o->groups;
     o->options.optimizer = &o->optimizer;
     o->options.schedule = &o->schedule;
-    AN_TRY_RETURN(an_open_count(o->config, "save.writers", &t->writers)); /* the plan has room for what they write */
-    AN_TRY_RETURN(an_trainer_fill(t, &o->options));
-    if (!t->planned) {
-        if (!o->resume) AN_TRY_RETURN(an_open_init(t, o->config));
-        AN_TRY_RETURN(an_open_look(o->config, ctx, t->training, t->evaluation));
+    o->options.kernels = o->opened->kernels;
+    o->options.purpose = o->opened->purpose;
+    o->options.owns = true;
+    o->options.saves = o->opened->purpose != AN_OPEN_PLAIN;
+    return an_open_count(o->config, "save.writers", &o->options.writers); /* the plan has room for what they write */
+}
+
+static an_status finish(opening *o, an_trainer *t) {
+    an_context *ctx = o->ctx;
+    if (o->opened->purpose != AN_OPEN_PLAN) {
+        if (!o->resume) AN_TRY_RETURN(an_open_init(t, o->config, ctx));
+        AN_TRY_RETURN(an_open_look(o->config, ctx, o->training, o->evaluation));
         AN_TRY_RETURN(an_open_look_at_batches(o->config, t));
     }
-    AN_TRY_RETURN(get_metrics(o));
-    before = ctx->bytes;
-    AN_TRY_RETURN(an_open_run(t, o->config));
-    AN_TRY_RETURN(an_plan_count_trainer(t->plan, ctx->bytes - before));
-    if (t->planned || t->plain) return AN_OK;
-    AN_TRY_RETURN(an_fingerprint_make(t));
-    before = ctx->bytes;
-    if (o->resume) AN_TRY_RETURN(an_resume_end(o->resume, t));
-    return an_plan_count_trainer(t->plan, ctx->bytes - before);
+    AN_TRY_RETURN(get_metrics(o, t));
+    const an_lengths lengths = {o->config, ctx, o->batches, o->tokens_a_sample};
+    AN_TRY_RETURN(an_open_run(t, &lengths, o->opened->purpose, o->evaluation != NULL));
+    return o->resume ? an_resume_apply(o->resume, t) : AN_OK;
 }
 
 /* One try, from a checkpoint (NULL: anew). */
@@ -369,84 +381,62 @@ static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *con
     an_status status;
     opening *o = NULL;
     an_trainer *t = NULL;
-    an_resume resume = {0};
     AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
-    AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
-    t->ctx = ctx;
-    t->held = sizeof *t;
-    t->planned = options->purpose == AN_OPEN_PLAN;
-    t->plain = options->purpose == AN_OPEN_PLAIN;
-    t->saves = !t->plain;
-    *o = (opening){.config = config, .ctx = ctx, .trainer = t};
-    const size_t before = ctx->bytes;
-    AN_TRY(make_sources(o));
-    AN_TRY(an_run_attach(t));
-    t->held += ctx->bytes - before;
-    o->options.kernels = options->kernels;
+    *o = (opening){.config = config, .ctx = ctx, .opened = options};
+    o->streams = an_config_is(config, "data.train.type", "stream");
     an_arena_init(&o->arena, ctx);
-    if (checkpoint) {
-        o->resume = &resume;
-        AN_TRY(an_resume_begin(&resume, config, ctx, checkpoint, options));
-    }
-    AN_TRY(open_parts(o));
+    if (checkpoint) AN_TRY(an_resume_create(&o->resume, ctx, config, checkpoint, options));
+    AN_TRY(get_options(o));
+    AN_TRY(an_trainer_create(&t, o->graph, o->training, o->evaluation, &o->options));
+    AN_TRY(finish(o, t));
     *trainer = t;
-    t = NULL;
     status = AN_OK;
 fail:
-    an_resume_destroy(&resume);
-    an_trainer_destroy(&t);
-    if (o) an_arena_destroy(&o->arena);
+    if (o) {
+        an_resume_destroy(&o->resume);
+        if (!t) {
+            an_graph_destroy(&o->graph);
+            an_dataset_destroy(&o->evaluation); /* before what it may have its vocabulary from */
+            an_dataset_destroy(&o->training);
+        }
+        if (status != AN_OK) an_trainer_destroy(&t);
+        an_batches_destroy(&o->batches);
+        an_arena_destroy(&o->arena);
+    }
     an_release(ctx, (void **)&o, 1, sizeof *o);
     return status;
 }
 
-/* What was said about checkpoints that were passed over goes before what the one that was taken has to say. */
-static an_status add_notes(an_trainer *t, const an_text *passed) {
-    an_status status;
-    an_context *ctx = t->ctx;
-    an_text notes;
-    if (passed->length == 0) return AN_OK;
-    an_text_init(&notes, ctx);
-    an_text_add(&notes, "%s%s", passed->bytes, t->notes ? t->notes : "");
-    AN_TRY(notes.status);
-    AN_TRY(an_trainer_keep_text(t, &t->notes, notes.bytes));
-    status = AN_OK;
-fail:
-    an_text_destroy(&notes);
-    return status;
-}
-
-/* A checkpoint that is not as it was written is passed over for the one before it. That none is good is an error: to begin anew is for
+/* A checkpoint that is not as it was written is skipped for the one before it. That none is good is an error: to begin anew is for
  * the user to say. */
 an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                const an_open_options *options) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, trainer, config, options);
-    an_status status = AN_ERR_DAMAGED;
-    an_candidates candidates = {0};
-    an_text passed;
+    an_status status;
+    an_candidates *candidates = NULL;
+    an_text skipped;
+    const char *path;
     *trainer = NULL;
-    an_text_init(&passed, ctx);
-    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
-             "an_open_options has size %zu: set it with AN_INIT", options->size);
+    an_text_init(&skipped, ctx);
     if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));
-    AN_TRY(an_candidates_find(&candidates, config, ctx, options));
-    if (candidates.count == 0) AN_TRY(open_once(trainer, ctx, config, options, NULL));
-    for (size_t i = 0; i < candidates.count && !*trainer; i++) {
-        status = open_once(trainer, ctx, config, options, candidates.paths[i]);
+    AN_TRY(an_candidates_create(&candidates, ctx, config, options));
+    if (!an_candidates_path(candidates, 0)) AN_TRY(open_once(trainer, ctx, config, options, NULL));
+    for (int i = 0; !*trainer && (path = an_candidates_path(candidates, i)); i++) {
+        status = open_once(trainer, ctx, config, options, path);
         if (status == AN_OK) break;
         if (status != AN_ERR_DAMAGED) goto fail;
-        an_text_add(&passed, "passed over: %s\n", an_last_error(ctx));
+        an_text_add(&skipped, "passed over: %s\n", an_last_error(ctx));
     }
-    AN_TRY(passed.status);
+    AN_TRY(skipped.status);
     if (!*trainer)
         AN_FAIL(ctx, AN_ERR_DAMAGED, "no checkpoint of this run can be read; --fresh begins a new run beside it:\n%s",
-                passed.bytes);
-    AN_TRY(add_notes(*trainer, &passed));
+                skipped.bytes);
+    if (skipped.length > 0) AN_TRY(an_trainer_add_note(*trainer, skipped.bytes));
     status = AN_OK;
 fail:
     if (status != AN_OK) an_trainer_destroy(trainer);
-    an_text_destroy(&passed);
+    an_text_destroy(&skipped);
     an_candidates_destroy(&candidates);
     return status;
 }

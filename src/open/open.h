@@ -3,29 +3,23 @@
 #define AN_OPEN_OPEN_H
 
 #include "anneal/config.h"
-#include "run/run.h"
+#include "anneal/train.h"
+#include "base/memory.h"
+#include "config/config.h"
 
-enum { AN_PATH_TEXT = 256, AN_MOST_SOURCES = 64 };
+enum { AN_PATH_TEXT = 256 };
 
-/* Datasets that a config names, those that a mixture is made of too. */
-typedef struct an_sources {
-    an_context *ctx;
-    int count;
-    an_dataset *datasets[AN_MOST_SOURCES];
-} an_sources;
-
-/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. `sources` owns it. */
-an_status an_open_data(an_dataset **dataset, an_sources *sources, an_config *config, an_context *ctx, const char *path);
+/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. *vocabulary is the first text by characters, whose
+ * numbers later ones must have; it is set where it is NULL. */
+an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,
+                       const char *path);
 
 /* The graph of the config's model; sizes that the config leaves open are those of the data, which a stream (NULL) does not say.
  * `dtype` is of its parameters. */
 an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype);
 
 /* Does what the config's model.init says; nothing if it says nothing. All is checked before the first weight changes. */
-an_status an_open_init(an_trainer *trainer, an_config *config);
-
-/* What the config says of the run as a whole, into a trainer that has everything else. */
-an_status an_open_run(an_trainer *trainer, an_config *config);
+an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx);
 
 /* A model that is being made. */
 typedef struct an_model_opening {
@@ -48,7 +42,7 @@ bool an_open_wants_classes(const an_model_opening *opening);
 an_status an_open_classes(an_model_opening *opening);
 
 /* A stream has the fields that the graph reads. */
-an_status an_open_stream(an_dataset **dataset, an_sources *sources, an_config *config, const an_graph *graph);
+an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph *graph);
 /* Puts label smoothing into the graph's loss, and says whether means are over samples. */
 an_status an_open_loss(an_config *config, an_graph *graph, bool *sample_mean);
 /* Whether the types of a graph from a file go with train.precision; `auto` may change *precision. */
@@ -90,6 +84,9 @@ bool an_open_counts_samples(const an_length *length); /* or tokens */
  * has its own. */
 an_status an_open_schedule(an_schedule_options *schedule, const an_lengths *lengths, an_arena *arena, int64_t steps,
                            double *rate);
+
+/* What the config says of the run as a whole, into a trainer that has everything else. */
+an_status an_open_run(an_trainer *trainer, const an_lengths *lengths, an_open_purpose purpose, bool evaluates);
 
 /* ---- values, with the place of the config where they cannot be used ---- */
 

@@ -1,31 +1,38 @@
-/* What a config says of a run as a whole: evaluations, the best of them, when it ends, what is written down. */
+/* What a config says of a run as a whole: evaluations, the best of them, when it ends, where it is saved, what is written down. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "open/open.h"
-#include "run/limit.h"
-#include "train/metrics.h"
+
+typedef struct {
+    const an_lengths *lengths;
+    an_config *config;
+    an_context *ctx;
+    an_trainer *trainer;
+} reading;
 
 /* Steps, epochs or seconds; none if it is off. Epochs stay epochs: they need not all have as many steps. Where they have not, samples are
  * a part of an epoch. */
-static an_status get_interval(an_config *config, const an_trainer *t, const char *path, an_interval *interval) {
-    an_context *ctx = t->ctx;
-    const an_lengths lengths = {config, ctx, &t->batches, an_trainer_tokens(t)};
+static an_status get_interval(const reading *r, const char *path, an_interval *interval) {
+    an_context *ctx = r->ctx;
+    const an_lengths *l = r->lengths;
     an_length length = {0};
     *interval = (an_interval){0};
-    if (an_config_is(config, path, "off")) return AN_OK;
-    AN_TRY_RETURN(an_config_length(config, path, &length));
+    if (an_config_is(r->config, path, "off")) return AN_OK;
+    AN_TRY_RETURN(an_config_length(r->config, path, &length));
     if (length.unit == AN_LENGTH_TIME) {
         interval->seconds = length.amount;
         return AN_OK;
     }
-    AN_TRY_RETURN(an_open_steps(&lengths, path, &length, 0, t->steps, &interval->steps));
-    const double each = length.unit == AN_LENGTH_TOKENS ? (double)lengths.tokens_a_sample : 1;
-    const bool changes = an_batches_change(lengths.batches, 1) > 0;
+    AN_TRY_RETURN(an_open_steps(l, path, &length, 0, an_trainer_steps(r->trainer), &interval->steps));
+    const double each = length.unit == AN_LENGTH_TOKENS ? (double)l->tokens_a_sample : 1;
+    const bool changes = an_batches_change(l->batches, 1) > 0;
     if (length.unit == AN_LENGTH_EPOCHS && length.amount > 0)
         *interval = (an_interval){.epochs = length.amount};
     else if (an_open_counts_samples(&length) && changes && length.amount > 0)
-        *interval = (an_interval){.epochs = length.amount / each / (double)an_dataset_count(an_trainer_data(t))};
+        *interval =
+            (an_interval){.epochs = length.amount / each / (double)an_dataset_count(an_trainer_data(r->trainer))};
     else
         interval->steps += interval->steps == 0; /* as often as possible */
     return AN_OK;
@@ -45,84 +52,81 @@ static metric_names list_metrics(const an_trainer *t) {
     }
     return list;
 }
-#define AN_METRICS(t) (list_metrics(t).text)
 
-static an_status get_best(an_config *config, an_trainer *t) {
-    an_context *ctx = t->ctx;
-    const char *name;
-    AN_TRY_RETURN(an_config_string(config, "eval.best.metric", &name));
-    if (an_metric_check(t, name, &t->run->options.best) != AN_OK)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.best: this model has no '%s'; it has %s",
-                        an_config_place(config, "eval.best.metric"), name, AN_METRICS(t));
-    t->run->options.best_mode = an_config_is(config, "eval.best.mode", "min")   ? AN_BETTER_LESS
-                                : an_config_is(config, "eval.best.mode", "max") ? AN_BETTER_MORE
-                                                                                : AN_BETTER_AUTO;
-    return AN_OK;
+/* The metric of an option, which the model must have. */
+static an_status get_metric(const reading *r, const char *option, const char **name) {
+    an_context *ctx = r->ctx;
+    const an_key path = an_key_join(option, "metric");
+    AN_TRY_RETURN(an_config_string(r->config, path.text, name));
+    if (an_trainer_check_metric(r->trainer, *name) == AN_OK) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: this model has no '%s'; it has %s",
+                    an_config_place(r->config, path.text), option, *name, list_metrics(r->trainer).text);
 }
 
-static an_status get_early_stop(an_config *config, an_trainer *t) {
-    an_context *ctx = t->ctx;
-    const char *name;
-    if (an_config_is(config, "eval.early_stop.metric", "off")) return AN_OK;
-    AN_TRY_RETURN(an_config_string(config, "eval.early_stop.metric", &name));
-    if (an_metric_check(t, name, &t->run->options.early_stop) != AN_OK)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.early_stop: this model has no '%s'; it has %s",
-                        an_config_place(config, "eval.early_stop.metric"), name, AN_METRICS(t));
-    AN_TRY_RETURN(an_config_count(config, "eval.early_stop.patience", &t->run->options.patience));
-    return an_config_real(config, "eval.early_stop.min_delta", &t->run->options.min_delta);
+static an_status get_evaluations(const reading *r, an_run_options *o) {
+    an_context *ctx = r->ctx;
+    an_interval every;
+    AN_TRY_RETURN(get_interval(r, "eval.every", &every));
+    o->evaluate_every = every.steps;
+    o->evaluate_epochs = every.epochs;
+    o->evaluate_seconds = every.seconds;
+    AN_TRY_RETURN(an_config_bool(r->config, "eval.at_start", &o->evaluate_at_start));
+    AN_TRY_RETURN(get_metric(r, "eval.best", &o->best));
+    o->best_mode = an_config_is(r->config, "eval.best.mode", "min")   ? AN_BETTER_LESS
+                   : an_config_is(r->config, "eval.best.mode", "max") ? AN_BETTER_MORE
+                                                                      : AN_BETTER_AUTO;
+    if (an_config_is(r->config, "eval.early_stop.metric", "off")) return AN_OK;
+    AN_TRY_RETURN(get_metric(r, "eval.early_stop", &o->early_stop));
+    AN_TRY_RETURN(an_config_count(r->config, "eval.early_stop.patience", &o->patience));
+    return an_config_real(r->config, "eval.early_stop.min_delta", &o->min_delta);
 }
 
 /* A plan is often made where the job does not run. */
-static an_status get_max_time(an_config *config, const an_trainer *t, double *seconds) {
-    if (an_config_origin_of(config, "run.max_time") == AN_ORIGIN_NONE || an_config_is(config, "run.max_time", "off"))
-        return AN_OK;
-    if (!an_config_is(config, "run.max_time", "slurm")) return an_config_seconds(config, "run.max_time", seconds);
-    return t->planned ? AN_OK : an_limit_slurm(t->ctx, an_config_place(config, "run.max_time"), seconds);
+static an_status get_max_time(const reading *r, an_open_purpose purpose, double *seconds) {
+    static const char path[] = "run.max_time";
+    if (an_config_origin_of(r->config, path) == AN_ORIGIN_NONE || an_config_is(r->config, path, "off")) return AN_OK;
+    if (!an_config_is(r->config, path, "slurm")) return an_config_seconds(r->config, path, seconds);
+    const an_status status = purpose == AN_OPEN_PLAN ? AN_OK : an_job_seconds(r->ctx, seconds);
+    if (status == AN_OK) return AN_OK;
+    return AN_ERROR(r->ctx, status, "%s: run.max_time is slurm, but %s", an_config_place(r->config, path),
+                    an_last_error(r->ctx));
 }
 
 /* Where the run is kept, and when it is saved. */
-static an_status get_home(an_config *config, an_trainer *t) {
+static an_status get_saving(const reading *r) {
     an_status status;
-    an_context *ctx = t->ctx;
-    an_run *h = t->run;
-    const char *path;
+    an_config *config = r->config;
+    an_context *ctx = r->ctx;
+    an_save_options o = AN_INIT(o);
     char *text = NULL;
-    AN_TRY(an_config_path(config, "run.dir", &path));
-    AN_TRY(an_trainer_keep_text(t, &h->folder, path));
-    if (an_config_origin_of(config, "save.stage") != AN_ORIGIN_NONE) {
-        AN_TRY(an_config_path(config, "save.stage", &path));
-        AN_TRY(an_trainer_keep_text(t, &h->stage, path));
-    }
-    AN_TRY(get_interval(config, t, "save.every", &h->every));
-    if (!an_config_is(config, "save.keep_last", "all"))
-        AN_TRY(an_config_count(config, "save.keep_last", &h->keep_last));
+    AN_TRY(an_config_path(config, "run.dir", &o.folder));
+    if (an_config_origin_of(config, "save.stage") != AN_ORIGIN_NONE)
+        AN_TRY(an_config_path(config, "save.stage", &o.stage));
+    AN_TRY(get_interval(r, "save.every", &o.every));
+    if (!an_config_is(config, "save.keep_last", "all")) AN_TRY(an_config_count(config, "save.keep_last", &o.keep_last));
     if (!an_config_is(config, "save.keep_named", "all"))
-        AN_TRY(an_config_count(config, "save.keep_named", &h->keep_named));
+        AN_TRY(an_config_count(config, "save.keep_named", &o.keep_named));
     if (an_config_origin_of(config, "save.keep_every") != AN_ORIGIN_NONE)
-        AN_TRY(get_interval(config, t, "save.keep_every", &h->keep_every));
+        AN_TRY(get_interval(r, "save.keep_every", &o.keep_every));
     AN_TRY(an_config_write(config, &text));
-    AN_TRY(an_trainer_keep_text(t, &h->config, text));
+    o.config = text;
+    AN_TRY(an_trainer_set_saving(r->trainer, &o));
     status = AN_OK;
 fail:
     an_string_release(ctx, &text);
     return status;
 }
 
-an_status an_open_run(an_trainer *t, an_config *config) {
-    an_context *ctx = t->ctx;
-    an_run_options *r = &t->run->options;
-    an_interval every;
-    *r = (an_run_options){.size = sizeof *r};
-    if (!t->plain) AN_TRY_RETURN(get_home(config, t));
-    AN_TRY_RETURN(get_interval(config, t, "log.every", &t->run->log.every));
-    AN_TRY_RETURN(an_config_bool(config, "log.tensorboard", &t->run->log.tensorboard));
-    AN_TRY_RETURN(get_max_time(config, t, &r->most_seconds));
-    if (!t->evaluation || t->planned) return AN_OK;
-    AN_TRY_RETURN(get_interval(config, t, "eval.every", &every));
-    r->evaluate_every = every.steps;
-    r->evaluate_epochs = every.epochs;
-    r->evaluate_seconds = every.seconds;
-    AN_TRY_RETURN(an_config_bool(config, "eval.at_start", &r->evaluate_at_start));
-    AN_TRY_RETURN(get_best(config, t));
-    return get_early_stop(config, t);
+an_status an_open_run(an_trainer *trainer, const an_lengths *lengths, an_open_purpose purpose, bool evaluates) {
+    an_context *ctx = lengths->ctx;
+    const reading r = {lengths, lengths->config, ctx, trainer};
+    an_run_options run = AN_INIT(run);
+    an_log_options log = AN_INIT(log);
+    if (purpose != AN_OPEN_PLAIN) AN_TRY_RETURN(get_saving(&r));
+    AN_TRY_RETURN(get_interval(&r, "log.every", &log.every));
+    AN_TRY_RETURN(an_config_bool(r.config, "log.tensorboard", &log.tensorboard));
+    AN_TRY_RETURN(an_trainer_set_logging(trainer, &log));
+    AN_TRY_RETURN(get_max_time(&r, purpose, &run.most_seconds));
+    if (evaluates && purpose != AN_OPEN_PLAN) AN_TRY_RETURN(get_evaluations(&r, &run));
+    return an_trainer_set_run_options(trainer, &run);
 }

@@ -147,7 +147,7 @@ static an_status look_at_stage(an_trainer *t, const need *n) {
     if (room < 0 || room >= n->bytes) return AN_OK;
     snprintf(note, sizeof note, "save.stage: a checkpoint takes %s, and %s %s left in %s\n",
              an_bytes_in_words(n->bytes).text, what, an_bytes_in_words(room).text, t->run->stage);
-    return an_trainer_note(t, note);
+    return an_trainer_add_note(t, note);
 }
 
 an_status an_disk_room_check(an_trainer *t) {
@@ -175,5 +175,5 @@ an_status an_disk_room_check(an_trainer *t) {
     if (room < 0 || n.bytes == 0 || room / n.bytes >= n.possible) return AN_OK;
     snprintf(note, sizeof note, "%s: %lld checkpoints of %s may be kept, and %s %s left\n", t->run->folder,
              (long long)n.possible, each.text, what, left.text);
-    return an_trainer_note(t, note);
+    return an_trainer_add_note(t, note);
 }

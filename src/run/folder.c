@@ -73,8 +73,12 @@ an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *sta
     if (!exists(path, "outcome.json")) return AN_OK;
     int opened;
     AN_TRY(an_note_raise(ctx, an_file_open(&opened, file, O_RDONLY, note), note));
-    const ssize_t length = read(opened, text, sizeof text - 1);
+    ssize_t length;
+    do length = read(opened, text, sizeof text - 1);
+    while (length < 0 && errno == EINTR);
+    const int reason = errno;
     close(opened);
+    AN_CHECK(ctx, length >= 0, AN_ERR_FILE, "%s: cannot be read: %s", file, strerror(reason));
     if (length > 0 && (strstr(text, "\"end\": \"done\"") || strstr(text, "\"end\": \"stopped early\"")))
         *state = AN_FOLDER_FINISHED;
     return AN_OK;
@@ -133,6 +137,7 @@ static an_status copy_metrics(an_folder *f, const char *path, const char *beside
     AN_TRY(an_note_raise(ctx, an_file_open(&f->metrics, beside, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, note), note));
     for (ssize_t length; before && (length = getline(&line, &capacity, before)) > 0;)
         if (is_before(f->trainer, line)) AN_TRY(append(f, f->metrics, "metrics.jsonl", line, (size_t)length));
+    AN_CHECK(ctx, !before || !ferror(before), AN_ERR_FILE, "%s: cannot be read: %s", path, strerror(errno));
     AN_TRY(an_note_raise(ctx, an_file_rename(beside, path, note), note));
     status = AN_OK;
 fail:

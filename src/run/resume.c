@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/parallel.h"
 #include "config/compare.h"
+#include "exec/plan.h"
 #include "run/saver.h"
 #include "store/read.h"
 #include "train/schedule.h"
@@ -78,7 +80,7 @@ static an_status add_staged(an_candidates *c, an_config *config, const char *fol
             memcpy(c->paths[i], c->paths[i - 1], sizeof *c->paths);
         if (newer && status == AN_OK) memcpy(c->paths[0], found.paths[0], sizeof *c->paths);
     }
-    an_candidates_destroy(&found);
+    an_release(ctx, (void **)&found.paths, found.capacity, sizeof *found.paths);
     return status;
 }
 
@@ -88,9 +90,9 @@ static bool has_file(const char *folder, const char *name) {
     return an_path_join(path, folder, name) && stat(path, &found) == 0;
 }
 
-an_status an_candidates_find(an_candidates *c, an_config *config, an_context *ctx, const an_open_options *o) {
+static an_status find(an_candidates *c, an_config *config, const an_open_options *o) {
+    an_context *ctx = c->ctx;
     const char *folder;
-    *c = (an_candidates){.ctx = ctx};
     if (o->fresh || o->purpose != AN_OPEN_RUN) return AN_OK;
     if (o->resume) {
         if (has_file(o->resume, AN_MANIFEST_NAME)) return add(c, o->resume, NULL);
@@ -109,9 +111,35 @@ an_status an_candidates_find(an_candidates *c, an_config *config, an_context *ct
     return AN_OK;
 }
 
-void an_candidates_destroy(an_candidates *c) {
-    if (c->ctx) an_release(c->ctx, (void **)&c->paths, c->capacity, sizeof *c->paths);
-    *c = (an_candidates){0};
+an_status an_candidates_create(an_candidates **candidates, an_context *ctx, an_config *config,
+                               const an_open_options *options) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, candidates, config, options);
+    an_status status;
+    an_candidates *c = NULL;
+    *candidates = NULL;
+    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
+             "an_open_options has size %zu: set it with AN_INIT", options->size);
+    AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
+    c->ctx = ctx;
+    AN_TRY(find(c, config, options));
+    *candidates = c;
+    return AN_OK;
+fail:
+    an_candidates_destroy(&c);
+    return status;
+}
+
+void an_candidates_destroy(an_candidates **candidates) {
+    an_candidates *c = candidates ? *candidates : NULL;
+    if (!c) return;
+    an_release(c->ctx, (void **)&c->paths, c->capacity, sizeof *c->paths);
+    an_release(c->ctx, (void **)candidates, 1, sizeof *c);
+}
+
+const char *an_candidates_path(const an_candidates *candidates, int index) {
+    AN_NEED_OR(NULL, candidates);
+    return index >= 0 && (size_t)index < candidates->count ? candidates->paths[index] : NULL;
 }
 
 /* ---- the config ---- */
@@ -162,22 +190,40 @@ fail:
     return status;
 }
 
-an_status an_resume_begin(an_resume *r, an_config *config, an_context *ctx, const char *path,
-                          const an_open_options *options) {
-    *r = (an_resume){.ctx = ctx, .config = config, .options = options, .path = path};
+an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
+                           const an_open_options *options) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, resume, config, checkpoint, options);
+    an_status status;
+    an_resume *r = NULL;
+    *resume = NULL;
+    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
+             "an_open_options has size %zu: set it with AN_INIT", options->size);
+    AN_TRY(an_alloc(ctx, (void **)&r, 1, sizeof *r));
+    *r = (an_resume){.ctx = ctx, .config = config, .options = options};
     an_text_init(&r->notes, ctx);
-    AN_TRY_RETURN(an_config_bool(config, "run.allow_new_bits", &r->allows_new_bits));
+    const int length = snprintf(r->path, sizeof r->path, "%s", checkpoint);
+    AN_CHECK(ctx, length < AN_FILE_PATH, AN_ERR_ARGUMENT, "the path is too long: %.100s…", checkpoint);
+    AN_TRY(an_config_bool(config, "run.allow_new_bits", &r->allows_new_bits));
     r->allows_new_bits = r->allows_new_bits || options->new_bits;
-    AN_TRY_RETURN(an_manifest_read(&r->manifest, ctx, path));
-    AN_TRY_RETURN(read_config(r));
-    return r->before ? compare(r) : AN_OK;
+    AN_TRY(an_manifest_read(&r->manifest, ctx, r->path));
+    AN_TRY(read_config(r));
+    if (r->before) AN_TRY(compare(r));
+    *resume = r;
+    return AN_OK;
+fail:
+    an_resume_destroy(&r);
+    return status;
 }
 
-void an_resume_destroy(an_resume *r) {
+void an_resume_destroy(an_resume **resume) {
+    an_resume *r = resume ? *resume : NULL;
+    if (!r) return;
     if (r->root) r->config->root = r->root;
     an_manifest_destroy(&r->manifest);
     an_config_destroy(&r->before);
-    if (r->ctx) an_text_destroy(&r->notes);
+    an_text_destroy(&r->notes);
+    an_release(r->ctx, (void **)resume, 1, sizeof *r);
 }
 
 /* ---- the length ---- */
@@ -186,16 +232,6 @@ typedef struct {
     an_schedule *schedule;
     double rate;
 } shape;
-
-static an_status make_shape(const an_resume *r, an_schedule_maker make, void *user, an_arena *arena, int64_t steps,
-                            shape *s) {
-    an_context *ctx = r->ctx;
-    an_schedule_options options = AN_INIT(options);
-    AN_TRY_RETURN(an_config_real(r->config, "optimizer.lr", &s->rate));
-    AN_TRY_RETURN(make(user, &options, arena, steps, &s->rate));
-    if (options.steps == 0 && steps < INT64_MAX) options.steps = steps;
-    return an_schedule_create(&s->schedule, ctx, &options);
-}
 
 /* The first step from now on at which the two differ; -1: they never do. O(steps that are left), a few nanoseconds each. */
 static int64_t find_difference(const shape *a, const shape *b, int64_t from, int64_t to) {
@@ -229,20 +265,23 @@ static an_status say_extension(an_resume *r, const shape *kept, const shape *str
 }
 
 /* Whether a schedule depends on the length is seen by its effect: percentages, decays from the end and parts of sequences are all in it. */
-an_status an_resume_schedule(an_resume *r, an_schedule_maker make, void *user, int64_t steps, int64_t *schedule_steps) {
+an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, void *user, int64_t steps,
+                                   int64_t *schedule_steps) {
     enum { FEW = 100000 };
+    AN_GUARD;
+    AN_NEED(resume, schedule_steps);
     an_status status;
+    an_resume *r = resume;
     an_context *ctx = r->ctx;
     const an_progress *p = &r->manifest->progress;
     shape kept = {0}, stretched = {0};
-    an_arena arena;
-    an_arena_init(&arena, ctx);
+    AN_CHECK(ctx, make, AN_ERR_ARGUMENT, "an_resume_schedule_steps: make is NULL");
     *schedule_steps = p->schedule_steps;
     AN_CHECK(ctx, steps >= p->step, AN_ERR_ARGUMENT, "%s: the run has taken %lld steps already; %lld are too few",
              an_config_place(r->config, "run"), (long long)p->step, (long long)steps);
     if (steps != p->steps) {
-        AN_TRY(make_shape(r, make, user, &arena, p->schedule_steps, &kept));
-        AN_TRY(make_shape(r, make, user, &arena, steps, &stretched));
+        AN_TRY(make(user, p->schedule_steps, &kept.schedule, &kept.rate));
+        AN_TRY(make(user, steps, &stretched.schedule, &stretched.rate));
         /* A run without end goes on for ever: what differs does so soon after the old end. */
         const int64_t end = steps < INT64_MAX ? steps : p->steps < INT64_MAX - FEW ? p->steps + FEW : INT64_MAX;
         const bool differs = find_difference(&kept, &stretched, p->schedule_step, end) >= 0;
@@ -253,7 +292,6 @@ an_status an_resume_schedule(an_resume *r, an_schedule_maker make, void *user, i
 fail:
     an_schedule_destroy(&kept.schedule);
     an_schedule_destroy(&stretched.schedule);
-    an_arena_destroy(&arena);
     return status;
 }
 
@@ -321,8 +359,16 @@ static bool is_own(const an_trainer *t, const char *path) {
            path[strlen(own)] == '/';
 }
 
-an_status an_resume_end(an_resume *r, an_trainer *t) {
+an_status an_resume_apply(an_resume *resume, an_trainer *trainer) {
+    AN_GUARD;
+    AN_NEED(resume, trainer);
+    an_resume *r = resume;
+    an_trainer *t = trainer;
     an_context *ctx = r->ctx;
+    if (t->planned || t->next > 0) return AN_ERROR(ctx, AN_ERR_STATE, "a checkpoint is loaded before the first step");
+    AN_TRY_RETURN(an_run_attach(t));
+    AN_TRY_RETURN(an_fingerprint_make(t));
+    const size_t before = ctx->bytes;
     AN_TRY_RETURN(check_bits(r, t));
     AN_TRY_RETURN(check_data(r, t));
     AN_TRY_RETURN(an_load(t, r->manifest, r->path));
@@ -331,7 +377,7 @@ an_status an_resume_end(an_resume *r, an_trainer *t) {
         t->run->loaded_chain = t->chain[0];
     }
     AN_TRY_RETURN(an_trainer_keep_text(t, &t->run->resumed, r->path));
-    if (r->notes.length) AN_TRY_RETURN(an_trainer_note(t, r->notes.bytes));
+    if (r->notes.length) AN_TRY_RETURN(an_trainer_add_note(t, r->notes.bytes));
     r->root = NULL; /* the config is what the run has */
-    return AN_OK;
+    return an_plan_count_trainer(t->plan, ctx->bytes - before);
 }

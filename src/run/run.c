@@ -292,16 +292,6 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
     return status;
 }
 
-an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options) {
-    AN_GUARD;
-    AN_NEED(trainer, options);
-    an_context *ctx = trainer->ctx;
-    if (options->size < sizeof *options)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", options->size);
-    if (trainer->run && trainer->run->options.size) *options = trainer->run->options;
-    return AN_OK;
-}
-
 void an_trainer_request_stop(an_trainer *trainer) {
     if (trainer) trainer->stop = true; /* a signal handler may be here: no message */
 }

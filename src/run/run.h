@@ -7,14 +7,8 @@
 
 struct an_saver;
 
-/* What of a run is written down. */
-typedef struct an_log_options {
-    an_interval every;
-    bool tensorboard;
-} an_log_options;
-
 typedef struct an_run {
-    an_run_options options; /* what the config says; size 0: there was none */
+    an_run_options options; /* those of an_trainer_set_run_options; size 0: there are none */
     an_log_options log;
     char *folder;           /* NULL: the run is kept nowhere */
     char *stage;            /* written to first; NULL: none */

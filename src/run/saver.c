@@ -251,12 +251,24 @@ static an_status make_manifest(an_saver *s, const an_manifest *head) {
 
 /* ---- what may go ---- */
 
-/* A save at a user step stays while it is among the newest `keep_named`, and nothing replaces it. */
+static bool has_user_step(const an_known *k, const int64_t *user_step) {
+    return user_step && k->kept && k->place.named && k->place.user_step == *user_step;
+}
+
+/* Whether a later save, or the one that is asked for, has the same user step: a crash while one replaces another leaves both. */
+static bool is_replaced(const an_saver *s, size_t index, const an_save_request *request) {
+    const an_known *k = &s->known[index];
+    bool replaced = has_user_step(k, request->user_step);
+    for (size_t i = index + 1; k->place.named && i < s->known_count && !replaced; i++)
+        replaced = has_user_step(&s->known[i], &k->place.user_step);
+    return replaced;
+}
+
+/* A save at a user step stays while its user step is among the newest `keep_named`, and nothing replaces it. */
 static bool named_stays(const an_saver *s, size_t index, const an_save_request *request) {
-    const an_checkpoint_place *place = &s->known[index].place;
     int64_t newer = request->user_step != NULL;
-    if (request->user_step && place->named && place->user_step == *request->user_step) return false;
-    for (size_t i = index + 1; i < s->known_count; i++) newer += s->known[i].kept;
+    if (has_user_step(&s->known[index], request->user_step)) return false;
+    for (size_t i = index + 1; i < s->known_count; i++) newer += s->known[i].kept && !is_replaced(s, i, request);
     return s->keep_named == 0 || newer < s->keep_named;
 }
 
@@ -333,6 +345,8 @@ an_status an_saver_start(an_saver *s, const an_save_request *request) {
     AN_TRY(choose_removals(s, request));
     AN_TRY(copy_state(s));
     job->best = request->best;
+    job->is_linked = false;
+    memcpy(job->linked, s->best, sizeof job->linked);
     job->hashed = job->safe = false;
     job->status = AN_OK;
     atomic_store(&job->done, false);
@@ -364,7 +378,7 @@ static void settle(an_saver *s) {
             break;
         }
     s->known[s->known_count++] = (an_known){.place = job->place, .kept = s->kept};
-    if (job->best) memcpy(s->best, job->place.name, sizeof s->best);
+    if (job->is_linked) memcpy(s->best, job->place.name, sizeof s->best);
 }
 
 an_status an_saver_wait(an_saver *s) {
@@ -377,6 +391,8 @@ an_status an_saver_wait(an_saver *s) {
     s->is_started = s->is_running = false;
     settle(s);
     an_manifest_text_destroy(&job->manifest);
+    /* What failed after the checkpoint was durable is a warning, unless the run is no longer this launch's. */
+    if (job->safe && job->status != AN_ERR_TAKEN_OVER) return AN_OK;
     return an_note_raise(s->ctx, job->status, (an_note){job->note, sizeof job->note});
 }
 

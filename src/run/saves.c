@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
-#include "run/disk_room.h"
 #include "run/restore.h"
 #include "run/run.h"
 #include "run/saver.h"
@@ -63,10 +62,12 @@ static void report(an_trainer *t, double waited, const char *error) {
     const an_saver *s = t->run->saver;
     int64_t bytes = 0;
     for (size_t i = 0; i < s->job.layout->file_count; i++) bytes += (int64_t)s->job.layout->files[i].bytes;
+    const bool warns = !error && s->job.status != AN_OK;
     t->run->report = (an_save_report){.size = sizeof t->run->report,
                                       .step = s->job.place.step,
                                       .path = s->path,
                                       .error = error,
+                                      .warning = warns ? s->job.note : NULL,
                                       .bytes = bytes,
                                       .copy_seconds = s->copy_seconds,
                                       .seconds = s->job.seconds,
@@ -124,17 +125,6 @@ bool an_run_has(const an_trainer *t) {
 }
 
 /* ---- for host programs ---- */
-
-an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
-    AN_GUARD;
-    AN_NEED(trainer);
-    an_context *ctx = trainer->ctx;
-    AN_TRY_RETURN(an_run_attach(trainer));
-    if (trainer->run->generation)
-        return AN_ERROR(ctx, AN_ERR_STATE, "the run has been written to %s already", trainer->run->folder);
-    AN_TRY_RETURN(an_trainer_keep_text(trainer, &trainer->run->folder, folder));
-    return an_disk_room_check(trainer);
-}
 
 static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
     an_context *ctx = t->ctx;

@@ -272,7 +272,11 @@ an_status an_save_link_best(const char *folder, const char *name, an_note note) 
     int done;
     do done = symlink(target, beside);
     while (done != 0 && errno == EINTR);
-    if (done != 0 && !is_link_to(beside, target)) return an_file_failed(beside, "the link cannot be made", note);
+    const int reason = errno;
+    if (done != 0 && !is_link_to(beside, target)) {
+        errno = reason;
+        return an_file_failed(beside, "the link to the best checkpoint cannot be made", note);
+    }
     const an_status status = an_file_rename(beside, path, note);
     return status == AN_OK ? an_folder_sync(folder, note) : status;
 }
@@ -281,6 +285,7 @@ static void remove_old(const an_save_job *job, int slot, const char *base) {
     char gone[AN_CHECKPOINT_NAME], from[AN_FILE_PATH], to[AN_FILE_PATH];
     for (size_t i = 0; i < job->removal_count; i++) {
         const char *name = job->removals[i].name;
+        if (job->best && !job->is_linked && !strcmp(name, job->linked)) continue; /* the link still points to it */
         an_heartbeat_say(job->ctx, slot, "save: removes %s", name);
         an_checkpoint_rename(gone, AN_CHECKPOINT_REMOVED, name);
         /* Half of one must never look like a good one. */
@@ -317,8 +322,9 @@ static an_status write_all(an_save_job *job, int slot) {
     if (status == AN_OK && job->best) {
         an_heartbeat_say(job->ctx, slot, "save: links best");
         status = an_save_link_best(job->folder, job->place.name, note);
+        job->is_linked = status == AN_OK;
     }
-    if (status == AN_OK) remove_old(job, slot, base);
+    if (job->safe && status != AN_ERR_TAKEN_OVER) remove_old(job, slot, base);
     return status;
 }
 

@@ -31,8 +31,10 @@ typedef struct an_save_job {
     size_t first_part; /* the number of the first part among the manifest's files */
     bool hashed;       /* the manifest has all hashes */
     an_checkpoint_place place;
-    bool best;                     /* the link is to point to it */
-    an_checkpoint_place *removals; /* once it is safe */
+    bool best;                       /* the link is to point to it */
+    bool is_linked;                  /* and does */
+    char linked[AN_CHECKPOINT_NAME]; /* what it pointed to before; "": nothing */
+    an_checkpoint_place *removals;   /* once it is safe */
     size_t removal_count;
     _Atomic long long work; /* nanoseconds that threads beside the first have worked */
     atomic_bool done;

@@ -1,5 +1,5 @@
 /* Weights from files: which tensor goes where, what does not fit, and the copy, piece by piece. */
-#include "train/init.h"
+#include "base/guard.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -179,18 +179,18 @@ static an_status describe(const matching *m, const char *path, int64_t most, an_
     return text->status;
 }
 
-static an_status check(const matching *m, const char *path, const char *place) {
+static an_status check(const matching *m, const char *path, const char *prefix) {
     an_status status = AN_OK;
     an_context *ctx = m->ctx;
     an_text text;
-    const size_t room = AN_MESSAGE_BYTES - strlen("model.init: ") - strlen(": ") - 1;
+    const size_t room = AN_MESSAGE_BYTES - 1;
     bool fits = true;
     for (int p = 0; p < PROBLEMS; p++) fits = fits && (m->accepts[p] || m->counts[p] == 0);
     for (int64_t most = MOST_SHOWN; !fits && most > 0; most--) {
         an_text_init(&text, ctx);
         status = describe(m, path, most, &text);
-        const bool last = most == 1 || (status == AN_OK && text.length + strlen(place) <= room);
-        if (status == AN_OK && last) status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: model.init: %s", place, text.bytes);
+        const bool last = most == 1 || (status == AN_OK && text.length + strlen(prefix) <= room);
+        if (status == AN_OK && last) status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s%s", prefix, text.bytes);
         an_text_destroy(&text);
         if (status != AN_OK) return status;
     }
@@ -270,10 +270,25 @@ static void tell(const matching *m, const char *path) {
     an_renamings_tell(&m->names, path);
 }
 
-an_status an_trainer_init(an_trainer *trainer, const an_init_options *o) {
+/* "run.yaml:3:5: model.init: ", or nothing */
+static const char *prefix_of(const an_init_options *o, char prefix[AN_MESSAGE_BYTES]) {
+    snprintf(prefix, AN_MESSAGE_BYTES, o->place ? "%s: model.init: " : "%s", o->place ? o->place : "");
+    return prefix;
+}
+
+an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
+    AN_GUARD;
+    AN_NEED(trainer, options);
     an_status status;
+    const an_init_options *o = options;
     an_context *ctx = trainer->ctx;
     matching *m = NULL;
+    char prefix[AN_MESSAGE_BYTES];
+    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_init_options has size %zu: set it with AN_INIT", o->size);
+    AN_CHECK(ctx, o->path && o->rename_count >= 0 && (o->renames || !o->rename_count), AN_ERR_ARGUMENT,
+             "an_init_options has no path, or no renames");
+    AN_CHECK(ctx, !trainer->planned && trainer->next == 0, AN_ERR_STATE, "weights are loaded before the first step");
+    prefix_of(o, prefix);
     AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
     m->ctx = ctx;
     m->params = trainer->params;
@@ -282,10 +297,10 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *o) {
     status = an_renamings_create(&m->names, ctx, o->rename_count, o->renames);
     if (status == AN_OK) status = an_weights_open(&m->weights, ctx, o->path);
     if (status == AN_OK && m->weights.is_folder)
-        status = an_huggingface_check(trainer, o->path, o->model_type, strlen(o->place), &m->gpt2);
+        status = an_huggingface_check(trainer, o->path, o->model_type, strlen(prefix), &m->gpt2);
     if (status == AN_OK) status = match(m);
-    if (status != AN_OK) AN_FAIL(ctx, status, "%s: model.init: %s", o->place, an_last_error(ctx));
-    AN_TRY(check(m, o->path, o->place));
+    if (status != AN_OK) AN_FAIL(ctx, status, "%s%s", prefix, an_last_error(ctx));
+    AN_TRY(check(m, o->path, prefix));
     AN_TRY(load_all(m));
     tell(m, o->path);
 fail:

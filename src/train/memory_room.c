@@ -81,11 +81,11 @@ an_status an_memory_room_check(an_trainer *t, const an_trainer_options *options)
     if (fit == AN_LIMITS_FITS) return AN_OK;
     if (fit == AN_LIMITS_TIGHT) {
         snprintf(note, sizeof note, "%s\n", text);
-        return an_trainer_note(t, note);
+        return an_trainer_add_note(t, note);
     }
     advise(t, options, &limits, advice);
     /* Not AN_ERR_MEMORY: another try on this machine would be refused too. */
     if (!t->planned) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "the run does not fit: %s; %s", text, advice);
     snprintf(note, sizeof note, "the run does not fit: %s; %s\n", text, advice);
-    return an_trainer_note(t, note);
+    return an_trainer_add_note(t, note);
 }

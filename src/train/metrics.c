@@ -41,7 +41,10 @@ bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, dou
 
 /* ---- which are reported ---- */
 
-an_status an_metrics_choose(an_trainer *t, int count, const char *const *names) {
+an_status an_trainer_set_metrics(an_trainer *trainer, int count, const char *const *names) {
+    AN_NEED(trainer);
+    if (count > 0) AN_NEED(trainer, names);
+    an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     unsigned chosen = 0;
     const char *known;
@@ -99,4 +102,10 @@ an_status an_metric_check(const an_trainer *t, const char *name, const char **kn
                                               : "gives no numbers like its targets");
     *known = metrics[i].name;
     return AN_OK;
+}
+
+an_status an_trainer_check_metric(const an_trainer *trainer, const char *name) {
+    AN_NEED(trainer, name);
+    const char *known;
+    return an_metric_check(trainer, name, &known);
 }

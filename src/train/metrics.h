@@ -8,8 +8,6 @@ enum { AN_MOST_METRICS = 8 };
 
 /* Whether the model can have this metric; the error says why not. Its name in *known lives for ever. */
 an_status an_metric_check(const an_trainer *t, const char *name, const char **known);
-/* Which metrics are reported: those named, or (count 0) what the model has a use for. */
-an_status an_metrics_choose(an_trainer *t, int count, const char *const *names);
 bool an_metric_rises(const char *name); /* more is better */
 /* All that an evaluation has, in the order of the table; how many. */
 int an_evaluation_values(const an_evaluation *evaluation, double values[AN_MOST_METRICS]);

@@ -2,7 +2,7 @@
 #ifndef AN_TRAIN_RENAMES_H
 #define AN_TRAIN_RENAMES_H
 
-#include "train/init.h"
+#include "anneal/train.h"
 
 enum { AN_NAME_BYTES = 1024 };
 

@@ -25,6 +25,11 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
              "the length of the run is given in steps or in epochs, not both");
     AN_CHECK(ctx, o->steps >= 0 && o->epochs >= 0, AN_ERR_ARGUMENT, "the length of the run is negative");
     AN_CHECK(ctx, o->loader_threads >= 0, AN_ERR_ARGUMENT, "%d threads to load", o->loader_threads);
+    AN_CHECK(ctx, o->writers >= 0 && o->owned_bytes >= 0, AN_ERR_ARGUMENT,
+             "writers is %lld and owned_bytes %lld: none is negative", (long long)o->writers,
+             (long long)o->owned_bytes);
+    AN_CHECK(ctx, o->purpose >= AN_OPEN_RUN && o->purpose <= AN_OPEN_PLAIN, AN_ERR_ARGUMENT,
+             "purpose is %d, which is no value of an_open_purpose", (int)o->purpose);
     AN_CHECK(ctx, o->max_skips >= 0, AN_ERR_ARGUMENT, "max_skips is %lld: it is 1 or more, and 0 means %d",
              (long long)o->max_skips, DEFAULT_MAX_SKIPS);
     return AN_OK;
@@ -65,7 +70,7 @@ static an_status make_groups(an_trainer *t, const an_trainer_options *o) {
 static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     an_context *ctx = t->ctx;
     const size_t before = ctx->bytes;
-    if (!t->groups) AN_TRY_RETURN(make_groups(t, o));
+    AN_TRY_RETURN(make_groups(t, o));
     if (!an_groups_train(t->groups))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
     AN_TRY_RETURN(an_graph_verify(t->graph));
@@ -77,12 +82,10 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     return AN_OK;
 }
 
-/* Everything but the graph and the data, which are there. */
-an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
+static an_status fill(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
     an_params_options params = AN_INIT(params);
     AN_TRY_RETURN(an_context_check_threads(ctx));
-    AN_TRY_RETURN(check_options(ctx, options));
     t->progress = an_progress_start();
     t->seed = options->seed;
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
@@ -121,6 +124,23 @@ an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options) {
     return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
 }
 
+static void destroy_graph(void *object) {
+    an_graph *graph = object;
+    an_graph_destroy(&graph);
+}
+
+static void destroy_dataset(void *object) {
+    an_dataset *dataset = object;
+    an_dataset_destroy(&dataset);
+}
+
+/* The graph and the data, into a list that has room; the last one is destroyed first. */
+static void own_all(an_trainer *t) {
+    t->owned[t->owned_count++] = (an_owned){t->training, destroy_dataset};
+    if (t->evaluation) t->owned[t->owned_count++] = (an_owned){t->evaluation, destroy_dataset};
+    t->owned[t->owned_count++] = (an_owned){t->graph, destroy_graph};
+}
+
 an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
                             const an_trainer_options *options) {
     AN_GUARD;
@@ -129,14 +149,24 @@ an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *t
     an_context *ctx = graph->ctx;
     an_trainer *t = NULL;
     *trainer = NULL;
-    AN_TRY(an_launcher_check(ctx));
+    AN_TRY(check_options(ctx, options));
+    AN_CHECK(ctx, training, AN_ERR_ARGUMENT, "there is no data to train on");
+    if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));
+    const size_t before = ctx->bytes;
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
-    t->held = sizeof *t;
     t->graph = graph;
     t->training = training;
     t->evaluation = evaluation;
-    AN_TRY(an_trainer_fill(t, options));
+    t->streams = training->streams;
+    t->planned = options->purpose == AN_OPEN_PLAN;
+    t->plain = options->purpose == AN_OPEN_PLAIN;
+    t->saves = options->saves;
+    t->writers = options->writers;
+    if (options->owns) AN_TRY(an_grow(ctx, (void **)&t->owned, &t->owned_capacity, 3, sizeof *t->owned));
+    t->held = ctx->bytes - before + (size_t)options->owned_bytes;
+    AN_TRY(fill(t, options));
+    if (options->owns) own_all(t);
     *trainer = t;
     return AN_OK;
 fail:

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "anneal/checkpoint.h"
 #include "data/batches.h"
 #include "data/loader.h"
 #include "data/samples.h"
@@ -85,9 +86,6 @@ struct an_trainer {
     size_t held;     /* bytes of what was made before the plan, and of the plan */
 };
 
-/* Makes everything but the graph and the data, which are there. On error the trainer is to be destroyed. */
-an_status an_trainer_fill(an_trainer *t, const an_trainer_options *options);
-
 /* The plan of the graph, with everything that the trainer holds counted in it. */
 an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *options);
 
@@ -106,10 +104,7 @@ an_status an_fingerprint_make(an_trainer *t);
 
 /* ---- what belongs to it ---- */
 
-/* Takes over an object, which is destroyed with the trainer; on error at once. */
-an_status an_trainer_own(an_trainer *t, void *object, void (*destroy)(void *object));
 an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text); /* a copy in *field; NULL: none */
-an_status an_trainer_note(an_trainer *t, const char *lines); /* more of t->notes; each ends with its \n */
 
 /* An evaluation that a request to stop ends: *stopped, and then nothing else is set. */
 an_status an_evaluate_until(an_trainer *t, an_evaluation *evaluation, bool *stopped);

@@ -7,15 +7,6 @@
 
 /* ---- what belongs to it ---- */
 
-an_status an_trainer_own(an_trainer *t, void *object, void (*destroy)(void *object)) {
-    an_context *ctx = t->ctx;
-    const an_status status = an_grow(ctx, (void **)&t->owned, &t->owned_capacity, t->owned_count + 1, sizeof *t->owned);
-    if (status != AN_OK) destroy(object);
-    AN_TRY_RETURN(status);
-    t->owned[t->owned_count++] = (an_owned){object, destroy};
-    return AN_OK;
-}
-
 an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text) {
     an_context *ctx = t->ctx;
     an_string_release(ctx, field);
@@ -26,7 +17,9 @@ an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text) {
     return AN_OK;
 }
 
-an_status an_trainer_note(an_trainer *t, const char *lines) {
+an_status an_trainer_add_note(an_trainer *trainer, const char *lines) {
+    AN_NEED(trainer, lines);
+    an_trainer *t = trainer;
     an_status status;
     an_context *ctx = t->ctx;
     an_text notes;

@@ -47,6 +47,30 @@ closed() {
 closed pipe
 [ -n "${ANNEAL_RUN:-}" ] || closed supervised --supervise # the supervisor starts the command itself, without an emulator
 
+# A signal while the reader pauses: what is being written is not lost, and the run stops as it does otherwise.
+mkfifo slow
+"${anneal[@]}" train small.yaml --set run.dir=slow-run >slow 2>err &
+process=$!
+exec 3<slow # which reads nothing yet: the pipe fills
+for _ in $(seq 600); do
+    grep -qs '"step": 5,' slow-run/metrics.jsonl && break
+    sleep 0.1
+done
+previous=
+for _ in $(seq 600); do # until nothing moves any more
+    now=$(wc -c <slow-run/metrics.jsonl)
+    [ "$now" = "$previous" ] && break
+    previous=$now
+    sleep 1
+done
+kill -TERM $process
+sleep 0.5
+cat <&3 >out &
+code=0
+wait $process || code=$?
+exec 3<&-
+[ "$code" = 75 ] || fail "TERM while the reader pauses: exit code $code"
+
 # A signal's reason is told too.
 "${anneal[@]}" train small.yaml --set run.dir=term >out 2>err &
 process=$!

@@ -7,7 +7,6 @@
 #include "base/context.h"
 #include "open/open.h"
 #include "store/safetensors.h"
-#include "train/init.h"
 
 #include "open/support.h" /* last, as its ctx would be shadowed */
 
@@ -429,7 +428,7 @@ static void test_memory(void **state) {
         if (wrong) make_folder("gpt2", "\"n_head\": 4", "\"n_head\": 2");
         for (int n = 1; status == AN_ERR_MEMORY; n++) {
             counted.fail_at = counted.calls + n;
-            status = an_open_init(t, c);
+            status = an_open_init(t, c, ctx);
             counted.fail_at = 0;
             assert_true(n < 400);
         }

@@ -8,7 +8,6 @@
 #include "exec/params.h"
 #include "open/open.h"
 #include "store/safetensors.h"
-#include "train/init.h"
 #include "train/trainer.h"
 
 #include "open/support.h" /* last, as its ctx would be shadowed */
@@ -498,7 +497,7 @@ static void test_memory(void **state) {
     an_status status = AN_ERR_MEMORY;
     for (int n = 1; status == AN_ERR_MEMORY; n++) {
         counted.fail_at = counted.calls + n;
-        status = an_open_init(t, c);
+        status = an_open_init(t, c, ctx);
         counted.fail_at = 0;
         if (status != AN_OK && status != AN_ERR_MEMORY) fail_msg("%d: %s", n, an_last_error(ctx));
         assert_true(n < 100);

@@ -305,6 +305,31 @@ static void test_keep_named(void **state) {
     has_names("folder/checkpoints", "", ". .. step-00000005-1 step-00000009-2-at-50 ");
 }
 
+/* A crash in a save that replaces another leaves two checkpoints of one user step. They count as one: nothing else has to go for them. */
+static void test_keep_named_counts_user_steps(void **state) {
+    static const char config[] = CONFIG "save: {every: off, keep_named: 2}\n", both[] = "folder/checkpoints";
+    an_step_metrics metrics = AN_INIT(metrics);
+    (void)state;
+    an_trainer *trainer = open_run(config);
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save(trainer, 10));
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save(trainer, 20));
+    an_trainer_close(&trainer);
+    assert_int_equal(system("cp -r folder/checkpoints/step-00000002-1-at-20 aside"), 0); /* NOLINT(cert-env33-c) */
+    trainer = open_run(config);
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save_over(trainer, 20));
+    an_trainer_close(&trainer);
+    assert_int_equal(rename("aside", "folder/checkpoints/step-00000002-1-at-20"), 0);
+    has_names(both, "", ". .. step-00000001-1-at-10 step-00000002-1-at-20 step-00000003-2-at-20 ");
+    trainer = open_run(config);
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    OK(ctx, an_trainer_save_over(trainer, 20));
+    an_trainer_close(&trainer);
+    has_names(both, "", ". .. step-00000001-1-at-10 step-00000004-3-at-20 ");
+}
+
 /* A launch that wakes up late finds that it has been followed, and changes nothing any more. */
 static void test_an_old_launch_is_fenced(void **state) {
     an_step_metrics metrics = AN_INIT(metrics);
@@ -412,6 +437,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_save_over_replaces, start, teardown),
         cmocka_unit_test_setup_teardown(test_save_over_that_fails_keeps_the_old, start, teardown),
         cmocka_unit_test_setup_teardown(test_keep_named, start, teardown),
+        cmocka_unit_test_setup_teardown(test_keep_named_counts_user_steps, start, teardown),
         cmocka_unit_test_setup_teardown(test_an_old_launch_is_fenced, start, teardown),
         cmocka_unit_test_setup_teardown(test_generations_rise, start, teardown),
         cmocka_unit_test_setup_teardown(test_staged_first, start, teardown),

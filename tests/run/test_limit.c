@@ -1,9 +1,11 @@
 /* run.max_time: slurm, by what the environment says. */
+#include "anneal/train.h"
 #include "base/clock.h"
-#include "run/limit.h"
 #include "run/run.h"
 
 #include "open/support.h" /* last, as its ctx would be shadowed */
+
+enum { MARGIN = 60 }; /* seconds that a run keeps free at the end of its job */
 
 static void set_end(double seconds_from_now) {
     char text[32];
@@ -27,17 +29,17 @@ static void test_seconds(void **state) {
     (void)state;
     double seconds = 0;
     set_end(3600);
-    OK(ctx, an_limit_slurm(ctx, "here", &seconds));
-    assert_true(seconds > 3600 - AN_LIMIT_MARGIN - 5 && seconds <= 3600 - AN_LIMIT_MARGIN + 1);
+    OK(ctx, an_job_seconds(ctx, &seconds));
+    assert_true(seconds > 3600 - MARGIN - 5 && seconds <= 3600 - MARGIN + 1);
     unsetenv("SLURM_JOB_ID"); /* the end alone suffices */
-    OK(ctx, an_limit_slurm(ctx, "here", &seconds));
+    OK(ctx, an_job_seconds(ctx, &seconds));
     /* too late: never 0, which would be no limit */
-    set_end(0.5 * AN_LIMIT_MARGIN);
-    OK(ctx, an_limit_slurm(ctx, "here", &seconds));
+    set_end(0.5 * MARGIN);
+    OK(ctx, an_job_seconds(ctx, &seconds));
     assert_true(seconds > 0 && seconds < 1);
     /* a job without an end has one in many years */
     setenv("SLURM_JOB_END_TIME", "9000000000", 1);
-    OK(ctx, an_limit_slurm(ctx, "here", &seconds));
+    OK(ctx, an_job_seconds(ctx, &seconds));
     assert_true(seconds > 1e9);
 }
 
@@ -46,20 +48,19 @@ static void test_refused(void **state) {
     static const char *const no_times[] = {"",           "Unknown", "-1", "1e12", "12h", " 99", "99999999999999999999",
                                            "NONE\033[1m"};
     double seconds = 0;
-    FAILS(ctx, an_limit_slurm(ctx, "a.yaml:1:2", &seconds), AN_ERR_ARGUMENT,
-          "a.yaml:1:2: run.max_time is slurm, but SLURM_JOB_END_TIME is not set");
-    FAILS(ctx, an_limit_slurm(ctx, "a", &seconds), AN_ERR_ARGUMENT,
+    FAILS(ctx, an_job_seconds(ctx, &seconds), AN_ERR_ARGUMENT, "SLURM_JOB_END_TIME is not set");
+    FAILS(ctx, an_job_seconds(ctx, &seconds), AN_ERR_ARGUMENT,
           "export SLURM_JOB_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID -o %e)\" +%s)");
     for (size_t i = 0; i < sizeof no_times / sizeof *no_times; i++) {
         setenv("SLURM_JOB_END_TIME", no_times[i], 1);
-        FAILS(ctx, an_limit_slurm(ctx, "a", &seconds), AN_ERR_ARGUMENT, "seconds since 1970");
+        FAILS(ctx, an_job_seconds(ctx, &seconds), AN_ERR_ARGUMENT, "seconds since 1970");
         assert_null(strchr(an_last_error(ctx), '\033'));
     }
     set_end(-100);
-    FAILS(ctx, an_limit_slurm(ctx, "a", &seconds), AN_ERR_ARGUMENT, "seconds ago");
+    FAILS(ctx, an_job_seconds(ctx, &seconds), AN_ERR_ARGUMENT, "seconds ago");
     unsetenv("SLURM_JOB_END_TIME");
     unsetenv("SLURM_JOB_ID");
-    FAILS(ctx, an_limit_slurm(ctx, "a", &seconds), AN_ERR_ARGUMENT, "this is no Slurm job");
+    FAILS(ctx, an_job_seconds(ctx, &seconds), AN_ERR_ARGUMENT, "this is no Slurm job");
     assert_true(seconds == 0);
 }
 

@@ -1,7 +1,9 @@
 /* A system that fails in the middle: the run says so, never loops, and never takes what it cannot see for absent. */
+#define _GNU_SOURCE /* fopencookie; NOLINT(bugprone-reserved-identifier) */
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
@@ -46,17 +48,62 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user) {
     return has_no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, user);
 }
+
+/* A link that cannot be made, as on file systems without them; a stream that cannot be read. */
+static bool has_no_links, has_bad_streams;
+
+int __real_symlink(const char *target, const char *path);
+int __wrap_symlink(const char *target, const char *path);
+int __wrap_symlink(const char *target, const char *path) {
+    errno = EPERM;
+    return has_no_links ? -1 : __real_symlink(target, path);
+}
+
+static ssize_t read_badly(void *cookie, char *buffer, size_t size) {
+    (void)cookie, (void)buffer, (void)size;
+    errno = EIO;
+    return -1;
+}
+
+FILE *__real_fdopen(int file, const char *mode);
+FILE *__wrap_fdopen(int file, const char *mode);
+FILE *__wrap_fdopen(int file, const char *mode) {
+    if (!has_bad_streams) return __real_fdopen(file, mode);
+    close(file);
+    return fopencookie(NULL, mode, (cookie_io_functions_t){.read = read_badly});
+}
 /* NOLINTEND(bugprone-reserved-identifier) */
 
 static int no_faults(void **state) {
     bad_sync = bad_folder = NULL;
-    has_no_threads = false;
+    has_no_threads = has_no_links = has_bad_streams = false;
     return teardown(state);
 }
 
 static void begin(void) {
     assert_int_equal(system("rm -rf faults"), 0); /* NOLINT(cert-env33-c): the test's own folder */
     write_sums();
+}
+
+#define EVALUATION ", eval: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}"
+
+static an_status count_warnings(void *user, const an_save_report *report) {
+    assert_null(report->error);
+    if (report->warning) {
+        ++*(int *)user;
+        assert_non_null(
+            strstr(report->warning, "the link to the best checkpoint cannot be made: Operation not permitted"));
+    }
+    return AN_OK;
+}
+
+static int count_checkpoints(void) {
+    int count = 0;
+    DIR *stream = opendir("faults/checkpoints");
+    assert_non_null(stream);
+    for (const struct dirent *entry; (entry = __real_readdir(stream));) count += !strncmp(entry->d_name, "step-", 5);
+    closedir(stream);
+    return count;
 }
 
 /* ---- tests ---- */
@@ -103,6 +150,64 @@ static void test_checkpoints_that_cannot_be_read(void **state) {
     an_trainer_close(&trainer);
 }
 
+/* Metrics of earlier launches that cannot be read are not replaced by fewer. */
+static void test_metrics_that_cannot_be_read(void **state) {
+    an_step_metrics metrics = AN_INIT(metrics);
+    an_config_options options = AN_INIT(options);
+    an_config *config = NULL;
+    an_folder *folder = NULL;
+    struct stat before, after;
+    (void)state;
+    begin();
+    options.file = "run.yaml";
+    for (int launch = 0; launch < 2; launch++) {
+        an_trainer *trainer = open_run(CONFIG);
+        OK(ctx, an_config_create(&config, ctx, &options));
+        has_bad_streams = launch == 1;
+        const an_status status = an_folder_create(&folder, trainer, config, NULL);
+        assert_int_equal(status, launch == 0 ? AN_OK : AN_ERR_FILE);
+        if (launch == 0) {
+            OK(ctx, an_trainer_step(trainer, &metrics));
+            OK(ctx, an_folder_step(folder, &metrics, NULL));
+            OK(ctx, an_trainer_save(trainer, 1));
+            assert_int_equal(stat("faults/metrics.jsonl", &before), 0);
+        } else {
+            assert_non_null(strstr(an_last_error(ctx), "faults/metrics.jsonl: cannot be read: Input/output error"));
+        }
+        an_folder_destroy(&folder);
+        an_config_destroy(&config);
+        an_trainer_close(&trainer);
+    }
+    assert_int_equal(stat("faults/metrics.jsonl", &after), 0);
+    assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
+}
+
+/* The checkpoint is there whether or not `best` can point to it, and old ones go all the same. */
+static void test_best_that_cannot_be_linked(void **state) {
+    static const char text[] = CONFIG "save: {every: 2 steps, keep_last: 2}\neval: {every: 2 steps}\n"
+                                      "log: {tensorboard: off}\noptimizer: {lr: 1e-3}\n";
+    an_run_options options = AN_INIT(options);
+    int warnings = 0;
+    char with_data[sizeof text + 200];
+    (void)state;
+    begin();
+    snprintf(with_data, sizeof with_data, "%s", text);
+    char *data = strstr(with_data, ", threads: 0}");
+    memmove(data + strlen(EVALUATION), data, strlen(data) + 1);
+    memcpy(data, EVALUATION, strlen(EVALUATION));
+    an_trainer *trainer = open_run(with_data);
+    has_no_links = true;
+    OK(ctx, an_trainer_run_options(trainer, &options));
+    options.callbacks.size = sizeof options.callbacks;
+    options.callbacks.after_save = count_warnings;
+    options.callbacks.user = &warnings;
+    OK(ctx, an_trainer_run(trainer, &options, NULL));
+    an_trainer_close(&trainer);
+    assert_true(warnings > 2); /* the loss falls: every evaluation is the best */
+    assert_int_not_equal(access("faults/best", F_OK), 0);
+    assert_int_equal(count_checkpoints(), 2);
+}
+
 /* The loader needs the threads that it was given. Everything else does its work on the calling thread, with the same bits. */
 static void test_no_threads(void **state) {
     static const char loader[] = "data.threads 0", large[] =
@@ -134,6 +239,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_launch_that_cannot_be_written, setup, no_faults),
         cmocka_unit_test_setup_teardown(test_launches_that_cannot_be_read, setup, no_faults),
         cmocka_unit_test_setup_teardown(test_checkpoints_that_cannot_be_read, setup, no_faults),
+        cmocka_unit_test_setup_teardown(test_metrics_that_cannot_be_read, setup, no_faults),
+        cmocka_unit_test_setup_teardown(test_best_that_cannot_be_linked, setup, no_faults),
         cmocka_unit_test_setup_teardown(test_no_threads, setup, no_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

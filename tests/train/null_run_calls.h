@@ -221,6 +221,7 @@ static inline void call_data(void) {
     VALUE(an_batches_epoch_steps, 0, N(batches), 0);
     VALUE(an_batches_change, -1, N(batches), 0);
     NOTHING(an_batches_destroy, O(&batches));
+    an_batches_destroy(&batches);
 }
 
 #endif

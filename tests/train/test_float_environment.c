@@ -526,6 +526,52 @@ static void run_to_its_end(an_trainer *trainer, an_config *config) {
     DO(an_folder_look, ctx, "run", &state);
 }
 
+static an_status make_schedule(void *user, int64_t steps, an_schedule **schedule, double *rate) {
+    an_schedule_options options = {.size = sizeof options, .type = AN_SCHEDULE_COSINE, .steps = steps};
+    (void)user;
+    *rate = 0.1;
+    return an_schedule_create(schedule, ctx, &options);
+}
+
+/* The parts of an_trainer_open, on the run that train_from_config left. */
+static void open_by_parts(void) {
+    const an_config_options options = {.size = sizeof options, .file = "run/config.yaml"};
+    const an_open_options opening = {.size = sizeof opening, .extend = AN_EXTEND_KEEP},
+                          fresh = {.size = sizeof fresh, .fresh = true};
+    const an_save_options saving = {.size = sizeof saving, .folder = "parts", .every = {.epochs = 0.3}};
+    const an_log_options logging = {.size = sizeof logging, .every = {.seconds = 0.7}};
+    an_run_options run = AN_INIT(run);
+    an_init_options init = AN_INIT(init);
+    an_config *config = NULL;
+    an_candidates *candidates = NULL;
+    an_resume *resume = NULL;
+    an_trainer *trainer = NULL;
+    int64_t steps;
+    double seconds;
+    OK(ctx, an_config_create(&config, ctx, &options));
+    OK(ctx, an_candidates_create(&candidates, ctx, config, &opening));
+    init.path = an_candidates_path(candidates, 0);
+    DO(an_resume_create, &resume, ctx, config, init.path, &opening);
+    DO(an_resume_schedule_steps, resume, make_schedule, NULL, 20, &steps);
+    NOTE(steps);
+    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &fresh));
+    DO(an_trainer_init, trainer, &init);
+    note_hashes(trainer);
+    DO(an_resume_apply, resume, trainer);
+    note_hashes(trainer);
+    run.min_delta = 0.3;
+    DO(an_trainer_set_run_options, trainer, &run);
+    DO(an_trainer_set_saving, trainer, &saving);
+    DO(an_trainer_set_logging, trainer, &logging);
+    setenv("SLURM_JOB_END_TIME", "9000000000", 1);
+    DO(an_job_seconds, ctx, &seconds);
+    unsetenv("SLURM_JOB_END_TIME");
+    an_resume_destroy(&resume);
+    an_trainer_close(&trainer);
+    an_candidates_destroy(&candidates);
+    an_config_destroy(&config);
+}
+
 static void train_from_config(an_dtype dtype) {
     const an_open_options fresh = {.size = sizeof fresh, .fresh = true};
     an_config_options options = {.size = sizeof options, .file = "run.yaml"};
@@ -564,6 +610,7 @@ static void train_from_config(an_dtype dtype) {
     DO(an_trainer_open_config, &trainer, ctx, config);
     an_trainer_close(&trainer);
     an_config_destroy(&config);
+    open_by_parts();
 }
 
 /* On the caller's own samples, without a config, and through a checkpoint. */

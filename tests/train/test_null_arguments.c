@@ -153,6 +153,49 @@ static void call_trainers(void) {
     VALUE(an_evaluation_metric, false, N(&evaluation), N("val_loss"), N(&norm));
 }
 
+static an_status make_no_schedule(void *user, int64_t steps, an_schedule **made, double *rate) {
+    (void)user, (void)steps, (void)made, (void)rate;
+    return AN_ERR_STATE;
+}
+
+/* What an_trainer_open is made of. */
+static void call_opening(void) {
+    const an_init_options init = {.size = sizeof init, .path = "nowhere"};
+    const an_run_options run = AN_INIT(run);
+    const an_save_options saving = AN_INIT(saving);
+    const an_log_options logging = AN_INIT(logging);
+    const an_open_options opening = AN_INIT(opening);
+    const char *const names[] = {"val_loss"};
+    an_candidates *candidates = NULL, *fresh = NULL;
+    an_resume *resume = NULL, *fresh_resume = NULL;
+    an_dataset *dataset = NULL;
+    double number;
+    int64_t steps;
+    OK(ctx, an_candidates_create(&candidates, ctx, config, &opening));
+    const char *path = an_candidates_path(candidates, 0);
+    assert_non_null(path);
+    OK(ctx, an_resume_create(&resume, ctx, config, path, &opening));
+    REFUSED(an_graph_check_data, N(model), N(table));
+    STATUS(an_dataset_create_stream, N(&dataset), N(model), 0);
+    REFUSED(an_trainer_init, N(stream), N(&init));
+    STATUS(an_trainer_set_metrics, N(trainer), 1, N(names));
+    STATUS(an_trainer_check_metric, N(trainer), N("val_loss"));
+    STATUS(an_trainer_set_run_options, N(stream), N(&run));
+    STATUS(an_trainer_set_saving, N(stream), N(&saving));
+    STATUS(an_trainer_set_logging, N(stream), N(&logging));
+    REFUSED(an_job_seconds, N(ctx), N(&number));
+    STATUS(an_candidates_create, N(&fresh), N(ctx), N(config), N(&opening));
+    VALUE(an_candidates_path, NULL, N(candidates), 0);
+    STATUS(an_resume_create, N(&fresh_resume), N(ctx), N(config), N(path), N(&opening));
+    REFUSED(an_resume_schedule_steps, N(resume), N(make_no_schedule), O(NULL), 100, N(&steps));
+    REFUSED(an_resume_apply, N(resume), N(trainer));
+    NOTHING(an_resume_destroy, O(&resume));
+    NOTHING(an_candidates_destroy, O(&candidates));
+    STATUS(an_trainer_add_note, N(trainer), N("a line\n"));
+    an_resume_destroy(&resume);
+    an_candidates_destroy(&candidates);
+}
+
 static void call_runs(void) {
     an_run_options options = AN_INIT(options);
     an_run_outcome outcome = AN_INIT(outcome);
@@ -254,6 +297,7 @@ static void test_null_for_each_pointer(void **state) {
     call_parts();
     call_steps();
     call_trainers();
+    call_opening();
     call_runs();
     call_predictors();
     call_checkpoints();

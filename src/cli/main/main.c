@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -83,7 +84,8 @@ int main(int argc, char **argv) {
     const cli_call none = {0};
     cli_commands = commands;
     hold_streams();
-    signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails with a message, instead of ending the process */
+    unsetenv("POSIXLY_CORRECT"); /* options may follow arguments, as everywhere in the documentation */
+    signal(SIGXFSZ, SIG_IGN);    /* past ulimit -f a write fails with a message, instead of ending the process */
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) return cli_misuse(&none, "which command?");
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";

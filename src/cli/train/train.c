@@ -79,7 +79,8 @@ static void on_signal(int number) {
 
 /* From the first moment on: a signal that comes while the run is opened is not forgotten. */
 static void watch_signals(void) {
-    struct sigaction action = {.sa_handler = on_signal};
+    /* A write that is under way is finished: a signal while the reader pauses must not lose output. */
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     has_terminal = isatty(STDERR_FILENO);
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -149,6 +150,12 @@ static an_status after_save(void *user, const an_save_report *report) {
                  cli_duration(report->copy_seconds).text);
     }
     an_folder_log(w->training->folder, line);
+    if (report->warning) {
+        cli_progress_end(&w->progress);
+        fprintf(stderr, "warning: step %s is saved, but %s\n", cli_count(report->step).text, report->warning);
+        snprintf(line, sizeof line, "step %lld is saved, but %s", (long long)report->step, report->warning);
+        an_folder_log(w->training->folder, line);
+    }
     return AN_OK;
 }
 

@@ -1,0 +1,108 @@
+/* How a run is saved, logged and evaluated, as a program or a config says it. */
+#include <string.h>
+
+#include "base/guard.h"
+#include "exec/plan.h"
+#include "run/disk_room.h"
+#include "run/run.h"
+#include "train/metrics.h"
+
+/* What is allocated here belongs to the trainer, and so to its plan. */
+static an_status count(an_trainer *t, size_t before) {
+    const size_t now = t->ctx->bytes;
+    return now > before ? an_plan_count_trainer(t->plan, now - before) : AN_OK;
+}
+
+static bool is_interval(const an_interval *i) {
+    return i->steps >= 0 && i->epochs >= 0 && i->seconds >= 0 &&
+           (i->steps > 0) + (i->epochs > 0) + (i->seconds > 0) <= 1;
+}
+
+an_status an_trainer_set_saving(an_trainer *trainer, const an_save_options *options) {
+    AN_GUARD;
+    AN_NEED(trainer, options);
+    an_status status;
+    an_trainer *t = trainer;
+    an_context *ctx = t->ctx;
+    const an_save_options *o = options;
+    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_save_options has size %zu: set it with AN_INIT", o->size);
+    AN_CHECK(ctx, o->keep_last >= 0 && o->keep_named >= 0, AN_ERR_ARGUMENT,
+             "keep_last is %lld and keep_named %lld: none is negative, and 0 means all", (long long)o->keep_last,
+             (long long)o->keep_named);
+    AN_CHECK(ctx, is_interval(&o->every) && is_interval(&o->keep_every), AN_ERR_ARGUMENT,
+             "an interval is in steps, epochs or seconds, and not negative");
+    const size_t before = ctx->bytes;
+    AN_TRY(an_run_attach(t));
+    an_run *r = t->run;
+    AN_CHECK(ctx, !r->generation, AN_ERR_STATE, "the run has been written to %s already", r->folder);
+    AN_TRY(an_trainer_keep_text(t, &r->folder, o->folder));
+    AN_TRY(an_trainer_keep_text(t, &r->stage, o->stage));
+    AN_TRY(an_trainer_keep_text(t, &r->config, o->config));
+    r->every = o->every;
+    r->keep_last = o->keep_last;
+    r->keep_named = o->keep_named;
+    r->keep_every = o->keep_every;
+    AN_TRY(count(t, before));
+    if (!t->planned && !t->plain) AN_TRY(an_fingerprint_make(t));
+    status = AN_OK;
+fail:
+    return status;
+}
+
+an_status an_trainer_set_logging(an_trainer *trainer, const an_log_options *options) {
+    AN_GUARD;
+    AN_NEED(trainer, options);
+    an_status status;
+    an_context *ctx = trainer->ctx;
+    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT, "an_log_options has size %zu: set it with AN_INIT",
+             options->size);
+    AN_CHECK(ctx, is_interval(&options->every), AN_ERR_ARGUMENT,
+             "an interval is in steps, epochs or seconds, and not negative");
+    const size_t before = ctx->bytes;
+    AN_TRY(an_run_attach(trainer));
+    trainer->run->log = *options;
+    AN_TRY(count(trainer, before));
+    status = AN_OK;
+fail:
+    return status;
+}
+
+an_status an_trainer_set_run_options(an_trainer *trainer, const an_run_options *options) {
+    AN_GUARD;
+    AN_NEED(trainer, options);
+    an_status status;
+    an_context *ctx = trainer->ctx;
+    an_run_options kept = *options;
+    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT",
+             options->size);
+    if (options->best) AN_TRY(an_metric_check(trainer, options->best, &kept.best));
+    if (options->early_stop) AN_TRY(an_metric_check(trainer, options->early_stop, &kept.early_stop));
+    const size_t before = ctx->bytes;
+    AN_TRY(an_run_attach(trainer));
+    trainer->run->options = kept;
+    AN_TRY(count(trainer, before));
+    status = AN_OK;
+fail:
+    return status;
+}
+
+an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options) {
+    AN_GUARD;
+    AN_NEED(trainer, options);
+    an_context *ctx = trainer->ctx;
+    if (options->size < sizeof *options)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", options->size);
+    if (trainer->run && trainer->run->options.size) *options = trainer->run->options;
+    return AN_OK;
+}
+
+an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
+    AN_GUARD;
+    AN_NEED(trainer);
+    an_context *ctx = trainer->ctx;
+    AN_TRY_RETURN(an_run_attach(trainer));
+    if (trainer->run->generation)
+        return AN_ERROR(ctx, AN_ERR_STATE, "the run has been written to %s already", trainer->run->folder);
+    AN_TRY_RETURN(an_trainer_keep_text(trainer, &trainer->run->folder, folder));
+    return an_disk_room_check(trainer);
+}
