@@ -1,358 +1,174 @@
-/* Models of type sequential: layers of a config, one after another. A layer with parameters begins a block, which what follows
- * belongs to; a linear layer or a convolution is one deeper than the one before it. */
+/* Models of type sequential: layers of a config, one after another. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/context.h"
-#include "models/model.h"
+#include "anneal/models.h"
 #include "open/open.h"
 
+enum { PLACE = 256 };
+
+/* One layer, as it is read. */
 typedef struct {
-    const an_model_opening *o;
-    an_graph *g;
-    an_dim batch;
-    an_value x, samples; /* what the next layer reads; AN_NONE: no layer drops anything */
-    int64_t outputs;     /* that the targets need; 0: not known */
-    int last_linear;     /* -1: there is none */
-    int weighted;        /* linear layers and convolutions so far */
-    bool in_block;
-    int index; /* of the layer, and its path */
-    char path[AN_PATH_TEXT];
-} building;
+    an_model_opening *o;
+    an_layer *layer;
+    const char *path; /* "model.layers[3]" */
+} reading;
 
-/* ---- options of a layer ---- */
-
-static const char *place_of(const building *b) {
-    return an_config_place(b->o->config, b->path);
+static an_status get_count(const reading *r, const char *key, int64_t *value) {
+    return an_open_count(r->o->config, AN_KEY(r->path, key), value);
 }
 
-static an_status get_count(const building *b, const char *key, int64_t *value) {
-    return an_open_count(b->o->config, AN_KEY(b->path, key), value);
+static an_status get_real(const reading *r, const char *key, double *value) {
+    return an_config_real(r->o->config, AN_KEY(r->path, key), value);
 }
 
-static an_status get_real(const building *b, const char *key, double *value) {
-    return an_config_real(b->o->config, AN_KEY(b->path, key), value);
-}
-
-/* Rows of features, or images: `ndims` with the sample. */
-static an_status expect(const building *b, int ndims, const char *takes, const char *remedy) {
-    if (b->g->status != AN_OK || an_value_ndims(b->g, b->x) == ndims) return AN_OK;
-    return AN_ERROR(b->o->ctx, AN_ERR_SHAPE, "%s: this layer takes %s, but what comes to it is %s; %s", place_of(b),
-                    takes, AN_DESCRIBE(b->g, an_graph_result(b->g, b->x)), remedy);
-}
-
-static an_status expect_images(const building *b) {
-    return expect(b, 4, "images, [batch,channels,height,width]",
-                  "give model.inputs as [channels, height, width], and put it before any flatten");
-}
-
-/* ---- one function a layer ---- */
-
-static an_status add_linear(building *b) {
-    an_context *ctx = b->o->ctx;
-    int64_t size = 0;
+static an_status get_bias(const reading *r) {
+    an_context *ctx = r->o->ctx;
     bool bias;
-    AN_TRY_RETURN(expect(b, 2, "rows of features, [batch,features]", "put {type: flatten} before it"));
-    AN_TRY_RETURN(an_config_bool(b->o->config, AN_KEY(b->path, "bias"), &bias));
-    AN_TRY_RETURN(get_count(b, "size", &size));
-    if (size == 0 && b->index != b->last_linear)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: only the last linear layer can have the size that targets need; give %s.size", place_of(b),
-                        b->path);
-    if (size == 0) size = b->outputs;
-    if (size == 0)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the data does not say what its targets need; give %s.size",
-                        place_of(b), b->path);
-    b->x = bias ? an_linear(b->g, b->x, NULL, size) : an_linear_plain(b->g, b->x, NULL, size);
+    AN_TRY_RETURN(an_config_bool(r->o->config, AN_KEY(r->path, "bias"), &bias));
+    r->layer->plain = !bias;
     return AN_OK;
 }
 
-static an_status add_convolution(building *b) {
-    an_context *ctx = b->o->ctx;
-    an_convolution_options c = AN_INIT(c);
-    int64_t filters, window, padding = -1;
-    bool bias;
-    AN_TRY_RETURN(expect_images(b));
-    AN_TRY_RETURN(get_count(b, "filters", &filters));
-    AN_TRY_RETURN(get_count(b, "window", &window));
-    AN_TRY_RETURN(get_count(b, "stride", &c.stride[0]));
-    AN_TRY_RETURN(get_count(b, "padding", &padding));
-    AN_TRY_RETURN(an_config_bool(b->o->config, AN_KEY(b->path, "bias"), &bias));
-    if (padding < 0 && window % 2 == 0)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: no padding keeps the size of an image under a window of %lld; give %s.padding, or take an "
-                        "odd window",
-                        place_of(b), (long long)window, b->path);
-    c.padding[0] = c.padding[1] = padding < 0 ? window / 2 : padding;
-    c.stride[1] = c.stride[0];
-    b->x = an_convolution_layer_with(b->g, b->x, NULL, filters, window, &c, bias);
-    return AN_OK;
+static an_status get_linear(const reading *r) {
+    an_context *ctx = r->o->ctx;
+    AN_TRY_RETURN(get_bias(r));
+    return get_count(r, "size", &r->layer->features);
 }
 
-static an_status get_pool(building *b, an_pool_options *p) {
-    an_context *ctx = b->o->ctx;
-    AN_TRY_RETURN(expect_images(b));
-    AN_TRY_RETURN(get_count(b, "window", &p->window[0]));
-    AN_TRY_RETURN(get_count(b, "stride", &p->stride[0]));
-    AN_TRY_RETURN(get_count(b, "padding", &p->padding[0]));
-    p->window[1] = p->window[0];
-    p->stride[1] = p->stride[0];
-    p->padding[1] = p->padding[0];
-    return AN_OK;
+static an_status get_window(const reading *r) {
+    an_context *ctx = r->o->ctx;
+    AN_TRY_RETURN(get_count(r, "window", &r->layer->window));
+    AN_TRY_RETURN(get_count(r, "stride", &r->layer->stride));
+    return get_count(r, "padding", &r->layer->padding);
 }
 
-static an_status add_max_pool(building *b) {
-    an_context *ctx = b->o->ctx;
-    an_pool_options p = AN_INIT(p);
-    AN_TRY_RETURN(get_pool(b, &p));
-    b->x = an_max_pool(b->g, b->x, &p);
-    return AN_OK;
+static an_status get_convolution(const reading *r) {
+    an_context *ctx = r->o->ctx;
+    AN_TRY_RETURN(get_bias(r));
+    AN_TRY_RETURN(get_count(r, "filters", &r->layer->filters));
+    r->layer->same = an_config_is(r->o->config, AN_KEY(r->path, "padding"), "auto");
+    return get_window(r);
 }
 
-static an_status add_average_pool(building *b) {
-    an_context *ctx = b->o->ctx;
-    an_pool_options p = AN_INIT(p);
-    AN_TRY_RETURN(get_pool(b, &p));
-    b->x = an_average_pool(b->g, b->x, &p);
-    return AN_OK;
+static an_status get_dropout(const reading *r) {
+    return get_real(r, "rate", &r->layer->rate);
 }
 
-static an_status add_flatten(building *b) {
-    b->x = an_reshape(b->g, b->x, AN_DIMS(b->batch, AN_REST));
-    return AN_OK;
+static an_status get_norm(const reading *r) {
+    return get_real(r, "epsilon", &r->layer->epsilon);
 }
 
-static an_status add_dropout(building *b) {
-    an_context *ctx = b->o->ctx;
-    double rate;
-    AN_TRY_RETURN(get_real(b, "rate", &rate));
-    if (rate > 0) b->x = an_dropout(b->g, b->x, b->samples, rate);
-    return AN_OK;
+static an_status get_batch_norm(const reading *r) {
+    an_context *ctx = r->o->ctx;
+    AN_TRY_RETURN(get_real(r, "momentum", &r->layer->momentum));
+    return get_norm(r);
 }
 
-static an_status add_batch_norm(building *b) {
-    an_context *ctx = b->o->ctx;
-    double momentum, epsilon;
-    AN_TRY_RETURN(get_real(b, "momentum", &momentum));
-    AN_TRY_RETURN(get_real(b, "epsilon", &epsilon));
-    b->x = an_batch_norm_layer(b->g, b->x, NULL, momentum, epsilon);
-    return AN_OK;
-}
-
-static an_status add_layer_norm(building *b) {
-    an_context *ctx = b->o->ctx;
-    double epsilon;
-    AN_TRY_RETURN(get_real(b, "epsilon", &epsilon));
-    b->x = an_layer_norm_layer(b->g, b->x, NULL, epsilon);
-    return AN_OK;
-}
-
-static an_status add_rms_norm(building *b) {
-    an_context *ctx = b->o->ctx;
-    double epsilon;
-    AN_TRY_RETURN(get_real(b, "epsilon", &epsilon));
-    b->x = an_rms_norm_layer(b->g, b->x, NULL, epsilon);
-    return AN_OK;
-}
-
-/* ---- the table ---- */
-
-static const struct layer {
-    const char *type;
-    an_status (*add)(building *b);                       /* NULL: */
-    an_value (*activate)(an_graph *graph, an_value src); /* … it is an activation */
-    bool is_weighted, has_parameters;
-} layers[] = {
-    {"linear", add_linear, NULL, true, true},
-    {"convolution", add_convolution, NULL, true, true},
-    {"max_pool", add_max_pool, NULL, false, false},
-    {"average_pool", add_average_pool, NULL, false, false},
-    {"flatten", add_flatten, NULL, false, false},
-    {"relu", NULL, an_relu, false, false},
-    {"gelu", NULL, an_gelu, false, false},
-    {"tanh", NULL, an_tanh, false, false},
-    {"silu", NULL, an_silu, false, false},
-    {"sigmoid", NULL, an_sigmoid, false, false},
-    {"dropout", add_dropout, NULL, false, false},
-    {"batch_norm", add_batch_norm, NULL, false, true},
-    {"layer_norm", add_layer_norm, NULL, false, true},
-    {"rms_norm", add_rms_norm, NULL, false, true},
+static const struct {
+    const char *name;
+    an_status (*get)(const reading *r); /* NULL: it has no options */
+} types[] = {
+    [AN_LAYER_LINEAR] = {"linear", get_linear},
+    [AN_LAYER_CONVOLUTION] = {"convolution", get_convolution},
+    [AN_LAYER_MAX_POOL] = {"max_pool", get_window},
+    [AN_LAYER_AVERAGE_POOL] = {"average_pool", get_window},
+    [AN_LAYER_FLATTEN] = {"flatten", NULL},
+    [AN_LAYER_RELU] = {"relu", NULL},
+    [AN_LAYER_GELU] = {"gelu", NULL},
+    [AN_LAYER_TANH] = {"tanh", NULL},
+    [AN_LAYER_SILU] = {"silu", NULL},
+    [AN_LAYER_SIGMOID] = {"sigmoid", NULL},
+    [AN_LAYER_DROPOUT] = {"dropout", get_dropout},
+    [AN_LAYER_BATCH_NORM] = {"batch_norm", get_batch_norm},
+    [AN_LAYER_LAYER_NORM] = {"layer_norm", get_norm},
+    [AN_LAYER_RMS_NORM] = {"rms_norm", get_norm},
 };
-enum { LAYERS = sizeof layers / sizeof *layers };
+enum { TYPES = sizeof types / sizeof *types };
 
-static void go_to(building *b, int index) {
-    b->index = index;
-    snprintf(b->path, sizeof b->path, "model.layers[%d]", index);
+static an_status get_layer(const reading *r, char place[PLACE]) {
+    an_context *ctx = r->o->ctx;
+    an_config *config = r->o->config;
+    int type = 0;
+    while (type < TYPES && !an_config_is(config, AN_KEY(r->path, "type"), types[type].name)) type++;
+    snprintf(place, PLACE, "%s", an_config_place(config, r->path));
+    if (type == TYPES) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: this type of layer cannot be opened yet", place);
+    *r->layer = (an_layer){.size = sizeof *r->layer, .type = (an_layer_type)type, .place = place};
+    if (an_config_origin_of(config, AN_KEY(r->path, "name")) != AN_ORIGIN_NONE)
+        AN_TRY_RETURN(an_config_string(config, AN_KEY(r->path, "name"), &r->layer->name));
+    return types[type].get ? types[type].get(r) : AN_OK;
 }
 
-static const struct layer *layer_of(const building *b) {
-    for (int i = 0; i < LAYERS; i++)
-        if (an_config_is(b->o->config, AN_KEY(b->path, "type"), layers[i].type)) return &layers[i];
-    return NULL;
-}
-
-static an_status begin_block(building *b) {
-    an_context *ctx = b->o->ctx;
-    char number[16];
-    const char *name = number;
-    snprintf(number, sizeof number, "%d", b->index);
-    if (an_config_origin_of(b->o->config, AN_KEY(b->path, "name")) != AN_ORIGIN_NONE)
-        AN_TRY_RETURN(an_config_string(b->o->config, AN_KEY(b->path, "name"), &name));
-    if (b->in_block) an_block_end(b->g);
-    an_block_begin(b->g, name, b->weighted > 0 ? b->weighted : 1); /* 0 is the depth of embeddings */
-    b->in_block = true;
-    return AN_OK;
-}
-
-static an_status add_layers(building *b, int count) {
-    an_context *ctx = b->o->ctx;
-    for (int i = 0; i < count; i++) {
-        go_to(b, i);
-        const struct layer *layer = layer_of(b);
-        if (!layer)
-            return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: this type of layer cannot be opened yet", place_of(b));
-        b->weighted += layer->is_weighted;
-        if (layer->has_parameters) AN_TRY_RETURN(begin_block(b));
-        if (layer->activate)
-            b->x = layer->activate(b->g, b->x);
-        else
-            AN_TRY_RETURN(layer->add(b));
-        if (b->g->status != AN_OK) return AN_ERROR(ctx, b->g->status, "%s: %s", place_of(b), b->g->message);
-    }
-    if (b->in_block) an_block_end(b->g);
-    return AN_OK;
-}
-
-/* What must be known before the first layer: the last linear one, and whether sample numbers are needed. */
-static an_status look_ahead(building *b, int count) {
-    an_context *ctx = b->o->ctx;
-    b->last_linear = -1;
-    b->samples = AN_NONE;
-    for (int i = 0; i < count; i++) {
-        double rate = 0;
-        go_to(b, i);
-        if (an_config_is(b->o->config, AN_KEY(b->path, "type"), "linear")) b->last_linear = i;
-        if (!an_config_is(b->o->config, AN_KEY(b->path, "type"), "dropout")) continue;
-        AN_TRY_RETURN(get_real(b, "rate", &rate));
-        if (rate > 0 && b->samples == AN_NONE) b->samples = an_input(b->g, "samples", AN_DTYPE_I64, AN_DIMS(b->batch));
-    }
-    return AN_OK;
-}
-
-/* ---- both ends ---- */
-
-static an_value input_like(const building *b, const char *name, an_dtype dtype, int ndims, const int64_t *dims) {
-    an_dim all[AN_MAX_DIMS] = {b->batch};
-    memcpy(all + 1, dims, (size_t)ndims * sizeof *dims);
-    return an_input(b->g, name, dtype, ndims + 1, all);
-}
-
-static an_value reshape_to(const building *b, an_value src, int ndims, const int64_t *dims) {
-    an_dim all[AN_MAX_DIMS] = {b->batch};
-    memcpy(all + 1, dims, (size_t)ndims * sizeof *dims);
-    return an_reshape(b->g, src, ndims + 1, all);
-}
-
-/* A sample is as the data has it; the layers see it with the sizes of model.inputs. */
-static an_status add_input(building *b) {
-    const an_model_opening *o = b->o;
+/* Sizes of model.inputs, which must have as many numbers as the data's samples. */
+static an_status get_shape(const an_model_opening *o, an_field *given) {
     an_context *ctx = o->ctx;
-    int64_t dims[AN_MAX_DIMS] = {0};
-    const an_field *field = &o->inputs;
-    int ndims = 0;
-    an_field given = {.size = sizeof given};
-    if (!an_config_is(o->config, "model.inputs", "auto")) {
-        AN_TRY_RETURN(an_config_counts(o->config, "model.inputs", AN_MAX_DIMS, dims, &ndims));
-        if (ndims >= AN_MAX_DIMS)
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a sample of %d dimensions; at most %d",
-                            an_config_place(o->config, "model.inputs"), ndims, AN_MAX_DIMS - 1);
-        given.ndims = ndims;
-        memcpy(given.dims, dims, sizeof given.dims);
-        if (o->dataset && an_open_elements(&given) != an_open_elements(field))
-            return AN_ERROR(ctx, AN_ERR_SHAPE,
-                            "%s: model.inputs is %s, but a sample of the data is %s; leave model.inputs out",
-                            an_config_place(o->config, "model.inputs"), AN_FIELD_SIZES(&given), AN_FIELD_SIZES(field));
-    } else if (!o->dataset) {
+    static const char path[] = "model.inputs";
+    if (an_config_is(o->config, path, "auto")) {
+        if (o->dataset) return AN_OK;
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream does not say what a sample is like; give model.inputs",
                         an_config_place(o->config, "model"));
     }
-    if (!o->dataset) field = &given;
-    b->x = input_like(b, "x", o->dtype, field->ndims, field->dims);
-    if (given.ndims > 0) b->x = reshape_to(b, b->x, given.ndims, given.dims);
+    AN_TRY_RETURN(an_config_counts(o->config, path, AN_MAX_DIMS, given->dims, &given->ndims));
+    if (given->ndims >= AN_MAX_DIMS)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a sample of %d dimensions; at most %d",
+                        an_config_place(o->config, path), given->ndims, AN_MAX_DIMS - 1);
+    if (o->dataset && an_open_elements(given) != an_open_elements(&o->inputs))
+        return AN_ERROR(ctx, AN_ERR_SHAPE,
+                        "%s: model.inputs is %s, but a sample of the data is %s; leave model.inputs out",
+                        an_config_place(o->config, path), AN_FIELD_SIZES(given), AN_FIELD_SIZES(&o->inputs));
     return AN_OK;
 }
 
-static an_status add_cross_entropy(building *b) {
-    an_context *ctx = b->o->ctx;
-    AN_TRY_RETURN(expect(b, 2, "a number for each class, [batch,classes]; the loss follows it",
-                         "end with {type: flatten} and a linear layer"));
-    an_value targets = an_input(b->g, "targets", AN_DTYPE_I32, AN_DIMS(b->batch));
-    an_graph_set_output(b->g, b->x, "y");
-    an_graph_set_loss(b->g, an_cross_entropy(b->g, b->x, targets, NULL), targets);
-    return AN_OK;
-}
-
-static an_status add_squared_error(building *b) {
-    const an_model_opening *o = b->o;
-    an_field given = {.size = sizeof given}, field = o->targets;
-    given.ndims = an_value_ndims(b->g, b->x) - 1;
-    for (int d = 0; d < given.ndims; d++) given.dims[d] = an_value_dim(b->g, b->x, d + 1);
-    if (!o->dataset) field = given;
-    if (an_open_elements(&given) != an_open_elements(&field))
-        return AN_ERROR(o->ctx, AN_ERR_SHAPE,
-                        "%s: the last layer gives %s for a sample, but a target of the data is %s; a last linear layer "
-                        "of size auto gives as many",
-                        an_config_place(o->config, "model.layers"), AN_FIELD_SIZES(&given), AN_FIELD_SIZES(&field));
-    const bool same = given.ndims == field.ndims && !memcmp(given.dims, field.dims, sizeof field.dims);
-    if (!same) b->x = reshape_to(b, b->x, field.ndims, field.dims);
-    an_value targets = input_like(b, "targets", o->dtype, field.ndims, field.dims);
-    an_graph_set_output(b->g, b->x, "y");
-    an_graph_set_loss(b->g, an_squared_error(b->g, b->x, targets), targets);
-    return AN_OK;
-}
-
-static an_status build(building *b) {
-    an_context *ctx = b->o->ctx;
-    const int count = an_config_size(b->o->config, "model.layers");
-    const bool classes = an_open_wants_classes(b->o);
-    b->batch = an_symbol_dim(b->g, "batch");
-    AN_TRY_RETURN(add_input(b));
-    if (b->g->status != AN_OK)
-        return AN_ERROR(ctx, b->g->status, "%s: %s", an_config_place(b->o->config, "model.inputs"), b->g->message);
-    AN_TRY_RETURN(look_ahead(b, count));
-    AN_TRY_RETURN(add_layers(b, count));
-    return classes ? add_cross_entropy(b) : add_squared_error(b);
-}
-
-/* Classes are counted only if a layer asks for as many. */
-static an_status find_outputs(building *b, an_model_opening *o) {
-    an_context *ctx = o->ctx;
-    const int count = an_config_size(o->config, "model.layers");
+/* Classes are counted only if a layer asks for as many: O(samples). */
+static an_status find_classes(an_model_opening *o, const an_layer *layers, int count) {
     bool asked = false;
-    for (int i = 0; i < count && !asked; i++) {
-        go_to(b, i);
-        asked = an_config_is(o->config, AN_KEY(b->path, "type"), "linear") &&
-                an_config_is(o->config, AN_KEY(b->path, "size"), "auto");
+    for (int i = 0; i < count; i++) asked = asked || (layers[i].type == AN_LAYER_LINEAR && layers[i].features == 0);
+    return asked && o->dataset && an_open_wants_classes(o) ? an_open_classes(o) : AN_OK;
+}
+
+static an_status build(an_model_opening *o, an_layer *layers, char (*places)[PLACE], int count) {
+    an_context *ctx = o->ctx;
+    an_sequential_options s = AN_INIT(s);
+    an_field shape = AN_INIT(shape);
+    for (int i = 0; i < count; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "model.layers[%d]", i);
+        const reading r = {o, &layers[i], path};
+        AN_TRY_RETURN(get_layer(&r, places[i]));
     }
-    if (!asked || !o->dataset) return AN_OK;
-    const bool classes = an_open_wants_classes(o);
-    if (classes) AN_TRY_RETURN(an_open_classes(o));
-    b->outputs = classes ? o->classes : an_open_elements(&o->targets);
-    return AN_OK;
+    AN_TRY_RETURN(find_classes(o, layers, count));
+    AN_TRY_RETURN(get_shape(o, &shape));
+    const an_field *inputs = o->dataset ? &o->inputs : &shape;
+    s.dtype = o->dtype;
+    s.loss = an_open_wants_classes(o) ? AN_LOSS_CROSS_ENTROPY : AN_LOSS_SQUARED;
+    s.input_ndims = inputs->ndims;
+    s.inputs = inputs->dims;
+    s.shape_ndims = shape.ndims;
+    s.shape = shape.dims;
+    s.target_ndims = o->dataset ? o->targets.ndims : -1;
+    s.targets = o->targets.dims;
+    s.classes = o->classes;
+    s.layer_count = count;
+    s.layers = layers;
+    const an_status status = an_model_sequential(o->graph, ctx, &s);
+    const char *message = an_last_error(ctx), *file = an_config_place(o->config, "model");
+    const size_t name = strcspn(file, ":");
+    if (status == AN_OK || !strncmp(message, file, name + 1)) return status; /* a layer's message has its place */
+    return AN_ERROR(ctx, status, "%s: %s", an_config_place(o->config, "model.layers"), message);
 }
 
 an_status an_open_sequential(an_model_opening *o) {
     an_status status;
     an_context *ctx = o->ctx;
-    building b = {.o = o};
-    AN_TRY(find_outputs(&b, o));
-    AN_TRY(an_graph_create(&b.g, ctx, "sequential"));
-    AN_TRY(build(&b));
-    status = an_model_finish(o->graph, b.g); /* which takes it, or destroys it */
-    b.g = NULL;
-    if (status != AN_OK) AN_FAIL(ctx, status, "%s: %s", an_config_place(o->config, "model.layers"), ctx->error.message);
-    return AN_OK;
+    const int count = an_config_size(o->config, "model.layers");
+    an_layer *layers = NULL;
+    char(*places)[PLACE] = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&layers, (size_t)count, sizeof *layers));
+    AN_TRY(an_alloc(ctx, (void **)&places, (size_t)count, sizeof *places));
+    AN_TRY(build(o, layers, places, count));
+    status = AN_OK;
 fail:
-    an_graph_destroy(&b.g);
+    an_release(ctx, (void **)&layers, (size_t)count, sizeof *layers);
+    an_release(ctx, (void **)&places, (size_t)count, sizeof *places);
     return status;
 }

@@ -193,6 +193,10 @@ static inline void call_models(void) {
                               .hidden = 4,
                               .context = 4,
                               .vocabulary = 5};
+    const an_layer layers[] = {{.size = sizeof *layers, .type = AN_LAYER_LINEAR, .features = 3}};
+    an_sequential_options sequential = {
+        .size = sizeof sequential, .input_ndims = 1, .inputs = sizes, .layer_count = 1, .layers = layers};
+    STATUS(an_model_sequential, N(&fresh), N(ctx), N(&sequential));
     STATUS(an_model_mlp, N(&fresh), N(ctx), N(&mlp));
     STATUS(an_model_cnn, N(&fresh), N(ctx), N(&cnn));
     STATUS(an_model_gpt2, N(&fresh), N(ctx), N(&gpt2));

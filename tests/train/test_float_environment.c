@@ -138,6 +138,17 @@ static void build_models(void) {
                               .hidden = 16,
                               .context = 8,
                               .vocabulary = 11};
+    const int64_t inputs[] = {6};
+    const an_layer layers[] = {{.size = sizeof *layers, .type = AN_LAYER_LINEAR, .features = 5},
+                               {.size = sizeof *layers, .type = AN_LAYER_LAYER_NORM, .epsilon = 1e-5},
+                               {.size = sizeof *layers, .type = AN_LAYER_DROPOUT, .rate = 0.3}};
+    const an_sequential_options sequential = {.size = sizeof sequential,
+                                              .loss = AN_LOSS_SQUARED,
+                                              .input_ndims = 1,
+                                              .inputs = inputs,
+                                              .target_ndims = -1,
+                                              .layer_count = 3,
+                                              .layers = layers};
     an_graph *graph = NULL;
     DO(an_model_mlp, &graph, ctx, &mlp);
     note_graph(graph);
@@ -146,6 +157,9 @@ static void build_models(void) {
     note_graph(graph);
     an_graph_destroy(&graph);
     DO(an_model_gpt2, &graph, ctx, &gpt2);
+    note_graph(graph);
+    an_graph_destroy(&graph);
+    DO(an_model_sequential, &graph, ctx, &sequential);
     note_graph(graph);
     an_graph_destroy(&graph);
     DO(an_model_llama, &graph, ctx, &llama);

@@ -267,8 +267,7 @@ static void test_streams_need_what_data_would_say(void **state) {
     refused("model: {type: cnn, channels: 1, height: 8, width: 8}\n" REST, AN_ERR_ARGUMENT, "give model.classes");
     refused("model: {type: sequential, layers: [{type: linear, size: 2}]}\n" REST, AN_ERR_ARGUMENT,
             "give model.inputs");
-    refused("model: {type: sequential, inputs: [3], layers: [linear]}\n" REST, AN_ERR_ARGUMENT,
-            "give model.layers[0].size");
+    refused("model: {type: sequential, inputs: [3], layers: [linear]}\n" REST, AN_ERR_ARGUMENT, "give its size");
     refused(MODEL REST "schedule: {type: cosine}\n", AN_ERR_ARGUMENT, "needs the number of steps of the run");
     refused(MODEL REST "schedule: {warmup: 10%}\n", AN_ERR_ARGUMENT, "nothing says how long that is");
     refused(MODEL REST "schedule: {warmup: 1 epoch}\n", AN_ERR_ARGUMENT, "a stream has no epochs");

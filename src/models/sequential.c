@@ -1,0 +1,312 @@
+/* Layers one after another. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/guard.h"
+#include "models/model.h"
+
+typedef struct {
+    const an_sequential_options *o;
+    an_context *ctx;
+    an_graph *g;
+    an_dtype dtype;
+    an_dim batch;
+    an_value x, samples; /* what the next layer reads; AN_NONE: no layer drops anything */
+    int last_linear;     /* -1: there is none */
+    int weighted;        /* linear layers and convolutions so far */
+    bool in_block;
+    const an_layer *layer; /* that is being added */
+    char place[256];       /* what its messages begin with */
+} building;
+
+/* [1, 28, 28] */
+typedef struct {
+    char text[128];
+} sizes_text;
+
+static sizes_text describe(int ndims, const int64_t *dims) {
+    sizes_text sizes = {"["};
+    for (int d = 0; d < ndims; d++) {
+        const size_t used = strlen(sizes.text);
+        snprintf(sizes.text + used, sizeof sizes.text - used, "%s%lld", d ? ", " : "", (long long)dims[d]);
+    }
+    const size_t used = strlen(sizes.text);
+    snprintf(sizes.text + used, sizeof sizes.text - used, "]");
+    return sizes;
+}
+
+static int64_t count_elements(int ndims, const int64_t *dims) {
+    int64_t elements = 1;
+    for (int d = 0; d < ndims; d++)
+        if (!an_multiply_i64(elements, dims[d], &elements)) return INT64_MAX; /* no data has as many */
+    return elements;
+}
+
+/* Rows of features, or images: `ndims` with the sample. */
+static an_status expect(const building *b, int ndims, const char *takes, const char *remedy) {
+    if (b->g->status != AN_OK || an_value_ndims(b->g, b->x) == ndims) return AN_OK;
+    return AN_ERROR(b->ctx, AN_ERR_SHAPE, "%s: this layer takes %s, but what comes to it is %s; %s", b->place, takes,
+                    AN_DESCRIBE(b->g, an_graph_result(b->g, b->x)), remedy);
+}
+
+static an_status expect_images(const building *b) {
+    return expect(b, 4, "images, [batch,channels,height,width]",
+                  "give model.inputs as [channels, height, width], and put it before any flatten");
+}
+
+/* ---- one function a layer ---- */
+
+/* What targets need; 0: not known. */
+static int64_t wanted_features(const an_sequential_options *o) {
+    if (o->loss == AN_LOSS_CROSS_ENTROPY) return o->classes;
+    return o->target_ndims < 0 ? 0 : count_elements(o->target_ndims, o->targets);
+}
+
+static an_status add_linear(building *b) {
+    an_context *ctx = b->ctx;
+    int64_t features = b->layer->features;
+    AN_TRY_RETURN(expect(b, 2, "rows of features, [batch,features]", "put {type: flatten} before it"));
+    if (features == 0 && b->layer - b->o->layers != b->last_linear)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: only the last linear layer can have the size that targets need; give its size", b->place);
+    if (features == 0) features = wanted_features(b->o);
+    if (features == 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the data does not say what its targets need; give its size",
+                        b->place);
+    b->x = b->layer->plain ? an_linear_plain(b->g, b->x, NULL, features) : an_linear(b->g, b->x, NULL, features);
+    return AN_OK;
+}
+
+static an_status add_convolution(building *b) {
+    an_context *ctx = b->ctx;
+    const an_layer *l = b->layer;
+    an_convolution_options c = AN_INIT(c);
+    AN_TRY_RETURN(expect_images(b));
+    if (l->same && l->window % 2 == 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: no padding keeps the size of an image under a window of %lld; give its padding, or take "
+                        "an odd window",
+                        b->place, (long long)l->window);
+    c.stride[0] = c.stride[1] = l->stride;
+    c.padding[0] = c.padding[1] = l->same ? l->window / 2 : l->padding;
+    b->x = an_convolution_layer_with(b->g, b->x, NULL, l->filters, l->window, &c, !l->plain);
+    return AN_OK;
+}
+
+static an_status add_pool(building *b) {
+    an_context *ctx = b->ctx;
+    const an_layer *l = b->layer;
+    an_pool_options p = AN_INIT(p);
+    AN_TRY_RETURN(expect_images(b));
+    p.window[0] = p.window[1] = l->window;
+    p.stride[0] = p.stride[1] = l->stride;
+    p.padding[0] = p.padding[1] = l->padding;
+    b->x = l->type == AN_LAYER_MAX_POOL ? an_max_pool(b->g, b->x, &p) : an_average_pool(b->g, b->x, &p);
+    return AN_OK;
+}
+
+static an_status add_flatten(building *b) {
+    b->x = an_reshape(b->g, b->x, AN_DIMS(b->batch, AN_REST));
+    return AN_OK;
+}
+
+static an_status add_dropout(building *b) {
+    if (b->layer->rate > 0) b->x = an_dropout(b->g, b->x, b->samples, b->layer->rate);
+    return AN_OK;
+}
+
+static an_status add_batch_norm(building *b) {
+    b->x = an_batch_norm_layer(b->g, b->x, NULL, b->layer->momentum, b->layer->epsilon);
+    return AN_OK;
+}
+
+static an_status add_layer_norm(building *b) {
+    b->x = an_layer_norm_layer(b->g, b->x, NULL, b->layer->epsilon);
+    return AN_OK;
+}
+
+static an_status add_rms_norm(building *b) {
+    b->x = an_rms_norm_layer(b->g, b->x, NULL, b->layer->epsilon);
+    return AN_OK;
+}
+
+/* ---- the table ---- */
+
+static const struct layer {
+    an_status (*add)(building *b);                       /* NULL: */
+    an_value (*activate)(an_graph *graph, an_value src); /* … it is an activation */
+    bool is_weighted, has_parameters;
+} layers[] = {
+    [AN_LAYER_LINEAR] = {add_linear, NULL, true, true},
+    [AN_LAYER_CONVOLUTION] = {add_convolution, NULL, true, true},
+    [AN_LAYER_MAX_POOL] = {add_pool, NULL, false, false},
+    [AN_LAYER_AVERAGE_POOL] = {add_pool, NULL, false, false},
+    [AN_LAYER_FLATTEN] = {add_flatten, NULL, false, false},
+    [AN_LAYER_RELU] = {NULL, an_relu, false, false},
+    [AN_LAYER_GELU] = {NULL, an_gelu, false, false},
+    [AN_LAYER_TANH] = {NULL, an_tanh, false, false},
+    [AN_LAYER_SILU] = {NULL, an_silu, false, false},
+    [AN_LAYER_SIGMOID] = {NULL, an_sigmoid, false, false},
+    [AN_LAYER_DROPOUT] = {add_dropout, NULL, false, false},
+    [AN_LAYER_BATCH_NORM] = {add_batch_norm, NULL, false, true},
+    [AN_LAYER_LAYER_NORM] = {add_layer_norm, NULL, false, true},
+    [AN_LAYER_RMS_NORM] = {add_rms_norm, NULL, false, true},
+};
+enum { LAYERS = sizeof layers / sizeof *layers };
+
+static void begin_block(building *b, int index) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", index);
+    if (b->in_block) an_block_end(b->g);
+    /* 0 is the depth of embeddings */
+    an_block_begin(b->g, b->layer->name ? b->layer->name : number, b->weighted > 0 ? b->weighted : 1);
+    b->in_block = true;
+}
+
+static an_status add_layer(building *b, int index) {
+    an_context *ctx = b->ctx;
+    const struct layer *layer = &layers[b->layer->type];
+    b->weighted += layer->is_weighted;
+    if (layer->has_parameters) begin_block(b, index);
+    if (layer->activate)
+        b->x = layer->activate(b->g, b->x);
+    else
+        AN_TRY_RETURN(layer->add(b));
+    if (b->g->status != AN_OK) return AN_ERROR(ctx, b->g->status, "%s: %s", b->place, b->g->message);
+    return AN_OK;
+}
+
+static void go_to(building *b, int index) {
+    b->layer = &b->o->layers[index];
+    if (b->layer->place)
+        snprintf(b->place, sizeof b->place, "%s", b->layer->place);
+    else
+        snprintf(b->place, sizeof b->place, "layer %d", index);
+}
+
+static an_status add_layers(building *b) {
+    an_context *ctx = b->ctx;
+    for (int i = 0; i < b->o->layer_count; i++) {
+        go_to(b, i);
+        AN_TRY_RETURN(add_layer(b, i));
+    }
+    if (b->in_block) an_block_end(b->g);
+    return AN_OK;
+}
+
+/* What must be known before the first layer: the last linear one, and whether sample numbers are needed. */
+static void look_ahead(building *b) {
+    b->last_linear = -1;
+    b->samples = AN_NONE;
+    for (int i = 0; i < b->o->layer_count; i++) {
+        const an_layer *l = &b->o->layers[i];
+        if (l->type == AN_LAYER_LINEAR) b->last_linear = i;
+        if (l->type == AN_LAYER_DROPOUT && l->rate > 0 && b->samples == AN_NONE)
+            b->samples = an_input(b->g, "samples", AN_DTYPE_I64, AN_DIMS(b->batch));
+    }
+}
+
+/* ---- both ends ---- */
+
+static an_value input_like(const building *b, const char *name, int ndims, const int64_t *dims) {
+    an_dim all[AN_MAX_DIMS] = {b->batch};
+    if (ndims > 0) memcpy(all + 1, dims, (size_t)ndims * sizeof *dims);
+    return an_input(b->g, name, b->dtype, ndims + 1, all);
+}
+
+static an_value reshape_to(const building *b, an_value src, int ndims, const int64_t *dims) {
+    an_dim all[AN_MAX_DIMS] = {b->batch};
+    if (ndims > 0) memcpy(all + 1, dims, (size_t)ndims * sizeof *dims);
+    return an_reshape(b->g, src, ndims + 1, all);
+}
+
+static an_status add_cross_entropy(building *b) {
+    an_context *ctx = b->ctx;
+    AN_TRY_RETURN(expect(b, 2, "a number for each class, [batch,classes]; the loss follows it",
+                         "end with {type: flatten} and a linear layer"));
+    an_value targets = an_input(b->g, "targets", AN_DTYPE_I32, AN_DIMS(b->batch));
+    an_graph_set_output(b->g, b->x, "y");
+    an_graph_set_loss(b->g, an_cross_entropy(b->g, b->x, targets, NULL), targets);
+    return AN_OK;
+}
+
+static an_status add_squared_error(building *b) {
+    const an_sequential_options *o = b->o;
+    int64_t given[AN_MAX_DIMS] = {0};
+    const int ndims = an_value_ndims(b->g, b->x) - 1;
+    for (int d = 0; d < ndims; d++) given[d] = an_value_dim(b->g, b->x, d + 1);
+    const int wanted = o->target_ndims < 0 ? ndims : o->target_ndims;
+    const int64_t *dims = o->target_ndims < 0 ? given : o->targets;
+    if (count_elements(ndims, given) != count_elements(wanted, dims))
+        return AN_ERROR(b->ctx, AN_ERR_SHAPE,
+                        "the last layer gives %s for a sample, but a target of the data is %s; a last linear layer "
+                        "of size auto gives as many",
+                        describe(ndims, given).text, describe(wanted, dims).text);
+    const bool same = ndims == wanted && (ndims <= 0 || !memcmp(given, dims, (size_t)ndims * sizeof *dims));
+    if (!same) b->x = reshape_to(b, b->x, wanted, dims);
+    an_value targets = input_like(b, "targets", wanted, dims);
+    an_graph_set_output(b->g, b->x, "y");
+    an_graph_set_loss(b->g, an_squared_error(b->g, b->x, targets), targets);
+    return AN_OK;
+}
+
+/* A sample is as the data has it; the layers see it in the shape that is asked for. */
+static an_status build(building *b) {
+    an_context *ctx = b->ctx;
+    const an_sequential_options *o = b->o;
+    b->batch = an_symbol_dim(b->g, "batch");
+    b->x = input_like(b, "x", o->input_ndims, o->inputs);
+    if (o->shape_ndims > 0) b->x = reshape_to(b, b->x, o->shape_ndims, o->shape);
+    look_ahead(b);
+    if (b->g->status != AN_OK) return AN_ERROR(ctx, b->g->status, "the input: %s", b->g->message);
+    AN_TRY_RETURN(add_layers(b));
+    return o->loss == AN_LOSS_CROSS_ENTROPY ? add_cross_entropy(b) : add_squared_error(b);
+}
+
+static bool are_dims(int ndims, const int64_t *dims) {
+    return ndims < AN_MAX_DIMS && (ndims <= 0 || dims);
+}
+
+static an_status check_options(an_context *ctx, const an_sequential_options *o) {
+    an_status status;
+    AN_TRY(an_model_check_options(ctx, "sequential", o, sizeof *o));
+    AN_CHECK(ctx, o->loss == AN_LOSS_CROSS_ENTROPY || o->loss == AN_LOSS_SQUARED, AN_ERR_ARGUMENT,
+             "sequential: loss is %d, which is no value of an_loss_kind", (int)o->loss);
+    AN_CHECK(ctx,
+             o->input_ndims >= 0 && are_dims(o->input_ndims, o->inputs) && o->shape_ndims >= 0 &&
+                 are_dims(o->shape_ndims, o->shape) && are_dims(o->target_ndims, o->targets),
+             AN_ERR_ARGUMENT, "sequential: a sample has %d, %d and %d dimensions; at most %d", o->input_ndims,
+             o->shape_ndims, o->target_ndims, AN_MAX_DIMS - 1);
+    AN_CHECK(ctx, o->layer_count > 0 && o->layers, AN_ERR_ARGUMENT, "sequential: there are no layers");
+    for (int i = 0; i < o->layer_count; i++)
+        AN_CHECK(ctx,
+                 o->layers[i].size >= sizeof *o->layers && (int)o->layers[i].type >= 0 &&
+                     (int)o->layers[i].type < LAYERS,
+                 AN_ERR_ARGUMENT, "sequential: layer %d has size %zu and type %d: set them", i, o->layers[i].size,
+                 (int)o->layers[i].type);
+    return AN_OK;
+fail:
+    return status;
+}
+
+an_status an_model_sequential(an_graph **graph, an_context *ctx, const an_sequential_options *options) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, graph);
+    an_status status;
+    building *b = NULL;
+    *graph = NULL;
+    AN_TRY(check_options(ctx, options));
+    AN_TRY(an_alloc(ctx, (void **)&b, 1, sizeof *b));
+    b->o = options;
+    b->ctx = ctx;
+    AN_TRY(an_model_choose_dtype(ctx, "sequential", options->dtype, &b->dtype));
+    AN_TRY(an_graph_create(&b->g, ctx, "sequential"));
+    AN_TRY(build(b));
+    status = an_model_finish(graph, b->g); /* which takes it, or destroys it */
+    b->g = NULL;
+fail:
+    if (b) an_graph_destroy(&b->g);
+    an_release(ctx, (void **)&b, 1, sizeof *b);
+    return status;
+}
