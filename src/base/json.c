@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "base/number.h"
+#include "base/utf8.h"
+#include "base/word.h"
+
 void an_json_init(an_json *json, char *text, size_t length) {
     *json = (an_json){.text = text, .length = length};
 }
@@ -81,25 +85,6 @@ bool an_json_element(an_json *json) {
 
 /* ---- strings ---- */
 
-/* The length of the character of UTF-8 that begins here; 0: it is none. The rows are those of Unicode's table 3-7: no overlong forms,
- * no surrogates, nothing beyond U+10FFFF. */
-static size_t character(const char *bytes, size_t left) {
-    static const struct {
-        unsigned char first, last, low, high; /* of the first byte; of the second */
-        size_t length;
-    } rows[] = {{0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-                {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-                {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    const unsigned char *b = (const unsigned char *)bytes;
-    size_t r = 0;
-    while (r < sizeof rows / sizeof *rows && !(b[0] >= rows[r].first && b[0] <= rows[r].last)) r++;
-    if (r == sizeof rows / sizeof *rows || rows[r].length > left) return 0;
-    if (rows[r].length > 1 && (b[1] < rows[r].low || b[1] > rows[r].high)) return 0;
-    for (size_t i = 2; i < rows[r].length; i++)
-        if ((b[i] & 0xc0) != 0x80) return 0;
-    return rows[r].length;
-}
-
 static size_t encode(uint32_t point, char *to) {
     enum { CONTINUED = 0x80, SIX_BITS = 0x3f };
     if (point < 0x80) {
@@ -169,7 +154,7 @@ bool an_json_string_value(an_json *json, an_json_string *string) {
             if (!decode_escape(j, &from, &to)) return false;
             continue;
         }
-        const size_t length = character(j->text + from, j->length - from);
+        const size_t length = an_utf8_length(j->text + from, j->length - from);
         if (length == 0) return an_json_refuse(j, from, "a string is not valid UTF-8");
         for (size_t i = 0; i < length; i++) j->text[to++] = j->text[from++];
     }
@@ -198,7 +183,7 @@ bool an_json_bool(an_json *json, bool *value) {
 }
 
 static bool is_digit(const an_json *j, size_t at) {
-    return at < j->length && j->text[at] >= '0' && j->text[at] <= '9';
+    return at < j->length && an_is_digit(j->text[at]);
 }
 
 static bool is_one_of(const an_json *j, size_t at, const char *characters) {
@@ -332,38 +317,4 @@ bool an_json_skip(an_json *json) {
 bool an_json_end(an_json *json) {
     if (json->problem) return false;
     return an_json_peek(json) < 0 || an_json_refuse(json, json->at, "nothing is expected here any more");
-}
-
-/* ---- writing ---- */
-
-bool an_json_is_utf8(const char *string) {
-    size_t left = strlen(string), length = 1;
-    for (; left > 0 && length > 0; string += length, left -= length) length = character(string, left);
-    return length > 0;
-}
-
-void an_text_json(an_text *text, const char *string) {
-    size_t left = strlen(string);
-    an_text_bytes(text, "\"", 1);
-    while (left > 0) {
-        const size_t length = character(string, left), taken = length ? length : 1;
-        if (length == 0)
-            an_text_add(text, "\xef\xbf\xbd");
-        else if (*string == '"' || *string == '\\')
-            an_text_add(text, "\\%c", *string);
-        else if ((unsigned char)*string < ' ')
-            an_text_add(text, "\\u%04x", (unsigned)*string);
-        else
-            an_text_bytes(text, string, length);
-        string += taken;
-        left -= taken;
-    }
-    an_text_bytes(text, "\"", 1);
-}
-
-void an_text_json_member(an_text *text, const char *name, double number) {
-    char digits[32];
-    an_text_number(digits, sizeof digits, number);
-    an_text_add(text, "%s\"%s\": %s", text->length && text->bytes[text->length - 1] != '{' ? ", " : "", name,
-                __builtin_isfinite(number) ? digits : "null");
 }

@@ -1,13 +1,15 @@
-/* Reading JSON (RFC 8259, strictly) from a text in memory, value by value, and writing its strings.
+/* Reading JSON (RFC 8259, strictly) from a text in memory, value by value. Needs no context. base/json_write.h is for writing.
  *
- * The reader is our own because files are hostile: a library that builds a tree, jansson for one, takes up to sixteen times the bytes
- * of a text that is made for it, and readers of checkpoints promise two. This one allocates nothing: strings are decoded where they
- * stand, and what is open is one bit a level. That keys are not there twice is for the caller to see, who knows which there are.
+ * The reader is our own because files are hostile: a library that builds a tree takes up to sixteen times the bytes of a text that is
+ * made for it, and readers of checkpoints promise two. This one allocates nothing: strings are decoded where they stand, and what is
+ * open is one bit a level. That keys are not there twice is for the caller to see, who knows which there are.
  */
 #ifndef AN_BASE_JSON_H
 #define AN_BASE_JSON_H
 
-#include "base/text.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum { AN_JSON_DEPTH = 64 }; /* objects and arrays that may be open at once: a bit each */
 
@@ -53,13 +55,5 @@ bool an_json_end(an_json *json);  /* nothing but white space follows */
 
 /* Makes a problem of what the caller does not like about the value at `at`. Gives false. */
 bool an_json_refuse(an_json *json, size_t at, const char *problem);
-
-/* Adds a string with its quotes. Bytes that are no UTF-8 become U+FFFD, so that what we write can be read. */
-void an_text_json(an_text *text, const char *string);
-/* Adds `"name": number` to an object that is open, after a comma if it is not the first; null where the number is not finite. The name needs no
- * escapes. */
-void an_text_json_member(an_text *text, const char *name, double number);
-/* Whether an_text_json writes a string as it is. */
-bool an_json_is_utf8(const char *string);
 
 #endif

@@ -1,15 +1,69 @@
 #include "base/number.h"
 
+#include <locale.h>
+#include <math.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "base/text.h"
+#include "base/word.h"
+
+void an_text_rounded(char *buffer, size_t capacity, double number, int digits) {
+    const char *point = localeconv()->decimal_point;
+    snprintf(buffer, capacity, "%.*g", digits, number);
+    char *found = point[0] && strcmp(point, ".") ? strstr(buffer, point) : NULL;
+    if (found) {
+        *found = '.';
+        memmove(found + 1, found + strlen(point), strlen(found + strlen(point)) + 1);
+    }
+}
+
+void an_text_number(char *buffer, size_t capacity, double number) {
+    static const int shortest = 1, enough = 17; /* 17 digits identify any double */
+    static const double largest_plain = 1e15;   /* integers below it have at most as many digits as are exact */
+    if (isnan(number) || isinf(number)) {
+        snprintf(buffer, capacity, "%s", isnan(number) ? "nan" : number < 0 ? "-inf" : "inf");
+        return;
+    }
+    if (number > -largest_plain && number < largest_plain && number == (double)(int64_t)number) {
+        snprintf(buffer, capacity, "%.0f", number); /* 10000, and not 1e+04 */
+        return;
+    }
+    for (int digits = shortest; digits <= enough; digits++) {
+        an_text_rounded(buffer, capacity, number, digits);
+        if (an_text_double(buffer, strlen(buffer)) == number) break;
+    }
+}
+
+/* strtod reads the decimal point of the host's locale, so it is given that one. */
+double an_text_double(const char *text, size_t length) {
+    enum { LONGEST_POINT = 16 };
+    const char *point = localeconv()->decimal_point;
+    char buffer[AN_LONGEST_NUMBER + LONGEST_POINT + 1];
+    size_t at = 0, point_length = strlen(point);
+    if (point_length == 0 || point_length > LONGEST_POINT) {
+        point = ".";
+        point_length = 1;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '.') {
+            memcpy(buffer + at, point, point_length);
+            at += point_length;
+        } else {
+            buffer[at++] = text[i];
+        }
+    }
+    buffer[at] = 0;
+    return strtod(buffer, NULL);
+}
 
 typedef struct {
     const char *at, *end;
 } cursor;
 
 static bool digit(const cursor *c) {
-    return c->at < c->end && *c->at >= '0' && *c->at <= '9';
+    return c->at < c->end && an_is_digit(*c->at);
 }
 
 /* Adds the digits here to the mantissa, as long as it is exact. Gives how many there were. */

@@ -1,10 +1,7 @@
 #include "base/text.h"
 
-#include <locale.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void an_text_init(an_text *text, an_context *ctx) {
@@ -41,6 +38,14 @@ void an_text_add(an_text *text, const char *format, ...) {
     va_end(arguments);
 }
 
+static void put_json(void *to, const char *bytes, size_t length) {
+    an_text_bytes(to, bytes, length);
+}
+
+an_json_writer an_text_json(an_text *text, an_json_layout layout) {
+    return (an_json_writer){.put = put_json, .to = text, .layout = layout};
+}
+
 void an_text_destroy(an_text *text) {
     an_release(text->ctx, (void **)&text->bytes, text->capacity, 1);
     text->length = text->capacity = 0;
@@ -60,51 +65,6 @@ an_status an_text_take(an_text *text, char **string) {
 void an_string_release(an_context *ctx, char **text) {
     AN_NEED_OR(, ctx);
     if (text && *text) an_release(ctx, (void **)text, strlen(*text) + 1, 1);
-}
-
-void an_text_number(char *buffer, size_t capacity, double number) {
-    static const int shortest = 1, enough = 17; /* 17 digits identify any double */
-    static const double largest_plain = 1e15;   /* integers below it have at most as many digits as are exact */
-    const char *point = localeconv()->decimal_point;
-    if (isnan(number) || isinf(number)) {
-        snprintf(buffer, capacity, "%s", isnan(number) ? "nan" : number < 0 ? "-inf" : "inf");
-        return;
-    }
-    if (number > -largest_plain && number < largest_plain && number == (double)(int64_t)number) {
-        snprintf(buffer, capacity, "%.0f", number); /* 10000, and not 1e+04 */
-        return;
-    }
-    for (int digits = shortest; digits <= enough; digits++) {
-        snprintf(buffer, capacity, "%.*g", digits, number);
-        if (strtod(buffer, NULL) == number) break;
-    }
-    char *found = point[0] && strcmp(point, ".") ? strstr(buffer, point) : NULL;
-    if (found) {
-        *found = '.';
-        memmove(found + 1, found + strlen(point), strlen(found + strlen(point)) + 1);
-    }
-}
-
-/* strtod reads the decimal point of the host's locale, so it is given that one. */
-double an_text_double(const char *text, size_t length) {
-    enum { LONGEST_POINT = 16 };
-    const char *point = localeconv()->decimal_point;
-    char buffer[AN_LONGEST_NUMBER + LONGEST_POINT + 1];
-    size_t at = 0, point_length = strlen(point);
-    if (point_length == 0 || point_length > LONGEST_POINT) {
-        point = ".";
-        point_length = 1;
-    }
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '.') {
-            memcpy(buffer + at, point, point_length);
-            at += point_length;
-        } else {
-            buffer[at++] = text[i];
-        }
-    }
-    buffer[at] = 0;
-    return strtod(buffer, NULL);
 }
 
 uint64_t an_hash(const void *bytes, size_t length, uint64_t seed) {

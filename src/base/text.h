@@ -2,7 +2,9 @@
 #ifndef AN_BASE_TEXT_H
 #define AN_BASE_TEXT_H
 
+#include "base/json_write.h"
 #include "base/memory.h"
+#include "base/number.h"
 
 typedef struct an_text {
     an_context *ctx;
@@ -15,16 +17,10 @@ void an_text_init(an_text *text, an_context *ctx);
 void an_text_add(an_text *text, const char *format, ...) AN_PRINTF(2, 3);
 void an_text_bytes(an_text *text, const char *bytes, size_t length);
 void an_text_destroy(an_text *text);
+/* A writer that adds to the text. */
+an_json_writer an_text_json(an_text *text, an_json_layout layout);
 /* Hands the text over, cut to its length, for an_string_release. */
 an_status an_text_take(an_text *text, char **string);
-
-/* A double in the shortest form that reads back to the same bits; inf, -inf, nan. Needs 32 bytes; independent of the locale. */
-void an_text_number(char *buffer, size_t capacity, double number);
-
-/* The decimal number that these characters are, with a point whatever the host's locale is; at most AN_LONGEST_NUMBER of them. That they
- * are a number, the caller has seen. */
-enum { AN_LONGEST_NUMBER = 400 };
-double an_text_double(const char *text, size_t length);
 
 /* User's text for a message: cut, and without what a terminal would obey. */
 typedef struct an_quote_text {

@@ -75,8 +75,6 @@ an_spot_text an_spot_describe(an_spot place); /* "a.yaml:3:14" */
 
 an_status an_config_warn(an_config *config, an_spot place, const char *format, ...) AN_PRINTF(3, 4);
 
-bool an_config_is_utf8(const char *text); /* libyaml checks the bytes of a file; others come another way */
-
 /* ---- options ---- */
 
 typedef enum an_option_kind {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/guard.h"
+#include "base/utf8.h"
 
 /* "runs/NAME" has the name of the config. */
 static an_status name_folder(an_config *config) {
@@ -87,7 +88,7 @@ static an_status working_folder(an_config *config) {
     size_t length = getcwd(folder, sizeof folder - 2) ? strlen(folder) : 0; /* one that was removed has no name */
     if (length > 0 && folder[length - 1] != '/') folder[length++] = '/';
     folder[length] = 0;
-    if (!an_config_is_utf8(folder)) length = 0; /* what YAML cannot write: paths stay relative */
+    if (!an_utf8_is_valid(folder)) length = 0; /* what YAML cannot write: paths stay relative */
     return an_arena_string(&config->arena, &config->working, folder, length);
 }
 
@@ -105,7 +106,7 @@ an_status an_config_create_renamed(an_config **config, an_context *ctx, const an
     AN_CHECK(ctx, options->set_count == 0 || options->sets, AN_ERR_ARGUMENT,
              "%d settings were announced, and none given", options->set_count);
     const char *name = options->file ? options->file : "config";
-    AN_CHECK(ctx, an_config_is_utf8(name), AN_ERR_ARGUMENT, "%s: the path of a config is UTF-8; rename it",
+    AN_CHECK(ctx, an_utf8_is_valid(name), AN_ERR_ARGUMENT, "%s: the path of a config is UTF-8; rename it",
              AN_QUOTE(name));
     AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
     c->ctx = ctx;

@@ -8,12 +8,8 @@
 #include "config/config.h"
 
 static void add_string(an_text *t, const char *string) {
-    an_text_bytes(t, "\"", 1);
-    for (const char *c = string; *c; c++) {
-        if (*c == '"' || *c == '\\') an_text_bytes(t, "\\", 1);
-        an_text_bytes(t, c, 1); /* the table has no control characters */
-    }
-    an_text_bytes(t, "\"", 1);
+    an_json_writer json = an_text_json(t, AN_JSON_FLAT);
+    an_json_write_string(&json, NULL, string);
 }
 
 /* "auto", "off"; an editor may take on and off for true and false. */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "config/config.h"
 
 enum { SHOWN_BYTES = 128 }; /* of the setting in messages */
@@ -95,7 +96,7 @@ an_status an_config_merge(an_config *config, an_config_node *given, const char *
     const an_spot place = {name, 0, 0};
     if (!equals || equals == setting)
         return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is no setting; write KEY=VALUE, as optimizer.lr=1e-3", name);
-    if (!an_config_is_utf8(setting)) return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is no UTF-8; write it in that", name);
+    if (!an_utf8_is_valid(setting)) return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is no UTF-8; write it in that", name);
     if (strlen(setting) > AN_CONFIG_MOST_BYTES) return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is too long", name);
     if (equals[1]) AN_TRY_RETURN(set_value(config, place, equals + 1, &value));
     if (given->type != AN_CONFIG_TABLE) return AN_OK; /* which is then refused as a whole */

@@ -4,14 +4,11 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/word.h"
 #include "config/config.h"
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 static const char *skip_digits(const char *at) {
-    while (is_digit(*at)) at++;
+    while (an_is_digit(*at)) at++;
     return at;
 }
 
@@ -29,7 +26,7 @@ static const char *skip_number(const char *text) {
     const char *at = text + (*text == '+' || *text == '-'), *digits = at;
     at = skip_digits(at);
     bool some = at > digits;
-    if (*at == '.' && (some || is_digit(at[1])) && at[1] != '.') {
+    if (*at == '.' && (some || an_is_digit(at[1])) && at[1] != '.') {
         const char *fraction = at + 1;
         at = skip_digits(fraction);
         some |= at > fraction;
@@ -37,7 +34,7 @@ static const char *skip_number(const char *text) {
     if (!some) return NULL;
     if (*at == 'e' || *at == 'E') {
         const char *exponent = at + 1 + (at[1] == '+' || at[1] == '-');
-        if (is_digit(*exponent)) at = skip_digits(exponent);
+        if (an_is_digit(*exponent)) at = skip_digits(exponent);
     }
     return at - text > LONGEST_NUMBER ? NULL : at;
 }
@@ -101,7 +98,7 @@ static bool take_count(const char **text, int64_t *value) {
 bool an_read_count(const char *text, int64_t *value) {
     if (*text == '-') {
         text++;
-        if (!is_digit(*text) || !take_count(&text, value) || *text) return false;
+        if (!an_is_digit(*text) || !take_count(&text, value) || *text) return false;
         *value = -*value;
         return true;
     }
@@ -158,7 +155,7 @@ bool an_read_seconds(const char *text, double *value) {
     *value = 0;
     do { /* each unit smaller than the one before: 3h50m, and not 50m3h */
         double number;
-        if (!is_digit(*text) || !take_number(&text, &number)) return false;
+        if (!an_is_digit(*text) || !take_number(&text, &number)) return false;
         text = skip_spaces(text);
         const unit *u = take_unit(&text, units);
         if (!u || u->factor >= before) return false;

@@ -68,28 +68,6 @@ an_spot_text an_spot_describe(an_spot place) {
     return out;
 }
 
-/* ---- characters ---- */
-
-bool an_config_is_utf8(const char *text) {
-    const unsigned char *c = (const unsigned char *)text;
-    while (*c) {
-        const int more = *c < 0x80                 ? 0
-                         : *c >= 0xc2 && *c < 0xe0 ? 1
-                         : (*c & 0xf0) == 0xe0     ? 2
-                         : *c >= 0xf0 && *c < 0xf5 ? 3
-                                                   : -1;
-        if (more < 0) return false;
-        /* beyond shortest forms, surrogates, and U+10FFFF */
-        if ((*c == 0xe0 && c[1] < 0xa0) || (*c == 0xed && c[1] > 0x9f) || (*c == 0xf0 && c[1] < 0x90) ||
-            (*c == 0xf4 && c[1] > 0x8f))
-            return false;
-        for (int i = 1; i <= more; i++)
-            if ((c[i] & 0xc0) != 0x80) return false;
-        c += more + 1;
-    }
-    return true;
-}
-
 /* ---- parsing ---- */
 
 typedef struct reader {

@@ -7,22 +7,19 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/word.h"
 
 enum {
     LONGEST_NUMBER = 64, /* the shortest exact form of any double has 24 characters */
     SHOWN = 40           /* bytes of a token that a message repeats */
 };
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 static bool is_name_start(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
 static bool is_name_part(char c) {
-    return is_name_start(c) || is_digit(c);
+    return is_name_start(c) || an_is_digit(c);
 }
 
 static bool is_printable(char c) {
@@ -76,15 +73,15 @@ static an_status scan_name(an_scanner *s, bool value) {
 /* digits [ . digits ] [ e [+-] digits ] */
 static an_status scan_number(an_scanner *s) {
     const char *at = s->at;
-    while (at < s->end && is_digit(*at)) at++;
+    while (at < s->end && an_is_digit(*at)) at++;
     if (at < s->end && *at == '.')
-        for (at++; at < s->end && is_digit(*at); at++) {
+        for (at++; at < s->end && an_is_digit(*at); at++) {
         }
     if (at < s->end && (*at == 'e' || *at == 'E')) {
         at++;
         if (at < s->end && (*at == '+' || *at == '-')) at++;
-        if (at == s->end || !is_digit(*at)) return an_scan_error(s, &s->token, "a number's exponent has no digits");
-        while (at < s->end && is_digit(*at)) at++;
+        if (at == s->end || !an_is_digit(*at)) return an_scan_error(s, &s->token, "a number's exponent has no digits");
+        while (at < s->end && an_is_digit(*at)) at++;
     }
     s->token.length = (size_t)(at - s->at);
     if (s->token.length > LONGEST_NUMBER)
@@ -96,7 +93,7 @@ static an_status scan_number(an_scanner *s) {
 }
 
 static int hex_digit(char c) {
-    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return an_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* Reads one byte of a string at `*at`; false if there is no such escape. */
@@ -172,7 +169,7 @@ an_status an_scan_next(an_scanner *s) {
         s->token.start = ++s->at;
         return scan_name(s, true);
     }
-    if (is_digit(c)) {
+    if (an_is_digit(c)) {
         s->token.kind = AN_TOKEN_NUMBER;
         return scan_number(s);
     }
@@ -232,7 +229,7 @@ an_status an_scan_int(an_scanner *s, int64_t *number) {
     if (s->token.kind != AN_TOKEN_NUMBER) return an_scan_unexpected(s, "an integer");
     uint64_t limit = (uint64_t)INT64_MAX + negative;
     for (size_t i = 0; i < s->token.length; i++) {
-        if (!is_digit(s->token.start[i])) return an_scan_unexpected(s, "an integer");
+        if (!an_is_digit(s->token.start[i])) return an_scan_unexpected(s, "an integer");
         uint64_t digit = (uint64_t)(s->token.start[i] - '0');
         if (magnitude > (limit - digit) / 10) return an_scan_error(s, &first, "the integer does not fit in 64 bits");
         magnitude = magnitude * 10 + digit;

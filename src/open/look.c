@@ -1,6 +1,7 @@
 /* A look before the first step: numbers out of range, classes that training never sees, and batch norm over too few samples. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "config/config.h"
 #include "open/open.h"
 

@@ -10,6 +10,8 @@
  */
 #include "pass/recompute.h"
 
+#include "base/integer.h"
+
 enum { KEPT = -1 };
 
 typedef struct {
@@ -35,7 +37,7 @@ typedef struct {
  * `from` is the unit of a value, `to` that of its reader: the last range that has both decides. */
 static int halve(const an_recomputation *c, int64_t from, int64_t to) {
     const int64_t units = c->halved, run = to * c->runs / units;
-    int64_t begin = (run * units + c->runs - 1) / c->runs, end = ((run + 1) * units + c->runs - 1) / c->runs;
+    int64_t begin = an_divide_up(run * units, c->runs), end = an_divide_up((run + 1) * units, c->runs);
     int layer = 0;
     if (from < begin) return KEPT;
     for (; end - begin > 1; layer++) {

@@ -266,9 +266,8 @@ double an_folder_speed(const an_folder *folder) {
 
 /* ---- what happens ---- */
 
-static an_status add_line(an_folder *f, an_text *text) {
+static an_status add_line(an_folder *f, const an_text *text) {
     an_context *ctx = f->ctx;
-    an_text_add(text, "}\n");
     AN_TRY_RETURN(text->status);
     return append(f, f->metrics, "metrics.jsonl", text->bytes, text->length);
 }
@@ -278,21 +277,21 @@ static an_status add_event(an_folder *f, int64_t step, const char *tag, double v
 }
 
 /* Norms of parts of the gradients, where log.grad_norms asks for them. */
-static an_status add_norms(an_folder *f, an_text *text, int64_t step) {
+static an_status add_norms(an_folder *f, an_json_writer *json, int64_t step) {
     an_context *ctx = f->ctx;
     const int count = an_trainer_norm_count(f->trainer);
     if (count == 0) return AN_OK;
-    an_text_add(text, ", \"grad_norms\": {");
+    an_json_write_object(json, "grad_norms");
     for (int i = 0; i < count; i++) {
         char tag[NAME_BYTES];
         const char *name;
         double norm;
         AN_TRY_RETURN(an_trainer_norm(f->trainer, i, &name, &norm));
-        an_text_json_member(text, name, norm); /* names of parameters need no escapes */
+        an_json_write_real(json, name, norm);
         if (snprintf(tag, sizeof tag, "grad_norm/%s", name) < (int)sizeof tag)
             AN_TRY_RETURN(add_event(f, step, tag, norm));
     }
-    an_text_add(text, "}");
+    an_json_write_end(json);
     return AN_OK;
 }
 
@@ -320,23 +319,26 @@ an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool
     f->since = f->logged = now;
     f->tokens = 0;
     an_text_init(&text, ctx);
-    an_text_add(&text, "{\"step\": %lld", (long long)metrics->step);
+    an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
+    an_json_write_object(&json, NULL);
+    an_json_write_integer(&json, "step", metrics->step);
     const struct {
         const char *name;
         double value;
     } members[] = {
         {"loss", metrics->loss}, {"lr", metrics->rate}, {"grad_norm", metrics->norm}, {speed_name(f), f->speed}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        an_text_json_member(&text, members[i].name, members[i].value);
+        an_json_write_real(&json, members[i].name, members[i].value);
         AN_TRY(add_event(f, metrics->step, members[i].name, members[i].value));
     }
     if (f->trainer->stepper->options.scales) { /* f16 */
-        an_text_json_member(&text, "scale", metrics->scale);
-        an_text_add(&text, ", \"skips\": %lld", (long long)metrics->skips);
+        an_json_write_real(&json, "scale", metrics->scale);
+        an_json_write_integer(&json, "skips", metrics->skips);
         AN_TRY(add_event(f, metrics->step, "scale", metrics->scale));
         AN_TRY(add_event(f, metrics->step, "skips", (double)metrics->skips));
     }
-    AN_TRY(add_norms(f, &text, metrics->step));
+    AN_TRY(add_norms(f, &json, metrics->step));
+    an_json_write_finish(&json);
     AN_TRY(add_line(f, &text));
     status = AN_OK;
 fail:
@@ -352,14 +354,14 @@ an_status an_folder_log(an_folder *folder, const char *line) {
     return append(folder, folder->log, "log.txt", "\n", 1);
 }
 
-static an_status add_evaluation(an_folder *f, an_text *text, int64_t step, const an_evaluation *evaluation,
+static an_status add_evaluation(an_folder *f, an_json_writer *json, int64_t step, const an_evaluation *evaluation,
                                 bool events) {
     an_context *ctx = f->ctx;
     const char *name;
     for (int i = 0; (name = an_trainer_metric(f->trainer, i)); i++) {
         double value;
         if (!an_evaluation_metric(evaluation, name, &value)) continue;
-        an_text_json_member(text, name, value);
+        an_json_write_real(json, name, value);
         if (events) AN_TRY_RETURN(add_event(f, step, name, value));
     }
     return AN_OK;
@@ -374,8 +376,11 @@ an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluat
     an_context *ctx = f->ctx;
     an_text text;
     an_text_init(&text, ctx);
-    an_text_add(&text, "{\"step\": %lld", (long long)step);
-    AN_TRY(add_evaluation(f, &text, step, evaluation, true));
+    an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
+    an_json_write_object(&json, NULL);
+    an_json_write_integer(&json, "step", step);
+    AN_TRY(add_evaluation(f, &json, step, evaluation, true));
+    an_json_write_finish(&json);
     AN_TRY(add_line(f, &text));
     f->since += evaluation->seconds;
     status = AN_OK;
@@ -402,36 +407,46 @@ static const char *const end_names[] = {[AN_RUN_DONE] = "done",
                                         [AN_RUN_REQUESTED] = "stopped on request",
                                         [AN_RUN_TIME] = "time limit"};
 
-static void add_bits(const an_folder *f, an_text *text) {
+static void add_bits(const an_folder *f, an_json_writer *json) {
     const an_context *ctx = f->ctx;
-    an_text_add(text,
-                ", \"bits\": {\"threads\": %d, \"ranks\": 1, \"mpi\": \"\", \"isa\": \"%s\", \"onednn\": \"%s\", "
-                "\"anneal\": \"%s\"}",
-                an_context_threads(ctx), an_isa_name(an_context_isa(ctx)), an_onednn_version(), an_version());
+    an_json_write_object(json, "bits");
+    an_json_write_integer(json, "threads", an_context_threads(ctx));
+    an_json_write_integer(json, "ranks", 1);
+    an_json_write_string(json, "mpi", "");
+    an_json_write_string(json, "isa", an_isa_name(an_context_isa(ctx)));
+    an_json_write_string(json, "onednn", an_onednn_version());
+    an_json_write_string(json, "anneal", an_version());
+    an_json_write_end(json);
 }
 
-static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_text *text) {
+static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_writer *json) {
     an_context *ctx = f->ctx;
     an_plan_memory memory = AN_INIT(memory);
     char weights[AN_HASH_TEXT], state[AN_HASH_TEXT];
     AN_TRY_RETURN(an_plan_memory_get(f->trainer->plan, &memory));
     AN_TRY_RETURN(an_trainer_weights_hash(f->trainer, weights));
     AN_TRY_RETURN(an_trainer_state_hash(f->trainer, state));
-    an_text_add(text, "{\"steps\": %lld, \"metrics\": {", (long long)outcome->steps);
-    if (outcome->step.step) an_text_json_member(text, "loss", outcome->step.loss);
-    if (outcome->last.samples) AN_TRY_RETURN(add_evaluation(f, text, outcome->steps, &outcome->last, false));
-    an_text_add(text, "}, \"weights_hash\": \"%s\", \"state_hash\": \"%s\"", weights, state);
-    an_text_json_member(text, speed_name(f), f->speed);
-    an_text_add(text, ", \"planned_bytes\": %lld, \"allocated_bytes\": %lld, \"process_bytes\": %lld",
-                (long long)memory.peak, (long long)an_context_bytes(ctx), (long long)process_bytes());
+    an_json_write_object(json, NULL);
+    an_json_write_integer(json, "steps", outcome->steps);
+    an_json_write_object(json, "metrics");
+    if (outcome->step.step) an_json_write_real(json, "loss", outcome->step.loss);
+    if (outcome->last.samples) AN_TRY_RETURN(add_evaluation(f, json, outcome->steps, &outcome->last, false));
+    an_json_write_end(json);
+    an_json_write_string(json, "weights_hash", weights);
+    an_json_write_string(json, "state_hash", state);
+    an_json_write_real(json, speed_name(f), f->speed);
+    an_json_write_integer(json, "planned_bytes", memory.peak);
+    an_json_write_integer(json, "allocated_bytes", (int64_t)an_context_bytes(ctx));
+    an_json_write_integer(json, "process_bytes", process_bytes());
     if (outcome->best_step) {
-        an_text_add(text, ", \"best\": {\"step\": %lld", (long long)outcome->best_step);
-        an_text_json_member(text, "value", outcome->best_value);
-        an_text_add(text, "}");
+        an_json_write_object(json, "best");
+        an_json_write_integer(json, "step", outcome->best_step);
+        an_json_write_real(json, "value", outcome->best_value);
+        an_json_write_end(json);
     }
-    add_bits(f, text);
-    an_text_add(text, "}\n");
-    return text->status;
+    add_bits(f, json);
+    an_json_write_finish(json);
+    return AN_OK;
 }
 
 static an_status write_summary(an_folder *f, const an_run_outcome *outcome) {
@@ -439,7 +454,9 @@ static an_status write_summary(an_folder *f, const an_run_outcome *outcome) {
     an_context *ctx = f->ctx;
     an_text text;
     an_text_init(&text, ctx);
-    AN_TRY(summarize(f, outcome, &text));
+    an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
+    AN_TRY(summarize(f, outcome, &json));
+    AN_TRY(text.status);
     AN_TRY(replace_file(f, "summary.json", text.bytes));
     status = AN_OK;
 fail:
@@ -457,18 +474,15 @@ static an_status write_outcome(an_folder *f, const char *end, int64_t step, cons
     const an_note note = {message, sizeof message};
     an_text_init(&text, ctx);
     AN_TRY(an_note_raise(ctx, an_launch_check(f->path, f->trainer->run->generation, note), note));
-    an_text_add(&text, "{\"end\": \"%s\", \"step\": %lld, \"generation\": %lld", end, (long long)step,
-                (long long)f->trainer->run->generation);
-    an_text_json_member(&text, "seconds", an_clock_seconds() - f->begin);
-    if (reason) {
-        an_text_add(&text, ", \"reason\": ");
-        an_text_json(&text, reason);
-    }
-    if (error) {
-        an_text_add(&text, ", \"error\": ");
-        an_text_json(&text, error);
-    }
-    an_text_add(&text, "}\n");
+    an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
+    an_json_write_object(&json, NULL);
+    an_json_write_string(&json, "end", end);
+    an_json_write_integer(&json, "step", step);
+    an_json_write_integer(&json, "generation", f->trainer->run->generation);
+    an_json_write_real(&json, "seconds", an_clock_seconds() - f->begin);
+    if (reason) an_json_write_string(&json, "reason", reason);
+    if (error) an_json_write_string(&json, "error", error);
+    an_json_write_finish(&json);
     AN_TRY(text.status);
     AN_TRY(replace_file(f, "outcome.json", text.bytes));
     status = AN_OK;

@@ -2,18 +2,15 @@
 
 #include <string.h>
 
-static bool ends_in(const char *name, const char *end) {
-    const size_t length = strlen(name);
-    return length >= strlen(end) && !strcmp(name + length - strlen(end), end);
-}
+#include "base/word.h"
 
 bool an_conv1d_has(const char *name) {
-    return ends_in(name, ".attn.c_attn.weight") || ends_in(name, ".attn.c_proj.weight") ||
-           ends_in(name, ".mlp.c_fc.weight") || ends_in(name, ".mlp.c_proj.weight");
+    return an_ends_in(name, ".attn.c_attn.weight") || an_ends_in(name, ".attn.c_proj.weight") ||
+           an_ends_in(name, ".mlp.c_fc.weight") || an_ends_in(name, ".mlp.c_proj.weight");
 }
 
 bool an_conv1d_is_buffer(const char *name) {
-    return ends_in(name, ".attn.bias") || ends_in(name, ".attn.masked_bias");
+    return an_ends_in(name, ".attn.bias") || an_ends_in(name, ".attn.masked_bias");
 }
 
 void an_conv1d_transpose(const an_safetensor *tensor, const char *whole, int64_t first, int64_t count, void *to) {

@@ -74,8 +74,9 @@ an_status an_manifest_slices(const an_manifest *manifest, size_t tensor,
 /* A manifest is made in two steps: all but the hashes of files that are still to be written, and then these, without memory. */
 typedef struct an_manifest_text {
     an_text text;
-    size_t *hashes;                                              /* where each file's digits go */
-    size_t file_count, file_capacity, tensor_count, slice_count; /* slices: of the last tensor */
+    an_json_writer json; /* to the text, so this struct stays where it is until an_manifest_end */
+    size_t *hashes;      /* where each file's digits go */
+    size_t file_count, file_capacity, tensor_count;
 } an_manifest_text;
 
 void an_manifest_begin(an_manifest_text *m, an_context *ctx, const an_manifest *head);

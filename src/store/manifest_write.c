@@ -10,61 +10,89 @@ static const char no_hash[] = "00000000000000000000000000000000";
 
 void an_manifest_begin(an_manifest_text *m, an_context *ctx, const an_manifest *head) {
     char digits[AN_HASH_DIGITS + 1] = "";
+    an_json_writer *json = &m->json;
     *m = (an_manifest_text){0};
     an_text_init(&m->text, ctx);
+    *json = an_text_json(&m->text, AN_JSON_MARGIN);
     an_hash_write(digits, head->data);
-    an_text_add(&m->text,
-                "{\n\"format\": \"anneal checkpoint\",\n\"version\": %d,\n\"step\": %lld,\n\"generation\": "
-                "%lld,\n\"kept\": %s,\n",
-                AN_MANIFEST_VERSION, (long long)head->step, (long long)head->generation, head->kept ? "true" : "false");
-    an_text_add(&m->text, "\"data\": \"%s\",\n\"bits\": {\"isa\": ", digits);
-    an_text_json(&m->text, head->bits.isa);
-    an_text_add(&m->text, ", \"onednn\": ");
-    an_text_json(&m->text, head->bits.onednn);
-    an_text_add(&m->text, ", \"anneal\": ");
-    an_text_json(&m->text, head->bits.anneal);
-    an_text_add(&m->text, ", \"precision\": ");
-    an_text_json(&m->text, head->bits.precision);
-    an_text_add(&m->text, ", \"leaves\": %lld", (long long)head->bits.leaves);
-    if (*head->bits.kernels) {
-        an_text_add(&m->text, ", \"kernels\": ");
-        an_text_json(&m->text, head->bits.kernels);
-    }
-    if (head->bits.since > 0) an_text_add(&m->text, ", \"since\": %lld", (long long)head->bits.since);
-    an_text_add(&m->text, "},\n\"state\": ");
-    an_progress_write(&m->text, &head->progress);
-    an_text_add(&m->text, ",\n\"files\": [");
+    an_json_write_object(json, NULL);
+    an_json_write_string(json, "format", "anneal checkpoint");
+    an_json_write_integer(json, "version", AN_MANIFEST_VERSION);
+    an_json_write_integer(json, "step", head->step);
+    an_json_write_integer(json, "generation", head->generation);
+    an_json_write_bool(json, "kept", head->kept);
+    an_json_write_string(json, "data", digits);
+    an_json_write_object(json, "bits");
+    json->layout = AN_JSON_FLAT;
+    an_json_write_string(json, "isa", head->bits.isa);
+    an_json_write_string(json, "onednn", head->bits.onednn);
+    an_json_write_string(json, "anneal", head->bits.anneal);
+    an_json_write_string(json, "precision", head->bits.precision);
+    an_json_write_integer(json, "leaves", head->bits.leaves);
+    if (*head->bits.kernels) an_json_write_string(json, "kernels", head->bits.kernels);
+    if (head->bits.since > 0) an_json_write_integer(json, "since", head->bits.since);
+    an_json_write_end(json);
+    json->layout = AN_JSON_MARGIN;
+    an_json_write_object(json, "state");
+    json->layout = AN_JSON_FLAT;
+    an_progress_write(json, &head->progress);
+    an_json_write_end(json);
+    json->layout = AN_JSON_MARGIN;
+    an_json_write_array(json, "files");
 }
 
 void an_manifest_add_file(an_manifest_text *m, const char *name, int64_t bytes, const uint64_t *hash) {
+    enum { TAIL = sizeof "\"}" - 1 };
     if (m->text.status != AN_OK) return;
     m->text.status = an_grow(m->text.ctx, (void **)&m->hashes, &m->file_capacity, m->file_count + 1, sizeof *m->hashes);
-    an_text_add(&m->text, "%s{\"name\": ", m->file_count ? ",\n" : "\n");
-    an_text_json(&m->text, name);
-    an_text_add(&m->text, ", \"bytes\": %lld, \"xxh3\": \"", (long long)bytes);
+    an_json_write_object(&m->json, NULL);
+    m->json.layout = AN_JSON_FLAT;
+    an_json_write_string(&m->json, "name", name);
+    an_json_write_integer(&m->json, "bytes", bytes);
+    an_json_write_string(&m->json, "xxh3", no_hash);
+    an_json_write_end(&m->json);
+    m->json.layout = AN_JSON_MARGIN;
     if (m->text.status != AN_OK) return;
-    m->hashes[m->file_count++] = m->text.length;
-    an_text_add(&m->text, "%s\"}", no_hash);
-    if (hash && m->text.status == AN_OK) an_manifest_set_hash(m, m->file_count - 1, hash);
+    m->hashes[m->file_count++] = m->text.length - TAIL - AN_HASH_DIGITS;
+    if (hash) an_manifest_set_hash(m, m->file_count - 1, hash);
 }
 
-/* The list that is open when a tensor comes is closed by it: that of the files, or of the slices of the tensor before. */
+/* Ends the tensor that is open, with its slices. */
+static void end_tensor(an_manifest_text *m) {
+    an_json_write_end(&m->json);
+    an_json_write_end(&m->json);
+    m->json.layout = AN_JSON_MARGIN;
+}
+
 void an_manifest_add_tensor(an_manifest_text *m, const char *name, an_dtype dtype, int ndims, const int64_t *dims) {
-    an_text_add(&m->text, m->tensor_count++ ? "]},\n{\"name\": " : "\n],\n\"tensors\": [\n{\"name\": ");
-    m->slice_count = 0;
-    an_text_json(&m->text, name);
-    an_text_add(&m->text, ", \"dtype\": \"%s\", \"shape\": [", an_dtype_name(dtype));
-    for (int d = 0; d < ndims; d++) an_text_add(&m->text, "%s%lld", d ? ", " : "", (long long)dims[d]);
-    an_text_add(&m->text, "], \"slices\": [");
+    if (m->tensor_count++) {
+        end_tensor(m);
+    } else {
+        an_json_write_end(&m->json); /* of the files */
+        an_json_write_array(&m->json, "tensors");
+    }
+    an_json_write_object(&m->json, NULL);
+    m->json.layout = AN_JSON_FLAT;
+    an_json_write_string(&m->json, "name", name);
+    an_json_write_string(&m->json, "dtype", an_dtype_name(dtype));
+    an_json_write_array(&m->json, "shape");
+    for (int d = 0; d < ndims; d++) an_json_write_integer(&m->json, NULL, dims[d]);
+    an_json_write_end(&m->json);
+    an_json_write_array(&m->json, "slices");
 }
 
 void an_manifest_add_slice(an_manifest_text *m, const an_manifest_slice *s) {
-    an_text_add(&m->text, "%s[%lld, %lld, %lld, %lld]", m->slice_count++ ? ", " : "", (long long)s->file,
-                (long long)s->begin, (long long)s->end, (long long)s->offset);
+    const int64_t numbers[] = {s->file, s->begin, s->end, s->offset};
+    an_json_write_array(&m->json, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) an_json_write_integer(&m->json, NULL, numbers[i]);
+    an_json_write_end(&m->json);
 }
 
 an_status an_manifest_end(an_manifest_text *m) {
-    an_text_add(&m->text, "]}\n],\n\"hash\": \"%s\"\n}\n", no_hash);
+    end_tensor(m);
+    an_json_write_end(&m->json); /* of the tensors */
+    an_json_write_string(&m->json, "hash", no_hash);
+    an_json_write_finish(&m->json);
     return m->text.status;
 }
 

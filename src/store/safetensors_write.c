@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/utf8.h"
 #include "store/safetensors.h"
 
 static const an_safetensors_type types[] = {
@@ -45,7 +45,7 @@ static an_status check_tensor(an_context *ctx, const an_safetensor *t, int64_t e
     an_status status;
     int64_t bytes;
     AN_CHECK(
-        ctx, t->name && an_json_is_utf8(t->name) && strcmp(t->name, AN_SAFETENSORS_METADATA) != 0, AN_ERR_ARGUMENT,
+        ctx, t->name && an_utf8_is_valid(t->name) && strcmp(t->name, AN_SAFETENSORS_METADATA) != 0, AN_ERR_ARGUMENT,
         "a tensor for a safetensors file has no name, one that is not UTF-8, or the name " AN_SAFETENSORS_METADATA);
     AN_CHECK(ctx, t->type && t->ndims >= 0 && t->ndims <= AN_MAX_DIMS, AN_ERR_ARGUMENT,
              "tensor '%s' for a safetensors file has no type, or %d dimensions", t->name, t->ndims);
@@ -59,12 +59,17 @@ fail:
     return status;
 }
 
-static void add_tensor(an_text *text, const an_safetensor *t) {
-    an_text_add(text, ",");
-    an_text_json(text, t->name);
-    an_text_add(text, ":{\"dtype\":\"%s\",\"shape\":[", t->type->name);
-    for (int i = 0; i < t->ndims; i++) an_text_add(text, "%s%" PRId64, i ? "," : "", t->dims[i]);
-    an_text_add(text, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", t->begin, t->begin + t->bytes);
+static void add_tensor(an_json_writer *json, const an_safetensor *t) {
+    an_json_write_object(json, t->name);
+    an_json_write_string(json, "dtype", t->type->name);
+    an_json_write_array(json, "shape");
+    for (int i = 0; i < t->ndims; i++) an_json_write_integer(json, NULL, t->dims[i]);
+    an_json_write_end(json);
+    an_json_write_array(json, "data_offsets");
+    an_json_write_integer(json, NULL, t->begin);
+    an_json_write_integer(json, NULL, t->begin + t->bytes);
+    an_json_write_end(json);
+    an_json_write_end(json);
 }
 
 an_status an_safetensors_header(an_text *text, const an_safetensor *tensors, size_t count, size_t alignment) {
@@ -75,13 +80,17 @@ an_status an_safetensors_header(an_text *text, const an_safetensor *tensors, siz
     if (alignment == 0) alignment = WANTED_ALIGNMENT;
     AN_CHECK(ctx, text->length == 0, AN_ERR_ARGUMENT, "the header of a safetensors file is for an empty text");
     an_text_bytes(text, length_bytes, sizeof length_bytes);
-    an_text_add(text, "{\"" AN_SAFETENSORS_METADATA "\":{\"format\":\"pt\"}");
+    an_json_writer json = an_text_json(text, AN_JSON_COMPACT);
+    an_json_write_object(&json, NULL);
+    an_json_write_object(&json, AN_SAFETENSORS_METADATA);
+    an_json_write_string(&json, "format", "pt");
+    an_json_write_end(&json);
     for (size_t i = 0; i < count; i++) {
         AN_TRY(check_tensor(ctx, &tensors[i], end));
         end += tensors[i].bytes;
-        add_tensor(text, &tensors[i]);
+        add_tensor(&json, &tensors[i]);
     }
-    an_text_add(text, "}");
+    an_json_write_end(&json);
     while (text->status == AN_OK && text->length % alignment != 0) an_text_bytes(text, " ", 1);
     AN_TRY(text->status);
     uint64_t length = text->length - sizeof length_bytes;

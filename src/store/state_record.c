@@ -84,30 +84,31 @@ bool an_hash_read(const char *digits, size_t length, uint64_t hash[2]) {
 /* ---- writing ---- */
 
 /* JSON has no numbers that are not finite; as texts they come back as what they were. */
-static void write_real(an_text *text, double value) {
+static void write_real(an_json_writer *json, const char *key, double value) {
     char digits[32];
     an_text_number(digits, sizeof digits, value);
-    an_text_add(text, __builtin_isfinite(value) ? "%s" : "\"%s\"", digits);
+    if (__builtin_isfinite(value))
+        an_json_write_real(json, key, value);
+    else
+        an_json_write_string(json, key, digits);
 }
 
-void an_progress_write(an_text *text, const an_progress *progress) {
+void an_progress_write(an_json_writer *json, const an_progress *progress) {
     for (int i = 0; i < ROWS; i++) {
-        const char *at = (const char *)progress + rows[i].offset;
+        const char *at = (const char *)progress + rows[i].offset, *name = rows[i].name;
         char digits[AN_HASH_DIGITS + 1] = "";
         if (i >= NEEDED && *(const int64_t *)at == 0) continue;
-        an_text_add(text, "%s\"%s\": ", i ? ", " : "{", rows[i].name);
         switch (rows[i].kind) {
         case COUNT:
-        case INTEGER: an_text_add(text, "%lld", (long long)*(const int64_t *)at); break;
-        case REAL: write_real(text, *(const double *)at); break;
-        case BOOL: an_text_add(text, "%s", *(const bool *)at ? "true" : "false"); break;
+        case INTEGER: an_json_write_integer(json, name, *(const int64_t *)at); break;
+        case REAL: write_real(json, name, *(const double *)at); break;
+        case BOOL: an_json_write_bool(json, name, *(const bool *)at); break;
         case HASH:
             an_hash_write(digits, (const uint64_t *)at);
-            an_text_add(text, "\"%s\"", digits);
+            an_json_write_string(json, name, digits);
             break;
         }
     }
-    an_text_add(text, "}");
 }
 
 /* ---- reading ---- */

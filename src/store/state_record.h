@@ -32,9 +32,9 @@ typedef struct an_progress {
 /* Before the first step. */
 an_progress an_progress_start(void);
 
-/* As a JSON object, and back: every number is there again to the bit. A member that is missing or of another kind is a problem of the
+/* As members of a JSON object, and back: every number is there again to the bit. A member that is missing or of another kind is a problem of the
  * reader; one that is not known is skipped, so that later versions may have more. */
-void an_progress_write(an_text *text, const an_progress *progress);
+void an_progress_write(an_json_writer *json, const an_progress *progress);
 bool an_progress_read(an_json *json, an_progress *progress);
 
 /* XXH3-128 in hexadecimal, high half first, as xxhsum writes it. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/word.h"
 #include "ops/source.h"
 
 /* ---- names and numbers ---- */
@@ -35,10 +36,6 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 /* Variables are x0, x1, …, sizes n_batch, …: nothing else may be called so, nor what Python and the module have names for. */
 static bool is_taken(const char *name) {
     static const char *const words[] = {
@@ -49,12 +46,12 @@ static bool is_taken(const char *name) {
         "try",  "while",  "with",   "yield",    "None",  "True",   "False"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(words[i], name)) return true;
-    return !strncmp(name, "n_", 2) || (name[0] == 'x' && is_digit(name[1]));
+    return !strncmp(name, "n_", 2) || (name[0] == 'x' && an_is_digit(name[1]));
 }
 
 void an_torch_argument(an_text *text, const char *name) {
     if (!is_letter(*name)) an_text_add(text, "_");
-    for (const char *c = name; *c; c++) an_text_add(text, "%c", is_letter(*c) || is_digit(*c) ? *c : '_');
+    for (const char *c = name; *c; c++) an_text_add(text, "%c", is_letter(*c) || an_is_digit(*c) ? *c : '_');
     if (is_taken(name)) an_text_add(text, "_");
 }
 
@@ -65,7 +62,7 @@ void an_torch_dimension(an_torch *t, an_dim dim) {
     const char *at = plain.status == AN_OK ? plain.bytes : "";
     while (*at) {
         size_t length = 0;
-        while (is_letter(at[length]) || (length > 0 && is_digit(at[length]))) length++;
+        while (is_letter(at[length]) || (length > 0 && an_is_digit(at[length]))) length++;
         if (length > 0 && at[length] != '(') an_text_add(t->text, "n_"); /* a symbol, and no window(…) */
         if (length == 0) length = 1;
         an_text_bytes(t->text, at, length);
@@ -220,7 +217,7 @@ bool an_torch_reads(const an_torch_op *row, int input) {
     if (!row->text || strstr(row->text, "{*}")) return true;
     for (const char *at = row->text; (at = strchr(at, '{')); at++) {
         const char *key = at[1] == ',' ? strchr(at, '=') : at;
-        if (key[1] == digit && !is_letter(key[2]) && !is_digit(key[2])) return true;
+        if (key[1] == digit && !is_letter(key[2]) && !an_is_digit(key[2])) return true;
     }
     return false;
 }
@@ -230,7 +227,7 @@ bool an_torch_reads(const an_torch_op *row, int input) {
 static void write_number(an_text *text, double number) {
     char digits[32];
     an_text_number(digits, sizeof digits, number);
-    const bool plain = is_digit(*digits) || (*digits == '-' && is_digit(digits[1]));
+    const bool plain = an_is_digit(*digits) || (*digits == '-' && an_is_digit(digits[1]));
     an_text_add(text, plain ? "%s" : "float(\"%s\")", digits);
 }
 
@@ -271,7 +268,7 @@ static void write_key(an_torch *t, const an_node *node, const char *key, size_t 
     const void *value = NULL;
     const an_result *out = &node->outputs[0];
     const an_attribute *a = find_attribute(node, key, length, &value);
-    if (is_digit(*key))
+    if (an_is_digit(*key))
         an_torch_value(t, an_node_input(node, *key - '0'));
     else if (a)
         write_attribute(t, a, value);
@@ -299,11 +296,11 @@ static void write_piece(an_torch *t, const an_node *node, const char *piece, siz
     const bool is_argument = *piece == ',';
     const char *key = is_argument ? (const char *)memchr(piece, '=', length) + 1 : piece;
     size_t key_length = 0, rest;
-    while (is_letter(key[key_length]) || is_digit(key[key_length])) key_length++;
+    while (is_letter(key[key_length]) || an_is_digit(key[key_length])) key_length++;
     rest = (size_t)(piece + length - (key + key_length));
     const void *value = NULL;
     const an_attribute *a = find_attribute(node, key, key_length, &value);
-    const bool there = is_digit(*key) ? an_node_input(node, *key - '0') != NULL : a && is_set(a, value);
+    const bool there = an_is_digit(*key) ? an_node_input(node, *key - '0') != NULL : a && is_set(a, value);
     if (*piece == '*') {
         write_all(t, node);
     } else if (is_argument) {

@@ -57,15 +57,17 @@ an_status an_trainer_metrics_text(const an_trainer *t, char **text) {
     const char *name;
     double value;
     an_text_init(&made, ctx);
-    an_text_add(&made, "{\"step\": %lld", (long long)t->next);
+    an_json_writer json = an_text_json(&made, AN_JSON_FLAT);
+    an_json_write_object(&json, NULL);
+    an_json_write_integer(&json, "step", t->next);
     if (t->progress.last.step) {
-        an_text_json_member(&made, "loss", t->progress.last.loss);
-        an_text_json_member(&made, "lr", t->progress.last.rate);
-        an_text_json_member(&made, "grad_norm", t->progress.last.norm);
+        an_json_write_real(&json, "loss", t->progress.last.loss);
+        an_json_write_real(&json, "lr", t->progress.last.rate);
+        an_json_write_real(&json, "grad_norm", t->progress.last.norm);
     }
     for (int i = 0; t->progress.evaluation.samples && (name = an_trainer_metric(t, i)); i++)
-        if (an_evaluation_metric(&t->progress.evaluation, name, &value)) an_text_json_member(&made, name, value);
-    an_text_add(&made, "}\n");
+        if (an_evaluation_metric(&t->progress.evaluation, name, &value)) an_json_write_real(&json, name, value);
+    an_json_write_finish(&json);
     AN_TRY(an_text_take(&made, text));
     return AN_OK;
 fail:

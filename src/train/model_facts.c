@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/word.h"
 #include "exec/params.h"
 #include "kernels/attention/attention.h"
 #include "kernels/norm/norm.h"
@@ -61,11 +62,6 @@ static void note_node(an_model_facts *f, const an_node *node) {
         if (node->op == activations[i]) note(f, AN_FACT_ACTIVATION, i);
 }
 
-static bool ends_in(const char *name, const char *end) {
-    const size_t length = strlen(name), wanted = strlen(end);
-    return length >= wanted && !strcmp(name + length - wanted, end);
-}
-
 /* Sizes that the names of published models tell. */
 static void note_parameter(an_model_facts *f, const an_stored *e) {
     static const struct {
@@ -73,17 +69,17 @@ static void note_parameter(an_model_facts *f, const an_stored *e) {
         an_fact fact;
     } biased[] = {{".self_attn.q_proj.", AN_FACT_ATTENTION_BIAS}, {".mlp.gate_proj.", AN_FACT_MLP_BIAS}};
     const double width = f->facts[AN_FACT_WIDTH].known ? f->facts[AN_FACT_WIDTH].value : 0;
-    if (e->ndims == 2 && (ends_in(e->name, "wte.weight") || ends_in(e->name, "embed_tokens.weight"))) {
+    if (e->ndims == 2 && (an_ends_in(e->name, "wte.weight") || an_ends_in(e->name, "embed_tokens.weight"))) {
         note(f, AN_FACT_VOCABULARY, (double)e->dims[0]);
         note(f, AN_FACT_WIDTH, (double)e->dims[1]);
     }
-    if (e->ndims == 2 && ends_in(e->name, "wpe.weight")) note(f, AN_FACT_POSITIONS, (double)e->dims[0]);
-    if (width > 0 && (ends_in(e->name, ".mlp.c_fc.weight") || ends_in(e->name, ".mlp.gate_proj.weight")))
+    if (e->ndims == 2 && an_ends_in(e->name, "wpe.weight")) note(f, AN_FACT_POSITIONS, (double)e->dims[0]);
+    if (width > 0 && (an_ends_in(e->name, ".mlp.c_fc.weight") || an_ends_in(e->name, ".mlp.gate_proj.weight")))
         note(f, AN_FACT_HIDDEN, (double)e->elements / width); /* [in, out] or [out, in] */
     for (size_t i = 0; i < sizeof biased / sizeof *biased; i++) {
         if (!strstr(e->name, biased[i].layer)) continue;
         f->facts[biased[i].fact].known = true;
-        if (ends_in(e->name, ".bias")) f->facts[biased[i].fact].value = 1;
+        if (an_ends_in(e->name, ".bias")) f->facts[biased[i].fact].value = 1;
     }
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "ops/sink.h"
 #include "ops/source.h"
@@ -327,16 +328,12 @@ static an_status first_failure(an_predictor *p) {
     return first->ctx == p->ctx ? first->status : AN_ERROR(p->ctx, first->status, "%s", an_last_error(first->ctx));
 }
 
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 static an_status run_parts(an_predictor *p, int64_t n, const void *inputs, void *outputs) {
     const bool team = p->team && n >= p->team_least;
-    int64_t parts = divide_up(n, p->part_most);
-    if (team) parts = divide_up(parts, p->lane_count) * p->lane_count;
-    asked a = {.predictor = p, .samples = n, .part = divide_up(n, parts), .inputs = inputs, .outputs = outputs};
-    parts = divide_up(n, a.part);
+    int64_t parts = an_divide_up(n, p->part_most);
+    if (team) parts = an_divide_up(parts, p->lane_count) * p->lane_count;
+    asked a = {.predictor = p, .samples = n, .part = an_divide_up(n, parts), .inputs = inputs, .outputs = outputs};
+    parts = an_divide_up(n, a.part);
     for (int i = 0; i < p->lane_count; i++) p->lanes[i].status = AN_OK;
     if (team)
         an_parallel(p->team, parts, part_task, &a);

@@ -122,12 +122,12 @@ broken() {
     run 1 plot broken.jsonl
     complains "anneal plot: broken.jsonl:3: $2; take that line out, or plot a copy of the file without it"
 }
-broken '{"step": 3, "loss": NaN}' 'this is no JSON object (invalid token, column 23)'
-broken '{"step": 3, "loss": 1e999}' 'this is no JSON object (real number overflow, column 25)'
-broken '{"step": 3, "loss": 2.' 'this is no JSON object (invalid token, column 22)'
-broken '{"step": 3, "step": 4}' 'this is no JSON object (duplicate object key, column 18)'
-broken '{"a": "\0033[2J"}' 'this is no JSON object (control character 0x1b, column 7)'
-broken '\0000' "this is no JSON object ('[' or '{' expected, column 1)"
+broken '{"step": 3, "loss": NaN}' 'this is no JSON object (a value is expected here, at byte 21)'
+broken '{"step": 3, "loss": 1e999}' 'this is no JSON object (a number is too large for a double, at byte 21)'
+broken '{"step": 3, "loss": 2.' 'this is no JSON object (this is no number that JSON has, at byte 21)'
+broken '{"step": 3, "step": 4}' 'this is no JSON object (a key appears twice, at byte 13)'
+broken '{"a": "\0033[2J"}' 'this is no JSON object (a string has a control character that is not escaped, at byte 8)'
+broken '\0000' 'this is no JSON object (a value is expected here, at byte 1)'
 broken '[1, 2]' 'this is JSON, but no object'
 broken '{"loss": 2}' "the object has no 'step'"
 for step in -1 1.5 9007199254740994 1e300 99999999999999999999999 '"3"' null; do

@@ -1,38 +1,9 @@
 /* What doctor reads of proc and sys, in trees made for it, and what it makes of machines that are not at hand. */
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/doctor/doctor.h"
-#include "support/support.h"
-
-static char root[64];
-
-static int make_root(void **state) {
-    (void)state;
-    snprintf(root, sizeof root, "/tmp/anneal-doctor-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state) {
-    char command[128];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command); /* NOLINT(cert-env33-c): a name of ours */
-}
-
-/* Writes a file and the folders above it. */
-static void put(const char *path, const char *text) {
-    char whole[512];
-    snprintf(whole, sizeof whole, "%s%s", root, path);
-    for (char *slash = whole + strlen(root) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
-        *slash = 0;
-        mkdir(whole, 0700);
-    }
-    FILE *file = fopen(whole, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
-}
+#include "support/root.h"
 
 static void test_nothing_to_read(void **state) {
     doctor_limits l;

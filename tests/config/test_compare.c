@@ -4,7 +4,7 @@
 
 #include "anneal/config.h"
 #include "config/compare.h"
-#include "support/support.h"
+#include "config/support.h"
 
 #define GPT "model: {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}\n"
 #define DATA "data: {train: {type: text, path: a.txt}}\n"
@@ -26,12 +26,7 @@ static int teardown(void **state) {
 
 static an_config *make_at(const char *file, const char *text, const char *set) {
     an_config *config = NULL;
-    an_config_options options = AN_INIT(options);
-    options.file = file;
-    options.text = text;
-    options.length = strlen(text);
-    options.set_count = set != NULL;
-    options.sets = &set;
+    const an_config_options options = options_of(file, text, set != NULL, &set);
     OK(ctx, an_config_create(&config, ctx, &options));
     return config;
 }

@@ -3,9 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "anneal/config.h"
 #include "config/config.h"
-#include "support/support.h"
+#include "config/support.h"
 
 #define MODEL "model: {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}\n"
 #define DATA "data: {train: {type: text, path: a.txt}}\n"
@@ -31,21 +30,8 @@ static const char example[] =
 
 static an_status open_text(an_config **config, an_context *ctx, const char *text, int set_count,
                            const char *const *sets) {
-    an_config_options options = AN_INIT(options);
-    options.file = "folder/run.yaml";
-    options.text = text;
-    options.length = strlen(text);
-    options.set_count = set_count;
-    options.sets = sets;
+    const an_config_options options = options_of("folder/run.yaml", text, set_count, sets);
     return an_config_create(config, ctx, &options);
-}
-
-static an_context *make_context(void) {
-    an_context_options options = AN_INIT(options);
-    an_context *ctx = NULL;
-    options.threads = 1;
-    assert_int_equal(an_context_create(&ctx, &options), AN_OK);
-    return ctx;
 }
 
 static an_config *make(an_context *ctx, const char *text) {

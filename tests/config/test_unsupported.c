@@ -1,7 +1,6 @@
 /* Options that nothing obeys yet: every value but the default is refused, however it is given, and what lists options says so. */
-#include "anneal/config.h"
 #include "config/config.h"
-#include "support/support.h"
+#include "config/support.h"
 
 #define BASE "model: {type: mlp}\ndata: {train: {type: csv, path: a.csv}}\n"
 #define STREAM "model: {type: mlp}\ndata: {source: stream}\n"
@@ -33,21 +32,8 @@ static const struct {
 };
 enum { COUNT = sizeof values / sizeof *values };
 
-static an_context *make_context(void) {
-    an_context_options options = AN_INIT(options);
-    an_context *ctx = NULL;
-    options.threads = 1;
-    assert_int_equal(an_context_create(&ctx, &options), AN_OK);
-    return ctx;
-}
-
 static an_status create(an_config **config, an_context *ctx, const char *text, const char *set, bool stored) {
-    an_config_options options = AN_INIT(options);
-    options.file = "run.yaml";
-    options.text = text;
-    options.length = strlen(text);
-    options.set_count = set != NULL;
-    options.sets = &set;
+    an_config_options options = options_of("run.yaml", text, set != NULL, &set);
     options.stored = stored;
     return an_config_create(config, ctx, &options);
 }

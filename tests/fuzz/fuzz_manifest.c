@@ -91,8 +91,9 @@ static void check_same(const an_manifest *a, const an_manifest *b) {
             broken("a tensor that has changed");
     an_text_init(&one, context);
     an_text_init(&two, context);
-    an_progress_write(&one, &a->progress);
-    an_progress_write(&two, &b->progress);
+    an_json_writer to_one = an_text_json(&one, AN_JSON_FLAT), to_two = an_text_json(&two, AN_JSON_FLAT);
+    an_progress_write(&to_one, &a->progress);
+    an_progress_write(&to_two, &b->progress);
     if (one.length != two.length || memcmp(one.bytes, two.bytes, one.length)) broken("a state that has changed");
     an_text_destroy(&one);
     an_text_destroy(&two);

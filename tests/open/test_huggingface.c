@@ -8,7 +8,7 @@
 #include "open/open.h"
 #include "store/safetensors.h"
 
-#include "open/support.h" /* last, as its ctx would be shadowed */
+#include "open/init_support.h" /* last, as its ctx would be shadowed */
 
 #define GOLDEN ANNEAL_SOURCE_DIR "/tests/golden/huggingface/"
 #define REST                                                         \
@@ -67,14 +67,6 @@ static void make_folder(const char *golden, const char *old, const char *new) {
 
 /* ---- logits ---- */
 
-static char heard[4096];
-static void hear(void *user, an_log_level level, const char *text) {
-    (void)user;
-    (void)level;
-    strncat(heard, text, sizeof heard - strlen(heard) - 2);
-    strcat(heard, "\n");
-}
-
 /* Opens a run that starts from a golden folder, and compares. */
 static void assert_logits(const char *config, const char *golden) {
     enum { SEQUENCES = 2, TOKENS = 8, VOCABULARY = 24, ALL = SEQUENCES * TOKENS };
@@ -117,8 +109,7 @@ static void assert_logits(const char *config, const char *golden) {
 static void test_logits_of_transformers(void **state) {
     (void)state;
     write_tokens();
-    ctx->log = hear;
-    heard[0] = 0;
+    begin_hearing();
     assert_logits(GPT2("", GOLDEN "gpt2"), "gpt2");
     assert_logits(GPT2("", GOLDEN "gpt2-shards"), "gpt2-shards");
     assert_logits(LLAMA_3(GOLDEN "llama"), "llama");
@@ -165,23 +156,16 @@ static void test_square_weight_alone(void **state) {
     static const char partial[] = ", missing: init";
     char config[2048];
     an_safetensor t = tensor;
-    an_text header;
     write_tokens();
     for (int i = 0; i < SIDE * SIDE; i++) weight[i] = (float)i;
     t.type = an_safetensors_type_named("F32");
     assert_true(an_safetensor_measure(&t, &t.bytes));
     make_folder("gpt2", "\"n_embd\"", "\"n_embd\"");
-    an_text_init(&header, ctx);
-    OK(ctx, an_safetensors_header(&header, &t, 1, 0));
-    an_text_bytes(&header, (const char *)weight, sizeof weight);
-    OK(ctx, header.status);
-    write_file("hub/model.safetensors", header.bytes, header.length);
-    an_text_destroy(&header);
+    write_tensors("hub/model.safetensors", &t, 1, weight, sizeof weight);
     const int64_t dims[] = {SIDE, SIDE};
     an_array array = array_of(loaded, AN_DTYPE_F32, 2, dims);
-    ctx->log = hear;
     for (int alone = 0; alone < 2; alone++) {
-        heard[0] = 0;
+        begin_hearing();
         snprintf(config, sizeof config, GPT2("", "%s%s"), alone ? "hub/model.safetensors" : "hub", partial);
         an_trainer *trainer = open_run(config);
         OK(ctx, an_params_get(an_trainer_params(trainer), tensor.name, AN_PART_WEIGHT, &array));
@@ -337,8 +321,7 @@ static void test_every_contradiction_is_listed(void **state) {
 static void test_unknown_keys_are_said(void **state) {
     (void)state;
     write_tokens();
-    ctx->log = hear;
-    heard[0] = 0;
+    begin_hearing();
     make_folder("llama", TOP,
                 "\"logit_soft_cap\": 30.0, \"use_new_norm\": false, \"clip_qkv\": null, \"layer_types\": [\"full\"], "
                 "\"extra\": [], \"torch_dtype\": \"bfloat16\", \"temperature\": 0.3, \"alibi\": true, " TOP);
@@ -414,26 +397,13 @@ static void test_bad_configs(void **state) {
 /* Weights stay as they were when a folder is refused, and every allocation may fail. */
 static void test_memory(void **state) {
     (void)state;
-    an_trainer *t = NULL;
     an_config *c = NULL;
-    an_config_options from = AN_INIT(from);
-    from.file = "run.yaml";
     write_tokens();
     make_folder("gpt2", TOP, "\"odd_key\": 1, " TOP);
-    write_text("run.yaml", GPT2("", "hub"));
-    OK(ctx, an_config_create(&c, ctx, &from));
-    OK(ctx, an_trainer_open_config(&t, ctx, c));
-    for (int wrong = 0; wrong < 2; wrong++) {
-        an_status status = AN_ERR_MEMORY;
-        if (wrong) make_folder("gpt2", "\"n_head\": 4", "\"n_head\": 2");
-        for (int n = 1; status == AN_ERR_MEMORY; n++) {
-            counted.fail_at = counted.calls + n;
-            status = an_open_init(t, c, ctx);
-            counted.fail_at = 0;
-            assert_true(n < 400);
-        }
-        assert_int_equal(status, wrong ? AN_ERR_ARGUMENT : AN_OK);
-    }
+    an_trainer *t = open_with_config(GPT2("", "hub"), &c);
+    init_without_memory(t, c, AN_OK, 400);
+    make_folder("gpt2", "\"n_head\": 4", "\"n_head\": 2");
+    init_without_memory(t, c, AN_ERR_ARGUMENT, 400);
     an_trainer_destroy(&t);
     an_config_destroy(&c);
 }

@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
-#include "base/context.h"
 #include "base/float16.h"
 #include "exec/params.h"
 #include "open/open.h"
 #include "store/safetensors.h"
 #include "train/trainer.h"
 
-#include "open/support.h" /* last, as its ctx would be shadowed */
+#include "open/init_support.h" /* last, as its ctx would be shadowed */
 
 #define SUMS "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: sum}}\n"
 #define REST "run: {steps: 3, seed: 5}\nbatch: {global: 8}\n"
@@ -66,15 +65,7 @@ static void add(builder *b, const char *name, const char *type, int ndims, int64
 }
 
 static void end(builder *b, const char *path) {
-    an_text header;
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    an_text_init(&header, ctx);
-    OK(ctx, an_safetensors_header(&header, b->tensors, b->count, 0));
-    assert_int_equal(fwrite(header.bytes, 1, header.length, file), header.length);
-    assert_int_equal(fwrite(b->data, 1, (size_t)b->bytes, file), b->bytes);
-    assert_int_equal(fclose(file), 0);
-    an_text_destroy(&header);
+    write_tensors(path, b->tensors, b->count, b->data, (size_t)b->bytes);
     free(b->data);
     b->data = NULL;
 }
@@ -221,13 +212,6 @@ static void test_run_states(void **state) {
     an_trainer_destroy(&t);
 }
 
-static char said[1024];
-static void hear(void *user, an_log_level level, const char *text) {
-    (void)user;
-    (void)level;
-    snprintf(said, sizeof said, "%s", text);
-}
-
 static void test_rename(void **state) {
     (void)state;
     write_sums();
@@ -236,18 +220,17 @@ static void test_rename(void **state) {
     /* in their order, with groups, all places of a name */
     assert_loads(MODEL("{from: w.safetensors, rename: {'^transformer\\.(.)\\.(.*)$': '$2~$1', '~x': ''}}"));
     assert_loads(MODEL("{from: w.safetensors, rename: {'(transformer|x)\\.': ''}}"));
-    ctx->log = hear;
-    said[0] = 0;
+    begin_hearing();
     assert_loads(MODEL("{from: w.safetensors, rename: {'(transformer|x)\\.': '', '^module\\.': ''}}"));
-    if (!strstr(said, "'^module\\.' matches no tensor of w.safetensors")) fail_msg("said: %s", said);
+    if (!strstr(heard, "'^module\\.' matches no tensor of w.safetensors")) fail_msg("heard: %s", heard);
     write_model("w.safetensors", "BF16", "");
-    said[0] = 0;
+    begin_hearing();
     assert_loads(FROM("w.safetensors"));
-    if (!strstr(said, "4 tensors have another type than the model and were converted")) fail_msg("said: %s", said);
+    if (!strstr(heard, "4 tensors have another type than the model and were converted")) fail_msg("heard: %s", heard);
     write_model("w.safetensors", "F32", "");
-    said[0] = 0;
+    begin_hearing();
     assert_loads(FROM("w.safetensors"));
-    assert_string_equal(said, "");
+    assert_string_equal(heard, "");
 }
 
 /* A path is relative to the config, not to where the command runs. */
@@ -485,23 +468,11 @@ static void test_bad_indices(void **state) {
 /* Every allocation may fail, and all is given back. */
 static void test_memory(void **state) {
     (void)state;
-    an_trainer *t = NULL;
     an_config *c = NULL;
-    an_config_options from = AN_INIT(from);
-    from.file = "run.yaml";
     write_sums();
     write_model("w.safetensors", "F64", "x.");
-    write_text("run.yaml", MODEL("{from: w.safetensors, rename: {'^x\\.': ''}}"));
-    OK(ctx, an_config_create(&c, ctx, &from));
-    OK(ctx, an_trainer_open_config(&t, ctx, c));
-    an_status status = AN_ERR_MEMORY;
-    for (int n = 1; status == AN_ERR_MEMORY; n++) {
-        counted.fail_at = counted.calls + n;
-        status = an_open_init(t, c, ctx);
-        counted.fail_at = 0;
-        if (status != AN_OK && status != AN_ERR_MEMORY) fail_msg("%d: %s", n, an_last_error(ctx));
-        assert_true(n < 100);
-    }
+    an_trainer *t = open_with_config(MODEL("{from: w.safetensors, rename: {'^x\\.': ''}}"), &c);
+    init_without_memory(t, c, AN_OK, 100);
     assert_loaded(t);
     an_trainer_destroy(&t);
     an_config_destroy(&c);

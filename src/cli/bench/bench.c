@@ -210,26 +210,27 @@ static void write_text(const bench *b) {
 static void write_json(const bench *b) {
     const cli_report *r = &b->report;
     const double best = b->seconds[0], median = b->seconds[b->passes / 2];
-    json j = json_begin(stdout);
-    json_string(&j, "model", r->model);
-    json_string(&j, "program", r->program);
-    if (cli_precision_name(r)) json_string(&j, "precision", cli_precision_name(r));
-    json_object_begin(&j, "symbols");
-    for (int i = 0; i < r->symbol_count; i++) json_integer(&j, r->symbols[i], r->maxima[i]);
-    json_object_end(&j);
-    json_integer(&j, "threads", r->threads);
-    json_string(&j, "isa", an_isa_name(an_context_isa(r->ctx)));
-    json_integer(&j, "passes", b->passes);
-    json_string(&j, "unit", b->unit);
-    json_whole(&j, "units", b->units);
-    json_real(&j, "best_seconds", best);
-    json_real(&j, "median_seconds", median);
-    json_real(&j, "best_units_per_second", b->units / best);
-    json_real(&j, "median_units_per_second", b->units / median);
-    json_whole(&j, "flops", r->cost.flops);
-    json_whole(&j, "traffic_bytes", r->cost.bytes);
+    an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
+    an_json_write_object(&j, NULL);
+    an_json_write_string(&j, "model", r->model);
+    an_json_write_string(&j, "program", r->program);
+    if (cli_precision_name(r)) an_json_write_string(&j, "precision", cli_precision_name(r));
+    an_json_write_object(&j, "symbols");
+    for (int i = 0; i < r->symbol_count; i++) an_json_write_integer(&j, r->symbols[i], r->maxima[i]);
+    an_json_write_end(&j);
+    an_json_write_integer(&j, "threads", r->threads);
+    an_json_write_string(&j, "isa", an_isa_name(an_context_isa(r->ctx)));
+    an_json_write_integer(&j, "passes", b->passes);
+    an_json_write_string(&j, "unit", b->unit);
+    an_json_write_whole(&j, "units", b->units);
+    an_json_write_rounded(&j, "best_seconds", best);
+    an_json_write_rounded(&j, "median_seconds", median);
+    an_json_write_rounded(&j, "best_units_per_second", b->units / best);
+    an_json_write_rounded(&j, "median_units_per_second", b->units / median);
+    an_json_write_whole(&j, "flops", r->cost.flops);
+    an_json_write_whole(&j, "traffic_bytes", r->cost.bytes);
     if (b->profiles) cli_profile_write_json(&b->profile, &j);
-    json_end(&j);
+    an_json_write_finish(&j);
 }
 
 static int write_trace(const cli_call *call, bench *b) {

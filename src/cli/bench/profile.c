@@ -101,29 +101,29 @@ void cli_profile_print(const cli_profile *profile) {
 
 /* ---- JSON ---- */
 
-void cli_profile_write_json(const cli_profile *profile, json *j) {
-    json_object_begin(j, "machine");
-    json_real(j, "f32_flops_per_second", profile->machine.f32);
-    json_real(j, "f64_flops_per_second", profile->machine.f64);
-    json_real(j, "bf16_flops_per_second", profile->machine.bf16);
-    json_real(j, "bytes_per_second", profile->machine.bandwidth);
-    json_object_end(j);
-    json_array_begin(j, "profile");
+void cli_profile_write_json(const cli_profile *profile, an_json_writer *j) {
+    an_json_write_object(j, "machine");
+    an_json_write_rounded(j, "f32_flops_per_second", profile->machine.f32);
+    an_json_write_rounded(j, "f64_flops_per_second", profile->machine.f64);
+    an_json_write_rounded(j, "bf16_flops_per_second", profile->machine.bf16);
+    an_json_write_rounded(j, "bytes_per_second", profile->machine.bandwidth);
+    an_json_write_end(j);
+    an_json_write_array(j, "profile");
     for (int i = 0; i < profile->row_count; i++) {
         const cli_profile_row *row = &profile->rows[i];
-        json_object_begin(j, NULL);
-        json_string(j, "op", row->op);
-        json_string(j, "kernel", row->kernel);
-        json_string(j, "dtype", an_dtype_name(row->dtype));
-        json_integer(j, "nodes", row->nodes);
-        json_real(j, "seconds", row->seconds);
-        json_whole(j, "flops", row->flops);
-        json_whole(j, "bytes", row->bytes);
-        json_real(j, "attainable_seconds", row->attainable);
-        json_object_end(j);
+        an_json_write_object(j, NULL);
+        an_json_write_string(j, "op", row->op);
+        an_json_write_string(j, "kernel", row->kernel);
+        an_json_write_string(j, "dtype", an_dtype_name(row->dtype));
+        an_json_write_integer(j, "nodes", row->nodes);
+        an_json_write_rounded(j, "seconds", row->seconds);
+        an_json_write_whole(j, "flops", row->flops);
+        an_json_write_whole(j, "bytes", row->bytes);
+        an_json_write_rounded(j, "attainable_seconds", row->attainable);
+        an_json_write_end(j);
     }
-    json_array_end(j);
-    json_real(j, "between_seconds", between(profile));
+    an_json_write_end(j);
+    an_json_write_rounded(j, "between_seconds", between(profile));
 }
 
 /* ---- trace ---- */
@@ -133,29 +133,29 @@ void cli_profile_write_trace(const cli_profile *profile, FILE *file) {
     fputs("[\n", file);
     for (int64_t i = 0; i < profile->entry_count; i++) {
         const an_profile_entry *entry = &profile->entries[i];
-        json j;
+        an_json_writer j = an_json_to_file(file, AN_JSON_FLAT);
         if (i > 0) fputs(",", file);
-        j = json_begin_flat(file);
-        json_string(&j, "name", entry->op);
-        json_string(&j, "cat", entry->backward ? "backward" : "forward");
-        json_string(&j, "ph", "X"); /* a complete event: a bar with its length */
-        json_real(&j, "ts", entry->begin * micro);
-        json_real(&j, "dur", entry->last * micro);
-        json_integer(&j, "pid", 1);
-        json_integer(&j, "tid", 1);
-        json_object_begin(&j, "args");
-        json_integer(&j, "instruction", i);
-        json_string(&j, "op", entry->op);
-        json_string(&j, "kernel", entry->kernel);
-        json_string(&j, "path", entry->path);
-        json_string(&j, "dtype", an_dtype_name(entry->dtype));
-        json_whole(&j, "flops", entry->flops);
-        json_whole(&j, "bytes", entry->bytes);
-        json_real(&j, "GF/s", giga * over(entry->flops, entry->last));
-        json_real(&j, "GB/s", giga * over(entry->bytes, entry->last));
-        json_real(&j, "of roof", over(cli_profile_attainable(&profile->machine, entry), entry->last));
-        json_object_end(&j);
-        json_end(&j);
+        an_json_write_object(&j, NULL);
+        an_json_write_string(&j, "name", entry->op);
+        an_json_write_string(&j, "cat", entry->backward ? "backward" : "forward");
+        an_json_write_string(&j, "ph", "X"); /* a complete event: a bar with its length */
+        an_json_write_rounded(&j, "ts", entry->begin * micro);
+        an_json_write_rounded(&j, "dur", entry->last * micro);
+        an_json_write_integer(&j, "pid", 1);
+        an_json_write_integer(&j, "tid", 1);
+        an_json_write_object(&j, "args");
+        an_json_write_integer(&j, "instruction", i);
+        an_json_write_string(&j, "op", entry->op);
+        an_json_write_string(&j, "kernel", entry->kernel);
+        an_json_write_string(&j, "path", entry->path);
+        an_json_write_string(&j, "dtype", an_dtype_name(entry->dtype));
+        an_json_write_whole(&j, "flops", entry->flops);
+        an_json_write_whole(&j, "bytes", entry->bytes);
+        an_json_write_rounded(&j, "GF/s", giga * over(entry->flops, entry->last));
+        an_json_write_rounded(&j, "GB/s", giga * over(entry->bytes, entry->last));
+        an_json_write_rounded(&j, "of roof", over(cli_profile_attainable(&profile->machine, entry), entry->last));
+        an_json_write_end(&j);
+        an_json_write_finish(&j);
     }
     fputs("]\n", file);
 }

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "anneal/plan.h"
+#include "base/json_write.h"
 #include "cli/bench/machine.h"
-#include "cli/main/json.h"
 
 /* The nodes of one op that ran in one kernel on one type: their sums. */
 typedef struct cli_profile_row {
@@ -38,7 +38,7 @@ void cli_profile_free(cli_profile *profile);
 double cli_profile_attainable(const cli_machine *machine, const an_profile_entry *entry);
 
 void cli_profile_print(const cli_profile *profile);
-void cli_profile_write_json(const cli_profile *profile, json *j);
+void cli_profile_write_json(const cli_profile *profile, an_json_writer *j);
 /* A bar for each node, in the format that chrome://tracing and Perfetto read. */
 void cli_profile_write_trace(const cli_profile *profile, FILE *file);
 

@@ -141,17 +141,12 @@ static void show_key(void *user, const char *path, const char *a, const char *b)
 }
 
 static void write_key(void *user, const char *path, const char *a, const char *b) {
-    json *j = user;
-    const char *values[] = {a, b}, *keys[] = {"a", "b"};
-    json_object_begin(j, NULL);
-    json_string(j, "key", path);
-    for (int side = A; side < BOTH; side++) {
-        if (values[side])
-            json_string(j, keys[side], values[side]);
-        else
-            json_null(j, keys[side]);
-    }
-    json_object_end(j);
+    an_json_writer *j = user;
+    an_json_write_object(j, NULL);
+    an_json_write_string(j, "key", path);
+    an_json_write_string(j, "a", a);
+    an_json_write_string(j, "b", b);
+    an_json_write_end(j);
 }
 
 /* Calls with each key of the configs that differs, if both have one. */
@@ -193,34 +188,35 @@ static void show(const comparison *c) {
 }
 
 static void write(const comparison *c) {
-    json j = json_begin(stdout);
-    json_string(&j, "a", c->of[A].info.path);
-    json_string(&j, "b", c->of[B].info.path);
-    json_string(&j, "result", c->differ ? "different" : "same bits");
-    json_integer(&j, "step_a", c->of[A].info.step);
-    json_integer(&j, "step_b", c->of[B].info.step);
-    json_integer(&j, "tensors", c->count);
-    json_array_begin(&j, "config");
+    an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
+    an_json_write_object(&j, NULL);
+    an_json_write_string(&j, "a", c->of[A].info.path);
+    an_json_write_string(&j, "b", c->of[B].info.path);
+    an_json_write_string(&j, "result", c->differ ? "different" : "same bits");
+    an_json_write_integer(&j, "step_a", c->of[A].info.step);
+    an_json_write_integer(&j, "step_b", c->of[B].info.step);
+    an_json_write_integer(&j, "tensors", c->count);
+    an_json_write_array(&j, "config");
     compare_configs(c, write_key, &j);
-    json_array_end(&j);
-    json_array_begin(&j, "differ");
+    an_json_write_end(&j);
+    an_json_write_array(&j, "differ");
     for (int64_t i = 0; i < c->count; i++) {
         const pair *p = &c->pairs[i];
         if (!is_different(p)) continue;
-        json_object_begin(&j, NULL);
-        json_string(&j, "name", p->name);
+        an_json_write_object(&j, NULL);
+        an_json_write_string(&j, "name", p->name);
         if (p->problem) {
-            json_string(&j, "problem", p->problem);
+            an_json_write_string(&j, "problem", p->problem);
         } else {
-            json_integer(&j, "elements", p->elements);
-            json_integer(&j, "different", p->differ);
-            cli_json_number(&j, "max_absolute", p->absolute);
-            cli_json_number(&j, "max_relative", p->relative);
+            an_json_write_integer(&j, "elements", p->elements);
+            an_json_write_integer(&j, "different", p->differ);
+            an_json_write_rounded(&j, "max_absolute", p->absolute);
+            an_json_write_rounded(&j, "max_relative", p->relative);
         }
-        json_object_end(&j);
+        an_json_write_end(&j);
     }
-    json_array_end(&j);
-    json_end(&j);
+    an_json_write_end(&j);
+    an_json_write_finish(&j);
 }
 
 static int run(const cli_call *call) {

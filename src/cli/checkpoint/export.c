@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/word.h"
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 
@@ -13,11 +14,6 @@ static const cli_option options[] = {
     {0},
 };
 
-static bool ends_in(const char *text, const char *end) {
-    const size_t length = strlen(text), wanted = strlen(end);
-    return length > wanted && !strcmp(text + length - wanted, end);
-}
-
 static int run(const cli_call *call) {
     const char *to = call->values[TO], *folder = call->argument_count > 1 ? call->arguments[1] : NULL;
     cli_checkpoint c;
@@ -25,7 +21,7 @@ static int run(const cli_call *call) {
     const bool torch = !strcmp(to, "torch");
     if (torch && !folder) return cli_misuse(call, "FOLDER is missing: --to torch FOLDER");
     if (!torch && folder) return cli_misuse(call, "what is '%s'? Only --to torch takes a folder", folder);
-    if (!torch && !ends_in(to, ".safetensors"))
+    if (!torch && !(*to && an_ends_in(to + 1, ".safetensors"))) /* with a name before it */
         return cli_misuse(call, "--to takes a name that ends in .safetensors, or 'torch', not '%s'", to);
     int code = cli_checkpoint_open(call, call->argument, &c);
     if (code == CLI_DONE) {

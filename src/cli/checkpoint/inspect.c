@@ -137,34 +137,34 @@ static void show(const cli_checkpoint *c, const about *a, bool all) {
     printf("\n\n");
 }
 
-static void write_run(json *j, const an_checkpoint_info *i, const about *a) {
-    json_integer(j, "step", i->step);
+static void write_run(an_json_writer *j, const an_checkpoint_info *i, const about *a) {
+    an_json_write_integer(j, "step", i->step);
     if (has_end(i))
-        json_integer(j, "steps", i->steps);
+        an_json_write_integer(j, "steps", i->steps);
     else
-        json_null(j, "steps");
-    json_integer(j, "generation", i->generation);
+        an_json_write_null(j, "steps");
+    an_json_write_integer(j, "generation", i->generation);
     if (i->kept)
-        json_integer(j, "user_step", i->user_step);
+        an_json_write_integer(j, "user_step", i->user_step);
     else
-        json_null(j, "user_step");
-    json_string(j, "run", a->folder);
-    json_string(j, "model", a->model);
-    json_integer(j, "seed", a->seed);
-    json_string(j, "anneal", i->anneal);
-    json_string(j, "isa", i->isa);
-    json_string(j, "onednn", i->onednn);
-    json_string(j, "precision", i->precision);
-    json_integer(j, "leaves", i->leaves);
-    json_string(j, "kernels", i->kernels);
-    json_integer(j, "bits_since", i->bits_since);
-    cli_json_number(j, "loss", i->loss);
-    cli_json_number(j, "lr", i->rate);
-    cli_json_number(j, "grad_norm", i->norm);
-    cli_json_number(j, "best_value", i->best_value);
-    json_integer(j, "best_step", i->best_step);
-    json_integer(j, "files", i->files + 1);
-    json_integer(j, "bytes", i->bytes);
+        an_json_write_null(j, "user_step");
+    an_json_write_string(j, "run", a->folder);
+    an_json_write_string(j, "model", a->model);
+    an_json_write_integer(j, "seed", a->seed);
+    an_json_write_string(j, "anneal", i->anneal);
+    an_json_write_string(j, "isa", i->isa);
+    an_json_write_string(j, "onednn", i->onednn);
+    an_json_write_string(j, "precision", i->precision);
+    an_json_write_integer(j, "leaves", i->leaves);
+    an_json_write_string(j, "kernels", i->kernels);
+    an_json_write_integer(j, "bits_since", i->bits_since);
+    an_json_write_rounded(j, "loss", i->loss);
+    an_json_write_rounded(j, "lr", i->rate);
+    an_json_write_rounded(j, "grad_norm", i->norm);
+    an_json_write_rounded(j, "best_value", i->best_value);
+    an_json_write_integer(j, "best_step", i->best_step);
+    an_json_write_integer(j, "files", i->files + 1);
+    an_json_write_integer(j, "bytes", i->bytes);
 }
 
 /* ---- tensors ---- */
@@ -183,25 +183,25 @@ static void show_tensor(const an_checkpoint_tensor *t, const statistics *s, int 
     printf("  %9s  %9s\n", cli_count(s->zeros).text, cli_count(s->nonfinite).text);
 }
 
-static void write_tensor(json *j, const an_checkpoint_tensor *t, const statistics *s) {
-    json_object_begin(j, NULL);
-    json_string(j, "name", t->name);
-    json_string(j, "role", t->role == AN_SAVED_WEIGHT ? "weight" : "moment");
-    json_string(j, "type", t->type);
-    json_array_begin(j, "shape");
-    for (int d = 0; d < t->ndims; d++) json_integer(j, NULL, t->dims[d]);
-    json_array_end(j);
-    json_integer(j, "slices", t->slices);
-    cli_json_number(j, "min", s->finite ? s->least : NAN);
-    cli_json_number(j, "max", s->finite ? s->most : NAN);
-    cli_json_number(j, "mean", s->finite ? s->mean : NAN);
-    cli_json_number(j, "std", s->finite ? deviation(s) : NAN);
-    json_integer(j, "zeros", s->zeros);
-    json_integer(j, "nonfinite", s->nonfinite);
-    json_object_end(j);
+static void write_tensor(an_json_writer *j, const an_checkpoint_tensor *t, const statistics *s) {
+    an_json_write_object(j, NULL);
+    an_json_write_string(j, "name", t->name);
+    an_json_write_string(j, "role", t->role == AN_SAVED_WEIGHT ? "weight" : "moment");
+    an_json_write_string(j, "type", t->type);
+    an_json_write_array(j, "shape");
+    for (int d = 0; d < t->ndims; d++) an_json_write_integer(j, NULL, t->dims[d]);
+    an_json_write_end(j);
+    an_json_write_integer(j, "slices", t->slices);
+    an_json_write_rounded(j, "min", s->finite ? s->least : NAN);
+    an_json_write_rounded(j, "max", s->finite ? s->most : NAN);
+    an_json_write_rounded(j, "mean", s->finite ? s->mean : NAN);
+    an_json_write_rounded(j, "std", s->finite ? deviation(s) : NAN);
+    an_json_write_integer(j, "zeros", s->zeros);
+    an_json_write_integer(j, "nonfinite", s->nonfinite);
+    an_json_write_end(j);
 }
 
-static int each_tensor(const cli_checkpoint *c, cli_piece *piece, json *j) {
+static int each_tensor(const cli_checkpoint *c, cli_piece *piece, an_json_writer *j) {
     const bool all = c->call->values[ALL] != NULL;
     int width = 4;
     for (int pass = 0; pass < 2; pass++) {
@@ -231,17 +231,18 @@ static int show_all(const cli_checkpoint *c, const about *a, cli_piece *piece) {
         show(c, a, c->call->values[ALL] != NULL);
         return each_tensor(c, piece, NULL);
     }
-    json j = json_begin(stdout);
-    json_string(&j, "path", c->info.path);
-    json_string(&j, "kind", c->info.is_run ? "checkpoint" : "tensors");
+    an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
+    an_json_write_object(&j, NULL);
+    an_json_write_string(&j, "path", c->info.path);
+    an_json_write_string(&j, "kind", c->info.is_run ? "checkpoint" : "tensors");
     if (c->info.is_run) write_run(&j, &c->info, a);
-    json_integer(&j, "weights", a->weights);
-    json_integer(&j, "elements", a->elements);
-    json_integer(&j, "moments", a->moments);
-    json_array_begin(&j, "tensors");
+    an_json_write_integer(&j, "weights", a->weights);
+    an_json_write_integer(&j, "elements", a->elements);
+    an_json_write_integer(&j, "moments", a->moments);
+    an_json_write_array(&j, "tensors");
     const int code = each_tensor(c, piece, &j);
-    json_array_end(&j);
-    json_end(&j);
+    an_json_write_end(&j);
+    an_json_write_finish(&j);
     return code;
 }
 

@@ -124,10 +124,3 @@ cli_shape cli_shape_of(const an_checkpoint_tensor *tensor) {
     snprintf(shape.text + at, sizeof shape.text - at, "]");
     return shape;
 }
-
-void cli_json_number(json *j, const char *key, double number) {
-    if (isfinite(number))
-        json_real(j, key, number);
-    else
-        json_null(j, key);
-}

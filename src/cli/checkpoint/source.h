@@ -3,8 +3,8 @@
 #define AN_CLI_CHECKPOINT_SOURCE_H
 
 #include "anneal/checkpoint.h"
+#include "base/json_write.h"
 #include "cli/main/cli.h"
-#include "cli/main/json.h"
 
 enum { CLI_PATH = 4096 };
 
@@ -47,7 +47,5 @@ typedef struct cli_shape {
     char text[128];
 } cli_shape;
 cli_shape cli_shape_of(const an_checkpoint_tensor *tensor);
-
-void cli_json_number(json *j, const char *key, double number); /* null where it is not finite */
 
 #endif

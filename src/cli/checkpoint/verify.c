@@ -97,17 +97,17 @@ static void say(const cli_call *call, const char *path, const verdict *v) {
                cli_count(v->tensors).text);
 }
 
-static void write(json *j, const char *path, const verdict *v) {
-    json_object_begin(j, NULL);
-    json_string(j, "path", path);
-    json_string(j, "state", v->status == AN_OK ? "good" : "damaged");
-    json_integer(j, "files", v->files);
-    json_integer(j, "bytes", v->bytes);
+static void write(an_json_writer *j, const char *path, const verdict *v) {
+    an_json_write_object(j, NULL);
+    an_json_write_string(j, "path", path);
+    an_json_write_string(j, "state", v->status == AN_OK ? "good" : "damaged");
+    an_json_write_integer(j, "files", v->files);
+    an_json_write_integer(j, "bytes", v->bytes);
     if (v->status == AN_OK)
-        json_null(j, "error");
+        an_json_write_null(j, "error");
     else
-        json_string(j, "error", v->error);
-    json_object_end(j);
+        an_json_write_string(j, "error", v->error);
+    an_json_write_end(j);
 }
 
 static int verify(const cli_call *call, an_context *ctx, const found *f) {
@@ -120,13 +120,14 @@ static int verify(const cli_call *call, an_context *ctx, const found *f) {
         if (!call->values[JSON]) say(call, f->paths[i], &v[i]);
     }
     if (call->values[JSON]) {
-        json j = json_begin(stdout);
-        json_string(&j, "path", call->argument);
-        json_string(&j, "state", good ? "good" : "damaged");
-        json_array_begin(&j, "checkpoints");
+        an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
+        an_json_write_object(&j, NULL);
+        an_json_write_string(&j, "path", call->argument);
+        an_json_write_string(&j, "state", good ? "good" : "damaged");
+        an_json_write_array(&j, "checkpoints");
         for (size_t i = 0; i < f->count; i++) write(&j, f->paths[i], &v[i]);
-        json_array_end(&j);
-        json_end(&j);
+        an_json_write_end(&j);
+        an_json_write_finish(&j);
     }
     free(v);
     const int code = cli_finish(call);

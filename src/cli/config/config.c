@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "anneal/config.h"
+#include "base/json_write.h"
 #include "cli/main/cli.h"
-#include "cli/main/json.h"
 #include "cli/train/open.h"
 
 /* ---- show ---- */
@@ -102,22 +102,22 @@ static void print_key(const an_config_key *key) {
     printf("\n    %s\n", key->help);
 }
 
-static void write_key(json *j, const an_config_key *key) {
-    json_object_begin(j, NULL);
-    json_string(j, "path", key->path);
-    json_string(j, "of", key->of);
-    json_string(j, "type", key->type);
+static void write_key(an_json_writer *j, const an_config_key *key) {
+    an_json_write_object(j, NULL);
+    an_json_write_string(j, "path", key->path);
+    an_json_write_string(j, "of", key->of);
+    an_json_write_string(j, "type", key->type);
     if (key->default_value)
-        json_string(j, "default", key->default_value);
+        an_json_write_string(j, "default", key->default_value);
     else
-        json_null(j, "default");
-    json_integer(j, "required", key->required);
+        an_json_write_null(j, "default");
+    an_json_write_integer(j, "required", key->required);
     if (key->unsupported)
-        json_string(j, "unsupported", *key->unsupported ? key->unsupported : "all");
+        an_json_write_string(j, "unsupported", *key->unsupported ? key->unsupported : "all");
     else
-        json_null(j, "unsupported");
-    json_string(j, "help", key->help);
-    json_object_end(j);
+        an_json_write_null(j, "unsupported");
+    an_json_write_string(j, "help", key->help);
+    an_json_write_end(j);
 }
 
 static int keys(const cli_call *call) {
@@ -126,11 +126,12 @@ static int keys(const cli_call *call) {
         for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) print_key(&key);
         return cli_finish(call);
     }
-    json j = json_begin(stdout);
-    json_array_begin(&j, "keys");
+    an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
+    an_json_write_object(&j, NULL);
+    an_json_write_array(&j, "keys");
     for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) write_key(&j, &key);
-    json_array_end(&j);
-    json_end(&j);
+    an_json_write_end(&j);
+    an_json_write_finish(&j);
     return cli_finish(call);
 }
 

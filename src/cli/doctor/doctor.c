@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/main/json.h"
+#include "base/json_write.h"
 
 enum { JSON };
 static const cli_option options[] = {
@@ -125,73 +125,74 @@ static void print_text(const doctor_facts *f, const doctor_advice *advice) {
 
 /* ---- for programs ---- */
 
-static void write_text_or_null(json *j, const char *key, const char *value) {
+static void write_text_or_null(an_json_writer *j, const char *key, const char *value) {
     if (*value)
-        json_string(j, key, value);
+        an_json_write_string(j, key, value);
     else
-        json_null(j, key);
+        an_json_write_null(j, key);
 }
 
-static void write_limit(json *j, const char *key, double value) {
+static void write_limit(an_json_writer *j, const char *key, double value) {
     if (value > 0)
-        json_real(j, key, value);
+        an_json_write_rounded(j, key, value);
     else
-        json_null(j, key);
+        an_json_write_null(j, key);
 }
 
-static void write_machine(json *j, const doctor_facts *f) {
+static void write_machine(an_json_writer *j, const doctor_facts *f) {
     const doctor_limits *l = &f->limits;
     write_text_or_null(j, "processor", l->processor);
-    json_array_begin(j, "instructions");
+    an_json_write_array(j, "instructions");
     for (const doctor_instruction *i = doctor_instructions; i->name; i++)
-        if (doctor_has(l, i->name)) json_string(j, NULL, i->name);
-    json_array_end(j);
-    json_string(j, "isa", an_isa_name(f->isa));
-    json_string(j, "amx", amx_state(f));
-    json_integer(j, "processors", l->online);
-    json_integer(j, "processors_allowed", l->allowed);
-    json_integer(j, "cores", l->cores);
-    json_integer(j, "memory_nodes", l->nodes);
+        if (doctor_has(l, i->name)) an_json_write_string(j, NULL, i->name);
+    an_json_write_end(j);
+    an_json_write_string(j, "isa", an_isa_name(f->isa));
+    an_json_write_string(j, "amx", amx_state(f));
+    an_json_write_integer(j, "processors", l->online);
+    an_json_write_integer(j, "processors_allowed", l->allowed);
+    an_json_write_integer(j, "cores", l->cores);
+    an_json_write_integer(j, "memory_nodes", l->nodes);
     write_limit(j, "processors_limit", l->quota);
-    json_real(j, "load", l->load);
-    json_integer(j, "memory_bytes", l->memory);
-    json_integer(j, "memory_available_bytes", l->memory_available);
+    an_json_write_rounded(j, "load", l->load);
+    an_json_write_integer(j, "memory_bytes", l->memory);
+    an_json_write_integer(j, "memory_available_bytes", l->memory_available);
     if (l->memory_limit > 0)
-        json_integer(j, "memory_limit_bytes", l->memory_limit);
+        an_json_write_integer(j, "memory_limit_bytes", l->memory_limit);
     else
-        json_null(j, "memory_limit_bytes");
+        an_json_write_null(j, "memory_limit_bytes");
     write_limit(j, "f32_flops_per_second", f->machine.f32);
     write_limit(j, "bf16_flops_per_second", f->machine.bf16);
     write_limit(j, "bytes_per_second", f->machine.bandwidth);
 }
 
 static void write_json(const doctor_facts *f, const doctor_advice *advice) {
-    json j = json_begin(stdout);
-    json_string(&j, "anneal", an_version());
+    an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
+    an_json_write_object(&j, NULL);
+    an_json_write_string(&j, "anneal", an_version());
     write_machine(&j, f);
-    json_integer(&j, "threads", f->threads);
+    an_json_write_integer(&j, "threads", f->threads);
     if (isfinite(f->spin))
-        json_real(&j, "spin_seconds", f->spin);
+        an_json_write_rounded(&j, "spin_seconds", f->spin);
     else
-        json_null(&j, "spin_seconds");
-    json_object_begin(&j, "openmp");
-    json_integer(&j, "threads", f->threads);
+        an_json_write_null(&j, "spin_seconds");
+    an_json_write_object(&j, "openmp");
+    an_json_write_integer(&j, "threads", f->threads);
     write_text_or_null(&j, "runtime", f->openmp);
-    json_object_begin(&j, "variables");
+    an_json_write_object(&j, "variables");
     for (int i = 0; doctor_variables[i]; i++)
-        if (getenv(doctor_variables[i])) json_string(&j, doctor_variables[i], getenv(doctor_variables[i]));
-    json_object_end(&j);
-    json_object_end(&j);
+        if (getenv(doctor_variables[i])) an_json_write_string(&j, doctor_variables[i], getenv(doctor_variables[i]));
+    an_json_write_end(&j);
+    an_json_write_end(&j);
     write_text_or_null(&j, "onednn", an_onednn_version());
-    json_object_begin(&j, "mpi");
+    an_json_write_object(&j, "mpi");
     write_text_or_null(&j, "name", f->mpi.name);
     write_text_or_null(&j, "library", f->mpi.library);
     write_text_or_null(&j, "launcher", f->mpi.launcher);
-    json_object_end(&j);
-    json_array_begin(&j, "advice");
-    for (int i = 0; i < advice->count; i++) json_string(&j, NULL, advice->text[i]);
-    json_array_end(&j);
-    json_end(&j);
+    an_json_write_end(&j);
+    an_json_write_array(&j, "advice");
+    for (int i = 0; i < advice->count; i++) an_json_write_string(&j, NULL, advice->text[i]);
+    an_json_write_end(&j);
+    an_json_write_finish(&j);
 }
 
 static int run(const cli_call *call) {

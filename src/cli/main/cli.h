@@ -1,7 +1,7 @@
 /* What the commands share: tables, messages, models, units.
  *
- * The command links the shared library and knows only what any program can know of it, the public headers. (base/nearest.h,
- * base/limits.h and base/clock.h, which need nothing of the library, are compiled into it.) Results go to standard output, everything else to standard
+ * The command links the shared library and knows only what any program can know of it, the public headers. (Files of
+ * base that need no context are compiled into it: CMakeLists.txt lists them.) Results go to standard output, everything else to standard
  * error.
  */
 #ifndef AN_CLI_MAIN_CLI_H

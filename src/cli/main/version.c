@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "cli/main/cli.h"
-#include "cli/main/json.h"
 
 enum { JSON };
 static const cli_option options[] = {
@@ -14,14 +14,15 @@ static const cli_option options[] = {
 static int run(const cli_call *call) {
     const char *onednn = an_onednn_version();
     if (call->values[JSON]) {
-        json j = json_begin(stdout);
-        json_string(&j, "anneal", an_version());
+        an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
+        an_json_write_object(&j, NULL);
+        an_json_write_string(&j, "anneal", an_version());
         if (*onednn)
-            json_string(&j, "onednn", onednn);
+            an_json_write_string(&j, "onednn", onednn);
         else
-            json_null(&j, "onednn");
-        json_null(&j, "mpi");
-        json_end(&j);
+            an_json_write_null(&j, "onednn");
+        an_json_write_null(&j, "mpi");
+        an_json_write_finish(&j);
     } else {
         printf("anneal  %s\n", an_version());
         printf("oneDNN  %s\n", *onednn ? onednn : "none: reference kernels only");

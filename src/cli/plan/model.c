@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "anneal/models.h"
+#include "base/word.h"
 #include "cli/main/cli.h"
 
 bool cli_is_file(const char *argument) {
-    const char *dot = strrchr(argument, '.');
-    return dot && !strcmp(dot, ".ang");
+    return an_ends_in(argument, ".ang");
 }
 
 int cli_precision(const cli_call *call, int option, an_dtype *dtype, an_dtype *precision) {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "anneal/checkpoint.h"
+#include "base/json_write.h"
 #include "base/limits.h"
-#include "cli/main/json.h"
 
 void cli_kinds(const cli_report *report, cli_kind kinds[CLI_KINDS]) {
     const an_plan_memory *m = &report->memory;
@@ -85,27 +85,28 @@ void cli_write_text(const cli_report *report) {
 
 void cli_write_json(const cli_report *report, FILE *file) {
     cli_kind kinds[CLI_KINDS];
-    json j = json_begin(file);
+    an_json_writer j = an_json_to_file(file, AN_JSON_LINES);
+    an_json_write_object(&j, NULL);
     cli_kinds(report, kinds);
-    json_string(&j, "model", report->model);
-    json_string(&j, "program", report->program);
-    if (cli_precision_name(report)) json_string(&j, "precision", cli_precision_name(report));
-    json_object_begin(&j, "symbols");
-    for (int i = 0; i < report->symbol_count; i++) json_integer(&j, report->symbols[i], report->maxima[i]);
-    json_object_end(&j);
-    json_integer(&j, "threads", report->threads);
-    json_integer(&j, "peak_bytes", report->memory.peak);
+    an_json_write_string(&j, "model", report->model);
+    an_json_write_string(&j, "program", report->program);
+    if (cli_precision_name(report)) an_json_write_string(&j, "precision", cli_precision_name(report));
+    an_json_write_object(&j, "symbols");
+    for (int i = 0; i < report->symbol_count; i++) an_json_write_integer(&j, report->symbols[i], report->maxima[i]);
+    an_json_write_end(&j);
+    an_json_write_integer(&j, "threads", report->threads);
+    an_json_write_integer(&j, "peak_bytes", report->memory.peak);
     for (int i = 0; i < CLI_KINDS; i++) {
         char key[32];
         snprintf(key, sizeof key, "%s_bytes", kinds[i].name);
-        json_integer(&j, key, kinds[i].bytes);
+        an_json_write_integer(&j, key, kinds[i].bytes);
     }
-    json_integer(&j, "parameters", report->parameters);
-    json_integer(&j, "nodes", report->cost.nodes);
-    json_integer(&j, "instructions", report->cost.instructions);
-    json_whole(&j, "flops", report->cost.flops);
-    json_whole(&j, "traffic_bytes", report->cost.bytes);
-    json_end(&j);
+    an_json_write_integer(&j, "parameters", report->parameters);
+    an_json_write_integer(&j, "nodes", report->cost.nodes);
+    an_json_write_integer(&j, "instructions", report->cost.instructions);
+    an_json_write_whole(&j, "flops", report->cost.flops);
+    an_json_write_whole(&j, "traffic_bytes", report->cost.bytes);
+    an_json_write_finish(&j);
 }
 
 /* ---- policy ---- */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/main/utf8.h"
+#include "base/utf8.h"
 #include "cli/plan/report.h"
 
 enum {
@@ -49,7 +49,7 @@ static color color_of(const an_plan_life *life) {
 
 static void write_escaped(const char *text) {
     while (*text) {
-        const size_t length = utf8_length(text);
+        const size_t length = an_utf8_length_in_text(text);
         switch (*text) {
         case '<': fputs("&lt;", stdout); break;
         case '>': fputs("&gt;", stdout); break;
@@ -57,7 +57,7 @@ static void write_escaped(const char *text) {
         case '"': fputs("&quot;", stdout); break;
         default:
             if (length == 0 || (unsigned char)*text < ' ') /* XML has no control characters, however they are written */
-                fputs(UTF8_REPLACEMENT, stdout);
+                fputs(AN_UTF8_REPLACEMENT, stdout);
             else
                 fwrite(text, 1, length, stdout);
         }

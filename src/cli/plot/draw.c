@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/main/utf8.h"
+#include "base/utf8.h"
 #include "cli/main/xml.h"
 #include "cli/plot/plot.h"
 
@@ -63,10 +63,10 @@ static void write_text(const picture *p, double x, double y, const char *class, 
 static void shorten(const char *text, double room, char *out, size_t capacity) {
     const int most = (int)(room / letter);
     int count = 0;
-    for (const char *at = text; *at; count++) at += utf8_length(at) ? utf8_length(at) : 1;
+    for (const char *at = text; *at; count++) at += an_utf8_length_in_text(at) ? an_utf8_length_in_text(at) : 1;
     const char *cut = text;
-    for (; count > most && *cut; count--) cut += utf8_length(cut) ? utf8_length(cut) : 1;
-    while (strlen(cut) + sizeof "…" > capacity) cut += utf8_length(cut) ? utf8_length(cut) : 1;
+    for (; count > most && *cut; count--) cut += an_utf8_length_in_text(cut) ? an_utf8_length_in_text(cut) : 1;
+    while (strlen(cut) + sizeof "…" > capacity) cut += an_utf8_length_in_text(cut) ? an_utf8_length_in_text(cut) : 1;
     snprintf(out, capacity, "%s%s", cut > text ? "…" : "", cut);
 }
 

@@ -1,12 +1,12 @@
 /* The metrics of a run, one JSON object a line. Nothing in the file is trusted: its lines are read one by one, none longer
  * than a limit, and every number is checked. */
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "base/regular.h"
 #include "cli/plot/plot.h"
 
@@ -30,7 +30,7 @@ typedef struct lines {
 } lines;
 
 typedef struct line {
-    const char *text;
+    char *text; /* reading it changes it */
     size_t length;
     bool is_whole; /* a newline ended it */
 } line;
@@ -39,7 +39,8 @@ typedef enum line_result { LINE_GIVEN, LINE_NONE, LINE_TOO_LONG, LINE_UNREADABLE
 
 static line_result next_line(lines *l, line *out) {
     for (;;) {
-        const char *text = l->buffer + l->begin, *newline = memchr(text, '\n', l->end - l->begin);
+        char *text = l->buffer + l->begin;
+        const char *newline = memchr(text, '\n', l->end - l->begin);
         if (newline || (l->is_ended && l->end > l->begin)) {
             *out = (line){text, newline ? (size_t)(newline - text) : l->end - l->begin, newline != NULL};
             l->begin += out->length + (newline ? 1 : 0);
@@ -70,23 +71,49 @@ static int broken(const cli_call *call, const plot_run *run, int64_t number, con
                     (long long)number, what);
 }
 
-static int take_object(const cli_call *call, plot_run *run, int64_t number, const json_t *object) {
+/* The members of an object that are drawn, and its step. */
+enum { STEP = PLOT_METRICS, KEYS };
+typedef enum value_kind { VALUE_MISSING, VALUE_NUMBER, VALUE_NULL, VALUE_OTHER } value_kind;
+typedef struct member {
+    value_kind kind;
+    double number;
+} member;
+
+static bool read_value(an_json *json, member *m) {
+    const int first = an_json_peek(json);
+    m->kind = first == 'n' ? VALUE_NULL : first == '-' || (first >= '0' && first <= '9') ? VALUE_NUMBER : VALUE_OTHER;
+    return m->kind == VALUE_NUMBER ? an_json_real(json, &m->number) : an_json_skip(json);
+}
+
+static bool read_object(an_json *json, member members[KEYS]) {
+    an_json_string key;
+    if (!an_json_object(json)) return false;
+    while (an_json_member(json, &key)) {
+        int i = 0;
+        while (i < KEYS && strcmp(key.bytes, i == STEP ? "step" : keys[i]) != 0) i++;
+        if (i < KEYS && members[i].kind != VALUE_MISSING)
+            return an_json_refuse(json, (size_t)(key.bytes - json->text) - 1, "a key appears twice");
+        if (!(i < KEYS ? read_value(json, &members[i]) : an_json_skip(json))) return false;
+    }
+    return an_json_end(json);
+}
+
+static int take_object(const cli_call *call, plot_run *run, int64_t number, const member members[KEYS]) {
     char what[96];
-    const json_t *step = json_object_get(object, "step");
-    const double at = json_number_value(step);
-    if (!step) return broken(call, run, number, "the object has no 'step'");
-    if (!json_is_number(step) || at < 0 || at > most_step || at != floor(at))
+    const double at = members[STEP].number;
+    if (members[STEP].kind == VALUE_MISSING) return broken(call, run, number, "the object has no 'step'");
+    if (members[STEP].kind != VALUE_NUMBER || at < 0 || at > most_step || at != floor(at))
         return broken(call, run, number, "'step' is no whole number from 0 to 2^53");
     for (int metric = 0; metric < PLOT_METRICS; metric++) {
-        const json_t *value = json_object_get(object, keys[metric]);
-        if (!value) continue;
-        if (!json_is_number(value) && !json_is_null(value)) {
+        const member *m = &members[metric];
+        if (m->kind == VALUE_MISSING) continue;
+        if (m->kind == VALUE_OTHER) {
             snprintf(what, sizeof what, "'%s' is neither a number nor null", keys[metric]);
             return broken(call, run, number, what);
         }
-        const double y = fabs(json_number_value(value)) < least_value ? 0 : json_number_value(value);
+        const double y = fabs(m->number) < least_value ? 0 : m->number;
         const bool is_norm = metric == PLOT_GRAD_NORM; /* a norm of 0 has no place on a logarithmic scale */
-        const bool can_be_drawn = json_is_number(value) && fabs(y) <= most_value && (!is_norm || y > 0);
+        const bool can_be_drawn = m->kind == VALUE_NUMBER && fabs(y) <= most_value && (!is_norm || y > 0);
         if (!plot_curve_add(&run->curves[metric], (int64_t)at, can_be_drawn ? y : NAN))
             return cli_fail(call, "there is not enough memory");
     }
@@ -96,25 +123,21 @@ static int take_object(const cli_call *call, plot_run *run, int64_t number, cons
 }
 
 static int take_line(const cli_call *call, plot_run *run, int64_t number, const line *l) {
-    char what[JSON_ERROR_TEXT_LENGTH + 64];
-    json_error_t error;
-    json_t *object = json_loadb(l->text, l->length, JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, &error);
-    if (!object && !l->is_whole) {
-        fprintf(stderr,
-                "anneal plot: note: %s:%lld is cut off and was left out: the run was killed there, or is writing\n",
-                run->path, (long long)number);
-        return CLI_DONE;
-    }
-    if (!object) {
-        const char *quote = strstr(error.text, " near "); /* what it quotes of the line may hold anything */
-        snprintf(what, sizeof what, "this is no JSON object (%.*s, column %d)",
-                 quote ? (int)(quote - error.text) : (int)strlen(error.text), error.text, error.column);
+    char what[128];
+    an_json json;
+    member members[KEYS] = {{.kind = VALUE_MISSING}};
+    an_json_init(&json, l->text, l->length);
+    const bool is_object = an_json_peek(&json) == '{';
+    if (is_object ? read_object(&json, members) : an_json_skip(&json) && an_json_end(&json))
+        return is_object ? take_object(call, run, number, members)
+                         : broken(call, run, number, "this is JSON, but no object");
+    if (l->is_whole) {
+        snprintf(what, sizeof what, "this is no JSON object (%s, at byte %zu)", json.problem, json.at + 1);
         return broken(call, run, number, what);
     }
-    const int code = json_is_object(object) ? take_object(call, run, number, object)
-                                            : broken(call, run, number, "this is JSON, but no object");
-    json_decref(object);
-    return code;
+    fprintf(stderr, "anneal plot: note: %s:%lld is cut off and was left out: the run was killed there, or is writing\n",
+            run->path, (long long)number);
+    return CLI_DONE;
 }
 
 static int read_lines(const cli_call *call, plot_run *run, lines *l) {

@@ -172,21 +172,17 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
                 printf("%-14s %.6g\n", name, value == value ? value : (double)NAN);
         return cli_finish(t->call);
     }
-    json j = json_begin(stdout);
-    json_string(&j, "path", from->info.path);
-    json_integer(&j, "step", from->info.step);
-    json_integer(&j, "samples", e.samples);
-    json_integer(&j, "targets", e.targets);
-    json_object_begin(&j, "metrics");
-    for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++) {
-        if (!an_evaluation_metric(&e, name, &value)) continue;
-        if (value - value == 0) /* finite */
-            json_exact(&j, name, value);
-        else
-            json_null(&j, name);
-    }
-    json_object_end(&j);
-    json_end(&j);
+    an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
+    an_json_write_object(&j, NULL);
+    an_json_write_string(&j, "path", from->info.path);
+    an_json_write_integer(&j, "step", from->info.step);
+    an_json_write_integer(&j, "samples", e.samples);
+    an_json_write_integer(&j, "targets", e.targets);
+    an_json_write_object(&j, "metrics");
+    for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
+        if (an_evaluation_metric(&e, name, &value)) an_json_write_exact(&j, name, value);
+    an_json_write_end(&j);
+    an_json_write_finish(&j);
     return cli_finish(t->call);
 }
 

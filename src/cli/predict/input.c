@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "cli/predict/predict.h"
 
 enum { MOST_COLUMNS = 4096, PATH = 160 };
@@ -170,7 +171,7 @@ static int open_text(cli_samples *s, an_config *config, const char *source, cons
     if (!text) return CLI_FAILED;
     const int code = length ? encode(s, config, source, text, length) : cli_fail(s->call, "%s: is empty", file);
     free(text);
-    s->count = (s->token_count + s->elements - 1) / s->elements;
+    s->count = an_divide_up(s->token_count, s->elements);
     return code;
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
+
 enum { INPUT, OUTPUT, SET };
 static const cli_option options[] = {
     [INPUT] = {.name = "input",
@@ -138,10 +140,6 @@ static bool has_classes(const cli_checkpoint *from) {
     return found;
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     enum { MOST = 1024, ELEMENTS = 8 << 20 }; /* of a call: samples, and numbers that it may give */
     an_predictor_options with = AN_INIT(with);
@@ -149,7 +147,7 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     const int64_t in = an_predictor_input_elements(p->predictor), out = an_predictor_output_elements(p->predictor);
     an_predictor_destroy(&p->predictor);
-    with.most = smaller(MOST, ELEMENTS / smaller(out, ELEMENTS));
+    with.most = an_smaller(MOST, ELEMENTS / an_smaller(out, ELEMENTS));
     status = an_predictor_create(&p->predictor, t->trainer, &with);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     p->samples.dtype = an_predictor_dtype(p->predictor);
@@ -177,7 +175,7 @@ static an_status predict_some(predicting *p, int64_t n) {
 static int predict_all(predicting *p, const cli_call *call) {
     cli_predictions_begin(&p->out, &p->samples);
     for (int64_t begin = 0; begin < p->samples.count; begin += p->samples.most) {
-        const int64_t n = smaller(p->samples.count - begin, p->samples.most);
+        const int64_t n = an_smaller(p->samples.count - begin, p->samples.most);
         an_status status = cli_samples_read(&p->samples, begin, n, p->inputs);
         if (status != AN_OK) return cli_refuse(call, p->samples.ctx, NULL, status);
         status = predict_some(p, n);

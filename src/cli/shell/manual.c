@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "anneal/config.h"
+#include "base/utf8.h"
 #include "cli/main/cli.h"
-#include "cli/main/utf8.h"
 
 enum { OUTPUT };
 static const cli_option options[] = {
@@ -31,7 +31,7 @@ static void write_text(FILE *file, const char *text) {
     } forms[] = {{'\\', "\\e"}, {'-', "\\-"}, {'\'', "\\(aq"}, {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
     if (*text == '.') fputs("\\&", file); /* no request */
     while (*text) {
-        const size_t length = utf8_length(text);
+        const size_t length = an_utf8_length_in_text(text);
         const char *form = NULL;
         for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
             if (*text == forms[i].character) form = forms[i].form;

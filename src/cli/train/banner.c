@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/integer.h"
 #include "cli/train/open.h"
 
 enum { NAME = 11, MOST = 1024, MOST_COLUMNS = 120 };
@@ -108,7 +109,7 @@ static void add_accumulation(row *r) {
 static void say_batch(cli_training *t) {
     row r = row_begin(t, "batch");
     const an_trainer_info *i = &t->info;
-    const int64_t leaf = (i->global + i->leaves - 1) / i->leaves, micro = (leaf + i->micro - 1) / i->micro;
+    const int64_t leaf = an_divide_up(i->global, i->leaves), micro = an_divide_up(leaf, i->micro);
     ADD(&r, "%s sample%s a step = %lld lea%s × %lld micro-batch%s × %lld", cli_count(i->global).text,
         i->global == 1 ? "" : "s", (long long)i->leaves, i->leaves == 1 ? "f" : "ves", (long long)micro,
         micro == 1 ? "" : "es", (long long)(i->micro < leaf ? i->micro : leaf));

@@ -1,0 +1,27 @@
+/* Configs from texts, for tests. */
+#ifndef TESTS_CONFIG_SUPPORT_H
+#define TESTS_CONFIG_SUPPORT_H
+
+#include "anneal/config.h"
+#include "support/support.h"
+
+static inline an_context *make_context(void) {
+    an_context_options options = AN_INIT(options);
+    an_context *ctx = NULL;
+    options.threads = 1;
+    assert_int_equal(an_context_create(&ctx, &options), AN_OK);
+    return ctx;
+}
+
+/* A text as the file of this name would have it. */
+static inline an_config_options options_of(const char *file, const char *text, int set_count, const char *const *sets) {
+    an_config_options options = AN_INIT(options);
+    options.file = file;
+    options.text = text;
+    options.length = strlen(text);
+    options.set_count = set_count;
+    options.sets = sets;
+    return options;
+}
+
+#endif
