@@ -28,7 +28,8 @@ static void read_word(const char *path, char *word, size_t capacity) {
 /* When a process started, and what it is doing ('T': it is stopped); false: there is none of that number. */
 static bool look_at_process(long process, unsigned long long *start, char *state) {
     char path[64], line[1024];
-    snprintf(path, sizeof path, "/proc/%ld/stat", process);
+    /* Its first thread's, which says the same; of the process's own file an emulator shows it a version with another time. */
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/stat", process, process);
     read_word(path, line, sizeof line);
     const char *after = strrchr(line, ')'); /* a name may have anything in it */
     static const char fields[] =

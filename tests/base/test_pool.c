@@ -1,5 +1,5 @@
-/* The threads of a context: every task runs once, a small step starts none, idle ones sleep, and nobody waits for a thread that
- * has not come. */
+/* The threads of a context: every task runs once and is over when the call returns, a small step starts none, idle ones sleep, and
+ * nobody waits for a thread that has not come. */
 #define _GNU_SOURCE /* sched_getcpu, cpu_set_t; NOLINT(bugprone-reserved-identifier) */
 #include <ctype.h>
 #include <dirent.h>
@@ -102,6 +102,38 @@ static void test_every_task_runs_once(void **state) {
         check_runs(&nested, MOST_TASKS, 1);
         an_context_destroy(&ctx);
     }
+}
+
+typedef struct {
+    atomic_int begun, over;
+} slow_job;
+
+/* Two threads have one task each, and the one that was called has the longer one. */
+static void slow_task(void *user, int64_t index, int thread) {
+    slow_job *j = user;
+    (void)index;
+    atomic_fetch_add(&j->begun, 1);
+    while (j->begun < 2) sched_yield();
+    if (thread != 0) usleep(20000);
+    atomic_fetch_add(&j->over, 1);
+}
+
+static void test_every_task_is_over_when_the_call_returns(void **state) {
+    static const char *const policies[] = {"active", "passive"};
+    (void)state;
+    alarm(60); /* of one that hangs */
+    for (int p = 0; p < 2; p++) {
+        setenv("OMP_WAIT_POLICY", policies[p], 1);
+        an_context *ctx = context_of(2);
+        for (int repeat = 0; repeat < 3; repeat++) {
+            slow_job j = {0};
+            an_parallel(ctx, 2, slow_task, &j);
+            assert_int_equal(j.over, 2);
+        }
+        an_context_destroy(&ctx);
+    }
+    alarm(0);
+    unsetenv("OMP_WAIT_POLICY");
 }
 
 /* In a process forked from one with threads, none of them ever comes. So they are like threads that get no core. */
@@ -219,6 +251,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_start_with_work_and_end_with_the_context),
         cmocka_unit_test(test_every_task_runs_once),
+        cmocka_unit_test(test_every_task_is_over_when_the_call_returns),
         cmocka_unit_test(test_nobody_waits_for_a_thread_that_has_not_come),
         cmocka_unit_test(test_not_more_threads_than_can_be_asked_for),
         cmocka_unit_test(test_how_threads_wait),

@@ -35,7 +35,7 @@ grep -q ' checks, 0 failures' output.txt || fail "no sample of a real model was 
 ends_with 0 --mode=perf --op=relu --dtype=f32
 grep -q GB/s output.txt || fail "--mode=perf prints no speed"
 
-for wrong in --mode= --mode=all --op=none --op=input --kernel=none --dtype=i8 --isa=sse --isa=auto --case=x --case=-1 --seed= --shapes=0 --model=none --work=x extra; do
+for wrong in --mode= --mode=all --op=none --op=input --kernel=none --dtype=i8 --isa=sse --isa=auto --case=x --case=-1 --seed= --shapes=0 --threads=0 --model=none --work=x extra; do
     ends_with 2 --mode=test "$wrong"
 done
 ends_with 2

@@ -74,6 +74,13 @@ static bool place_for(threads_case *c, const an_kernel *kernel) {
     return check_applies(&c->run, kernel);
 }
 
+/* How many of the thread counts are wanted. */
+static int count_of(const check_options *options) {
+    int count = 0;
+    while (count < COUNTS && (!options->most_threads || thread_counts[count] <= options->most_threads)) count++;
+    return count;
+}
+
 static an_context *context_of(const check_options *options, int threads) {
     an_context_options context = AN_INIT(context);
     an_context *ctx = NULL;
@@ -92,7 +99,8 @@ static void run_kernel(threads_case *cases, int count, const an_kernel *kernel) 
         if (cases[i].run.options->only >= 0 || cases[i].run.options->dtypes) left = false; /* may be none of its own */
     }
     if (left) check_fail_plain("%s %s: applies to no case", cases[0].run.op->name, kernel->name);
-    for (int t = 0; t < COUNTS; t++) { /* outermost: a team of threads is made once */
+    for (int t = 0; count > 0 && t < count_of(cases[0].run.options);
+         t++) { /* outermost: a team of threads is made once */
         an_context *ctx = context_of(cases[0].run.options, thread_counts[t]);
         if (!ctx) return;
         for (int i = 0; i < 2 * count; i++)
@@ -122,7 +130,7 @@ static const char *run_node(node_case *c, const an_kernel *kernel, an_context *c
 static void check_node(node_case *c, const an_kernel *kernel) {
     unsigned char *bits[AN_MAX_OUTPUTS] = {NULL}; /* of one thread */
     const char *wrong = NULL;
-    for (int t = 0; t < COUNTS && !wrong; t++) {
+    for (int t = 0; t < count_of(c->options) && !wrong; t++) {
         an_context *ctx = context_of(c->options, thread_counts[t]);
         if (!ctx) break;
         wrong = run_node(c, kernel, ctx, bits);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static const check_family *const tables[] = {
 
 static const char help[] =
     "checkops --mode=MODE [--op=NAME] [--kernel=NAME] [--dtype=DTYPE] [--isa=LEVEL] [--case=N] [--seed=S]\n"
-    "         [--shapes=N] [--model=NAME] [--work=GFLOP]\n"
+    "         [--shapes=N] [--threads=N] [--model=NAME] [--work=GFLOP]\n"
     "\n"
     "  --mode=list     one line for each op: its name and its kernels, best first\n"
     "  --mode=test     every kernel against an oracle in long double, on random shapes of each dtype: dense,\n"
@@ -41,6 +42,7 @@ static const char help[] =
     "  --isa                     the level of instructions: base, avx2, avx512 or amx; otherwise the machine's\n"
     "  --case, --seed            only this case, with the random numbers of this seed: as failures print them\n"
     "  --shapes                  how many random shapes: 24 in test, 12 in grad, 3 large ones in threads, 6 in rows\n"
+    "  --threads                 the most threads that mode threads takes\n"
     "  --model                   only nodes of this real model and no random cases\n"
     "  --work                    the largest nodes of real models, in GFLOP, a byte of traffic counting as ten\n"
     "                            flops: 5 unless given; 0 is none of them, 1000 all\n"
@@ -216,6 +218,10 @@ static bool parse_option(const char *argument, check_options *options) {
     if ((value = value_of(argument, "case")) && parse_number(value, INT64_MAX, &number)) {
         options->only = (int64_t)number;
         return true;
+    }
+    if ((value = value_of(argument, "threads")) && parse_number(value, INT_MAX, &number)) {
+        options->most_threads = (int)number;
+        return number > 0;
     }
     if ((value = value_of(argument, "shapes")) && parse_number(value, 10000, &number)) {
         options->shapes = (int64_t)number;

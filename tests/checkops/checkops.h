@@ -9,6 +9,7 @@ typedef struct check_options {
     unsigned dtypes;                /* a mask of 1 << dtype; 0: all that the mode wants */
     int64_t only;                   /* the one case to run; -1: all */
     int64_t shapes;                 /* 0: the mode's own number */
+    int most_threads;               /* of mode threads; 0: all its numbers */
     uint64_t seed;
     an_isa isa;        /* the level of instructions of all contexts */
     const char *model; /* only nodes of this real model; NULL: random cases and all models */

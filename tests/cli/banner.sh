@@ -5,7 +5,8 @@ set -euo pipefail
 anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=1
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+process=
+trap '[ -z "$process" ] || kill -KILL $process 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 
 fail() {
@@ -51,12 +52,13 @@ saved=$(cd whole/checkpoints && echo step-*)
 # killed inside the fourth epoch: the same evaluations and saves, at the same steps
 "${anneal[@]}" train epochs.yaml --set run.dir=killed >out 2>err &
 process=$!
-for _ in $(seq 3000); do
+for _ in $(seq 12000); do
     [ -e killed/checkpoints/step-00000013-1 ] && break
     sleep 0.01
 done
 kill -KILL $process || fail "it ended before it was killed"
 wait $process 2>/dev/null || true
+process=
 "${anneal[@]}" train epochs.yaml --set run.dir=killed >out 2>err || fail "the killed run does not carry on"
 for metric in val_loss loss; do
     [ "$(steps killed $metric)" = "$(steps whole $metric)" ] || fail "after the kill: $metric at $(steps killed $metric)"

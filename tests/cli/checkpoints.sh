@@ -184,11 +184,24 @@ numbers = struct.unpack("<60f", raw[10 + length:])
 lines = [float(row[0]) for row in csv.reader(open("with.csv")) if row[0] != "y"]
 assert all(struct.pack("<f", a) == struct.pack("<f", b) for a, b in zip(numbers, lines, strict=True))
 rows = [list(map(float, row[:3])) for row in list(csv.reader(open("rows.csv")))[1:]]
-for version, kind, code in (("in32", "<f4", "f"), ("in64", "<f8", "d")):
-    head = repr({"descr": kind, "fortran_order": False, "shape": (60, 3)}).encode().ljust(117) + b"\n"
+def write(name, kind, code, rows):
+    head = repr({"descr": kind, "fortran_order": False, "shape": (len(rows), 3)}).encode().ljust(117) + b"\n"
     data = b"".join(struct.pack(f"<3{code}", *row) for row in rows)
-    open(f"{version}.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + data)
+    open(f"{name}.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + data)
+write("in32", "<f4", "f", rows)
+write("in64", "<f8", "d", rows)
+# integers: the ends of what each type has, and the same as numbers of f64
+for name, kind, code, least, most in (("u1", "|u1", "B", 0, 255), ("u2", "<u2", "H", 0, 65535),
+                                      ("i4", "<i4", "i", -2**31, 2**31 - 1), ("i8", "<i8", "q", -2**53, 2**53)):
+    ends = [[least, 1, 2], [3, most, 4], [5, 6, most // 2 + 1]]
+    write(name, kind, code, ends)
+    write(f"{name}-real", "<f8", "d", ends)
 P
+for type in u1 u2 i4 i8; do
+    ends 0 predict numbers --input $type.npy --output whole.csv
+    ends 0 predict numbers --input $type-real.npy --output real.csv
+    cmp -s whole.csv real.csv || fail "$type.npy gives other predictions than its numbers in f64"
+done
 for version in in32 in64; do
     ends 0 predict numbers --input $version.npy --output again.csv
     cmp -s with.csv again.csv || fail "$version.npy gives other predictions"

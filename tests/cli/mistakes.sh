@@ -6,7 +6,8 @@ tree=$1
 anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=1
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+process=
+trap '[ -z "$process" ] || kill -KILL $process 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 count=0
 
@@ -268,6 +269,7 @@ expect 1 "anneal train: busy: process $training is training in this folder: wait
     "${anneal[@]}" train c.yaml
 kill -KILL $process
 wait $process 2>/dev/null || true
+process=
 with
 rm -rf run
 mkdir run

@@ -6,7 +6,8 @@ tree=$1
 anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=2
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+process=
+trap '[ -z "$process" ] || kill -KILL $process 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 : >out
 : >err
@@ -80,6 +81,7 @@ for _ in $(seq 600); do
 done
 kill -TERM $process
 wait $process || [ $? = 75 ] || fail "TERM: exit code"
+process=
 [ "$(field term/outcome.json 'd["reason"]')" = SIGTERM ] || fail "TERM: $(cat term/outcome.json)"
 
 # --- closed streams: their numbers must not go to files of the run, or what is printed is written into them ---
@@ -115,6 +117,7 @@ if [ -z "${ANNEAL_RUN:-}" ]; then # of an emulator, the limit would be the emula
     kill -TERM $process
     code=0
     wait $process || code=$?
+    process=
     [ "$code" = 1 ] || fail "ulimit -f: exit code $code"
     field limit/outcome.json 'd["end"], d["error"]' | grep -q "failed.*File too large (more than 'ulimit -f'" ||
         fail "ulimit -f: $(cat limit/outcome.json)"

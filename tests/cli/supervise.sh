@@ -164,12 +164,16 @@ supervise --set run.dir=stopped --set run.steps=$long --set ranks.timeout=3s --s
 training_in stopped
 kill -STOP $child
 begin=$(date +%s%N)
-until_true 30 grep -q 'restart 1 of 100' err || fail "it is not started again"
+until_true 60 grep -q 'restart 1 of 100' err || fail "it is not started again"
 took=$((($(date +%s%N) - begin) / 1000000))
-[ "$took" -ge 2800 ] && [ "$took" -le 6000 ] || fail "it was started again after $took ms"
-matches "^anneal supervise: no progress for 1[.0-9]* s at step [1-9][0-9]*, $place\$"
-[ "$(grep -c 'no progress for 1' err)" = 1 ] || fail "a stall is reported more than once"
-matches "no progress for 3[.0-9]* s \(ranks.timeout\) at step [1-9][0-9]*, $place: it hangs"
+[ "$took" -ge 2800 ] || fail "it was started again after $took ms already"
+# Reported once after a second, and once after three. On a busy machine the supervisor may be late, and report other stalls before and after.
+stall='no progress for [0-9.]+ s'
+matches "^anneal supervise: $stall at step [1-9][0-9]*, $place\$"
+matches "$stall \(ranks.timeout\) at step [1-9][0-9]*, $place: it hangs"
+sed -nE 's/.*no progress for ([0-9.]+) s( \(ranks.timeout\))? at step ([0-9]+),.*/\3 \1/p; /restart 1 of 100/q' err |
+    awk '{ n = $1 == step ? n + 1 : 1; step = $1; before = last; last = $2 } END { exit !(n == 2 && before >= 1 && last >= 3) }' ||
+    fail "the stall is not reported once after one second and once after three"
 matches "  thread $child \(anneal\) is stopped.*: "
 matches '  thread [0-9]+ \(anneal\) is stopped.*: (waits until batch [0-9]+ was used|loading batch [0-9]+)'
 if grep -q 'no stacks' err; then # a build without them, or a system that forbids them, says so
@@ -190,7 +194,7 @@ echo 'sleep 80' >flag
 with_preload=1 supervise --set run.dir=asleep --set ranks.timeout=2s
 ends
 [ "$code" = 0 ] || fail "a thread that sleeps: exit code $code"
-matches 'no progress for 2[.0-9]* s \(ranks.timeout\) at step [1-9][0-9]*, while "waits for batch [0-9]+ of the loader": it hangs'
+matches 'no progress for [0-9.]+ s \(ranks.timeout\) at step [1-9][0-9]*, while "waits for batch [0-9]+ of the loader": it hangs'
 matches '  thread [0-9]+ \(anneal\) sleeps.*: loading batch [0-9]+'
 grep -q 'no stacks' err || matches '  stack of thread [0-9]+: pause < .*an_dataset_fetch'
 says '(restart 1 of 100)'
@@ -259,11 +263,12 @@ done
 rm flag
 
 # --- run.max_time is for all starts together ---
+# With a time for each, this would take 18 s and two launches; what lies between is for a busy machine.
 begin=$(date +%s%N)
-supervise --set run.dir=limit --set run.steps=$long --set run.max_time=8s
+supervise --set run.dir=limit --set run.steps=$long --set run.max_time=12s
 training_in limit
-sleep 5
+sleep 6
 kill -KILL "$child"
 ends
 took=$((($(date +%s%N) - begin) / 1000000))
-[ "$code" = 75 ] && [ "$took" -ge 7500 ] && [ "$took" -le 12500 ] || fail "max_time: exit code $code after $took ms"
+[ "$code" = 75 ] && [ "$took" -ge 11500 ] && [ "$took" -le 17500 ] || fail "max_time: exit code $code after $took ms"

@@ -10,7 +10,7 @@ tmux() { command tmux -S "$socket" "$@"; }
 trap 'tmux kill-server 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 cat >small.yaml <<Y
-run:       {dir: run, steps: 20000, max_time: 60s}
+run:       {dir: run, steps: 20000, max_time: 10m}
 model:     {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}
 data:
   train:   {type: text, path: $tree/examples/shakespeare/tinyshakespeare.txt, tokens: chars, part: 0%..10%}
@@ -24,8 +24,8 @@ Y
 watch() {
     local columns=$1
     rm -rf run
-    tmux new-session -d -s run -x "$columns" -y 60 "env TERM=xterm-256color ${2:-A=b} OMP_NUM_THREADS=1 $ANNEAL_BIN/anneal train small.yaml; sleep 100"
-    for _ in $(seq 300); do
+    tmux new-session -d -s run -x "$columns" -y 60 "env TERM=xterm-256color ${2:-A=b} OMP_NUM_THREADS=1 $ANNEAL_BIN/anneal train small.yaml; sleep 200"
+    for _ in $(seq 1800); do # three minutes: what takes longer does not come
         tmux capture-pane -p -t run >screen
         grep -q ' loss .* left$' screen && grep -q val_loss screen && break
         sleep 0.1

@@ -6,7 +6,8 @@ tree=$1
 anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=2
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+process=
+trap '[ -z "$process" ] || kill -KILL $process 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 
 fail() {
@@ -107,18 +108,20 @@ done
 kill -TERM $process
 code=0
 wait $process || code=$?
+process=
 [ "$code" = 75 ] || fail "a signal: exit code $code"
 [ "$(field signal/outcome.json 'd["end"]')" = "stopped on request" ] || fail "a signal: $(cat signal/outcome.json)"
 
 # --- a run that was stopped, and one that was killed, end with the bits of one that never was ---
 "${anneal[@]}" train small.yaml --set run.dir=twice --set 'save.every=3 steps' >out 2>err &
 process=$!
-for _ in $(seq 600); do
+for _ in $(seq 6000); do
     grep -qs '"step": 10,' twice/metrics.jsonl && break
     sleep 0.01
 done
 kill -KILL $process 2>/dev/null || true
 wait $process 2>/dev/null || true
+process=
 "${anneal[@]}" train small.yaml --set run.dir=twice --set 'save.every=5 steps' >out 2>err || fail "a killed run does not carry on"
 says 'carries on'
 says 'save.every: 5 steps now, 3 steps before'

@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "data"
+EXAMPLES = FOLDER.parents[2] / "examples"
 
 STEPS, BATCH, TOKENS = 50, 12, 64
 LAYERS, HEADS, WIDTH = 4, 4, 128
@@ -46,7 +47,7 @@ def read_weights(program):
 
 
 def read_text():
-    text = (FOLDER / "tinyshakespeare.txt").read_bytes()
+    text = (EXAMPLES / "shakespeare" / "tinyshakespeare.txt").read_bytes()
     numbers = {byte: i for i, byte in enumerate(sorted(set(text)))}
     return torch.tensor([numbers[byte] for byte in text])
 

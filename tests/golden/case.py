@@ -6,16 +6,17 @@ same meaning. So the graph and its oracle cannot drift apart.
     c = Case("softmax.axis_1")
     x = c.param("x", c.normal(3, 5, 7))
     y = c.op("softmax", [x], lambda x: torch.softmax(x, 1), axis=1)
-    c.weigh(y).write(folder)
+    c.weigh(y)
 
-Two files come of it. <name>.ang is the graph. <name>.bin has the arrays: lines of text, the data after them.
+A golden file has the cases of a family, one after another (pack.py), and begins with the line `anneal golden 2`. A case is
+lines of text, the data after them.
 
-    anneal golden 1
+    case softmax.axis_1 532     its name, and how many bytes its graph has (0: it has none)
     param x f64 3 3 5 7         role, name, type, number of dimensions, dimensions
     gradient x f64 3 3 5 7
     ...
     end
-    the arrays in the order of the lines, dense, little-endian, nothing between them
+    the graph, and the arrays in the order of the lines, dense, little-endian, nothing between them
 
 Numbers are f64, with all their digits, so that a test in f64 finds a kernel that loses some on the way in; a test in
 f32 rounds what it is given, so cases avoid what makes that a large error (sin of 3000, say). Roles:
@@ -32,7 +33,6 @@ f32 rounds what it is given, so cases avoid what makes that a large error (sin o
 """
 
 import json
-import pathlib
 import zlib
 
 import numpy
@@ -213,10 +213,10 @@ class Case:
         self.loss = mean
         return self
 
-    # ---- the files ----
+    # ---- the bytes ----
 
-    def write(self, folder):
-        folder = pathlib.Path(folder)
+    def packed(self):
+        """The case as it stands in a golden file."""
         self.loss.backward()
         self.array("loss", "loss", self.loss)
         for name, tensor in self.params.items():
@@ -226,15 +226,11 @@ class Case:
         for name, tensor in self.outputs.items():
             assert tensor.isfinite().all(), f"{self.name}: {name} is not finite"
             self.array("output", name, tensor.to(torch.float64))
-        header, data = ["anneal golden 1"], []
+        graph = ("\n".join(["ang 1", *self.lines]) + "\n").encode() if self.lines else b""
+        header, data = [f"case {self.name} {len(graph)}"], []
         for role, name, array in self.arrays:
             dtype = TYPES[torch.from_numpy(numpy.atleast_1d(array)).dtype]
             header.append(" ".join([role, name, dtype, str(array.ndim), *map(str, array.shape)]))
             data.append(numpy.ascontiguousarray(array, dtype=STORED[dtype]).tobytes())
         header.append("end\n")
-        (folder / f"{self.name}.bin").write_bytes("\n".join(header).encode() + b"".join(data))
-        graph = folder / f"{self.name}.ang"
-        if self.lines:
-            graph.write_text("\n".join(["ang 1", *self.lines]) + "\n")
-        else:
-            graph.unlink(missing_ok=True)
+        return "\n".join(header).encode() + graph + b"".join(data)

@@ -6,7 +6,7 @@
 
 enum { LINE_BYTES = 256, MOST_ELEMENTS = 1 << 24 };
 
-static const char magic[] = "anneal golden 1\n", end_of_header[] = "end\n";
+static const char magic[] = "anneal golden 2\n", end_of_header[] = "end\n";
 
 static void *allocate(size_t bytes) {
     void *memory = malloc(bytes ? bytes : 1);
@@ -84,43 +84,65 @@ static bool read_values(FILE *file, golden_array *array) {
     return whole;
 }
 
-bool golden_read(golden_file *file, const char *path, char *message, size_t capacity) {
-    char line[LINE_BYTES];
-    FILE *stream = fopen(path, "rb");
-    const char *wrong = NULL;
-    file->count = 0;
-    if (!stream) {
-        snprintf(message, capacity, "%s cannot be opened", path);
-        return false;
-    }
-    if (!fgets(line, sizeof line, stream) || strcmp(line, magic) != 0) wrong = "it does not begin as a golden file";
-    while (!wrong && fgets(line, sizeof line, stream) && strcmp(line, end_of_header) != 0) {
-        if (file->count == GOLDEN_ARRAYS || !parse_line(line, &file->arrays[file->count]))
-            wrong = "a line of its header is wrong";
-        else
-            file->count++;
-    }
-    for (int i = 0; i < file->count && !wrong; i++)
-        if (!read_values(stream, &file->arrays[i])) wrong = "it ends too early";
-    if (!wrong && fgetc(stream) != EOF) wrong = "something follows the last array";
-    fclose(stream);
-    if (!wrong) return true;
-    snprintf(message, capacity, "%s: %s", path, wrong);
-    golden_release(file);
-    return false;
+/* The text of the graph, with a NUL behind it. */
+static bool read_graph(FILE *file, golden_case *c, size_t bytes) {
+    if (bytes == 0) return true;
+    c->graph = allocate(bytes + 1);
+    c->graph[bytes] = 0;
+    return fread(c->graph, 1, bytes, file) == bytes;
 }
 
-void golden_release(golden_file *file) {
-    for (int i = 0; i < file->count; i++) free(file->arrays[i].values);
-    file->count = 0;
+/* ---- a file ---- */
+
+FILE *golden_open(const char *path) {
+    char line[LINE_BYTES];
+    FILE *file = fopen(path, "rb");
+    if (!file || (fgets(line, sizeof line, file) && !strcmp(line, magic))) return file;
+    fclose(file);
+    return NULL;
+}
+
+/* Up to the line that ends the header; what is wrong, or NULL. */
+static const char *read_header(FILE *file, golden_case *c, size_t *graph_bytes) {
+    char line[LINE_BYTES];
+    if (!fgets(line, sizeof line, file) || sscanf(line, "case %63s %zu", c->name, graph_bytes) != 2)
+        return "a case does not begin with its name";
+    while (fgets(line, sizeof line, file)) {
+        if (!strcmp(line, end_of_header)) return *graph_bytes <= MOST_ELEMENTS ? NULL : "a graph is too long";
+        if (c->count == GOLDEN_ARRAYS || !parse_line(line, &c->arrays[c->count])) return "a line of a header is wrong";
+        c->count++;
+    }
+    return "a header has no end";
+}
+
+bool golden_read(golden_case *c, FILE *file, const char **wrong) {
+    size_t graph_bytes = 0;
+    const int next = fgetc(file);
+    c->graph = NULL;
+    c->count = 0;
+    *wrong = NULL;
+    if (next == EOF) return false;
+    ungetc(next, file);
+    *wrong = read_header(file, c, &graph_bytes);
+    if (!*wrong && !read_graph(file, c, graph_bytes)) *wrong = "it ends too early";
+    for (int i = 0; i < c->count && !*wrong; i++)
+        if (!read_values(file, &c->arrays[i])) *wrong = "it ends too early";
+    if (*wrong) golden_release(c);
+    return !*wrong;
+}
+
+void golden_release(golden_case *c) {
+    for (int i = 0; i < c->count; i++) free(c->arrays[i].values);
+    free(c->graph);
+    c->graph = NULL;
+    c->count = 0;
 }
 
 /* ---- arrays ---- */
 
-const golden_array *golden_find(const golden_file *file, const char *role, const char *name) {
-    for (int i = 0; i < file->count; i++)
-        if (!strcmp(file->arrays[i].role, role) && (!name || !strcmp(file->arrays[i].name, name)))
-            return &file->arrays[i];
+const golden_array *golden_find(const golden_case *c, const char *role, const char *name) {
+    for (int i = 0; i < c->count; i++)
+        if (!strcmp(c->arrays[i].role, role) && (!name || !strcmp(c->arrays[i].name, name))) return &c->arrays[i];
     return NULL;
 }
 

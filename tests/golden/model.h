@@ -1,4 +1,4 @@
-/* The models of golden cases that have no graph of their own: built from the options in the golden file. */
+/* The models of golden cases that have no graph of their own: built from the options in the case. */
 #ifndef GOLDEN_MODEL_H
 #define GOLDEN_MODEL_H
 
@@ -6,7 +6,6 @@
 #include "golden/golden.h"
 
 /* The name of a case begins with its model's: mlp.batch_norm. AN_ERR_UNKNOWN if there is no such model. */
-an_status golden_model(an_graph **graph, an_context *ctx, const char *case_name, const golden_file *file,
-                       an_dtype dtype);
+an_status golden_model(an_graph **graph, an_context *ctx, const golden_case *c, an_dtype dtype);
 
 #endif

@@ -1,6 +1,6 @@
 /* Compares the library with PyTorch, case by case, in f64 and in f32.
  *
- *     test_golden                        every case of data/cases.txt; then every op must have run in one of them
+ *     test_golden                        every case of data/; then every op must have run in one of them
  *     test_golden softmax.axis_1 llama.  cases whose names begin so
  *     test_golden --refuse [name...]     the same with every expected number changed a little: everything must fail
  *
@@ -45,9 +45,8 @@ typedef struct session {
 
 typedef struct test {
     session *s;
-    const char *name;
+    const golden_case *gold;
     an_dtype dtype;
-    golden_file file;
     an_context *ctx;
     an_graph *graph;
     an_params *params;
@@ -62,11 +61,11 @@ static void fail(const test *t, const char *format, ...) AN_PRINTF(2, 3);
 static void fail(const test *t, const char *format, ...) {
     va_list arguments;
     t->s->failures++;
-    printf("FAILED %s in %s: ", t->name, an_dtype_name(t->dtype));
+    printf("FAILED %s in %s: ", t->gold->name, an_dtype_name(t->dtype));
     va_start(arguments, format);
     vprintf(format, arguments);
     va_end(arguments);
-    printf("\n    again: %s%s %s\n", t->s->program, t->s->refuse ? " --refuse" : "", t->name);
+    printf("\n    again: %s%s %s\n", t->s->program, t->s->refuse ? " --refuse" : "", t->gold->name);
 }
 
 /* Returns false after a failed call of the library. */
@@ -97,7 +96,7 @@ static void judge(test *t, kind k, const char *name, double error) {
     t->s->comparisons++;
     if (!(error <= w->error)) {
         w->error = error;
-        snprintf(w->where, sizeof w->where, "%s, %s", t->name, name);
+        snprintf(w->where, sizeof w->where, "%s, %s", t->gold->name, name);
     }
     if (t->s->refuse ? error > limit_of(t, k) : error <= limit_of(t, k)) return; /* a NaN is never fine */
     fail(t, "%s %s has a relative error of %.3g, the limit is %.0e%s", kind_names[k], name, error, limit_of(t, k),
@@ -163,8 +162,8 @@ static void compare_doubled(test *t, const golden_array *expected, const an_arra
 }
 
 static bool get_gradients(const test *t, an_array *gradients) {
-    for (int i = 0; i < t->file.count; i++) {
-        const golden_array *expected = &t->file.arrays[i];
+    for (int i = 0; i < t->gold->count; i++) {
+        const golden_array *expected = &t->gold->arrays[i];
         if (strcmp(expected->role, "gradient") != 0) continue;
         gradients[i] = golden_room(expected, t->dtype);
         TRY(t, an_params_get(t->params, expected->name, AN_PART_GRADIENT, &gradients[i]));
@@ -174,8 +173,8 @@ static bool get_gradients(const test *t, an_array *gradients) {
 
 /* NaNs, of which a first run may leave nothing. */
 static bool spoil_gradients(const test *t) {
-    for (int i = 0; i < t->file.count; i++) {
-        const golden_array *expected = &t->file.arrays[i];
+    for (int i = 0; i < t->gold->count; i++) {
+        const golden_array *expected = &t->gold->arrays[i];
         if (strcmp(expected->role, "gradient") != 0) continue;
         an_array nans = golden_room(expected, t->dtype);
         an_status status = an_params_set(t->params, expected->name, AN_PART_GRADIENT, &nans);
@@ -188,44 +187,43 @@ static bool spoil_gradients(const test *t) {
 static bool run_training(test *t) {
     if (!spoil_gradients(t)) return false;
     TRY(t, an_program_run(t->program, AN_FORM_TRAIN_FIRST));
-    if (!compare_loss(t, golden_find(&t->file, "loss", NULL))) return false;
-    for (int i = 0; i < t->file.count; i++)
-        if (!strcmp(t->file.arrays[i].role, "statistic") && !compare_output(t, &t->file.arrays[i])) return false;
+    if (!compare_loss(t, golden_find(t->gold, "loss", NULL))) return false;
+    for (int i = 0; i < t->gold->count; i++)
+        if (!strcmp(t->gold->arrays[i].role, "statistic") && !compare_output(t, &t->gold->arrays[i])) return false;
     if (!get_gradients(t, t->once)) return false;
     TRY(t, an_program_run(t->program, AN_FORM_TRAIN_NEXT));
     if (!get_gradients(t, t->twice)) return false;
-    for (int i = 0; i < t->file.count; i++) {
+    for (int i = 0; i < t->gold->count; i++) {
         if (!t->once[i].data) continue;
-        compare(t, GRADIENT, &t->file.arrays[i], 1, &t->once[i], part_of_all * t->all_gradients);
-        compare_doubled(t, &t->file.arrays[i], &t->once[i], &t->twice[i]);
+        compare(t, GRADIENT, &t->gold->arrays[i], 1, &t->once[i], part_of_all * t->all_gradients);
+        compare_doubled(t, &t->gold->arrays[i], &t->once[i], &t->twice[i]);
     }
     return true;
 }
 
 static bool run_evaluation(test *t) {
-    const golden_array *loss = golden_find(&t->file, "evaluation_loss", NULL);
+    const golden_array *loss = golden_find(t->gold, "evaluation_loss", NULL);
     TRY(t, an_program_run(t->program, AN_FORM_EVALUATE));
-    if (!compare_loss(t, loss ? loss : golden_find(&t->file, "loss", NULL))) return false;
+    if (!compare_loss(t, loss ? loss : golden_find(t->gold, "loss", NULL))) return false;
     TRY(t, an_program_run(t->program, AN_FORM_PREDICT)); /* which has every output */
-    for (int i = 0; i < t->file.count; i++)
-        if (!strcmp(t->file.arrays[i].role, "output") && !compare_output(t, &t->file.arrays[i])) return false;
+    for (int i = 0; i < t->gold->count; i++)
+        if (!strcmp(t->gold->arrays[i].role, "output") && !compare_output(t, &t->gold->arrays[i])) return false;
     return true;
 }
 
 /* ---- from files to a program ---- */
 
 static bool make_graph(test *t) {
-    char path[PATH_BYTES];
-    size_t length = 0;
-    snprintf(path, sizeof path, "%s%s.ang", folder, t->name);
-    char *text = golden_read_text(path, &length);
-    if (!text) {
-        TRY(t, golden_model(&t->graph, t->ctx, t->name, &t->file, t->dtype));
+    const char *graph = t->gold->graph;
+    if (!graph) {
+        TRY(t, golden_model(&t->graph, t->ctx, t->gold, t->dtype));
         return true;
     }
+    char *text = strdup(graph);
+    if (!text) return succeeds(t, AN_ERR_MEMORY, "strdup");
     if (t->dtype == AN_DTYPE_F32) /* the texts are of f64, and have the word nowhere else */
         for (char *at = text; (at = strstr(at, "f64"));) at[1] = '3', at[2] = '2';
-    an_status status = an_graph_parse(&t->graph, t->ctx, text, length);
+    an_status status = an_graph_parse(&t->graph, t->ctx, text, strlen(text));
     free(text);
     TRY(t, status);
     TRY(t, an_graph_verify(t->graph));
@@ -241,8 +239,8 @@ static bool make_program(test *t) {
     options.unfused = t->dtype == AN_DTYPE_F64; /* so that every op runs by itself once, and fused once */
     options.symbols = symbols;
     options.maxima = maxima;
-    for (int i = 0; i < t->file.count && options.symbol_count < MOST_SYMBOLS; i++) {
-        const golden_array *array = &t->file.arrays[i];
+    for (int i = 0; i < t->gold->count && options.symbol_count < MOST_SYMBOLS; i++) {
+        const golden_array *array = &t->gold->arrays[i];
         if (strcmp(array->role, "symbol") != 0) continue;
         symbols[options.symbol_count] = array->name;
         maxima[options.symbol_count++] = (int64_t)array->values[1];
@@ -251,7 +249,7 @@ static bool make_program(test *t) {
     TRY(t, an_plan_create(&t->plan, t->ctx, t->graph, &options));
     TRY(t, an_program_create(&t->program, t->plan, t->params));
     for (int i = 0; i < options.symbol_count; i++) {
-        const golden_array *array = golden_find(&t->file, "symbol", symbols[i]);
+        const golden_array *array = golden_find(t->gold, "symbol", symbols[i]);
         TRY(t, an_program_bind(t->program, array->name, (int64_t)array->values[0]));
     }
     return true;
@@ -268,16 +266,16 @@ static an_status give(test *t, const golden_array *array, const an_array *conver
 }
 
 static bool give_arrays(test *t) {
-    const golden_array *count = golden_find(&t->file, "targets", NULL);
+    const golden_array *count = golden_find(t->gold, "targets", NULL);
     int64_t params = an_params_count(t->params);
     t->targets = count ? (int64_t)count->values[0] : 1;
-    for (int i = 0; i < t->file.count; i++) {
-        const golden_array *array = &t->file.arrays[i];
+    for (int i = 0; i < t->gold->count; i++) {
+        const golden_array *array = &t->gold->arrays[i];
         params -= !strcmp(array->role, "param");
         an_array converted = golden_convert(array, t->dtype);
         int64_t counted = t->targets;
         an_status status = give(t, array, &converted);
-        if (status == AN_OK && count && array == golden_find(&t->file, "input", "targets"))
+        if (status == AN_OK && count && array == golden_find(t->gold, "input", "targets"))
             status = an_program_count_targets(t->program, &converted, &counted);
         free(converted.data);
         if (!succeeds(t, status, array->name)) return false;
@@ -329,22 +327,16 @@ static void check_ops(session *s) {
 
 /* ---- cases ---- */
 
-static void run_case(session *s, const char *name, an_dtype dtype) {
-    char path[PATH_BYTES], message[2 * PATH_BYTES];
-    test t = {.s = s, .name = name, .dtype = dtype};
+static void run_case(session *s, const golden_case *gold, an_dtype dtype) {
+    test t = {.s = s, .gold = gold, .dtype = dtype};
     s->runs++;
-    snprintf(path, sizeof path, "%s%s.bin", folder, name);
-    if (!golden_read(&t.file, path, message, sizeof message)) {
-        fail(&t, "%s", message);
-        return;
-    }
-    for (int i = 0; i < t.file.count; i++)
-        if (!strcmp(t.file.arrays[i].role, "gradient"))
-            t.all_gradients = hypot(t.all_gradients, norm_of(&t.file.arrays[i]));
+    for (int i = 0; i < gold->count; i++)
+        if (!strcmp(gold->arrays[i].role, "gradient"))
+            t.all_gradients = hypot(t.all_gradients, norm_of(&gold->arrays[i]));
     if (succeeds(&t, an_context_create(&t.ctx, NULL), "an_context_create") && make_graph(&t) && make_program(&t) &&
         give_arrays(&t) && run_training(&t) && run_evaluation(&t))
         see_all(&t);
-    for (int i = 0; i < t.file.count; i++) {
+    for (int i = 0; i < gold->count; i++) {
         free(t.once[i].data);
         free(t.twice[i].data);
     }
@@ -353,13 +345,31 @@ static void run_case(session *s, const char *name, an_dtype dtype) {
     an_params_destroy(&t.params);
     an_graph_destroy(&t.graph);
     an_context_destroy(&t.ctx);
-    golden_release(&t.file);
 }
 
 static bool is_wanted(const char *name, int count, char **prefixes) {
     for (int i = 0; i < count; i++)
         if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
     return count == 0;
+}
+
+static void run_family(session *s, const char *family, int count, char **prefixes) {
+    static golden_case gold;
+    char path[PATH_BYTES];
+    const char *wrong = "it cannot be opened, or begins otherwise";
+    snprintf(path, sizeof path, "%s%s.golden", folder, family);
+    FILE *file = golden_open(path);
+    while (file && golden_read(&gold, file, &wrong)) {
+        if (is_wanted(gold.name, count, prefixes)) {
+            run_case(s, &gold, AN_DTYPE_F64);
+            run_case(s, &gold, AN_DTYPE_F32);
+        }
+        golden_release(&gold);
+    }
+    if (file) fclose(file);
+    if (!wrong) return;
+    s->failures++;
+    printf("FAILED: %s: %s\n", path, wrong);
 }
 
 static void report(const session *s) {
@@ -380,24 +390,21 @@ int main(int count, char **arguments) {
     int first = s.refuse ? 2 : 1;
     while (an_op_table[ops]) ops++;
     s.seen = calloc(ops, sizeof *s.seen);
-    snprintf(path, sizeof path, "%scases.txt", folder);
-    char *names = golden_read_text(path, &length);
-    if (!names || !s.seen) {
+    snprintf(path, sizeof path, "%sfamilies.txt", folder);
+    char *families = golden_read_text(path, &length);
+    if (!families || !s.seen) {
         printf("FAILED: %s cannot be read\n", path);
         return EXIT_FAILURE;
     }
-    for (char *name = strtok(names, "\n"); name; name = strtok(NULL, "\n")) {
-        if (!is_wanted(name, count - first, arguments + first)) continue;
-        run_case(&s, name, AN_DTYPE_F64);
-        run_case(&s, name, AN_DTYPE_F32);
-    }
+    for (char *family = strtok(families, "\n"); family; family = strtok(NULL, "\n"))
+        run_family(&s, family, count - first, arguments + first);
     if (count == 1) check_ops(&s);
     if (s.runs == 0) {
         s.failures++;
         printf("FAILED: no case is called so\n");
     }
     report(&s);
-    free(names);
+    free(families);
     free(s.seen);
     return s.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -25,7 +25,7 @@ static int32_t characters;
 
 static void read_text(void) {
     int32_t numbers[BYTES] = {0};
-    FILE *file = fopen(ANNEAL_SOURCE_DIR "/tests/golden/data/tinyshakespeare.txt", "rb");
+    FILE *file = fopen(ANNEAL_SOURCE_DIR "/examples/shakespeare/tinyshakespeare.txt", "rb");
     assert_non_null(file);
     assert_int_equal(fseek(file, 0, SEEK_END), 0);
     length = ftell(file);

@@ -43,7 +43,7 @@ class Mount:
                                         stderr=subprocess.PIPE, text=True)
 
     def __enter__(self):
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while not os.path.ismount(self.point):
             if self.process.poll() is not None or time.monotonic() > until:
                 say(f"shared: nothing can be mounted here: {self.process.stderr.read().strip()}")

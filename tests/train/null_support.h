@@ -16,7 +16,7 @@
 #include "open/support.h"
 #include "support/public_calls.h"
 
-enum { RIGHT = 0, WRONG = 70, RIGHT_AT_LAST = 71, WRONG_AT_LAST = 72, CALL_SECONDS = 20 };
+enum { RIGHT = 0, WRONG = 70, RIGHT_AT_LAST = 71, WRONG_AT_LAST = 72, CALL_SECONDS = 120 };
 
 static struct {
     const char *function;
