@@ -57,6 +57,8 @@ AN_API void an_graph_set_loss(an_graph *graph, an_value loss, an_value targets);
 
 /* Names a value that evaluation and prediction compute. */
 AN_API void an_graph_set_output(an_graph *graph, an_value value, const char *name);
+/* Label smoothing of every cross entropy in the graph, 0 or more and below 1; AN_ERR_ARGUMENT if it has none. Before the graph is planned. */
+AN_API an_status an_graph_set_label_smoothing(an_graph *graph, double smoothing);
 /* Names a value that only prediction computes: a language model is evaluated by its loss, and its logits are large. */
 AN_API void an_graph_set_prediction(an_graph *graph, an_value value, const char *name);
 

@@ -1,12 +1,7 @@
 /* What model, data and loss of a config must agree on; and streams, whose samples are what the model reads. */
 #include <string.h>
 
-#include "base/context.h"
-#include "kernels/loss/loss.h"
 #include "open/open.h"
-#include "ops/source.h"
-
-extern const an_op an_op_cross_entropy;
 
 /* ---- streams ---- */
 
@@ -23,22 +18,15 @@ an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph
 /* ---- the loss ---- */
 
 an_status an_open_loss(an_config *config, an_graph *g, bool *sample_mean) {
-    an_context *ctx = g->ctx;
+    static const char path[] = "train.loss.label_smoothing";
+    an_context *ctx = an_graph_context(g);
     double smoothing;
-    bool found = false;
     *sample_mean = an_config_is(config, "train.loss.reduction", "sample_mean");
-    AN_TRY_RETURN(an_config_real(config, "train.loss.label_smoothing", &smoothing));
+    AN_TRY_RETURN(an_config_real(config, path, &smoothing));
     if (smoothing == 0) return AN_OK; /* a graph may have its own */
-    for (an_node *n = g->first; n; n = n->next) {
-        if (n->op != &an_op_cross_entropy) continue;
-        ((an_cross_entropy_attributes *)n->attributes)->label_smoothing = smoothing;
-        found = true;
-    }
-    if (found) return AN_OK;
-    return AN_ERROR(
-        ctx, AN_ERR_ARGUMENT,
-        "%s: train.loss.label_smoothing is for classes, but the model's loss is no cross entropy; take it out",
-        an_config_place(config, "train.loss.label_smoothing"));
+    const an_status status = an_graph_set_label_smoothing(g, smoothing);
+    if (status == AN_OK) return AN_OK;
+    return AN_ERROR(ctx, status, "%s: %s: %s; take it out", an_config_place(config, path), path, an_last_error(ctx));
 }
 
 /* ---- types ---- */
@@ -63,7 +51,7 @@ an_status an_open_precision(an_config *config, const an_graph *g, an_dtype *prec
 /* ---- inputs ---- */
 
 an_status an_open_fit(an_config *config, an_graph *g, const an_dataset *dataset, const char *source) {
-    an_context *ctx = g->ctx;
+    an_context *ctx = an_graph_context(g);
     const bool is_text = an_config_is(config, "model.type", "graph");
     const an_status status = an_graph_check_data(g, dataset);
     if (status == AN_OK) return AN_OK;

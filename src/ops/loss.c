@@ -343,3 +343,19 @@ an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights) {
     an_value inputs[] = {an_node_input_value(graph, r->node, 0), an_node_input_value(graph, r->node, 1), weights};
     return an_builder_end(graph, an_graph_add(graph, r->node->op, AN_COUNT(inputs), inputs, r->node->attributes));
 }
+
+an_status an_graph_set_label_smoothing(an_graph *graph, double smoothing) {
+    AN_GUARD;
+    AN_NEED(graph);
+    bool found = false;
+    if (!(smoothing >= 0 && smoothing < 1))
+        return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT, "label smoothing is %g: it is 0 or more and below 1", smoothing);
+    for (an_node *n = graph->first; n; n = n->next) {
+        if (n->op != &an_op_cross_entropy) continue;
+        ((an_cross_entropy_attributes *)n->attributes)->label_smoothing = smoothing;
+        found = true;
+    }
+    if (found) return AN_OK;
+    return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT,
+                    "label smoothing is for classes, but the model's loss is no cross entropy");
+}

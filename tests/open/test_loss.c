@@ -60,7 +60,7 @@ static void test_smoothing_needs_classes(void **state) {
     write_sums();
     refused("model: {type: mlp}\ndata: {train: {type: csv, path: sums.csv, targets: [sum]}}\n"
             "train: {loss: {label_smoothing: 0.1}}\n",
-            AN_ERR_ARGUMENT, "run.yaml:3:33: train.loss.label_smoothing is for classes");
+            AN_ERR_ARGUMENT, "run.yaml:3:33: train.loss.label_smoothing: label smoothing is for classes");
 }
 
 /* ---- means over samples ---- */
