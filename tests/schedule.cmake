@@ -1,0 +1,46 @@
+# How tests share the machine when ctest runs several at once (.ci/run, `ctest -j`). Here because the whole of it has to be seen at once:
+# what runs alone makes all others wait. A name that no test has is an error (tests/CMakeLists.txt).
+
+# cost(SECONDS NAME...): about so many seconds on a quiet core. ctest starts the most expensive first, so that no long one is left over
+# at the end for one core; 0 is taken for what is not named. After a first run, ctest goes by what it has measured.
+macro(cost seconds)
+    foreach(test ${ARGN})
+        set(cost_${test} ${seconds})
+        list(APPEND scheduled ${test})
+    endforeach()
+endmacro()
+
+# alone(NAME...): nothing else runs meanwhile. For tests about speed, and only for these.
+macro(alone)
+    foreach(test ${ARGN})
+        set(alone_${test} TRUE)
+        list(APPEND scheduled ${test})
+    endforeach()
+endmacro()
+
+# one_of(THING NAME...): only one of these runs at a time, beside any others.
+macro(one_of thing)
+    foreach(test ${ARGN})
+        set(lock_${test} ${thing})
+        list(APPEND scheduled ${test})
+    endforeach()
+endmacro()
+
+set(scheduled "")
+
+# Times are compared with limits in seconds that the project promises, or with each other: a neighbour takes cache and cores away.
+alone(test_exec_scale test_exec_recompute_time)
+
+# Each takes one to three GB, and some ask how much is free: two at once would not fit on a small machine, or see each other.
+one_of(memory test_exec_gpt2_124m cli-room-memory cli-room-cgroup docs-README)
+
+cost(300 save-faults checkops-threads-more)
+cost(150 docs-README examples-configs)
+cost(80 test_open_constructor save-kills cli-demo test_models_learns test_exec_recompute_time test_exec_scale)
+cost(40 test_kernels_product checkops-threads checkops-threads-base checkops-threads-avx2 checkops-threads-avx512 cli-supervise-hangs
+    test_exec_gpt2_124m cli-room-memory)
+cost(25 checkops-rows-more save-shared save-ledger save-preempt cli-trace cli-checkpoints cli-damage test_run_epochs test_run_checkpoint
+    test_store_damage)
+cost(10 checkops-rows-base checkops-rows-avx2 checkops-rows-avx512 checkops-test-base checkops-test-avx2 checkops-test-avx512
+    checkops-test checkops-grad checkops-rows test_kernels_convolution_onednn test_base_elementary cli-plot cli-pipe cli-mistakes
+    cli-room-cgroup install)
