@@ -33,10 +33,9 @@ static size_t bytes_of(int threads) {
     return pool_offset() + an_pool_bytes(threads);
 }
 
-an_status an_context_create(an_context **context, const an_context_options *options) {
+an_status an_context_begin(an_context **context, const an_context_options *options) {
     an_allocator allocator = {sizeof allocator, default_allocate, default_release, NULL};
     an_context *c;
-    AN_NEED_IN(NULL, context);
     *context = NULL;
     if (options && options->size < sizeof *options)
         return AN_ERROR(NULL, AN_ERR_ARGUMENT,

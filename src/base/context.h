@@ -21,6 +21,8 @@ typedef struct an_error {
     char trail_text[AN_TRAIL_BYTES]; /* composed when it is read */
 } an_error;
 
+struct an_op_registry;
+
 struct an_context {
     an_allocator allocator;
     const an_device *device;
@@ -33,13 +35,17 @@ struct an_context {
     uint64_t allocations;
     void (*log)(void *user, an_log_level level, const char *text);
     void *log_user;
-    an_heartbeat *heartbeat; /* NULL: none */
+    an_heartbeat *heartbeat;          /* NULL: none */
+    const struct an_op_registry *ops; /* that graphs may have (ir/registry.h) */
     /* What a library that kernels call keeps for this context (kernels/onednn/onednn.c); NULL: nothing. */
     void *engine;
     void (*engine_release)(an_context *ctx);
     pid_t process; /* that made it */
     an_error error;
 };
+
+/* The context without what layers above base give it: an_context_create (exec/context.c) adds its ops. */
+an_status an_context_begin(an_context **context, const an_context_options *options);
 
 /* Threads do not survive fork. Whether this process is a child of the one that made the context; what a call that waits for threads of
  * the context must return there, and what one that computes must, which needs other threads only if the context has more than one. */

@@ -8,8 +8,6 @@
 #include "exec/array.h"
 #include "ops/source.h"
 
-extern const an_op an_op_cast;
-
 int an_moment_count(int moments) {
     return moments < 0 ? 0 : moments == 0 ? AN_MOST_MOMENTS : moments > AN_MOST_MOMENTS ? -1 : moments;
 }

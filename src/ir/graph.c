@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/registry.h"
+
 /* Serials tell graphs apart, so that a value of another graph is caught. Only their difference matters, so one
  * counter for the process is fine. */
 static atomic_uint next_serial = 1;
@@ -300,7 +302,7 @@ an_value an_graph_add_outputs(an_graph *g, const an_op *op, int input_count, con
         if (!(op->dense >> i & 1) || !found[i] || an_result_is_dense(g, found[i])) continue;
         an_value strided = an_graph_value(g, found[i]);
         found[i] =
-            an_graph_result(g, an_graph_add(g, an_op_find("contiguous", strlen("contiguous")), 1, &strided, NULL));
+            an_graph_result(g, an_graph_add(g, an_op_find(ctx, "contiguous", strlen("contiguous")), 1, &strided, NULL));
         AN_CHECK(ctx, found[i], g->status, "%s", g->message);
     }
     AN_TRY(node_create(g, &node, op, input_count, output_count, attributes));

@@ -36,7 +36,9 @@ enum {
     AN_OP_KEEPS_INPUTS = 64,    /* inputs stay alive to the end of the run: the host reads them */
     AN_OP_ACCUMULATES = 128,    /* its output's old content is read when attribute `add` is set */
     AN_OP_BINDS_GRADIENT = 256, /* `grad`: the output is a parameter's gradient */
-    AN_OP_LOSS = 512            /* output 0 is a sum over targets */
+    AN_OP_LOSS = 512,           /* output 0 is a sum over targets */
+    AN_OP_MEAN = 1024,          /* output 0 is a mean over attribute `axes` of input 0 */
+    AN_OP_CONVERTS = 2048       /* output 0 is input 0 in another type */
 };
 
 typedef enum an_attribute_type {
@@ -141,9 +143,5 @@ static inline const an_kernel *an_op_kernels(const an_op *op, an_isa isa) {
     while (level > 0 && !op->kernels[level]) level--;
     return op->kernels[level];
 }
-
-/* Every op of ops.def, NULL at the end; defined in ops/table.c. */
-extern const an_op *const an_op_table[];
-const an_op *an_op_find(const char *name, size_t length);
 
 #endif

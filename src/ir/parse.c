@@ -8,6 +8,7 @@
 
 #include "base/guard.h"
 #include "ir/parser.h"
+#include "ir/registry.h"
 
 enum { MOST_BYTES = 1 << 28 }; /* lines and columns are ints; the largest dumps have some megabytes */
 
@@ -210,8 +211,9 @@ static an_status parse_text(an_graph **graph, an_context *ctx, const char *text,
     *graph = NULL;
     AN_CHECK(ctx, length <= MOST_BYTES, AN_ERR_PARSE, "the text has %zu bytes; at most %d can be read", length,
              MOST_BYTES);
-    for (int i = 0; an_op_table[i]; i++)
-        if (an_op_table[i]->attribute_bytes > p.attribute_bytes) p.attribute_bytes = an_op_table[i]->attribute_bytes;
+    const an_op *op;
+    for (size_t i = 0; (op = an_op_at(ctx, i)); i++)
+        if (op->attribute_bytes > p.attribute_bytes) p.attribute_bytes = op->attribute_bytes;
     AN_TRY(an_alloc(ctx, &p.attributes, p.attribute_bytes, 1));
     AN_TRY(an_graph_create(&p.graph, ctx, ""));
     AN_TRY(an_scan_begin(&p.scan, ctx, text ? text : "", text ? length : 0));

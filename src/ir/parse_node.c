@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/parser.h"
+#include "ir/registry.h"
 
 typedef struct type {
     an_dtype dtype;
@@ -49,15 +50,15 @@ static an_status unknown_op(const an_parser *p) {
     an_nearest nearest;
     if (t->kind != AN_TOKEN_NAME) return an_scan_unexpected(&p->scan, "the name of an op");
     an_nearest_init(&nearest, t->start, t->length);
-    for (int i = 0; an_op_table[i]; i++)
-        an_nearest_consider(&nearest, an_op_table[i]->name, strlen(an_op_table[i]->name));
+    const an_op *op;
+    for (size_t i = 0; (op = an_op_at(p->scan.ctx, i)); i++) an_nearest_consider(&nearest, op->name, strlen(op->name));
     return an_scan_error(&p->scan, t, "no op is called '%.*s'%s", (int)t->length, t->start, AN_NEAREST(&nearest));
 }
 
 static an_status parse_op(an_parser *p, node_line *line) {
     const an_token t = p->scan.token;
     line->op_token = t;
-    line->op = t.kind == AN_TOKEN_NAME ? an_op_find(t.start, t.length) : NULL;
+    line->op = t.kind == AN_TOKEN_NAME ? an_op_find(p->scan.ctx, t.start, t.length) : NULL;
     if (!line->op) {
         unknown_op(p);
         return AN_ERR_PARSE;

@@ -134,8 +134,6 @@ static an_status attention_infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
-extern const an_op an_op_attention, an_op_attention_diff;
-
 static void attention_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
                            an_value *diff_src) {
     an_value inputs[DIFF_INPUTS] = {diff_dst[0]};

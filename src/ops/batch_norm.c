@@ -86,8 +86,6 @@ static an_status batch_norm_infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
-extern const an_op an_op_batch_norm_diff, an_op_batch_norm_fixed, an_op_batch_norm_fixed_diff;
-
 /* Output i of a gradient node is the gradient of input i. */
 static void set_gradients(an_value diff, uint32_t want, an_value *diff_src) {
     for (int i = SRC; i <= BIAS; i++)

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "kernels/elementwise/binary.h"
+#include "kernels/elementwise/unary.h"
 #include "ops/fuse.h"
 #include "ops/reduce.h"
 
@@ -162,17 +163,21 @@ GRAD(maximum, select_diff(g, diff, A, B, false), select_diff(g, diff, B, A, fals
 GRAD(minimum, select_diff(g, diff, A, B, true), select_diff(g, diff, B, A, true))
 GRAD(power, power_diff(g, diff, A, B, false), power_diff(g, diff, A, B, true))
 
+static an_value negated(an_graph *g, an_value value) {
+    return an_graph_add(g, AN_BUILTIN(g, scale), 1, &value, &(an_scale_attributes){.factor = -1});
+}
+
 static void subtract_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
                           an_value *diff_src) {
     if (want & 1) diff_src[0] = an_sum_to_shape(g, diff_dst[0], A);
-    if (want & 2) diff_src[1] = an_negate(g, an_sum_to_shape(g, diff_dst[0], B));
+    if (want & 2) diff_src[1] = negated(g, an_sum_to_shape(g, diff_dst[0], B));
 }
 
 /* The gradient of b is -diff·a/b², which is -(diff/b)·dst: then a need not be kept. */
 static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
     an_value diff = an_divide(g, diff_dst[0], B);
     if (want & 1) diff_src[0] = an_sum_to_shape(g, diff, A);
-    if (want & 2) diff_src[1] = an_negate(g, an_sum_to_shape(g, an_multiply(g, diff, DST), B));
+    if (want & 2) diff_src[1] = negated(g, an_sum_to_shape(g, an_multiply(g, diff, DST), B));
 }
 
 /* ---- records and builders ---- */

@@ -6,6 +6,7 @@
 
 #include "kernels/elementwise/binary.h"
 #include "kernels/product/chain.h"
+#include "ops/chain_program.h"
 #include "ops/common.h"
 #include "ops/fuse.h"
 
@@ -16,7 +17,7 @@ static an_status check_program(an_graph *g, const an_node *node, const char *pro
     an_context *ctx = g->ctx;
     const char *wrong;
     for (int i = 0; i < node->input_count; i++) AN_TRY_RETURN(an_expect_float(g, node, i));
-    if (!an_chain_parse(program, ctx->isa, node->input_count, chain, &wrong))
+    if (!an_chain_parse(ctx, program, node->input_count, chain, &wrong))
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "program '%.200s': %s", program ? program : "", wrong);
     const an_dtype real = an_compute_dtype(an_node_input(node, 0)->dtype);
     bool same = true;
@@ -33,11 +34,10 @@ static const an_attribute chain_attributes[] = {AN_ATTRIBUTE(an_chain_attributes
 
 static an_status chain_infer(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
-    const an_chain_attributes *a = node->attributes;
+    an_chain_attributes *a = node->attributes;
     const an_result *src = an_node_input(node, 0);
-    an_chain chain;
-    AN_TRY_RETURN(check_program(g, node, a->program, &chain));
-    an_result_set(&node->outputs[0], chain.stages[chain.count - 1].dtype, src->ndims, src->dims);
+    AN_TRY_RETURN(check_program(g, node, a->program, &a->chain));
+    an_result_set(&node->outputs[0], a->chain.stages[a->chain.count - 1].dtype, src->ndims, src->dims);
     for (int i = 1; i < node->input_count; i++) {
         const an_result *more = an_node_input(node, i);
         int ndims;
@@ -94,9 +94,9 @@ static bool fits_dst(an_graph *g, const an_result *dst, const an_result *operand
 
 static an_status product_chain_infer(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
-    const an_product_chain_attributes *a = node->attributes;
-    an_chain chain;
-    AN_TRY_RETURN(check_program(g, node, a->program, &chain));
+    an_product_chain_attributes *a = node->attributes;
+    const an_chain *chain = &a->chain;
+    AN_TRY_RETURN(check_program(g, node, a->program, &a->chain));
     AN_TRY_RETURN(an_expect_ndims(g, node, 0, 2, AN_MAX_DIMS));
     AN_TRY_RETURN(an_expect_ndims(g, node, 1, 2, 2));
     const an_result *left = an_node_input(node, 0), *right = an_node_input(node, 1);
@@ -108,16 +108,16 @@ static an_status product_chain_infer(an_graph *g, an_node *node) {
         return an_node_mistake(g, node, AN_ERR_SHAPE, "a is %s and b is %s: they do not fit", AN_DESCRIBE(g, left),
                                AN_DESCRIBE(g, right));
     if ((a->dtype != AN_DTYPE_NONE && !an_dtype_is_float(a->dtype)) || node->output_count < 1 ||
-        node->output_count > 2 || is_kept != (a->kept >= 0) || a->kept >= chain.count)
+        node->output_count > 2 || is_kept != (a->kept >= 0) || a->kept >= chain->count)
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "dtype %s, stage %lld kept, %d outputs: they do not fit",
                                an_dtype_name(a->dtype), (long long)a->kept, node->output_count);
     an_result_like(dst, left);
-    dst->dtype = chain.stages[chain.count - 1].dtype;
+    dst->dtype = chain->stages[chain->count - 1].dtype;
     if (a->transpose_a) dst->dims[0] = left->dims[1];
     dst->dims[last] = right->dims[a->transpose_b ? 0 : 1];
     if (is_kept) {
         an_result_like(&node->outputs[1], dst);
-        node->outputs[1].dtype = chain.stages[a->kept].dtype;
+        node->outputs[1].dtype = chain->stages[a->kept].dtype;
     }
     for (int i = 2; i < node->input_count; i++)
         if (!fits_dst(g, dst, an_node_input(node, i)))
@@ -153,8 +153,6 @@ const an_op an_op_product_chain = {
 
 /* ---- fusion ---- */
 
-extern const an_op an_op_product, an_op_bias, an_op_add;
-
 enum { PROGRAM_BYTES = 256 };
 
 /* A chain that grows: what it starts from, its inputs, its text. */
@@ -169,10 +167,11 @@ typedef struct {
     an_result *kept_result; /* whose other readers will read output 1; NULL: none */
 } growing;
 
-static bool is_stage(const an_node *n) {
+static bool is_stage(const an_graph *g, const an_node *n) {
     int operands = n->input_count;
     const an_kernel *kernel = n->op->kernels[0];
-    if (n->op == &an_op_bias) return ((const an_bias_attributes *)n->attributes)->axis == n->outputs[0].ndims - 1;
+    if (n->op == AN_BUILTIN(g, bias))
+        return ((const an_bias_attributes *)n->attributes)->axis == n->outputs[0].ndims - 1;
     return kernel && kernel->row_f32 && !n->op->attribute_bytes && operands <= AN_CHAIN_OPERANDS &&
            n->output_count == 1;
 }
@@ -195,7 +194,7 @@ static int take_input(growing *c, an_result *r) {
 
 /* Appends a node as a stage; input `slot` of it is the chain's value. */
 static bool append(an_graph *g, growing *c, const an_node *n, int slot) {
-    const char *name = n->op == &an_op_bias ? an_op_add.name : n->op->name;
+    const char *name = n->op == AN_BUILTIN(g, bias) ? AN_BUILTIN(g, add)->name : n->op->name;
     size_t used = strlen(c->program);
     if (c->stages == AN_CHAIN_STAGES) return false;
     used += (size_t)snprintf(c->program + used, PROGRAM_BYTES - used, "%s%s(", used ? " " : "", name);
@@ -253,7 +252,7 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
         for (const char *at = program; *at; at++) c->stages += *at == ' ';
         return strlen(program) < sizeof c->program;
     }
-    if (!is_stage(n) || !same_dims(an_node_input(n, 0), r)) return false;
+    if (!is_stage(g, n) || !same_dims(an_node_input(n, 0), r)) return false;
     c->inputs[c->input_count++] = n->inputs[0].result;
     return append(g, c, n, 0);
 }
@@ -313,7 +312,7 @@ static void replace(an_graph *g, growing *c, an_node *last) {
 
 /* A product's end is looked for in every operand before a chain is begun with another elementwise op. */
 void an_fuse_elementwise(an_graph *g, an_node *node, bool may_keep) {
-    if (!node->outputs[0].first_use || !is_stage(node)) return;
+    if (!node->outputs[0].first_use || !is_stage(g, node)) return;
     for (int with_product = 1; with_product >= 0; with_product--)
         for (int i = 0; i < node->input_count; i++) {
             an_result *r = node->inputs[i].result;

@@ -93,18 +93,6 @@ an_status an_infer_broadcast(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
-an_value an_sum_to_shape(an_graph *g, an_value diff, an_value like) {
-    const an_result *d = an_graph_result(g, diff), *r = an_graph_result(g, like);
-    int axes[AN_MAX_DIMS], count = 0, extra;
-    if (!d || !r) return 0;
-    extra = d->ndims - r->ndims;
-    for (int i = 0; i < d->ndims; i++)
-        if (i < extra || (r->dims[i - extra] == 1 && d->dims[i] != 1)) axes[count++] = i;
-    if (count == 0) return diff;
-    an_value sum = an_reduce_sum(g, diff, count, axes, true);
-    return extra > 0 ? an_reshape(g, sum, r->ndims, r->dims) : sum;
-}
-
 bool an_expect_list(an_graph *g, const char *what, int count, const void *list) {
     if (count <= 0 || list) return true;
     an_graph_mistake(g, AN_ERR_ARGUMENT, "%d %s were said to be there, but the pointer to them is NULL", count, what);
@@ -116,17 +104,6 @@ int an_normalize_axis(an_graph *g, const char *what, int axis, int ndims) {
     if (a >= 0 && a < ndims) return a;
     an_graph_mistake(g, AN_ERR_ARGUMENT, "%s: axis %d does not exist in %d dimensions", what, axis, ndims);
     return -1;
-}
-
-an_value an_scalar_shared(an_graph *g, const char *name, an_dtype dtype) {
-    /* Scalars are made before what reads them and are few; a search over sources costs O(nodes) once a name, so the
-     * found value is remembered in a small table. */
-    for (int i = 0; i < g->scalar_count; i++) {
-        const an_result *r = an_graph_result(g, g->scalars[i]);
-        const char **known = r ? an_node_attribute(r->node, "name", AN_ATTRIBUTE_STRING) : NULL;
-        if (known && !strcmp(*known, name)) return g->scalars[i];
-    }
-    return an_scalar(g, name, dtype);
 }
 
 an_cost an_cost_of(const an_graph *g, const an_node *node, double flops) {

@@ -7,7 +7,7 @@
 #ifndef AN_NO_PLACES
 #define AN_NO_PLACES /* builders called by builders report their caller's place */
 #endif
-#include "ir/graph.h"
+#include "ops/ops.h"
 
 #define AN_ATTRIBUTE(struct_type, member, kind) \
     { .name = #member, .type = AN_ATTRIBUTE_##kind, .offset = offsetof(struct_type, member) }
@@ -24,7 +24,7 @@ an_status an_infer_broadcast(an_graph *g, an_node *node);
 /* The NumPy rule; false if the shapes do not fit. */
 bool an_broadcast_dims(an_graph *g, const an_result *a, const an_result *b, int *ndims, an_dim *dims);
 
-/* Sums `diff` over what broadcasting repeated, so that it has the shape of `like`. */
+/* Sums `diff` over what broadcasting repeated, so that it has the shape of `like`. In view.c, as the gradient of expand. */
 an_value an_sum_to_shape(an_graph *g, an_value diff, an_value like);
 
 /* A list with elements must not be NULL: false after a mistake that says so. */
@@ -45,7 +45,7 @@ an_status an_expect_index(an_graph *g, const an_node *node, int input);
 an_status an_expect_ndims(an_graph *g, const an_node *node, int input, int least, int most);
 an_status an_expect_same_shape(an_graph *g, const an_node *node, int a, int b);
 
-/* The scalar source of this name, made on first use (seed, step, loss_gradient). */
+/* The scalar source of this name, made on first use (seed, step, loss_gradient). In source.c. */
 an_value an_scalar_shared(an_graph *g, const char *name, an_dtype dtype);
 
 an_cost an_cost_of(const an_graph *g, const an_node *node, double flops); /* with the bytes of all operands */

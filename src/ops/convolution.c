@@ -11,8 +11,6 @@
 #include "kernels/convolution/convolution.h"
 #include "ops/product.h"
 
-extern const an_op an_op_convolution, an_op_convolution_diff_src, an_op_convolution_diff_weights;
-
 enum { NDIMS = 4 };
 
 #define WINDOW_ATTRIBUTES                                                                                          \

@@ -86,6 +86,7 @@ const an_op an_op_cast = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
+    .flags = AN_OP_CONVERTS,
     .attribute_bytes = sizeof(an_cast_attributes),
     .attributes = cast_attributes,
     .infer = cast_infer,
@@ -234,8 +235,6 @@ an_value an_pad(an_graph *graph, an_value src, int axis, an_dim before, an_dim a
 }
 
 /* ---- gather: elements picked along an axis ---- */
-
-extern const an_op an_op_gather_diff;
 
 static const an_attribute gather_attributes[] = {AN_ATTRIBUTE(an_gather_attributes, axis, INT), {0}};
 

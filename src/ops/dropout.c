@@ -55,8 +55,6 @@ static an_status dropout_infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
-extern const an_op an_op_dropout;
-
 static void dropout_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
                          an_value *diff_src) {
     an_value inputs[INPUTS] = {diff_dst[0]};

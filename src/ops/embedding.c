@@ -21,8 +21,6 @@ static an_status embedding_infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
-extern const an_op an_op_embedding_diff;
-
 static void embedding_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
                            an_value *diff_src) {
     const an_result *table = an_node_input(node, 1);

@@ -3,12 +3,11 @@
  *
  * The last input may be absent: weights, which the losses of targets are multiplied by before they are added. Their dimensions are
  * the first ones of the targets, so there is one weight for each sample, or for each target. They are data too. */
-#include "ops/common.h"
-
 #include <inttypes.h>
 
 #include "base/guard.h"
 #include "kernels/loss/loss.h"
+#include "ops/common.h"
 #include "ops/fuse.h"
 #include "ops/norm.h"
 
@@ -98,8 +97,6 @@ static an_status cross_entropy_diff_infer(an_graph *g, an_node *node) {
     an_result_like(&node->outputs[0], an_node_input(node, 1));
     return AN_OK;
 }
-
-extern const an_op an_op_cross_entropy_diff;
 
 static void cross_entropy_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
                                an_value *diff_src) {
@@ -264,7 +261,6 @@ static const an_attribute huber_error_attributes[] = {AN_ATTRIBUTE(an_huber_erro
 
 /* ATTRIBUTES: more members for both records, or nothing */
 #define LOSS(op, op_infer, op_cost, ATTRIBUTES)                                                             \
-    extern const an_op an_op_##op##_diff;                                                                   \
     static void op##_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,        \
                           an_value *diff_src) {                                                             \
         an_value inputs[] = {diff_dst[0], an_node_input_value(g, node, 0), an_node_input_value(g, node, 1), \

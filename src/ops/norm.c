@@ -91,9 +91,6 @@ static an_status norm_infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
-extern const an_op an_op_layer_norm_diff_src, an_op_layer_norm_diff_weights, an_op_rms_norm_diff_src,
-    an_op_rms_norm_diff_weights;
-
 static void layer_norm_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
                             an_value *diff_src) {
     const an_value src = an_node_input_value(g, node, 0), weight = an_node_input_value(g, node, 1);

@@ -10,8 +10,6 @@
 
 #include "kernels/pool/pool.h"
 
-extern const an_op an_op_max_pool, an_op_max_pool_diff, an_op_average_pool, an_op_average_pool_diff;
-
 enum { NDIMS = 4 };
 
 #define WINDOW_ATTRIBUTES                                                                           \

@@ -3,8 +3,6 @@
 
 #include "kernels/product/product.h"
 
-extern const an_op an_op_product, an_op_cast;
-
 static const an_attribute product_attributes[] = {
     AN_ATTRIBUTE(an_product_attributes, transpose_a, BOOL),
     AN_ATTRIBUTE(an_product_attributes, transpose_b, BOOL),

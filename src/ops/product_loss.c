@@ -74,8 +74,6 @@ const an_op an_op_product_cross_entropy = {
 
 /* ---- fusion ---- */
 
-extern const an_op an_op_product, an_op_cast, an_op_cross_entropy_diff, an_op_reshape;
-
 /* What the fused op replaces. diff, diff_src and diff_weights are NULL in evaluation. */
 typedef struct {
     an_node *product, *loss, *diff, *diff_src, *diff_weights;
@@ -145,7 +143,7 @@ static bool find_parts(an_graph *g, an_node *loss, parts *p) {
     if (factors && (factors->dtype != logits->dtype || !an_result_is_dense(g, factors))) return false;
     for (const an_use *u = logits->first_use; u; u = u->next) {
         if (u->node == loss) continue;
-        if (u->node->op != &an_op_cross_entropy_diff || u->slot != 1 || p->diff) return false;
+        if (u->node->op != AN_BUILTIN(g, cross_entropy_diff) || u->slot != 1 || p->diff) return false;
         p->diff = u->node;
     }
     for (const an_use *u = loss->outputs[0].first_use; u; u = u->next)

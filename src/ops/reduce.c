@@ -83,8 +83,6 @@ static void reduce_sum_grad(an_graph *g, const an_node *node, const an_value *di
     diff_src[0] = an_expand(g, with_axes(g, node, diff), src->ndims, src->dims);
 }
 
-extern const an_op an_op_reduce_mean_diff, an_op_reduce_max_diff;
-
 static void reduce_mean_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
                              an_value *diff_src) {
     const an_result *src = an_node_input(node, 0);
@@ -125,6 +123,7 @@ const an_op an_op_reduce_mean = {
     .outputs = 1,
     .attribute_bytes = sizeof(an_reduce_attributes),
     .attributes = reduce_attributes,
+    .flags = AN_OP_MEAN,
     .infer = reduce_infer,
     .grad = reduce_mean_grad,
     .cost = reduce_cost,

@@ -58,8 +58,6 @@ static an_status rotary_infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
-extern const an_op an_op_rotary;
-
 static void rotary_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
     an_rotary_attributes attributes = *(const an_rotary_attributes *)node->attributes;
     an_value inputs[INPUTS] = {diff_dst[0], an_node_input_value(g, node, POSITION)};

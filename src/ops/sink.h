@@ -2,8 +2,8 @@
 #ifndef AN_OPS_SINK_H
 #define AN_OPS_SINK_H
 
-#include "ir/graph.h"
 #include "kernels/sink/sink.h"
+#include "ops/ops.h"
 
 typedef struct an_output_attributes {
     const char *name;
@@ -11,8 +11,6 @@ typedef struct an_output_attributes {
     bool prediction; /* part of the prediction program only */
     bool state;      /* a statistic that updates the run state of this name; training only */
 } an_output_attributes;
-
-extern const an_op an_op_output, an_op_grad;
 
 /* Names the statistic that updates a run state, once a step, over all micro-batches. Training programs only. */
 void an_state_output(an_graph *g, an_value value, an_value state);

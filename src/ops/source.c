@@ -238,6 +238,17 @@ an_value an_scalar(an_graph *graph, const char *name, an_dtype dtype) {
     return an_graph_add(graph, &an_op_scalar, 0, NULL, &a);
 }
 
+an_value an_scalar_shared(an_graph *g, const char *name, an_dtype dtype) {
+    /* Scalars are made before what reads them and are few; a search over sources costs O(nodes) once a name, so the
+     * found value is remembered in a small table. */
+    for (int i = 0; i < g->scalar_count; i++) {
+        const an_result *r = an_graph_result(g, g->scalars[i]);
+        const char **known = r ? an_node_attribute(r->node, "name", AN_ATTRIBUTE_STRING) : NULL;
+        if (known && !strcmp(*known, name)) return g->scalars[i];
+    }
+    return an_scalar(g, name, dtype);
+}
+
 /* One stored number, seen in every element. */
 an_value an_constant(an_graph *graph, an_dtype dtype, double value, int ndims, const an_dim *dims) {
     AN_GUARD;

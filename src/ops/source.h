@@ -2,7 +2,7 @@
 #ifndef AN_OPS_SOURCE_H
 #define AN_OPS_SOURCE_H
 
-#include "ir/graph.h"
+#include "ops/ops.h"
 
 typedef struct an_input_attributes {
     const char *name;
@@ -41,7 +41,5 @@ typedef struct an_constant_attributes {
 
 /* The copy of a parameter in a low type; `param` is its master's node. */
 an_value an_param_copy(an_graph *g, const an_node *param, an_dtype dtype);
-
-extern const an_op an_op_input, an_op_param, an_op_run_state, an_op_program_state, an_op_scalar, an_op_constant;
 
 #endif

@@ -22,7 +22,6 @@ COST(smooth_diff, SMOOTH_DIFF)
 
 /* A gradient through the op `name_diff` with inputs (diff_dst, operand). */
 #define GRAD_OP(name, operand)                                                                         \
-    extern const an_op an_op_##name##_diff;                                                            \
     static void name##_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, \
                             an_value *diff_src) {                                                      \
         an_value inputs[] = {diff_dst[0], operand};                                                    \
@@ -159,8 +158,6 @@ static an_status clamp_infer(an_graph *g, an_node *node) {
                                a->high);
     return an_infer_like_inputs(g, node);
 }
-
-extern const an_op an_op_clamp_diff;
 
 static void clamp_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
     an_value inputs[] = {diff_dst[0], SRC};

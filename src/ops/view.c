@@ -1,7 +1,10 @@
 /* Views: other shapes of the same memory. They have no kernel and no storage; strides are symbolic and decided once. */
 #include <string.h>
 
+#include "kernels/copy/copy.h"
+#include "kernels/reduce/reduce.h"
 #include "ops/common.h"
+#include "ops/source.h"
 
 typedef struct {
     an_dim_list dims;
@@ -171,7 +174,8 @@ an_value an_reshape(an_graph *graph, an_value src, int ndims, const an_dim *dims
         return an_builder_end(graph, src);
     if (count_elements(graph, ndims, a.dims.values) == count_elements(graph, base->ndims, base->dims) &&
         !reshape_strides(graph, base, ndims, a.dims.values, strides))
-        src = an_contiguous(graph, src); /* decided here, once: passes never find a reshape that is no view */
+        src = an_graph_add(graph, AN_BUILTIN(graph, contiguous), 1, &src,
+                           NULL); /* decided here, once: passes never find a reshape that is no view */
     return an_builder_end(graph, an_graph_add(graph, &an_op_reshape, 1, &src, &a));
 }
 
@@ -302,7 +306,8 @@ static void slice_grad(an_graph *g, const an_node *node, const an_value *diff_ds
     const slice_attributes *a = node->attributes;
     an_dim after = an_graph_subtract_dims(g, an_node_input(node, 0)->dims[a->axis], a->end);
     (void)want;
-    diff_src[0] = an_pad(g, diff_dst[0], (int)a->axis, a->begin, after);
+    diff_src[0] = an_graph_add(g, AN_BUILTIN(g, pad), 1, diff_dst,
+                               &(an_pad_attributes){.axis = a->axis, .before = a->begin, .after = after});
 }
 
 static const an_attribute slice_attribute_list[] = {AN_ATTRIBUTE(slice_attributes, axis, INT),
@@ -362,15 +367,23 @@ static an_status split_view(an_graph *g, an_node *node, int output) {
     return g->status;
 }
 
+static an_value zeros_like(an_graph *g, const an_result *r) {
+    an_value zero = an_graph_add(g, AN_BUILTIN(g, constant), 0, NULL, &(an_constant_attributes){.dtype = r->dtype});
+    return r->ndims ? an_expand(g, zero, r->ndims, r->dims) : zero;
+}
+
 static void split_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
     const split_attributes *a = node->attributes;
-    an_value parts[AN_MAX_OUTPUTS];
+    an_value parts[AN_MAX_OUTPUTS] = {0};
     (void)want;
     for (int i = 0; i < node->output_count; i++) {
         const an_result *r = &node->outputs[i];
-        parts[i] = diff_dst[i] ? diff_dst[i] : an_constant(g, r->dtype, 0, r->ndims, r->dims);
+        parts[i] = diff_dst[i] ? diff_dst[i] : zeros_like(g, r);
     }
-    diff_src[0] = an_concat(g, (int)a->axis, node->output_count, parts);
+    diff_src[0] = parts[0];
+    if (node->output_count > 1)
+        diff_src[0] =
+            an_graph_add(g, AN_BUILTIN(g, concat), node->output_count, parts, &(an_concat_attributes){.axis = a->axis});
 }
 
 static const an_attribute split_attribute_list[] = {AN_ATTRIBUTE(split_attributes, axis, INT), {0}};
@@ -429,6 +442,20 @@ static an_status expand_view(an_graph *g, an_node *node, int output) {
         r->strides[i] = i < extra || base->dims[i - extra] == 1 ? 0 : base->strides[i - extra];
     r->offset = base->offset;
     return AN_OK;
+}
+
+/* The axes that a gradient is summed over are those that repeat. */
+an_value an_sum_to_shape(an_graph *g, an_value diff, an_value like) {
+    const an_result *d = an_graph_result(g, diff), *r = an_graph_result(g, like);
+    an_reduce_attributes a = {.keep = true};
+    int extra;
+    if (!d || !r) return 0;
+    extra = d->ndims - r->ndims;
+    for (int i = 0; i < d->ndims; i++)
+        if (i < extra || (r->dims[i - extra] == 1 && d->dims[i] != 1)) a.axes.values[a.axes.count++] = i;
+    if (a.axes.count == 0) return diff;
+    an_value sum = an_graph_add(g, AN_BUILTIN(g, reduce_sum), 1, &diff, &a);
+    return extra > 0 ? an_reshape(g, sum, r->ndims, r->dims) : sum;
 }
 
 static void expand_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {

@@ -8,8 +8,6 @@
 #include "ops/sink.h"
 #include "pass/pass.h"
 
-extern const an_op an_op_cast;
-
 typedef struct {
     an_graph *g;
     an_form form;
@@ -46,7 +44,8 @@ static void contribute(differentiation *d, an_result *r, an_value contribution) 
         return;
     }
     const an_result *c = an_graph_result(g, contribution);
-    const bool is_low_copy = d->f32_storage && r->node->op == &an_op_cast; /* its gradients stay as they are made */
+    const bool is_low_copy =
+        d->f32_storage && r->node->op->flags & AN_OP_CONVERTS; /* its gradients stay as they are made */
     if (c && c->dtype != r->dtype && !is_low_copy) contribution = an_cast(g, contribution, r->dtype);
     an_value *sum = &d->diffs[r->number];
     *sum = *sum ? an_add(g, *sum, contribution) : contribution;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/registry.h"
 #include "pass/call.h"
 #include "pass/pass.h"
 
@@ -27,7 +28,7 @@ static an_status check_list(an_context *ctx, const char *list) {
         size_t entry = strcspn(list, ","), name = strcspn(list, "=,");
         if (list[name] != '=')
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "'%.*s' does not choose a kernel: write op=kernel", (int)entry, list);
-        if (!an_op_find(list, name))
+        if (!an_op_find(ctx, list, name))
             return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there is no op '%.*s' to choose a kernel for", (int)name, list);
         list += entry + (list[entry] == ',');
     }
@@ -36,11 +37,12 @@ static an_status check_list(an_context *ctx, const char *list) {
 
 /* The same for a node: a kernel that is chosen for an op is chosen for its gradient ops too (attention, attention_diff), unless the
  * list has them by their own names. *from is the op that the list names. */
-static const char *forced_for(const char *list, const char *op, const char **from, size_t *length) {
+static const char *forced_for(const an_context *ctx, const char *list, const char *op, const char **from,
+                              size_t *length) {
     const char *name = forced(list, op, length), *gradient = strstr(op, "_diff");
     *from = op;
     if (name || !gradient) return name;
-    const an_op *forward = an_op_find(op, (size_t)(gradient - op));
+    const an_op *forward = an_op_find(ctx, op, (size_t)(gradient - op));
     if (!forward) return NULL;
     *from = forward->name;
     return forced(list, forward->name, length);
@@ -67,7 +69,7 @@ static an_status refuse(const an_graph *g, const an_node *node, const char *from
 static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char *list) {
     an_context *ctx = g->ctx;
     size_t length;
-    const char *from, *name = forced_for(list, node->op->name, &from, &length);
+    const char *from, *name = forced_for(ctx, list, node->op->name, &from, &length);
     AN_TRY_RETURN(an_node_call_make(g, node, c));
     const an_kernel *usual = NULL; /* the first that applies */
     node->kernel = NULL;

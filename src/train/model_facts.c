@@ -7,9 +7,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/norm/norm.h"
 #include "kernels/rotary/rotary.h"
-
-extern const an_op an_op_attention, an_op_rotary, an_op_layer_norm, an_op_rms_norm;
-extern const an_op an_op_relu, an_op_gelu, an_op_gelu_tanh, an_op_silu, an_op_sigmoid, an_op_tanh;
+#include "ops/ops.h"
 
 static const an_op *const activations[] = {&an_op_relu, &an_op_gelu,    &an_op_gelu_tanh,
                                            &an_op_silu, &an_op_sigmoid, &an_op_tanh};

@@ -8,8 +8,6 @@
 #include "exec/array.h"
 #include "ops/sink.h"
 
-extern const an_op an_op_add;
-
 static const double default_rate = 1e-4, default_clip_norm = 1;
 
 /* ---- the order ---- */

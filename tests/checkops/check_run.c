@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "support/ops.h"
 
 enum {
     CONTEXT_THREADS = 2,
@@ -75,7 +76,7 @@ static void make_case(check_run *run, const check_options *options, const check_
     memset(run, 0, sizeof *run);
     run->options = options;
     run->family = family;
-    run->op = an_op_find(family->op, strlen(family->op));
+    run->op = find_builtin(family->op);
     run->dtype = dtype;
     run->number = number;
     if (number >= CHECK_FIRST_LARGE) r.enlarge = enlarge[number % (int64_t)(sizeof enlarge / sizeof enlarge[0])];

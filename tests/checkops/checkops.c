@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/isa.h"
+#include "support/ops.h"
 
 static const double usual_work = 5; /* of nodes: all but the largest of GPT-2's products */
 
@@ -202,7 +203,7 @@ static bool parse_option(const char *argument, check_options *options) {
         return true;
     }
     if ((value = value_of(argument, "op"))) {
-        const an_op *op = an_op_find(value, strlen(value));
+        const an_op *op = find_builtin(value);
         options->op = value;
         return op && op->kernels[0];
     }

@@ -31,7 +31,8 @@ sed -i '/^circle/d' "$tree/src/layers.txt"
 object() {
     local folder=$tree/build/CMakeFiles/anneal_objects.dir/src file=$1 function=$2
     shift 2
-    mkdir -p "$folder/$(dirname "$file")"
+    mkdir -p "$folder/$(dirname "$file")" "$tree/src/$(dirname "$file")"
+    touch -a "$tree/src/$file"
     { for called; do echo "void $called(void);"; done
       echo "void $function(void) {"; for called; do echo "$called();"; done; echo "}"; } |
         "${CC:-cc}" -x c -c -o "$folder/$file.o" -

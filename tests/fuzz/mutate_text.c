@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/text_form.h"
+#include "ops/ops.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);

@@ -18,6 +18,7 @@
 #include "golden/golden.h"
 #include "golden/model.h"
 #include "ir/graph.h"
+#include "ops/ops.h"
 
 enum { PATH_BYTES = 1024 };
 static const char folder[] = ANNEAL_SOURCE_DIR "/tests/golden/data/";

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "ir/graph.h"
 #include "kernels/attention/attention.h"
+#include "support/ops.h"
 #include "support/support.h"
 
 /* ---- calls ---- */
@@ -179,7 +180,7 @@ static an_context *context_of(an_isa isa, int threads) {
 
 static const an_kernel *kernels_of(bool is_diff, an_isa isa) {
     const char *name = is_diff ? "attention_diff" : "attention";
-    return an_op_kernels(an_op_find(name, strlen(name)), isa);
+    return an_op_kernels(find_builtin(name), isa);
 }
 
 /* Runs a kernel on scratch that is full of NaN and has nothing after it that could be read. */

@@ -25,11 +25,8 @@ typedef struct an_chain {
 
 typedef struct an_chain_attributes {
     const char *program;
+    an_chain chain; /* what infer read in it */
 } an_chain_attributes;
-
-/* Any text may come in: false if it is no chain over this many inputs, with what is wrong. */
-#define an_chain_parse AN_LEVELED(an_chain_parse)
-bool an_chain_parse(const char *program, an_isa isa, int inputs, an_chain *chain, const char **wrong);
 
 /* Rounds values to a type of the graph; NONE and the compute type leave them. */
 #define an_chain_round_f32 AN_LEVELED(an_chain_round_f32)

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/float16.h"
-#include "base/memory.h"
-#include "base/status.h"
 #include "kernels/common/row.h"
 
 typedef struct {
@@ -19,9 +17,6 @@ typedef struct {
 #define AN_TEMPLATE "kernels/product/chain_template.h"
 #include "kernels/common/instantiate.h"
 
-/* What is kept: the parsed chain, then what the product keeps. */
-enum { CHAIN_BYTES = (sizeof(an_chain) + AN_ALIGNMENT - 1) / AN_ALIGNMENT * AN_ALIGNMENT };
-
 /* The call of the product alone; its operands stand first among those of the whole. */
 static an_call product_call(const an_call *call, an_product_attributes *product, const an_product_finish *finish) {
     const an_product_chain_attributes *a = call->attributes;
@@ -30,7 +25,6 @@ static an_call product_call(const an_call *call, an_product_attributes *product,
     part.attributes = product;
     part.src_count = 2;
     part.dst_count = 1;
-    if (call->kept) part.kept = (char *)call->kept + CHAIN_BYTES;
     return part;
 }
 
@@ -56,41 +50,28 @@ static size_t scratch(const an_call *call) {
     return k->scratch ? k->scratch(&part) : 0;
 }
 
-static an_status parse(const an_call *call, an_chain *chain) {
-    const an_product_chain_attributes *a = call->attributes;
-    const char *wrong;
-    if (!an_chain_parse(a->program, an_context_isa(call->ctx), call->src_count, chain, &wrong))
-        return AN_ERROR(call->ctx, AN_ERR_KERNEL, "product_chain '%s': %s", a->program, wrong);
-    return AN_OK;
-}
-
 static size_t kept(const an_call *call) {
     an_product_attributes product;
     const an_call part = product_call(call, &product, NULL);
     const an_kernel *k = choose(&part);
-    const size_t bytes = k->kept ? k->kept(&part) : 0;
-    return bytes ? CHAIN_BYTES + bytes : 0;
+    return k->kept ? k->kept(&part) : 0;
 }
 
 static an_status keep(const an_call *call) {
     an_product_attributes product;
     const an_call part = product_call(call, &product, NULL);
-    an_status status = parse(call, call->kept);
-    return status == AN_OK ? choose(&part)->keep(&part) : status;
+    return choose(&part)->keep(&part);
 }
 
 static an_status run(const an_call *call) {
     const an_product_chain_attributes *a = call->attributes;
     const an_tensor *dst = &call->dst[0];
-    an_chain chain;
     job j = {.call = call,
-             .chain = call->kept ? call->kept : &chain,
+             .chain = &a->chain,
              .dtype = a->dtype,
              .kept = (int)a->kept,
              .item_rows = dst->dims[dst->ndims - 2],
              .columns = dst->dims[dst->ndims - 1]};
-    const an_status status = call->kept ? AN_OK : parse(call, &chain);
-    if (status != AN_OK) return status;
     const an_product_finish finish = {.f32 = finish_f32, .f64 = finish_f64, .user = &j};
     an_product_attributes product;
     const an_call part = product_call(call, &product, &finish);

@@ -11,6 +11,7 @@ typedef struct an_product_chain_attributes {
     bool transpose_a, transpose_b;
     an_dtype dtype;      /* to which the product is rounded before the chain; NONE: the compute type */
     const char *program; /* x is the product */
+    an_chain chain;      /* what infer read in it */
     int64_t kept;        /* the stage whose value is output 1; -1: none */
 } an_product_chain_attributes;
 
