@@ -1,19 +1,8 @@
 #!/usr/bin/env bash
 # What the banner of `anneal train` says is what the run does: steps and epochs, rates, groups.
-#   banner.sh      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
+source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=1
-work=$(mktemp -d)
-process=
-trap '[ -z "$process" ] || kill -KILL $process 2>/dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
 
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 30 out err
-    exit 1
-}
 # The banner breaks lines where the terminal ends.
 says() { tr -s '\n ' ' ' <out | grep -qF -- "$1" || fail "it does not say: $1"; }
 # steps RUN MEMBER: the steps of the lines of metrics.jsonl that have the member
@@ -21,7 +10,6 @@ steps() {
     python3 -c 'import json, sys
 print(*[line["step"] for line in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")) if sys.argv[2] in line])' "$1" "$2"
 }
-field() { python3 -c "import json, sys; d = json.load(open('$1')); print($2)"; }
 
 python3 -c 'print("a,b,sum")
 for i in range(9600): print(i % 11, i % 7, i % 11 + i % 7, sep=",")' >sums.csv

@@ -1,20 +1,12 @@
 #!/usr/bin/env bash
 # The tools for checkpoints as their users see them: inspect, verify, export, diff, eval, predict, and model.init.from.
-#   checkpoints.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
+#   checkpoints.sh SOURCE-TREE
+source "$(dirname "$0")/preamble.sh"
 tree=$1
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=2
-work=$(mktemp -d)
 background=
-trap '[ -z "$background" ] || kill -9 $background 2>/dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
+at_end() { [ -z "$background" ] || kill -9 $background 2>/dev/null || true; }
 
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 30 out err
-    exit 1
-}
 # ends CODE ARGUMENT...: the command ends with this code
 ends() {
     local code=0 wanted=$1
@@ -24,8 +16,6 @@ ends() {
 }
 says() { grep -qF -- "$1" out || fail "it does not say: $1"; }
 complains() { grep -qF -- "$1" err || fail "it does not complain: $1"; }
-# field FILE EXPRESSION: what a JSON file has
-field() { python3 -c "import json; d = json.load(open('$1')); print($2)"; }
 # flip FILE BYTE: changes one bit
 flip() { python3 -c "
 import sys

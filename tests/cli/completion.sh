@@ -1,22 +1,13 @@
 #!/usr/bin/env bash
 # `anneal completion` and `anneal manual`: what they write comes from the tables, and shells and man can read it.
-#   completion.sh      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+source "$(dirname "$0")/preamble.sh"
 
-failed() {
-    printf 'FAILED: %s\n' "$*"
-    exit 1
-}
 # refused MESSAGE ARGUMENT...: exit code 2, and the message on standard error
 refused() {
     local message=$1 code=0
     shift
     "${anneal[@]}" "$@" >out 2>err || code=$?
-    [ "$code" = 2 ] && [ ! -s out ] && grep -qF -- "$message" err || failed "anneal $*: exit code $code, $(cat out err)"
+    [ "$code" = 2 ] && [ ! -s out ] && grep -qF -- "$message" err || fail "anneal $*: exit code $code, $(cat out err)"
 }
 
 # --- bash ---
@@ -32,7 +23,7 @@ offers() {
     COMP_CWORD=$(($# - 1))
     _anneal
     local all="${COMPREPLY[*]}"
-    [ "$all" = "$expected" ] || failed "bash completes '$*' with '$all', not with '$expected'"
+    [ "$all" = "$expected" ] || fail "bash completes '$*' with '$all', not with '$expected'"
 }
 offers 'plan plot' anneal pl
 offers 'show schema keys --help' anneal config ''
@@ -60,25 +51,25 @@ offers '' anneal unknown ''
 COMP_WORDS=(anneal '') COMP_CWORD=1
 _anneal
 printf '%s\n' "${COMPREPLY[@]}" | grep -v '^--' | sort >completed
-cmp -s commands completed || failed "bash completes other commands than there are: $(diff commands completed)"
+cmp -s commands completed || fail "bash completes other commands than there are: $(diff commands completed)"
 "${anneal[@]}" help | sed -n 's/^  \([a-z]*\( [a-z]*\)\?\)  .*/\1/p' | while read -r -a name; do
     "${anneal[@]}" "${name[@]}" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | sort >options
     COMP_WORDS=(anneal "${name[@]}" --) COMP_CWORD=$((${#name[@]} + 1))
     _anneal
     printf '%s\n' "${COMPREPLY[@]}" | sort >completed
-    cmp -s options completed || failed "bash completes other options of '${name[*]}' than there are: $(diff options completed)"
+    cmp -s options completed || fail "bash completes other options of '${name[*]}' than there are: $(diff options completed)"
 done
 
 # --- zsh and fish, where they are ---
 "${anneal[@]}" completion zsh >_anneal
-[ "$(head -1 _anneal)" = '#compdef anneal' ] || failed "zsh does not take a script that does not begin with #compdef"
-! command -v zsh >/dev/null || zsh -n _anneal || failed "zsh does not read the script"
+[ "$(head -1 _anneal)" = '#compdef anneal' ] || fail "zsh does not take a script that does not begin with #compdef"
+! command -v zsh >/dev/null || zsh -n _anneal || fail "zsh does not read the script"
 "${anneal[@]}" completion fish >anneal.fish
 if command -v fish >/dev/null; then
     fished() { # EXPECTED LINE
         local all
         all=$(fish --no-config -c "source anneal.fish; complete -C '$2'" | cut -f 1 | tr '\n' ' ')
-        [ "$all" = "$1 " ] || failed "fish completes '$2' with '$all', not with '$1 '"
+        [ "$all" = "$1 " ] || fail "fish completes '$2' with '$all', not with '$1 '"
     }
     fished 'plan plot' 'anneal pl'
     fished 'keys schema show' 'anneal config '
@@ -91,21 +82,21 @@ mkdir pages
 "${anneal[@]}" manual --output pages
 "${anneal[@]}" manual | sort >listed
 ls pages | sort >written
-cmp -s listed written || failed "the pages that are listed are not those that are written"
+cmp -s listed written || fail "the pages that are listed are not those that are written"
 while read -r command; do # every command has a page, that of "config show" is anneal-config-show.1
-    [ -s "pages/anneal-${command// /-}.1" ] || failed "'$command' has no page"
+    [ -s "pages/anneal-${command// /-}.1" ] || fail "'$command' has no page"
 done < <("${anneal[@]}" help | sed -n 's/^  \([a-z]*\( [a-z]*\)\?\)  .*/\1/p')
-"${anneal[@]}" manual anneal-plan.1 | cmp -s - pages/anneal-plan.1 || failed "a page alone is another"
-grep -qF 'anneal\-plan \- show what' pages/anneal-plan.1 || failed "whatis does not find the name"
-grep -qF '\fB\-\-precision\fR \fIf32|f64|bf16|f16\fR' pages/anneal-plan.1 || failed "--precision is not in the page"
-grep -qF '\fBoptimizer.lr\fR' pages/anneal-config.5 || failed "optimizer.lr is not in anneal-config.5"
+"${anneal[@]}" manual anneal-plan.1 | cmp -s - pages/anneal-plan.1 || fail "a page alone is another"
+grep -qF 'anneal\-plan \- show what' pages/anneal-plan.1 || fail "whatis does not find the name"
+grep -qF '\fB\-\-precision\fR \fIf32|f64|bf16|f16\fR' pages/anneal-plan.1 || fail "--precision is not in the page"
+grep -qF '\fBoptimizer.lr\fR' pages/anneal-config.5 || fail "optimizer.lr is not in anneal-config.5"
 if command -v groff >/dev/null; then
     for page in pages/*; do
         warnings=$(groff -man -Tutf8 -ww "$page" 2>&1 >/dev/null)
-        [ -z "$warnings" ] || failed "groff: $warnings"
+        [ -z "$warnings" ] || fail "groff: $warnings"
     done
     groff -man -Tascii -P -cbou pages/anneal-config.5 >shown
-    grep -q '^ *optimizer.lr$' shown || failed "the page does not show optimizer.lr"
+    grep -q '^ *optimizer.lr$' shown || fail "the page does not show optimizer.lr"
 fi
 
 # --- wrong use ---

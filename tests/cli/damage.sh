@@ -1,19 +1,9 @@
 #!/usr/bin/env bash
 # A run whose newest checkpoints are damaged: it carries on from the one before, says so and which file it was, and ends with the same
 # bits. If all are damaged it is refused, and nothing is deleted.
-#   damage.sh                 (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
+source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 30 out err
-    exit 1
-}
 # Lines are as wide as a page: what they say is looked for in one.
 says() { tr -s ' \n' ' ' <out | grep -qF -- "$1" || fail "it does not say: $1"; }
 state() { python3 -c "import json; print(json.load(open('$1/summary.json'))['state_hash'])"; }

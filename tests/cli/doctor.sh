@@ -1,25 +1,11 @@
 #!/usr/bin/env bash
 # `anneal doctor`: says what there is, finds what slows a run down, and ends with 0 whatever it finds.
-#   doctor.sh      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+source "$(dirname "$0")/preamble.sh"
 
-failed() {
-    printf 'FAILED: anneal %s\n%s\n--- standard output, exit code %s\n%s\n--- standard error\n%s\n' "$command" "$1" "$code" \
-        "$(cat out)" "$(cat err)"
-    exit 1
-}
 # run CODE ARGUMENT...: the command must end with CODE; what it wrote is in out and err
 run() {
     local expected=$1
-    shift
-    command=$*
-    code=0
-    "${anneal[@]}" "$@" >out 2>err || code=$?
-    [ "$code" = "$expected" ] || failed "expected exit code $expected"
+    attempt "$@"
     [ "$expected" != 0 ] || [ ! -s err ] || failed "expected nothing on standard error"
 }
 says() { grep -qE -- "$1" out || failed "standard output does not say: $1"; }

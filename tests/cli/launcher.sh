@@ -1,18 +1,7 @@
 #!/usr/bin/env bash
 # `anneal train` under launchers: several processes are refused before anything is written, one trains.
-#   launcher.sh      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
+source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 30 out err
-    exit 1
-}
 
 printf 'a,y\n1,2\n2,4\n3,6\n4,8\n' >data.csv
 cat >run.yaml <<Y

@@ -1,19 +1,10 @@
 #!/usr/bin/env bash
 # Numbers at their limits, and data that is probably a mistake: what is refused, what is warned of, how it is shown.
-#   limits.sh SOURCE-TREE       (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
+#   limits.sh SOURCE-TREE
+source "$(dirname "$0")/preamble.sh"
 tree=$1
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 20 out err
-    exit 1
-}
 # run CODE ARGUMENT...: a new run of c.yaml
 run() {
     local wanted=$1 code=0

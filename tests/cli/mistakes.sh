@@ -1,14 +1,9 @@
 #!/usr/bin/env bash
 # What `anneal train` says to mistakes in configs, data and folders: the exact words, the exit code, and that no step was taken.
-#   mistakes.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
+#   mistakes.sh SOURCE-TREE
+source "$(dirname "$0")/preamble.sh"
 tree=$1
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=1
-work=$(mktemp -d)
-process=
-trap '[ -z "$process" ] || kill -KILL $process 2>/dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
 count=0
 
 base='run: {dir: run, steps: 3}

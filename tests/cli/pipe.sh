@@ -1,23 +1,9 @@
 #!/usr/bin/env bash
 # A pipe that nobody reads any more stops a run with a checkpoint; a limit on the size of files makes a save fail with a message.
-#   pipe.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
+#   pipe.sh SOURCE-TREE
+source "$(dirname "$0")/preamble.sh"
 tree=$1
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=2
-work=$(mktemp -d)
-process=
-trap '[ -z "$process" ] || kill -KILL $process 2>/dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
-: >out
-: >err
-
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 30 out err
-    exit 1
-}
-field() { python3 -c "import json; d = json.load(open('$1')); print($2)"; }
 
 cat >small.yaml <<Y
 run:       {dir: run, steps: 100000000}

@@ -1,27 +1,11 @@
 #!/usr/bin/env bash
 # `anneal plot`: pictures of runs, and what it says of files that are none.
-#   plot.sh      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-failed() {
-    printf 'FAILED: anneal'
-    printf ' %q' "${command[@]}"
-    printf '\n%s\n--- standard output, exit code %s\n%.2000s\n--- standard error\n%s\n' "$1" "$code" "$(cat out)" "$(cat err)"
-    exit 1
-}
+source "$(dirname "$0")/preamble.sh"
 
 # run CODE ARGUMENT...: the command must end with CODE; what it wrote is in out and err
 run() {
     local expected=$1
-    shift
-    command=("$@")
-    code=0
-    "${anneal[@]}" "$@" >out 2>err || code=$?
-    [ "$code" = "$expected" ] || failed "expected exit code $expected"
+    attempt "$@"
     if [ "$expected" != 0 ] && [ -s out ]; then failed "expected nothing on standard output"; fi
 }
 says() { grep -qF -- "$1" out || failed "standard output does not say: $1"; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs that cannot fit are refused before the first step, with what would fit; under real limits.
-#   room.sh memory|cgroup|disk SOURCE-TREE      (ANNEAL_BIN is the folder of the command)
+#   room.sh memory|cgroup|disk SOURCE-TREE
 set -euo pipefail
 part=$1
 tree=$2
@@ -14,24 +14,10 @@ if [ "$part" = disk ] && [ -z "${ANNEAL_MOUNTS:-}" ]; then
     echo "no file system can be mounted here: not tested"
     exit 77
 fi
+source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=2
-anneal=$ANNEAL_BIN/anneal
-work=$(mktemp -d)
 group=
-finish() {
-    [ -z "$group" ] || rmdir "$group/inner" "$group" 2>/dev/null || true
-    rm -rf "$work"
-}
-trap finish EXIT
-cd "$work"
-: >out
-: >err
-
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 30 out err
-    exit 1
-}
+at_end() { [ -z "$group" ] || rmdir "$group/inner" "$group" 2>/dev/null || true; }
 complains() { grep -qE -- "$1" err || fail "it does not say: $1"; }
 says() { grep -qE -- "$1" out || fail "it does not say: $1"; }
 
@@ -43,29 +29,29 @@ data:      {train: {type: text, path: $text, tokens: chars, part: 0%..50%}}
 batch:     {global: 64, micro: 64}
 train:     {precision: f32}
 Y
-peak=$("$anneal" plan large.yaml --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["peak_bytes"])')
+peak=$("${anneal[@]}" plan large.yaml --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["peak_bytes"])')
 
 # refused WORDS COMMAND...: before anything is written, with advice that holds
 refused() {
     local words=$1 code=0 micro
     shift
     rm -rf run
-    "$@" "$anneal" train large.yaml >out 2>err || code=$?
+    "$@" "${anneal[@]}" train large.yaml >out 2>err || code=$?
     [ "$code" = 2 ] || fail "exit code $code"
     complains "^anneal train: the run does not fit: [0-9.]+ [MG]iB of memory are planned, and $words"
     ! grep -q ' in an_' err || fail "there is a call trace"
     [ ! -e run ] || fail "there is a run folder"
-    "$@" "$anneal" train large.yaml --verbose >out 2>err && fail "it trains"
+    "$@" "${anneal[@]}" train large.yaml --verbose >out 2>err && fail "it trains"
     complains '  in an_memory_room_check '
     # What it advises does fit, under the same limit.
     complains 'batch.micro [0-9]+ would take '
     micro=$(sed -nE 's/.*; batch.micro ([0-9]+) would take.*/\1/p' err)
-    "$@" "$anneal" train large.yaml --set batch.micro="$micro" >out 2>err || fail "batch.micro $micro does not fit after all"
+    "$@" "${anneal[@]}" train large.yaml --set batch.micro="$micro" >out 2>err || fail "batch.micro $micro does not fit after all"
     rm -rf run
-    complains_again=$("$@" "$anneal" train large.yaml 2>&1 || true)
+    complains_again=$("$@" "${anneal[@]}" train large.yaml 2>&1 || true)
     micro=$(sed -nE 's/.*train.recompute ([a-z]+) with batch.micro ([0-9]+) would take.*/\1 \2/p' <<<"$complains_again")
     [ -n "$micro" ] || fail "no recompute is advised: $complains_again"
-    "$@" "$anneal" train large.yaml --set train.recompute="${micro% *}" --set batch.micro="${micro#* }" >out 2>err ||
+    "$@" "${anneal[@]}" train large.yaml --set train.recompute="${micro% *}" --set batch.micro="${micro#* }" >out 2>err ||
         fail "recompute $micro does not fit after all"
 }
 
@@ -74,21 +60,21 @@ memory)
     kilobytes=$((peak * 3 / 4 / 1024))
     limit() { (ulimit -v "$kilobytes" && "$@"); }
     refused 'ulimit -v leaves [0-9.]+ [MG]iB; ' limit
-    limit "$anneal" plan large.yaml >out 2>err || fail "plan: $?"
+    limit "${anneal[@]}" plan large.yaml >out 2>err || fail "plan: $?"
     says 'the run does not fit: .* ulimit -v leaves .*batch.micro [0-9]+ would take'
     limit() { (ulimit -d "$kilobytes" && "$@"); }
     refused 'ulimit -d leaves [0-9.]+ [MG]iB; ' limit
-    "$anneal" plan large.yaml >out 2>err || fail "plan: $?"
+    "${anneal[@]}" plan large.yaml >out 2>err || fail "plan: $?"
     says '^(fits|may not fit|.*available now)'
     # More than any machine has, and nothing helps.
     rm -rf run
     sed 's/layers: 4, heads: 4, width: 256/layers: 24, heads: 256, width: 32768/' large.yaml >huge.yaml
     code=0
-    "$anneal" train huge.yaml >out 2>err || code=$?
+    "${anneal[@]}" train huge.yaml >out 2>err || code=$?
     [ "$code" = 2 ] && [ ! -e run ] || fail "huge: exit code $code"
     complains 'this machine has .*; even batch.micro 1 and train.recompute full would take '
     ! grep -q ' in an_' err || fail "there is a call trace"
-    "$anneal" plan huge.yaml >out 2>err || fail "plan: $?"
+    "${anneal[@]}" plan huge.yaml >out 2>err || fail "plan: $?"
     says 'the run does not fit'
     ;;
 cgroup)
@@ -116,28 +102,28 @@ disk)
     sed 's/layers: 4, heads: 4, width: 256, context: 256/layers: 2, heads: 2, width: 32, context: 16/
         s/steps: 1}/steps: 40}/; s/global: 64, micro: 64/global: 8/; s/dir: run/dir: small\/run/' large.yaml >small.yaml
     echo 'save: {every: 1 steps, keep_last: 8}' >>small.yaml
-    "$anneal" train small.yaml --set run.dir=here >out 2>err || fail "it does not train"
+    "${anneal[@]}" train small.yaml --set run.dir=here >out 2>err || fail "it does not train"
     each=$(du -sb here/checkpoints/step-* | sort -n | tail -1 | cut -f1)
     mkdir small
     mount -t tmpfs -o size=$((each * 4)) none small
     code=0
-    "$anneal" train small.yaml >out 2>err || code=$?
+    "${anneal[@]}" train small.yaml >out 2>err || code=$?
     [ "$code" = 1 ] || fail "a small disk: exit code $code"
     complains 'small/run: 9 more checkpoints of [0-9.]+ KiB must fit there at once .*the file system has [0-9.]+ [KM]iB left'
     [ ! -e small/run ] || fail "there is a run folder"
     # What fits, trains; that the best may be one too many is a note.
-    "$anneal" train small.yaml --set save.keep_last=2 >out 2>err || fail "three do not fit after all"
+    "${anneal[@]}" train small.yaml --set save.keep_last=2 >out 2>err || fail "three do not fit after all"
     ! grep -q '^note ' out || fail "there is a note"
     rm -r small/run
-    "$anneal" train small.yaml --set save.keep_last=all --set run.steps=3 >out 2>err || fail "keep_last=all: $?"
+    "${anneal[@]}" train small.yaml --set save.keep_last=all --set run.steps=3 >out 2>err || fail "keep_last=all: $?"
     rm -r small/run
-    "$anneal" train small.yaml --set save.keep_last=all --set run.steps=4 --set 'save.every=1 steps' \
+    "${anneal[@]}" train small.yaml --set save.keep_last=all --set run.steps=4 --set 'save.every=1 steps' \
         --set data.eval.type=text --set data.eval.path="$text" --set data.eval.tokens=chars \
         --set data.eval.part=50%..51% >out 2>err || true
     says '^note .*checkpoints of'
     # A limit on the size of files.
     code=0
-    (ulimit -f 64 && "$anneal" train small.yaml --set run.dir=limited >out 2>err) || code=$?
+    (ulimit -f 64 && "${anneal[@]}" train small.yaml --set run.dir=limited >out 2>err) || code=$?
     [ "$code" = 1 ] || fail "ulimit -f: exit code $code"
     complains 'a file of a checkpoint has .*, and ulimit -f allows 64.00 KiB'
     [ ! -e limited ] || fail "ulimit -f: there is a run folder"

@@ -1,29 +1,14 @@
 #!/usr/bin/env bash
 # The command `anneal`: answers on standard output, complaints on standard error, exit codes 0, 1 and 2.
-#   run.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
+#   run.sh SOURCE-TREE
+source "$(dirname "$0")/preamble.sh"
 tree=$1
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 graph=$tree/examples/own-graph.ang
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-failed() { # the line that reproduces it, then what came of it
-    printf 'FAILED: anneal'
-    printf ' %q' "${command[@]}"
-    printf '\n%s\n--- standard output, exit code %s\n%s\n--- standard error\n%s\n' "$1" "$code" "$(cat out)" "$(cat err)"
-    exit 1
-}
 
 # run CODE ARGUMENT...: the command must end with CODE; what it wrote is in out and err
 run() {
     local expected=$1
-    shift
-    command=("$@")
-    code=0
-    "${anneal[@]}" "$@" >out 2>err || code=$?
-    [ "$code" = "$expected" ] || failed "expected exit code $expected"
+    attempt "$@"
     if [ "$expected" = 0 ]; then
         [ ! -s err ] || failed "expected nothing on standard error"
     else

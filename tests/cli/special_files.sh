@@ -1,20 +1,10 @@
 #!/usr/bin/env bash
 # Pipes, devices and folders where a run has its files: each is refused by name, and nothing waits for them. A config, which is read once,
 # may come through a pipe.
-#   special_files.sh            (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
+source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 readonly patience=60 # seconds: what takes longer waits for ever
 
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 20 out err
-    exit 1
-}
 # run CODE COMMAND...: ends with CODE, in time
 run() {
     local wanted=$1 code=0

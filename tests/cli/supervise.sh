@@ -1,32 +1,23 @@
 #!/usr/bin/env bash
 # `anneal train --supervise` as its users see it: what is started again, what is not, and what is said about it.
-#   supervise.sh quick|full PRELOAD-LIBRARY      (ANNEAL_BIN is the folder of the command)
-set -euo pipefail
+#   supervise.sh quick|full PRELOAD-LIBRARY
+source "$(dirname "$0")/preamble.sh"
 part=$1
 preload=$2
-anneal=$ANNEAL_BIN/anneal
 export OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive
 # The library that is loaded first is ours, and a crash is to be one.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0:handle_segv=0
 ulimit -c 0
-work=$(mktemp -d)
 process=
-trap '[ -z "$process" ] || kill -KILL $process 2>/dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
+at_end() { [ -z "$process" ] || kill -KILL $process 2>/dev/null || true; }
 
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 40 out err
-    exit 1
-}
 says() { grep -qF -- "$1" err || fail "it does not say: $1"; }
 matches() { grep -qE -- "$1" err || fail "nothing it says matches: $1"; }
 is_silent() { ! grep -q '^anneal supervise:' err || fail "the supervisor has something to say"; }
-field() { python3 -c "import json, sys; d = json.load(open('$1')); print($2)"; }
 
 # supervise ARGUMENT...: starts one in the background, its number in $process
 supervise() {
-    LD_PRELOAD=${with_preload:+$preload} "$anneal" train small.yaml --supervise "$@" >out 2>err &
+    LD_PRELOAD=${with_preload:+$preload} "${anneal[@]}" train small.yaml --supervise "$@" >out 2>err &
     process=$!
 }
 # ends: waits for it, its exit code in $code
@@ -79,13 +70,13 @@ if [ "$part" = quick ]; then
     # --- wrong use, which nothing is started for ---
     for arguments in '--restarts 3' '--supervise --restarts many' '--supervise --restarts -1' '--supervise --set run.step=3'; do
         code=0
-        "$anneal" train small.yaml $arguments >out 2>err || code=$?
+        "${anneal[@]}" train small.yaml $arguments >out 2>err || code=$?
         [ "$code" = 2 ] || fail "$arguments: exit code $code"
         is_silent
     done
 
     # --- a refusal that no restart cures: the checkpoint is of other instructions ---
-    "$anneal" train small.yaml --set run.dir=refused --isa base >out 2>err || fail "a short run"
+    "${anneal[@]}" train small.yaml --set run.dir=refused --isa base >out 2>err || fail "a short run"
     supervise --set run.dir=refused --set run.steps=100 --extend keep --isa avx2
     ends
     [ "$code" = 2 ] || fail "a run of other instructions: exit code $code"
@@ -97,7 +88,7 @@ if [ "$part" = quick ]; then
     [ ! -e run ] || fail "wrong use has made a folder"
 
     # --- a run that nothing happens to is the same run ---
-    "$anneal" train small.yaml --set run.dir=alone >out 2>err || fail "a run without supervisor: $?"
+    "${anneal[@]}" train small.yaml --set run.dir=alone >out 2>err || fail "a run without supervisor: $?"
     supervise
     ends
     [ "$code" = 0 ] || fail "exit code $code"
@@ -112,12 +103,12 @@ if [ "$part" = quick ]; then
 
     # --- a heartbeat that is none ---
     for number in 1 9999 x -1; do
-        ANNEAL_HEARTBEAT=$number "$anneal" train small.yaml --set run.dir=beat$number >out 2>err || fail "ANNEAL_HEARTBEAT=$number: $?"
+        ANNEAL_HEARTBEAT=$number "${anneal[@]}" train small.yaml --set run.dir=beat$number >out 2>err || fail "ANNEAL_HEARTBEAT=$number: $?"
         grep -qF "ANNEAL_HEARTBEAT=$number is no heartbeat" err || fail "ANNEAL_HEARTBEAT=$number is taken"
     done
     # A file that anybody could cut short is none either, right as it may look: the record's size, 32 + 32 × 128, and zeros.
     { printf '\x20\x10\0\0\0\0\0\0' && head -c 4120 /dev/zero; } >file
-    ANNEAL_HEARTBEAT=7 "$anneal" train small.yaml --set run.dir=beat7 7<>file >out 2>err || fail "a file as heartbeat: $?"
+    ANNEAL_HEARTBEAT=7 "${anneal[@]}" train small.yaml --set run.dir=beat7 7<>file >out 2>err || fail "a file as heartbeat: $?"
     says 'is no heartbeat'
 
     # --- a crash that comes again at the same place is given up ---
@@ -186,7 +177,7 @@ kill -KILL $process
 ends
 
 # --- a loader thread that sleeps for ever; the next start finishes the same run ---
-"$anneal" train small.yaml --set run.dir=alone >out 2>err || fail "a run without supervisor: $?"
+"${anneal[@]}" train small.yaml --set run.dir=alone >out 2>err || fail "a run without supervisor: $?"
 alone=$(field alone/summary.json 'd["state_hash"]')
 same_run() { [ "$(field "$1/summary.json" 'd["state_hash"]')" = "$alone" ] || fail "$1 is another run"; }
 
@@ -216,7 +207,7 @@ ends
 same_run crash
 
 # --- kill -9, five times: it is the run that was never killed ---
-"$anneal" train small.yaml --set run.dir=alone-longer --set run.steps=1000 --set 'save.every=50 steps' >out 2>err ||
+"${anneal[@]}" train small.yaml --set run.dir=alone-longer --set run.steps=1000 --set 'save.every=50 steps' >out 2>err ||
     fail "a run without supervisor: $?"
 alone=$(field alone-longer/summary.json 'd["state_hash"]')
 # supervise_longer ARGUMENT...: the same, with reads that take so long that it lives for two seconds at least

@@ -1,14 +1,12 @@
 #!/usr/bin/env bash
 # The banner and the progress line in a real terminal, at 80 and 200 columns, with and without colours.
-#   terminal.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command)
-set -euo pipefail
+#   terminal.sh SOURCE-TREE
+source "$(dirname "$0")/preamble.sh"
 tree=$1
 command -v tmux >/dev/null || { echo "there is no tmux here"; exit 77; }
-work=$(mktemp -d)
 socket=$work/tmux
 tmux() { command tmux -S "$socket" "$@"; }
-trap 'tmux kill-server 2>/dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
+at_end() { tmux kill-server 2>/dev/null || true; }
 cat >small.yaml <<Y
 run:       {dir: run, steps: 20000, max_time: 10m}
 model:     {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}

@@ -1,16 +1,12 @@
 #!/usr/bin/env bash
 # `anneal export --to torch`: model.py of every kind of model says in PyTorch what `anneal predict` says, and the weights are the same bits.
-#   tools_torch.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_TORCH_PYTHON a python with torch and safetensors)
-set -euo pipefail
+#   tools_torch.sh SOURCE-TREE      (ANNEAL_TORCH_PYTHON is a python with torch and safetensors)
+source "$(dirname "$0")/preamble.sh"
 [ -z "${ANNEAL_RUN:-}" ] || exit 77 # the checks in Python start programs themselves
 tree=$1
-anneal=("$ANNEAL_BIN/anneal")
 python=${ANNEAL_TORCH_PYTHON:-python3}
 export OMP_NUM_THREADS=2
 "$python" -c 'import torch, safetensors, numpy' 2>/dev/null || { echo "there is no python with torch and safetensors"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 
 seq 1 60 | awk '{ printf "%g,%g,%g,%g\n", $1 / 60, $1 % 7 / 7, sin($1), $1 % 3 }' | sed '1i a,b,c,k' >rows.csv
 cut -d , -f 1-3 rows.csv >inputs.csv

@@ -1,13 +1,9 @@
 #!/usr/bin/env bash
 # Evaluation, threads that load, threads that compute and recompute leave no trace: 200 steps end with the same weights.
-#   trace.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
+#   trace.sh SOURCE-TREE
+source "$(dirname "$0")/preamble.sh"
 tree=$1
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 
 # A GPT with dropout, and a convolutional network with batch norm, whose running statistics evaluation reads.
 cat >gpt.yaml <<Y

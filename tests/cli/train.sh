@@ -1,23 +1,11 @@
 #!/usr/bin/env bash
 # `anneal train` as its users see it: the banner, plain lines in a pipe, the run's folder, a second run, a signal.
-#   train.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
-set -euo pipefail
+#   train.sh SOURCE-TREE
+source "$(dirname "$0")/preamble.sh"
 tree=$1
-anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 export OMP_NUM_THREADS=2
-work=$(mktemp -d)
-process=
-trap '[ -z "$process" ] || kill -KILL $process 2>/dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
 
-fail() {
-    printf 'FAILED: %s\n' "$1"
-    tail -n 30 out err
-    exit 1
-}
 says() { grep -qF -- "$1" out || fail "it does not say: $1"; }
-# field FILE EXPRESSION: what a JSON file has
-field() { python3 -c "import json, sys; d = json.load(open('$1')); print($2)"; }
 
 cat >small.yaml <<Y
 run:       {dir: run, steps: 25, seed: 3}
