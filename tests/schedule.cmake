@@ -35,8 +35,8 @@ alone(test_exec_scale test_exec_recompute_time)
 one_of(memory test_exec_gpt2_124m cli-room-memory cli-room-cgroup docs-README)
 
 cost(300 save-faults checkops-threads-more)
-cost(150 docs-README examples-configs)
-cost(80 test_open_constructor save-kills cli-demo test_models_learns test_exec_recompute_time test_exec_scale)
+cost(150 docs-README)
+cost(80 test_open_constructor save-kills examples-configs cli-demo test_models_learns test_exec_recompute_time test_exec_scale)
 cost(40 test_kernels_product checkops-threads checkops-threads-base checkops-threads-avx2 checkops-threads-avx512 cli-supervise-hangs
     test_exec_gpt2_124m cli-room-memory)
 cost(25 checkops-rows-more save-shared save-ledger save-preempt cli-trace cli-checkpoints cli-damage test_run_epochs test_run_checkpoint

@@ -103,12 +103,16 @@ FILE *golden_open(const char *path) {
 }
 
 /* Up to the line that ends the header; what is wrong, or NULL. */
-static const char *read_header(FILE *file, golden_case *c, size_t *graph_bytes) {
+static const char *read_header(FILE *file, golden_case *c, int64_t *graph_bytes) {
     char line[LINE_BYTES];
-    if (!fgets(line, sizeof line, file) || sscanf(line, "case %63s %zu", c->name, graph_bytes) != 2)
+    int length = 0;
+    if (!fgets(line, sizeof line, file) || sscanf(line, "case %63s%n", c->name, &length) != 1)
         return "a case does not begin with its name";
+    const char *at = line + length;
+    *graph_bytes = parse_number(&at, MOST_ELEMENTS);
+    if (*graph_bytes < 0 || *at != '\n') return "a case does not say how long its graph is";
     while (fgets(line, sizeof line, file)) {
-        if (!strcmp(line, end_of_header)) return *graph_bytes <= MOST_ELEMENTS ? NULL : "a graph is too long";
+        if (!strcmp(line, end_of_header)) return NULL;
         if (c->count == GOLDEN_ARRAYS || !parse_line(line, &c->arrays[c->count])) return "a line of a header is wrong";
         c->count++;
     }
@@ -116,7 +120,7 @@ static const char *read_header(FILE *file, golden_case *c, size_t *graph_bytes) 
 }
 
 bool golden_read(golden_case *c, FILE *file, const char **wrong) {
-    size_t graph_bytes = 0;
+    int64_t graph_bytes = 0;
     const int next = fgetc(file);
     c->graph = NULL;
     c->count = 0;
@@ -124,7 +128,7 @@ bool golden_read(golden_case *c, FILE *file, const char **wrong) {
     if (next == EOF) return false;
     ungetc(next, file);
     *wrong = read_header(file, c, &graph_bytes);
-    if (!*wrong && !read_graph(file, c, graph_bytes)) *wrong = "it ends too early";
+    if (!*wrong && !read_graph(file, c, (size_t)graph_bytes)) *wrong = "it ends too early";
     for (int i = 0; i < c->count && !*wrong; i++)
         if (!read_values(file, &c->arrays[i])) *wrong = "it ends too early";
     if (*wrong) golden_release(c);
