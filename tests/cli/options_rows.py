@@ -1,0 +1,395 @@
+"""The rows of options_act.py: for every option a small run, a change of the option, and what must differ then.
+
+    row(PATH, BASE, CHANGE, SEES)            CHANGE is what --set takes; a list, where several go together
+    row(PATH, BASE, CHANGE, SEES, of=TYPE)   for the option of this type, where an option is of some types only
+    row(..., both=[...])                     settings of both runs, the one without and the one with the change
+    row(..., first=[...])                    settings of a run that was made before in the same folder
+
+SEES is one of
+    HASH, STATE        summary.json has another weights_hash, or another state_hash, which also has moments and statistics
+    PLAN               `anneal plan --json` says something else
+    FILES(PATTERN)     other files match the pattern, or they have another text
+    REFUSED(WORDS)     only the changed run ends with an error, which has the words
+    ACCEPTED(WORDS)    only the run without the change ends with an error, which has the words
+    NAMED              a program that saves by name, which the command does not, keeps other checkpoints
+    STALLS(WORDS)      only the changed run, under --supervise and held up for a while, makes the supervisor print the words
+"""
+import collections
+import pathlib
+import struct
+
+Row = collections.namedtuple("Row", "path of base change sees both first")
+Sees = collections.namedtuple("Sees", "kind what")
+HASH, STATE, PLAN, NAMED = Sees("hash", "weights_hash"), Sees("hash", "state_hash"), Sees("plan", ""), Sees("named", "")
+
+
+def FILES(pattern):
+    return Sees("files", pattern)
+
+
+def REFUSED(words):
+    return Sees("refused", words)
+
+
+def ACCEPTED(words):
+    return Sees("accepted", words)
+
+
+def STALLS(words):
+    return Sees("stalls", words)
+
+
+UNSUPPORTED = REFUSED("is not supported yet")
+METRICS, OUTCOME, KEPT = FILES("run/metrics.jsonl"), FILES("run/outcome.json"), FILES("run/checkpoints/*")
+ROWS = []
+
+
+def row(path, base, change, sees, of="", both=(), first=None):
+    change = [change] if isinstance(change, str) else change
+    ROWS.append(Row(path, of, base, tuple(change), sees, tuple(both), None if first is None else tuple(first)))
+
+
+# ---- data, and the configs that all rows start from ----
+
+TAIL = "batch: {global: 4}\noptimizer: {lr: 1e-2}\nlog: {every: 1 steps}\nrun: {dir: run, steps: 4}\n"
+IMAGES = "data: {train: {type: idx, path: images.idx, labels: labels.idx}}\n"
+BASES = {
+    "mlp": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: sums.csv}}\n",
+    "eval": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: sums.csv, part: 0%..50%}, "
+            "eval: {type: csv, path: sums.csv, part: 50%..100%}}\neval: {every: 1 steps}\n",
+    "classes": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: classes.csv, classes: on}}\n",
+    "cnn": "model: {type: cnn, filters: [2, 3], hidden: 4}\n" + IMAGES,
+    "gpt2": "model: {type: gpt2, layers: 2, heads: 2, width: 8, context: 8}\n"
+            "data: {train: {type: text, path: poem.txt, tokens: chars}}\n",
+    "llama": "model: {type: llama, layers: 2, heads: 2, width: 8, hidden: 16, context: 8}\n"
+             "data: {train: {type: text, path: poem.txt}}\n",
+    "tokens": "model: {type: gpt2, layers: 1, heads: 2, width: 8, context: 8, vocabulary: 64}\n"
+              "data: {train: {type: tokens, path: tokens.bin}}\n",
+    "megatron": "model: {type: gpt2, layers: 1, heads: 2, width: 8, context: 8, vocabulary: 64}\n"
+                "data: {train: {type: megatron, path: set}}\n",
+    "mixture": "model: {type: gpt2, layers: 1, heads: 2, width: 8, context: 8}\n"
+               "data: {train: {type: mixture, parts: [{type: text, path: poem.txt}, {type: text, path: other.txt}]}}\n",
+    "sequential": "model: {type: sequential, layers: [{type: linear, size: 4}, relu, linear]}\n"
+                  "data: {train: {type: csv, path: sums.csv}}\n",
+    "layers": "model: {type: sequential, layers: [{type: convolution, filters: 2}, relu, max_pool, flatten, linear]}\n" + IMAGES,
+    "graph": "model: {graph: model.ang}\ndata: {train: {type: csv, path: sums.csv}}\n",
+    "stream": "model: {type: mlp, inputs: 2, outputs: 3, hidden: [4]}\ndata: {source: stream}\n",
+    "stream-cnn": "model: {type: cnn, channels: 1, height: 8, width: 8, classes: 3, filters: [2], hidden: 4}\n"
+                  "data: {source: stream}\n",
+    "stream-layers": "model: {type: sequential, inputs: [2], layers: [{type: linear, size: 3}]}\ndata: {source: stream}\n",
+    "overflow": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: huge.csv}}\n",
+}
+GRAPH = """ang 1
+graph "small"
+symbol batch
+%0 = input(name="x") : f32[batch,2]
+%1 = input(name="targets") : f32[batch,1]
+%2 = param(name="in.weight", initializer=2, scale=0.7) : f32[4,2]
+%3 = product(%0, %2, transpose_b=true) : f32[batch,4]
+%4 = param(name="in.shift", initializer=2, scale=0.7) : f32[4]
+%5 = bias(%3, %4, axis=1) : f32[batch,4]
+%6 = relu(%5) : f32[batch,4]
+%7 = param(name="out.weight", initializer=2, scale=0.5) : f32[1,4]
+%8 = product(%6, %7, transpose_b=true) : f32[batch,1]
+output(%8, name="y")
+%9 = squared_error(%8, %1) : f32[]
+loss %9 targets %1
+"""
+
+
+def images(count, side, shift):
+    pixels = bytearray(side * side * count)
+    for i in range(count):
+        for k in range(side):
+            pixels[(i * side + (i + shift) % 4) * side + k] = 200 + i
+    return struct.pack(">4B3I", 0, 0, 8, 3, count, side, side) + bytes(pixels)
+
+
+def labels(count, shift):
+    return struct.pack(">4BI", 0, 0, 8, 1, count) + bytes((i + shift) % 4 for i in range(count))
+
+
+def megatron(tokens, document):
+    """The .bin and the .idx of documents of so many tokens."""
+    count = len(tokens) // document
+    index = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, count, count + 1)
+    index += struct.pack(f"<{count}i", *[document] * count)
+    index += struct.pack(f"<{count}q", *[2 * document * i for i in range(count)])
+    index += struct.pack(f"<{count + 1}q", *range(count + 1))
+    return struct.pack(f"<{len(tokens)}H", *tokens), index
+
+
+def write_data(folder):
+    def write(name, content):
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    pairs = [(i % 11 / 10, i % 7 / 6) for i in range(38)]
+    write("sums.csv", "a,b,sum\n" + "".join(f"{a},{b},{a + b}\n" for a, b in pairs))
+    write("products.csv", "a,b,product\n" + "".join(f"{a},{b},{a * b}\n" for a, b in pairs))
+    write("bare.csv", "".join(f"{a},{b},{a + b}\n" for a, b in pairs[1:]))
+    write("semicolons.csv", "a;b;sum\n" + "".join(f"{a};{b};{a + b}\n" for a, b in pairs))
+    write("classes.csv", "a,b,class\n" + "".join(f"{a},{b},{int(a + b)}\n" for a, b in pairs))
+    write("huge.csv", "a,y\n1e30,2\n2e30,1\n3e30,6\n4e30,8\n")
+    for name, shift in (("", 0), ("other-", 1)):
+        write(name + "images.idx", images(40, 8, shift))
+        write(name + "labels.idx", labels(40, shift))
+    write("poem.txt", "".join(f"line {i % 10} of it\n" for i in range(60)))
+    write("other.txt", "".join(f"verse {i % 7}, the other\n" for i in range(60)))
+    for name, factor in (("", 1), ("other-", 3)):
+        tokens = [i * i * factor % 61 if i % 2 == 0 else 0 for i in range(640)]
+        write(name + "tokens.bin", struct.pack("<640H", *tokens))
+        for ending, content in zip((".bin", ".idx"), megatron(tokens, 20)):
+            write(name + "set" + ending, content)
+    write("model.ang", GRAPH)
+    write("other.ang", GRAPH.replace("relu", "tanh"))
+    for name, text in BASES.items():
+        write(name + ".yaml", text + TAIL)
+
+
+# ---- version, run ----
+
+row("version", "mlp", "version=2", REFUSED("version"))
+row("run.dir", "mlp", "run.dir=elsewhere", FILES("elsewhere/summary.json"))
+row("run.seed", "mlp", "run.seed=4", HASH)
+row("run.steps", "mlp", "run.steps=5", HASH)
+row("run.epochs", "mlp", "run.epochs=2", HASH, both=["run.steps="])
+row("run.tokens", "gpt2", "run.tokens=64", HASH, both=["run.steps="])
+row("run.samples", "mlp", "run.samples=8", HASH, both=["run.steps="])
+row("run.max_time", "mlp", "run.max_time=0.0001s", OUTCOME, both=["run.steps=2000", "log.every=off"])
+if "avx2" in pathlib.Path("/proc/cpuinfo").read_text().split():
+    row("run.isa", "mlp", "run.isa=base", FILES("run/checkpoints/*/manifest.json"))
+else:
+    row("run.isa", "mlp", "run.isa=avx2", REFUSED("avx2"))
+row("run.allow_new_bits", "mlp", "run.allow_new_bits=on", ACCEPTED("run.allow_new_bits"),
+    both=["run.steps=6", "train.matmul_precision=medium"], first=[])
+
+# ---- model ----
+
+row("model.type", "mlp", "model={type: sequential, layers: [linear]}", PLAN)
+row("model.graph", "graph", "model.graph=other.ang", HASH, of="graph")
+row("model.inputs", "stream", "model.inputs=3", PLAN, of="mlp")
+row("model.inputs", "stream-layers", "model.inputs=[3]", PLAN, of="sequential")
+row("model.outputs", "stream", "model.outputs=4", PLAN, of="mlp")
+row("model.hidden", "mlp", "model.hidden=[5, 4]", PLAN, of="mlp")
+row("model.hidden", "cnn", "model.hidden=5", PLAN, of="cnn")
+row("model.hidden", "llama", "model.hidden=24", PLAN, of="llama")
+row("model.channels", "stream-cnn", "model.channels=3", PLAN, of="cnn")
+row("model.height", "stream-cnn", "model.height=12", PLAN, of="cnn")
+row("model.width", "stream-cnn", "model.width=12", PLAN, of="cnn")
+row("model.classes", "stream-cnn", "model.classes=5", PLAN, of="cnn")
+row("model.filters", "cnn", "model.filters=[3, 3]", PLAN, of="cnn")
+for kind in ("mlp", "cnn"):
+    row("model.activation", kind, "model.activation=tanh", HASH, of=kind)
+    row("model.batch_norm", kind, "model.batch_norm=on", PLAN, of=kind)
+for kind in ("mlp", "cnn", "gpt2"):
+    row("model.dropout", kind, "model.dropout=0.5", HASH, of=kind)
+for kind in ("gpt2", "llama"):
+    row("model.layers", kind, "model.layers=1", PLAN, of=kind)
+    row("model.heads", kind, "model.heads=1", HASH, of=kind)
+    row("model.width", kind, "model.width=16", PLAN, of=kind)
+    row("model.context", kind, "model.context=4", PLAN, of=kind)
+    row("model.vocabulary", kind, "model.vocabulary=300", PLAN, of=kind)
+row("model.kv_heads", "llama", "model.kv_heads=1", PLAN, of="llama")
+row("model.rotary_base", "llama", "model.rotary_base=100", HASH, of="llama")
+row("model.epsilon", "llama", "model.epsilon=0.1", HASH, of="llama")
+row("model.tied", "llama", "model.tied=on", PLAN, of="llama")
+row("model.loss", "stream", "model.loss=cross_entropy", PLAN, of="mlp", both=["model.loss=squared"])
+row("model.loss", "stream-layers", "model.loss=cross_entropy", PLAN, of="sequential", both=["model.loss=squared"])
+
+row("model.layers", "sequential", "model.layers=[linear]", PLAN, of="sequential")
+
+
+def layer(option, kind, without, changed, sees=HASH):
+    """A row of a layer's option: the layer as a flow table, without and with the option."""
+    small = kind in ("linear", "dropout", "batch_norm", "layer_norm", "rms_norm", "relu")
+    lists = ["model.layers=[%s]" % (f"{{type: linear, size: 4}}, {text}, linear" if small else f"{text}, flatten, linear")
+             for text in (without, changed)]
+    row("model.layers[]." + option, "sequential" if small else "layers", lists[1], sees,
+        of="" if option in ("type", "name") else kind, both=[lists[0]])
+
+
+layer("type", "relu", "relu", "tanh")
+layer("size", "linear", "{type: linear, size: 4}", "{type: linear, size: 5}", PLAN)
+layer("bias", "linear", "{type: linear, size: 4}", "{type: linear, size: 4, bias: off}", PLAN)
+layer("bias", "convolution", "{type: convolution, filters: 2}", "{type: convolution, filters: 2, bias: off}", PLAN)
+layer("filters", "convolution", "{type: convolution, filters: 2}", "{type: convolution, filters: 3}", PLAN)
+layer("window", "convolution", "{type: convolution, filters: 2}", "{type: convolution, filters: 2, window: 5}", PLAN)
+layer("stride", "convolution", "{type: convolution, filters: 2}", "{type: convolution, filters: 2, stride: 2}", PLAN)
+layer("padding", "convolution", "{type: convolution, filters: 2}", "{type: convolution, filters: 2, padding: 0}", PLAN)
+for kind in ("max_pool", "average_pool"):
+    layer("window", kind, f"{{type: {kind}, window: 2}}", f"{{type: {kind}, window: 4}}", PLAN)
+    layer("stride", kind, f"{{type: {kind}, window: 2}}", f"{{type: {kind}, window: 2, stride: 1}}", PLAN)
+    layer("padding", kind, f"{{type: {kind}, window: 2}}", f"{{type: {kind}, window: 2, padding: 1}}", PLAN)
+layer("rate", "dropout", "dropout", "{type: dropout, rate: 0.5}")
+for kind in ("batch_norm", "layer_norm", "rms_norm"):
+    layer("epsilon", kind, kind, f"{{type: {kind}, epsilon: 0.1}}")
+layer("momentum", "batch_norm", "batch_norm", "{type: batch_norm, momentum: 0.5}", STATE)
+layer("name", "relu", "{type: linear, size: 4}", "{type: linear, size: 4, name: middle}", FILES("run/checkpoints/*/graph.ang"))
+
+SAVED = ["model.init.from=trained"]
+row("model.init.from", "mlp", "model.init.from=trained", HASH)
+row("model.init.missing", "mlp", "model.init.missing=init", ACCEPTED("model.init"),
+    both=["model.hidden=[4, 4]", "model.init.unexpected=ignore", *SAVED])
+row("model.init.unexpected", "mlp", "model.init.unexpected=ignore", ACCEPTED("model.init"),
+    both=["model={type: sequential, layers: [{type: linear, size: 4, name: hidden.0}, linear]}", "model.init.missing=init", *SAVED])
+row("model.init.rename", "mlp", "model.init.rename={'^hidden': 'unknown'}", HASH,
+    both=["model.init.missing=init", "model.init.unexpected=ignore", *SAVED])
+
+# ---- data ----
+
+TEXT = "data.train={type: text, path: poem.txt}"
+row("data.train.type", "tokens", "data.train={type: megatron, path: other-set}", HASH)
+row("data.train.type", "mlp", "data.train.type=array", REFUSED("which is not supported yet"))
+for kind, base, path in (("idx", "cnn", "other-images.idx"), ("csv", "mlp", "products.csv"), ("text", "gpt2", "other.txt"),
+                         ("tokens", "tokens", "other-tokens.bin"), ("megatron", "megatron", "other-set")):
+    row("data.train.path", base, "data.train.path=" + path, HASH, of=kind)
+    row("data.train.part", base, "data.train.part=50%..100%", HASH, of=kind)
+for kind, base in (("text", "gpt2"), ("tokens", "tokens"), ("megatron", "megatron")):
+    row("data.train.context", base, "data.train.context=6", HASH, of=kind)
+row("data.train.labels", "cnn", "data.train.labels=other-labels.idx", HASH, of="idx")
+row("data.train.flat", "layers", "data.train.flat=on", FILES("run/checkpoints/*/graph.ang"), of="idx", both=["model.layers=[flatten, linear]"])
+row("data.train.scaled", "cnn", "data.train.scaled=off", HASH, of="idx")
+row("data.train.inputs", "mlp", "data.train.inputs=[a]", HASH, of="csv")
+row("data.train.targets", "mlp", "data.train.targets=[a]", HASH, of="csv")
+row("data.train.classes", "classes", "data.train.classes=off", HASH, of="csv")
+row("data.train.header", "mlp", "data.train.header=on", HASH, of="csv", both=["data.train.path=bare.csv"])
+row("data.train.delimiter", "mlp", "data.train.delimiter=;", ACCEPTED("semicolons.csv"), of="csv",
+    both=["data.train.path=semicolons.csv"])
+row("data.train.dtype", "mlp", "data.train.dtype=f64", HASH, of="csv")
+row("data.train.dtype", "stream", ["data.source=", "data.train={type: stream, dtype: f64}"], PLAN, of="stream")
+row("data.train.tokens", "gpt2", "data.train.tokens=bytes", PLAN, of="text")
+row("data.train.format", "tokens", "data.train.format=u32", HASH, of="tokens")
+row("data.train.documents", "tokens", "data.train.documents=apart", HASH, of="tokens", both=["data.train.end_token=0"])
+row("data.train.documents", "megatron", "data.train.documents=apart", HASH, of="megatron")
+row("data.train.border_targets", "tokens", "data.train.border_targets=off", HASH, of="tokens",
+    both=["data.train.end_token=4", "data.train.documents=apart"])
+row("data.train.border_targets", "megatron", "data.train.border_targets=off", HASH, of="megatron", both=["data.train.documents=apart"])
+row("data.train.end_token", "tokens", "data.train.end_token=5", HASH, of="tokens",
+    both=["data.train.end_token=4", "data.train.documents=apart"])
+row("data.train.parts", "mixture", "data.train.parts=[{type: text, path: poem.txt}]", HASH, of="mixture")
+row("data.train.count", "mixture", "data.train.count=8", HASH, of="mixture", both=["run.steps="])
+row("data.train.weight", "mixture", "data.train.parts=[{type: text, path: poem.txt, weight: 3}, {type: text, path: other.txt}]", HASH)
+row("data.eval", "mlp", "data.eval={type: csv, path: products.csv}", METRICS)
+row("data.mixtures", "mixture", ["data.train=", "data.mixtures=[{type: text, path: poem.txt}]"], HASH)
+row("data.source", "mlp", ["data={source: stream}", "model.inputs=2", "model.outputs=1"], REFUSED("stream"))
+row("data.capacity", "stream", "data.capacity=2k", UNSUPPORTED)
+row("data.policy", "stream", "data.policy=fifo", UNSUPPORTED)
+row("data.holdout", "stream", "data.holdout=5%", UNSUPPORTED)
+row("data.threads", "mlp", "data.threads=9", PLAN)
+row("data.drop_last", "mlp", "data.drop_last=on", HASH, both=["run.steps="])
+row("data.normalize.inputs", "mlp", "data.normalize.inputs=standard", UNSUPPORTED)
+row("data.normalize.targets", "mlp", "data.normalize.targets=range", UNSUPPORTED)
+row("data.normalize.fit", "mlp", "data.normalize.fit=running", UNSUPPORTED)
+
+# ---- batch, optimizer ----
+
+row("batch.global", "mlp", "batch.global=8", HASH)
+row("batch.micro", "mlp", "batch.micro=2", PLAN)
+row("batch.accumulate", "mlp", ["batch={micro: 2, accumulate: 3}"], HASH)
+row("batch.leaves", "mlp", "batch.leaves=2", PLAN)
+row("optimizer.type", "mlp", "optimizer.type=sgd", HASH)
+row("optimizer.lr", "mlp", "optimizer.lr=2e-2", HASH)
+for kind in ("adamw", "adam"):
+    row("optimizer.betas", "mlp", "optimizer.betas=[0.5, 0.9]", HASH, of=kind, both=["optimizer.type=" + kind])
+    row("optimizer.eps", "mlp", "optimizer.eps=0.1", HASH, of=kind, both=["optimizer.type=" + kind])
+for kind in ("adamw", "adam", "sgd"):
+    row("optimizer.weight_decay", "mlp", "optimizer.weight_decay=0.5", HASH, of=kind, both=["optimizer.type=" + kind])
+row("optimizer.momentum", "mlp", "optimizer.momentum=0.9", HASH, of="sgd", both=["optimizer.type=sgd"])
+row("optimizer.dampening", "mlp", "optimizer.dampening=0.5", HASH, of="sgd", both=["optimizer={type: sgd, momentum: 0.9}"])
+row("optimizer.nesterov", "mlp", "optimizer.nesterov=on", HASH, of="sgd", both=["optimizer={type: sgd, momentum: 0.9}"])
+row("optimizer.decay", "graph", "optimizer.decay=names", HASH, both=["optimizer.weight_decay=0.5"])
+row("optimizer.decay_embeddings", "gpt2", "optimizer.decay_embeddings=off", HASH, both=["optimizer.weight_decay=0.5"])
+GROUP = "optimizer.groups=[{match: weight, %s}]"
+row("optimizer.groups[].match", "mlp", "optimizer.groups=[{match: bias, lr_scale: 2}]", HASH, both=[GROUP % "lr_scale: 2"])
+row("optimizer.groups[].lr_scale", "mlp", GROUP % "lr_scale: 2", HASH, both=[GROUP % "lr_scale: 1"])
+row("optimizer.groups[].weight_decay", "mlp", GROUP % "weight_decay: 0.5", HASH, both=[GROUP % "lr_scale: 1"])
+row("optimizer.groups[].freeze", "mlp", GROUP % "freeze: on", HASH, both=[GROUP % "lr_scale: 1"])
+row("optimizer.layer_decay", "gpt2", "optimizer.layer_decay=0.5", HASH)
+
+# ---- schedule ----
+
+def schedule(option, kind, rest, value, sees=HASH):
+    """A row of an option that this type of schedule has: the rest of the schedule, then the option."""
+    whole = ", ".join(filter(None, ["type: " + kind, rest]))
+    row("schedule." + option, "mlp", f"schedule.{option}={value}", sees, of=kind, both=[f"schedule={{{whole}}}", "run.steps=8"])
+
+
+row("schedule.type", "mlp", "schedule.type=cosine", HASH)
+row("schedule.warmup.steps", "mlp", "schedule.warmup.steps=3", HASH)
+row("schedule.warmup.start_factor", "mlp", "schedule.warmup.start_factor=0.5", HASH, both=["schedule.warmup.steps=3"])
+row("schedule.per", "mlp", "schedule.per=epoch", HASH, both=["schedule.type=linear"])
+for kind, rest in (("linear", ""), ("cosine", ""), ("cosine_restarts", "T_0: 4"), ("wsd", "decay: 4"), ("polynomial", "power: 2")):
+    schedule("min_ratio", kind, rest, "0.3")
+schedule("floor", "cosine", "min_ratio: 0.3", "clamp")
+schedule("T_0", "cosine_restarts", "T_0: 4", "3")
+schedule("T_mult", "cosine_restarts", "T_0: 2", "2")
+schedule("max_lr", "one_cycle", "", "0.1")
+schedule("pct_start", "one_cycle", "", "0.6")
+schedule("div_factor", "one_cycle", "", "5")
+schedule("final_div_factor", "one_cycle", "", "2")
+schedule("anneal", "one_cycle", "", "linear")
+schedule("three_phase", "one_cycle", "", "on")
+schedule("momentum", "one_cycle", "", "off")
+schedule("stable", "wsd", "decay: 4", "2")
+schedule("decay", "wsd", "decay: 4", "2")
+schedule("period", "step", "period: 4", "3")
+schedule("gamma", "step", "period: 2", "0.5")
+schedule("gamma", "exponential", "gamma: 0.9", "0.5")
+schedule("power", "polynomial", "", "2")
+schedule("points", "points", "points: {0: 1, 8: 0.1}", "{0: 0.1, 8: 1}")
+schedule("parts", "sequence", "parts: [constant, linear], milestones: [4]", "[constant, cosine]")
+schedule("milestones", "sequence", "parts: [constant, linear], milestones: [4]", "[3]")
+
+# ---- train ----
+
+row("train.clip_norm", "mlp", "train.clip_norm=0.01", HASH, both=["optimizer.type=sgd"])
+row("train.clip_value", "mlp", "train.clip_value=0.01", HASH, both=["optimizer.type=sgd"])
+row("train.precision", "mlp", "train.precision=bf16", HASH, both=["train.precision=f32"])
+row("train.matmul_precision", "mlp", "train.matmul_precision=medium", HASH)
+row("train.recompute.mode", "gpt2", "train.recompute.mode=full", PLAN)
+row("train.recompute.segments", "gpt2", "train.recompute.segments=2", PLAN)
+row("train.recompute.budget", "gpt2", "train.recompute.budget=1KiB", REFUSED("the budget is 1024"))
+row("train.loss.reduction", "tokens", "train.loss.reduction=sample_mean", HASH,
+    both=["data.train.end_token=4", "data.train.documents=apart", "data.train.border_targets=off"])
+row("train.loss.label_smoothing", "classes", "train.loss.label_smoothing=0.2", HASH)
+row("train.on_nonfinite", "overflow", "train.on_nonfinite=skip", ACCEPTED("not finite"))
+row("train.on_nonfinite", "mlp", "train.on_nonfinite=rollback", REFUSED("which is not supported yet"))
+row("train.max_skips", "overflow", "train.max_skips=2", REFUSED("skipped"), both=["train.on_nonfinite=skip"])
+
+# ---- eval ----
+
+row("eval.every", "eval", "eval.every=2", METRICS)
+row("eval.at_start", "eval", "eval.at_start=on", METRICS)
+row("eval.samples", "eval", "eval.samples=3", METRICS)
+row("eval.metrics", "eval", "eval.metrics=[mae]", METRICS, both=["eval.best.metric=val_mae"])
+row("eval.best.metric", "eval", "eval.best.metric=val_mae", FILES("run/summary.json"))
+row("eval.best.mode", "eval", "eval.best.mode=max", FILES("run/summary.json"))
+NEVER_BETTER = ["optimizer.lr=0", "run.steps=8"]
+row("eval.early_stop.metric", "eval", "eval.early_stop.metric=val_loss", OUTCOME, both=NEVER_BETTER)
+row("eval.early_stop.patience", "eval", "eval.early_stop.patience=2", OUTCOME, both=["eval.early_stop.metric=val_loss", *NEVER_BETTER])
+row("eval.early_stop.min_delta", "eval", "eval.early_stop.min_delta=100", OUTCOME,
+    both=["eval.early_stop={metric: val_loss, patience: 2}", "optimizer.lr=1e-2", "run.steps=6"])
+
+# ---- save, log ----
+
+SAVES = ["save.every=1 steps", "run.steps=6"]
+row("save.every", "mlp", "save.every=1 steps", KEPT)
+row("save.keep_last", "mlp", "save.keep_last=4", KEPT, both=SAVES)
+row("save.keep_every", "mlp", "save.keep_every=2 steps", KEPT, both=SAVES)
+row("save.keep_named", "mlp", "save.keep_named=1", NAMED)
+row("save.stage", "mlp", "save.stage=stage", FILES("stage*"))
+row("save.writers", "mlp", "save.writers=4", PLAN)
+row("log.every", "mlp", "log.every=2 steps", METRICS)
+row("log.grad_norms", "mlp", "log.grad_norms=parameter", METRICS)
+row("log.tensorboard", "mlp", "log.tensorboard=off", FILES("run/events*"))
+row("log.profile", "mlp", "log.profile=trace.json", FILES("trace.json"))
+
+# ---- ranks ----
+
+row("ranks.shard", "mlp", "ranks.shard=full", REFUSED("which is not supported yet"))
+row("ranks.unit.min_elements", "mlp", "ranks.unit.min_elements=100", UNSUPPORTED)
+row("ranks.precision.params", "mlp", "ranks.precision.params=f32", UNSUPPORTED)
+row("ranks.precision.reduce", "mlp", "ranks.precision.reduce=bf16", UNSUPPORTED)
+row("ranks.threads", "mlp", "ranks.threads=3", PLAN)
+row("ranks.report_after", "mlp", "ranks.report_after=1s", STALLS("no progress"))
+row("ranks.timeout", "mlp", "ranks.timeout=1s", STALLS("it hangs"))
