@@ -365,6 +365,18 @@ typedef struct an_open_options {
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                       const an_open_options *options);
 
+/* Threads and instructions belong to a context, and a config may ask for some (ranks.threads, run.isa): opening it in a context that has
+ * others is refused. This reads a config before there is a context, and fills in what `options` leaves open: `threads` 0, `isa`
+ * AN_ISA_AUTO. Where the config leaves the instructions open too, they are those of the run that would be carried on, if this machine has
+ * them. `open` may be NULL: as an_trainer_open. The message of an error is that of an_last_error(NULL).
+ *
+ *     an_context_options options = AN_INIT(options);
+ *     an_config_options config = AN_INIT(config);
+ *     config.file = "run.yaml";
+ *     if (an_context_options_from_config(&options, &config, NULL) == AN_OK && an_context_create(&ctx, &options) == AN_OK) ...  */
+AN_API an_status an_context_options_from_config(an_context_options *options, const an_config_options *config,
+                                                const an_open_options *open);
+
 /* ---- from a config to a trainer, part by part ---- an_trainer_open does all of this. */
 
 /* Whether a graph can read the samples of a dataset; the message says what does not fit. */

@@ -420,6 +420,7 @@ an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config 
     *trainer = NULL;
     an_text_init(&skipped, ctx);
     if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));
+    AN_TRY(an_open_check_context(config, ctx, options->purpose));
     AN_TRY(an_candidates_create(&candidates, ctx, config, options));
     if (!an_candidates_path(candidates, 0)) AN_TRY(open_once(trainer, ctx, config, options, NULL));
     for (int i = 0; !*trainer && (path = an_candidates_path(candidates, i)); i++) {

@@ -9,6 +9,9 @@
 
 enum { AN_PATH_TEXT = 256 };
 
+/* Threads and instructions that the config asks for must be those of the context. A plain trainer is for a context of any instructions. */
+an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purpose purpose);
+
 /* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. *vocabulary is the first text by characters, whose
  * numbers later ones must have; it is set where it is NULL. */
 an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,

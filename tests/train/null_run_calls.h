@@ -108,6 +108,8 @@ static inline void call_configs(void) {
     an_config_options options = {.size = sizeof options, .file = "run.yaml"};
     an_config *fresh = NULL;
     an_config_key key = AN_INIT(key);
+    an_context_options context = AN_INIT(context);
+    an_open_options open_options = AN_INIT(open_options);
     an_length length = {0}, lengths[4];
     const char *text, *other;
     char *written = NULL;
@@ -141,6 +143,7 @@ static inline void call_configs(void) {
     STATUS(an_config_write, N(config), N(&written));
     STATUS(an_config_schema, N(ctx), N(&written));
     STATUS(an_config_key_get, O(ctx), 0, N(&key));
+    STATUS(an_context_options_from_config, N(&context), N(&options), O(&open_options));
 }
 
 /* ---- data ---- */

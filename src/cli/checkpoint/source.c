@@ -44,16 +44,17 @@ an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, i
     return status;
 }
 
-int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_context **ctx) {
+int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_isa isa, an_context **ctx) {
     an_context_options options = AN_INIT(options);
     int64_t threads = 0;
     if (!an_config_is(config, "ranks.threads", "auto")) an_config_count(config, "ranks.threads", &threads);
     options.threads = (int)threads;
     options.alone = true; /* nothing is trained: several processes may each look at a checkpoint */
-    for (int isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++)
-        if (!strcmp(an_isa_name((an_isa)isa), opened->info.isa)) options.isa = (an_isa)isa;
+    options.isa = isa;
+    for (int own = AN_ISA_BASE; isa == AN_ISA_AUTO && own <= AN_ISA_AMX; own++)
+        if (!strcmp(an_isa_name((an_isa)own), opened->info.isa)) options.isa = (an_isa)own;
     an_status status = an_context_create(ctx, &options);
-    if (status != AN_OK && options.isa != AN_ISA_AUTO) {
+    if (status != AN_OK && isa == AN_ISA_AUTO && options.isa != AN_ISA_AUTO) {
         options.isa = AN_ISA_AUTO;
         status = an_context_create(ctx, &options);
         if (status == AN_OK)

@@ -23,9 +23,9 @@ void cli_checkpoint_close(cli_checkpoint *opened);
 /* The config that the run was saved with, and these settings over it. *config is NULL, and that is no error, where there is none. */
 an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, int set_count, const char *const *sets,
                                 an_config **config);
-/* A context for the trainer of a checkpoint: threads of its config, the instructions that it was trained with; those that the machine has,
- * and a remark, where that has not got them. */
-int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_context **ctx);
+/* A context for the trainer of a checkpoint: threads of its config, these instructions; for AN_ISA_AUTO those that it was trained with, or
+ * those that the machine has, and a remark, where that has not got them. */
+int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_isa isa, an_context **ctx);
 
 /* ---- elements, in pieces ---- */
 

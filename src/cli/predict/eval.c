@@ -186,6 +186,22 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     return cli_finish(t->call);
 }
 
+/* Threads and instructions that the settings ask for go before those of the run. */
+static int make_context(const cli_call *call, const cli_checkpoint *from, const settings *s, an_context **ctx) {
+    an_config *config = NULL;
+    an_isa chosen = AN_ISA_AUTO;
+    const an_status status = cli_checkpoint_config(from, from->ctx, s->count, s->list, &config);
+    if (status != AN_OK) {
+        cli_refuse(call, from->ctx, NULL, status);
+        return CLI_FAILED;
+    }
+    for (int isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++)
+        if (an_config_is(config, "run.isa", an_isa_name((an_isa)isa))) chosen = (an_isa)isa;
+    const int code = cli_checkpoint_context(from, config, chosen, ctx);
+    an_config_destroy(&config);
+    return code;
+}
+
 static int prepare(const cli_call *call, const cli_checkpoint *from, settings *s, an_context **ctx) {
     an_config *config = NULL;
     const an_status status = cli_checkpoint_config(from, from->ctx, 0, NULL, &config);
@@ -194,7 +210,7 @@ static int prepare(const cli_call *call, const cli_checkpoint *from, settings *s
         return cli_fail(call, "%s: has no config, so nothing says what its data is: a program made this run",
                         from->info.path);
     int code = choose_data(call, config, s);
-    add(s, "run.isa", "auto"); /* the context has its instructions */
+    add(s, "run.isa", "auto"); /* the context has those that it was trained with */
     if (an_config_origin_of(config, "model.init.from") != AN_ORIGIN_NONE) add(s, "model.init.from", "");
     for (int i = 0; i < call->set_count; i++) {
         const char *value = strchr(call->sets[i], '=');
@@ -204,9 +220,8 @@ static int prepare(const cli_call *call, const cli_checkpoint *from, settings *s
         if (value) add(s, key, value + 1);
     }
     if (code == CLI_DONE && s->failed) code = cli_misuse(call, "--set was given too often");
-    if (code == CLI_DONE) code = cli_checkpoint_context(from, config, ctx);
     an_config_destroy(&config);
-    return code;
+    return code == CLI_DONE ? make_context(call, from, s, ctx) : code;
 }
 
 static int run(const cli_call *call) {

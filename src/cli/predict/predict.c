@@ -109,7 +109,7 @@ static an_status try_model(const cli_checkpoint *from, an_config *config, bool w
 
 /* A graph whose samples have no fixed size gets it from the data. */
 static int open_model(const cli_checkpoint *from, an_config *config, cli_training *t) {
-    int code = cli_checkpoint_context(from, config, &t->ctx);
+    int code = cli_checkpoint_context(from, config, AN_ISA_AUTO, &t->ctx);
     if (code != CLI_DONE) return code;
     an_status status = try_model(from, config, false, t);
     if (status == AN_ERR_SHAPE) {

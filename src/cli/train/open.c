@@ -42,55 +42,16 @@ static const char *read_pipe(const char *file, size_t *length) {
     return text;
 }
 
-static an_status read_config(const cli_call *call, const cli_opening *opening, an_context *ctx, an_config **config) {
+static an_config_options config_options(const cli_call *call, const cli_opening *opening) {
     an_config_options options = AN_INIT(options);
     options.file = opening->file;
     if (cli_is_pipe(opening->file)) options.text = read_pipe(opening->file, &options.length);
     options.set_count = call->set_count;
     options.sets = call->sets;
-    return an_config_create(config, ctx, &options);
+    return options;
 }
 
-/* The instructions that a run began with are kept for ever; AUTO where there is none to carry on, or this machine has them not. */
-static an_isa isa_of_run(an_context *ctx, an_config *config, const cli_opening *opening) {
-    an_checkpoint_info info = AN_INIT(info);
-    an_checkpoint *checkpoint = NULL;
-    const char *path = opening->resume;
-    an_isa found = AN_ISA_AUTO;
-    if (!path && an_config_path(config, "run.dir", &path) != AN_OK) return found;
-    if (an_checkpoint_open(&checkpoint, ctx, path) != AN_OK) return found;
-    if (an_checkpoint_info_get(checkpoint, &info) == AN_OK && info.is_run)
-        for (int isa = 0; isa <= (int)an_context_isa(ctx); isa++)
-            if (!strcmp(info.isa, an_isa_name((an_isa)isa))) found = (an_isa)isa;
-    an_checkpoint_close(&checkpoint);
-    return found;
-}
-
-/* Threads and instructions belong to the context that the config is read with: it is read once to learn them. */
-static int choose_context(const cli_call *call, const cli_opening *opening, an_context_options *options) {
-    an_context_options alone = AN_INIT(alone);
-    an_context *ctx = NULL;
-    an_config *config = NULL;
-    int64_t threads = 0;
-    alone.threads = 1;
-    an_status status = an_context_create(&ctx, &alone);
-    if (status != AN_OK) return cli_failure(call, NULL, status);
-    status = read_config(call, opening, ctx, &config);
-    if (status == AN_OK && !an_config_is(config, "ranks.threads", "auto"))
-        status = an_config_count(config, "ranks.threads", &threads);
-    const int code = status == AN_OK ? CLI_DONE : cli_refuse(call, ctx, opening->file, status);
-    options->threads = opening->threads ? opening->threads : (int)threads;
-    options->isa = opening->isa;
-    for (int isa = 0; code == CLI_DONE && opening->isa == AN_ISA_AUTO && isa <= AN_ISA_AMX; isa++)
-        if (an_config_is(config, "run.isa", an_isa_name((an_isa)isa))) options->isa = (an_isa)isa;
-    if (code == CLI_DONE && options->isa == AN_ISA_AUTO && !opening->planned && !opening->plain && !opening->fresh)
-        options->isa = isa_of_run(ctx, config, opening);
-    an_config_destroy(&config);
-    an_context_destroy(&ctx);
-    return code;
-}
-
-static an_status open_trainer(const cli_opening *opening, cli_training *t) {
+static an_open_options open_options(const cli_opening *opening) {
     an_open_options options = AN_INIT(options);
     options.purpose = opening->planned ? AN_OPEN_PLAN : opening->plain ? AN_OPEN_PLAIN : AN_OPEN_RUN;
     options.kernels = opening->plain ? NULL : opening->kernels;
@@ -98,6 +59,39 @@ static an_status open_trainer(const cli_opening *opening, cli_training *t) {
     options.resume = opening->resume;
     options.extend = opening->extend;
     options.new_bits = opening->new_bits;
+    return options;
+}
+
+/* What the command line says of threads and instructions goes over what the config asks for. */
+static an_status set_over(an_config *config, const char *key, const char *value) {
+    char setting[64];
+    if (an_config_is(config, key, "auto") || an_config_is(config, key, value)) return AN_OK;
+    snprintf(setting, sizeof setting, "%s=%s", key, value);
+    return an_config_set(config, setting);
+}
+
+static an_status read_config(const cli_call *call, const cli_opening *opening, an_context *ctx, an_config **config) {
+    const an_config_options options = config_options(call, opening);
+    char threads[16];
+    snprintf(threads, sizeof threads, "%d", opening->threads);
+    an_status status = an_config_create(config, ctx, &options);
+    if (status == AN_OK && opening->threads) status = set_over(*config, "ranks.threads", threads);
+    if (status == AN_OK && opening->isa != AN_ISA_AUTO && !opening->plain)
+        status = set_over(*config, "run.isa", an_isa_name(opening->isa));
+    return status;
+}
+
+static int choose_context(const cli_call *call, const cli_opening *opening, an_context_options *options) {
+    const an_config_options config = config_options(call, opening);
+    const an_open_options open = open_options(opening);
+    options->threads = opening->threads;
+    options->isa = opening->isa;
+    const an_status status = an_context_options_from_config(options, &config, &open);
+    return status == AN_OK ? CLI_DONE : cli_refuse(call, NULL, opening->file, status);
+}
+
+static an_status open_trainer(const cli_opening *opening, cli_training *t) {
+    const an_open_options options = open_options(opening);
     return an_trainer_open_with(&t->trainer, t->ctx, t->config, &options);
 }
 

@@ -1,0 +1,85 @@
+/* What a config says of the context that its run is computed in: threads and instructions. */
+#include <string.h>
+
+#include "anneal/checkpoint.h"
+#include "base/context.h"
+#include "base/guard.h"
+#include "open/open.h"
+
+/* AN_ISA_AUTO: the config leaves it to the machine. */
+static an_isa isa_of_config(const an_config *config) {
+    for (int isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++)
+        if (an_config_is(config, "run.isa", an_isa_name((an_isa)isa))) return (an_isa)isa;
+    return AN_ISA_AUTO;
+}
+
+/* The instructions that a run began with are kept for ever; AUTO where there is none to carry on, or this machine has them not. */
+static an_isa isa_of_run(an_context *ctx, an_config *config, const an_open_options *open) {
+    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint *checkpoint = NULL;
+    const char *path = open ? open->resume : NULL;
+    an_isa found = AN_ISA_AUTO;
+    if (open && (open->purpose != AN_OPEN_RUN || open->fresh)) return found;
+    if (!path && an_config_path(config, "run.dir", &path) != AN_OK) return found;
+    if (an_checkpoint_open(&checkpoint, ctx, path) != AN_OK) return found;
+    if (an_checkpoint_info_get(checkpoint, &info) == AN_OK && info.is_run)
+        for (int isa = AN_ISA_BASE; isa <= (int)an_context_isa(ctx); isa++)
+            if (!strcmp(info.isa, an_isa_name((an_isa)isa))) found = (an_isa)isa;
+    an_checkpoint_close(&checkpoint);
+    return found;
+}
+
+/* 0: the config leaves it to the machine. */
+static an_status get_threads(an_config *config, int *threads) {
+    int64_t count = 0;
+    an_status status = AN_OK;
+    if (!an_config_is(config, "ranks.threads", "auto")) status = an_config_count(config, "ranks.threads", &count);
+    *threads = (int)count;
+    return status;
+}
+
+/* A config is read with a context; this one is for that alone. */
+an_status an_context_options_from_config(an_context_options *options, const an_config_options *config_options,
+                                         const an_open_options *open) {
+    AN_GUARD;
+    AN_NEED_IN(NULL, options, config_options);
+    if (options->size < sizeof *options)
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT,
+                        "an_context_options has size %zu, expected at least %zu: set it with AN_INIT", options->size,
+                        sizeof *options);
+    an_context_options alone = AN_INIT(alone);
+    an_context *ctx = NULL;
+    an_config *config = NULL;
+    int threads = 0;
+    alone.threads = 1;
+    alone.allocator = options->allocator;
+    an_status status = an_context_create(&ctx, &alone);
+    if (status != AN_OK) return status;
+    status = an_config_create(&config, ctx, config_options);
+    if (status == AN_OK) status = get_threads(config, &threads);
+    if (status == AN_OK) {
+        if (options->threads == 0) options->threads = threads;
+        if (options->isa == AN_ISA_AUTO) options->isa = isa_of_config(config);
+        if (options->isa == AN_ISA_AUTO) options->isa = isa_of_run(ctx, config, open);
+    } else {
+        status = AN_ERROR(NULL, status, "%s", an_last_error(ctx));
+    }
+    an_config_destroy(&config);
+    an_context_destroy(&ctx);
+    return status;
+}
+
+an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purpose purpose) {
+    static const char remedy[] = "create it with the options that an_context_options_from_config gives, or set";
+    const an_isa isa = isa_of_config(config);
+    int threads = 0;
+    AN_TRY_RETURN(get_threads(config, &threads));
+    if (threads != 0 && threads != an_context_threads(ctx))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: ranks.threads is %d, but the context has %d; %s ranks.threads to auto",
+                        an_config_place(config, "ranks.threads"), threads, an_context_threads(ctx), remedy);
+    if (purpose != AN_OPEN_PLAIN && isa != AN_ISA_AUTO && isa != an_context_isa(ctx))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: run.isa is %s, but the context has %s; %s run.isa to auto",
+                        an_config_place(config, "run.isa"), an_isa_name(isa), an_isa_name(an_context_isa(ctx)), remedy);
+    return AN_OK;
+}
