@@ -151,10 +151,10 @@ static an_status build(an_model_opening *o, an_layer *layers, char (*places)[PLA
     s.layer_count = count;
     s.layers = layers;
     const an_status status = an_model_sequential(o->graph, ctx, &s);
-    const char *message = an_last_error(ctx), *file = an_config_place(o->config, "model");
-    const size_t name = strcspn(file, ":");
-    if (status == AN_OK || !strncmp(message, file, name + 1)) return status; /* a layer's message has its place */
-    return AN_ERROR(ctx, status, "%s: %s", an_config_place(o->config, "model.layers"), message);
+    bool placed = status == AN_OK; /* a layer's message begins with its place */
+    for (int i = 0; i < count && !placed; i++) placed = !strncmp(an_last_error(ctx), places[i], strlen(places[i]));
+    if (placed) return status;
+    return AN_ERROR(ctx, status, "%s: %s", an_config_place(o->config, "model.layers"), an_last_error(ctx));
 }
 
 an_status an_open_sequential(an_model_opening *o) {

@@ -562,6 +562,9 @@ static void open_by_parts(void) {
     an_trainer *trainer = NULL;
     int64_t steps;
     double seconds;
+    an_context_options context = AN_INIT(context);
+    DO(an_context_options_from_config, &context, &options, &opening);
+    NOTE(context.threads);
     OK(ctx, an_config_create(&config, ctx, &options));
     OK(ctx, an_candidates_create(&candidates, ctx, config, &opening));
     init.path = an_candidates_path(candidates, 0);
