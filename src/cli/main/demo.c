@@ -67,7 +67,7 @@ static int copy_file(const cli_call *call, const char *from, const char *to) {
 }
 
 static int write_files(const cli_call *call, const demo *d, const char *folder) {
-    char examples[PATH], from[2 * PATH], to[2 * PATH];
+    static char examples[PATH], from[2 * PATH], to[2 * PATH]; /* the stack may be small, and the run comes on top */
     if (!find_examples(examples, sizeof examples))
         return cli_fail(
             call, "the examples are not beside this program, in ../share/anneal/examples: is anneal installed whole?");
