@@ -25,7 +25,8 @@ static void classify(an_graph *g, an_value x, const char *name) {
 
 static void build_lenet(an_graph *g, an_dtype dtype) {
     enum { WINDOW = 5, FILTERS_1 = 6, FILTERS_2 = 16, HIDDEN_1 = 120, HIDDEN_2 = 84 }; /* LeCun 1998 */
-    an_pool_options halve = AN_INIT(halve);
+    an_pool_options halve;
+    an_pool_options_init(&halve, sizeof halve);
     halve.window[0] = halve.window[1] = 2;
     an_value x = image(g, dtype, 1);
     x = an_max_pool(g, an_relu(g, an_convolution_layer(g, x, "conv1", FILTERS_1, WINDOW, NULL)), &halve);
@@ -41,7 +42,8 @@ static an_value convolution_norm(an_graph *g, an_value x, const char *name, int6
                                  int64_t stride) {
     const int64_t channels = an_value_dim(g, x, 1);
     const double bound = 1 / __builtin_sqrt((double)(channels * window * window));
-    an_convolution_options options = AN_INIT(options);
+    an_convolution_options options;
+    an_convolution_options_init(&options, sizeof options);
     options.stride[0] = options.stride[1] = stride;
     options.padding[0] = options.padding[1] = window / 2;
     an_scope_begin(g, name);
@@ -98,7 +100,8 @@ static an_status make(an_graph **graph, an_context *ctx, const char *name, an_dt
 }
 
 static an_status make_gpt2(an_graph **graph, an_context *ctx, an_dtype dtype) {
-    an_gpt2_options options = AN_INIT(options);
+    an_gpt2_options options;
+    an_gpt2_options_init(&options, sizeof options);
     options.dtype = dtype;
     options.layers = 12;
     options.heads = 12;
@@ -110,7 +113,8 @@ static an_status make_gpt2(an_graph **graph, an_context *ctx, an_dtype dtype) {
 
 static an_status make_mlp(an_graph **graph, an_context *ctx, an_dtype dtype) {
     static const int64_t hidden[] = {128, 128};
-    an_mlp_options options = AN_INIT(options);
+    an_mlp_options options;
+    an_mlp_options_init(&options, sizeof options);
     options.dtype = dtype;
     options.inputs = 32;
     options.outputs = 8;

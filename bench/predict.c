@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <anneal/predict.h>
 #include <anneal/train.h>
 
 #include "models.h"
@@ -33,7 +34,7 @@ typedef struct prediction {
     } while (0)
 
 static an_array array_of(void *data, an_dtype dtype, int64_t rows, int64_t columns) {
-    an_array a = AN_INIT(a);
+    an_array a = {0};
     a.data = data;
     a.dtype = dtype;
     a.ndims = 2;
@@ -56,9 +57,12 @@ static void fill_inputs(prediction *p) {
 static an_status make(prediction *p, an_context *ctx, int threads) {
     const size_t size = p->dtype == AN_DTYPE_F64 ? sizeof(double) : sizeof(float);
     const int64_t rows = p->samples > BATCH ? p->samples : BATCH;
-    an_array_source source = AN_INIT(source);
-    an_trainer_options training = AN_INIT(training);
-    an_predictor_options options = AN_INIT(options);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
+    an_trainer_options training;
+    an_trainer_options_init(&training, sizeof training);
+    an_predictor_options options;
+    an_predictor_options_init(&options, sizeof options);
     p->inputs = calloc((size_t)rows * INPUTS, size);
     p->outputs = calloc((size_t)rows * OUTPUTS, size);
     if (!p->inputs || !p->outputs) return AN_ERR_MEMORY;
@@ -67,8 +71,10 @@ static an_status make(prediction *p, an_context *ctx, int threads) {
                                array_of(p->outputs, p->dtype, rows, OUTPUTS)};
     source.array_count = sizeof arrays / sizeof *arrays;
     source.arrays = arrays;
-    training.batch.size = sizeof training.batch;
-    training.batch.global = BATCH;
+    an_batch_options batch;
+    an_batch_options_init(&batch, sizeof batch);
+    batch.global = BATCH;
+    training.batch = &batch;
     options.most = p->samples;
     options.threads = threads;
     TRY(an_dataset_create_arrays(&p->dataset, ctx, &source));
@@ -99,7 +105,8 @@ static an_status pass(void *user) {
 
 int main(int argc, char **argv) {
     enum { PRECISION = 1, THREADS, SAMPLES, CALLS, ARGUMENTS };
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_context *ctx = NULL;
     if (argc != ARGUMENTS) {
         fprintf(stderr, "usage: predict f32|f64 THREADS SAMPLES CALLS\n");

@@ -11,6 +11,8 @@
 #include <time.h>
 
 #include <anneal/checkpoint.h>
+#include <anneal/open.h>
+#include <anneal/run.h>
 
 enum { SEGMENT = 10, MOST = 64, ROUNDS = 5 };
 
@@ -48,28 +50,34 @@ static double median(series *s) {
 }
 
 /* The first segment has nothing behind it and is left out: it warms up. */
-static an_status after_step(void *user, const an_step_metrics *metrics) {
+static an_status after_step(void *user, an_trainer *trainer) {
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    if (an_step_metrics_get(trainer, &metrics) != AN_OK) return AN_ERR_STATE;
     watching *w = user;
-    if (metrics->step % SEGMENT) return AN_OK;
+    if (metrics.step % SEGMENT) return AN_OK;
     const double time = now(), took = time - w->last;
-    const int64_t segment = metrics->step / SEGMENT;
+    const int64_t segment = metrics.step / SEGMENT;
     w->last = time;
     if (segment > 2) add(segment % 2 ? &w->with : &w->without, took);
     return AN_OK;
 }
 
-static an_status after_save(void *user, const an_save_report *report) {
+static an_status after_save(void *user, an_trainer *trainer) {
+    an_save_report report;
+    an_save_report_init(&report, sizeof report);
+    if (an_save_report_get(trainer, &report) != AN_OK) return AN_ERR_STATE;
     watching *w = user;
-    if (report->error) {
-        fprintf(stderr, "save: %s\n", report->error);
+    if (report.error) {
+        fprintf(stderr, "save: %s\n", report.error);
         return AN_ERR_FILE;
     }
-    add(&w->copies, report->copy_seconds);
-    add(&w->saves, report->seconds);
-    add(&w->work, report->cpu_seconds);
-    add(&w->waits, report->wait_seconds);
-    w->bytes = report->bytes;
-    snprintf(w->path, sizeof w->path, "%s", report->path);
+    add(&w->copies, report.copy_seconds);
+    add(&w->saves, report.seconds);
+    add(&w->work, report.cpu_seconds);
+    add(&w->waits, report.wait_seconds);
+    w->bytes = report.bytes;
+    snprintf(w->path, sizeof w->path, "%s", report.path);
     return AN_OK;
 }
 
@@ -93,7 +101,8 @@ static double time_memcpy(size_t bytes) {
 
 /* Into a trainer that is there: what is timed is reading, hashing and putting in place. */
 static an_status time_load(an_context *ctx, an_config *config, const char *path, double *seconds) {
-    an_open_options options = AN_INIT(options);
+    an_open_options options;
+    an_open_options_init(&options, sizeof options);
     series s = {0};
     an_status status = AN_OK;
     options.fresh = true;
@@ -112,9 +121,12 @@ static an_status time_load(an_context *ctx, an_config *config, const char *path,
 int main(int argc, char **argv) {
     enum { CONFIG = 1, THREADS, SETTINGS };
     static watching w;
-    an_context_options options = AN_INIT(options);
-    an_config_options config_options = AN_INIT(config_options);
-    an_run_options run = AN_INIT(run);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    an_config_options config_options;
+    an_config_options_init(&config_options, sizeof config_options);
+    an_run_options run;
+    an_run_options_init(&run, sizeof run);
     an_context *ctx = NULL;
     an_config *config = NULL;
     an_trainer *trainer = NULL;
@@ -130,11 +142,13 @@ int main(int argc, char **argv) {
     an_status status = an_context_create(&ctx, &options);
     if (status == AN_OK) status = an_config_create(&config, ctx, &config_options);
     if (status == AN_OK) status = an_trainer_open_config(&trainer, ctx, config);
-    if (status == AN_OK) status = an_trainer_run_options(trainer, &run);
-    run.callbacks.size = sizeof run.callbacks;
-    run.callbacks.after_step = after_step;
-    run.callbacks.after_save = after_save;
-    run.callbacks.user = &w;
+    if (status == AN_OK) status = an_run_options_get(trainer, &run);
+    an_run_callbacks callbacks;
+    an_run_callbacks_init(&callbacks, sizeof callbacks);
+    callbacks.after_step = after_step;
+    callbacks.after_save = after_save;
+    callbacks.user = &w;
+    run.callbacks = &callbacks;
     w.last = now();
     if (status == AN_OK) status = an_trainer_run(trainer, &run, NULL);
     an_trainer_destroy(&trainer);

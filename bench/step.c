@@ -38,12 +38,14 @@ typedef struct step {
 /* ---- making it ---- */
 
 static an_status make_plan(step *s, an_dtype precision) {
-    an_plan_cost cost = AN_INIT(cost);
-    an_plan_options options = AN_INIT(options); /* training, or prediction if there is no loss */
+    an_plan_cost cost;
+    an_plan_cost_init(&cost, sizeof cost);
+    an_plan_options options; /* training, or prediction if there is no loss */
+    an_plan_options_init(&options, sizeof options);
     options.symbol_count = s->symbol_count;
     options.symbols = s->symbols;
     options.maxima = s->sizes;
-    options.moments = -1; /* nothing is updated */
+    options.moments = 0; /* nothing is updated */
     options.precision = precision;
     TRY(an_plan_create(&s->plan, s->ctx, s->graph, &options));
     const bool trains = an_plan_cost_get(s->plan, AN_FORM_TRAIN_FIRST, &cost) == AN_OK;
@@ -53,10 +55,11 @@ static an_status make_plan(step *s, an_dtype precision) {
 
 /* Uniform numbers in (-1, 1), integers below the limit. */
 static an_status fill_input(step *s, int64_t index) {
-    an_input_info info = AN_INIT(info);
-    an_array array = AN_INIT(array);
+    an_input_info info;
+    an_input_info_init(&info, sizeof info);
+    an_array array = {0};
     int64_t elements = 1;
-    TRY(an_program_input_info(s->program, index, &info));
+    TRY(an_input_info_get(s->program, index, &info));
     array.dtype = info.dtype;
     array.ndims = info.ndims;
     for (int d = 0; d < info.ndims; d++) elements *= array.dims[d] = info.dims[d];
@@ -79,12 +82,13 @@ static an_status fill_input(step *s, int64_t index) {
 static an_status choose_changed(step *s) {
     int64_t smallest = INT64_MAX;
     for (int64_t i = 0; i < an_params_count(s->params); i++) {
-        an_param_info info = AN_INIT(info);
-        TRY(an_params_info(s->params, i, &info));
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        TRY(an_param_info_get(s->params, i, &info));
         if (info.elements >= smallest) continue;
         smallest = info.elements;
         snprintf(s->changed_name, sizeof s->changed_name, "%s", info.name);
-        s->changed = (an_array){.size = sizeof s->changed, .dtype = info.dtype, .ndims = info.ndims};
+        s->changed = (an_array){.dtype = info.dtype, .ndims = info.ndims};
         memcpy(s->changed.dims, info.dims, sizeof info.dims);
     }
     if (smallest == INT64_MAX) return AN_OK; /* a model without weights */
@@ -95,9 +99,10 @@ static an_status choose_changed(step *s) {
 
 static an_status make_program(step *s) {
     double units = 1;
-    an_params_options store = AN_INIT(store);
-    store.moments = -1;
-    store.without_gradients = s->form == AN_FORM_PREDICT;
+    an_params_options store;
+    an_params_options_init(&store, sizeof store);
+    store.moments = 0;
+    store.gradients = s->form != AN_FORM_PREDICT;
     TRY(an_params_create(&s->params, s->ctx, s->graph, &store));
     TRY(an_params_init(s->params, 1));
     TRY(an_program_create(&s->program, s->plan, s->params));
@@ -123,8 +128,9 @@ static an_status pass(void *user) {
 /* Whether anything at all ran in bf16: a run that was asked for it and has none of it is no measurement. */
 static an_status expect_bf16(const step *s) {
     for (int64_t i = 0; i < an_program_profile_count(s->program, s->form); i++) {
-        an_profile_entry entry = AN_INIT(entry);
-        TRY(an_program_profile_get(s->program, s->form, i, &entry));
+        an_profile_entry entry;
+        an_profile_entry_init(&entry, sizeof entry);
+        TRY(an_profile_entry_get(s->program, s->form, i, &entry));
         if (entry.dtype == AN_DTYPE_BF16) return AN_OK;
     }
     fprintf(stderr, "step: the plan was asked for bf16, but nothing in it is bf16\n");
@@ -132,7 +138,8 @@ static an_status expect_bf16(const step *s) {
 }
 
 static an_status run(step *s, const char *model, an_dtype dtype, an_dtype precision, int threads) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     options.threads = threads;
     TRY(an_context_create(&s->ctx, &options));
     TRY(bench_model(&s->graph, s->ctx, model, dtype));
@@ -152,7 +159,7 @@ static int misuse(void) {
 
 int main(int argc, char **argv) {
     enum { MODEL = 1, PRECISION, THREADS, SYMBOLS };
-    step s = {.changed = {.size = sizeof s.changed}};
+    step s = {0};
     an_dtype dtype = AN_DTYPE_F32, precision = AN_DTYPE_NONE;
     if (argc < SYMBOLS || argc > SYMBOLS + MOST_SYMBOLS) return misuse();
     if (!strcmp(argv[PRECISION], "f64"))

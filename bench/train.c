@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <anneal/train.h>
+#include <anneal/open.h>
 
 #include "serve.h"
 
@@ -17,12 +17,15 @@ static an_status pass(void *user) {
 
 int main(int argc, char **argv) {
     enum { CONFIG = 1, THREADS, SETTINGS };
-    an_context_options options = AN_INIT(options);
-    an_config_options config_options = AN_INIT(config_options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    an_config_options config_options;
+    an_config_options_init(&config_options, sizeof config_options);
     an_context *ctx = NULL;
     an_config *config = NULL;
     an_trainer *trainer = NULL;
-    an_open_options anew = AN_INIT(anew);
+    an_open_options anew;
+    an_open_options_init(&anew, sizeof anew);
     anew.fresh = true; /* whatever run has the config's folder */
     if (argc < SETTINGS) {
         fprintf(stderr, "usage: train CONFIG THREADS [KEY=VALUE]...\n");

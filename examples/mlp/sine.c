@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include <anneal/anneal.h>
-#include <anneal/graph.h>
 #include <anneal/plan.h>
 
 enum { SAMPLES = 64, HIDDEN = 32, STEPS = 2000, SEED = 1337 };
@@ -41,9 +40,10 @@ static an_status update(an_params *params) {
     static float weight[HIDDEN * HIDDEN], gradient[HIDDEN * HIDDEN]; /* room for the largest of them */
     an_status status = AN_OK;
     for (int64_t i = 0; i < an_params_count(params); i++) {
-        an_param_info info = AN_INIT(info);
-        TRY(an_params_info(params, i, &info));
-        an_array array = {.size = sizeof array, .dtype = info.dtype, .ndims = info.ndims};
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        TRY(an_param_info_get(params, i, &info));
+        an_array array = {.dtype = info.dtype, .ndims = info.ndims};
         for (int d = 0; d < info.ndims; d++) array.dims[d] = info.dims[d];
         array.data = gradient;
         TRY(an_params_get(params, info.name, AN_PART_GRADIENT, &array));
@@ -57,7 +57,7 @@ ended:
 }
 
 static an_array column(float *data) {
-    return (an_array){.size = sizeof(an_array), .data = data, .dtype = AN_DTYPE_F32, .ndims = 2, .dims = {SAMPLES, 1}};
+    return (an_array){.data = data, .dtype = AN_DTYPE_F32, .ndims = 2, .dims = {SAMPLES, 1}};
 }
 
 int main(void) {
@@ -81,20 +81,23 @@ int main(void) {
     TRY(an_graph_verify(graph));
 
     /* The plan knows every byte before anything is allocated. */
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     options.programs = AN_PROGRAM_TRAINING | AN_PROGRAM_PREDICTION;
     options.symbol_count = 1;
     options.symbols = (const char *[]){"batch"};
     options.maxima = (const int64_t[]){SAMPLES};
-    options.moments = -1; /* plain gradient descent has none */
-    an_plan_memory memory = AN_INIT(memory);
+    options.moments = 0; /* plain gradient descent has none */
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     TRY(an_plan_create(&plan, ctx, graph, &options));
     TRY(an_plan_memory_get(plan, &memory));
     printf("this takes %lld bytes\n\n", (long long)memory.peak);
 
     /* Parameters are apart from programs: one set serves them all. The same seed gives the same bits anywhere. */
-    an_params_options store = AN_INIT(store);
-    store.moments = -1;
+    an_params_options store;
+    an_params_options_init(&store, sizeof store);
+    store.moments = 0;
     TRY(an_params_create(&params, ctx, graph, &store));
     TRY(an_params_init(params, SEED));
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <anneal/train.h>
+#include <anneal/run.h>
 
 enum { CLASSES = 3, SAMPLES = 3000, TESTS = 600, WIDTH = 64, BLOCKS = 2 };
 
@@ -60,20 +60,24 @@ static void draw(float *points, int32_t *arms, int count) {
 /* A dataset of two arrays, whose first dimension is the sample. */
 static an_status make_data(an_dataset **data, an_context *ctx, float *points, int32_t *arms, int64_t count) {
     const an_array arrays[] = {
-        {.size = sizeof(an_array), .data = points, .dtype = AN_DTYPE_F32, .ndims = 2, .dims = {count, 2}},
-        {.size = sizeof(an_array), .data = arms, .dtype = AN_DTYPE_I32, .ndims = 1, .dims = {count}},
+        {.data = points, .dtype = AN_DTYPE_F32, .ndims = 2, .dims = {count, 2}},
+        {.data = arms, .dtype = AN_DTYPE_I32, .ndims = 1, .dims = {count}},
     };
-    an_array_source source = AN_INIT(source);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
     source.arrays = arrays;
     source.array_count = 2;
     return an_dataset_create_arrays(data, ctx, &source);
 }
 
-static an_status tell(void *user, int64_t step, const an_evaluation *evaluation, bool best) {
+static an_status tell(void *user, an_trainer *trainer, int64_t step, bool best) {
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     (void)user;
-    printf("step %4lld  loss %.4f  accuracy %.3f%s\n", (long long)step, evaluation->loss, evaluation->accuracy,
+    const an_status status = an_evaluation_get(trainer, &evaluation);
+    printf("step %4lld  loss %.4f  accuracy %.3f%s\n", (long long)step, evaluation.loss, evaluation.accuracy,
            best ? "  best" : "");
-    return AN_OK;
+    return status;
 }
 
 int main(void) {
@@ -94,24 +98,32 @@ int main(void) {
     TRY(make_data(&tests, ctx, points + 2 * SAMPLES, arms + SAMPLES, TESTS));
 
     /* AdamW with two groups, a warm-up and half a cosine: everything has a default, as in a config. */
-    an_schedule_options schedule = AN_INIT(schedule);
+    an_schedule_options schedule;
+    an_schedule_options_init(&schedule, sizeof schedule);
     schedule.type = AN_SCHEDULE_COSINE;
     schedule.warmup = 20;
     schedule.min_ratio = 0.05;
-    an_trainer_options options = AN_INIT(options);
+    an_trainer_options options;
+    an_trainer_options_init(&options, sizeof options);
     options.epochs = 20;
     options.seed = 1;
-    options.batch.size = sizeof options.batch;
-    options.batch.global = 100;
+    an_batch_options batch;
+    an_batch_options_init(&batch, sizeof batch);
+    batch.global = 100;
+    options.batch = &batch;
     options.rate = 3e-3;
     options.schedule = &schedule;
     TRY(an_trainer_create(&trainer, graph, data, tests, &options));
 
-    an_run_options run = AN_INIT(run);
+    an_run_options run;
+    an_run_options_init(&run, sizeof run);
     run.evaluate_every = 150;
-    run.callbacks.size = sizeof run.callbacks;
-    run.callbacks.after_evaluation = tell;
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_callbacks callbacks;
+    an_run_callbacks_init(&callbacks, sizeof callbacks);
+    callbacks.after_evaluation = tell;
+    run.callbacks = &callbacks;
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     TRY(an_trainer_run(trainer, &run, &outcome));
 
     /* One point, as a program in production would ask. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <anneal/predict.h>
 #include <anneal/train.h>
 
 enum { CELLS = 256, SPECIES = 3, TEACHING = 3000, USING = 200, SUBSTEPS = 60 };
@@ -56,7 +57,8 @@ static int fail(const char *message) {
 static an_status teach(an_trainer *trainer, double *cells) {
     static double after[CELLS * SPECIES], change[CELLS * SPECIES];
     for (int step = 0; step < TEACHING; step++) {
-        an_step_metrics metrics = AN_INIT(metrics);
+        an_step_metrics metrics;
+        an_step_metrics_init(&metrics, sizeof metrics);
         for (int i = 0; i < CELLS; i++) react(cells + i * SPECIES, after + i * SPECIES);
         for (int i = 0; i < CELLS * SPECIES; i++)
             change[i] = 10 * (after[i] - cells[i]); /* near 1 is easiest to learn */
@@ -94,7 +96,8 @@ int main(int argc, char **argv) {
     an_context *ctx = NULL;
     an_trainer *trainer = NULL;
     an_predictor *predictor = NULL;
-    an_predictor_options options = AN_INIT(options);
+    an_predictor_options options;
+    an_predictor_options_init(&options, sizeof options);
     double error = 0;
     if (argc != 2) return fail("usage: surrogate CONFIG");
     for (int i = 0; i < CELLS; i++) cells[i * SPECIES] = 0.5 + 0.5 * cos(0.05 * i);

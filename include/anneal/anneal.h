@@ -1,157 +1,98 @@
 /* anneal: train neural networks from C.
  *
- * This header has what every program needs: status, context, arrays. Models are built with graph.h, compiled and
- * run with plan.h; models.h has ready-made ones; experimental.h is for own ops, kernels and passes.
+ * This header is enough to train a model that a config describes, from your own program and at its own pace:
  *
- * Every function that can fail returns an an_status and leaves a message on the context (an_last_error). The library
- * never prints, exits or aborts, and changes nothing of its host: no signal handlers, no locale, no rounding mode, no
- * OpenMP settings. A context and what hangs off it is used by one thread at a time; two contexts never touch.
+ *     an_context *ctx = NULL;
+ *     an_trainer *trainer = NULL;
+ *     an_step_metrics metrics;
+ *     an_step_metrics_init(&metrics, sizeof metrics);
+ *     int ok = an_context_create(&ctx, NULL) == AN_OK && an_trainer_open(&trainer, ctx, "run.yaml") == AN_OK;
+ *     while (ok && an_trainer_next_step(trainer) < an_trainer_steps(trainer)) ok = an_trainer_step(trainer, &metrics) == AN_OK;
+ *     if (!ok) fprintf(stderr, "%s\n", an_last_error(ctx));
+ *     an_trainer_close(&trainer);
+ *     an_context_destroy(&ctx);
  *
- * NULL for a handle, or for any other pointer that a call needs, is AN_ERR_ARGUMENT. The message is on the context of the call; if the
- * context or its handle is what is NULL, an_last_error(NULL) has it. A function that returns no status does nothing then, and returns
- * 0, false, NULL, "" or another value that stands for nothing.
+ * core.h explains errors, threads and structs. To build and train a model without a config, use graph.h, models.h, data.h, plan.h,
+ * optimizer.h, step.h, train.h, run.h, predict.h, checkpoint.h and open.h. Own ops, kernels and devices are in experimental.h.
  *
- * Threads do not survive fork. In the child, calls that need threads of a context return AN_ERR_STATE: destroy the context there
- * and create another one. The parent does not notice.
- *
- * Signals are the host's. Under a limit on the size of files (ulimit -f) the system ends a process that writes past it, with
- * SIGXFSZ. A host that ignores SIGXFSZ gets AN_ERR_FILE from the call instead.
+ * None of these functions is collective yet.
  */
 #ifndef ANNEAL_ANNEAL_H
 #define ANNEAL_ANNEAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "anneal/core.h"
 
-#if defined(__GNUC__)
-#define AN_API __attribute__((visibility("default")))
-#define AN_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#else
-#define AN_API
-#define AN_PRINTF(text, first)
-#endif
-
-/* Public structs begin with their size, so that a newer library can serve an older program:
- *     an_context_options options = AN_INIT(options);
- * sets it and zeroes the rest; zero is the default of every member. */
 #ifdef __cplusplus
-template <class T> inline T an_init_struct() {
-    T t{};
-    t.size = sizeof(T);
-    return t;
-}
-#define AN_INIT(x) an_init_struct<decltype(x)>()
 extern "C" {
-#else
-#define AN_INIT(x) \
-    { .size = sizeof(x) }
 #endif
 
-typedef enum an_status {
-#define AN_STATUS(name, value, text) AN_##name = value,
-#include "anneal/status.def"
-#undef AN_STATUS
-} an_status;
+/* ---- training ---- */
 
-typedef enum an_dtype {
-    AN_DTYPE_NONE = 0,
-    AN_DTYPE_F32 = 1,
-    AN_DTYPE_F64 = 2,
-    AN_DTYPE_BF16 = 3,
-    AN_DTYPE_F16 = 4,
-    AN_DTYPE_I32 = 5,
-    AN_DTYPE_I64 = 6,
-    AN_DTYPE_U8 = 7
-} an_dtype;
+typedef struct an_trainer an_trainer;
 
-enum { AN_MAX_DIMS = 8 };
+/* Opens the run that a config file describes. The trainer owns its model and data.
+ *
+ * This call RESUMES. If the run's folder (run.dir) has checkpoints, the trainer continues from the newest good one: weights, optimizer,
+ * step and place in the data. Only a folder without checkpoints gives a new run. an_trainer_resumed (checkpoint.h) returns the
+ * checkpoint's path, or NULL for a new run. an_trainer_open_with (open.h) can start a new run in any case. */
+AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file);
+AN_API void an_trainer_close(an_trainer **trainer);
 
-typedef struct an_context an_context;
+AN_API int64_t an_trainer_steps(const an_trainer *trainer); /* of the whole run; INT64_MAX: a stream without a length */
+AN_API int64_t an_trainer_next_step(const an_trainer *trainer); /* from 0; an_trainer_steps: the run is done */
 
-/* Where a context takes the memory of its bookkeeping and, on the host device, of its tensors.
- * `allocate` returns NULL when there is none; `release` gets the size that was asked for. */
-typedef struct an_allocator {
+/* The numbers of a step. */
+typedef struct an_step_metrics {
     size_t size;
-    void *(*allocate)(void *user, size_t bytes, size_t alignment);
-    void (*release)(void *user, void *memory, size_t bytes);
-    void *user;
-} an_allocator;
+    int64_t step; /* of the run, from 1 */
+    double loss;  /* mean over the targets of the step */
+    double rate;  /* learning rate of the step */
+    double norm;  /* L2 norm of the gradients, before clipping */
+    double scale; /* loss scale */
+    int64_t targets, samples;
+    int64_t skips; /* skipped steps of the run so far, including this one */
+    bool skipped;
+    uint8_t reserved[7];
+} an_step_metrics;
+AN_API void an_step_metrics_init(an_step_metrics *metrics, size_t size);
 
-typedef struct an_device an_device;       /* experimental.h; NULL is the host */
-typedef struct an_heartbeat an_heartbeat; /* heartbeat.h */
+/* Takes one optimizer step on the next samples. `metrics` may be NULL. After an error the weights are as they were before the call.
+ * AN_ERR_STATE: the run has no more steps. AN_ERR_NONFINITE: the loss or a gradient is not finite and such steps are not skipped, or too
+ * many steps in a row were skipped, or the f16 loss scale would fall below 1. The message says which, and names the first value that is
+ * not finite. */
+AN_API an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics);
 
-/* Which instructions kernels use. A level gives the same bits on every machine that has it, whatever else that machine
- * could do; another level may give others. */
-typedef enum an_isa {
-    AN_ISA_AUTO = 0,   /* the highest that the machine has */
-    AN_ISA_BASE = 1,   /* what every machine of its architecture has */
-    AN_ISA_AVX2 = 2,   /* x86-64-v3 */
-    AN_ISA_AVX512 = 3, /* x86-64-v4 */
-    AN_ISA_AMX = 4     /* and bf16 in vectors and tiles */
-} an_isa;
+/* Takes one step on n samples of the caller's own, in place of the step that the data would give. The samples are read before the call
+ * returns. The first dimension of both arrays is n (the last one in Fortran). The other dimensions are those of the model's only input
+ * and of its targets. Any strides are allowed. f32 and f64 are converted to the model's type. n may be larger than a micro-batch or than
+ * batch.global: the samples are cut into leaves and micro-batches as in any step, and the loss is the mean over all of them. */
+AN_API an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inputs, const an_array *targets,
+                                    an_step_metrics *metrics);
+/* The same with dense arrays, for models whose targets are real numbers. */
+AN_API an_status an_trainer_step_on_f32(an_trainer *trainer, int64_t n, const float *inputs, const float *targets,
+                                        an_step_metrics *metrics);
+AN_API an_status an_trainer_step_on_f64(an_trainer *trainer, int64_t n, const double *inputs, const double *targets,
+                                        an_step_metrics *metrics);
 
-typedef enum an_log_level { AN_LOG_WARNING = 1, AN_LOG_INFO = 2, AN_LOG_DEBUG = 3 } an_log_level;
+/* Saves the run under the caller's own step number. Returns when the checkpoint is durable. AN_ERR_STATE if the run already has a
+ * checkpoint of this user step; nothing is written then. All of these checkpoints are kept, or the newest `save.keep_named` of them. */
+AN_API an_status an_trainer_save(an_trainer *trainer, int64_t user_step);
+/* The user step of the last such save, in this process or an earlier one; 0: there was none. */
+AN_API int64_t an_trainer_user_step(const an_trainer *trainer);
 
-typedef struct an_context_options {
-    size_t size;
-    int threads;                   /* 0: OMP_NUM_THREADS, else the processors of the affinity mask */
-    const an_allocator *allocator; /* NULL: malloc; copied */
-    const an_device *device;       /* NULL: the host; must outlive the context */
-    void (*log)(void *user, an_log_level level, const char *text); /* NULL: silence */
-    void *log_user;
-    an_isa isa;              /* AN_ISA_AUTO: the machine's; one that the machine does not have is refused */
-    an_heartbeat *heartbeat; /* that threads of the context write to; must outlive it; NULL: none */
-    /* This process trains by itself, although mpirun or srun started several: each has a model and a run folder of its own.
-     * Without it, a trainer is refused in such a process, because ranks are not supported yet. */
-    bool alone;
-} an_context_options;
+/* ---- prediction ---- */
 
-/* An array of the caller's: dims in C order, strides in elements; strides all zero mean dense. */
-typedef struct an_array {
-    size_t size;
-    void *data;
-    an_dtype dtype;
-    int ndims;
-    int64_t dims[AN_MAX_DIMS];
-    int64_t strides[AN_MAX_DIMS];
-} an_array;
+typedef struct an_predictor an_predictor;
+struct an_predictor_options; /* predict.h */
 
-/* Not collective. `options` may be NULL. */
-AN_API an_status an_context_create(an_context **context, const an_context_options *options);
-
-/* Destroy what hangs off the context first. Sets the pointer to NULL; a NULL pointer is fine. Not collective. */
-AN_API void an_context_destroy(an_context **context);
-
-/* The message of the last error on this context, valid until the next call on it. NULL stands for calls that had no context yet (of the
- * calling thread). Never NULL. Not collective. */
-AN_API const char *an_last_error(const an_context *context);
-
-/* The functions that the last error passed through, innermost first, one a line: "in an_plan_create (plan.c:120)". Same lifetime and NULL
- * rule as an_last_error. Not collective. */
-AN_API const char *an_last_error_trail(const an_context *context);
-
-/* The number of threads that kernels of this context may use. Not collective. */
-AN_API int an_context_threads(const an_context *context);
-
-/* Seconds that a thread of this context without work spins before it sleeps: a fraction of a millisecond. 0 if there are more
- * threads than processors, or if OMP_WAIT_POLICY was "passive" when the context was created; INFINITY if it was "active".
- * Threads that have work never wait for one that the system has not scheduled. Not collective. */
-AN_API double an_context_spin(const an_context *context);
-
-/* The level of instructions that kernels of this context use; never AN_ISA_AUTO. Not collective. */
-AN_API an_isa an_context_isa(const an_context *context);
-AN_API const char *an_isa_name(an_isa isa); /* "avx512" */
-
-/* Bytes that the context holds now, bookkeeping and tensors. Not collective. */
-AN_API size_t an_context_bytes(const an_context *context);
-
-AN_API const char *an_status_name(an_status status); /* "AN_ERR_SHAPE" */
-AN_API const char *an_status_text(an_status status); /* "shapes do not fit" */
-AN_API const char *an_dtype_name(an_dtype dtype);    /* "f32" */
-AN_API size_t an_dtype_size(an_dtype dtype);         /* bytes of an element; 0 for AN_DTYPE_NONE */
-AN_API const char *an_version(void);                 /* "0.2.0" */
-AN_API const char *an_onednn_version(void);          /* "3.2.0"; "" without oneDNN */
+/* A predictor with a copy of the trainer's present weights. `options` may be NULL: one sample a call. */
+AN_API an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer,
+                                     const struct an_predictor_options *options);
+AN_API void an_predictor_destroy(an_predictor **predictor);
+/* Predicts n dense samples, for models with one input of real numbers. an_predictor_error returns the message of an error. */
+AN_API an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs);
+AN_API an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs);
+AN_API const char *an_predictor_error(const an_predictor *predictor);
 
 #ifdef __cplusplus
 }

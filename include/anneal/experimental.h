@@ -2,7 +2,7 @@
 #ifndef ANNEAL_EXPERIMENTAL_H
 #define ANNEAL_EXPERIMENTAL_H
 
-#include "anneal/anneal.h"
+#include "anneal/core.h"
 #include "anneal/graph.h"
 
 #ifdef __cplusplus

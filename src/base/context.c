@@ -11,6 +11,7 @@
 #include "base/heartbeat.h"
 #include "base/isa.h"
 #include "base/memory.h"
+#include "base/structs.h"
 
 enum { MOST_THREADS = 4096 };
 
@@ -33,33 +34,36 @@ static size_t bytes_of(int threads) {
     return pool_offset() + an_pool_bytes(threads);
 }
 
-an_status an_context_begin(an_context **context, const an_context_options *options) {
-    an_allocator allocator = {sizeof allocator, default_allocate, default_release, NULL};
+an_status an_context_begin(an_context **context, const an_context_options *given) {
+    an_context_options options;
+    an_allocator allocator;
+    an_context *const ctx = NULL; /* there is none yet */
     an_context *c;
     *context = NULL;
-    if (options && options->size < sizeof *options)
-        return AN_ERROR(NULL, AN_ERR_ARGUMENT,
-                        "an_context_options has size %zu, expected at least %zu: set it with AN_INIT", options->size,
-                        sizeof *options);
-    if (options && options->allocator) {
-        if (options->allocator->size < sizeof allocator || !options->allocator->allocate ||
-            !options->allocator->release)
-            return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_allocator needs its size (AN_INIT), allocate and release");
-        allocator = *options->allocator;
+    AN_TRY_RETURN(an_context_options_read(NULL, &options, given));
+    AN_TRY_RETURN(an_allocator_read(NULL, &allocator, options.allocator));
+    if (!options.allocator) {
+        allocator.allocate = default_allocate;
+        allocator.release = default_release;
     }
-    if (options && (options->threads < 0 || options->threads > MOST_THREADS))
+    if (!allocator.allocate || !allocator.release)
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_allocator needs both functions, allocate and release");
+    if (options.communicator)
+        return AN_ERROR(NULL, AN_ERR_UNSUPPORTED,
+                        "an_context_options.communicator is not supported yet: it must be NULL");
+    if (options.threads < 0 || options.threads > MOST_THREADS)
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "%d threads were asked for; 1 to %d, or 0 for all cores",
-                        options->threads, MOST_THREADS);
-    if (options && options->heartbeat && options->heartbeat->size != sizeof *options->heartbeat)
-        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_heartbeat has size %llu, expected %zu: set it with AN_INIT",
-                        (unsigned long long)options->heartbeat->size, sizeof *options->heartbeat);
-    an_isa machine = an_isa_of_machine(), isa = options && options->isa ? options->isa : machine;
+                        options.threads, MOST_THREADS);
+    if (options.heartbeat && options.heartbeat->size != sizeof *options.heartbeat)
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_heartbeat has size %llu, expected %zu: call an_heartbeat_init first",
+                        (unsigned long long)options.heartbeat->size, sizeof *options.heartbeat);
+    an_isa machine = an_isa_of_machine(), isa = options.isa ? options.isa : machine;
     if (isa < AN_ISA_BASE || isa > AN_ISA_AMX)
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "isa is %d, which is no level of instructions", (int)isa);
     if (isa > machine)
         return AN_ERROR(NULL, AN_ERR_UNSUPPORTED, "this machine cannot run instructions of level %s; it has %s",
                         an_isa_name(isa), an_isa_name(machine));
-    int threads = options && options->threads ? options->threads : omp_get_max_threads();
+    int threads = options.threads ? options.threads : omp_get_max_threads();
     if (threads > MOST_THREADS) threads = MOST_THREADS; /* OMP_NUM_THREADS may say anything */
     const size_t bytes = bytes_of(threads);
     c = allocator.allocate(allocator.user, bytes, AN_ALIGNMENT);
@@ -67,18 +71,16 @@ an_status an_context_begin(an_context **context, const an_context_options *optio
     memset(c, 0, sizeof *c);
     c->allocator = allocator;
     c->bytes = c->peak_bytes = bytes;
-    c->device = options && options->device ? options->device : &an_device_host;
+    c->device = options.device ? options.device : &an_device_host;
     c->threads = threads;
     c->pool = (an_pool *)((char *)c + pool_offset());
     an_pool_init(c->pool, threads);
     c->isa = isa;
     c->process = getpid();
-    if (options) {
-        c->log = options->log;
-        c->log_user = options->log_user;
-        c->heartbeat = options->heartbeat;
-        c->alone = options->alone;
-    }
+    c->log = options.log;
+    c->log_user = options.log_user;
+    c->heartbeat = options.heartbeat;
+    c->alone = options.alone;
     if (c->heartbeat) an_heartbeat_start(c->heartbeat);
     *context = c;
     return AN_OK;

@@ -4,7 +4,8 @@
 
 #include <sys/types.h>
 
-#include "anneal/anneal.h"
+#include "anneal/experimental.h"
+#include "anneal/heartbeat.h"
 #include "base/device.h"
 #include "base/pool.h"
 

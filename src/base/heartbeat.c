@@ -147,6 +147,12 @@ static void clean(char *text) {
         if ((unsigned char)*text < ' ' || *text == DELETE || *text == '"') *text = '?';
 }
 
+void an_heartbeat_init(an_heartbeat *heartbeat, size_t size) {
+    if (!heartbeat || size < sizeof heartbeat->size) return;
+    memset(heartbeat, 0, size);
+    heartbeat->size = size;
+}
+
 void an_heartbeat_read(const an_heartbeat *heartbeat, an_heartbeat *copy) {
     AN_NEED_OR(, heartbeat, copy);
     uint64_t beats = 0;

@@ -3,7 +3,7 @@
 #ifndef AN_BASE_ISA_H
 #define AN_BASE_ISA_H
 
-#include "anneal/anneal.h"
+#include "anneal/core.h"
 
 /* The highest level that this machine has and its operating system lets us use. */
 an_isa an_isa_of_machine(void);

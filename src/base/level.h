@@ -9,7 +9,7 @@
 #ifndef AN_BASE_LEVEL_H
 #define AN_BASE_LEVEL_H
 
-#include "anneal/anneal.h"
+#include "anneal/core.h"
 
 #if defined(__x86_64__)
 enum { AN_LEVELS = 3 };

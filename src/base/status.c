@@ -17,6 +17,7 @@ const char *an_status_name(an_status status) {
         return "AN_" #name;
 #include "anneal/status.def"
 #undef AN_STATUS
+    case AN_STATUS_LIMIT: break;
     }
     return "unknown status";
 }
@@ -28,6 +29,7 @@ const char *an_status_text(an_status status) {
         return text;
 #include "anneal/status.def"
 #undef AN_STATUS
+    case AN_STATUS_LIMIT: break;
     }
     return "unknown status";
 }

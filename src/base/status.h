@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "anneal/anneal.h"
+#include "anneal/core.h"
 
 /* Sets the message and starts a new trail. A NULL context keeps the message per thread. */
 void an_error_set(an_context *ctx, an_status status, const char *function, const char *file, int line,

@@ -1,6 +1,5 @@
 #include "anneal/version.h"
-
-#include "anneal/anneal.h"
+#include "anneal/core.h"
 
 const char *an_version(void) {
     return AN_VERSION_STRING;

@@ -39,6 +39,7 @@ typedef struct an_config_node {
 struct an_config {
     an_context *ctx;
     an_arena arena;
+    an_arena *texts;           /* the same: what getters make for a caller is no change of the config */
     const char *name, *folder; /* of the file; the folder ends in a slash or is "" */
     const char *working;       /* folder, the same; "" if it is not known */
     an_config_node *given, *root;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "base/utf8.h"
 
 /* "runs/NAME" has the name of the config. */
@@ -92,16 +93,18 @@ static an_status working_folder(an_config *config) {
     return an_arena_string(&config->arena, &config->working, folder, length);
 }
 
-an_status an_config_create_renamed(an_config **config, an_context *ctx, const an_config_options *options,
+an_status an_config_create_renamed(an_config **config, an_context *ctx, const an_config_options *given_options,
                                    const an_rename *renames) {
     an_status status;
     an_config *c = NULL;
     an_config_node *given = NULL;
     char *text = NULL; /* of the file */
     size_t capacity = 0, length = 0;
+    an_config_options own;
+    const an_config_options *const options = &own;
     *config = NULL;
-    AN_CHECK(ctx, options && options->size >= sizeof *options, AN_ERR_ARGUMENT,
-             "an_config_options has size %zu: set it with AN_INIT", options ? options->size : 0);
+    AN_TRY(an_config_options_check(ctx, given_options)); /* NULL is refused: there is no default config */
+    AN_TRY(an_config_options_read(ctx, &own, given_options));
     AN_CHECK(ctx, options->file || options->text, AN_ERR_ARGUMENT, "a config needs a file or a text");
     AN_CHECK(ctx, options->set_count == 0 || options->sets, AN_ERR_ARGUMENT,
              "%d settings were announced, and none given", options->set_count);
@@ -113,6 +116,7 @@ an_status an_config_create_renamed(an_config **config, an_context *ctx, const an
     c->renames = renames;
     c->stored = options->stored;
     an_arena_init(&c->arena, ctx);
+    c->texts = &c->arena;
     AN_TRY(an_arena_string(&c->arena, &c->name, name, strlen(name)));
     c->piped = options->file && is_piped(options->file);
     AN_TRY(folder_of(c, name, &c->folder));

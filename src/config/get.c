@@ -19,7 +19,7 @@ an_status an_config_warn(an_config *config, an_spot place, const char *format, .
     va_end(arguments);
     AN_TRY_RETURN(an_grow(ctx, (void **)&config->warnings, &config->warning_capacity, config->warning_count + 1,
                           sizeof *config->warnings));
-    AN_TRY_RETURN(an_arena_string(&config->arena, &config->warnings[config->warning_count], text, strlen(text)));
+    AN_TRY_RETURN(an_arena_string(config->texts, &config->warnings[config->warning_count], text, strlen(text)));
     config->warning_count++;
     return AN_OK;
 }
@@ -66,13 +66,13 @@ an_config_origin an_config_origin_of(const an_config *config, const char *path) 
     return node ? node->origin : AN_ORIGIN_NONE;
 }
 
-const char *an_config_place(an_config *config, const char *path) {
+const char *an_config_place(const an_config *config, const char *path) {
     AN_NEED_OR("", config, path);
     const an_config_node *node = an_config_find(config, path);
     const char *text = config->name;
     if (!node || node->origin == AN_ORIGIN_DEFAULT) return text;
     const an_spot_text place = an_spot_describe(node->place);
-    return an_arena_string(&config->arena, &text, place.text, strlen(place.text)) == AN_OK ? text : config->name;
+    return an_arena_string(config->texts, &text, place.text, strlen(place.text)) == AN_OK ? text : config->name;
 }
 
 bool an_config_is(const an_config *config, const char *path, const char *word) {
@@ -88,7 +88,7 @@ int an_config_size(const an_config *config, const char *path) {
 }
 
 /* A scalar of some kinds (a set of bits), or any. */
-static an_status ask(an_config *config, const char *path, unsigned kinds, const char *what,
+static an_status ask(const an_config *config, const char *path, unsigned kinds, const char *what,
                      const an_config_node **node) {
     an_context *ctx = config->ctx;
     *node = an_config_find(config, path);
@@ -102,12 +102,12 @@ static an_status ask(an_config *config, const char *path, unsigned kinds, const 
 
 #define KIND(name) (1u << AN_OPTION_##name)
 
-static an_status no_value(an_config *config, const char *path, const an_config_node *node) {
+static an_status no_value(const an_config *config, const char *path, const an_config_node *node) {
     return AN_ERROR(config->ctx, AN_ERR_STATE, "%s: %s is '%s', which is no number; ask an_config_is first",
                     config->name, path, AN_QUOTE(node->text));
 }
 
-an_status an_config_string(an_config *config, const char *path, const char **text) {
+an_status an_config_string(const an_config *config, const char *path, const char **text) {
     AN_GUARD;
     AN_NEED(config, path, text);
     an_context *ctx = config->ctx;
@@ -117,7 +117,7 @@ an_status an_config_string(an_config *config, const char *path, const char **tex
     return AN_OK;
 }
 
-an_status an_config_path(an_config *config, const char *path, const char **file) {
+an_status an_config_path(const an_config *config, const char *path, const char **file) {
     AN_GUARD;
     AN_NEED(config, path, file);
     an_context *ctx = config->ctx;
@@ -127,14 +127,14 @@ an_status an_config_path(an_config *config, const char *path, const char **file)
     *file = node->text;
     if (node->option->kind == AN_OPTION_OUTPUT || node->origin == AN_ORIGIN_SET || node->text[0] == '/') return AN_OK;
     const size_t folder = strlen(config->folder), name = strlen(node->text);
-    AN_TRY_RETURN(an_arena_alloc(&config->arena, (void **)&whole, folder + name + 1, 1));
+    AN_TRY_RETURN(an_arena_alloc(config->texts, (void **)&whole, folder + name + 1, 1));
     memcpy(whole, config->folder, folder);
     memcpy(whole + folder, node->text, name);
     *file = whole;
     return AN_OK;
 }
 
-an_status an_config_bool(an_config *config, const char *path, bool *value) {
+an_status an_config_bool(const an_config *config, const char *path, bool *value) {
     AN_GUARD;
     AN_NEED(config, path, value);
     an_context *ctx = config->ctx;
@@ -143,7 +143,7 @@ an_status an_config_bool(an_config *config, const char *path, bool *value) {
     return an_read_bool(node->text, value) ? AN_OK : no_value(config, path, node);
 }
 
-an_status an_config_count(an_config *config, const char *path, int64_t *value) {
+an_status an_config_count(const an_config *config, const char *path, int64_t *value) {
     AN_GUARD;
     AN_NEED(config, path, value);
     an_context *ctx = config->ctx;
@@ -156,7 +156,7 @@ an_status an_config_count(an_config *config, const char *path, int64_t *value) {
     return ok ? AN_OK : no_value(config, path, node);
 }
 
-an_status an_config_real(an_config *config, const char *path, double *value) {
+an_status an_config_real(const an_config *config, const char *path, double *value) {
     AN_GUARD;
     AN_NEED(config, path, value);
     an_context *ctx = config->ctx;
@@ -165,7 +165,7 @@ an_status an_config_real(an_config *config, const char *path, double *value) {
     return an_read_share(node->text, value) ? AN_OK : no_value(config, path, node);
 }
 
-an_status an_config_seconds(an_config *config, const char *path, double *value) {
+an_status an_config_seconds(const an_config *config, const char *path, double *value) {
     AN_GUARD;
     AN_NEED(config, path, value);
     an_context *ctx = config->ctx;
@@ -174,7 +174,7 @@ an_status an_config_seconds(an_config *config, const char *path, double *value) 
     return an_read_seconds(node->text, value) ? AN_OK : no_value(config, path, node);
 }
 
-an_status an_config_range(an_config *config, const char *path, double *begin, double *end) {
+an_status an_config_range(const an_config *config, const char *path, double *begin, double *end) {
     AN_GUARD;
     AN_NEED(config, path, begin, end);
     an_context *ctx = config->ctx;
@@ -183,7 +183,7 @@ an_status an_config_range(an_config *config, const char *path, double *begin, do
     return an_read_range(node->text, begin, end) ? AN_OK : no_value(config, path, node);
 }
 
-an_status an_config_length(an_config *config, const char *path, an_length *length) {
+an_status an_config_length(const an_config *config, const char *path, an_length *length) {
     AN_GUARD;
     AN_NEED(config, path, length);
     an_context *ctx = config->ctx;
@@ -193,7 +193,7 @@ an_status an_config_length(an_config *config, const char *path, an_length *lengt
 }
 
 /* The elements of a list of one kind. */
-static an_status ask_list(an_config *config, const char *path, an_option_kind kind, const char *what,
+static an_status ask_list(const an_config *config, const char *path, an_option_kind kind, const char *what,
                           const an_config_node **first, int *count) {
     const an_config_node *node = an_config_find(config, path);
     if (!node || !node->option || node->option->kind != kind || node->type != AN_CONFIG_LIST)
@@ -203,7 +203,7 @@ static an_status ask_list(an_config *config, const char *path, an_option_kind ki
     return AN_OK;
 }
 
-an_status an_config_reals(an_config *config, const char *path, int capacity, double *values, int *count) {
+an_status an_config_reals(const an_config *config, const char *path, int capacity, double *values, int *count) {
     AN_GUARD;
     AN_NEED(config, path, count);
     if (capacity > 0) AN_NEED(config, values);
@@ -214,7 +214,7 @@ an_status an_config_reals(an_config *config, const char *path, int capacity, dou
     return AN_OK;
 }
 
-an_status an_config_counts(an_config *config, const char *path, int capacity, int64_t *values, int *count) {
+an_status an_config_counts(const an_config *config, const char *path, int capacity, int64_t *values, int *count) {
     AN_GUARD;
     AN_NEED(config, path, count);
     if (capacity > 0) AN_NEED(config, values);
@@ -225,7 +225,7 @@ an_status an_config_counts(an_config *config, const char *path, int capacity, in
     return AN_OK;
 }
 
-an_status an_config_lengths(an_config *config, const char *path, int capacity, an_length *values, int *count) {
+an_status an_config_lengths(const an_config *config, const char *path, int capacity, an_length *values, int *count) {
     AN_GUARD;
     AN_NEED(config, path, count);
     if (capacity > 0) AN_NEED(config, values);
@@ -236,7 +236,7 @@ an_status an_config_lengths(an_config *config, const char *path, int capacity, a
     return AN_OK;
 }
 
-static an_status ask_entry(an_config *config, const char *path, unsigned kinds, int index,
+static an_status ask_entry(const an_config *config, const char *path, unsigned kinds, int index,
                            const an_config_node **entry) {
     const an_config_node *node = an_config_find(config, path);
     if (!node || !node->option || !(kinds >> node->option->kind & 1) || index < 0 || index >= node->count)
@@ -247,7 +247,7 @@ static an_status ask_entry(an_config *config, const char *path, unsigned kinds, 
     return AN_OK;
 }
 
-an_status an_config_pair(an_config *config, const char *path, int index, int64_t *key, double *value) {
+an_status an_config_pair(const an_config *config, const char *path, int index, int64_t *key, double *value) {
     AN_GUARD;
     AN_NEED(config, path, key, value);
     an_context *ctx = config->ctx;
@@ -262,7 +262,7 @@ an_status an_config_pair(an_config *config, const char *path, int index, int64_t
     return AN_OK;
 }
 
-an_status an_config_entry(an_config *config, const char *path, int index, const char **key, const char **value) {
+an_status an_config_entry(const an_config *config, const char *path, int index, const char **key, const char **value) {
     AN_GUARD;
     AN_NEED(config, path, key, value);
     an_context *ctx = config->ctx;

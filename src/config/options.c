@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "config/config.h"
 
 /* ---- the table ---- What options.def says in its own words. */
@@ -225,22 +226,20 @@ an_wants_text an_option_wants(const an_option *option) {
     return out;
 }
 
-an_status an_config_key_get(an_context *ctx, int index, an_config_key *key) {
+an_status an_config_key_get(an_context *ctx, int index, an_config_key *given) {
     AN_GUARD;
-    if (!key || key->size < sizeof *key)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_config_key has size %zu: set it with AN_INIT", key ? key->size : 0);
+    AN_TRY_RETURN(an_config_key_check(ctx, given));
     if (index < 0 || index >= an_option_count)
         return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there are %d options, and none has the number %d", an_option_count,
                         index);
     const an_option *o = &an_options[index];
-    const size_t size = key->size;
     size_t used = 0;
-    *key = (an_config_key){.size = size,
-                           .default_value = an_option_default(o),
-                           .of = o->of,
-                           .help = o->help,
-                           .required = an_option_is_required(o),
-                           .unsupported = o->unsupported};
+    an_config_key own = {.default_value = an_option_default(o),
+                         .of = o->of,
+                         .help = o->help,
+                         .required = an_option_is_required(o),
+                         .unsupported = o->unsupported};
+    an_config_key *const key = &own;
     /* Elements of a list get their brackets: the path of the list is a part of the option's. */
     for (const char *at = o->path; *at;) {
         const size_t here = strcspn(at, ".");
@@ -257,5 +256,5 @@ an_status an_config_key_get(an_context *ctx, int index, an_config_key *key) {
     if (o->table && o->kind == AN_OPTION_TABLE) snprintf(key->type, sizeof key->type, "a table as %s", o->table);
     if (o->table && o->kind == AN_OPTION_TABLES)
         snprintf(key->type, sizeof key->type, "a list of tables as %s", o->table);
-    return AN_OK;
+    return an_config_key_write(ctx, given, &own);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "data/dataset.h"
 
 typedef struct {
@@ -57,7 +58,6 @@ static void close_arrays(void *user) {
 static an_status check_array(an_context *ctx, const an_array *array, int number, int64_t count) {
     an_status status;
     int64_t elements = 1;
-    AN_CHECK(ctx, array->size >= sizeof *array, AN_ERR_ARGUMENT, "array %d has no size: set it with AN_INIT", number);
     AN_CHECK(ctx, array->data, AN_ERR_ARGUMENT, "array %d has no data", number);
     AN_CHECK(ctx, an_dtype_size(array->dtype) > 0, AN_ERR_DTYPE, "array %d has no type", number);
     AN_CHECK(ctx, array->ndims >= 1 && array->ndims <= AN_MAX_DIMS, AN_ERR_SHAPE,
@@ -102,12 +102,13 @@ static void make_layout(layout *l, const an_array *array, int64_t first) {
 
 static an_status check_source(an_context *ctx, const an_array_source *source) {
     an_status status;
-    AN_TRY(an_data_check_size(ctx, "an_array_source", source, sizeof *source));
     AN_CHECK(ctx, source->array_count > 0 && source->arrays, AN_ERR_ARGUMENT, "the dataset has no arrays");
     AN_CHECK(ctx, source->names || source->array_count <= 2, AN_ERR_ARGUMENT,
              "the dataset has %d arrays, which need names", source->array_count);
     AN_CHECK(ctx, source->target_count >= 0 && source->target_count <= source->array_count, AN_ERR_ARGUMENT,
              "%d of %d arrays are said to be targets", source->target_count, source->array_count);
+    AN_CHECK(ctx, source->has_targets || source->target_count == 0, AN_ERR_ARGUMENT,
+             "has_targets is false, but target_count is %d", source->target_count);
     return AN_OK;
 fail:
     return status;
@@ -116,8 +117,10 @@ fail:
 static an_field field_of(const an_array_source *source, int i) {
     static const char *const defaults[] = {"inputs", "targets"};
     const an_array *array = &source->arrays[i];
-    const int given = source->target_count, targets = given ? given : source->array_count > 1;
-    an_field field = AN_INIT(field);
+    const int given = source->target_count ? source->target_count : source->array_count > 1;
+    const int targets = source->has_targets ? given : 0;
+    an_field field;
+    an_field_init(&field, sizeof field);
     field.name = source->names ? source->names[i] : defaults[i > 0];
     field.dtype = array->dtype;
     field.ndims = array->ndims - 1;
@@ -126,15 +129,19 @@ static an_field field_of(const an_array_source *source, int i) {
     return field;
 }
 
-an_status an_dataset_create_arrays(an_dataset **dataset, an_context *ctx, const an_array_source *source) {
+an_status an_dataset_create_arrays(an_dataset **dataset, an_context *ctx, const an_array_source *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, dataset, source);
+    AN_NEED_IN(ctx, ctx, dataset, given);
+    an_array_source own;
+    const an_array_source *const source = &own;
     an_status status;
     arrays *a = NULL;
     an_field *fields = NULL;
-    an_dataset_record record = AN_INIT(record);
+    an_dataset_record record;
+    an_dataset_record_init(&record, sizeof record);
     int64_t first, last;
     *dataset = NULL;
+    AN_TRY(an_array_source_read(ctx, &own, given));
     AN_TRY(check_source(ctx, source));
     for (int i = 0; i < source->array_count; i++)
         AN_TRY(check_array(ctx, &source->arrays[i], i, source->arrays[0].dims[0]));

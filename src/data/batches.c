@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/structs.h"
 
 static int64_t parts_of(int64_t whole, int64_t part) {
     return whole / part + (whole % part != 0);
@@ -11,7 +12,6 @@ static int64_t parts_of(int64_t whole, int64_t part) {
 
 static an_status check_options(an_context *ctx, int64_t samples, const an_batch_options *o) {
     an_status status;
-    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_batch_options has size %zu: set it with AN_INIT", o->size);
     AN_CHECK(ctx, samples > 0, AN_ERR_ARGUMENT, "there are no samples");
     AN_CHECK(ctx, o->global >= 0 && o->micro >= 0 && o->leaves >= 0 && o->accumulate >= 0, AN_ERR_ARGUMENT,
              "batch: global %lld, micro %lld, leaves %lld, accumulate %lld: none is negative", (long long)o->global,
@@ -22,8 +22,8 @@ static an_status check_options(an_context *ctx, int64_t samples, const an_batch_
              "batch: accumulate counts micro-batches, so it needs micro, the samples in one");
     AN_CHECK(ctx, !(o->accumulate && o->table_count), AN_ERR_ARGUMENT,
              "batch: accumulate is a number or a table by epoch, not both");
-    AN_CHECK(ctx, o->table_count >= 0 && o->table_count <= AN_BATCH_TABLE, AN_ERR_ARGUMENT,
-             "batch: accumulate changes %d times; at most %d", o->table_count, AN_BATCH_TABLE);
+    AN_CHECK(ctx, o->table_count >= 0 && o->table_count <= AN_BATCH_TABLE && (o->table || o->table_count == 0),
+             AN_ERR_ARGUMENT, "batch: accumulate changes %d times; at most %d", o->table_count, AN_BATCH_TABLE);
     for (int i = 0; i < o->table_count; i++)
         AN_CHECK(
             ctx, o->table[i].accumulate > 0 && (i ? o->table[i].epoch > o->table[i - 1].epoch : o->table[i].epoch == 0),
@@ -42,10 +42,13 @@ static an_status multiply(an_context *ctx, int64_t micro, int64_t accumulate, in
                     (long long)micro, (long long)accumulate, (long long)leaves);
 }
 
-an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *options) {
+an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *given) {
     an_status status;
-    const an_batch_options *o = options;
-    an_batches b = {.ctx = ctx, .samples = samples, .drop_last = o->drop_last};
+    an_batch_options options;
+    const an_batch_options *const o = &options;
+    an_batches b = {.ctx = ctx, .samples = samples};
+    AN_TRY(an_batch_options_read(ctx, &options, given));
+    b.drop_last = o->drop_last;
     AN_TRY(check_options(ctx, samples, o));
     b.leaves = o->leaves ? o->leaves : 1;
     b.global = o->global;

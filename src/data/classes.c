@@ -1,5 +1,6 @@
 /* The classes that a dataset's targets name. Files of labels do not say. */
 #include "base/guard.h"
+#include "base/structs.h"
 #include "data/samples.h"
 
 /* Classes that were seen. Larger ones are not told apart: no file of labels has as many. */
@@ -52,20 +53,19 @@ fail:
     return status;
 }
 
-an_status an_dataset_class_info(an_dataset *dataset, an_class_info *info) {
+an_status an_class_info_get(an_dataset *dataset, an_class_info *info) {
     AN_GUARD;
     AN_NEED(dataset, info);
     an_status status;
     an_context *ctx = dataset->ctx;
     seen_classes *seen = NULL;
-    AN_CHECK(ctx, info->size >= sizeof *info, AN_ERR_ARGUMENT, "an_class_info has size %zu: set it with AN_INIT",
-             info->size);
+    AN_TRY(an_class_info_check(ctx, info));
     AN_TRY(an_alloc(ctx, (void **)&seen, 1, sizeof *seen));
     AN_TRY(look_through(dataset, seen));
     int64_t absent = 0;
     while (absent < seen->classes && absent < MOST_CLASSES && seen->bits[absent / BITS] >> absent % BITS & 1) absent++;
-    *info = (an_class_info){.size = info->size, .classes = seen->classes, .seen = seen->count, .first_absent = absent};
-    status = AN_OK;
+    const an_class_info own = {.classes = seen->classes, .seen = seen->count, .first_absent = absent};
+    status = an_class_info_write(ctx, info, &own);
 fail:
     an_release(ctx, (void **)&seen, 1, sizeof *seen);
     return status;

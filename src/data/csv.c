@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/number.h"
 #include "base/reader.h"
+#include "base/structs.h"
 #include "data/csv_scan.h"
 #include "data/dataset.h"
 
@@ -176,7 +177,7 @@ static an_status choose_columns(table *t, const an_csv_source *source, an_csv_sc
             AN_TRY_RETURN(find_column(t, scan, header, names[kind][i], &column));
             AN_TRY_RETURN(use_column(t, column, kind));
         }
-    if (counts[TARGETS] == 0 && t->uses[t->columns - 1].kind == UNUSED)
+    if (t->kinds == KINDS && counts[TARGETS] == 0 && t->uses[t->columns - 1].kind == UNUSED)
         AN_TRY_RETURN(use_column(t, t->columns - 1, TARGETS));
     for (int64_t c = 0; c < t->columns && counts[INPUTS] == 0; c++)
         if (t->uses[c].kind == UNUSED) AN_TRY_RETURN(use_column(t, c, INPUTS));
@@ -270,7 +271,7 @@ static an_status read_table(table *t, const an_csv_source *source, const char *b
     const an_note note = {text, sizeof text};
     an_csv_scan scan;
     bool header = false;
-    an_csv_begin(&scan, t->path, source->delimiter ? source->delimiter : ',', bytes, size);
+    an_csv_begin(&scan, t->path, source->delimiter, bytes, size);
     if (!an_csv_more(&scan)) return AN_ERROR(ctx, AN_ERR_PARSE, "%s: line 1: the table is empty", t->path);
     AN_TRY_RETURN(an_note_raise(ctx, read_first_line(t, scan, source->header, &header, note), note));
     AN_TRY_RETURN(choose_columns(t, source, scan, header));
@@ -283,18 +284,19 @@ static an_status read_table(table *t, const an_csv_source *source, const char *b
 
 static an_status check_source(an_context *ctx, const an_csv_source *source) {
     an_status status;
-    AN_TRY(an_data_check_size(ctx, "an_csv_source", source, sizeof *source));
     AN_CHECK(ctx, source->path && *source->path, AN_ERR_ARGUMENT, "a file of the data has no name");
-    AN_CHECK(ctx, !source->delimiter || !strchr("\"\r\n.+-0123456789eE", source->delimiter), AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, source->delimiter && !strchr("\"\r\n.+-0123456789eE", source->delimiter), AN_ERR_ARGUMENT,
              "%s: cells cannot be delimited by '%c'", source->path, source->delimiter);
     AN_CHECK(ctx, (unsigned)source->header <= AN_CSV_HEADER_NO, AN_ERR_ARGUMENT, "header %d of CSV does not exist",
              (int)source->header);
     AN_CHECK(ctx, source->dtype == AN_DTYPE_NONE || source->dtype == AN_DTYPE_F32 || source->dtype == AN_DTYPE_F64,
              AN_ERR_DTYPE, "%s: numbers of a table are f32 or f64, not %s", source->path, an_dtype_name(source->dtype));
     AN_CHECK(ctx,
-             source->input_count >= 0 && source->target_count >= -1 && (source->input_count == 0 || source->inputs) &&
-                 (source->target_count <= 0 || source->targets),
+             source->input_count >= 0 && source->target_count >= 0 && (source->input_count == 0 || source->inputs) &&
+                 (source->target_count == 0 || source->targets),
              AN_ERR_ARGUMENT, "%s: the columns of the table have no names", source->path);
+    AN_CHECK(ctx, source->has_targets || source->target_count == 0, AN_ERR_ARGUMENT,
+             "%s: has_targets is false, but there are %d targets", source->path, source->target_count);
     return AN_OK;
 fail:
     return status;
@@ -302,10 +304,19 @@ fail:
 
 static an_status make_dataset(an_dataset **dataset, table *t, const an_csv_source *source) {
     an_context *ctx = t->ctx;
-    const field_data *in = &t->fields[INPUTS], *out = &t->fields[TARGETS];
-    an_field fields[KINDS] = {{sizeof *fields, "inputs", in->dtype, 1, {in->columns}, 0, false},
-                              {sizeof *fields, "targets", out->dtype, 1, {out->columns}, t->classes, true}};
-    an_dataset_record record = AN_INIT(record);
+    const field_data *out = &t->fields[TARGETS];
+    an_field fields[KINDS];
+    for (int i = 0; i < KINDS; i++) {
+        an_field_init(&fields[i], sizeof fields[i]);
+        fields[i].name = i == INPUTS ? "inputs" : "targets";
+        fields[i].dtype = t->fields[i].dtype;
+        fields[i].ndims = 1;
+        fields[i].dims[0] = t->fields[i].columns;
+    }
+    fields[TARGETS].limit = t->classes;
+    fields[TARGETS].target = true;
+    an_dataset_record record;
+    an_dataset_record_init(&record, sizeof record);
     int64_t last;
     AN_TRY_RETURN(an_data_part(ctx, source->begin, source->end, t->rows, &t->first, &last));
     if (source->classes && out->columns == 1) fields[TARGETS].ndims = 0;
@@ -319,19 +330,22 @@ static an_status make_dataset(an_dataset **dataset, table *t, const an_csv_sourc
     return an_dataset_create(dataset, ctx, &record);
 }
 
-an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source) {
+an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, dataset, source);
+    AN_NEED_IN(ctx, ctx, dataset, given);
+    an_csv_source own;
+    const an_csv_source *const source = &own;
     an_status status;
     table *t = NULL;
     char *bytes = NULL, text[AN_MESSAGE_BYTES];
     size_t size = 0, capacity = 0;
     const an_note note = {text, sizeof text};
     *dataset = NULL;
+    AN_TRY(an_csv_source_read(ctx, &own, given));
     AN_TRY(check_source(ctx, source));
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
-    t->kinds = source->target_count < 0 ? 1 : KINDS;
+    t->kinds = source->has_targets ? KINDS : 1;
     t->fields[INPUTS].dtype = source->dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
     t->fields[TARGETS].dtype = source->classes ? AN_DTYPE_I32 : t->fields[INPUTS].dtype;
     an_arena_init(&t->arena, ctx);

@@ -7,14 +7,9 @@
 
 #include "base/guard.h"
 #include "base/parallel.h"
+#include "base/structs.h"
 
 /* ---- what sources share ---- */
-
-an_status an_data_check_size(an_context *ctx, const char *name, const void *structure, size_t size) {
-    if (!structure || *(const size_t *)structure < size)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s has no size, or an older one: set it with AN_INIT", name);
-    return AN_OK;
-}
 
 static int64_t share(double part, int64_t count) {
     const double at = part * (double)count;
@@ -22,7 +17,6 @@ static int64_t share(double part, int64_t count) {
 }
 
 an_status an_data_part(an_context *ctx, double begin, double end, int64_t count, int64_t *first, int64_t *last) {
-    if (end == 0) end = 1;
     if (!(begin >= 0 && begin < end && end <= 1))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "the part of the data is from %g to %g; it is from a share to a larger one, between 0 and 1",
@@ -40,7 +34,6 @@ static bool is_integer(an_dtype dtype) {
 
 static an_status check_field(an_context *ctx, const an_field *field, int number) {
     an_status status;
-    AN_TRY(an_data_check_size(ctx, "an_field", field, sizeof *field));
     AN_CHECK(ctx, field->name && *field->name, AN_ERR_ARGUMENT, "field %d of the dataset has no name", number);
     AN_CHECK(ctx, an_dtype_size(field->dtype) > 0, AN_ERR_DTYPE, "field '%s' of the dataset has no type", field->name);
     AN_CHECK(ctx, field->ndims >= 0 && field->ndims < AN_MAX_DIMS, AN_ERR_SHAPE,
@@ -74,7 +67,6 @@ static an_status keep_field(an_dataset *d, int i) {
 
 static an_status check_record(an_context *ctx, const an_dataset_record *record) {
     an_status status;
-    AN_TRY(an_data_check_size(ctx, "an_dataset_record", record, sizeof *record));
     AN_CHECK(ctx, record->count > 0, AN_ERR_ARGUMENT, "the dataset has no samples");
     AN_CHECK(ctx, record->field_count > 0 && record->fields, AN_ERR_ARGUMENT, "the dataset has no fields");
     AN_CHECK(ctx, record->read, AN_ERR_ARGUMENT, "the dataset has no function that reads");
@@ -83,12 +75,15 @@ fail:
     return status;
 }
 
-an_status an_dataset_create(an_dataset **dataset, an_context *ctx, const an_dataset_record *record) {
+an_status an_dataset_create(an_dataset **dataset, an_context *ctx, const an_dataset_record *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, dataset, record);
+    AN_NEED_IN(ctx, ctx, dataset, given);
     an_status status;
     an_dataset *d = NULL;
+    an_dataset_record own;
+    const an_dataset_record *const record = &own;
     *dataset = NULL;
+    AN_TRY(an_dataset_record_read(ctx, &own, given));
     AN_TRY(check_record(ctx, record));
     AN_TRY(an_alloc(ctx, (void **)&d, 1, sizeof *d));
     d->ctx = ctx;
@@ -97,8 +92,10 @@ an_status an_dataset_create(an_dataset **dataset, an_context *ctx, const an_data
     AN_TRY(an_arena_alloc(&d->arena, (void **)&d->fields, count, sizeof *d->fields));
     AN_TRY(an_arena_alloc(&d->arena, (void **)&d->bytes, count, sizeof *d->bytes));
     AN_TRY(an_arena_alloc(&d->arena, (void **)&d->checked, count, sizeof *d->checked));
-    memcpy(d->fields, record->fields, count * sizeof *d->fields);
-    for (int i = 0; i < record->field_count; i++) AN_TRY(keep_field(d, i));
+    for (int i = 0; i < record->field_count; i++) {
+        AN_TRY(an_field_read_at(ctx, &d->fields[i], record->fields, i));
+        AN_TRY(keep_field(d, i));
+    }
     d->record = *record; /* from here on destroying closes it */
     d->record.fields = d->fields;
     *dataset = d;
@@ -129,15 +126,14 @@ int an_dataset_field_count(const an_dataset *dataset) {
     return dataset->record.field_count;
 }
 
-an_status an_dataset_field(const an_dataset *dataset, int index, an_field *field) {
+an_status an_field_get(const an_dataset *dataset, int index, an_field *field) {
     AN_NEED(dataset, field);
     an_context *ctx = dataset->ctx;
-    AN_TRY_RETURN(an_data_check_size(ctx, "an_field", field, sizeof *field));
+    AN_TRY_RETURN(an_field_check(ctx, field));
     if (index < 0 || index >= dataset->record.field_count)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the dataset has no field %d, only %d of them", index,
                         dataset->record.field_count);
-    *field = dataset->fields[index];
-    return AN_OK;
+    return an_field_write(ctx, field, &dataset->fields[index]);
 }
 
 an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t limit) {

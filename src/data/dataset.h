@@ -36,6 +36,5 @@ void an_dataset_place(const an_dataset *dataset, int field, int64_t index, int64
 an_status an_data_part(an_context *ctx, double begin, double end, int64_t count, int64_t *first, int64_t *last);
 
 /* A public struct must have a size that we know. */
-an_status an_data_check_size(an_context *ctx, const char *name, const void *structure, size_t size);
 
 #endif

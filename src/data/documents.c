@@ -9,7 +9,7 @@ static void by_end_token(const an_sequences *s, const int32_t *tokens, int32_t *
         documents[i] = document;
         if (tokens[i] != s->end_token) continue;
         document++;
-        if (s->borders_ignored) targets[i] = AN_TARGET_IGNORED;
+        if (s->ignore_borders) targets[i] = AN_TARGET_IGNORED;
     }
 }
 
@@ -33,7 +33,7 @@ static void by_borders(const an_sequences *s, int64_t begin, int32_t *targets, i
         documents[i] = document;
         if (next == s->border_count || s->borders[next] != begin + i + 1) continue;
         document++;
-        if (s->borders_ignored) targets[i] = AN_TARGET_IGNORED;
+        if (s->ignore_borders) targets[i] = AN_TARGET_IGNORED;
         while (next < s->border_count && s->borders[next] == begin + i + 1) next++; /* documents without a token */
     }
 }

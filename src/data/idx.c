@@ -4,6 +4,7 @@
 
 #include "base/guard.h"
 #include "base/reader.h"
+#include "base/structs.h"
 #include "data/dataset.h"
 
 static uint32_t upper_first(const unsigned char *b) {
@@ -220,7 +221,8 @@ static an_status check_reals(an_context *ctx, const idx_file *file) {
 /* ---- the fields ---- */
 
 static an_field input_field(const idx_file *file, bool flat) {
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     const bool channel = file->rank == 3;
     field.name = "inputs";
     field.dtype = AN_DTYPE_F32;
@@ -236,28 +238,34 @@ static an_field input_field(const idx_file *file, bool flat) {
 }
 
 static an_status target_field(an_context *ctx, const idx_file *file, an_field *field) {
-    *field = (an_field){.size = sizeof *field, .name = "targets", .target = true, .ndims = file->rank - 1};
+    an_field_init(field, sizeof *field);
+    field->name = "targets";
+    field->target = true;
+    field->ndims = file->rank - 1;
     memcpy(field->dims, file->dims + 1, (size_t)field->ndims * sizeof *field->dims);
     field->dtype = file->type->integer ? AN_DTYPE_I32 : AN_DTYPE_F32;
     return file->type->integer ? check_integers(ctx, file, &field->limit) : check_reals(ctx, file);
 }
 
-an_status an_dataset_create_idx(an_dataset **dataset, an_context *ctx, const an_idx_source *source) {
+an_status an_dataset_create_idx(an_dataset **dataset, an_context *ctx, const an_idx_source *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, dataset, source);
+    AN_NEED_IN(ctx, ctx, dataset, given);
+    an_idx_source own;
+    const an_idx_source *const source = &own;
     an_status status;
     idx *x = NULL;
     an_field fields[2];
-    an_dataset_record record = AN_INIT(record);
+    an_dataset_record record;
+    an_dataset_record_init(&record, sizeof record);
     int64_t last;
     *dataset = NULL;
-    AN_TRY(an_data_check_size(ctx, "an_idx_source", source, sizeof *source));
+    AN_TRY(an_idx_source_read(ctx, &own, given));
     AN_TRY(an_alloc(ctx, (void **)&x, 1, sizeof *x));
     x->ctx = ctx;
     x->count = source->targets ? 2 : 1;
     an_arena_init(&x->arena, ctx);
     AN_TRY(load(x, &x->files[0], source->inputs));
-    x->files[0].divisor = source->unscaled ? 1.0f : 255.0f;
+    x->files[0].divisor = source->scaled ? 255.0f : 1.0f;
     AN_TRY(check_reals(ctx, &x->files[0]));
     fields[0] = input_field(&x->files[0], source->flat);
     if (source->targets) {

@@ -1,6 +1,7 @@
 /* Batches as an object of their own: lengths in steps, and where epochs begin. */
 #include "base/guard.h"
 #include "base/memory.h"
+#include "base/structs.h"
 #include "data/batches.h"
 
 an_status an_batches_create(an_batches **batches, an_context *ctx, int64_t samples, const an_batch_options *options) {
@@ -57,11 +58,9 @@ static double guess_steps(const an_batches *b, const an_length *length, double a
 static an_status check_length(const an_batches *b, const an_length *length, const an_length_options *o) {
     an_status status;
     an_context *ctx = b->ctx;
-    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_length_options has size %zu: set it with AN_INIT",
-             o->size);
-    AN_CHECK(ctx, o->from >= 0 && o->run >= 0 && o->tokens_a_sample >= 0, AN_ERR_ARGUMENT,
-             "from %lld, run %lld, tokens_a_sample %lld: none is negative", (long long)o->from, (long long)o->run,
-             (long long)o->tokens_a_sample);
+    AN_CHECK(ctx, o->from >= 0 && o->run >= 0 && o->tokens_a_sample > 0, AN_ERR_ARGUMENT,
+             "from is %lld, run %lld and tokens_a_sample %lld: the first two must be 0 or more, the last 1 or more",
+             (long long)o->from, (long long)o->run, (long long)o->tokens_a_sample);
     AN_CHECK(ctx, length->amount >= 0, AN_ERR_ARGUMENT, "a length of %g: it is 0 or more", length->amount);
     AN_CHECK(ctx, length->unit >= AN_LENGTH_STEPS && length->unit < AN_LENGTH_TIME, AN_ERR_ARGUMENT,
              "a length in time cannot be turned into steps");
@@ -79,14 +78,15 @@ an_status an_batches_steps(const an_batches *batches, const an_length *length, c
     AN_GUARD;
     AN_NEED(batches, length, options, steps);
     an_context *ctx = batches->ctx;
+    an_length_options o;
     double amount;
-    AN_TRY_RETURN(check_length(batches, length, options));
-    const int64_t tokens = options->tokens_a_sample ? options->tokens_a_sample : 1;
-    const an_steps_of steps_of_amount = measure(length, tokens, &amount);
-    if (!(guess_steps(batches, length, amount, options->run) < most_steps))
+    AN_TRY_RETURN(an_length_options_read(ctx, &o, options));
+    AN_TRY_RETURN(check_length(batches, length, &o));
+    const an_steps_of steps_of_amount = measure(length, o.tokens_a_sample, &amount);
+    if (!(guess_steps(batches, length, amount, o.run) < most_steps))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "this is more than %.0f steps (2^53); make it shorter", most_steps);
-    if (length->unit == AN_LENGTH_SHARE) amount *= (double)options->run;
-    *steps = steps_of_amount ? steps_of_amount(batches, options->from, amount) : an_whole_steps(amount);
+    if (length->unit == AN_LENGTH_SHARE) amount *= (double)o.run;
+    *steps = steps_of_amount ? steps_of_amount(batches, o.from, amount) : an_whole_steps(amount);
     return AN_OK;
 }
 
@@ -95,10 +95,11 @@ an_status an_batches_steps_before_end(const an_batches *batches, const an_length
     AN_GUARD;
     AN_NEED(batches, length, options, steps);
     an_context *ctx = batches->ctx;
+    an_length_options o;
     double amount;
+    AN_TRY_RETURN(an_length_options_read(ctx, &o, options));
     AN_TRY_RETURN(an_batches_steps(batches, length, options, steps));
-    const an_steps_of steps_of_amount =
-        measure(length, options->tokens_a_sample ? options->tokens_a_sample : 1, &amount);
-    if (steps_of_amount) *steps = an_batches_steps_until(batches, options->from, amount, steps_of_amount);
+    const an_steps_of steps_of_amount = measure(length, o.tokens_a_sample, &amount);
+    if (steps_of_amount) *steps = an_batches_steps_until(batches, o.from, amount, steps_of_amount);
     return AN_OK;
 }

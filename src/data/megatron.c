@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "data/sequences.h"
 
 enum { HEADER_BYTES = 9 + 8 + 1 + 8 + 8, VERSION = 1, CHUNK = 512 }; /* a chunk is on the stack */
@@ -159,9 +160,11 @@ static an_status path_with(an_arena *arena, const char *prefix, const char *end,
     return AN_OK;
 }
 
-an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ctx, const an_megatron_source *source) {
+an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ctx, const an_megatron_source *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, dataset, source);
+    AN_NEED_IN(ctx, ctx, dataset, given);
+    an_megatron_source own;
+    const an_megatron_source *const source = &own;
     an_status status;
     an_sequences *s = NULL;
     index_file index = {.sequences = 0};
@@ -169,7 +172,7 @@ an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ctx, cons
     const an_note note = {text, sizeof text};
     const char *index_path, *path;
     *dataset = NULL;
-    AN_TRY(an_data_check_size(ctx, "an_megatron_source", source, sizeof *source));
+    AN_TRY(an_megatron_source_read(ctx, &own, given));
     AN_TRY(an_sequences_create(&s, ctx, source->prefix, source->context));
     AN_TRY(path_with(&s->arena, source->prefix, ".bin", &path));
     AN_TRY(path_with(&s->arena, source->prefix, ".idx", &index_path));
@@ -178,7 +181,7 @@ an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ctx, cons
     AN_TRY(an_note_raise(ctx, an_reader_open(&index.file, index_path, note), note));
     AN_TRY(read_index(s, &index, source->documents));
     s->documents = source->documents ? AN_DOCUMENTS_BORDERS : AN_DOCUMENTS_NONE;
-    s->borders_ignored = source->borders_ignored;
+    s->ignore_borders = source->ignore_borders;
     AN_TRY(an_sequences_dataset(dataset, s, source->begin, source->end, source->limit, true));
     an_reader_close(&index.file);
     return AN_OK;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "data/dataset.h"
 
 __extension__ typedef unsigned __int128 wide;
@@ -175,15 +176,18 @@ static an_status keep_sources(mixture *m, const an_mixture_source *source, an_fi
     return AN_OK;
 }
 
-an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const an_mixture_source *source) {
+an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const an_mixture_source *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, dataset, source);
+    AN_NEED_IN(ctx, ctx, dataset, given);
+    an_mixture_source own;
+    const an_mixture_source *const source = &own;
     an_status status;
     mixture *m = NULL;
     an_field *fields = NULL;
-    an_dataset_record record = AN_INIT(record);
+    an_dataset_record record;
+    an_dataset_record_init(&record, sizeof record);
     *dataset = NULL;
-    AN_TRY(an_data_check_size(ctx, "an_mixture_source", source, sizeof *source));
+    AN_TRY(an_mixture_source_read(ctx, &own, given));
     AN_CHECK(ctx, source->source_count > 0 && source->sources, AN_ERR_ARGUMENT, "the mixture has no sources");
     AN_CHECK(ctx, source->count >= 0 && source->count <= most_samples, AN_ERR_ARGUMENT,
              "%" PRId64 " samples of the mixture were asked for", source->count);

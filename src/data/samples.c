@@ -16,8 +16,9 @@ an_status an_sample_buffer_create(an_sample_buffer *b, an_context *ctx, const an
     AN_CHECK(ctx, count <= AN_MAX_FEEDS, AN_ERR_UNSUPPORTED, "a sample of the data has more than %d fields",
              AN_MAX_FEEDS);
     for (int i = 0; i < count; i++) {
-        an_field field = AN_INIT(field);
-        AN_TRY(an_dataset_field(dataset, i, &field));
+        an_field field;
+        an_field_init(&field, sizeof field);
+        AN_TRY(an_field_get(dataset, i, &field));
         b->bytes[i] = an_dtype_size(field.dtype);
         for (int d = 0; d < field.ndims; d++)
             AN_CHECK(ctx, an_multiply_sizes(b->bytes[i], (size_t)field.dims[d], &b->bytes[i]), AN_ERR_OVERFLOW,

@@ -147,10 +147,19 @@ an_status an_sequences_dataset(an_dataset **dataset, an_sequences *s, double beg
     an_status status;
     an_dataset *d = NULL;
     int64_t last;
-    an_field fields[3] = {{sizeof *fields, "tokens", AN_DTYPE_I32, 1, {s->context}, checked ? 0 : limit, false},
-                          {sizeof *fields, "targets", AN_DTYPE_I32, 1, {s->context}, checked ? 0 : limit, true},
-                          {sizeof *fields, "documents", AN_DTYPE_I32, 1, {s->context}, s->context, false}};
-    an_dataset_record record = AN_INIT(record);
+    static const char *const names[] = {"tokens", "targets", "documents"};
+    an_field fields[sizeof names / sizeof *names];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        an_field_init(&fields[i], sizeof fields[i]);
+        fields[i].name = names[i];
+        fields[i].dtype = AN_DTYPE_I32;
+        fields[i].ndims = 1;
+        fields[i].dims[0] = s->context;
+        fields[i].limit = i == 2 ? s->context : checked ? 0 : limit;
+        fields[i].target = i == 1;
+    }
+    an_dataset_record record;
+    an_dataset_record_init(&record, sizeof record);
     AN_TRY(an_data_part(ctx, begin, end, s->tokens, &s->first, &last));
     AN_CHECK(ctx, last - s->first > s->context, AN_ERR_ARGUMENT,
              "%s: the part has %" PRId64 " tokens, and a sample needs %" PRId64

@@ -31,7 +31,7 @@ typedef struct an_sequences {
     int64_t first; /* token of the part */
 
     an_documents documents;
-    bool borders_ignored;
+    bool ignore_borders;
     int32_t end_token;
     int64_t *borders; /* sorted: the token that a document begins with */
     int64_t border_count, border_capacity;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "data/sequences.h"
 
 /* ---- UTF-8 ---- */
@@ -222,28 +223,30 @@ static an_status find_bytes(an_sequences *s, an_note note) {
     return status;
 }
 
-an_status an_dataset_create_text(an_dataset **dataset, an_context *ctx, const an_text_source *source) {
+an_status an_dataset_create_text(an_dataset **dataset, an_context *ctx, const an_text_source *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, dataset, source);
+    AN_NEED_IN(ctx, ctx, dataset, given);
+    an_text_source own;
+    const an_text_source *const source = &own;
     an_status status;
     an_sequences *s = NULL;
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
-    const an_vocabulary *given = NULL;
+    const an_vocabulary *vocabulary = NULL;
     *dataset = NULL;
-    AN_TRY(an_data_check_size(ctx, "an_text_source", source, sizeof *source));
+    AN_TRY(an_text_source_read(ctx, &own, given));
     AN_CHECK(ctx, (unsigned)source->tokens <= AN_TEXT_CHARACTERS, AN_ERR_ARGUMENT, "tokens %d of text do not exist",
              (int)source->tokens);
     if (source->vocabulary) {
-        given = source->vocabulary->vocabulary;
-        AN_CHECK(ctx, given && !given->points == (source->tokens == AN_TEXT_BYTES), AN_ERR_ARGUMENT,
+        vocabulary = source->vocabulary->vocabulary;
+        AN_CHECK(ctx, vocabulary && !vocabulary->points == (source->tokens == AN_TEXT_BYTES), AN_ERR_ARGUMENT,
                  "the vocabulary of another dataset is asked for, which is not of the same kind of text");
     }
     AN_TRY(an_sequences_create(&s, ctx, source->path, source->context));
     if (source->tokens == AN_TEXT_BYTES)
         AN_TRY(an_note_raise(ctx, find_bytes(s, note), note));
     else
-        AN_TRY(read_characters(s, given));
+        AN_TRY(read_characters(s, vocabulary));
     AN_TRY(an_sequences_dataset(dataset, s, source->begin, source->end, s->vocabulary.count, false));
     return AN_OK;
 fail:

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "data/sequences.h"
 
 enum { HEADER_BYTES = 256 * 4, HEADER_USED = 3 * 4 };
@@ -53,22 +54,24 @@ static an_status find_tokens(an_sequences *s, an_token_format format, an_note no
     return AN_OK;
 }
 
-an_status an_dataset_create_tokens(an_dataset **dataset, an_context *ctx, const an_token_source *source) {
+an_status an_dataset_create_tokens(an_dataset **dataset, an_context *ctx, const an_token_source *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, dataset, source);
+    AN_NEED_IN(ctx, ctx, dataset, given);
+    an_token_source own;
+    const an_token_source *const source = &own;
     an_status status;
     an_sequences *s = NULL;
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
     *dataset = NULL;
-    AN_TRY(an_data_check_size(ctx, "an_token_source", source, sizeof *source));
+    AN_TRY(an_token_source_read(ctx, &own, given));
     AN_CHECK(ctx, (unsigned)source->format <= AN_TOKENS_U32, AN_ERR_ARGUMENT, "token format %d does not exist",
              (int)source->format);
     AN_TRY(an_sequences_create(&s, ctx, source->path, source->context));
     AN_TRY(an_note_raise(ctx, find_tokens(s, source->format, note), note));
     s->documents = source->documents ? AN_DOCUMENTS_END_TOKEN : AN_DOCUMENTS_NONE;
     s->end_token = source->end_token;
-    s->borders_ignored = source->borders_ignored;
+    s->ignore_borders = source->ignore_borders;
     AN_TRY(an_sequences_dataset(dataset, s, source->begin, source->end, source->limit, true));
     return AN_OK;
 fail:

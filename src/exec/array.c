@@ -16,9 +16,7 @@ static void print_dims(char *text, size_t capacity, int ndims, const int64_t *di
 an_status an_array_check(an_context *ctx, const an_array *array, const char *name, an_dtype dtype, int ndims,
                          const int64_t *dims) {
     char have[160], want[160], have_fortran[160], want_fortran[160];
-    if (!array || array->size < sizeof *array)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the array for '%s' has no size: set it with AN_INIT", name);
-    if (!array->data) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the array for '%s' has no data", name);
+    if (!array || !array->data) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the array for '%s' has no data", name);
     if (array->dtype != dtype)
         return AN_ERROR(ctx, AN_ERR_DTYPE, "'%s' is %s, the array is %s", name, an_dtype_name(dtype),
                         an_dtype_name(array->dtype));

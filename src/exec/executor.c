@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
+#include "base/structs.h"
 #include "exec/program.h"
 
 /* Where in the graph the run is, for who watches it from outside. */
@@ -101,27 +102,25 @@ int64_t an_program_profile_count(const an_program *program, an_form form) {
     return (unsigned)form < AN_FORMS ? (int64_t)program->forms[form].tables.instructions : 0;
 }
 
-an_status an_program_profile_get(const an_program *program, an_form form, int64_t index, an_profile_entry *entry) {
+an_status an_profile_entry_get(const an_program *program, an_form form, int64_t index, an_profile_entry *entry) {
     AN_GUARD;
     AN_NEED(program, entry);
-    size_t size = entry->size;
-    if (size < sizeof *entry)
-        return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "an_profile_entry has size %zu: set it with AN_INIT", size);
+    an_context *ctx = program->ctx;
+    AN_TRY_RETURN(an_profile_entry_check(ctx, entry));
     if (index < 0 || index >= an_program_profile_count(program, form))
         return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "instruction %lld does not exist", (long long)index);
     const an_instruction *first = program->forms[form].instructions, *i = &first[index];
     an_cost cost = an_node_cost(&program->forms[form].sized, i->node);
-    *entry = (an_profile_entry){.size = size,
-                                .op = i->node->op->name,
-                                .kernel = i->node->kernel->name,
-                                .path = i->node->path,
-                                .dtype = i->call.src_count > 0 ? i->call.src[0].dtype : i->call.dst[0].dtype,
-                                .backward = i->node->phase == AN_PHASE_BACKWARD,
-                                .runs = i->runs,
-                                .seconds = i->seconds,
-                                .begin = i->begin - first->begin,
-                                .last = i->last,
-                                .flops = cost.flops,
-                                .bytes = cost.bytes};
-    return AN_OK;
+    const an_profile_entry own = {.op = i->node->op->name,
+                                  .kernel = i->node->kernel->name,
+                                  .path = i->node->path,
+                                  .dtype = i->call.src_count > 0 ? i->call.src[0].dtype : i->call.dst[0].dtype,
+                                  .backward = i->node->phase == AN_PHASE_BACKWARD,
+                                  .runs = i->runs,
+                                  .seconds = i->seconds,
+                                  .begin = i->begin - first->begin,
+                                  .last = i->last,
+                                  .flops = cost.flops,
+                                  .bytes = cost.bytes};
+    return an_profile_entry_write(ctx, entry, &own);
 }

@@ -1,6 +1,8 @@
 /* What a program wants to be given, for programs that serve any model. */
 #include "exec/program.h"
 
+#include "base/structs.h"
+
 static const an_result *find(const an_program *p, int64_t index) {
     const an_graph *g = an_program_any_form(p);
     for (size_t i = 0; i < g->source_count; i++)
@@ -41,23 +43,21 @@ int64_t an_program_input_count(const an_program *program) {
     return count;
 }
 
-an_status an_program_input_info(const an_program *program, int64_t index, an_input_info *info) {
+an_status an_input_info_get(const an_program *program, int64_t index, an_input_info *info) {
     AN_NEED(program, info);
+    an_context *ctx = program->ctx;
     const an_graph *g = an_program_any_form(program), *model = program->plan->model;
     const an_result *r = index < 0 ? NULL : find(program, index);
-    const size_t size = info->size;
     an_tensor t;
-    if (size < sizeof *info)
-        return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "an_input_info has size %zu: set it with AN_INIT", size);
+    AN_TRY_RETURN(an_input_info_check(ctx, info));
     if (!r) return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "input %lld does not exist", (long long)index);
     const char *name = *(const char **)an_node_attribute(r->node, "name", AN_ATTRIBUTE_STRING);
     if (!an_result_tensor(g, r, &t))
         return AN_ERROR(program->ctx, AN_ERR_SHAPE, "the sizes of input '%s' are not bound", name);
-    *info = (an_input_info){.size = size,
-                            .name = name,
-                            .dtype = t.dtype,
-                            .ndims = t.ndims,
-                            .limit = limit_of(model, an_graph_result(model, an_graph_value(g, r)))};
-    for (int i = 0; i < t.ndims; i++) info->dims[i] = t.dims[i];
-    return AN_OK;
+    an_input_info own = {.name = name,
+                         .dtype = t.dtype,
+                         .ndims = t.ndims,
+                         .limit = limit_of(model, an_graph_result(model, an_graph_value(g, r)))};
+    for (int i = 0; i < t.ndims; i++) own.dims[i] = t.dims[i];
+    return an_input_info_write(ctx, info, &own);
 }

@@ -5,12 +5,9 @@
 #include "base/guard.h"
 #include "base/parallel.h"
 #include "base/philox.h"
+#include "base/structs.h"
 #include "exec/array.h"
 #include "ops/source.h"
-
-int an_moment_count(int moments) {
-    return moments < 0 ? 0 : moments == 0 ? AN_MOST_MOMENTS : moments > AN_MOST_MOMENTS ? -1 : moments;
-}
 
 /* Run states among the sources. */
 static bool is_state(const an_node *node) {
@@ -85,21 +82,20 @@ fail:
     return status;
 }
 
-an_status an_params_create(an_params **params, an_context *ctx, const an_graph *graph,
-                           const an_params_options *options) {
+an_status an_params_create(an_params **params, an_context *ctx, const an_graph *graph, const an_params_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, params, graph);
     an_status status;
     an_params *p = NULL;
     an_graph *clone = NULL;
+    an_params_options options;
     char *names;
     *params = NULL;
-    AN_CHECK(ctx, !options || options->size >= sizeof *options, AN_ERR_ARGUMENT,
-             "an_params_options has size %zu: set it with AN_INIT", options->size);
+    AN_TRY(an_params_options_read(ctx, &options, given));
     AN_CHECK(ctx, graph->is_verified, AN_ERR_STATE,
              "graph '%s' is not verified: call an_graph_verify after the last change", graph->name);
-    AN_CHECK(ctx, an_moment_count(options ? options->moments : 0) >= 0, AN_ERR_ARGUMENT,
-             "%d moments were asked for; at most %d are kept", options->moments, AN_MOST_MOMENTS);
+    AN_CHECK(ctx, options.moments >= 0 && options.moments <= AN_MOST_MOMENTS, AN_ERR_ARGUMENT,
+             "moments is %d; it must be 0 to %d", options.moments, AN_MOST_MOMENTS);
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
     p->device = ctx->device;
@@ -119,8 +115,8 @@ an_status an_params_create(an_params **params, an_context *ctx, const an_graph *
         if (is_state(clone->sources[i])) fill_entry(p, clone->sources[i], source_name(clone->sources[i]), 0, &names);
     an_graph_destroy(&clone);
 
-    p->has_gradients = !(options && options->without_gradients);
-    p->moment_count = p->has_gradients ? an_moment_count(options ? options->moments : 0) : 0;
+    p->has_gradients = options.gradients;
+    p->moment_count = p->has_gradients ? options.moments : 0;
     int64_t flat = an_params_flat_bytes(&p->sizes);
     AN_TRY(allocate_zeros(p, &p->masters, flat));
     AN_TRY(allocate_zeros(p, &p->frozen, p->sizes.frozen_bytes));
@@ -254,25 +250,23 @@ int64_t an_params_count(const an_params *params) {
     return (int64_t)params->parameter_count;
 }
 
-an_status an_params_info(const an_params *params, int64_t index, an_param_info *info) {
+an_status an_param_info_get(const an_params *params, int64_t index, an_param_info *info) {
     AN_NEED(params, info);
+    an_context *ctx = params->ctx;
+    AN_TRY_RETURN(an_param_info_check(ctx, info));
     if (index < 0 || index >= (int64_t)params->parameter_count)
         return AN_ERROR(params->ctx, AN_ERR_ARGUMENT, "parameter %lld does not exist; there are %zu", (long long)index,
                         params->parameter_count);
     const an_stored *e = &params->entries[index];
-    size_t size = info->size;
-    if (size < sizeof *info)
-        return AN_ERROR(params->ctx, AN_ERR_ARGUMENT, "an_param_info has size %zu: set it with AN_INIT", size);
-    *info = (an_param_info){.size = size,
-                            .name = e->name,
-                            .dtype = e->dtype,
-                            .ndims = e->ndims,
-                            .elements = e->elements,
-                            .trainable = e->storage == AN_STORAGE_MASTER,
-                            .offset = e->offset / (int64_t)an_dtype_size(e->dtype),
-                            .depth = e->depth};
-    memcpy(info->dims, e->dims, sizeof info->dims);
-    return AN_OK;
+    an_param_info own = {.name = e->name,
+                         .dtype = e->dtype,
+                         .ndims = e->ndims,
+                         .elements = e->elements,
+                         .trainable = e->storage == AN_STORAGE_MASTER,
+                         .offset = e->offset / (int64_t)an_dtype_size(e->dtype),
+                         .depth = e->depth};
+    memcpy(own.dims, e->dims, sizeof own.dims);
+    return an_param_info_write(ctx, info, &own);
 }
 
 /* O(parameters): for tools and tests. A trainer works on the flat buffers. */

@@ -2,6 +2,7 @@
 #ifndef AN_EXEC_PARAMS_H
 #define AN_EXEC_PARAMS_H
 
+#include "anneal/experimental.h"
 #include "anneal/plan.h"
 #include "ir/graph.h"
 
@@ -48,9 +49,6 @@ static inline int64_t an_params_low_bytes(const an_flat_sizes *sizes, an_dtype l
 an_status an_params_need_low(an_params *p, an_dtype low);
 /* Makes the copies anew if the weights have changed since. A whole pass over the masters: O(parameters). */
 an_status an_params_refresh(an_params *p);
-
-/* Moments by the convention of the options: 0 is two, negative none. -1 after a mistake. */
-int an_moment_count(int moments);
 
 /* The buffer of a storage class that the store owns. */
 void *an_params_base(const an_params *p, an_storage storage);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "comm/tree.h"
 #include "exec/params.h"
 #include "ir/text_form.h"
@@ -150,7 +151,7 @@ static an_status choose_precision(an_plan *p, an_dtype precision) {
 static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
     an_context *ctx = p->ctx;
     an_dimensions *d = &p->model->dimensions;
-    for (int i = 0; options && i < options->symbol_count; i++)
+    for (int i = 0; i < options->symbol_count; i++)
         AN_TRY_RETURN(an_graph_bind(p->model, options->symbols[i], options->maxima[i]));
     for (size_t i = 0; i < d->symbol_count; i++)
         if (d->symbols[i].maximum < 1)
@@ -160,53 +161,54 @@ static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
     return AN_OK;
 }
 
-an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options) {
+an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, plan, graph);
     an_status status;
     an_plan *p = NULL;
+    an_plan_options own;
+    const an_plan_options *const options = &own;
     *plan = NULL;
-    AN_CHECK(ctx, !options || options->size >= sizeof *options, AN_ERR_ARGUMENT,
-             "an_plan_options has size %zu: set it with AN_INIT", options->size);
+    AN_TRY(an_plan_options_read(ctx, &own, given));
     AN_CHECK(ctx, graph->is_verified, AN_ERR_STATE,
              "graph '%s' is not verified: call an_graph_verify after the last change", graph->name);
-    unsigned programs = options ? options->programs : 0;
+    unsigned programs = options->programs;
     if (!programs) programs = graph->loss ? AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION : AN_PROGRAM_PREDICTION;
-    int asked = options ? options->moments : 0, moments = an_moment_count(asked);
-    AN_CHECK(ctx, moments >= 0, AN_ERR_ARGUMENT, "%d moments were asked for; at most %d are kept", asked,
-             AN_MOST_MOMENTS);
-    const int64_t leaves = options ? options->leaves : 0;
+    const int moments = options->moments;
+    AN_CHECK(ctx, moments >= 0 && moments <= AN_MOST_MOMENTS, AN_ERR_ARGUMENT, "moments is %d; it must be 0 to %d",
+             moments, AN_MOST_MOMENTS);
+    AN_CHECK(ctx, options->symbol_count == 0 || (options->symbol_count > 0 && options->symbols && options->maxima),
+             AN_ERR_ARGUMENT, "symbol_count is %d, but symbols or maxima is NULL", options->symbol_count);
+    const int64_t leaves = options->leaves;
     AN_CHECK(ctx, leaves >= 0 && leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "%lld leaves; there are 1 to %d",
              (long long)leaves, AN_MOST_LEAVES);
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
-    if (options && options->kernels) {
+    if (options->kernels) {
         p->kernel_bytes = strlen(options->kernels) + 1;
         AN_TRY(an_alloc(ctx, (void **)&p->kernels, p->kernel_bytes, 1));
         memcpy(p->kernels, options->kernels, p->kernel_bytes);
         p->passes.kernels = p->kernels;
     }
-    if (options) {
-        p->passes.unfused = options->unfused;
-        AN_TRY(choose_precision(p, options->precision));
-        AN_CHECK(ctx, !options->f32_storage || options->precision == AN_DTYPE_BF16, AN_ERR_ARGUMENT,
-                 "products that round what they read do so to bf16: precision is %s",
-                 an_dtype_name(options->precision));
-        p->passes.f32_storage = options->f32_storage;
-    }
+    p->passes.unfused = !options->fused;
+    AN_TRY(choose_precision(p, options->precision));
+    AN_CHECK(ctx, !options->f32_storage || options->precision == AN_DTYPE_BF16, AN_ERR_ARGUMENT,
+             "f32_storage rounds the inputs of products to bf16, so it needs precision bf16: it is %s",
+             an_dtype_name(options->precision));
+    p->passes.f32_storage = options->f32_storage;
     AN_TRY(an_graph_clone(&p->model, graph));
     AN_TRY(bind_symbols(p, options));
-    if (options && options->weighs_samples) AN_TRY(add_weights(p));
+    if (options->weighs_samples) AN_TRY(add_weights(p));
     AN_TRY(check_views(p->model));
     AN_TRY(an_graph_lay_out(p->model, true, &p->sizes));
     if (programs & AN_PROGRAM_EVALUATION) AN_TRY(compile(p, AN_FORM_EVALUATE));
     if (programs & AN_PROGRAM_PREDICTION) AN_TRY(compile(p, AN_FORM_PREDICT));
-    if (options) AN_TRY(an_plan_choose_recompute(p, options, programs & AN_PROGRAM_TRAINING));
+    AN_TRY(an_plan_choose_recompute(p, options, programs & AN_PROGRAM_TRAINING));
     if (programs & AN_PROGRAM_TRAINING) {
         AN_TRY(compile(p, AN_FORM_TRAIN_FIRST));
         AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
     }
-    p->memory.checkpoint = options ? options->checkpoint : 0;
+    p->memory.checkpoint = options->checkpoint;
     sum_memory(p, programs & AN_PROGRAM_TRAINING, moments, leaves);
     *plan = p;
     return AN_OK;
@@ -231,12 +233,7 @@ void an_plan_destroy(an_plan **plan) {
 an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory) {
     AN_GUARD;
     AN_NEED(plan, memory);
-    size_t size = memory->size;
-    if (size < sizeof *memory)
-        return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "an_plan_memory has size %zu: set it with AN_INIT", size);
-    *memory = plan->memory;
-    memory->size = size;
-    return AN_OK;
+    return an_plan_memory_write(plan->ctx, memory, &plan->memory);
 }
 
 static const an_graph *form_of(const an_plan *plan, an_form form) {
@@ -250,25 +247,24 @@ static an_status no_form(const an_plan *plan) {
 an_status an_plan_cost_get(const an_plan *plan, an_form form, an_plan_cost *cost) {
     AN_GUARD;
     AN_NEED(plan, cost);
+    an_context *ctx = plan->ctx;
     const an_graph *g = form_of(plan, form);
-    size_t size = cost->size;
-    if (size < sizeof *cost)
-        return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "an_plan_cost has size %zu: set it with AN_INIT", size);
+    AN_TRY_RETURN(an_plan_cost_check(ctx, cost));
     if (!g) return no_form(plan);
-    *cost = (an_plan_cost){.size = size, .nodes = (int64_t)g->node_count, .recompute_ratio = 1};
+    an_plan_cost own = {.nodes = (int64_t)g->node_count, .recompute_ratio = 1};
     double again = 0;
     for (const an_node *n = g->first; n; n = n->next) {
         if (!an_node_runs(n)) continue;
         an_cost c = an_node_cost(g, n);
         double seconds = an_node_seconds(g, n);
-        cost->instructions++;
-        cost->flops += c.flops;
-        cost->bytes += c.bytes;
-        cost->seconds += seconds;
+        own.instructions++;
+        own.flops += c.flops;
+        own.bytes += c.bytes;
+        own.seconds += seconds;
         again += n->is_copy ? seconds : 0;
     }
-    if (again > 0) cost->recompute_ratio = cost->seconds / (cost->seconds - again);
-    return AN_OK;
+    if (again > 0) own.recompute_ratio = own.seconds / (own.seconds - again);
+    return an_plan_cost_write(ctx, cost, &own);
 }
 
 int64_t an_plan_life_count(const an_plan *plan, an_form form) {
@@ -280,24 +276,22 @@ int64_t an_plan_life_count(const an_plan *plan, an_form form) {
 an_status an_plan_life_get(const an_plan *plan, an_form form, int64_t index, an_plan_life *life) {
     AN_GUARD;
     AN_NEED(plan, life);
+    an_context *ctx = plan->ctx;
     const an_graph *g = form_of(plan, form);
-    size_t size = life->size;
-    if (size < sizeof *life)
-        return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "an_plan_life has size %zu: set it with AN_INIT", size);
+    AN_TRY_RETURN(an_plan_life_check(ctx, life));
     if (!g) return no_form(plan);
     if (index < 0 || index >= (int64_t)g->memory->life_count)
         return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "life %lld does not exist", (long long)index);
     const an_life *l = &g->memory->lives[index];
-    *life = (an_plan_life){.size = size,
-                           .op = l->node->op->name,
-                           .path = l->node->path,
-                           .begin = l->begin,
-                           .end = l->end,
-                           .offset = l->offset,
-                           .bytes = l->bytes,
-                           .backward = l->node->phase == AN_PHASE_BACKWARD,
-                           .scratch = l->scratch};
-    return AN_OK;
+    const an_plan_life own = {.op = l->node->op->name,
+                              .path = l->node->path,
+                              .begin = l->begin,
+                              .end = l->end,
+                              .offset = l->offset,
+                              .bytes = l->bytes,
+                              .backward = l->node->phase == AN_PHASE_BACKWARD,
+                              .scratch = l->scratch};
+    return an_plan_life_write(ctx, life, &own);
 }
 
 #define AN_PASS(pass) " " #pass
@@ -306,7 +300,7 @@ static const char pass_names[] =
     ;
 #undef AN_PASS
 
-an_status an_plan_dump(an_plan *plan, an_form form, const char *pass, char **text) {
+an_status an_plan_dump(const an_plan *plan, an_form form, const char *pass, char **text) {
     AN_GUARD;
     AN_NEED(plan, text);
     an_status status;

@@ -2,6 +2,7 @@
 #include "exec/plan.h"
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "ops/common.h"
 
 static const char *const policy_names[] = {
@@ -18,23 +19,21 @@ an_status an_plan_op_get(const an_plan *plan, an_form form, int index, an_plan_o
     AN_NEED(plan, op);
     an_context *ctx = plan->ctx;
     const an_graph *g = (unsigned)form < AN_FORMS ? plan->forms[form] : NULL;
-    const size_t size = op->size;
-    if (size < sizeof *op) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_plan_op has size %zu: set it with AN_INIT", size);
+    AN_TRY_RETURN(an_plan_op_check(ctx, op));
     if (!g) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
     if (index < 0 || index >= an_plan_op_count())
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "op %d does not exist; there are %d", index, an_plan_op_count());
     const an_op *record = an_op_table[index];
-    *op = (an_plan_op){.size = size,
-                       .name = record->name,
-                       .policy = policy_names[record->autocast],
-                       .low_inputs = record->low_in,
-                       .low_outputs = record->low_out};
+    an_plan_op own = {.name = record->name,
+                      .policy = policy_names[record->autocast],
+                      .low_inputs = record->low_in,
+                      .low_outputs = record->low_out};
     for (const an_node *n = g->first; n; n = n->next) {
         if (n->op != record || !an_node_runs(n)) continue;
         const an_cost cost = an_node_cost(g, n);
-        op->instructions++;
-        op->flops += cost.flops;
-        op->bytes += cost.bytes;
+        own.instructions++;
+        own.flops += cost.flops;
+        own.bytes += cost.bytes;
     }
-    return AN_OK;
+    return an_plan_op_write(ctx, op, &own);
 }

@@ -354,9 +354,9 @@ an_status an_program_count_targets(const an_program *program, const an_array *ta
     if (!loss || !loss->node->op->count_targets)
         return AN_ERROR(program->ctx, AN_ERR_UNSUPPORTED,
                         "the loss of graph '%s' is not made by a loss op: count its targets in the program", g->name);
-    if (!targets || targets->size < sizeof *targets || !targets->data || targets->ndims < 0 ||
-        targets->ndims > AN_MAX_DIMS)
-        return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "the array of targets is not set: use AN_INIT");
+    if (!targets->data || targets->ndims < 0 || targets->ndims > AN_MAX_DIMS)
+        return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "the array of targets has no data, or %d dimensions",
+                        targets->ndims);
     const an_result *expected = an_node_input(loss->node, 1);
     if (targets->dtype != expected->dtype)
         return AN_ERROR(program->ctx, AN_ERR_DTYPE, "the array of targets is %s, but %s reads %s",
@@ -386,7 +386,7 @@ an_status an_program_get_output(const an_program *program, const char *name, an_
     an_tensor t;
     AN_TRY_RETURN(find_output(program, name, &r));
     AN_TRY_RETURN(bind_operand(program, &program->forms[program->last].sized, r->node, r, &t));
-    if (array->ndims < 0) {
+    if (array->dtype == AN_DTYPE_NONE) {
         array->dtype = t.dtype;
         array->ndims = t.ndims;
         memcpy(array->dims, t.dims, sizeof array->dims);
@@ -402,7 +402,7 @@ an_status an_program_loss(const an_program *program, double *loss) {
     an_context *ctx = program->ctx;
     const an_result *r = NULL;
     AN_TRY_RETURN(find_output(program, "loss", &r));
-    an_array array = AN_INIT(array);
+    an_array array = {0};
     float f32 = 0;
     array.data = r->dtype == AN_DTYPE_F64 ? (void *)loss : (void *)&f32;
     array.dtype = r->dtype;

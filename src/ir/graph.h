@@ -6,7 +6,7 @@
 #ifndef AN_IR_GRAPH_H
 #define AN_IR_GRAPH_H
 
-#include "anneal/graph.h"
+#include "anneal/experimental.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -153,6 +153,8 @@ an_value an_graph_add_outputs(an_graph *g, const an_op *op, int input_count, con
 /* Around the body of a builder that calls others: they report its caller's place. */
 void an_builder_begin(an_graph *g);
 an_value an_builder_end(an_graph *g, an_value value);
+/* Whether a part of a builder call succeeded; if not, its error is the mistake of the call. */
+bool an_builder_took(an_graph *g, an_status status);
 
 /* Sets the first mistake; later ones are dropped. Returns `status`. */
 an_status an_graph_mistake(an_graph *g, an_status status, const char *format, ...) AN_PRINTF(3, 4);

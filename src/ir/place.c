@@ -74,6 +74,11 @@ an_value an_builder_end(an_graph *g, an_value value) {
     return value;
 }
 
+bool an_builder_took(an_graph *g, an_status status) {
+    if (status != AN_OK) an_graph_mistake(g, status, "%s", an_last_error(g->ctx));
+    return status == AN_OK;
+}
+
 /* ---- blocks and scopes ---- */
 
 static bool push_path(an_graph *g, const char *name) {

@@ -3,6 +3,8 @@
 
 #include "ir/graph.h"
 
+#include "base/structs.h"
+
 const char *an_graph_symbol_name(const an_graph *graph, int index) {
     AN_NEED_OR(NULL, graph);
     const an_dimensions *d = &graph->dimensions;
@@ -24,19 +26,16 @@ int64_t an_graph_parameter_elements(const an_graph *graph) {
 
 an_status an_graph_info_get(const an_graph *graph, an_graph_info *info) {
     AN_NEED(graph, info);
-    if (info->size < sizeof *info)
-        return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT, "an_graph_info has size %zu: set it with AN_INIT", info->size);
-    *info = (an_graph_info){.size = info->size,
-                            .parameters = (int64_t)graph->parameter_count,
-                            .elements = an_graph_parameter_elements(graph),
-                            .has_loss = graph->loss,
-                            .has_targets = an_graph_result(graph, graph->targets) != NULL};
-    if (graph->parameter_count) info->dtype = graph->parameters[0].node->outputs[0].dtype;
+    an_graph_info own = {.parameters = (int64_t)graph->parameter_count,
+                         .elements = an_graph_parameter_elements(graph),
+                         .has_loss = graph->loss,
+                         .has_targets = an_graph_result(graph, graph->targets) != NULL};
+    if (graph->parameter_count) own.dtype = graph->parameters[0].node->outputs[0].dtype;
     for (const an_node *n = graph->first; n; n = n->next) {
-        info->nodes++;
+        own.nodes++;
         if (strcmp(n->op->name, "batch_norm") != 0) continue;
-        info->batch_norms++;
-        info->row_batch_norms += an_node_input(n, 0)->ndims == 2;
+        own.batch_norms++;
+        own.row_batch_norms += an_node_input(n, 0)->ndims == 2;
     }
-    return AN_OK;
+    return an_graph_info_write(graph->ctx, info, &own);
 }

@@ -9,7 +9,6 @@ static const double momentum = 0.1, epsilon = 1e-5; /* of batch norm, as usual *
 enum { WINDOW = 3, PADDING = 1, POOL = 2 };
 
 static an_status check(an_context *ctx, const an_cnn_options *options) {
-    AN_TRY_RETURN(an_model_check_options(ctx, model, options, sizeof *options));
     const an_model_size sizes[] = {AN_MODEL_SIZE(options, channels), AN_MODEL_SIZE(options, height),
                                    AN_MODEL_SIZE(options, width), AN_MODEL_SIZE(options, classes),
                                    AN_MODEL_SIZE(options, hidden)};
@@ -36,15 +35,20 @@ static an_status check(an_context *ctx, const an_cnn_options *options) {
     return an_model_check_dropout(ctx, model, options->dropout);
 }
 
-an_status an_model_cnn(an_graph **graph, an_context *ctx, const an_cnn_options *options) {
+an_status an_model_cnn(an_graph **graph, an_context *ctx, const an_cnn_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, graph);
-    an_convolution_options same = AN_INIT(same); /* the image keeps its size */
-    an_pool_options pool = AN_INIT(pool);
+    an_cnn_options own, *const options = &own;
+    an_convolution_options same; /* the image keeps its size */
+    an_convolution_options_init(&same, sizeof same);
+    an_pool_options pool;
+    an_pool_options_init(&pool, sizeof pool);
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;
 
     *graph = NULL;
+    AN_TRY_RETURN(an_model_check_options(ctx, model, given));
+    AN_TRY_RETURN(an_cnn_options_read(ctx, &own, given));
     AN_TRY_RETURN(check(ctx, options));
     AN_TRY_RETURN(an_model_choose_dtype(ctx, model, options->dtype, &dtype));
     AN_TRY_RETURN(an_graph_create(&g, ctx, model));

@@ -31,7 +31,8 @@ static an_value to_heads(an_graph *g, const gpt2 *m, an_value x) {
 }
 
 static an_value attention(an_graph *g, const gpt2 *m, an_value x) {
-    an_attention_options options = AN_INIT(options);
+    an_attention_options options;
+    an_attention_options_init(&options, sizeof options);
     options.causal = true;
     options.dropout = m->dropout;
     options.samples = m->samples;
@@ -66,7 +67,6 @@ static an_value table(an_graph *g, const char *name, const gpt2 *m, an_dtype dty
 }
 
 static an_status check(an_context *ctx, const an_gpt2_options *options) {
-    AN_TRY_RETURN(an_model_check_options(ctx, model, options, sizeof *options));
     const an_model_size sizes[] = {AN_MODEL_SIZE(options, layers), AN_MODEL_SIZE(options, heads),
                                    AN_MODEL_SIZE(options, width), AN_MODEL_SIZE(options, context),
                                    AN_MODEL_SIZE(options, vocabulary)};
@@ -75,14 +75,17 @@ static an_status check(an_context *ctx, const an_gpt2_options *options) {
     return an_model_check_dropout(ctx, model, options->dropout);
 }
 
-an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options) {
+an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, graph);
+    an_gpt2_options own, *const options = &own;
     const double deviation = 0.02; /* as published */
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;
 
     *graph = NULL;
+    AN_TRY_RETURN(an_model_check_options(ctx, model, given));
+    AN_TRY_RETURN(an_gpt2_options_read(ctx, &own, given));
     AN_TRY_RETURN(check(ctx, options));
     AN_TRY_RETURN(an_model_choose_dtype(ctx, model, options->dtype, &dtype));
     AN_TRY_RETURN(an_graph_create(&g, ctx, model));

@@ -22,7 +22,8 @@ static an_value project(an_graph *g, const llama *m, an_value x, const char *nam
 }
 
 static an_value attention(an_graph *g, const llama *m, an_value x) {
-    an_attention_options options = AN_INIT(options);
+    an_attention_options options;
+    an_attention_options_init(&options, sizeof options);
     options.causal = true;
     options.documents = m->documents;
 
@@ -48,7 +49,6 @@ static an_value feed_forward(an_graph *g, const llama *m, an_value x) {
 }
 
 static an_status check(an_context *ctx, const an_llama_options *options) {
-    AN_TRY_RETURN(an_model_check_options(ctx, model, options, sizeof *options));
     const an_model_size sizes[] = {AN_MODEL_SIZE(options, layers),    AN_MODEL_SIZE(options, heads),
                                    AN_MODEL_SIZE(options, kv_heads),  AN_MODEL_SIZE(options, width),
                                    AN_MODEL_SIZE(options, hidden),    AN_MODEL_SIZE(options, context),
@@ -64,20 +64,22 @@ static an_status check(an_context *ctx, const an_llama_options *options) {
                         "%s: a width of %lld gives each of %lld heads an odd size of %lld: rotary positions turn pairs",
                         model, (long long)options->width, (long long)options->heads,
                         (long long)(options->width / options->heads));
-    if (!(options->rotary_base >= 0) || !(options->epsilon >= 0))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: rotary_base is %g and epsilon %g; neither may be below 0", model,
+    if (!(options->rotary_base > 0) || !(options->epsilon > 0))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: rotary_base is %g and epsilon %g; both must be above 0", model,
                         options->rotary_base, options->epsilon);
     return AN_OK;
 }
 
-an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *options) {
+an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, graph);
-    const double usual_epsilon = 1e-5;
+    an_llama_options own, *const options = &own;
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;
 
     *graph = NULL;
+    AN_TRY_RETURN(an_model_check_options(ctx, model, given));
+    AN_TRY_RETURN(an_llama_options_read(ctx, &own, given));
     AN_TRY_RETURN(check(ctx, options));
     AN_TRY_RETURN(an_model_choose_dtype(ctx, model, options->dtype, &dtype));
     AN_TRY_RETURN(an_graph_create(&g, ctx, model));
@@ -87,9 +89,10 @@ an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_optio
                .width = options->width,
                .head_size = options->width / options->heads,
                .hidden = options->hidden,
-               .epsilon = options->epsilon > 0 ? options->epsilon : usual_epsilon,
-               .rotary = {.size = sizeof m.rotary, .base = options->rotary_base},
+               .epsilon = options->epsilon,
                .documents = AN_NONE};
+    an_rotary_options_init(&m.rotary, sizeof m.rotary);
+    m.rotary.base = options->rotary_base;
 
     an_dim batch = an_symbol_dim(g, "batch"), tokens = an_symbol_dim(g, "tokens");
     an_value indices = an_input(g, "tokens", AN_DTYPE_I32, AN_DIMS(batch, tokens));

@@ -7,7 +7,6 @@ static const char model[] = "mlp";
 static const double momentum = 0.1, epsilon = 1e-5; /* of batch norm, as usual */
 
 static an_status check(an_context *ctx, const an_mlp_options *options) {
-    AN_TRY_RETURN(an_model_check_options(ctx, model, options, sizeof *options));
     const an_model_size sizes[] = {AN_MODEL_SIZE(options, inputs), AN_MODEL_SIZE(options, outputs)};
     AN_TRY_RETURN(an_model_check_sizes(ctx, model, sizes, AN_COUNT(sizes)));
     if (options->hidden_count < 0)
@@ -26,13 +25,16 @@ static an_status check(an_context *ctx, const an_mlp_options *options) {
     return an_model_check_dropout(ctx, model, options->dropout);
 }
 
-an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options) {
+an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, graph);
+    an_mlp_options own, *const options = &own;
     an_dtype dtype = AN_DTYPE_NONE;
     an_graph *g = NULL;
 
     *graph = NULL;
+    AN_TRY_RETURN(an_model_check_options(ctx, model, given));
+    AN_TRY_RETURN(an_mlp_options_read(ctx, &own, given));
     AN_TRY_RETURN(check(ctx, options));
     AN_TRY_RETURN(an_model_choose_dtype(ctx, model, options->dtype, &dtype));
     AN_TRY_RETURN(an_graph_create(&g, ctx, model));

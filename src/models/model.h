@@ -3,6 +3,7 @@
 #define AN_MODELS_MODEL_H
 
 #include "anneal/models.h"
+#include "base/structs.h"
 #include "ops/layers.h"
 
 /* One size of a model's options, by its name there. */
@@ -13,8 +14,8 @@ typedef struct an_model_size {
 #define AN_MODEL_SIZE(options, member) \
     { #member, (options)->member }
 
-/* Refuses a struct that was not made with AN_INIT; `options` may be NULL, which is refused too. */
-an_status an_model_check_options(an_context *ctx, const char *model, const void *options, size_t needed);
+/* Refuses options that are NULL: sizes have no defaults. */
+an_status an_model_check_options(an_context *ctx, const char *model, const void *options);
 
 /* Refuses sizes below 1 and sizes that no machine can hold. */
 an_status an_model_check_sizes(an_context *ctx, const char *model, const an_model_size *sizes, int count);

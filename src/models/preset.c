@@ -37,16 +37,17 @@ static an_status unknown(an_context *ctx, const char *name) {
 
 an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_options *options) {
     if (!name) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the name of the preset is NULL");
-    if (!options || options->size < sizeof *options)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_gpt2_options are missing, or were not set with AN_INIT");
+    an_gpt2_options own;
+    AN_TRY_RETURN(an_gpt2_options_check(ctx, options));
+    AN_TRY_RETURN(an_gpt2_options_read(ctx, &own, options));
     for (int i = 0; i < AN_COUNT(presets); i++) {
         if (strcmp(presets[i].name, name) != 0) continue;
-        options->layers = presets[i].layers;
-        options->heads = presets[i].heads;
-        options->width = presets[i].width;
-        options->context = CONTEXT;
-        options->vocabulary = VOCABULARY;
-        return AN_OK;
+        own.layers = presets[i].layers;
+        own.heads = presets[i].heads;
+        own.width = presets[i].width;
+        own.context = CONTEXT;
+        own.vocabulary = VOCABULARY;
+        return an_gpt2_options_write(ctx, options, &own);
     }
     return unknown(ctx, name);
 }
@@ -54,7 +55,8 @@ an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_opt
 an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, graph, name);
-    an_gpt2_options options = AN_INIT(options);
+    an_gpt2_options options;
+    an_gpt2_options_init(&options, sizeof options);
     *graph = NULL;
     options.dtype = dtype;
     AN_TRY_RETURN(an_model_preset_options(ctx, name, &options));

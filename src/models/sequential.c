@@ -8,6 +8,7 @@
 
 typedef struct {
     const an_sequential_options *o;
+    const an_layer *layers; /* of the options, as this library knows them */
     an_context *ctx;
     an_graph *g;
     an_dtype dtype;
@@ -60,44 +61,46 @@ static an_status expect_images(const building *b) {
 /* What targets need; 0: not known. */
 static int64_t wanted_features(const an_sequential_options *o) {
     if (o->loss == AN_LOSS_CROSS_ENTROPY) return o->classes;
-    return o->target_ndims < 0 ? 0 : count_elements(o->target_ndims, o->targets);
+    return !o->targets ? 0 : count_elements(o->target_ndims, o->targets);
 }
 
 static an_status add_linear(building *b) {
     an_context *ctx = b->ctx;
     int64_t features = b->layer->features;
     AN_TRY_RETURN(expect(b, 2, "rows of features, [batch,features]", "put {type: flatten} before it"));
-    if (features == 0 && b->layer - b->o->layers != b->last_linear)
+    if (features == 0 && b->layer - b->layers != b->last_linear)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: only the last linear layer can have the size that targets need; give its size", b->place);
     if (features == 0) features = wanted_features(b->o);
     if (features == 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the data does not say what its targets need; give its size",
                         b->place);
-    b->x = b->layer->plain ? an_linear_plain(b->g, b->x, NULL, features) : an_linear(b->g, b->x, NULL, features);
+    b->x = b->layer->bias ? an_linear(b->g, b->x, NULL, features) : an_linear_plain(b->g, b->x, NULL, features);
     return AN_OK;
 }
 
 static an_status add_convolution(building *b) {
     an_context *ctx = b->ctx;
     const an_layer *l = b->layer;
-    an_convolution_options c = AN_INIT(c);
+    an_convolution_options c;
+    an_convolution_options_init(&c, sizeof c);
     AN_TRY_RETURN(expect_images(b));
     if (l->same && l->window % 2 == 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: no padding keeps the size of an image under a window of %lld; give its padding, or take "
                         "an odd window",
                         b->place, (long long)l->window);
-    c.stride[0] = c.stride[1] = l->stride;
+    if (l->stride) c.stride[0] = c.stride[1] = l->stride;
     c.padding[0] = c.padding[1] = l->same ? l->window / 2 : l->padding;
-    b->x = an_convolution_layer_with(b->g, b->x, NULL, l->filters, l->window, &c, !l->plain);
+    b->x = an_convolution_layer_with(b->g, b->x, NULL, l->filters, l->window, &c, l->bias);
     return AN_OK;
 }
 
 static an_status add_pool(building *b) {
     an_context *ctx = b->ctx;
     const an_layer *l = b->layer;
-    an_pool_options p = AN_INIT(p);
+    an_pool_options p;
+    an_pool_options_init(&p, sizeof p);
     AN_TRY_RETURN(expect_images(b));
     p.window[0] = p.window[1] = l->window;
     p.stride[0] = p.stride[1] = l->stride;
@@ -178,7 +181,7 @@ static an_status add_layer(building *b, int index) {
 }
 
 static void go_to(building *b, int index) {
-    b->layer = &b->o->layers[index];
+    b->layer = &b->layers[index];
     if (b->layer->place)
         snprintf(b->place, sizeof b->place, "%s", b->layer->place);
     else
@@ -200,7 +203,7 @@ static void look_ahead(building *b) {
     b->last_linear = -1;
     b->samples = AN_NONE;
     for (int i = 0; i < b->o->layer_count; i++) {
-        const an_layer *l = &b->o->layers[i];
+        const an_layer *l = &b->layers[i];
         if (l->type == AN_LAYER_LINEAR) b->last_linear = i;
         if (l->type == AN_LAYER_DROPOUT && l->rate > 0 && b->samples == AN_NONE)
             b->samples = an_input(b->g, "samples", AN_DTYPE_I64, AN_DIMS(b->batch));
@@ -236,8 +239,8 @@ static an_status add_squared_error(building *b) {
     int64_t given[AN_MAX_DIMS] = {0};
     const int ndims = an_value_ndims(b->g, b->x) - 1;
     for (int d = 0; d < ndims; d++) given[d] = an_value_dim(b->g, b->x, d + 1);
-    const int wanted = o->target_ndims < 0 ? ndims : o->target_ndims;
-    const int64_t *dims = o->target_ndims < 0 ? given : o->targets;
+    const int wanted = o->targets ? o->target_ndims : ndims;
+    const int64_t *dims = o->targets ? o->targets : given;
     if (count_elements(ndims, given) != count_elements(wanted, dims))
         return AN_ERROR(b->ctx, AN_ERR_SHAPE,
                         "the last layer gives %s for a sample, but a target of the data is %s; a last linear layer "
@@ -257,56 +260,70 @@ static an_status build(building *b) {
     const an_sequential_options *o = b->o;
     b->batch = an_symbol_dim(b->g, "batch");
     b->x = input_like(b, "x", o->input_ndims, o->inputs);
-    if (o->shape_ndims > 0) b->x = reshape_to(b, b->x, o->shape_ndims, o->shape);
+    if (o->shape) b->x = reshape_to(b, b->x, o->shape_ndims, o->shape);
     look_ahead(b);
     if (b->g->status != AN_OK) return AN_ERROR(ctx, b->g->status, "the input: %s", b->g->message);
     AN_TRY_RETURN(add_layers(b));
     return o->loss == AN_LOSS_CROSS_ENTROPY ? add_cross_entropy(b) : add_squared_error(b);
 }
 
-static bool are_dims(int ndims, const int64_t *dims) {
-    return ndims < AN_MAX_DIMS && (ndims <= 0 || dims);
+static bool are_dims(int ndims) {
+    return ndims >= 0 && ndims < AN_MAX_DIMS;
 }
 
 static an_status check_options(an_context *ctx, const an_sequential_options *o) {
     an_status status;
-    AN_TRY(an_model_check_options(ctx, "sequential", o, sizeof *o));
     AN_CHECK(ctx, o->loss == AN_LOSS_CROSS_ENTROPY || o->loss == AN_LOSS_SQUARED, AN_ERR_ARGUMENT,
              "sequential: loss is %d, which is no value of an_loss_kind", (int)o->loss);
     AN_CHECK(ctx,
-             o->input_ndims >= 0 && are_dims(o->input_ndims, o->inputs) && o->shape_ndims >= 0 &&
-                 are_dims(o->shape_ndims, o->shape) && are_dims(o->target_ndims, o->targets),
-             AN_ERR_ARGUMENT, "sequential: a sample has %d, %d and %d dimensions; at most %d", o->input_ndims,
+             are_dims(o->input_ndims) && (o->inputs || o->input_ndims == 0) && are_dims(o->shape_ndims) &&
+                 are_dims(o->target_ndims),
+             AN_ERR_ARGUMENT, "sequential: a sample has %d, %d and %d dimensions; 0 to %d are possible", o->input_ndims,
              o->shape_ndims, o->target_ndims, AN_MAX_DIMS - 1);
     AN_CHECK(ctx, o->layer_count > 0 && o->layers, AN_ERR_ARGUMENT, "sequential: there are no layers");
-    for (int i = 0; i < o->layer_count; i++)
-        AN_CHECK(ctx,
-                 o->layers[i].size >= sizeof *o->layers && (int)o->layers[i].type >= 0 &&
-                     (int)o->layers[i].type < LAYERS,
-                 AN_ERR_ARGUMENT, "sequential: layer %d has size %zu and type %d: set them", i, o->layers[i].size,
-                 (int)o->layers[i].type);
     return AN_OK;
 fail:
     return status;
 }
 
-an_status an_model_sequential(an_graph **graph, an_context *ctx, const an_sequential_options *options) {
+static an_status read_layers(an_context *ctx, const an_sequential_options *o, an_layer *own) {
+    for (int i = 0; i < o->layer_count; i++) {
+        AN_TRY_RETURN(an_layer_read_at(ctx, &own[i], o->layers, i));
+        if ((int)own[i].type < 0 || (int)own[i].type >= LAYERS)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "sequential: the type of layer %d is %d, which is not an an_layer_type", i,
+                            (int)own[i].type);
+    }
+    return AN_OK;
+}
+
+an_status an_model_sequential(an_graph **graph, an_context *ctx, const an_sequential_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, graph);
     an_status status;
+    an_sequential_options options;
     building *b = NULL;
+    an_layer *own = NULL;
+    size_t count = 0;
     *graph = NULL;
-    AN_TRY(check_options(ctx, options));
+    AN_TRY(an_model_check_options(ctx, "sequential", given));
+    AN_TRY(an_sequential_options_read(ctx, &options, given));
+    AN_TRY(check_options(ctx, &options));
     AN_TRY(an_alloc(ctx, (void **)&b, 1, sizeof *b));
-    b->o = options;
+    count = (size_t)options.layer_count;
+    AN_TRY(an_alloc(ctx, (void **)&own, count, sizeof *own));
+    AN_TRY(read_layers(ctx, &options, own));
+    b->o = &options;
+    b->layers = own;
     b->ctx = ctx;
-    AN_TRY(an_model_choose_dtype(ctx, "sequential", options->dtype, &b->dtype));
+    AN_TRY(an_model_choose_dtype(ctx, "sequential", options.dtype, &b->dtype));
     AN_TRY(an_graph_create(&b->g, ctx, "sequential"));
     AN_TRY(build(b));
     status = an_model_finish(graph, b->g); /* which takes it, or destroys it */
     b->g = NULL;
 fail:
     if (b) an_graph_destroy(&b->g);
+    an_release(ctx, (void **)&own, count, sizeof *own);
     an_release(ctx, (void **)&b, 1, sizeof *b);
     return status;
 }

@@ -2,8 +2,10 @@
 #include <string.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
 #include "base/context.h"
 #include "base/guard.h"
+#include "base/structs.h"
 #include "open/open.h"
 
 /* AN_ISA_AUTO: the config leaves it to the machine. */
@@ -15,7 +17,8 @@ static an_isa isa_of_config(const an_config *config) {
 
 /* The instructions that a run began with are kept for ever; AUTO where there is none to carry on, or this machine has them not. */
 static an_isa isa_of_run(an_context *ctx, an_config *config, const an_open_options *open) {
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     an_checkpoint *checkpoint = NULL;
     const char *path = open ? open->resume : NULL;
     an_isa found = AN_ISA_AUTO;
@@ -43,24 +46,23 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
                                          const an_open_options *open) {
     AN_GUARD;
     AN_NEED_IN(NULL, options, config_options);
-    if (options->size < sizeof *options)
-        return AN_ERROR(NULL, AN_ERR_ARGUMENT,
-                        "an_context_options has size %zu, expected at least %zu: set it with AN_INIT", options->size,
-                        sizeof *options);
-    an_context_options alone = AN_INIT(alone);
+    an_context_options alone, own;
     an_context *ctx = NULL;
+    AN_TRY_RETURN(an_context_options_read(NULL, &own, options));
+    an_context_options_init(&alone, sizeof alone);
     an_config *config = NULL;
     int threads = 0;
     alone.threads = 1;
-    alone.allocator = options->allocator;
+    alone.allocator = own.allocator;
     an_status status = an_context_create(&ctx, &alone);
     if (status != AN_OK) return status;
     status = an_config_create(&config, ctx, config_options);
     if (status == AN_OK) status = get_threads(config, &threads);
     if (status == AN_OK) {
-        if (options->threads == 0) options->threads = threads;
-        if (options->isa == AN_ISA_AUTO) options->isa = isa_of_config(config);
-        if (options->isa == AN_ISA_AUTO) options->isa = isa_of_run(ctx, config, open);
+        if (own.threads == 0) own.threads = threads;
+        if (own.isa == AN_ISA_AUTO) own.isa = isa_of_config(config);
+        if (own.isa == AN_ISA_AUTO) own.isa = isa_of_run(ctx, config, open);
+        status = an_context_options_write(NULL, options, &own);
     } else {
         status = AN_ERROR(NULL, status, "%s", an_last_error(ctx));
     }

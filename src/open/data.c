@@ -44,8 +44,8 @@ static an_status get_context(const opening *o, int64_t *context) {
 
 static an_status open_idx(const opening *o) {
     an_context *ctx = o->ctx;
-    an_idx_source s = AN_INIT(s);
-    bool scaled;
+    an_idx_source s;
+    an_idx_source_init(&s, sizeof s);
     const an_key flat = an_key_join(o->path, "flat");
     AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.inputs));
     if (an_config_origin_of(o->config, AN_KEY(o->path, "labels")) != AN_ORIGIN_NONE)
@@ -54,8 +54,7 @@ static an_status open_idx(const opening *o) {
         s.flat = an_config_is(o->config, "model.type", "mlp");
     else
         AN_TRY_RETURN(an_config_bool(o->config, flat.text, &s.flat));
-    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &scaled));
-    s.unscaled = !scaled;
+    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &s.scaled));
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
     return an_dataset_create_idx(o->dataset, ctx, &s);
 }
@@ -82,7 +81,8 @@ static an_status get_columns(const opening *o, const char *key, const char **nam
 
 static an_status read_csv(const opening *o, const char **inputs, const char **targets) {
     an_context *ctx = o->ctx;
-    an_csv_source s = AN_INIT(s);
+    an_csv_source s;
+    an_csv_source_init(&s, sizeof s);
     bool header;
     const char *delimiter;
     AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
@@ -116,7 +116,8 @@ fail:
 
 static an_status open_text(const opening *o) {
     an_context *ctx = o->ctx;
-    an_text_source s = AN_INIT(s);
+    an_text_source s;
+    an_text_source_init(&s, sizeof s);
     AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
     s.tokens = an_config_is(o->config, AN_KEY(o->path, "tokens"), "chars") ? AN_TEXT_CHARACTERS : AN_TEXT_BYTES;
     AN_TRY_RETURN(get_context(o, &s.context));
@@ -130,24 +131,25 @@ static an_status open_text(const opening *o) {
     return AN_OK;
 }
 
-static an_status get_documents(const opening *o, bool *documents, bool *borders_ignored) {
+static an_status get_documents(const opening *o, bool *documents, bool *ignore_borders) {
     an_context *ctx = o->ctx;
     bool border_targets;
     AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "border_targets"), &border_targets));
     *documents = an_config_is(o->config, AN_KEY(o->path, "documents"), "apart");
-    *borders_ignored = *documents && !border_targets;
+    *ignore_borders = *documents && !border_targets;
     return AN_OK;
 }
 
 static an_status open_tokens(const opening *o) {
     an_context *ctx = o->ctx;
-    an_token_source s = AN_INIT(s);
+    an_token_source s;
+    an_token_source_init(&s, sizeof s);
     int64_t end_token = 0;
     AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
     if (an_config_is(o->config, AN_KEY(o->path, "format"), "u16")) s.format = AN_TOKENS_U16;
     if (an_config_is(o->config, AN_KEY(o->path, "format"), "u32")) s.format = AN_TOKENS_U32;
     AN_TRY_RETURN(get_context(o, &s.context));
-    AN_TRY_RETURN(get_documents(o, &s.documents, &s.borders_ignored));
+    AN_TRY_RETURN(get_documents(o, &s.documents, &s.ignore_borders));
     if (an_config_origin_of(o->config, AN_KEY(o->path, "end_token")) != AN_ORIGIN_NONE)
         AN_TRY_RETURN(an_config_count(o->config, AN_KEY(o->path, "end_token"), &end_token));
     s.end_token = (int32_t)end_token;
@@ -157,10 +159,11 @@ static an_status open_tokens(const opening *o) {
 
 static an_status open_megatron(const opening *o) {
     an_context *ctx = o->ctx;
-    an_megatron_source s = AN_INIT(s);
+    an_megatron_source s;
+    an_megatron_source_init(&s, sizeof s);
     AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.prefix));
     AN_TRY_RETURN(get_context(o, &s.context));
-    AN_TRY_RETURN(get_documents(o, &s.documents, &s.borders_ignored));
+    AN_TRY_RETURN(get_documents(o, &s.documents, &s.ignore_borders));
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
     return an_dataset_create_megatron(o->dataset, ctx, &s);
 }
@@ -185,7 +188,8 @@ static an_status open_parts(const opening *o, const char *key, an_mixture_source
 
 static an_status open_mixture(const opening *o) {
     an_context *ctx = o->ctx;
-    an_mixture_source s = AN_INIT(s);
+    an_mixture_source s;
+    an_mixture_source_init(&s, sizeof s);
     an_dataset *parts[MOST_PARTS] = {NULL};
     double weights[MOST_PARTS];
     const an_key joined = an_key_join(o->path, "parts");

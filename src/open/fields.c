@@ -24,13 +24,14 @@ an_sizes_text an_sizes_describe(const an_field *field) {
 
 an_status an_open_classes(an_model_opening *o) {
     an_context *ctx = o->ctx;
-    an_class_info info = AN_INIT(info);
+    an_class_info info;
+    an_class_info_init(&info, sizeof info);
     if (o->targets.dtype != AN_DTYPE_I32)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: the model needs classes, and the targets of data.train are numbers; take data with "
                         "labels, or csv with classes: on",
                         an_config_place(o->config, "model"));
-    AN_TRY_RETURN(an_dataset_class_info(o->dataset, &info));
+    AN_TRY_RETURN(an_class_info_get(o->dataset, &info));
     o->classes = info.classes;
     return AN_OK;
 }

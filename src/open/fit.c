@@ -34,7 +34,8 @@ an_status an_open_loss(an_config *config, an_graph *g, bool *sample_mean) {
 /* A graph of a file has its types; `auto` follows them. */
 an_status an_open_precision(an_config *config, const an_graph *g, an_dtype *precision) {
     const char *asked;
-    an_graph_info info = AN_INIT(info);
+    an_graph_info info;
+    an_graph_info_init(&info, sizeof info);
     an_context *ctx = an_graph_context(g);
     if (!an_config_is(config, "model.type", "graph")) return AN_OK;
     AN_TRY_RETURN(an_config_string(config, "train.precision", &asked));

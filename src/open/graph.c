@@ -5,7 +5,8 @@
 
 static an_status check_graph(const an_model_opening *o, const char *file) {
     an_context *ctx = o->ctx;
-    an_graph_info info = AN_INIT(info);
+    an_graph_info info;
+    an_graph_info_init(&info, sizeof info);
     AN_TRY_RETURN(an_graph_info_get(*o->graph, &info));
     if (!info.has_loss)
         return AN_ERROR(

@@ -5,7 +5,8 @@ an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx) 
     static const char from[] = "model.init.from", rename[] = "model.init.rename";
     an_status status;
     an_init_rename *renames = NULL;
-    an_init_options o = AN_INIT(o);
+    an_init_options o;
+    an_init_options_init(&o, sizeof o);
     if (an_config_origin_of(config, from) == AN_ORIGIN_NONE) return AN_OK;
     const int count = an_config_size(config, rename);
     AN_TRY(an_config_path(config, from, &o.path));

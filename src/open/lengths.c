@@ -2,7 +2,8 @@
 #include "open/open.h"
 
 an_length_options an_open_length_options(const an_lengths *lengths, int64_t from, int64_t run) {
-    an_length_options options = AN_INIT(options);
+    an_length_options options;
+    an_length_options_init(&options, sizeof options);
     options.from = from;
     options.run = run == INT64_MAX ? 0 : run;
     options.tokens_a_sample = lengths->tokens_a_sample;

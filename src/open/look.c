@@ -8,7 +8,7 @@
 /* Reads a source that is in memory once. O(samples). */
 static an_status look_through(an_config *config, an_dataset *dataset, const char *type, an_class_info *classes) {
     if (!dataset || !(an_config_is(config, type, "csv") || an_config_is(config, type, "idx"))) return AN_OK;
-    return an_dataset_class_info(dataset, classes);
+    return an_class_info_get(dataset, classes);
 }
 
 /* A class that training never sees is never predicted. Files that are sorted by class lose one where they are split. */
@@ -29,7 +29,9 @@ static an_status tell_missing(an_config *config, const an_class_info *training, 
 }
 
 an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation) {
-    an_class_info seen = AN_INIT(seen), evaluated = AN_INIT(evaluated);
+    an_class_info seen, evaluated;
+    an_class_info_init(&seen, sizeof seen);
+    an_class_info_init(&evaluated, sizeof evaluated);
     AN_TRY_RETURN(look_through(config, training, "data.train.type", &seen));
     AN_TRY_RETURN(look_through(config, evaluation, "data.eval.type", &evaluated));
     return tell_missing(config, &seen, seen.classes > evaluated.classes ? seen.classes : evaluated.classes);
@@ -39,8 +41,10 @@ an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training,
 
 an_status an_open_look_at_batches(an_config *config, an_trainer *trainer) {
     enum { USUAL = 16 };
-    an_graph_info graph = AN_INIT(graph);
-    an_trainer_info info = AN_INIT(info);
+    an_graph_info graph;
+    an_graph_info_init(&graph, sizeof graph);
+    an_trainer_info info;
+    an_trainer_info_init(&info, sizeof info);
     an_context *ctx = an_graph_context(an_trainer_graph(trainer));
     const an_config_node *batch = an_config_find(config, "batch"),
                          *place = batch ? batch : an_config_find(config, "model");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "anneal/config.h"
 #include "anneal/models.h"
 #include "open/open.h"
 
@@ -12,13 +13,14 @@ typedef an_model_opening opening;
 
 static an_status find_fields(opening *o) {
     an_context *ctx = o->ctx;
-    o->inputs = (an_field)AN_INIT(o->inputs);
-    o->targets = (an_field)AN_INIT(o->targets);
+    an_field_init(&o->inputs, sizeof o->inputs);
+    an_field_init(&o->targets, sizeof o->targets);
     if (!o->dataset) return AN_OK;
-    AN_TRY_RETURN(an_dataset_field(o->dataset, 0, &o->inputs));
+    AN_TRY_RETURN(an_field_get(o->dataset, 0, &o->inputs));
     for (int i = an_dataset_field_count(o->dataset) - 1; i >= 0; i--) {
-        an_field field = AN_INIT(field);
-        AN_TRY_RETURN(an_dataset_field(o->dataset, i, &field));
+        an_field field;
+        an_field_init(&field, sizeof field);
+        AN_TRY_RETURN(an_field_get(o->dataset, i, &field));
         if (field.target) o->targets = field;
     }
     return AN_OK;
@@ -56,7 +58,8 @@ static an_status expect_sizes(const opening *o, const char *const *paths, int co
 static an_status open_mlp(opening *o) {
     an_context *ctx = o->ctx;
     static const char *const sizes[] = {"model.inputs", "model.outputs"};
-    an_mlp_options m = AN_INIT(m);
+    an_mlp_options m;
+    an_mlp_options_init(&m, sizeof m);
     int64_t hidden[MOST_LAYERS];
     m.dtype = o->dtype;
     m.loss = an_open_wants_classes(o) ? AN_LOSS_CROSS_ENTROPY : AN_LOSS_SQUARED;
@@ -78,7 +81,8 @@ static an_status open_mlp(opening *o) {
 static an_status open_cnn(opening *o) {
     an_context *ctx = o->ctx;
     static const char *const sizes[] = {"model.channels", "model.height", "model.width", "model.classes"};
-    an_cnn_options m = AN_INIT(m);
+    an_cnn_options m;
+    an_cnn_options_init(&m, sizeof m);
     int64_t filters[MOST_LAYERS];
     AN_TRY_RETURN(expect_sizes(o, sizes, 4));
     if (o->inputs.ndims == 3) {
@@ -116,15 +120,17 @@ static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
 
 /* Whether samples say which document a token is of: then attention must not cross their borders. */
 static bool keeps_documents_apart(const opening *o) {
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     for (int i = 0; o->dataset && i < an_dataset_field_count(o->dataset); i++)
-        if (an_dataset_field(o->dataset, i, &field) == AN_OK && !strcmp(field.name, "documents")) return true;
+        if (an_field_get(o->dataset, i, &field) == AN_OK && !strcmp(field.name, "documents")) return true;
     return false;
 }
 
 static an_status open_gpt2(opening *o) {
     an_context *ctx = o->ctx;
-    an_gpt2_options m = AN_INIT(m);
+    an_gpt2_options m;
+    an_gpt2_options_init(&m, sizeof m);
     m.dtype = o->dtype;
     AN_TRY_RETURN(an_config_count(o->config, "model.layers", &m.layers));
     AN_TRY_RETURN(an_config_count(o->config, "model.heads", &m.heads));
@@ -139,7 +145,8 @@ static an_status open_gpt2(opening *o) {
 static an_status open_llama(opening *o) {
     enum { MULTIPLE = 64 };
     an_context *ctx = o->ctx;
-    an_llama_options m = AN_INIT(m);
+    an_llama_options m;
+    an_llama_options_init(&m, sizeof m);
     m.dtype = o->dtype;
     AN_TRY_RETURN(an_config_count(o->config, "model.layers", &m.layers));
     AN_TRY_RETURN(an_config_count(o->config, "model.heads", &m.heads));

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
 #include "base/context.h"
 #include "base/guard.h"
 #include "base/isa.h"
 #include "base/launcher.h"
+#include "base/structs.h"
 
 enum { MOST_RULES = 64, MOST_ENTRIES = 64 };
 
@@ -24,6 +26,7 @@ typedef struct {
     int64_t steps, tokens_a_sample;
 
     an_trainer_options options;
+    an_batch_options batch;
     an_group_options groups;
     an_optimizer_options optimizer;
     an_schedule_options schedule;
@@ -45,8 +48,9 @@ static an_status blame(const opening *o, an_status status, const char *path) {
 /* Tokens in a training sample; 1 where it is not made of tokens. */
 static an_status get_tokens(opening *o) {
     an_context *ctx = o->ctx;
-    an_field field = AN_INIT(field);
-    AN_TRY_RETURN(an_dataset_field(o->training, 0, &field));
+    an_field field;
+    an_field_init(&field, sizeof field);
+    AN_TRY_RETURN(an_field_get(o->training, 0, &field));
     o->tokens_a_sample = field.ndims == 1 && field.dtype == AN_DTYPE_I32 ? field.dims[0] : 1;
     return AN_OK;
 }
@@ -72,8 +76,7 @@ static an_status get_run_length(opening *o) {
 
 static an_status get_batch(opening *o) {
     an_context *ctx = o->ctx;
-    an_batch_options *b = &o->options.batch;
-    b->size = sizeof *b;
+    an_batch_options *b = &o->batch;
     b->leaves = 1;
     const bool accumulates = an_config_origin_of(o->config, "batch.accumulate") != AN_ORIGIN_NONE;
     if (!accumulates || an_config_origin_of(o->config, "batch.global") > AN_ORIGIN_DEFAULT)
@@ -104,18 +107,14 @@ static an_status get_rules(opening *o) {
                         an_config_place(o->config, "optimizer.groups"), count, MOST_RULES);
     for (int i = 0; i < count; i++) {
         char path[AN_PATH_TEXT];
-        double scale, decay;
         an_group_rule *rule = &o->rules[i];
         snprintf(path, sizeof path, "optimizer.groups[%d]", i);
-        rule->size = sizeof *rule;
+        an_group_rule_init(rule, sizeof *rule);
         AN_TRY_RETURN(an_config_string(o->config, AN_KEY(path, "match"), &rule->match));
-        AN_TRY_RETURN(an_config_real(o->config, AN_KEY(path, "lr_scale"), &scale));
+        AN_TRY_RETURN(an_config_real(o->config, AN_KEY(path, "lr_scale"), &rule->lr_scale));
         AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(path, "freeze"), &rule->freeze));
-        rule->lr_scale = scale;
-        if (an_config_origin_of(o->config, AN_KEY(path, "weight_decay")) != AN_ORIGIN_NONE) {
-            AN_TRY_RETURN(an_config_real(o->config, AN_KEY(path, "weight_decay"), &decay));
-            rule->weight_decay = an_open_or_off(decay);
-        }
+        if (an_config_origin_of(o->config, AN_KEY(path, "weight_decay")) != AN_ORIGIN_NONE)
+            AN_TRY_RETURN(an_config_real(o->config, AN_KEY(path, "weight_decay"), &rule->weight_decay));
     }
     o->groups.rules = o->rules;
     o->groups.rule_count = count;
@@ -126,9 +125,6 @@ static an_status get_optimizer(opening *o) {
     an_context *ctx = o->ctx;
     an_optimizer_options *p = &o->optimizer;
     an_group_options *g = &o->groups;
-    bool decay_embeddings;
-    p->size = sizeof *p;
-    g->size = sizeof *g;
     p->type = an_config_is(o->config, "optimizer.type", "sgd")    ? AN_OPTIMIZER_SGD
               : an_config_is(o->config, "optimizer.type", "adam") ? AN_OPTIMIZER_ADAM
                                                                   : AN_OPTIMIZER_ADAMW;
@@ -141,17 +137,14 @@ static an_status get_optimizer(opening *o) {
         int count;
         AN_TRY_RETURN(an_config_reals(o->config, "optimizer.betas", 2, betas, &count));
         AN_TRY_RETURN(an_config_real(o->config, "optimizer.eps", &p->epsilon));
-        p->beta_1 = an_open_or_off(betas[0]);
-        p->beta_2 = an_open_or_off(betas[1]);
+        p->beta_1 = betas[0];
+        p->beta_2 = betas[1];
     }
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.lr", &o->options.rate));
-    o->options.rate = an_open_or_off(o->options.rate);
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.weight_decay", &g->weight_decay));
-    g->weight_decay = an_open_or_off(g->weight_decay);
     g->optimizer = p->type;
     g->decay = an_config_is(o->config, "optimizer.decay", "names") ? AN_DECAY_NAMES : AN_DECAY_DIM;
-    AN_TRY_RETURN(an_config_bool(o->config, "optimizer.decay_embeddings", &decay_embeddings));
-    g->embeddings_stay = !decay_embeddings;
+    AN_TRY_RETURN(an_config_bool(o->config, "optimizer.decay_embeddings", &g->decay_embeddings));
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.layer_decay", &g->layer_decay));
     return get_rules(o);
 }
@@ -160,18 +153,20 @@ static an_status get_optimizer(opening *o) {
 
 /* Whether targets are classes or tokens: numbers that are measured need more digits than bf16 has. */
 static bool counts_targets(const an_dataset *training) {
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     for (int i = 0; training && i < an_dataset_field_count(training); i++)
-        if (an_dataset_field(training, i, &field) == AN_OK && field.target) return field.dtype == AN_DTYPE_I32;
+        if (an_field_get(training, i, &field) == AN_OK && field.target) return field.dtype == AN_DTYPE_I32;
     return false;
 }
 
 /* f64 where the data is, bf16 where the machine has instructions for it and targets are no measured numbers. */
 static void resolve_precision(opening *o, an_dtype *parameters) {
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     const bool automatic = an_config_is(o->config, "train.precision", "auto");
     const an_dataset *training = o->training;
-    const bool wide = training ? an_dataset_field(training, 0, &field) == AN_OK && field.dtype == AN_DTYPE_F64
+    const bool wide = training ? an_field_get(training, 0, &field) == AN_OK && field.dtype == AN_DTYPE_F64
                                : an_config_is(o->config, "data.train.dtype", "f64");
     *parameters = AN_DTYPE_F32;
     if ((automatic && wide) || an_config_is(o->config, "train.precision", "f64")) *parameters = AN_DTYPE_F64;
@@ -186,15 +181,16 @@ static void resolve_precision(opening *o, an_dtype *parameters) {
     }
     if (o->opened->purpose == AN_OPEN_PLAIN) {
         o->options.precision = AN_DTYPE_NONE;
-        o->options.unfused = true;
+        o->options.fused = false;
     }
 }
 
 /* Numbers that were read in f32 stay what they are. A program pushes either into a stream. */
 static an_status check_width(const opening *o, an_dtype parameters) {
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     const an_dataset *training = o->training;
-    if (parameters != AN_DTYPE_F64 || !training || an_dataset_field(training, 0, &field) != AN_OK ||
+    if (parameters != AN_DTYPE_F64 || !training || an_field_get(training, 0, &field) != AN_OK ||
         field.dtype != AN_DTYPE_F32)
         return AN_OK;
     const bool table = an_config_is(o->config, "data.train.type", "csv");
@@ -225,7 +221,7 @@ static an_status get_recompute(opening *o) {
 static an_status get_limits(opening *o) {
     an_context *ctx = o->ctx;
     int64_t threads;
-    o->options.clip_norm = AN_OFF;
+    o->options.clip_norm = 0;
     if (!an_config_is(o->config, "train.clip_norm", "off"))
         AN_TRY_RETURN(an_config_real(o->config, "train.clip_norm", &o->options.clip_norm));
     if (!an_config_is(o->config, "train.clip_value", "off"))
@@ -308,7 +304,8 @@ static an_status get_schedule(opening *o, int64_t steps, an_schedule_options *sc
 static an_status make_schedule(void *user, int64_t steps, an_schedule **schedule, double *rate) {
     opening *o = user;
     an_context *ctx = o->ctx;
-    an_schedule_options options = AN_INIT(options);
+    an_schedule_options options;
+    an_schedule_options_init(&options, sizeof options);
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.lr", rate));
     AN_TRY_RETURN(get_schedule(o, steps, &options, rate));
     return an_schedule_create(schedule, ctx, &options);
@@ -318,11 +315,12 @@ static an_status make_schedule(void *user, int64_t steps, an_schedule **schedule
 static an_status check_groups(const opening *o) {
     an_context *ctx = o->ctx;
     an_groups *groups = NULL;
-    an_group_info info = AN_INIT(info);
+    an_group_info info;
+    an_group_info_init(&info, sizeof info);
     bool trains = false;
     an_status status = an_groups_create(&groups, o->graph, &o->groups);
     for (int i = 0; status == AN_OK && i < an_groups_count(groups); i++)
-        trains = trains || (an_groups_info(groups, i, &info) == AN_OK && !info.frozen);
+        trains = trains || (an_group_info_get(groups, i, &info) == AN_OK && !info.frozen);
     an_groups_destroy(&groups);
     if (status == AN_OK && !trains)
         status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
@@ -338,7 +336,7 @@ static an_status get_options(opening *o) {
     o->options.owned_bytes = (int64_t)(an_context_bytes(ctx) - before);
     AN_TRY_RETURN(get_batch(o));
     const int64_t samples = o->streams ? 0 : an_dataset_count(o->training);
-    const an_status status = an_batches_create(&o->batches, ctx, samples, &o->options.batch);
+    const an_status status = an_batches_create(&o->batches, ctx, samples, &o->batch);
     if (status != AN_OK) return blame(o, status, "batch");
     AN_TRY_RETURN(get_tokens(o));
     AN_TRY_RETURN(get_run_length(o));
@@ -350,7 +348,7 @@ static an_status get_options(opening *o) {
     AN_TRY_RETURN(get_recompute(o));
     AN_TRY_RETURN(get_limits(o));
     AN_TRY_RETURN(get_evaluation(o));
-    o->options.size = sizeof o->options;
+    o->options.batch = &o->batch;
     o->options.steps = o->steps;
     o->options.groups = &o->groups;
     o->options.optimizer = &o->optimizer;
@@ -383,6 +381,11 @@ static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *con
     an_trainer *t = NULL;
     AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
     *o = (opening){.config = config, .ctx = ctx, .opened = options};
+    an_trainer_options_init(&o->options, sizeof o->options);
+    an_batch_options_init(&o->batch, sizeof o->batch);
+    an_group_options_init(&o->groups, sizeof o->groups);
+    an_optimizer_options_init(&o->optimizer, sizeof o->optimizer);
+    an_schedule_options_init(&o->schedule, sizeof o->schedule);
     o->streams = an_config_is(config, "data.train.type", "stream");
     an_arena_init(&o->arena, ctx);
     if (checkpoint) AN_TRY(an_resume_create(&o->resume, ctx, config, checkpoint, options));
@@ -409,16 +412,18 @@ fail:
 
 /* A checkpoint that is not as it was written is skipped for the one before it. That none is good is an error: to begin anew is for
  * the user to say. */
-an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
-                               const an_open_options *options) {
+an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config, const an_open_options *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, trainer, config, options);
+    AN_NEED_IN(ctx, ctx, trainer, config, given);
     an_status status;
     an_candidates *candidates = NULL;
     an_text skipped;
     const char *path;
+    an_open_options own;
+    const an_open_options *const options = &own;
     *trainer = NULL;
     an_text_init(&skipped, ctx);
+    AN_TRY(an_open_options_read(ctx, &own, given));
     if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));
     AN_TRY(an_open_check_context(config, ctx, options->purpose));
     AN_TRY(an_candidates_create(&candidates, ctx, config, options));
@@ -447,8 +452,10 @@ an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *
     AN_NEED_IN(ctx, ctx, trainer, file);
     an_status status;
     an_config *config = NULL;
-    an_config_options options = AN_INIT(options);
-    an_open_options open = AN_INIT(open);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
     options.file = file;
     open.user_step = &user_step;
     *trainer = NULL;
@@ -463,7 +470,8 @@ fail:
 an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, trainer, config);
-    const an_open_options options = AN_INIT(options);
+    an_open_options options;
+    an_open_options_init(&options, sizeof options);
     return an_trainer_open_with(trainer, ctx, config, &options);
 }
 
@@ -472,7 +480,8 @@ an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *fil
     AN_NEED_IN(ctx, ctx, trainer, file);
     an_status status;
     an_config *config = NULL;
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     options.file = file;
     *trainer = NULL;
     AN_TRY(an_config_create(&config, ctx, &options));

@@ -101,11 +101,6 @@ an_key an_key_join(const char *path, const char *key);
 /* … for the expression that it is in, and no longer. */
 #define AN_KEY(path, key) (an_key_join((path), (key)).text)
 
-/* 0 is a value in a config, and the default in option structs: AN_OFF stands for it there. */
-static inline double an_open_or_off(double value) {
-    return value == 0 ? AN_OFF : value;
-}
-
 /* A count that may be the word `auto`, which leaves *value as it is. */
 an_status an_open_count(an_config *config, const char *path, int64_t *value);
 

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "anneal/config.h"
+#include "anneal/run.h"
 #include "base/memory.h"
 #include "open/open.h"
 
@@ -72,9 +74,9 @@ static an_status get_evaluations(const reading *r, an_run_options *o) {
     o->evaluate_seconds = every.seconds;
     AN_TRY_RETURN(an_config_bool(r->config, "eval.at_start", &o->evaluate_at_start));
     AN_TRY_RETURN(get_metric(r, "eval.best", &o->best));
-    o->best_mode = an_config_is(r->config, "eval.best.mode", "min")   ? AN_BETTER_LESS
-                   : an_config_is(r->config, "eval.best.mode", "max") ? AN_BETTER_MORE
-                                                                      : AN_BETTER_AUTO;
+    o->best_mode = an_config_is(r->config, "eval.best.mode", "min")   ? AN_METRIC_BETTER_LOWER
+                   : an_config_is(r->config, "eval.best.mode", "max") ? AN_METRIC_BETTER_HIGHER
+                                                                      : AN_METRIC_BETTER_AUTO;
     if (an_config_is(r->config, "eval.early_stop.metric", "off")) return AN_OK;
     AN_TRY_RETURN(get_metric(r, "eval.early_stop", &o->early_stop));
     AN_TRY_RETURN(an_config_count(r->config, "eval.early_stop.patience", &o->patience));
@@ -97,7 +99,8 @@ static an_status get_saving(const reading *r) {
     an_status status;
     an_config *config = r->config;
     an_context *ctx = r->ctx;
-    an_save_options o = AN_INIT(o);
+    an_save_options o;
+    an_save_options_init(&o, sizeof o);
     char *text = NULL;
     AN_TRY(an_config_path(config, "run.dir", &o.folder));
     if (an_config_origin_of(config, "save.stage") != AN_ORIGIN_NONE)
@@ -120,8 +123,10 @@ fail:
 an_status an_open_run(an_trainer *trainer, const an_lengths *lengths, an_open_purpose purpose, bool evaluates) {
     an_context *ctx = lengths->ctx;
     const reading r = {lengths, lengths->config, ctx, trainer};
-    an_run_options run = AN_INIT(run);
-    an_log_options log = AN_INIT(log);
+    an_run_options run;
+    an_run_options_init(&run, sizeof run);
+    an_log_options log;
+    an_log_options_init(&log, sizeof log);
     if (purpose != AN_OPEN_PLAIN) AN_TRY_RETURN(get_saving(&r));
     AN_TRY_RETURN(get_interval(&r, "log.every", &log.every));
     AN_TRY_RETURN(an_config_bool(r.config, "log.tensorboard", &log.tensorboard));

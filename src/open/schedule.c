@@ -42,9 +42,7 @@ static an_status get_warmup(const reading *r) {
     an_length length;
     AN_TRY_RETURN(get_steps(r, "warmup.steps", 0, &length, &r->s->warmup));
     if (!is_there(r, "warmup.start_factor")) return AN_OK;
-    AN_TRY_RETURN(get_real(r, "warmup.start_factor", &r->s->start_factor));
-    r->s->start_factor = an_open_or_off(r->s->start_factor);
-    return AN_OK;
+    return get_real(r, "warmup.start_factor", &r->s->start_factor);
 }
 
 static an_status get_points(const reading *r) {
@@ -65,14 +63,12 @@ static an_status get_points(const reading *r) {
 static an_status get_one_cycle(const reading *r) {
     an_context *ctx = r->ctx;
     an_schedule_options *s = r->s;
-    bool momentum;
     AN_TRY_RETURN(get_real(r, "pct_start", &s->pct_start));
     AN_TRY_RETURN(get_real(r, "div_factor", &s->div_factor));
     AN_TRY_RETURN(get_real(r, "final_div_factor", &s->final_div_factor));
     AN_TRY_RETURN(an_config_bool(r->config, AN_KEY(r->path, "three_phase"), &s->three_phase));
-    AN_TRY_RETURN(an_config_bool(r->config, AN_KEY(r->path, "momentum"), &momentum));
+    AN_TRY_RETURN(an_config_bool(r->config, AN_KEY(r->path, "momentum"), &s->cycle_momentum));
     s->linear = an_config_is(r->config, AN_KEY(r->path, "anneal"), "linear");
-    s->fixed_momentum = !momentum;
     return AN_OK;
 }
 
@@ -213,7 +209,7 @@ static an_status get_period(const reading *r, const char *key) {
 static an_status read_schedule(const reading *r) {
     an_context *ctx = r->ctx;
     an_schedule_options *s = r->s;
-    s->size = sizeof *s;
+    an_schedule_options_init(s, sizeof *s);
     s->steps = r->whole;
     for (int type = 0; *an_schedule_type_name((an_schedule_type)type); type++)
         if (an_config_is(r->config, AN_KEY(r->path, "type"), an_schedule_type_name((an_schedule_type)type)))
@@ -257,7 +253,7 @@ static an_status check_parts(const reading *r) {
 static an_status get_holds(const reading *r) {
     an_context *ctx = r->ctx;
     const an_batches *b = r->lengths->batches;
-    an_hold *holds = NULL;
+    an_schedule_hold *holds = NULL;
     int count = 0;
     while (an_batches_change(b, count) >= 0) count++;
     if (an_config_is(r->config, "data.train.type", "stream"))
@@ -266,7 +262,7 @@ static an_status get_holds(const reading *r) {
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&holds, (size_t)count, sizeof *holds));
     for (int i = 0; i < count; i++) {
         const int64_t epoch = an_batches_change(b, i);
-        holds[i] = (an_hold){an_batches_epoch_begin(b, epoch), an_batches_epoch_steps(b, epoch)};
+        holds[i] = (an_schedule_hold){an_batches_epoch_begin(b, epoch), an_batches_epoch_steps(b, epoch)};
     }
     r->s->hold_count = count;
     r->s->holds = holds;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "anneal/config.h"
 #include "anneal/models.h"
 #include "open/open.h"
 
@@ -23,11 +24,7 @@ static an_status get_real(const reading *r, const char *key, double *value) {
 }
 
 static an_status get_bias(const reading *r) {
-    an_context *ctx = r->o->ctx;
-    bool bias;
-    AN_TRY_RETURN(an_config_bool(r->o->config, AN_KEY(r->path, "bias"), &bias));
-    r->layer->plain = !bias;
-    return AN_OK;
+    return an_config_bool(r->o->config, AN_KEY(r->path, "bias"), &r->layer->bias);
 }
 
 static an_status get_linear(const reading *r) {
@@ -93,7 +90,9 @@ static an_status get_layer(const reading *r, char place[PLACE]) {
     while (type < TYPES && !an_config_is(config, AN_KEY(r->path, "type"), types[type].name)) type++;
     snprintf(place, PLACE, "%s", an_config_place(config, r->path));
     if (type == TYPES) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: this type of layer cannot be opened yet", place);
-    *r->layer = (an_layer){.size = sizeof *r->layer, .type = (an_layer_type)type, .place = place};
+    an_layer_init(r->layer, sizeof *r->layer);
+    r->layer->type = (an_layer_type)type;
+    r->layer->place = place;
     if (an_config_origin_of(config, AN_KEY(r->path, "name")) != AN_ORIGIN_NONE)
         AN_TRY_RETURN(an_config_string(config, AN_KEY(r->path, "name"), &r->layer->name));
     return types[type].get ? types[type].get(r) : AN_OK;
@@ -128,8 +127,10 @@ static an_status find_classes(an_model_opening *o, const an_layer *layers, int c
 
 static an_status build(an_model_opening *o, an_layer *layers, char (*places)[PLACE], int count) {
     an_context *ctx = o->ctx;
-    an_sequential_options s = AN_INIT(s);
-    an_field shape = AN_INIT(shape);
+    an_sequential_options s;
+    an_sequential_options_init(&s, sizeof s);
+    an_field shape;
+    an_field_init(&shape, sizeof shape);
     for (int i = 0; i < count; i++) {
         char path[32];
         snprintf(path, sizeof path, "model.layers[%d]", i);
@@ -144,9 +145,9 @@ static an_status build(an_model_opening *o, an_layer *layers, char (*places)[PLA
     s.input_ndims = inputs->ndims;
     s.inputs = inputs->dims;
     s.shape_ndims = shape.ndims;
-    s.shape = shape.dims;
-    s.target_ndims = o->dataset ? o->targets.ndims : -1;
-    s.targets = o->targets.dims;
+    s.shape = shape.ndims > 0 ? shape.dims : NULL;
+    s.target_ndims = o->targets.ndims;
+    s.targets = o->dataset ? o->targets.dims : NULL;
     s.classes = o->classes;
     s.layer_count = count;
     s.layers = layers;

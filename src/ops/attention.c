@@ -12,6 +12,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "kernels/attention/attention.h"
 #include "ops/dropout.h"
 #include "ops/norm.h"
@@ -221,35 +222,28 @@ const an_op an_op_attention = {
 an_value an_attention(an_graph *graph, an_value q, an_value k, an_value v, const an_attention_options *options) {
     AN_GUARD;
     AN_NEED_OR(0, graph);
-    const an_attention_options usual = AN_INIT(usual), *o = options ? options : &usual;
+    an_attention_options o;
     an_builder_begin(graph);
-    if (o->size < sizeof *o) {
-        an_graph_mistake(graph, AN_ERR_ARGUMENT,
-                         "an_attention_options has size %zu, expected at least %zu: set it with AN_INIT", o->size,
-                         sizeof *o);
-        return an_builder_end(graph, 0);
-    }
+    if (!an_builder_took(graph, an_attention_options_read(graph->ctx, &o, options))) return an_builder_end(graph, 0);
     an_attention_attributes attributes = {
-        .causal = o->causal,
-        .scale = o->scale,
-        .window = o->window,
-        .dropout = o->dropout,
+        .causal = o.causal,
+        .scale = o.scale,
+        .window = o.window,
+        .dropout = o.dropout,
     };
-    an_value inputs[INPUTS] = {q, k, v, o->query_offset, o->documents, o->mask};
+    an_value inputs[INPUTS] = {q, k, v, o.query_offset, o.documents, o.mask};
     int count = AN_ATTENTION_SAMPLES;
-    if (o->scale == 0) {
+    if (o.scale == 0) {
         const an_dim size = an_value_dim(graph, q, -1);
         attributes.scale = size > 0 ? 1 / __builtin_sqrt((double)size) : 1; /* infer refuses what is no number */
     }
-    if (o->dropout != 0) {
+    if (o.dropout != 0) {
         attributes.site = an_random_site(graph);
-        inputs[AN_ATTENTION_SAMPLES] = o->samples;
+        inputs[AN_ATTENTION_SAMPLES] = o.samples;
         inputs[AN_ATTENTION_SEED] = an_scalar_shared(graph, "seed", AN_DTYPE_I64);
         inputs[AN_ATTENTION_STEP] = an_scalar_shared(graph, "step", AN_DTYPE_I64);
         count = INPUTS;
     }
-    for (int i = AN_ATTENTION_QUERY_OFFSET; i <= AN_ATTENTION_SAMPLES && i < count; i++)
-        if (inputs[i] == 0) inputs[i] = AN_NONE;
     while (count > AN_ATTENTION_QUERY_OFFSET && inputs[count - 1] == AN_NONE) count--;
     return an_builder_end(graph, an_graph_add(graph, &an_op_attention, count, inputs, &attributes));
 }

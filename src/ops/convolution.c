@@ -3,6 +3,7 @@
  * A gradient op gets the shape that it makes as an attribute: an input that only gives its shape would be kept in memory
  * for it.
  */
+#include "base/structs.h"
 #include "ops/window.h"
 
 #include <inttypes.h>
@@ -237,21 +238,15 @@ const an_op an_op_convolution_diff_weights = {
 
 an_value an_convolution(an_graph *graph, an_value src, an_value weights, const an_convolution_options *options) {
     AN_NEED_OR(0, graph);
-    static const an_convolution_options standard = {.size = sizeof standard};
-    static const int64_t ones[2] = {1, 1};
-    const an_convolution_options *o = options ? options : &standard;
+    an_convolution_options o;
     an_value inputs[] = {src, weights}, value = 0;
     an_builder_begin(graph);
-    if (o->size < sizeof *o) {
-        an_graph_mistake(graph, AN_ERR_ARGUMENT,
-                         "an_convolution_options has size %zu, expected at least %zu: set it with AN_INIT", o->size,
-                         sizeof *o);
-    } else {
+    if (an_builder_took(graph, an_convolution_options_read(graph->ctx, &o, options))) {
         an_convolution_attributes attributes = {
-            .stride = an_window_pair(o->stride, ones),
-            .padding = an_window_pair(o->padding, NULL),
-            .dilation = an_window_pair(o->dilation, ones),
-            .groups = o->groups == 0 ? 1 : o->groups,
+            .stride = an_window_pair(o.stride, NULL),
+            .padding = an_window_pair(o.padding, NULL),
+            .dilation = an_window_pair(o.dilation, NULL),
+            .groups = o.groups,
         };
         value = an_graph_add(graph, &an_op_convolution, AN_COUNT(inputs), inputs, &attributes);
     }

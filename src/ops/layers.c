@@ -6,6 +6,7 @@
 #include "ops/layers.h"
 
 #include "base/guard.h"
+#include "base/structs.h"
 
 static const an_start ones = {AN_INITIALIZER_CONSTANT, 1}, zeros = {AN_INITIALIZER_CONSTANT, 0};
 
@@ -91,8 +92,10 @@ an_value an_convolution_layer(an_graph *graph, an_value src, const char *name, i
 
 an_value an_convolution_layer_with(an_graph *graph, an_value src, const char *name, int64_t filters, int64_t window,
                                    const an_convolution_options *options, bool bias) {
-    const int64_t groups = options && options->size >= sizeof *options && options->groups > 0 ? options->groups : 1;
+    an_convolution_options o;
     layer_begin(graph, name);
+    if (!an_builder_took(graph, an_convolution_options_read(graph->ctx, &o, options))) return layer_end(graph, name, 0);
+    const int64_t groups = o.groups > 0 ? o.groups : 1; /* an_convolution refuses others */
     an_dtype dtype = param_dtype(graph, src);
     int64_t channels = fixed_dim(graph, src, 1);
     if (graph->status == AN_OK && channels % groups != 0)
@@ -101,7 +104,7 @@ an_value an_convolution_layer_with(an_graph *graph, an_value src, const char *na
     int64_t part = channels / groups;
     an_start start = uniform_by_fan((double)part * (double)window * (double)window);
     an_value weight = param(graph, "weight", dtype, &start, AN_DIMS(filters, part, window, window));
-    an_value dst = an_convolution(graph, src, weight, options);
+    an_value dst = an_convolution(graph, src, weight, &o);
     if (bias) dst = an_bias(graph, dst, param(graph, "bias", dtype, &start, AN_DIMS(filters)), 1);
     return layer_end(graph, name, dst);
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "kernels/loss/loss.h"
 #include "ops/common.h"
 #include "ops/fuse.h"
@@ -180,20 +181,12 @@ const an_op an_op_cross_entropy_diff = {
 an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets, const an_cross_entropy_options *options) {
     AN_GUARD;
     AN_NEED_OR(0, graph);
-    enum { IGNORED = -100 }; /* what everybody's data has */
-    an_cross_entropy_attributes attributes = {.ignored = IGNORED};
+    an_cross_entropy_options o;
     an_value inputs[] = {logits, targets};
     an_builder_begin(graph);
-    if (options && options->size < sizeof *options) {
-        an_graph_mistake(graph, AN_ERR_ARGUMENT,
-                         "an_cross_entropy_options has size %zu, expected at least %zu: set it with AN_INIT",
-                         options->size, sizeof *options);
+    if (!an_builder_took(graph, an_cross_entropy_options_read(graph->ctx, &o, options)))
         return an_builder_end(graph, 0);
-    }
-    if (options) {
-        if (options->has_ignored) attributes.ignored = options->ignored;
-        attributes.label_smoothing = options->label_smoothing;
-    }
+    const an_cross_entropy_attributes attributes = {.ignored = o.ignored, .label_smoothing = o.label_smoothing};
     return an_builder_end(graph, an_graph_add(graph, &an_op_cross_entropy, AN_COUNT(inputs), inputs, &attributes));
 }
 

@@ -3,6 +3,7 @@
  * max_pool_diff looks for the maximum again instead of keeping where it was: src is there anyway where a convolution made
  * it, and an index is as large as an activation.
  */
+#include "base/structs.h"
 #include "ops/window.h"
 
 #include <inttypes.h>
@@ -193,19 +194,17 @@ const an_op an_op_average_pool_diff = {
 /* ---- builders ---- */
 
 static an_value pool(an_graph *g, const char *name, const an_op *op, an_value src, const an_pool_options *options) {
+    an_pool_options o;
     an_value value = 0;
     an_builder_begin(g);
     if (!options) {
         an_graph_mistake(g, AN_ERR_ARGUMENT, "%s needs options: its window has no default", name);
-    } else if (options->size < sizeof *options) {
-        an_graph_mistake(g, AN_ERR_ARGUMENT, "an_pool_options has size %zu, expected at least %zu: set it with AN_INIT",
-                         options->size, sizeof *options);
-    } else {
+    } else if (an_builder_took(g, an_pool_options_read(g->ctx, &o, options))) {
         an_pool_attributes attributes = {
-            .window = an_window_pair(options->window, NULL),
-            .stride = an_window_pair(options->stride, options->window),
-            .padding = an_window_pair(options->padding, NULL),
-            .exclude_padding = options->exclude_padding,
+            .window = an_window_pair(o.window, NULL),
+            .stride = an_window_pair(o.stride, o.window),
+            .padding = an_window_pair(o.padding, NULL),
+            .exclude_padding = !o.count_padding,
         };
         value = an_graph_add(g, op, 1, &src, &attributes);
     }

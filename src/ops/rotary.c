@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "kernels/rotary/rotary.h"
 
 enum { SRC, POSITION, INPUTS };
@@ -89,24 +90,18 @@ const an_op an_op_rotary = {
 an_value an_rotary(an_graph *graph, an_value src, const an_rotary_options *options) {
     AN_GUARD;
     AN_NEED_OR(0, graph);
-    static const double usual_base = 10000;
-    const an_rotary_options usual = AN_INIT(usual), *o = options ? options : &usual;
+    an_rotary_options o;
     an_builder_begin(graph);
-    if (o->size < sizeof *o) {
-        an_graph_mistake(graph, AN_ERR_ARGUMENT,
-                         "an_rotary_options has size %zu, expected at least %zu: set it with AN_INIT", o->size,
-                         sizeof *o);
-        return an_builder_end(graph, 0);
-    }
+    if (!an_builder_took(graph, an_rotary_options_read(graph->ctx, &o, options))) return an_builder_end(graph, 0);
     an_rotary_attributes attributes = {
-        .base = o->base != 0 ? o->base : usual_base,
-        .rotated = o->rotated ? o->rotated : an_value_dim(graph, src, -1),
-        .factor = o->factor,
-        .low_factor = o->low_factor,
-        .high_factor = o->high_factor,
-        .original_context = o->original_context,
+        .base = o.base,
+        .rotated = o.rotated ? o.rotated : an_value_dim(graph, src, -1),
+        .factor = o.factor,
+        .low_factor = o.low_factor,
+        .high_factor = o.high_factor,
+        .original_context = o.original_context,
     };
-    an_value inputs[INPUTS] = {src, o->position};
-    const int count = o->position == 0 || o->position == AN_NONE ? 1 : INPUTS;
+    an_value inputs[INPUTS] = {src, o.position};
+    const int count = o.position == AN_NONE ? 1 : INPUTS;
     return an_builder_end(graph, an_graph_add(graph, &an_op_rotary, count, inputs, &attributes));
 }

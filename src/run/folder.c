@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/config.h"
+#include "anneal/run.h"
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/isa.h"
 #include "base/json.h"
+#include "base/structs.h"
 #include "run/run.h"
 #include "store/launch.h"
 #include "store/places.h"
@@ -175,13 +178,13 @@ fail:
     return status;
 }
 
-static an_status choose_path(an_folder *f, an_config *config, const an_folder_options *options) {
+static an_status choose_path(an_folder *f, an_config *config, const an_folder_options *given) {
     an_context *ctx = f->ctx;
-    const char *path = options ? options->path : NULL;
-    if (options && options->size < sizeof *options)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_folder_options has size %zu: set it with AN_INIT", options->size);
+    an_folder_options options;
+    AN_TRY_RETURN(an_folder_options_read(ctx, &options, given));
+    const char *path = options.path;
     if (!path) AN_TRY_RETURN(an_config_path(config, "run.dir", &path));
-    if (options && options->fresh) return choose_fresh(f, path);
+    if (options.fresh) return choose_fresh(f, path);
     if (!*path || strlen(path) >= sizeof f->path)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "run.dir is empty or too long: '%.100s'", path);
     memcpy(f->path, path, strlen(path) + 1);
@@ -303,13 +306,16 @@ static bool is_due(const an_folder *f, int64_t step) {
     return step == 1 || step == f->trainer->steps || an_interval_ends(every, &f->trainer->batches, step);
 }
 
-an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool *logged) {
+an_status an_folder_step(an_folder *folder, const an_step_metrics *given, bool *logged) {
     AN_GUARD;
-    AN_NEED(folder, metrics);
+    AN_NEED(folder, given);
     an_folder *f = folder;
     an_status status;
     an_context *ctx = f->ctx;
     an_text text;
+    an_step_metrics own;
+    const an_step_metrics *const metrics = &own;
+    AN_TRY_RETURN(an_step_metrics_read(ctx, &own, given));
     f->tokens += metrics->samples * an_trainer_tokens(f->trainer);
     const bool due = is_due(f, metrics->step);
     if (logged) *logged = due;
@@ -368,13 +374,16 @@ static an_status add_evaluation(an_folder *f, an_json_writer *json, int64_t step
 }
 
 /* Called right after an evaluation, whose time does not count in the speed. */
-an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluation *evaluation) {
+an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluation *given) {
     AN_GUARD;
-    AN_NEED(folder, evaluation);
+    AN_NEED(folder, given);
     an_folder *f = folder;
     an_status status;
     an_context *ctx = f->ctx;
     an_text text;
+    an_evaluation own;
+    const an_evaluation *const evaluation = &own;
+    AN_TRY_RETURN(an_evaluation_read(ctx, &own, given));
     an_text_init(&text, ctx);
     an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
     an_json_write_object(&json, NULL);
@@ -421,7 +430,8 @@ static void add_bits(const an_folder *f, an_json_writer *json) {
 
 static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_writer *json) {
     an_context *ctx = f->ctx;
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     char weights[AN_HASH_TEXT], state[AN_HASH_TEXT];
     AN_TRY_RETURN(an_plan_memory_get(f->trainer->plan, &memory));
     AN_TRY_RETURN(an_trainer_weights_hash(f->trainer, weights));
@@ -429,8 +439,9 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_
     an_json_write_object(json, NULL);
     an_json_write_integer(json, "steps", outcome->steps);
     an_json_write_object(json, "metrics");
-    if (outcome->step.step) an_json_write_real(json, "loss", outcome->step.loss);
-    if (outcome->last.samples) AN_TRY_RETURN(add_evaluation(f, json, outcome->steps, &outcome->last, false));
+    const an_progress *p = &f->trainer->progress;
+    if (p->last.step) an_json_write_real(json, "loss", p->last.loss);
+    if (p->evaluation.samples) AN_TRY_RETURN(add_evaluation(f, json, outcome->steps, &p->evaluation, false));
     an_json_write_end(json);
     an_json_write_string(json, "weights_hash", weights);
     an_json_write_string(json, "state_hash", state);
@@ -496,7 +507,12 @@ an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, con
     AN_NEED(folder);
     if (!error) AN_NEED(folder, outcome);
     an_context *ctx = folder->ctx;
-    if (!error) AN_TRY_RETURN(write_summary(folder, outcome));
-    const char *reason = !error && outcome->end == AN_RUN_REQUESTED ? outcome->reason : NULL;
-    return write_outcome(folder, error ? "failed" : end_names[outcome->end], folder->trainer->next, reason, error);
+    an_run_outcome own;
+    if (error) return write_outcome(folder, "failed", folder->trainer->next, NULL, error);
+    AN_TRY_RETURN(an_run_outcome_read(ctx, &own, outcome));
+    if ((unsigned)own.end >= sizeof end_names / sizeof *end_names)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the end of the run is %d, which is not an an_run_end", (int)own.end);
+    AN_TRY_RETURN(write_summary(folder, &own));
+    const char *reason = own.end == AN_RUN_REQUESTED ? own.reason : NULL;
+    return write_outcome(folder, end_names[own.end], folder->trainer->next, reason, NULL);
 }

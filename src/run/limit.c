@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "anneal/train.h"
+#include "anneal/run.h"
 #include "base/clock.h"
 #include "base/guard.h"
 #include "config/config.h"

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/parallel.h"
+#include "base/structs.h"
 #include "config/compare.h"
 #include "exec/plan.h"
 #include "run/saver.h"
@@ -118,11 +119,11 @@ an_status an_candidates_create(an_candidates **candidates, an_context *ctx, an_c
     an_status status;
     an_candidates *c = NULL;
     *candidates = NULL;
-    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
-             "an_open_options has size %zu: set it with AN_INIT", options->size);
+    an_open_options own;
+    AN_TRY(an_open_options_read(ctx, &own, options));
     AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
     c->ctx = ctx;
-    AN_TRY(find(c, config, options));
+    AN_TRY(find(c, config, &own));
     *candidates = c;
     return AN_OK;
 fail:
@@ -173,7 +174,8 @@ static an_status read_config(an_resume *r) {
     an_context *ctx = r->ctx;
     char path[AN_FILE_PATH], *text = NULL;
     size_t bytes = 0;
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     const int64_t file = an_manifest_find_file(r->manifest, "config.yaml");
     if (file < 0) return AN_OK;
     AN_CHECK(ctx, an_path_join(path, r->path, "config.yaml"), AN_ERR_ARGUMENT, "the path is too long: %s", r->path);
@@ -197,15 +199,14 @@ an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *confi
     an_status status;
     an_resume *r = NULL;
     *resume = NULL;
-    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
-             "an_open_options has size %zu: set it with AN_INIT", options->size);
     AN_TRY(an_alloc(ctx, (void **)&r, 1, sizeof *r));
-    *r = (an_resume){.ctx = ctx, .config = config, .options = options};
+    *r = (an_resume){.ctx = ctx, .config = config};
+    AN_TRY(an_open_options_read(ctx, &r->options, options));
     an_text_init(&r->notes, ctx);
     const int length = snprintf(r->path, sizeof r->path, "%s", checkpoint);
     AN_CHECK(ctx, length < AN_FILE_PATH, AN_ERR_ARGUMENT, "the path is too long: %.100s…", checkpoint);
     AN_TRY(an_config_bool(config, "run.allow_new_bits", &r->allows_new_bits));
-    r->allows_new_bits = r->allows_new_bits || options->new_bits;
+    r->allows_new_bits = r->allows_new_bits || r->options.new_bits;
     AN_TRY(an_manifest_read(&r->manifest, ctx, r->path));
     AN_TRY(read_config(r));
     if (r->before) AN_TRY(compare(r));
@@ -248,14 +249,14 @@ static an_status say_extension(an_resume *r, const shape *kept, const shape *str
     const double before = kept->rate * an_schedule_factor(kept->schedule, now > 0 ? now - 1 : 0);
     const double keep = kept->rate * an_schedule_factor(kept->schedule, now);
     const double stretch = stretched->rate * an_schedule_factor(stretched->schedule, now);
-    if (r->options->extend == AN_EXTEND_REFUSE)
+    if (r->options.extend == AN_EXTEND_REFUSE)
         return AN_ERROR(
             r->ctx, AN_ERR_ARGUMENT,
             "%s: the run was planned for %lld steps and is now to have %lld, and its schedule depends on "
             "that. The last rate was %.4g. --extend=keep leaves the schedule as it is, and the rate goes on "
             "with %.4g; --extend=stretch resolves it anew, and the rate goes on with %.4g",
             an_config_place(r->config, "run"), (long long)p->steps, (long long)steps, before, keep, stretch);
-    if (r->options->extend == AN_EXTEND_KEEP)
+    if (r->options.extend == AN_EXTEND_KEEP)
         an_text_add(&r->notes, "the schedule stays that of %lld steps: the rate goes on with %.4g\n",
                     (long long)p->schedule_steps, keep);
     else
@@ -286,7 +287,7 @@ an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, vo
         const int64_t end = steps < INT64_MAX ? steps : p->steps < INT64_MAX - FEW ? p->steps + FEW : INT64_MAX;
         const bool differs = find_difference(&kept, &stretched, p->schedule_step, end) >= 0;
         if (differs) AN_TRY(say_extension(r, &kept, &stretched, steps));
-        if (!differs || r->options->extend == AN_EXTEND_STRETCH) *schedule_steps = steps;
+        if (!differs || r->options.extend == AN_EXTEND_STRETCH) *schedule_steps = steps;
     }
     status = AN_OK;
 fail:

@@ -2,6 +2,7 @@
 #ifndef AN_RUN_RESUME_H
 #define AN_RUN_RESUME_H
 
+#include "anneal/open.h"
 #include "config/config.h"
 #include "run/restore.h"
 #include "run/run.h"
@@ -17,7 +18,7 @@ struct an_candidates {
 struct an_resume {
     an_context *ctx;
     an_config *config; /* that is wanted now */
-    const an_open_options *options;
+    an_open_options options;
     char path[AN_FILE_PATH];
     an_manifest *manifest;
     an_config *before; /* that it was saved with; NULL: it was made without */

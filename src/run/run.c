@@ -5,12 +5,11 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/guard.h"
+#include "base/structs.h"
 #include "run/disk_room.h"
 #include "run/run.h"
 #include "train/metrics.h"
 #include "train/trainer.h"
-
-enum { DEFAULT_PATIENCE = 5 };
 
 /* ---- the best ---- */
 
@@ -22,10 +21,10 @@ typedef struct {
     double *value;
 } record;
 
-static an_status record_make(record *r, const an_trainer *t, const char *name, an_better mode) {
+static an_status record_make(record *r, const an_trainer *t, const char *name, an_metric_better mode) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_metric_check(t, name, &r->name));
-    r->up = mode == AN_BETTER_AUTO ? an_metric_rises(name) : mode == AN_BETTER_MORE;
+    r->up = mode == AN_METRIC_BETTER_AUTO ? an_metric_rises(name) : mode == AN_METRIC_BETTER_HIGHER;
     return AN_OK;
 }
 
@@ -44,6 +43,7 @@ static bool record_beat(record *r, const an_evaluation *evaluation, double delta
 typedef struct {
     an_trainer *trainer;
     const an_run_options *options;
+    an_run_callbacks callbacks;
     record best, patient;
     int64_t patience;
     double begin, evaluated, saved; /* when the run began, the last evaluation ended, the last save was begun */
@@ -61,13 +61,13 @@ static an_status callback_failed(const running *r, an_status status, const char 
 static an_status take_step(running *r) {
     an_trainer *t = r->trainer;
     an_context *ctx = t->ctx;
-    const an_run_callbacks *c = &r->options->callbacks;
+    const an_run_callbacks *c = &r->callbacks;
     const double begin = an_clock_seconds();
     an_status status = AN_OK;
-    if (c->before_step) AN_HOST(status = c->before_step(c->user, t->next + 1));
+    if (c->before_step) AN_HOST(status = c->before_step(c->user, t, t->next + 1));
     if (status != AN_OK) return callback_failed(r, status, "before_step");
     AN_TRY_RETURN(an_trainer_step(t, NULL));
-    if (c->after_step) AN_HOST(status = c->after_step(c->user, &t->progress.last));
+    if (c->after_step) AN_HOST(status = c->after_step(c->user, t));
     const double took = an_clock_seconds() - begin;
     t->progress.seconds += took;
     if (took > r->step_seconds) r->step_seconds = took;
@@ -98,8 +98,9 @@ static an_status evaluate(running *r) {
     an_trainer *t = r->trainer;
     an_context *ctx = t->ctx;
     an_progress *p = &t->progress;
-    const an_run_callbacks *c = &r->options->callbacks;
-    an_evaluation evaluation = AN_INIT(evaluation);
+    const an_run_callbacks *c = &r->callbacks;
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     bool stopped;
     AN_TRY_RETURN(an_evaluate_until(t, &evaluation, &stopped));
     if (stopped) return AN_OK;
@@ -112,7 +113,7 @@ static an_status evaluate(running *r) {
     if (r->patient.name) p->without = record_beat(&r->patient, &evaluation, r->options->min_delta) ? 0 : p->without + 1;
     if (!c->after_evaluation) return AN_OK;
     an_status status;
-    AN_HOST(status = c->after_evaluation(c->user, t->next, &evaluation, best));
+    AN_HOST(status = c->after_evaluation(c->user, t, t->next, best));
     return status == AN_OK ? AN_OK : callback_failed(r, status, "after_evaluation");
 }
 
@@ -120,10 +121,12 @@ static an_status evaluate(running *r) {
 
 /* The run goes on without a save that failed, but not if it is no longer this launch's run. */
 static an_status tell_save(running *r, an_status status) {
-    const an_run_callbacks *c = &r->options->callbacks;
+    const an_run_callbacks *c = &r->callbacks;
     if (status == AN_ERR_TAKEN_OVER) return status;
     status = AN_OK;
-    if (c->after_save) AN_HOST(status = c->after_save(c->user, &r->trainer->run->report));
+    r->trainer->run->tells = true;
+    if (c->after_save) AN_HOST(status = c->after_save(c->user, r->trainer));
+    r->trainer->run->tells = false;
     return status == AN_OK ? AN_OK : callback_failed(r, status, "after_save");
 }
 
@@ -220,18 +223,14 @@ static an_status run_steps(running *r, an_run_end *end) {
 
 static an_status check_options(an_context *ctx, const an_trainer *t, const an_run_options *o) {
     an_status status;
-    const an_run_callbacks *c = &o->callbacks;
-    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", o->size);
-    AN_CHECK(ctx, o->evaluate_every >= 0 && o->patience >= 0 && o->min_delta >= 0, AN_ERR_ARGUMENT,
-             "evaluate_every %lld, patience %lld, min_delta %g: none is negative", (long long)o->evaluate_every,
-             (long long)o->patience, o->min_delta);
+    AN_CHECK(ctx, o->evaluate_every >= 0 && o->patience > 0 && o->min_delta >= 0, AN_ERR_ARGUMENT,
+             "evaluate_every is %lld, patience %lld and min_delta %g; patience must be 1 or more, the others 0 or more",
+             (long long)o->evaluate_every, (long long)o->patience, o->min_delta);
     AN_CHECK(ctx, o->evaluate_seconds >= 0 && o->most_seconds >= 0, AN_ERR_ARGUMENT,
              "evaluate_seconds %g, most_seconds %g: a time is 0 or more, and 0 means none", o->evaluate_seconds,
              o->most_seconds);
-    AN_CHECK(ctx, o->best_mode >= AN_BETTER_AUTO && o->best_mode <= AN_BETTER_MORE, AN_ERR_ARGUMENT,
-             "best_mode is %d, which is no value of an_better", (int)o->best_mode);
-    AN_CHECK(ctx, !(c->before_step || c->after_step || c->after_evaluation || c->after_save) || c->size >= sizeof *c,
-             AN_ERR_ARGUMENT, "an_run_callbacks has size %zu: set callbacks.size too", c->size);
+    AN_CHECK(ctx, o->best_mode >= AN_METRIC_BETTER_AUTO && o->best_mode <= AN_METRIC_BETTER_HIGHER, AN_ERR_ARGUMENT,
+             "best_mode is %d, which is no value of an_metric_better", (int)o->best_mode);
     AN_CHECK(ctx, o->evaluate_epochs >= 0, AN_ERR_ARGUMENT, "evaluate_epochs is %g: it must be 0 or more",
              o->evaluate_epochs);
     AN_CHECK(ctx, o->evaluate_epochs == 0 || (o->evaluate_every == 0 && o->evaluate_seconds == 0), AN_ERR_ARGUMENT,
@@ -256,14 +255,16 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
     an_context *ctx = t->ctx;
     an_progress *p = &t->progress;
     const double now = an_clock_seconds();
-    const an_run_options defaults = AN_INIT(defaults);
-    an_run_outcome own = AN_INIT(own);
-    if (!outcome) outcome = &own;
+    an_run_options own;
+    an_run_end end = AN_RUN_DONE;
     AN_TRY_RETURN(an_run_attach(t));
+    if (outcome) AN_TRY_RETURN(an_run_outcome_check(ctx, outcome));
+    if (options || !t->run->options.size)
+        AN_TRY_RETURN(an_run_options_read(ctx, &own, options));
+    else
+        own = t->run->options;
     running r = {.trainer = t,
-                 .options = options                ? options
-                            : t->run->options.size ? &t->run->options
-                                                   : &defaults,
+                 .options = &own,
                  .best = {.has = &p->has_best, .value = &p->best_value},
                  .patient = {.has = &p->has_patient, .value = &p->patient_value},
                  .patience = INT64_MAX,
@@ -272,26 +273,31 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
                  .saved = now,
                  .saves = t->run->folder != NULL};
     AN_TRY_RETURN(an_context_check_process(ctx));
-    if (outcome->size < sizeof *outcome)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_outcome has size %zu: set it with AN_INIT", outcome->size);
-    *outcome = (an_run_outcome){.size = outcome->size};
+    if (outcome) AN_TRY_RETURN(an_run_outcome_write(ctx, outcome, &(an_run_outcome){.size = 0}));
+    AN_TRY_RETURN(an_run_callbacks_read(ctx, &r.callbacks, own.callbacks));
     AN_TRY_RETURN(check_options(ctx, t, r.options));
     AN_TRY_RETURN(record_make(&r.best, t, r.options->best ? r.options->best : "val_loss", r.options->best_mode));
     if (r.options->early_stop) {
-        AN_TRY_RETURN(record_make(&r.patient, t, r.options->early_stop, AN_BETTER_AUTO));
-        r.patience = r.options->patience ? r.options->patience : DEFAULT_PATIENCE;
+        AN_TRY_RETURN(record_make(&r.patient, t, r.options->early_stop, AN_METRIC_BETTER_AUTO));
+        r.patience = r.options->patience;
     }
     if (r.saves && !t->run->has_room) AN_TRY_RETURN(an_disk_room_check(t));
-    const an_status status = run_steps(&r, &outcome->end);
-    outcome->steps = t->next;
-    outcome->best_step = p->has_best ? p->best_step : 0;
-    outcome->best_value = p->best_value;
-    outcome->last = p->evaluation;
-    outcome->step = p->last;
+    const an_status status = run_steps(&r, &end);
+    const an_run_outcome came = {
+        .end = end, .steps = t->next, .best_step = p->has_best ? p->best_step : 0, .best_value = p->best_value};
     t->stop = false;
+    if (outcome) an_run_outcome_write(ctx, outcome, &came); /* checked above, so that it leaves no error of its own */
     return status;
 }
 
 void an_trainer_request_stop(an_trainer *trainer) {
     if (trainer) trainer->stop = true; /* a signal handler may be here: no message */
+}
+
+an_status an_save_report_get(const an_trainer *trainer, an_save_report *report) {
+    AN_GUARD;
+    AN_NEED(trainer, report);
+    if (!trainer->run || !trainer->run->tells)
+        return AN_ERROR(trainer->ctx, AN_ERR_STATE, "a save is reported to the callback after_save only");
+    return an_save_report_write(trainer->ctx, report, &trainer->run->report);
 }

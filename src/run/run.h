@@ -3,12 +3,13 @@
 #ifndef AN_RUN_RUN_H
 #define AN_RUN_RUN_H
 
+#include "anneal/run.h"
 #include "train/trainer.h"
 
 struct an_saver;
 
 typedef struct an_run {
-    an_run_options options; /* those of an_trainer_set_run_options; size 0: there are none */
+    an_run_options options; /* those of an_trainer_set_run_options; size 0: there are none. Without callbacks */
     an_log_options log;
     char *folder;           /* NULL: the run is kept nowhere */
     char *stage;            /* written to first; NULL: none */
@@ -22,6 +23,7 @@ typedef struct an_run {
     uint64_t loaded_chain;  /* and how it stood then */
     struct an_saver *saver; /* NULL: nothing was saved yet */
     an_save_report report;  /* of the last save */
+    bool tells;             /* the callback after a save is under way, which may ask for the report */
     bool has_room;          /* the disk was looked at */
     char *resumed;          /* the checkpoint's path; NULL: the run began anew */
 } an_run;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/run.h"
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "exec/plan.h"
 #include "run/disk_room.h"
 #include "run/run.h"
@@ -24,8 +25,9 @@ an_status an_trainer_set_saving(an_trainer *trainer, const an_save_options *opti
     an_status status;
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
-    const an_save_options *o = options;
-    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_save_options has size %zu: set it with AN_INIT", o->size);
+    an_save_options own;
+    const an_save_options *const o = &own;
+    AN_TRY(an_save_options_read(ctx, &own, options));
     AN_CHECK(ctx, o->keep_last >= 0 && o->keep_named >= 0, AN_ERR_ARGUMENT,
              "keep_last is %lld and keep_named %lld: none is negative, and 0 means all", (long long)o->keep_last,
              (long long)o->keep_named);
@@ -54,13 +56,13 @@ an_status an_trainer_set_logging(an_trainer *trainer, const an_log_options *opti
     AN_NEED(trainer, options);
     an_status status;
     an_context *ctx = trainer->ctx;
-    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT, "an_log_options has size %zu: set it with AN_INIT",
-             options->size);
-    AN_CHECK(ctx, is_interval(&options->every), AN_ERR_ARGUMENT,
+    an_log_options own;
+    AN_TRY(an_log_options_read(ctx, &own, options));
+    AN_CHECK(ctx, is_interval(&own.every), AN_ERR_ARGUMENT,
              "an interval is in steps, epochs or seconds, and not negative");
     const size_t before = ctx->bytes;
     AN_TRY(an_run_attach(trainer));
-    trainer->run->log = *options;
+    trainer->run->log = own;
     AN_TRY(count(trainer, before));
     status = AN_OK;
 fail:
@@ -72,11 +74,12 @@ an_status an_trainer_set_run_options(an_trainer *trainer, const an_run_options *
     AN_NEED(trainer, options);
     an_status status;
     an_context *ctx = trainer->ctx;
-    an_run_options kept = *options;
-    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT",
-             options->size);
-    if (options->best) AN_TRY(an_metric_check(trainer, options->best, &kept.best));
-    if (options->early_stop) AN_TRY(an_metric_check(trainer, options->early_stop, &kept.early_stop));
+    an_run_options kept;
+    AN_TRY(an_run_options_read(ctx, &kept, options));
+    AN_CHECK(ctx, !kept.callbacks, AN_ERR_ARGUMENT,
+             "callbacks are given to an_trainer_run, not to an_trainer_set_run_options");
+    if (kept.best) AN_TRY(an_metric_check(trainer, kept.best, &kept.best));
+    if (kept.early_stop) AN_TRY(an_metric_check(trainer, kept.early_stop, &kept.early_stop));
     const size_t before = ctx->bytes;
     AN_TRY(an_run_attach(trainer));
     trainer->run->options = kept;
@@ -86,14 +89,14 @@ fail:
     return status;
 }
 
-an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options) {
+an_status an_run_options_get(const an_trainer *trainer, an_run_options *options) {
     AN_GUARD;
     AN_NEED(trainer, options);
     an_context *ctx = trainer->ctx;
-    if (options->size < sizeof *options)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_run_options has size %zu: set it with AN_INIT", options->size);
-    if (trainer->run && trainer->run->options.size) *options = trainer->run->options;
-    return AN_OK;
+    an_run_options own;
+    AN_TRY_RETURN(an_run_options_read(ctx, &own, NULL));
+    return an_run_options_write(ctx, options,
+                                trainer->run && trainer->run->options.size ? &trainer->run->options : &own);
 }
 
 an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {

@@ -25,14 +25,16 @@ typedef struct {
 static an_status choose(exporting *e) {
     const an_checkpoint *c = e->checkpoint;
     an_context *ctx = c->ctx;
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     int64_t at = 0;
     AN_TRY_RETURN(an_checkpoint_info_get(c, &info));
     e->capacity = (size_t)info.tensors;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&e->indices, e->capacity, sizeof *e->indices));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&e->entries, e->capacity, sizeof *e->entries));
     for (int64_t i = 0; i < info.tensors; i++) {
-        an_checkpoint_tensor t = AN_INIT(t);
+        an_checkpoint_tensor t;
+        an_checkpoint_tensor_init(&t, sizeof t);
         AN_TRY_RETURN(an_checkpoint_tensor_get(c, i, &t));
         if (t.role != AN_SAVED_WEIGHT) continue;
         an_safetensor *entry = &e->entries[e->count];

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/guard.h"
+#include "base/structs.h"
 #include "store/places.h"
 #include "store/read.h"
 
@@ -90,43 +91,40 @@ an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_
     const an_checkpoint *c = checkpoint;
     const an_manifest *m = c->manifest;
     const double none = __builtin_nan("");
-    if (info->size < sizeof *info)
-        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "an_checkpoint_info has size %zu: set it with AN_INIT", info->size);
-    *info = (an_checkpoint_info){.size = info->size,
-                                 .path = c->path,
-                                 .is_run = m != NULL,
-                                 .tensors = m ? (int64_t)m->tensor_count : c->weights.count,
-                                 .kernels = "",
-                                 .loss = none,
-                                 .rate = none,
-                                 .norm = none,
-                                 .best_value = none};
-    if (!m) return AN_OK;
+    an_checkpoint_info own = {.path = c->path,
+                              .is_run = m != NULL,
+                              .tensors = m ? (int64_t)m->tensor_count : c->weights.count,
+                              .kernels = "",
+                              .loss = none,
+                              .rate = none,
+                              .norm = none,
+                              .best_value = none};
+    if (!m) return an_checkpoint_info_write(c->ctx, info, &own);
     const an_progress *p = &m->progress;
-    info->step = m->step;
-    info->steps = p->steps;
-    info->generation = m->generation;
-    info->kept = m->kept;
-    info->user_step = p->has_user_step ? p->user_step : 0;
-    info->isa = m->bits.isa;
-    info->onednn = m->bits.onednn;
-    info->anneal = m->bits.anneal;
-    info->precision = m->bits.precision;
-    info->leaves = m->bits.leaves;
-    info->bits_since = m->bits.since;
-    info->kernels = m->bits.kernels;
-    info->files = (int64_t)m->file_count;
-    for (size_t i = 0; i < m->file_count; i++) info->bytes += m->files[i].bytes;
+    own.step = m->step;
+    own.steps = p->steps;
+    own.generation = m->generation;
+    own.kept = m->kept;
+    own.user_step = p->has_user_step ? p->user_step : 0;
+    own.isa = m->bits.isa;
+    own.onednn = m->bits.onednn;
+    own.anneal = m->bits.anneal;
+    own.precision = m->bits.precision;
+    own.leaves = m->bits.leaves;
+    own.bits_since = m->bits.since;
+    own.kernels = m->bits.kernels;
+    own.files = (int64_t)m->file_count;
+    for (size_t i = 0; i < m->file_count; i++) own.bytes += m->files[i].bytes;
     if (p->last.step) {
-        info->loss = p->last.loss;
-        info->rate = p->last.rate;
-        info->norm = p->last.norm;
+        own.loss = p->last.loss;
+        own.rate = p->last.rate;
+        own.norm = p->last.norm;
     }
     if (p->has_best) {
-        info->best_value = p->best_value;
-        info->best_step = p->best_step;
+        own.best_value = p->best_value;
+        own.best_step = p->best_step;
     }
-    return AN_OK;
+    return an_checkpoint_info_write(c->ctx, info, &own);
 }
 
 an_saved_role an_checkpoint_role(const char *name) {
@@ -145,31 +143,30 @@ an_status an_checkpoint_tensor_get(const an_checkpoint *checkpoint, int64_t inde
     const an_checkpoint *c = checkpoint;
     an_context *ctx = c->ctx;
     an_safetensor found = {0};
-    if (tensor->size < sizeof *tensor)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_checkpoint_tensor has size %zu: set it with AN_INIT", tensor->size);
+    AN_TRY_RETURN(an_checkpoint_tensor_check(ctx, tensor));
     AN_TRY_RETURN(check_index(c, index));
-    *tensor = (an_checkpoint_tensor){.size = tensor->size, .slices = 1, .elements = 1};
+    an_checkpoint_tensor own = {.slices = 1, .elements = 1};
     if (c->manifest) {
         const an_manifest_tensor *t = &c->manifest->tensors[index];
-        tensor->name = t->name;
-        tensor->role = an_checkpoint_role(t->name);
-        tensor->dtype = (an_dtype)t->dtype;
-        tensor->ndims = t->ndims;
-        tensor->elements = an_manifest_shape(c->manifest, (size_t)index, tensor->dims);
-        tensor->slices = an_manifest_slice_count(c->manifest, (size_t)index);
-        tensor->type = an_safetensors_type_of(tensor->dtype)->name;
-        tensor->element_bytes = an_dtype_size(tensor->dtype);
-        return AN_OK;
+        own.name = t->name;
+        own.role = an_checkpoint_role(t->name);
+        own.dtype = (an_dtype)t->dtype;
+        own.ndims = t->ndims;
+        own.elements = an_manifest_shape(c->manifest, (size_t)index, own.dims);
+        own.slices = an_manifest_slice_count(c->manifest, (size_t)index);
+        own.type = an_safetensors_type_of(own.dtype)->name;
+        own.element_bytes = an_dtype_size(own.dtype);
+        return an_checkpoint_tensor_write(ctx, tensor, &own);
     }
     AN_TRY_RETURN(c->weights.get(&c->weights, index, &found));
-    tensor->name = found.name;
-    tensor->dtype = found.type->dtype;
-    tensor->type = found.type->name;
-    tensor->element_bytes = found.type->size;
-    tensor->ndims = found.ndims;
-    memcpy(tensor->dims, found.dims, sizeof tensor->dims);
-    for (int d = 0; d < found.ndims; d++) tensor->elements *= found.dims[d];
-    return AN_OK;
+    own.name = found.name;
+    own.dtype = found.type->dtype;
+    own.type = found.type->name;
+    own.element_bytes = found.type->size;
+    own.ndims = found.ndims;
+    memcpy(own.dims, found.dims, sizeof own.dims);
+    for (int d = 0; d < found.ndims; d++) own.elements *= found.dims[d];
+    return an_checkpoint_tensor_write(ctx, tensor, &own);
 }
 
 /* O(log tensors) in a checkpoint, O(tensors) in other files. */
@@ -229,7 +226,8 @@ an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t index, int
     if (count > 0) AN_NEED(checkpoint, elements);
     const an_checkpoint *c = checkpoint;
     an_context *ctx = c->ctx;
-    an_checkpoint_tensor t = AN_INIT(t);
+    an_checkpoint_tensor t;
+    an_checkpoint_tensor_init(&t, sizeof t);
     an_safetensor found = {0};
     AN_TRY_RETURN(an_checkpoint_tensor_get(c, index, &t));
     if (begin < 0 || count < 0 || begin > t.elements || count > t.elements - begin)

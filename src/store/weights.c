@@ -12,7 +12,8 @@ typedef struct {
 static an_status saved_get(const an_weights *w, int64_t index, an_safetensor *tensor) {
     const saved *s = w->state;
     an_context *ctx = w->ctx;
-    an_checkpoint_tensor t = AN_INIT(t);
+    an_checkpoint_tensor t;
+    an_checkpoint_tensor_init(&t, sizeof t);
     AN_TRY_RETURN(an_checkpoint_tensor_get(s->checkpoint, s->indices[index], &t));
     *tensor = (an_safetensor){.name = t.name,
                               .type = an_safetensors_type_named(t.type),
@@ -48,7 +49,8 @@ static bool is_saved(an_context *ctx, const char *path) {
 static an_status open_saved(an_weights *weights, an_context *ctx, const char *path) {
     an_status status;
     saved *s = NULL;
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     *weights = (an_weights){.ctx = ctx, .is_saved = true, .get = saved_get, .read = saved_read, .close = saved_close};
     AN_TRY_RETURN(an_alloc(ctx, &weights->state, 1, sizeof *s));
     s = weights->state;
@@ -58,7 +60,8 @@ static an_status open_saved(an_weights *weights, an_context *ctx, const char *pa
     s->capacity = (size_t)info.tensors;
     AN_TRY(an_alloc(ctx, (void **)&s->indices, s->capacity, sizeof *s->indices));
     for (int64_t i = 0; i < info.tensors; i++) {
-        an_checkpoint_tensor t = AN_INIT(t);
+        an_checkpoint_tensor t;
+        an_checkpoint_tensor_init(&t, sizeof t);
         AN_TRY(an_checkpoint_tensor_get(s->checkpoint, i, &t));
         if (t.role == AN_SAVED_WEIGHT) s->indices[weights->count++] = i;
     }

@@ -6,6 +6,7 @@
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
+#include "base/structs.h"
 #include "exec/array.h"
 #include "ops/sink.h"
 #include "train/trainer.h"
@@ -107,9 +108,8 @@ static an_status compare(an_trainer *t, const an_feed *feed, int64_t count, sums
     an_context *ctx = t->ctx;
     const an_feed_input *input = &feed->inputs[feed->targets];
     const void *targets = t->evaluation_samples.fields[input->field];
-    an_array array = AN_INIT(array);
+    an_array array = {0};
     array.data = t->output_values;
-    array.ndims = -1;
     AN_TRY_RETURN(an_program_get_output(t->program, t->output, &array));
     int64_t elements = 1, each = 1;
     for (int d = 0; d < array.ndims; d++) elements *= array.dims[d];
@@ -153,8 +153,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     sums s = {0};
     const double started = an_clock_seconds();
     AN_TRY(an_context_check_process(ctx));
-    AN_CHECK(ctx, evaluation->size >= sizeof *evaluation, AN_ERR_ARGUMENT,
-             "an_evaluation has size %zu: set it with AN_INIT", evaluation->size);
+    AN_TRY(an_evaluation_check(ctx, evaluation));
     AN_CHECK(ctx, t->evaluation, AN_ERR_STATE, "the trainer was made without data for evaluation");
     const int64_t count = an_evaluation_samples(t);
     for (int64_t begin = 0; begin < count; begin += t->evaluation_samples.capacity) {
@@ -164,8 +163,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     }
     AN_CHECK(ctx, s.targets > 0, AN_ERR_ARGUMENT, "the data for evaluation has no targets: every label is masked");
     const double n = (double)s.targets, spread = s.squares - s.sum * s.sum / n;
-    *evaluation = (an_evaluation){
-        .size = evaluation->size,
+    const an_evaluation own = {
         .samples = s.samples,
         .targets = s.targets,
         .loss = s.loss / n,
@@ -178,9 +176,17 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
         .r2 = spread > 0 ? 1 - s.squared / spread : 0,
         .seconds = an_clock_seconds() - started,
     };
-    return AN_OK;
+    return an_evaluation_write(ctx, evaluation, &own);
 fail:
     return status;
+}
+
+an_status an_evaluation_get(const an_trainer *trainer, an_evaluation *evaluation) {
+    AN_GUARD;
+    AN_NEED(trainer, evaluation);
+    if (trainer->progress.evaluation.samples == 0)
+        return AN_ERROR(trainer->ctx, AN_ERR_STATE, "the run has not been evaluated yet");
+    return an_evaluation_write(trainer->ctx, evaluation, &trainer->progress.evaluation);
 }
 
 an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation) {

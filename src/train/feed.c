@@ -47,11 +47,12 @@ fail:
 static an_status match(matching *m) {
     an_context *ctx = m->graph->ctx;
     bool taken[AN_MAX_FEEDS] = {false};
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     if (m->field_count > AN_MAX_FEEDS)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "a sample of the data has more than %d fields", AN_MAX_FEEDS);
     for (int f = 0; f < m->field_count; f++) {
-        AN_TRY_RETURN(an_dataset_field(m->dataset, f, &field));
+        AN_TRY_RETURN(an_field_get(m->dataset, f, &field));
         for (int i = 0; i < m->input_count; i++)
             if (m->matches[i] < 0 && !taken[f] && !strcmp(field.name, name_of(m->inputs[i]))) {
                 m->matches[i] = f;
@@ -109,8 +110,9 @@ static an_status take_input(matching *m, int index) {
     an_context *ctx = feed->ctx;
     const an_result *r = m->inputs[index];
     an_feed_input *input = &feed->inputs[index];
-    an_field field = AN_INIT(field);
-    AN_TRY_RETURN(an_dataset_field(m->dataset, m->matches[index], &field));
+    an_field field;
+    an_field_init(&field, sizeof field);
+    AN_TRY_RETURN(an_field_get(m->dataset, m->matches[index], &field));
     *input = (an_feed_input){.name = name_of(r), .field = m->matches[index], .dtype = r->dtype, .ndims = r->ndims};
     input->bytes = an_dtype_size(r->dtype);
     if (field.dtype != r->dtype || r->ndims != field.ndims + 1) return shape_mistake(m, r, &field);
@@ -145,13 +147,15 @@ an_status an_feed_make(an_feed *feed, an_graph *graph, const an_dataset *dataset
 
 an_status an_feed_set_limits(const an_feed *feed, const an_program *program, an_dataset *dataset) {
     an_context *ctx = feed->ctx;
-    an_input_info info = AN_INIT(info);
-    an_field field = AN_INIT(field);
+    an_input_info info;
+    an_input_info_init(&info, sizeof info);
+    an_field field;
+    an_field_init(&field, sizeof field);
     for (int64_t i = 0; i < an_program_input_count(program); i++) {
-        AN_TRY_RETURN(an_program_input_info(program, i, &info));
+        AN_TRY_RETURN(an_input_info_get(program, i, &info));
         for (int k = 0; k < feed->count && info.limit > 0; k++) {
             if (strcmp(feed->inputs[k].name, info.name) != 0) continue;
-            AN_TRY_RETURN(an_dataset_field(dataset, feed->inputs[k].field, &field));
+            AN_TRY_RETURN(an_field_get(dataset, feed->inputs[k].field, &field));
             AN_TRY_RETURN(an_dataset_set_limit(dataset, field.name, info.limit));
         }
     }
@@ -161,7 +165,7 @@ an_status an_feed_set_limits(const an_feed *feed, const an_program *program, an_
 /* ---- micro-batches ---- */
 
 static an_array array_of(const an_feed_input *input, void *data, int64_t first, int64_t count) {
-    an_array array = AN_INIT(array);
+    an_array array = {0};
     array.data = (char *)data + (size_t)first * input->bytes;
     array.dtype = input->dtype;
     array.ndims = input->ndims;
@@ -181,7 +185,7 @@ an_status an_feed_set(const an_feed *feed, an_program *program, void *const *fie
         AN_TRY_RETURN(an_program_set_input(program, feed->inputs[i].name, &array));
     }
     if (!feed->samples) return AN_OK;
-    an_array array = AN_INIT(array);
+    an_array array = {0};
     array.data = (void *)(uintptr_t)(numbers + first); /* read only */
     array.dtype = AN_DTYPE_I64;
     array.ndims = 1;

@@ -6,6 +6,7 @@
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
 #include "base/pattern.h"
+#include "base/structs.h"
 #include "ops/source.h"
 
 static const double default_weight_decay = 0.01; /* of adamw; L2, which the others have, is asked for */
@@ -111,8 +112,9 @@ static bool has_role(unsigned roles, an_role role) {
 typedef struct {
     an_graph *graph;
     const an_group_options *options;
-    pattern *patterns; /* of the rules, then that of names */
-    int64_t *matched;  /* parameters that each rule has */
+    an_group_rule *rules; /* of the options, as this library knows them */
+    pattern *patterns;    /* of the rules, then that of names */
+    int64_t *matched;     /* parameters that each rule has */
     double weight_decay;
     int deepest;
 } sorting;
@@ -126,7 +128,7 @@ static void lower(const char *name, char *out, size_t capacity) {
 
 static an_status decays(const sorting *s, const an_parameter *p, unsigned roles, bool *result) {
     an_context *ctx = s->graph->ctx;
-    if (s->options->embeddings_stay && has_role(roles, AN_ROLE_EMBEDDING)) {
+    if (!s->options->decay_embeddings && has_role(roles, AN_ROLE_EMBEDDING)) {
         *result = false;
         return AN_OK;
     }
@@ -157,18 +159,18 @@ static an_status describe(const sorting *s, const an_parameter *p, an_group *gro
     *group = (an_group){.match = "", .first = p->name, .lr_scale = 1};
     AN_TRY_RETURN(decays(s, p, roles, &does));
     group->weight_decay = does ? s->weight_decay : 0;
-    if (s->options->layer_decay > 0) group->lr_scale = depth_factor(s->options->layer_decay, s->deepest, p->depth);
+    if (s->options->layer_decay != 1) group->lr_scale = depth_factor(s->options->layer_decay, s->deepest, p->depth);
     group->tied = has_role(roles, AN_ROLE_EMBEDDING) && has_role(roles, AN_ROLE_WEIGHT);
     group->frozen = p->node->outputs[0].storage == AN_STORAGE_FROZEN;
     for (int i = 0; i < s->options->rule_count; i++) {
-        const an_group_rule *rule = &s->options->rules[i];
+        const an_group_rule *rule = &s->rules[i];
         bool found;
         AN_TRY_RETURN(pattern_finds(&s->patterns[i], ctx, p->name, &found));
         if (!found) continue;
         s->matched[i]++;
         group->match = rule->match;
-        if (rule->lr_scale != 0) group->lr_scale *= rule->lr_scale;
-        if (rule->weight_decay != 0) group->weight_decay = rule->weight_decay > 0 ? rule->weight_decay : 0;
+        group->lr_scale *= rule->lr_scale;
+        if (!an_is_auto(rule->weight_decay)) group->weight_decay = rule->weight_decay;
         group->frozen = group->frozen || rule->freeze;
         break;
     }
@@ -207,32 +209,46 @@ static int64_t count_elements(const an_result *r) {
     return elements;
 }
 
-static bool is_number(double x) {
-    return __builtin_isfinite(x);
+static bool is_factor(double x) {
+    return x >= 0 && __builtin_isfinite(x);
+}
+
+static bool is_decay(double x) {
+    return an_is_auto(x) || is_factor(x);
 }
 
 static an_status check_options(an_context *ctx, const an_group_options *o) {
     an_status status;
-    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_group_options has size %zu: set it with AN_INIT", o->size);
-    AN_CHECK(ctx, is_number(o->weight_decay), AN_ERR_ARGUMENT, "weight_decay is %g", o->weight_decay);
+    AN_CHECK(ctx, is_decay(o->weight_decay), AN_ERR_ARGUMENT, "weight_decay is %g; it must be 0 or more",
+             o->weight_decay);
     AN_CHECK(ctx, o->optimizer >= AN_OPTIMIZER_ADAMW && o->optimizer <= AN_OPTIMIZER_SGD, AN_ERR_ARGUMENT,
              "optimizer is %d, which is no value of an_optimizer_type", (int)o->optimizer);
-    AN_CHECK(ctx, o->layer_decay >= 0 && is_number(o->layer_decay), AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, o->layer_decay > 0 && is_factor(o->layer_decay), AN_ERR_ARGUMENT,
              "layer_decay is %g; it is the factor on the rate from one layer to the one before it (usual are 0.85 to "
              "0.95)",
              o->layer_decay);
-    if (o->layer_decay != 0 && (o->layer_decay < least_layer_decay || o->layer_decay > 1))
+    if (o->layer_decay < least_layer_decay || o->layer_decay > 1)
         an_log_write(
             ctx, AN_LOG_WARNING,
             "layer_decay is %g: every layer gets %g times the rate of the one after it (usual are 0.85 to 0.95)",
             o->layer_decay, o->layer_decay);
+    AN_CHECK(ctx, o->rule_count == 0 || (o->rule_count > 0 && o->rules), AN_ERR_ARGUMENT,
+             "rule_count is %d, but rules is NULL", o->rule_count);
+    return AN_OK;
+fail:
+    return status;
+}
+
+static an_status read_rules(an_context *ctx, const an_group_options *o, an_group_rule *rules) {
+    an_status status;
     for (int i = 0; i < o->rule_count; i++) {
-        AN_CHECK(ctx, o->rules[i].size >= sizeof *o->rules, AN_ERR_ARGUMENT,
-                 "an_group_rule %d has size %zu: set it with AN_INIT", i, o->rules[i].size);
-        AN_CHECK(ctx, o->rules[i].match && o->rules[i].lr_scale >= 0 && is_number(o->rules[i].lr_scale),
-                 AN_ERR_ARGUMENT, "group rule %d needs a pattern and a factor of the rate that is not negative", i);
-        AN_CHECK(ctx, is_number(o->rules[i].weight_decay), AN_ERR_ARGUMENT, "the weight_decay of group rule %d is %g",
-                 i, o->rules[i].weight_decay);
+        const an_group_rule *rule = &rules[i];
+        AN_TRY(an_group_rule_read_at(ctx, &rules[i], o->rules, i));
+        AN_CHECK(ctx, rule->match, AN_ERR_ARGUMENT, "group rule %d has no pattern", i);
+        AN_CHECK(ctx, is_factor(rule->lr_scale), AN_ERR_ARGUMENT,
+                 "the lr_scale of group rule %d is %g; it must be 0 or more", i, rule->lr_scale);
+        AN_CHECK(ctx, is_decay(rule->weight_decay), AN_ERR_ARGUMENT,
+                 "the weight_decay of group rule %d is %g; it must be 0 or more", i, rule->weight_decay);
     }
     return AN_OK;
 fail:
@@ -250,7 +266,7 @@ static an_status find_depths(sorting *s) {
         if (depth > s->deepest) s->deepest = depth;
         if (depth < least) least = depth;
     }
-    if (decay == 0 || decay == 1 || least < s->deepest) return AN_OK;
+    if (decay == 1 || least < s->deepest) return AN_OK;
     return AN_ERROR(
         g->ctx, AN_ERR_ARGUMENT,
         "layer_decay is %g, but the model '%s' has no blocks of different depth, so every parameter would get the "
@@ -263,17 +279,21 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     AN_NEED(graph, groups);
     an_status status;
     an_context *ctx = graph->ctx;
-    const an_group_options defaults = AN_INIT(defaults);
+    an_group_options own;
     an_groups *g = NULL;
-    sorting s = {.graph = graph, .options = options ? options : &defaults};
-    const int rules = s.options->rule_count;
+    sorting s = {.graph = graph, .options = &own};
+    int rules = 0;
     *groups = NULL;
-    AN_TRY(check_options(ctx, s.options));
+    AN_TRY(an_group_options_read(ctx, &own, options));
+    AN_TRY(check_options(ctx, &own));
+    rules = own.rule_count;
+    AN_TRY(an_alloc(ctx, (void **)&s.rules, (size_t)rules + 1, sizeof *s.rules));
+    AN_TRY(read_rules(ctx, &own, s.rules));
     AN_CHECK(ctx, graph->status == AN_OK, AN_ERR_STATE, "graph '%s' has a mistake: an_graph_verify tells it",
              graph->name);
-    s.weight_decay = s.options->weight_decay > 0 ? s.options->weight_decay : 0;
-    if (s.options->weight_decay == 0 && s.options->optimizer == AN_OPTIMIZER_ADAMW)
-        s.weight_decay = default_weight_decay;
+    s.weight_decay = !an_is_auto(own.weight_decay)         ? own.weight_decay
+                     : own.optimizer == AN_OPTIMIZER_ADAMW ? default_weight_decay
+                                                           : 0;
     AN_TRY(an_alloc(ctx, (void **)&g, 1, sizeof *g));
     g->ctx = ctx;
     an_arena_init(&g->arena, ctx);
@@ -282,7 +302,7 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     AN_TRY(an_alloc(ctx, (void **)&s.patterns, (size_t)rules + 1, sizeof *s.patterns));
     AN_TRY(an_alloc(ctx, (void **)&s.matched, (size_t)rules + 1, sizeof *s.matched));
     for (int i = 0; i <= rules; i++)
-        AN_TRY(pattern_create(&s.patterns[i], ctx, i < rules ? s.options->rules[i].match : no_decay_names));
+        AN_TRY(pattern_create(&s.patterns[i], ctx, i < rules ? s.rules[i].match : no_decay_names));
     AN_TRY(find_depths(&s));
     for (size_t i = 0; i < graph->parameter_count; i++) {
         const an_parameter *p = &graph->parameters[i];
@@ -293,7 +313,7 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     for (int i = 0; i < rules; i++)
         AN_CHECK(ctx, s.matched[i] > 0, AN_ERR_ARGUMENT,
                  "the pattern '%s' of a group matches no parameter%s; 'anneal graph' lists their names",
-                 s.options->rules[i].match, i ? " that the rules before it have left" : "");
+                 s.rules[i].match, i ? " that the rules before it have left" : "");
     for (size_t i = 0; i < graph->parameter_count; i++)
         if (g->groups[g->members[i].group].frozen)
             an_param_freeze(graph, an_node_output_value(graph, graph->parameters[i].node, 0));
@@ -304,6 +324,7 @@ fail:
     for (int i = 0; s.patterns && i <= rules; i++) pattern_destroy(&s.patterns[i]);
     an_release(ctx, (void **)&s.matched, (size_t)rules + 1, sizeof *s.matched);
     an_release(ctx, (void **)&s.patterns, (size_t)rules + 1, sizeof *s.patterns);
+    an_release(ctx, (void **)&s.rules, (size_t)rules + 1, sizeof *s.rules);
     an_groups_destroy(&g);
     return status;
 }
@@ -327,26 +348,24 @@ int an_groups_count(const an_groups *groups) {
     return groups->count;
 }
 
-an_status an_groups_info(const an_groups *groups, int index, an_group_info *info) {
+an_status an_group_info_get(const an_groups *groups, int index, an_group_info *info) {
     AN_GUARD;
     AN_NEED(groups, info);
     an_status status;
     an_context *ctx = groups->ctx;
-    AN_CHECK(ctx, info->size >= sizeof *info, AN_ERR_ARGUMENT, "an_group_info has size %zu: set it with AN_INIT",
-             info->size);
+    AN_TRY(an_group_info_check(ctx, info));
     AN_CHECK(ctx, index >= 0 && index < groups->count, AN_ERR_ARGUMENT, "group %d does not exist; there are %d", index,
              groups->count);
     const an_group *g = &groups->groups[index];
-    *info = (an_group_info){.size = info->size,
-                            .match = g->match,
-                            .tensors = g->tensors,
-                            .elements = g->elements,
-                            .lr_scale = g->lr_scale,
-                            .weight_decay = g->weight_decay,
-                            .frozen = g->frozen,
-                            .tied = g->tied,
-                            .first = g->first};
-    return AN_OK;
+    const an_group_info own = {.match = g->match,
+                               .tensors = g->tensors,
+                               .elements = g->elements,
+                               .lr_scale = g->lr_scale,
+                               .weight_decay = g->weight_decay,
+                               .frozen = g->frozen,
+                               .tied = g->tied,
+                               .first = g->first};
+    return an_group_info_write(ctx, info, &own);
 fail:
     return status;
 }

@@ -1,5 +1,6 @@
 /* Weights from files: which tensor goes where, what does not fit, and the copy, piece by piece. */
 #include "base/guard.h"
+#include "base/structs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -280,11 +281,12 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     AN_GUARD;
     AN_NEED(trainer, options);
     an_status status;
-    const an_init_options *o = options;
+    an_init_options own;
+    const an_init_options *const o = &own;
     an_context *ctx = trainer->ctx;
     matching *m = NULL;
     char prefix[AN_MESSAGE_BYTES];
-    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_init_options has size %zu: set it with AN_INIT", o->size);
+    AN_TRY(an_init_options_read(ctx, &own, options));
     AN_CHECK(ctx, o->path && o->rename_count >= 0 && (o->renames || !o->rename_count), AN_ERR_ARGUMENT,
              "an_init_options has no path, or no renames");
     AN_CHECK(ctx, !trainer->planned && trainer->next == 0, AN_ERR_STATE, "weights are loaded before the first step");

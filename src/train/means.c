@@ -21,7 +21,7 @@ an_status an_means_begin(an_trainer *t, const an_batch *samples) {
 
 static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
     an_context *ctx = t->ctx;
-    an_array array = AN_INIT(array);
+    an_array array = {0};
     int64_t each;
     array.data = t->weights;
     array.dtype = an_graph_result(t->plan->model, t->plan->model->loss)->dtype;

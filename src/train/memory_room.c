@@ -16,7 +16,8 @@ enum { ADVICE = 384 };
 
 /* Plans the trainer with another micro-batch and recompute; its own plan stays. */
 static bool try_change(an_trainer *t, const an_trainer_options *options, const an_limits *limits, change *c) {
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     an_trainer_options changed = *options;
     an_plan *plan = t->plan;
     const int64_t micro = t->batches.micro;
@@ -72,7 +73,8 @@ static void advise(an_trainer *t, const an_trainer_options *options, const an_li
 an_status an_memory_room_check(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
     an_limits limits;
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     char text[AN_LIMITS_TEXT], advice[ADVICE], note[AN_LIMITS_TEXT + ADVICE + 64];
     if (!an_context_uses_system_memory(ctx)) return AN_OK;
     AN_TRY_RETURN(an_plan_memory_get(t->plan, &memory));

@@ -82,12 +82,14 @@ static void note_parameter(an_model_facts *f, const an_stored *e) {
 }
 
 void an_model_facts_find(an_model_facts *facts, const an_trainer *trainer) {
-    an_group_info group = AN_INIT(group);
+    an_group_info group;
+    an_group_info_init(&group, sizeof group);
     *facts = (an_model_facts){0};
     for (const an_node *node = trainer->graph->first; node; node = node->next) note_node(facts, node);
     for (size_t i = 0; i < trainer->params->parameter_count; i++) note_parameter(facts, &trainer->params->entries[i]);
     note(facts, AN_FACT_CONTEXT, (double)an_trainer_tokens(trainer));
     facts->facts[AN_FACT_TIED].known = facts->facts[AN_FACT_VOCABULARY].known;
     for (int i = 0; i < an_groups_count(trainer->groups); i++)
-        if (an_groups_info(trainer->groups, i, &group) == AN_OK && group.tied > 0) facts->facts[AN_FACT_TIED].value = 1;
+        if (an_group_info_get(trainer->groups, i, &group) == AN_OK && group.tied > 0)
+            facts->facts[AN_FACT_TIED].value = 1;
 }

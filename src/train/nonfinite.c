@@ -89,7 +89,7 @@ static an_status look_at_outputs(void *user, int64_t index) {
     const an_instruction *i = &program->forms[AN_FORM_TRAIN_FIRST].instructions[index];
     for (int k = 0; k < i->call.dst_count; k++) {
         const an_tensor *t = &i->call.dst[k];
-        an_array array = AN_INIT(array);
+        an_array array = {0};
         int64_t elements = 1;
         if (!t->data || !an_dtype_is_float(t->dtype)) continue;
         for (int d = 0; d < t->ndims; d++) elements *= array.dims[d] = t->dims[d];

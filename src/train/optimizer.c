@@ -5,37 +5,37 @@
 
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
+#include "base/structs.h"
 #include "kernels/update/update.h"
 
-static const double default_beta_1 = 0.9, default_beta_2 = 0.999, default_epsilon = 1e-8;
+static const double default_beta_1 = 0.9, default_beta_2 = 0.999;
 static const double most_rate = 1e30;    /* far more than any, and a number in f32 */
 static const double norm_epsilon = 1e-6; /* PyTorch's: a norm of 0 divides nothing */
 
 static const an_kernel *const update_kernels[AN_LEVELS] = AN_KERNELS(update);
 static const an_kernel *const square_sum_kernels[AN_LEVELS] = AN_KERNELS(square_sums);
 
-static double beta_of(double given, double otherwise) {
-    return given == 0 ? otherwise : given > 0 ? given : 0;
+static double or_default(double given, double otherwise) {
+    return an_is_auto(given) ? otherwise : given;
 }
 
 int an_optimizer_moments(const an_optimizer_options *options) {
     AN_GUARD;
-    if (!options || options->type != AN_OPTIMIZER_SGD) return 2;
-    return options->momentum != 0 ? 1 : -1;
+    an_optimizer_options o;
+    if (an_optimizer_options_read(NULL, &o, options) != AN_OK) return 0;
+    return o.type != AN_OPTIMIZER_SGD ? 2 : o.momentum != 0;
 }
 
 /* ---- making one ---- */
 
 static an_status check(an_context *ctx, const an_optimizer_options *o, const an_params *params) {
     an_status status;
-    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_optimizer_options has size %zu: set it with AN_INIT",
-             o->size);
     AN_CHECK(ctx, (unsigned)o->type <= AN_OPTIMIZER_SGD, AN_ERR_ARGUMENT, "optimizer type %d does not exist",
              (int)o->type);
-    AN_CHECK(ctx, o->beta_1 < 1 && o->beta_2 < 1, AN_ERR_ARGUMENT,
-             "betas are %g and %g; they are shares of the past, below 1", o->beta_1, o->beta_2);
+    AN_CHECK(ctx, o->beta_1 >= 0 && o->beta_1 < 1 && o->beta_2 >= 0 && o->beta_2 < 1, AN_ERR_ARGUMENT,
+             "beta_1 is %g and beta_2 %g; both must be 0 or more and below 1", o->beta_1, o->beta_2);
     const bool f64 = params->sizes.trainable_dtype == AN_DTYPE_F64; /* what is above 0 there may be 0 in f32 */
-    AN_CHECK(ctx, o->epsilon == 0 || (f64 ? o->epsilon : (double)(float)o->epsilon) > 0, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, (f64 ? o->epsilon : (double)(float)o->epsilon) > 0, AN_ERR_ARGUMENT,
              "epsilon is %g; it must be above 0, or a weight whose gradient was always 0 would become NaN", o->epsilon);
     AN_CHECK(ctx, o->momentum >= 0 && __builtin_isfinite(o->momentum), AN_ERR_ARGUMENT,
              "momentum is %g; it is not negative", o->momentum);
@@ -49,7 +49,7 @@ static an_status check(an_context *ctx, const an_optimizer_options *o, const an_
              "the parameters were made without gradients: there is nothing to update them with");
     AN_CHECK(ctx, params->moment_count >= moments, AN_ERR_STATE,
              "the parameters have %d moments, the optimizer needs %d: make them with an_optimizer_moments",
-             params->moment_count, moments > 0 ? moments : 0);
+             params->moment_count, moments);
     return AN_OK;
 fail:
     return status;
@@ -97,25 +97,24 @@ bool an_optimizer_bytes(const an_flat_sizes *sizes, size_t parameters, size_t *b
 }
 
 an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,
-                              const an_optimizer_options *options) {
+                              const an_optimizer_options *given) {
     AN_GUARD;
     AN_NEED(params, optimizer, groups);
     an_status status;
     an_context *ctx = params->ctx;
     an_optimizer *o = NULL;
-    const an_optimizer_options defaults = AN_INIT(defaults);
-    if (!options) options = &defaults;
+    an_optimizer_options options;
     *optimizer = NULL;
-    AN_TRY(check(ctx, options, params));
+    AN_TRY(an_optimizer_options_read(ctx, &options, given));
+    options.beta_1 = or_default(options.beta_1, default_beta_1);
+    options.beta_2 = or_default(options.beta_2, default_beta_2);
+    AN_TRY(check(ctx, &options, params));
     AN_TRY(check_groups(ctx, params, groups));
     AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
     o->ctx = ctx;
     o->params = params;
     o->groups = groups;
-    o->options = *options;
-    o->options.beta_1 = beta_of(options->beta_1, default_beta_1);
-    o->options.beta_2 = beta_of(options->beta_2, default_beta_2);
-    if (options->epsilon == 0) o->options.epsilon = default_epsilon;
+    o->options = options;
     o->pages = params->sizes.trainable_elements / AN_PAGE;
     AN_TRY(an_alloc(ctx, (void **)&o->runs, params->parameter_count, sizeof *o->runs));
     AN_TRY(an_alloc(ctx, (void **)&o->run_groups, params->parameter_count, sizeof *o->run_groups));
@@ -175,8 +174,8 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
     const size_t bytes = (size_t)o->pages * sizeof(double);
     AN_TRY_RETURN(an_context_check_threads(ctx));
     *norm = 0;
-    if (!(scale >= 0 && __builtin_isfinite(scale)))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "scale is %g; gradients are a positive number of times too large", scale);
+    if (!(scale > 0 && __builtin_isfinite(scale)))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "scale is %g; it must be above 0", scale);
     if (o->pages) {
         an_tensor src = flat(o, o->params->gradients, o->params->sizes.trainable_dtype);
         an_tensor dst = {.data = o->device_sums, .dtype = AN_DTYPE_F64, .ndims = 1, .dims = {o->pages}, .strides = {1}};
@@ -185,7 +184,7 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
         AN_TRY_RETURN(device->copy(device, ctx, o->page_sums, o->device_sums, bytes, AN_COPY_FROM_DEVICE));
         AN_TRY_RETURN(device->synchronize(device, ctx));
     }
-    o->scale = scale == 0 ? 1 : scale;
+    o->scale = scale;
     *norm = __builtin_sqrt(tree_sum(o->page_sums, o->pages, o->tree)) / o->scale;
     o->norm = *norm;
     o->has_norm = true;
@@ -233,19 +232,20 @@ static double correction(double beta, int64_t t) {
 static an_status check_update(const an_optimizer *o, const an_update *u) {
     an_status status;
     an_context *ctx = o->ctx;
-    AN_CHECK(ctx, u && u->size >= sizeof *u, AN_ERR_ARGUMENT, "an_update has size %zu: set it with AN_INIT",
-             u ? u->size : (size_t)0);
     AN_CHECK(ctx, u->rate >= 0 && u->rate <= most_rate, AN_ERR_ARGUMENT, "the rate is %g", u->rate);
-    AN_CHECK(ctx, u->beta_1 < 1, AN_ERR_ARGUMENT, "beta_1 is %g; it is a share of the past, below 1", u->beta_1);
-    AN_CHECK(ctx, u->clip_norm >= 0 && u->clip_value >= 0 && u->scale >= 0 && __builtin_isfinite(u->scale),
-             AN_ERR_ARGUMENT, "clip_norm %g, clip_value %g, scale %g: none is negative; 0 means none", u->clip_norm,
-             u->clip_value, u->scale);
+    AN_CHECK(ctx, an_is_auto(u->beta_1) || (u->beta_1 >= 0 && u->beta_1 < 1), AN_ERR_ARGUMENT,
+             "beta_1 is %g; it must be 0 or more and below 1", u->beta_1);
+    AN_CHECK(ctx, u->clip_norm >= 0 && u->clip_value >= 0, AN_ERR_ARGUMENT,
+             "clip_norm is %g and clip_value %g; they must be 0 or more, and 0 means no limit", u->clip_norm,
+             u->clip_value);
+    AN_CHECK(ctx, u->scale > 0 && __builtin_isfinite(u->scale), AN_ERR_ARGUMENT, "scale is %g; it must be above 0",
+             u->scale);
     AN_CHECK(ctx, u->clip_norm == 0 || o->has_norm, AN_ERR_ORDER,
              "clipping needs the norm of these gradients: call an_optimizer_norm after the last backward, before the "
              "update");
-    AN_CHECK(ctx, !o->has_norm || o->scale == (u->scale == 0 ? 1 : u->scale), AN_ERR_ORDER,
+    AN_CHECK(ctx, !o->has_norm || o->scale == u->scale, AN_ERR_ORDER,
              "the norm was taken with scale %g and the update has %g: clipping one would limit another", o->scale,
-             u->scale == 0 ? 1 : u->scale);
+             u->scale);
     AN_CHECK(ctx, !o->has_norm || __builtin_isfinite(o->norm), AN_ERR_STATE,
              "the norm of the gradients is %g: updating would destroy the weights", o->norm);
     return AN_OK;
@@ -255,14 +255,14 @@ fail:
 
 static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attributes *a) {
     const double clip = u->clip_norm > 0 ? u->clip_norm / (o->norm + norm_epsilon) : 1;
-    const double momentum = u->beta_1 > 0 ? u->beta_1 : o->options.momentum;
+    const double momentum = or_default(u->beta_1, o->options.momentum);
     *a = (an_update_attributes){
         .rule = o->options.type == AN_OPTIMIZER_SGD    ? AN_UPDATE_SGD
                 : o->options.type == AN_OPTIMIZER_ADAM ? AN_UPDATE_ADAM
                                                        : AN_UPDATE_ADAMW,
-        .factor = (clip < 1 ? clip : 1) / (u->scale == 0 ? 1 : u->scale),
+        .factor = (clip < 1 ? clip : 1) / u->scale,
         .clip_value = u->clip_value,
-        .beta_1 = u->beta_1 > 0 ? u->beta_1 : o->options.beta_1,
+        .beta_1 = or_default(u->beta_1, o->options.beta_1),
         .beta_2 = o->options.beta_2,
         .epsilon = o->options.epsilon,
         .momentum = o->options.momentum > 0 ? momentum : 0,
@@ -287,10 +287,12 @@ an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) 
     an_optimizer *o = optimizer;
     an_context *ctx = o->ctx;
     an_params *p = o->params;
+    an_update own;
     an_update_attributes attributes;
     AN_TRY_RETURN(an_context_check_threads(ctx));
-    AN_TRY_RETURN(check_update(o, update));
-    fill_attributes(o, update, &attributes);
+    AN_TRY_RETURN(an_update_read(ctx, &own, update));
+    AN_TRY_RETURN(check_update(o, &own));
+    fill_attributes(o, &own, &attributes);
     if (o->pages) {
         const an_dtype dtype = p->sizes.trainable_dtype;
         const an_tensor src = flat(o, p->gradients, dtype);

@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "base/integer.h"
 #include "base/parallel.h"
+#include "base/structs.h"
 #include "ops/sink.h"
 #include "ops/source.h"
 #include "train/trainer.h"
@@ -60,7 +61,8 @@ fail:
 static an_status make_plan(an_predictor *p, const an_trainer *t) {
     const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
     int64_t maxima[AN_MAX_FEED_SYMBOLS + 1];
-    an_plan_options plan = AN_INIT(plan);
+    an_plan_options plan;
+    an_plan_options_init(&plan, sizeof plan);
     symbols[0] = t->feed.batch;
     maxima[0] = p->part_most;
     plan.symbol_count = t->feed.symbol_count + 1;
@@ -70,7 +72,7 @@ static an_status make_plan(an_predictor *p, const an_trainer *t) {
     }
     plan.symbols = symbols;
     plan.maxima = maxima;
-    plan.moments = -1;
+    plan.moments = 0;
     plan.precision = t->plan->low;
     plan.f32_storage = t->plan->passes.f32_storage;
     plan.programs = AN_PROGRAM_PREDICTION;
@@ -100,11 +102,11 @@ static an_status find_ends(an_predictor *p, lane *l, const char *output) {
                         input && output ? " '" : "", input && output ? output : "", input && output ? "'" : "");
     if (!an_result_tensor(&form->sized, input, &t))
         return AN_ERROR(ctx, AN_ERR_SHAPE, "the sizes of '%s' are not known", p->input);
-    l->in = (an_array){.size = sizeof l->in, .dtype = t.dtype, .ndims = t.ndims};
+    l->in = (an_array){.dtype = t.dtype, .ndims = t.ndims};
     memcpy(l->in.dims, t.dims, sizeof l->in.dims);
     if (!an_result_tensor(&form->sized, result, &t))
         return AN_ERROR(ctx, AN_ERR_SHAPE, "the sizes of '%s' are not known", p->output);
-    l->out = (an_array){.size = sizeof l->out, .dtype = t.dtype, .ndims = t.ndims};
+    l->out = (an_array){.dtype = t.dtype, .ndims = t.ndims};
     memcpy(l->out.dims, t.dims, sizeof l->out.dims);
     p->input_elements = p->output_elements = 1;
     for (int d = 1; d < l->in.ndims; d++) p->input_elements *= l->in.dims[d];
@@ -127,7 +129,8 @@ static an_status fill_lane(an_predictor *p, int index, const an_trainer *t, cons
     an_status status;
     l->ctx = ctx;
     if (index > 0) {
-        an_context_options own = AN_INIT(own);
+        an_context_options own;
+        an_context_options_init(&own, sizeof own);
         own.threads = 1;
         own.isa = ctx->isa;
         own.allocator = &ctx->allocator;
@@ -162,8 +165,9 @@ static double sample_work(const an_trainer *t) {
 
 static an_status fill(an_predictor *p, const an_trainer *t, const char *output) {
     an_context *ctx = p->ctx;
-    an_params_options params = AN_INIT(params);
-    params.without_gradients = true;
+    an_params_options params;
+    an_params_options_init(&params, sizeof params);
+    params.gradients = false;
     AN_TRY_RETURN(an_params_create(&p->params, ctx, p->graph, &params));
     AN_TRY_RETURN(make_plan(p, t));
     for (int i = 0; an_graph_symbol_name(p->graph, i); i++)
@@ -175,7 +179,8 @@ static an_status fill(an_predictor *p, const an_trainer *t, const char *output) 
 
 static an_status make_contexts(an_predictor *p, const an_trainer *t, int threads) {
     an_context *ctx = t->ctx;
-    an_context_options own = AN_INIT(own);
+    an_context_options own;
+    an_context_options_init(&own, sizeof own);
     const double work = sample_work(t);
     const bool parts = work < little_work, team = parts && threads > 1 && work * (double)p->most >= team_work;
     own.isa = an_context_isa(ctx);
@@ -191,22 +196,22 @@ static an_status make_contexts(an_predictor *p, const an_trainer *t, int threads
     return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(NULL));
 }
 
-an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer, const an_predictor_options *options) {
+an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer, const an_predictor_options *given) {
     AN_GUARD;
     AN_NEED(trainer, predictor);
     an_status status;
     an_context *ctx = trainer->ctx;
     an_predictor *p = NULL;
-    const an_predictor_options defaults = AN_INIT(defaults);
-    if (!options) options = &defaults;
+    an_predictor_options own;
+    const an_predictor_options *const options = &own;
     *predictor = NULL;
-    AN_CHECK(ctx, options->size >= sizeof *options, AN_ERR_ARGUMENT,
-             "an_predictor_options has size %zu: set it with AN_INIT", options->size);
-    AN_CHECK(ctx, options->most >= 0 && options->threads >= 0, AN_ERR_ARGUMENT,
-             "a predictor of %lld samples on %d threads", (long long)options->most, options->threads);
+    AN_TRY(an_predictor_options_read(ctx, &own, given));
+    AN_CHECK(ctx, options->most > 0 && options->threads >= 0, AN_ERR_ARGUMENT,
+             "most is %lld and threads %d; the first must be 1 or more, the second 0 or more", (long long)options->most,
+             options->threads);
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->owner = ctx;
-    p->most = options->most ? options->most : 1;
+    p->most = options->most;
     AN_TRY(make_contexts(p, trainer, options->threads ? options->threads : an_context_threads(ctx)));
     AN_TRY(copy_graph(p, trainer));
     status = fill(p, trainer, options->output);

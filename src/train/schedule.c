@@ -6,11 +6,11 @@
 
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
+#include "base/structs.h"
 
 static const double pi = 3.14159265358979323846;
 
-/* Defaults of PyTorch's OneCycleLR, and of transformers' inverse_sqrt without a warm-up. */
-static const double default_pct_start = 0.3, default_div_factor = 25, default_final_div_factor = 1e4;
+/* As PyTorch's OneCycleLR, and transformers' inverse_sqrt without a warm-up. */
 static const double least_momentum = 0.85, most_momentum = 0.95;
 enum { DEFAULT_TIMESCALE = 10000 };
 
@@ -61,7 +61,7 @@ static int period_at(const an_schedule *s, int64_t *u) {
 
 /* Periods of T_0, T_0·T_mult, T_0·T_mult², …: at most 63 of them if they grow. */
 static double cosine_restarts(const an_schedule *s, int64_t u, int64_t length) {
-    const int64_t growth = s->options.period_growth > 0 ? s->options.period_growth : 1;
+    const int64_t growth = s->options.period_growth;
     const int index = period_at(s, &u);
     int64_t period = s->options.period;
     (void)length;
@@ -99,8 +99,7 @@ static double exponential(const an_schedule *s, int64_t u, int64_t length) {
 }
 
 static double polynomial(const an_schedule *s, int64_t u, int64_t length) {
-    const double power = s->options.power > 0 ? s->options.power : 1;
-    return above(s->options.min_ratio, an_pow_f64(1 - progress(u, length), power));
+    return above(s->options.min_ratio, an_pow_f64(1 - progress(u, length), s->options.power));
 }
 
 /* Linear between points, constant before the first and after the last. */
@@ -149,9 +148,8 @@ enum { MOST_PHASES = 3 };
 /* As PyTorch's: the ends of phases are fractions of steps. */
 static int one_cycle_phases(const an_schedule *s, int64_t length, phase *phases) {
     const an_schedule_options *o = &s->options;
-    const double part = o->pct_start > 0 ? o->pct_start : default_pct_start, total = (double)length;
-    const double first = 1 / (o->div_factor > 0 ? o->div_factor : default_div_factor);
-    const double last = first / (o->final_div_factor > 0 ? o->final_div_factor : default_final_div_factor);
+    const double part = o->pct_start, total = (double)length;
+    const double first = 1 / o->div_factor, last = first / o->final_div_factor;
     phases[0] = (phase){part * total - 1, first, 1, most_momentum, least_momentum};
     if (!o->three_phase) {
         phases[1] = (phase){total - 1, 1, last, least_momentum, most_momentum};
@@ -276,15 +274,13 @@ fail:
 
 static an_status check(an_context *ctx, const an_schedule_options *o) {
     an_status status;
-    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_schedule_options has size %zu: set it with AN_INIT",
-             o->size);
     AN_CHECK(ctx, (unsigned)o->type < SHAPES, AN_ERR_ARGUMENT, "schedule type %d does not exist", (int)o->type);
     const char *name = shapes[o->type].name;
     AN_CHECK(ctx, o->steps > 0 || (o->steps == 0 && !shapes[o->type].needs_steps), AN_ERR_ARGUMENT,
              "the schedule '%s' needs the number of steps of the run", name);
     AN_CHECK(ctx, o->warmup >= 0, AN_ERR_ARGUMENT, "the warm-up has %lld steps", (long long)o->warmup);
-    AN_CHECK(ctx, o->start_factor <= 1, AN_ERR_ARGUMENT,
-             "start_factor is %g; it is the first rate as a share of the peak, up to 1", o->start_factor);
+    AN_CHECK(ctx, an_is_auto(o->start_factor) || (o->start_factor >= 0 && o->start_factor <= 1), AN_ERR_ARGUMENT,
+             "start_factor is %g; it is the first rate as a fraction of the peak, from 0 to 1", o->start_factor);
     AN_CHECK(ctx, o->min_ratio >= 0 && o->min_ratio <= 1, AN_ERR_ARGUMENT,
              "min_ratio is %g; it is the last rate as a share of the peak, from 0 to 1", o->min_ratio);
     AN_CHECK(ctx, !shapes[o->type].needs_period || o->period > 0, AN_ERR_ARGUMENT,
@@ -294,12 +290,17 @@ static an_status check(an_context *ctx, const an_schedule_options *o) {
              o->type == AN_SCHEDULE_STEP ? "period" : "step");
     AN_CHECK(ctx, o->type != AN_SCHEDULE_WSD || o->decay_steps > 0, AN_ERR_ARGUMENT,
              "the schedule 'wsd' needs the number of steps of its decay");
-    AN_CHECK(ctx, o->pct_start >= 0 && o->pct_start < 1, AN_ERR_ARGUMENT,
-             "pct_start is %g; it is the share of the run in which the rate rises, below 1", o->pct_start);
-    AN_CHECK(ctx, is_factor(o->div_factor) && is_factor(o->final_div_factor), AN_ERR_ARGUMENT,
-             "div_factor is %g and final_div_factor %g; they divide the peak and the first rate, and are above 0",
+    AN_CHECK(ctx, o->pct_start > 0 && o->pct_start < 1, AN_ERR_ARGUMENT,
+             "pct_start is %g; it is the fraction of the run in which the rate rises, above 0 and below 1",
+             o->pct_start);
+    AN_CHECK(ctx,
+             o->div_factor > 0 && is_factor(o->div_factor) && o->final_div_factor > 0 && is_factor(o->final_div_factor),
+             AN_ERR_ARGUMENT,
+             "div_factor is %g and final_div_factor %g; they divide the peak and the first rate, and must be above 0",
              o->div_factor, o->final_div_factor);
-    AN_CHECK(ctx, is_factor(o->power), AN_ERR_ARGUMENT, "power is %g; it is above 0", o->power);
+    AN_CHECK(ctx, o->power > 0 && is_factor(o->power), AN_ERR_ARGUMENT, "power is %g; it must be above 0", o->power);
+    AN_CHECK(ctx, o->period_growth > 0, AN_ERR_ARGUMENT, "period_growth is %lld; it must be 1 or more",
+             (long long)o->period_growth);
     AN_CHECK(ctx, o->type != AN_SCHEDULE_CUSTOM || o->custom, AN_ERR_ARGUMENT, "the schedule 'custom' has no function");
     AN_TRY(check_holds(ctx, o));
     AN_TRY(check_borders(ctx, o));
@@ -324,7 +325,8 @@ static an_status make_parts(an_schedule *s, const an_schedule_options *o) {
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(an_arena_alloc(&s->arena, (void **)&s->parts, (size_t)o->part_count, sizeof(an_schedule *)));
     for (int i = 0; i < o->part_count; i++) {
-        an_schedule_options part = o->parts[i];
+        an_schedule_options part;
+        AN_TRY_RETURN(an_schedule_options_read_at(ctx, &part, o->parts, i));
         const int64_t begin = i ? o->milestones[i - 1] : 0;
         const int64_t end = i + 1 < o->part_count ? o->milestones[i] : o->steps - o->warmup;
         if (part.steps == 0) part.steps = end > begin ? end - begin : 1;
@@ -362,12 +364,14 @@ an_status an_schedule_create(an_schedule **schedule, an_context *ctx, const an_s
     AN_NEED_IN(ctx, ctx, schedule, options);
     an_status status;
     an_schedule *s = NULL;
+    an_schedule_options own;
     *schedule = NULL;
-    AN_TRY(check(ctx, options));
+    AN_TRY(an_schedule_options_read(ctx, &own, options));
+    AN_TRY(check(ctx, &own));
     AN_TRY(an_alloc(ctx, (void **)&s, 1, sizeof *s));
     s->ctx = ctx;
     an_arena_init(&s->arena, ctx);
-    AN_TRY(keep_options(s, options));
+    AN_TRY(keep_options(s, &own));
     *schedule = s;
     return AN_OK;
 fail:
@@ -388,7 +392,7 @@ void an_schedule_destroy(an_schedule **schedule) {
 
 static double warm_up(const an_schedule_options *o, int64_t t) {
     const double length = (double)o->warmup;
-    const double start = o->start_factor == 0 ? 1 / length : o->start_factor > 0 ? o->start_factor : 0;
+    const double start = an_is_auto(o->start_factor) ? 1 / length : o->start_factor;
     return start + (1 - start) * (double)t / length;
 }
 
@@ -401,7 +405,7 @@ static double factor_at(const an_schedule *s, int64_t t) {
 
 /* The step whose rate holds at step t: the first of its epoch. */
 static int64_t held(const an_schedule *s, int64_t t) {
-    const an_hold *holds = s->options.holds;
+    const an_schedule_hold *holds = s->options.holds;
     int i = s->options.hold_count - 1;
     if (i < 0 || t < 0) return t;
     while (i > 0 && holds[i].from > t) i--;
@@ -421,7 +425,7 @@ static double momentum_at(const an_schedule *s, int64_t t) {
         const int part = part_at(s, t - o->warmup);
         return momentum_at(s->parts[part], t - o->warmup - (part ? o->milestones[part - 1] : 0));
     }
-    if (o->type != AN_SCHEDULE_ONE_CYCLE || o->fixed_momentum) return 0;
+    if (o->type != AN_SCHEDULE_ONE_CYCLE || !o->cycle_momentum) return 0;
     return one_cycle_at(s, t > o->warmup ? t - o->warmup : 0, o->steps - o->warmup, true);
 }
 

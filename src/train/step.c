@@ -5,10 +5,9 @@
 
 #include "base/guard.h"
 #include "base/heartbeat.h"
+#include "base/structs.h"
 #include "exec/array.h"
 #include "ops/sink.h"
-
-static const double default_rate = 1e-4, default_clip_norm = 1;
 
 /* ---- the order ---- */
 
@@ -114,15 +113,13 @@ fail:
 static an_status check_options(an_context *ctx, const an_program *program, const an_optimizer *optimizer,
                                const an_stepper_options *o) {
     an_status status;
-    AN_CHECK(ctx, o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_stepper_options has size %zu: set it with AN_INIT",
-             o->size);
     AN_CHECK(ctx, program->forms[AN_FORM_TRAIN_FIRST].graph, AN_ERR_ARGUMENT,
              "the program cannot train: its plan was made without AN_PROGRAM_TRAINING");
     AN_CHECK(ctx, program->params == optimizer->params, AN_ERR_ARGUMENT,
              "the program and the optimizer have different parameters");
-    AN_CHECK(ctx, o->rate >= 0 || o->rate == AN_OFF, AN_ERR_ARGUMENT, "the rate is %g; it is not negative", o->rate);
-    AN_CHECK(ctx, (o->clip_norm >= 0 || o->clip_norm == AN_OFF) && o->clip_value >= 0, AN_ERR_ARGUMENT,
-             "clip_norm %g, clip_value %g: a limit is above 0, and AN_OFF is none for clip_norm", o->clip_norm,
+    AN_CHECK(ctx, o->rate >= 0, AN_ERR_ARGUMENT, "the rate is %g; it must be 0 or more", o->rate);
+    AN_CHECK(ctx, o->clip_norm >= 0 && o->clip_value >= 0, AN_ERR_ARGUMENT,
+             "clip_norm is %g and clip_value %g; they must be 0 or more, and 0 means no limit", o->clip_norm,
              o->clip_value);
     AN_CHECK(ctx, o->leaves >= 0 && o->leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "%lld leaves; there are 1 to %d",
              (long long)o->leaves, AN_MOST_LEAVES);
@@ -131,32 +128,36 @@ fail:
     return status;
 }
 
+static bool is_scaler(const an_scaler *s) {
+    return s->scale > 0 && __builtin_isfinite(s->scale) && s->growth > 0 && s->backoff > 0 && s->interval > 0;
+}
+
 an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
-                            const an_schedule *schedule, const an_stepper_options *options) {
+                            const an_schedule *schedule, const an_stepper_options *given) {
     AN_GUARD;
     AN_NEED(program, stepper, optimizer);
     an_status status;
     an_context *ctx = program->ctx;
     an_stepper *s = NULL;
-    const an_stepper_options defaults = AN_INIT(defaults);
+    an_stepper_options options;
     const an_device *device = program->device;
-    if (!options) options = &defaults;
     *stepper = NULL;
-    AN_TRY(check_options(ctx, program, optimizer, options));
+    AN_TRY(an_stepper_options_read(ctx, &options, given));
+    AN_TRY(check_options(ctx, program, optimizer, &options));
     AN_TRY(an_alloc(ctx, (void **)&s, 1, sizeof *s));
     s->ctx = ctx;
     s->program = program;
     s->params = program->params;
     s->optimizer = optimizer;
     s->schedule = schedule;
-    s->options = *options;
-    s->options.rate = options->rate == 0 ? default_rate : options->rate > 0 ? options->rate : 0;
-    if (options->leaves == 0) s->options.leaves = 1;
-    s->options.clip_norm = options->clip_norm == 0  ? default_clip_norm
-                           : options->clip_norm > 0 ? options->clip_norm
-                                                    : 0;
-    s->scaler = options->scaler;
-    if (s->options.scales && s->scaler.scale == 0) s->scaler.scale = AN_FIRST_SCALE;
+    s->options = options;
+    if (options.leaves == 0) s->options.leaves = 1;
+    AN_TRY(an_scaler_read(ctx, &s->scaler, options.scaler));
+    s->options.scaler = NULL; /* the caller's */
+    AN_CHECK(ctx, is_scaler(&s->scaler), AN_ERR_ARGUMENT,
+             "the loss scaler has scale %g, growth %g, backoff %g and interval %lld; they must be above 0",
+             s->scaler.scale, s->scaler.growth, s->scaler.backoff, (long long)s->scaler.interval);
+    if (!options.scales) s->scaler.scale = 0; /* as checkpoints have it */
     s->leaf = -1;
     s->buffer_count = an_tree_nodes(s->options.leaves);
     AN_TRY(an_alloc(ctx, (void **)&s->buffers, (size_t)s->buffer_count, sizeof *s->buffers));
@@ -251,10 +252,9 @@ static an_status add_states(an_stepper *s, int64_t samples) {
     an_context *ctx = s->ctx;
     for (int i = 0; i < s->state_count; i++) {
         const an_stored *e = s->states[i].stored;
-        an_array array = AN_INIT(array);
+        an_array array = {0};
         double *sum = s->states[i].sum + s->tree.count * e->elements;
         array.data = s->staging;
-        array.ndims = -1;
         AN_TRY_RETURN(an_program_get_output(s->program, s->states[i].name, &array));
         an_convert_to_f64(e->dtype, e->elements, s->staging);
         for (int64_t k = 0; k < e->elements; k++) sum[k] += s->staging[k] * (double)samples;
@@ -375,7 +375,7 @@ static an_status update_states(an_stepper *s) {
     for (int i = 0; i < s->state_count; i++) {
         const an_step_state *state = &s->states[i];
         const an_stored *e = state->stored;
-        an_array array = AN_INIT(array);
+        an_array array = {0};
         array.data = s->staging;
         array.dtype = e->dtype;
         array.ndims = e->ndims;
@@ -402,12 +402,14 @@ an_status an_step_update(an_stepper *stepper) {
     AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
-    an_update update = AN_INIT(update);
+    an_update update;
+    an_update_init(&update, sizeof update);
     AN_TRY_RETURN(check_order(s, UPDATE));
     an_heartbeat_enter(ctx, AN_HEARTBEAT_STEP, "update");
     if (!s->skipped) {
         update.rate = an_stepper_rate(s);
-        update.beta_1 = s->schedule ? an_schedule_momentum(s->schedule, s->step) : 0;
+        const double momentum = s->schedule ? an_schedule_momentum(s->schedule, s->step) : 0;
+        if (momentum > 0) update.beta_1 = momentum;
         update.scale = s->options.scales ? s->scaler.scale : 1;
         update.clip_norm = s->clipped ? s->options.clip_norm : 0;
         update.clip_value = s->clipped ? s->options.clip_value : 0;
@@ -433,20 +435,18 @@ an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(check_order(s, END));
-    if (metrics && metrics->size < sizeof *metrics)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_step_metrics has size %zu: set it with AN_INIT", metrics->size);
+    if (metrics) AN_TRY_RETURN(an_step_metrics_check(ctx, metrics));
     s->steps++;
-    if (metrics)
-        *metrics = (an_step_metrics){.size = metrics->size,
-                                     .step = s->steps,
-                                     .loss = s->losses[0] / (double)s->divisor,
-                                     .rate = an_stepper_rate(s),
-                                     .norm = s->norm,
-                                     .scale = s->options.scales ? s->scaler.scale : 1,
-                                     .targets = s->targets,
-                                     .samples = s->samples,
-                                     .skipped = s->skipped,
-                                     .skips = s->skips + s->skipped};
+    const an_step_metrics own = {.step = s->steps,
+                                 .loss = s->losses[0] / (double)s->divisor,
+                                 .rate = an_stepper_rate(s),
+                                 .norm = s->norm,
+                                 .scale = s->options.scales ? s->scaler.scale : 1,
+                                 .targets = s->targets,
+                                 .samples = s->samples,
+                                 .skipped = s->skipped,
+                                 .skips = s->skips + s->skipped};
+    if (metrics) AN_TRY_RETURN(an_step_metrics_write(ctx, metrics, &own));
     s->skips += s->skipped;
     s->step += !s->skipped;
     s->skips_in_row = s->skipped ? s->skips_in_row + 1 : 0;

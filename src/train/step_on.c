@@ -206,7 +206,7 @@ static an_status step_on_dense(an_trainer *t, int64_t n, an_dtype dtype, const v
     an_context *ctx = t->ctx;
     an_array arrays[ENDS];
     for (int i = 0; i < ENDS; i++) {
-        arrays[i] = (an_array){.size = sizeof *arrays, .dtype = dtype};
+        arrays[i] = (an_array){.dtype = dtype};
         arrays[i].data = (void *)(uintptr_t)(i ? targets : inputs); /* read only */
     }
     AN_TRY_RETURN(check(t, n, &arrays[0], &arrays[1], metrics));

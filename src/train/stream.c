@@ -27,7 +27,7 @@ static const char *name_of(const an_result *input) {
 }
 
 static an_status make_field(an_field *field, const an_graph *g, const an_result *r, int64_t symbol_size) {
-    *field = (an_field)AN_INIT(*field);
+    an_field_init(field, sizeof *field);
     field->name = name_of(r);
     field->dtype = r->dtype;
     field->ndims = r->ndims - 1;
@@ -49,7 +49,8 @@ an_status an_dataset_create_stream(an_dataset **dataset, const an_graph *graph, 
     const an_graph *g = graph;
     an_context *ctx = g->ctx;
     an_field fields[AN_MAX_FEEDS];
-    an_dataset_record record = AN_INIT(record);
+    an_dataset_record record;
+    an_dataset_record_init(&record, sizeof record);
     *dataset = NULL;
     for (size_t i = 0; i < g->source_count && record.field_count < AN_MAX_FEEDS; i++) {
         const an_result *r = &g->sources[i]->outputs[0];

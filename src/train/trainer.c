@@ -5,22 +5,20 @@
 #include <string.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/train.h"
 #include "base/guard.h"
 #include "base/launcher.h"
+#include "base/structs.h"
 #include "data/loader.h"
 #include "data/permutation.h"
 #include "store/layout.h"
 #include "train/memory_room.h"
 #include "train/nonfinite.h"
 
-enum { DEFAULT_MAX_SKIPS = 100 };
-
 /* ---- making one ---- */
 
 static an_status check_options(an_context *ctx, const an_trainer_options *o) {
     an_status status;
-    AN_CHECK(ctx, o && o->size >= sizeof *o, AN_ERR_ARGUMENT, "an_trainer_options has size %zu: set it with AN_INIT",
-             o ? o->size : (size_t)0);
     AN_CHECK(ctx, !(o->steps && o->epochs), AN_ERR_ARGUMENT,
              "the length of the run is given in steps or in epochs, not both");
     AN_CHECK(ctx, o->steps >= 0 && o->epochs >= 0, AN_ERR_ARGUMENT, "the length of the run is negative");
@@ -30,8 +28,8 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
              (long long)o->owned_bytes);
     AN_CHECK(ctx, o->purpose >= AN_OPEN_RUN && o->purpose <= AN_OPEN_PLAIN, AN_ERR_ARGUMENT,
              "purpose is %d, which is no value of an_open_purpose", (int)o->purpose);
-    AN_CHECK(ctx, o->max_skips >= 0, AN_ERR_ARGUMENT, "max_skips is %lld: it is 1 or more, and 0 means %d",
-             (long long)o->max_skips, DEFAULT_MAX_SKIPS);
+    AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
+             (long long)o->max_skips);
     return AN_OK;
 fail:
     return status;
@@ -39,30 +37,34 @@ fail:
 
 static an_status make_schedule(an_trainer *t, const an_trainer_options *o) {
     if (!o->schedule) return AN_OK;
-    an_schedule_options schedule = *o->schedule;
+    an_context *ctx = t->ctx;
+    an_schedule_options schedule;
+    AN_TRY_RETURN(an_schedule_options_read(ctx, &schedule, o->schedule));
     if (schedule.steps == 0 && t->steps < INT64_MAX) schedule.steps = t->steps;
     return an_schedule_create(&t->schedule, t->ctx, &schedule);
 }
 
 static an_status make_stepper(an_trainer *t, const an_trainer_options *o) {
-    an_stepper_options step = AN_INIT(step);
+    an_stepper_options step;
+    an_stepper_options_init(&step, sizeof step);
     step.rate = o->rate;
     step.clip_norm = o->clip_norm;
     step.clip_value = o->clip_value;
     step.leaves = t->batches.leaves;
     step.scales = o->precision == AN_DTYPE_F16;
-    step.scaler.size = sizeof step.scaler;
     step.skips = o->skips;
     step.seed = o->seed;
     return an_stepper_create(&t->stepper, t->program, t->optimizer, t->schedule, &step);
 }
 
-/* The default weight decay is that of the optimizer. Options of a wrong size are refused where they are read. */
+/* The default weight decay is that of the optimizer. */
 static an_status make_groups(an_trainer *t, const an_trainer_options *o) {
-    an_group_options groups = AN_INIT(groups);
-    if (o->groups && o->groups->size < sizeof groups) return an_groups_create(&t->groups, t->graph, o->groups);
-    if (o->groups) groups = *o->groups;
-    if (o->optimizer) groups.optimizer = o->optimizer->type;
+    an_context *ctx = t->ctx;
+    an_group_options groups;
+    an_optimizer_options optimizer;
+    AN_TRY_RETURN(an_group_options_read(ctx, &groups, o->groups));
+    AN_TRY_RETURN(an_optimizer_options_read(ctx, &optimizer, o->optimizer));
+    groups.optimizer = optimizer.type;
     return an_groups_create(&t->groups, t->graph, &groups);
 }
 
@@ -84,17 +86,18 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
 
 static an_status fill(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
-    an_params_options params = AN_INIT(params);
+    an_params_options params;
+    an_params_options_init(&params, sizeof params);
     AN_TRY_RETURN(an_context_check_threads(ctx));
     t->progress = an_progress_start();
     t->seed = options->seed;
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
-    AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, &options->batch));
+    AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, options->batch));
     t->steps = options->steps ? options->steps
                : t->streams   ? INT64_MAX
                               : an_batches_epoch_begin(&t->batches, options->epochs ? options->epochs : 1);
     t->sample_mean = options->sample_mean;
-    t->max_skips = options->max_skips ? options->max_skips : DEFAULT_MAX_SKIPS;
+    t->max_skips = options->max_skips;
     t->evaluation_count = options->evaluation_samples;
     t->precision = options->precision;
     t->loader_threads = options->loader_threads;
@@ -142,13 +145,16 @@ static void own_all(an_trainer *t) {
 }
 
 an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
-                            const an_trainer_options *options) {
+                            const an_trainer_options *given) {
     AN_GUARD;
-    AN_NEED(graph, trainer, options);
+    AN_NEED(graph, trainer, given);
     an_status status;
     an_context *ctx = graph->ctx;
     an_trainer *t = NULL;
+    an_trainer_options own;
+    const an_trainer_options *const options = &own;
     *trainer = NULL;
+    AN_TRY(an_trainer_options_read(ctx, &own, given));
     AN_TRY(check_options(ctx, options));
     AN_CHECK(ctx, training, AN_ERR_ARGUMENT, "there is no data to train on");
     if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));

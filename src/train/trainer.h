@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/train.h"
 #include "data/batches.h"
 #include "data/loader.h"
 #include "data/samples.h"

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/train.h"
 #include "base/guard.h"
+#include "base/structs.h"
 #include "train/trainer.h"
 
 /* ---- what belongs to it ---- */
@@ -81,8 +83,9 @@ an_graph *an_trainer_graph(an_trainer *trainer) {
 }
 
 int64_t an_trainer_tokens(const an_trainer *t) {
-    an_field field = AN_INIT(field);
-    if (!t->training || an_dataset_field(t->training, 0, &field) != AN_OK) return 1;
+    an_field field;
+    an_field_init(&field, sizeof field);
+    if (!t->training || an_field_get(t->training, 0, &field) != AN_OK) return 1;
     return field.ndims == 1 && field.dtype == AN_DTYPE_I32 ? field.dims[0] : 1;
 }
 
@@ -91,11 +94,7 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
     AN_NEED(trainer, info);
     const an_trainer *t = trainer;
     an_context *ctx = t->ctx;
-    an_status status;
-    AN_CHECK(ctx, info->size >= sizeof *info, AN_ERR_ARGUMENT, "an_trainer_info has size %zu: set it with AN_INIT",
-             info->size);
-    *info = (an_trainer_info){
-        .size = info->size,
+    an_trainer_info own = {
         .parameters = an_graph_parameter_elements(t->graph),
         .samples = t->streams ? 0 : t->batches.samples,
         .evaluation_samples = t->evaluation ? an_evaluation_samples(t) : 0,
@@ -111,13 +110,11 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
         .rate = t->stepper ? t->stepper->options.rate : 0,
     };
     if (!t->streams) {
-        info->epochs = an_batches_epochs(&t->batches, t->steps);
-        info->least_micro = an_batches_least_micro(&t->batches, t->steps);
-        an_batches_epoch_range(&t->batches, t->steps, &info->least_epoch_steps, &info->most_epoch_steps);
+        own.epochs = an_batches_epochs(&t->batches, t->steps);
+        own.least_micro = an_batches_least_micro(&t->batches, t->steps);
+        an_batches_epoch_range(&t->batches, t->steps, &own.least_epoch_steps, &own.most_epoch_steps);
     }
-    return AN_OK;
-fail:
-    return status;
+    return an_trainer_info_write(ctx, info, &own);
 }
 
 const an_groups *an_trainer_groups(const an_trainer *trainer) {

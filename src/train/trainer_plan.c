@@ -65,7 +65,8 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     an_context *ctx = t->ctx;
     const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
     int64_t maxima[AN_MAX_FEED_SYMBOLS + 1];
-    an_plan_options plan = AN_INIT(plan);
+    an_plan_options plan;
+    an_plan_options_init(&plan, sizeof plan);
     symbols[0] = t->feed.batch;
     maxima[0] = t->batches.micro;
     plan.leaves = t->batches.leaves;
@@ -81,14 +82,14 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.symbols = symbols;
     plan.maxima = maxima;
     plan.moments = an_optimizer_moments(o->optimizer);
-    AN_TRY_RETURN(measure_checkpoint(t, an_moment_count(plan.moments), &plan.checkpoint));
+    AN_TRY_RETURN(measure_checkpoint(t, plan.moments, &plan.checkpoint));
     plan.precision = o->precision;
     plan.f32_storage = o->f32_storage;
     plan.recompute = o->recompute;
     plan.segments = o->segments;
     plan.budget = o->budget;
     plan.kernels = o->kernels;
-    plan.unfused = o->unfused;
+    plan.fused = o->fused;
     plan.programs = AN_PROGRAM_TRAINING | (t->evaluation ? AN_PROGRAM_EVALUATION : 0U);
     const size_t before = ctx->bytes;
     AN_TRY_RETURN(an_plan_create(&t->plan, ctx, t->graph, &plan));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "data/loader.h"
 #include "train/nonfinite.h"
 #include "train/trainer.h"
@@ -68,8 +69,7 @@ static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metric
 an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_context_check_process(ctx)); /* the loader's threads too are the parent's */
-    if (metrics && metrics->size < sizeof *metrics)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_step_metrics has size %zu: set it with AN_INIT", metrics->size);
+    if (metrics) AN_TRY_RETURN(an_step_metrics_check(ctx, metrics));
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only");
     if (t->broken)
         return AN_ERROR(ctx, AN_ERR_STATE,
@@ -101,17 +101,25 @@ an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
 
 an_status an_trainer_take(an_trainer *t, const an_batch *samples, an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
-    an_step_metrics own = AN_INIT(own);
-    if (!metrics) metrics = &own;
-    const an_status status = run_step(t, samples, metrics);
+    an_step_metrics own;
+    an_step_metrics_init(&own, sizeof own);
+    const an_status status = run_step(t, samples, &own);
     if (status != AN_OK) {
         an_error_frame(ctx, __func__, __FILE__, __LINE__);
         an_step_cancel(t->stepper);
         return status;
     }
     t->next++;
-    an_trainer_chain(t, (const double[]){metrics->loss, metrics->rate, metrics->norm}, 3);
-    t->history[t->history_count++ % AN_HISTORY] = *metrics;
-    t->progress.last = *metrics;
-    return AN_OK;
+    an_trainer_chain(t, (const double[]){own.loss, own.rate, own.norm}, 3);
+    t->history[t->history_count++ % AN_HISTORY] = own;
+    t->progress.last = own;
+    return metrics ? an_step_metrics_write(ctx, metrics, &own) : AN_OK;
+}
+
+an_status an_step_metrics_get(const an_trainer *trainer, an_step_metrics *metrics) {
+    AN_GUARD;
+    AN_NEED(trainer, metrics);
+    if (trainer->progress.last.step == 0)
+        return AN_ERROR(trainer->ctx, AN_ERR_STATE, "the run has not taken a step yet");
+    return an_step_metrics_write(trainer->ctx, metrics, &trainer->progress.last);
 }

@@ -1,9 +1,7 @@
 /* Processes that a launcher started, by the variables that it sets: several are refused, one trains. */
 #include <stdlib.h>
 
-#include "anneal/config.h"
-#include "anneal/data.h"
-#include "anneal/graph.h"
+#include "anneal/open.h"
 #include "open/support.h"
 
 static const char config[] = "run: {dir: launched, steps: 2}\n"
@@ -65,8 +63,10 @@ static void test_several_processes_are_refused(void **state) {
 static void test_a_plan_is_no_training(void **state) {
     an_trainer *trainer = NULL;
     an_config *parsed = NULL;
-    an_config_options options = AN_INIT(options);
-    an_open_options open = AN_INIT(open);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
     (void)state;
     write_sums();
     write_text("run.yaml", config);
@@ -84,7 +84,8 @@ static void test_a_plan_is_no_training(void **state) {
 static void test_the_host_may_train_alone(void **state) {
     an_context *hosts[2] = {NULL};
     float inputs[8 * 4] = {0}, targets[8 * 2] = {0};
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     (void)state;
     set(&launches[0], true);
     OK(NULL, an_context_create(&hosts[0], &options));
@@ -94,16 +95,20 @@ static void test_the_host_may_train_alone(void **state) {
         an_graph *graph = NULL;
         an_dataset *data = NULL;
         an_trainer *trainer = NULL;
-        an_trainer_options train = AN_INIT(train);
+        an_trainer_options train;
+        an_trainer_options_init(&train, sizeof train);
         const an_array arrays[] = {array_of(inputs, AN_DTYPE_F32, 2, (const int64_t[]){8, 4}),
                                    array_of(targets, AN_DTYPE_F32, 2, (const int64_t[]){8, 2})};
         static const char *const names[] = {"x", "y"};
-        an_array_source source = AN_INIT(source);
+        an_array_source source;
+        an_array_source_init(&source, sizeof source);
         source.array_count = 2;
         source.arrays = arrays;
         source.names = names;
-        train.batch.size = sizeof train.batch;
-        train.batch.global = 4;
+        an_batch_options batch;
+        an_batch_options_init(&batch, sizeof batch);
+        batch.global = 4;
+        train.batch = &batch;
         OK(hosts[i], small_mlp(&graph, hosts[i]));
         OK(hosts[i], an_dataset_create_arrays(&data, hosts[i], &source));
         if (i == 0)

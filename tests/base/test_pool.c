@@ -15,7 +15,8 @@
 enum { THREADS = 4, MOST_TASKS = 200 };
 
 static an_context *context_of(int threads) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_context *ctx = NULL;
     options.threads = threads;
     OK(NULL, an_context_create(&ctx, &options));

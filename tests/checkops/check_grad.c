@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "anneal/experimental.h"
 #include "anneal/plan.h"
 
 enum {
@@ -61,7 +62,7 @@ static bool has_derivative(const check_run *run) {
 }
 
 static an_array array_of(const an_tensor *tensor, void *data) {
-    an_array array = AN_INIT(array);
+    an_array array = {0};
     array.data = data;
     array.dtype = tensor->dtype;
     array.ndims = tensor->ndims;
@@ -105,7 +106,8 @@ static void add_loss(grad_job *j, an_value outputs) {
 static an_status build(grad_job *j) {
     an_context *ctx = j->ctx;
     const check_run *run = j->run;
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     char forced[128];
     AN_TRY_RETURN(an_graph_create(&j->graph, ctx, "gradient"));
     add_inputs(j);

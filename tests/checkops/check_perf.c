@@ -66,7 +66,8 @@ static void time_op(const check_options *options, const check_family *family, an
 
 void check_perf(const check_options *options, const check_family *family, const an_op *op) {
     an_context *ctx; /* with the threads that a program would have */
-    an_context_options context = AN_INIT(context);
+    an_context_options context;
+    an_context_options_init(&context, sizeof context);
     (void)op;
     context.isa = options->isa;
     if (an_context_create(&ctx, &context) == AN_OK)

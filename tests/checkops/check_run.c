@@ -84,7 +84,8 @@ static void make_case(check_run *run, const check_options *options, const check_
 }
 
 static bool open_run(check_run *run) {
-    an_context_options context = AN_INIT(context);
+    an_context_options context;
+    an_context_options_init(&context, sizeof context);
     context.threads = CONTEXT_THREADS;
     context.isa = run->options->isa;
     return an_context_create(&run->ctx, &context) == AN_OK && an_graph_create(&run->graph, run->ctx, "case") == AN_OK &&

@@ -82,7 +82,8 @@ static int count_of(const check_options *options) {
 }
 
 static an_context *context_of(const check_options *options, int threads) {
-    an_context_options context = AN_INIT(context);
+    an_context_options context;
+    an_context_options_init(&context, sizeof context);
     an_context *ctx = NULL;
     context.threads = threads;
     context.isa = options->isa;

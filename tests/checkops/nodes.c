@@ -40,7 +40,8 @@ static void set_element(an_dtype dtype, void *element, uint64_t bits) {
     case AN_DTYPE_I32: *(int32_t *)element = (int32_t)(bits >> 63); break;
     case AN_DTYPE_I64: *(int64_t *)element = (int64_t)(bits >> 63); break;
     case AN_DTYPE_U8: *(uint8_t *)element = (uint8_t)(bits >> 63); break;
-    case AN_DTYPE_NONE: break;
+    case AN_DTYPE_NONE:
+    case AN_DTYPE_LIMIT: break;
     }
 }
 
@@ -169,7 +170,8 @@ static an_context *plans_context;
 
 static const an_plan *plan_of(const check_options *options, const real_model *model, int dtype, int unfused) {
     const ptrdiff_t number = model - real_models;
-    an_context_options context = AN_INIT(context);
+    an_context_options context;
+    an_context_options_init(&context, sizeof context);
     context.isa = options->isa;
     if (slots[number][dtype][unfused].failed) return NULL;
     if (!plans_context && an_context_create(&plans_context, &context) != AN_OK)

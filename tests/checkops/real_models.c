@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "anneal/models.h"
+#include "anneal/plan.h"
 #include "models.h" /* of bench: what is measured is checked */
 
 /* GPT-2 124M of another number of layers: they are all alike. */
 static an_status gpt2(an_graph **graph, an_context *ctx, an_dtype dtype, int64_t vocabulary) {
-    an_gpt2_options options = AN_INIT(options);
+    an_gpt2_options options;
+    an_gpt2_options_init(&options, sizeof options);
     options.dtype = dtype;
     options.layers = 1;
     options.heads = 12;
@@ -33,7 +35,8 @@ static an_status gpt2_little(an_graph **graph, an_context *ctx, an_dtype dtype) 
 
 static an_status digits(an_graph **graph, an_context *ctx, an_dtype dtype) {
     static const int64_t hidden[] = {256, 128};
-    an_mlp_options options = AN_INIT(options);
+    an_mlp_options options;
+    an_mlp_options_init(&options, sizeof options);
     options.dtype = dtype;
     options.inputs = 784; /* pixels */
     options.outputs = 10;
@@ -99,7 +102,8 @@ const real_model *real_model_find(const char *name) {
 an_status real_model_plan(an_plan **plan, an_context *ctx, const real_model *model, an_dtype dtype, bool unfused) {
     const char *symbols[REAL_MODEL_SYMBOLS];
     int64_t maxima[REAL_MODEL_SYMBOLS];
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     an_graph *graph = NULL;
     options.symbols = symbols;
     options.maxima = maxima;
@@ -109,7 +113,7 @@ an_status real_model_plan(an_plan **plan, an_context *ctx, const real_model *mod
         maxima[options.symbol_count] = model->sizes[options.symbol_count].value;
     }
     options.precision = dtype == AN_DTYPE_BF16 ? AN_DTYPE_BF16 : AN_DTYPE_NONE;
-    options.unfused = unfused;
+    options.fused = !unfused;
     *plan = NULL;
     an_status status = model->build(&graph, ctx, dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32);
     if (status == AN_OK) status = an_plan_create(plan, ctx, graph, &options);

@@ -2,7 +2,6 @@
 #ifndef CHECKOPS_REAL_MODELS_H
 #define CHECKOPS_REAL_MODELS_H
 
-#include "anneal/graph.h"
 #include "anneal/plan.h"
 
 enum { REAL_MODEL_SYMBOLS = 3 };

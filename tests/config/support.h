@@ -6,7 +6,8 @@
 #include "support/support.h"
 
 static inline an_context *make_context(void) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_context *ctx = NULL;
     options.threads = 1;
     assert_int_equal(an_context_create(&ctx, &options), AN_OK);
@@ -15,7 +16,8 @@ static inline an_context *make_context(void) {
 
 /* A text as the file of this name would have it. */
 static inline an_config_options options_of(const char *file, const char *text, int set_count, const char *const *sets) {
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     options.file = file;
     options.text = text;
     options.length = strlen(text);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "anneal/config.h"
 #include "config/config.h"
 #include "config/support.h"
 
@@ -436,7 +437,8 @@ static void test_old_names_are_read_with_a_note(void **state) {
     static const an_rename renames[] = {{"optimizer.rate", "lr", "0.2"}, {NULL, NULL, NULL}};
     static const char text[] = BOTH "optimizer: {rate: 2e-3}\n", both[] = BOTH "optimizer: {rate: 2e-3, lr: 1}\n";
     an_context *ctx = make_context();
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     an_config *c = NULL;
     options.text = text;
     options.length = sizeof text - 1;
@@ -529,7 +531,8 @@ static void test_show_says_where_values_are_from(void **state) {
 static void test_the_table_is_whole(void **state) {
     (void)state;
     an_context *ctx = make_context();
-    an_config_key key = AN_INIT(key);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
     int count = 0, required = 0;
     for (; an_config_key_get(ctx, count, &key) == AN_OK; count++) {
         assert_true(key.path[0] && key.type[0] && key.help[0]);
@@ -567,7 +570,8 @@ static void test_the_table_is_whole(void **state) {
 static void test_a_file_is_read(void **state) {
     (void)state;
     an_context *ctx = make_context();
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     an_config *c = NULL;
     const char *file;
     char folder[] = "config-XXXXXX", name[64];
@@ -601,11 +605,12 @@ static void test_a_file_is_read(void **state) {
 static void test_wrong_calls_are_refused(void **state) {
     (void)state;
     an_context *ctx = make_context();
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     an_config *c = NULL;
     FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "needs a file or a text");
     options.size = 0;
-    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "set it with AN_INIT");
+    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "call an_config_options_init first");
     options.size = sizeof options;
     options.file = "\xff.yaml";
     FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "the path of a config is UTF-8");

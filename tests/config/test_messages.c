@@ -329,7 +329,8 @@ static const refusal refusals[] = {
 };
 
 static void check_one(an_context *ctx, const refusal *r) {
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     an_config *config = NULL;
     char first[1024];
     options.file = "run.yaml";

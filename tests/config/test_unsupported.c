@@ -1,4 +1,5 @@
 /* Options that nothing obeys yet: every value but the default is refused, however it is given, and what lists options says so. */
+#include "anneal/config.h"
 #include "config/config.h"
 #include "config/support.h"
 
@@ -120,7 +121,8 @@ static void test_a_stored_value_reads_as_the_default(void **state) {
 static void test_every_mark_is_shown(void **state) {
     (void)state;
     an_context *ctx = make_context();
-    an_config_key key = AN_INIT(key);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
     char *schema = NULL, line[128];
     int marked = 0;
     OK(ctx, an_config_schema(ctx, &schema));

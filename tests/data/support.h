@@ -43,8 +43,9 @@ typedef struct samples {
 } samples;
 
 static inline size_t field_bytes(const an_dataset *d, int f) {
-    an_field field = AN_INIT(field);
-    assert_int_equal(an_dataset_field(d, f, &field), AN_OK);
+    an_field field;
+    an_field_init(&field, sizeof field);
+    assert_int_equal(an_field_get(d, f, &field), AN_OK);
     size_t bytes = an_dtype_size(field.dtype);
     for (int i = 0; i < field.ndims; i++) bytes *= (size_t)field.dims[i];
     return bytes;
@@ -74,7 +75,8 @@ static size_t context_bytes;
 
 static inline an_context *new_context(void) {
     an_context *ctx = NULL;
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     options.threads = 1;
     assert_int_equal(an_context_create(&ctx, &options), AN_OK);
     context_bytes = an_context_bytes(ctx);

@@ -23,7 +23,8 @@ static an_batches make(int64_t samples, const an_batch_options *options) {
 
 /* 103 samples by 16: six steps of 16 and one of 7. */
 static void test_leftovers_are_a_step_of_their_own(void **state) {
-    an_batch_options o = AN_INIT(o);
+    an_batch_options o;
+    an_batch_options_init(&o, sizeof o);
     (void)state;
     o.global = 16;
     const an_batches b = make(103, &o);
@@ -38,7 +39,8 @@ static void test_leftovers_are_a_step_of_their_own(void **state) {
 }
 
 static void test_drop_last_drops_them(void **state) {
-    an_batch_options o = AN_INIT(o);
+    an_batch_options o;
+    an_batch_options_init(&o, sizeof o);
     (void)state;
     o.global = 16;
     o.drop_last = true;
@@ -51,7 +53,8 @@ static void test_drop_last_drops_them(void **state) {
 /* Every sample of every epoch once, in steps that follow each other, whatever the table says. */
 static void test_epochs_are_whole(void **state) {
     static const an_accumulate_entry table[] = {{0, 8}, {4, 4}, {8, 1}};
-    an_batch_options o = AN_INIT(o);
+    an_batch_options o;
+    an_batch_options_init(&o, sizeof o);
     int64_t step = 0;
     (void)state;
     o.micro = 3;
@@ -77,7 +80,8 @@ static void test_epochs_are_whole(void **state) {
 }
 
 static void test_leaves_cover_a_step(void **state) {
-    an_batch_options o = AN_INIT(o);
+    an_batch_options o;
+    an_batch_options_init(&o, sizeof o);
     (void)state;
     o.global = 16;
     o.leaves = 8;
@@ -98,7 +102,8 @@ static void refused(an_batch_options o, const char *words) {
 }
 
 static void test_contradictions_are_written_out(void **state) {
-    an_batch_options o = AN_INIT(o);
+    an_batch_options o;
+    an_batch_options_init(&o, sizeof o);
     (void)state;
     refused(o, "give global, the samples of a step, or micro and accumulate");
     o.global = 64;

@@ -5,7 +5,8 @@
 #include "data/support.h"
 
 static an_csv_source table_of(const char *text) {
-    an_csv_source source = AN_INIT(source);
+    an_csv_source source;
+    an_csv_source_init(&source, sizeof source);
     write_text("table.csv", text);
     source.path = "table.csv";
     return source;
@@ -112,7 +113,7 @@ static void test_columns(void **state) {
     source.inputs = (const char *const[]){"x"};
     refuse(ctx, &source, AN_ERR_PARSE, "table.csv: line 7, column 3: 'z' is not a number");
     source = table_of("1,2\n3,4\n");
-    source.target_count = -1; /* for prediction */
+    source.has_targets = false; /* for prediction */
     OK(ctx, an_dataset_create_csv(&d, ctx, &source));
     assert_int_equal(an_dataset_field_count(d), 1);
     float row[2];
@@ -121,6 +122,8 @@ static void test_columns(void **state) {
     an_dataset_destroy(&d);
     source.target_count = 1;
     source.targets = (const char *const[]){"y"};
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "has_targets is false, but there are 1 targets");
+    source.has_targets = true;
     refuse(ctx, &source, AN_ERR_UNKNOWN, "there is no header");
     source.targets = (const char *const[]){"1"};
     check_table(ctx, &source, 2, 1, (double[]){2, 4}, (double[]){1, 3});
@@ -167,6 +170,8 @@ static void test_mistakes(void **state) {
     source.delimiter = '.';
     refuse(ctx, &source, AN_ERR_ARGUMENT, "delimited by '.'");
     source.delimiter = 0;
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "cannot be delimited");
+    source.delimiter = ',';
     source.dtype = AN_DTYPE_I32;
     refuse(ctx, &source, AN_ERR_DTYPE, "f32 or f64");
     source.dtype = AN_DTYPE_NONE;
@@ -205,7 +210,8 @@ static void test_hostile(void **state) {
     (void)state;
     for (size_t cut = 0; cut < sizeof text; cut++)
         for (int value = -1; value < 256; value += value < 0 ? 1 : 9) {
-            an_csv_source source = AN_INIT(source);
+            an_csv_source source;
+            an_csv_source_init(&source, sizeof source);
             an_dataset *d = NULL;
             memcpy(bad, text, sizeof text);
             if (value >= 0 && cut < sizeof text - 1) bad[cut] = (char)value;
@@ -225,7 +231,8 @@ static void test_hostile(void **state) {
     memset(big, ',', MANY);
     memset(big + MANY, '\n', MANY);
     write_file("table.csv", big, 2 * MANY);
-    an_csv_source source = AN_INIT(source);
+    an_csv_source source;
+    an_csv_source_init(&source, sizeof source);
     source.path = "table.csv";
     refuse(ctx, &source, AN_ERR_PARSE, "column 1: '' is an empty cell");
     free(big);

@@ -7,14 +7,16 @@ typedef an_status maker(an_dataset **d, an_context *ctx);
 static an_status make_arrays(an_dataset **d, an_context *ctx) {
     static float x[8];
     const an_array a = array_of(x, AN_DTYPE_F32, 2, (int64_t[]){4, 2});
-    an_array_source source = AN_INIT(source);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
     source.array_count = 1;
     source.arrays = &a;
     return an_dataset_create_arrays(d, ctx, &source);
 }
 
 static an_status make_idx(an_dataset **d, an_context *ctx) {
-    an_idx_source source = AN_INIT(source);
+    an_idx_source source;
+    an_idx_source_init(&source, sizeof source);
     append_gzip("f.idx.gz", "wb",
                 "\0\0\x08\x01\0\0\0\x04"
                 "abcd",
@@ -24,21 +26,24 @@ static an_status make_idx(an_dataset **d, an_context *ctx) {
 }
 
 static an_status make_csv(an_dataset **d, an_context *ctx) {
-    an_csv_source source = AN_INIT(source);
+    an_csv_source source;
+    an_csv_source_init(&source, sizeof source);
     append_gzip("f.csv.gz", "wb", "a,b\n1,2\n3,4\n", 12);
     source.path = "f.csv.gz";
     return an_dataset_create_csv(d, ctx, &source);
 }
 
 static an_status make_plain_csv(an_dataset **d, an_context *ctx) {
-    an_csv_source source = AN_INIT(source);
+    an_csv_source source;
+    an_csv_source_init(&source, sizeof source);
     write_text("f.csv", "a,b\n1,2\n3,4\n");
     source.path = "f.csv";
     return an_dataset_create_csv(d, ctx, &source);
 }
 
 static an_status make_text(an_dataset **d, an_context *ctx) {
-    an_text_source source = AN_INIT(source);
+    an_text_source source;
+    an_text_source_init(&source, sizeof source);
     append_gzip("f.txt.gz", "wb", "hello world", 11);
     source.path = "f.txt.gz";
     source.tokens = AN_TEXT_CHARACTERS;
@@ -47,7 +52,8 @@ static an_status make_text(an_dataset **d, an_context *ctx) {
 }
 
 static an_status make_bytes(an_dataset **d, an_context *ctx) {
-    an_text_source source = AN_INIT(source);
+    an_text_source source;
+    an_text_source_init(&source, sizeof source);
     append_gzip("f.txt.gz", "wb", "hello world", 11);
     source.path = "f.txt.gz";
     source.context = 2;
@@ -55,7 +61,8 @@ static an_status make_bytes(an_dataset **d, an_context *ctx) {
 }
 
 static an_status make_tokens(an_dataset **d, an_context *ctx) {
-    an_token_source source = AN_INIT(source);
+    an_token_source source;
+    an_token_source_init(&source, sizeof source);
     write_file("f.bin", "a\0b\0c\0d\0e\0f\0", 12);
     source.path = "f.bin";
     source.context = 2;
@@ -65,7 +72,8 @@ static an_status make_tokens(an_dataset **d, an_context *ctx) {
 
 static an_status make_megatron(an_dataset **d, an_context *ctx) {
     unsigned char index[34 + 12 + 16] = "MMIDIDX\0";
-    an_megatron_source source = AN_INIT(source);
+    an_megatron_source source;
+    an_megatron_source_init(&source, sizeof source);
     put_u64(index + 9, 1);
     index[17] = 8;
     put_u64(index + 18, 1);
@@ -127,7 +135,8 @@ static void test_mixture_and_loader(void **state) {
     an_context *ctx = NULL;
     an_dataset *parts[2] = {NULL, NULL}, *d = NULL;
     an_loader *loader = NULL;
-    an_mixture_source source = AN_INIT(source);
+    an_mixture_source source;
+    an_mixture_source_init(&source, sizeof source);
     (void)state;
     assert_int_equal(context_with_ledger(&ctx, &l, 1), AN_OK);
     for (int i = 0; i < 2; i++) OK(ctx, make_arrays(&parts[i], ctx));

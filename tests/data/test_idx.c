@@ -28,7 +28,8 @@ static size_t label_file(void) {
 }
 
 static an_idx_source write_pair(void) {
-    an_idx_source source = AN_INIT(source);
+    an_idx_source source;
+    an_idx_source_init(&source, sizeof source);
     write_file("images.idx", file, image_file());
     write_file("labels.idx", file, label_file());
     source.inputs = "images.idx";
@@ -38,21 +39,22 @@ static an_idx_source write_pair(void) {
 
 static void check_pair(an_context *ctx, const an_idx_source *source) {
     an_dataset *d = NULL;
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     float in[2][H * W];
     int32_t out[2];
     OK(ctx, an_dataset_create_idx(&d, ctx, source));
     assert_int_equal(an_dataset_count(d), N);
-    OK(ctx, an_dataset_field(d, 0, &field));
+    OK(ctx, an_field_get(d, 0, &field));
     assert_int_equal(field.ndims, source->flat ? 1 : 3);
     assert_int_equal(field.dims[0], source->flat ? H * W : 1);
-    OK(ctx, an_dataset_field(d, 1, &field));
+    OK(ctx, an_field_get(d, 1, &field));
     assert_int_equal(field.limit, 8);
     assert_int_equal(field.ndims, 0);
     assert_int_equal(field.dtype, AN_DTYPE_I32);
     OK(ctx, an_dataset_read(d, 2, (int64_t[]){2, 0}, (void *const[]){in, out}));
     for (int k = 0; k < H * W; k++) {
-        const float scale = source->unscaled ? 1.0f : 255.0f;
+        const float scale = source->scaled ? 255.0f : 1.0f;
         assert_true(in[0][k] == (float)images[2 * H * W + k] / scale);
         assert_true(in[1][k] == (float)images[k] / scale);
     }
@@ -70,7 +72,7 @@ static void test_pair(void **state) {
     check_pair(ctx, &source);
     source.flat = true;
     check_pair(ctx, &source);
-    source.unscaled = true;
+    source.scaled = false;
     check_pair(ctx, &source);
     end_context(&ctx);
 }
@@ -103,7 +105,8 @@ static void test_types(void **state) {
     an_context *ctx = new_context();
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        an_idx_source source = AN_INIT(source);
+        an_idx_source source;
+        an_idx_source_init(&source, sizeof source);
         an_dataset *d = NULL;
         float value = 0;
         source.inputs = "one.idx";
@@ -115,9 +118,10 @@ static void test_types(void **state) {
         an_dataset_destroy(&d);
         source.targets = "one.idx"; /* of integers, a label below 0 is refused; reals stay reals */
         if (cases[c].type >= 13) {
-            an_field field = AN_INIT(field);
+            an_field field;
+            an_field_init(&field, sizeof field);
             OK(ctx, an_dataset_create_idx(&d, ctx, &source));
-            OK(ctx, an_dataset_field(d, 1, &field));
+            OK(ctx, an_field_get(d, 1, &field));
             assert_int_equal(field.dtype, AN_DTYPE_F32);
             an_dataset_destroy(&d);
         } else if (cases[c].type > 8) {
@@ -128,7 +132,8 @@ static void test_types(void **state) {
 }
 
 static void refuse(an_context *ctx, const void *bytes, size_t size, const char *words) {
-    an_idx_source source = AN_INIT(source);
+    an_idx_source source;
+    an_idx_source_init(&source, sizeof source);
     an_dataset *d = NULL;
     source.inputs = "bad.idx";
     write_file("bad.idx", bytes, size);
@@ -156,7 +161,8 @@ static void test_cut(void **state) {
     /* Every byte of the compressed file changed: never a crash, and never other numbers than those that were written. */
     read_file("whole.gz", compressed, sizeof compressed);
     for (size_t i = 0; i < packed; i++) {
-        an_idx_source source = AN_INIT(source);
+        an_idx_source source;
+        an_idx_source_init(&source, sizeof source);
         an_dataset *d = NULL;
         float in[H * W];
         source.inputs = "bad.idx";

@@ -38,9 +38,10 @@ static an_status read_slow(void *user, int64_t n, const int64_t *indices, void *
 }
 
 static an_dataset *make_slow(an_context *ctx, slow *s) {
-    an_field fields[2] = {{sizeof *fields, "x", AN_DTYPE_I64, 1, {WIDTH}, 0, false},
-                          {sizeof *fields, "y", AN_DTYPE_F32, 0, {0}, 0, true}};
-    an_dataset_record record = AN_INIT(record);
+    an_field fields[2] = {{.size = sizeof *fields, .name = "x", .dtype = AN_DTYPE_I64, .ndims = 1, .dims = {WIDTH}},
+                          {.size = sizeof *fields, .name = "y", .dtype = AN_DTYPE_F32, .target = true}};
+    an_dataset_record record;
+    an_dataset_record_init(&record, sizeof record);
     an_dataset *d = NULL;
     pthread_mutex_init(&s->mutex, NULL);
     record.count = COUNT;
@@ -195,8 +196,9 @@ static an_status read_mask(void *user, int64_t n, const int64_t *indices, void *
 
 static void test_signals_are_the_hosts(void **state) {
     an_context *ctx = new_context();
-    an_field field = {sizeof field, "blocked", AN_DTYPE_U8, 0, {0}, 0, false};
-    an_dataset_record record = AN_INIT(record);
+    an_field field = {.size = sizeof field, .name = "blocked", .dtype = AN_DTYPE_U8};
+    an_dataset_record record;
+    an_dataset_record_init(&record, sizeof record);
     an_dataset *d = NULL;
     an_loader *l = NULL;
     an_batch batch;

@@ -30,7 +30,8 @@ static void make_index(int type, int width) {
 }
 
 static an_megatron_source write_pair(int type, int width, int64_t context) {
-    an_megatron_source source = AN_INIT(source);
+    an_megatron_source source;
+    an_megatron_source_init(&source, sizeof source);
     make_index(type, width);
     write_file("set.idx", index_file, INDEX);
     write_file("set.bin", tokens_file, TOKENS * (size_t)width);
@@ -86,7 +87,7 @@ static void test_documents(void **state) {
             an_dataset *d = NULL;
             int32_t tokens[TOKENS], targets[TOKENS], documents[TOKENS];
             an_megatron_source source = write_pair(8, 2, context);
-            source.documents = source.borders_ignored = true;
+            source.documents = source.ignore_borders = true;
             source.begin = part ? 0.2 : 0; /* from token 2 on */
             const int64_t first = part ? 2 : 0;
             if (TOKENS - first <= context) continue;
@@ -107,7 +108,8 @@ static void test_documents(void **state) {
 
 /* The files as they are now in memory. */
 static an_status create(an_context *ctx, size_t index_size, size_t tokens_size) {
-    an_megatron_source source = AN_INIT(source);
+    an_megatron_source source;
+    an_megatron_source_init(&source, sizeof source);
     an_dataset *d = NULL;
     write_file("bad.idx", index_file, index_size);
     write_file("bad.bin", tokens_file, tokens_size);

@@ -25,14 +25,16 @@ static void locate_pair(void *user, int field, int64_t index, int64_t element, c
 }
 
 static void make_sources(an_context *ctx, sources *s, int count, const int64_t *counts) {
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     field.name = "pair";
     field.dtype = AN_DTYPE_I64;
     field.ndims = 1;
     field.dims[0] = 2;
     s->count = count;
     for (int i = 0; i < count; i++) {
-        an_dataset_record record = AN_INIT(record);
+        an_dataset_record record;
+        an_dataset_record_init(&record, sizeof record);
         s->numbers[i] = i;
         record.count = counts[i];
         record.field_count = 1;
@@ -49,7 +51,8 @@ static void free_sources(sources *s) {
 }
 
 static an_mixture_source mixture_of(const sources *s, const double *weights, int64_t count) {
-    an_mixture_source source = AN_INIT(source);
+    an_mixture_source source;
+    an_mixture_source_init(&source, sizeof source);
     source.source_count = s->count;
     source.sources = s->datasets;
     source.weights = weights;
@@ -175,7 +178,8 @@ static void test_limits_and_mistakes(void **state) {
     source.weights = NULL;
     float x[3] = {0};
     const an_array a = array_of(x, AN_DTYPE_F32, 1, (int64_t[]){3});
-    an_array_source arrays = AN_INIT(arrays);
+    an_array_source arrays;
+    an_array_source_init(&arrays, sizeof arrays);
     arrays.array_count = 1;
     arrays.arrays = &a;
     OK(ctx, an_dataset_create_arrays(&other, ctx, &arrays));
@@ -193,8 +197,10 @@ static void test_vocabularies(void **state) {
     an_context *ctx = new_context();
     an_dataset *d = NULL, *texts[2] = {NULL, NULL};
     int64_t count;
-    an_text_source text = AN_INIT(text);
-    an_mixture_source source = AN_INIT(source);
+    an_text_source text;
+    an_text_source_init(&text, sizeof text);
+    an_mixture_source source;
+    an_mixture_source_init(&source, sizeof source);
     (void)state;
     write_text("one.txt", "abcabcabc");
     write_text("two.txt", "cbcbcbc");

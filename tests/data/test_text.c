@@ -2,7 +2,8 @@
 #include "data/support.h"
 
 static an_text_source text_of(const char *path, an_text_tokens tokens, int64_t context) {
-    an_text_source source = AN_INIT(source);
+    an_text_source source;
+    an_text_source_init(&source, sizeof source);
     source.path = path;
     source.tokens = tokens;
     source.context = context;
@@ -83,8 +84,9 @@ static void test_characters(void **state) {
     check_samples(ctx, d, 2, mixed_tokens, 5);
     OK(ctx, an_dataset_vocabulary(d, &count));
     assert_int_equal(count, 7);
-    an_field field = AN_INIT(field);
-    OK(ctx, an_dataset_field(d, 0, &field));
+    an_field field;
+    an_field_init(&field, sizeof field);
+    OK(ctx, an_field_get(d, 0, &field));
     assert_int_equal(field.limit, 7);
     OK(ctx, an_dataset_token_text(d, 6, bytes, &length));
     assert_int_equal(length, 4);

@@ -24,7 +24,8 @@ static size_t make_file(uint32_t magic, uint32_t version, int width) {
 }
 
 static an_token_source source_of(const char *path, int64_t context) {
-    an_token_source source = AN_INIT(source);
+    an_token_source source;
+    an_token_source_init(&source, sizeof source);
     source.path = path;
     source.context = context;
     return source;
@@ -44,7 +45,8 @@ static void test_formats(void **state) {
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         an_dataset *d = NULL;
-        an_field field = AN_INIT(field);
+        an_field field;
+        an_field_init(&field, sizeof field);
         int32_t tokens[33], targets[33];
         an_token_source source = source_of("tokens.bin", 33);
         source.format = cases[c].format;
@@ -52,7 +54,7 @@ static void test_formats(void **state) {
         OK(ctx, an_dataset_create_tokens(&d, ctx, &source));
         assert_int_equal(an_dataset_count(d), (TOKENS - 1) / 33);
         assert_int_equal(an_dataset_field_count(d), 2);
-        OK(ctx, an_dataset_field(d, 0, &field));
+        OK(ctx, an_field_get(d, 0, &field));
         assert_string_equal(field.name, "tokens");
         assert_int_equal(field.dtype, AN_DTYPE_I32);
         assert_int_equal(field.dims[0], 33);
@@ -147,7 +149,8 @@ static void test_documents(void **state) {
     enum { COUNT = sizeof stream / sizeof *stream };
     an_context *ctx = new_context();
     an_dataset *d = NULL;
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     int32_t tokens[2][6], targets[2][6], documents[2][6];
     unsigned char bytes[2 * COUNT];
     (void)state;
@@ -160,10 +163,10 @@ static void test_documents(void **state) {
     source.documents = true;
     source.end_token = 9;
     for (int ignored = 0; ignored < 2; ignored++) {
-        source.borders_ignored = ignored;
+        source.ignore_borders = ignored;
         OK(ctx, an_dataset_create_tokens(&d, ctx, &source));
         assert_int_equal(an_dataset_field_count(d), 3);
-        OK(ctx, an_dataset_field(d, 2, &field));
+        OK(ctx, an_field_get(d, 2, &field));
         assert_string_equal(field.name, "documents");
         assert_false(field.target);
         OK(ctx, an_dataset_set_limit(d, "targets", 10));

@@ -3,13 +3,15 @@
 #define TESTS_RECOMPUTE_MODELS_H
 
 #include "anneal/models.h"
+#include "anneal/plan.h"
 #include "support/support.h"
 
 static const char *const symbols[] = {"batch", "tokens"};
 enum { BATCH = 4, TOKENS = 16 };
 
 static inline an_status build_gpt(an_graph **g, an_context *ctx) {
-    an_gpt2_options o = AN_INIT(o);
+    an_gpt2_options o;
+    an_gpt2_options_init(&o, sizeof o);
     o.layers = 4;
     o.heads = 2;
     o.width = 32;
@@ -20,7 +22,8 @@ static inline an_status build_gpt(an_graph **g, an_context *ctx) {
 }
 
 static inline an_status build_llama(an_graph **g, an_context *ctx) {
-    an_llama_options o = AN_INIT(o);
+    an_llama_options o;
+    an_llama_options_init(&o, sizeof o);
     o.layers = 3;
     o.heads = 4;
     o.kv_heads = 2;
@@ -32,7 +35,8 @@ static inline an_status build_llama(an_graph **g, an_context *ctx) {
 }
 
 static inline an_status build_mlp(an_graph **g, an_context *ctx) {
-    an_mlp_options o = AN_INIT(o);
+    an_mlp_options o;
+    an_mlp_options_init(&o, sizeof o);
     o.inputs = 12;
     o.outputs = 5;
     o.hidden_count = 5;
@@ -44,7 +48,8 @@ static inline an_status build_mlp(an_graph **g, an_context *ctx) {
 }
 
 static inline an_status build_cnn(an_graph **g, an_context *ctx) {
-    an_cnn_options o = AN_INIT(o);
+    an_cnn_options o;
+    an_cnn_options_init(&o, sizeof o);
     o.channels = 3;
     o.height = o.width = 16;
     o.classes = 5;
@@ -66,7 +71,8 @@ typedef struct choice {
 } choice;
 
 static inline an_status plan_choice(an_plan **plan, an_context *ctx, const an_graph *g, choice c) {
-    an_plan_options o = AN_INIT(o);
+    an_plan_options o;
+    an_plan_options_init(&o, sizeof o);
     while (an_graph_symbol_name(g, o.symbol_count)) o.symbol_count++;
     o.symbols = symbols;
     o.maxima = (const int64_t[]){BATCH, c.tokens ? c.tokens : TOKENS};
@@ -78,7 +84,8 @@ static inline an_status plan_choice(an_plan **plan, an_context *ctx, const an_gr
 }
 
 static inline an_plan_memory memory_of(const an_plan *plan) {
-    an_plan_memory m = AN_INIT(m);
+    an_plan_memory m;
+    an_plan_memory_init(&m, sizeof m);
     assert_int_equal(an_plan_memory_get(plan, &m), AN_OK);
     return m;
 }
@@ -90,9 +97,10 @@ static inline int64_t arena_of(const an_plan *plan) {
 /* Fills every input at the bound sizes. */
 static inline void feed(an_context *ctx, an_program *program, uint64_t seed) {
     for (int64_t n = 0; n < an_program_input_count(program); n++) {
-        an_input_info info = AN_INIT(info);
+        an_input_info info;
+        an_input_info_init(&info, sizeof info);
         int64_t elements = 1;
-        OK(ctx, an_program_input_info(program, n, &info));
+        OK(ctx, an_input_info_get(program, n, &info));
         for (int i = 0; i < info.ndims; i++) elements *= info.dims[i];
         void *data = calloc((size_t)elements, sizeof(int64_t));
         assert_non_null(data);

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "anneal/experimental.h"
+#include "anneal/plan.h"
 #include "support/support.h"
 
 enum { MOST_PIECES = 64 };
@@ -83,7 +84,8 @@ static an_status device_launch(const an_device *device, const an_kernel *kernel,
 
 /* Trains a little on a device; returns the bits of all weights and losses. */
 static uint64_t train(const an_device *device) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_context *ctx = NULL;
     an_graph *g = NULL;
     an_params *params = NULL;

@@ -6,6 +6,7 @@
 
 #include "anneal/experimental.h"
 #include "anneal/models.h"
+#include "anneal/plan.h"
 #include "ir/graph.h"
 #include "support/support.h"
 
@@ -18,7 +19,8 @@ typedef struct {
 } rig;
 
 static void rig_up(rig *r, int threads, int64_t batch) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     options.threads = threads;
     *r = (rig){0};
     assert_int_equal(an_context_create(&r->ctx, &options), AN_OK);
@@ -114,7 +116,8 @@ static void test_hook(void **state) {
     (void)state;
     rig r;
     hook_log h = {0};
-    an_plan_cost cost = AN_INIT(cost);
+    an_plan_cost cost;
+    an_plan_cost_init(&cost, sizeof cost);
     rig_up(&r, 1, 8);
     feed(&r, 0, 8);
     OK(r.ctx, an_plan_cost_get(r.plan, AN_FORM_TRAIN_FIRST, &cost));
@@ -220,9 +223,12 @@ static void test_float_environment(void **state) {
 
 /* GPT-2 with dropout: the same bits for any number of threads, and evaluation leaves no trace. */
 static uint64_t gpt_bits(int threads, bool evaluate) {
-    an_context_options options = AN_INIT(options);
-    an_gpt2_options model = AN_INIT(model);
-    an_plan_options planned = AN_INIT(planned);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    an_gpt2_options model;
+    an_gpt2_options_init(&model, sizeof model);
+    an_plan_options planned;
+    an_plan_options_init(&planned, sizeof planned);
     an_context *ctx = NULL;
     an_graph *g = NULL;
     an_params *params = NULL;
@@ -267,8 +273,9 @@ static uint64_t gpt_bits(int threads, bool evaluate) {
         if (evaluate) OK(ctx, an_program_run(program, AN_FORM_EVALUATE));
     }
     for (int64_t i = 0; i < an_params_count(params); i++) {
-        an_param_info info = AN_INIT(info);
-        OK(ctx, an_params_info(params, i, &info));
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        OK(ctx, an_param_info_get(params, i, &info));
         float *w = malloc((size_t)info.elements * sizeof *w);
         an_array aw = array_of(w, info.dtype, info.ndims, info.dims);
         OK(ctx, an_params_get(params, info.name, AN_PART_GRADIENT, &aw));

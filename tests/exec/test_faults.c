@@ -109,7 +109,8 @@ static void test_every_malloc(void **state) {
     long n = 1;
     for (bool ran = false; !ran; n++) {
         an_context *ctx = NULL;
-        an_context_options options = AN_INIT(options);
+        an_context_options options;
+        an_context_options_init(&options, sizeof options);
         long before = blocks;
         options.threads = 2;
         mallocs = 0;

@@ -16,7 +16,8 @@ typedef struct {
 
 static void count_fused(const an_plan *plan, outcome *o) {
     static const char *const names[] = {"product_cross_entropy", "product_chain", "chain"};
-    an_plan_op op = AN_INIT(op);
+    an_plan_op op;
+    an_plan_op_init(&op, sizeof op);
     for (int i = 0; i < an_plan_op_count(); i++) {
         assert_int_equal(an_plan_op_get(plan, AN_FORM_TRAIN_FIRST, i, &op), AN_OK);
         o->instructions += op.instructions;
@@ -27,8 +28,9 @@ static void count_fused(const an_plan *plan, outcome *o) {
 
 static void take_gradients(an_context *ctx, const an_params *params, outcome *o) {
     for (int64_t i = 0; i < an_params_count(params); i++) {
-        an_param_info info = AN_INIT(info);
-        OK(ctx, an_params_info(params, i, &info));
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        OK(ctx, an_param_info_get(params, i, &info));
         o->gradients = realloc(o->gradients, (size_t)(o->count + info.elements) * sizeof *o->gradients);
         assert_non_null(o->gradients);
         an_array a = array_of(o->gradients + o->count, info.dtype, info.ndims, info.dims);
@@ -42,12 +44,13 @@ static outcome run(an_context *ctx, const an_graph *g, an_dtype precision, bool 
     an_plan *plan = NULL;
     an_params *params = NULL;
     an_program *program = NULL;
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     while (an_graph_symbol_name(g, options.symbol_count)) options.symbol_count++;
     options.symbols = symbols;
     options.maxima = large;
     options.precision = precision;
-    options.unfused = unfused;
+    options.fused = !unfused;
     OK(ctx, an_plan_create(&plan, ctx, g, &options));
     count_fused(plan, &o);
     OK(ctx, an_params_create(&params, ctx, g, NULL));
@@ -72,7 +75,8 @@ static outcome run(an_context *ctx, const an_graph *g, an_dtype precision, bool 
 static void check(const char *name, an_status (*build)(an_graph **g, an_context *ctx)) {
     static const an_dtype precisions[] = {AN_DTYPE_NONE, AN_DTYPE_BF16, AN_DTYPE_F16};
     for (an_isa isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++) {
-        an_context_options options = AN_INIT(options);
+        an_context_options options;
+        an_context_options_init(&options, sizeof options);
         an_context *ctx = NULL;
         an_graph *g = NULL;
         options.isa = isa;
@@ -98,7 +102,8 @@ static void check(const char *name, an_status (*build)(an_graph **g, an_context 
 }
 
 static an_status build_plain_mlp(an_graph **g, an_context *ctx) {
-    an_mlp_options o = AN_INIT(o);
+    an_mlp_options o;
+    an_mlp_options_init(&o, sizeof o);
     o.inputs = 12;
     o.outputs = 5;
     o.hidden_count = 2;

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "anneal/models.h"
+#include "anneal/plan.h"
 #include "support/support.h"
 
 static double resident_peak(void) {
@@ -20,8 +21,10 @@ static void test_process_takes_what_was_planned(void **state) {
     an_plan *plan = NULL;
     an_params *params = NULL;
     an_program *program = NULL;
-    an_plan_options options = AN_INIT(options);
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     static int32_t tokens[BATCH * TOKENS], targets[BATCH * TOKENS];
     double loss, before = resident_peak();
 
@@ -80,8 +83,10 @@ static void test_little_memory(void **state) {
         an_plan *plan = NULL;
         an_params *params = NULL;
         an_program *program = NULL;
-        an_plan_options options = AN_INIT(options);
-        an_plan_memory memory = AN_INIT(memory);
+        an_plan_options options;
+        an_plan_options_init(&options, sizeof options);
+        an_plan_memory memory;
+        an_plan_memory_init(&memory, sizeof memory);
         assert_int_equal(context_with_ledger(&ctx, &l, threads[i / 2]), AN_OK);
         OK(ctx, an_model_preset(&g, ctx, "gpt2-124m", AN_DTYPE_F32));
         options.symbol_count = 2;

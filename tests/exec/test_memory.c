@@ -1,12 +1,14 @@
 /* Memory is known before it is used: what is allocated is what was planned, to the byte, and a step allocates nothing. */
 #include "anneal/models.h"
+#include "anneal/plan.h"
 #include "support/support.h"
 
 /* Makes parameters and a program from a graph, with a ledger under the context, and runs some steps. */
 static void check_bytes(an_context *ctx, ledger *l, an_graph *g, an_plan *plan, int steps) {
     an_params *params = NULL;
     an_program *program = NULL;
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     (void)g;
     OK(ctx, an_plan_memory_get(plan, &memory));
     assert_int_equal(memory.peak, memory.weights + memory.gradients + memory.optimizer + memory.activations +
@@ -37,7 +39,8 @@ static void check_model(int threads, an_status (*build)(an_graph **, an_context 
     an_context *ctx = NULL;
     an_graph *g = NULL;
     an_plan *plan = NULL;
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     assert_int_equal(context_with_ledger(&ctx, &l, threads), AN_OK);
     OK(ctx, build(&g, ctx));
     options.symbol_count = count;
@@ -59,7 +62,8 @@ static void check_model(int threads, an_status (*build)(an_graph **, an_context 
 }
 
 static an_status small_gpt2(an_graph **g, an_context *ctx) {
-    an_gpt2_options options = AN_INIT(options);
+    an_gpt2_options options;
+    an_gpt2_options_init(&options, sizeof options);
     options.layers = 2;
     options.heads = 2;
     options.width = 32;

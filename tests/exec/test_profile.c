@@ -1,5 +1,6 @@
 /* What a program says about itself: its inputs, and where its time went. */
 #include "anneal/models.h"
+#include "anneal/plan.h"
 #include "support/support.h"
 
 enum { BATCH = 3, TOKENS = 5, VOCABULARY = 17 };
@@ -16,7 +17,8 @@ typedef struct {
 static void finish_rig(rig *r) {
     const char *const symbols[] = {"batch", "tokens"};
     const int64_t maxima[] = {BATCH + 1, TOKENS + 1};
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     options.symbols = symbols;
     options.maxima = maxima;
     options.kernels = r->kernels;
@@ -29,7 +31,8 @@ static void finish_rig(rig *r) {
 }
 
 static void rig_up_gpt2_with(rig *r, const char *kernels) {
-    an_gpt2_options options = AN_INIT(options);
+    an_gpt2_options options;
+    an_gpt2_options_init(&options, sizeof options);
     options.layers = options.heads = 1;
     options.width = 8;
     options.context = TOKENS + 1;
@@ -54,9 +57,10 @@ static void rig_down(rig *r) {
 }
 
 static an_input_info input_of(const rig *r, const char *name) {
-    an_input_info info = AN_INIT(info);
+    an_input_info info;
+    an_input_info_init(&info, sizeof info);
     for (int64_t i = 0; i < an_program_input_count(r->program); i++) {
-        OK(r->ctx, an_program_input_info(r->program, i, &info));
+        OK(r->ctx, an_input_info_get(r->program, i, &info));
         if (!strcmp(info.name, name)) return info;
     }
     fail_msg("there is no input '%s'", name);
@@ -83,11 +87,12 @@ static void test_inputs(void **state) {
     assert_int_equal(samples.dims[0], BATCH);
     assert_int_equal(samples.limit, 0); /* any number is a sample's */
 
-    an_input_info info = AN_INIT(info);
-    FAILS(r.ctx, an_program_input_info(r.program, 3, &info), AN_ERR_ARGUMENT, "input 3 does not exist");
-    FAILS(r.ctx, an_program_input_info(r.program, -1, &info), AN_ERR_ARGUMENT, "input -1 does not exist");
+    an_input_info info;
+    an_input_info_init(&info, sizeof info);
+    FAILS(r.ctx, an_input_info_get(r.program, 3, &info), AN_ERR_ARGUMENT, "input 3 does not exist");
+    FAILS(r.ctx, an_input_info_get(r.program, -1, &info), AN_ERR_ARGUMENT, "input -1 does not exist");
     info.size = 0;
-    FAILS(r.ctx, an_program_input_info(r.program, 0, &info), AN_ERR_ARGUMENT, "AN_INIT");
+    FAILS(r.ctx, an_input_info_get(r.program, 0, &info), AN_ERR_ARGUMENT, "call an_input_info_init first");
     rig_down(&r);
 }
 
@@ -122,8 +127,9 @@ static void test_profile(void **state) {
     bool backward = false;
     assert_true(count > 0);
     for (int64_t i = 0; i < count; i++) {
-        an_profile_entry entry = AN_INIT(entry);
-        OK(r.ctx, an_program_profile_get(r.program, AN_FORM_TRAIN_FIRST, i, &entry));
+        an_profile_entry entry;
+        an_profile_entry_init(&entry, sizeof entry);
+        OK(r.ctx, an_profile_entry_get(r.program, AN_FORM_TRAIN_FIRST, i, &entry));
         assert_int_equal(entry.runs, RUNS);
         assert_true(entry.begin >= end - 1e-9); /* the difference of two clocks is rounded */
         assert_true(entry.last > 0 && entry.last <= entry.seconds);
@@ -139,8 +145,9 @@ static void test_profile(void **state) {
 static const char *kernel_of(const rig *r, const char *op) {
     const int64_t count = an_program_profile_count(r->program, AN_FORM_TRAIN_FIRST);
     for (int64_t i = 0; i < count; i++) {
-        an_profile_entry entry = AN_INIT(entry);
-        OK(r->ctx, an_program_profile_get(r->program, AN_FORM_TRAIN_FIRST, i, &entry));
+        an_profile_entry entry;
+        an_profile_entry_init(&entry, sizeof entry);
+        OK(r->ctx, an_profile_entry_get(r->program, AN_FORM_TRAIN_FIRST, i, &entry));
         if (!strcmp(entry.op, op)) return entry.kernel;
     }
     fail_msg("there is no %s", op);

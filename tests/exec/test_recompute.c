@@ -31,9 +31,8 @@ static void note_outputs(an_context *ctx, const an_graph *g, const an_program *p
     note(b, &loss, sizeof loss);
     for (size_t i = 0; i < g->source_count; i++) {
         if (g->sources[i]->outputs[0].storage != AN_STORAGE_STATE) continue;
-        an_array a = AN_INIT(a);
+        an_array a = {0};
         a.data = data;
-        a.ndims = -1;
         OK(ctx, an_program_get_output(
                     program, *(const char **)an_node_attribute(g->sources[i], "name", AN_ATTRIBUTE_STRING), &a));
         note(b, data, (size_t)elements_of(&a) * an_dtype_size(a.dtype));
@@ -44,8 +43,9 @@ static void note_gradients(an_context *ctx, const an_params *params, bits *b) {
     enum { MOST = 1 << 16 };
     static float data[MOST];
     for (int64_t i = 0; i < an_params_count(params); i++) {
-        an_param_info info = AN_INIT(info);
-        OK(ctx, an_params_info(params, i, &info));
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        OK(ctx, an_param_info_get(params, i, &info));
         an_array a = array_of(data, info.dtype, info.ndims, info.dims);
         assert_true(elements_of(&a) <= MOST);
         OK(ctx, an_params_get(params, info.name, AN_PART_GRADIENT, &a));
@@ -58,7 +58,8 @@ static bits run(an_context *ctx, ledger *l, const an_graph *g, an_plan *plan) {
     bits b = {0};
     an_params *params = NULL;
     an_program *program = NULL;
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     size_t before = l->held;
     OK(ctx, an_plan_memory_get(plan, &memory));
     OK(ctx, an_params_create(&params, ctx, g, NULL));
@@ -98,7 +99,8 @@ static const char *const mode_names[] = {"none", "block", "full", "segments", "b
 static an_plan_memory check_choice(an_context *ctx, ledger *l, const an_graph *g, const model *m, choice c,
                                    bits *expected) {
     an_plan *plan = NULL;
-    an_plan_cost cost = AN_INIT(cost);
+    an_plan_cost cost;
+    an_plan_cost_init(&cost, sizeof cost);
     OK(ctx, plan_choice(&plan, ctx, g, c));
     const an_plan_memory memory = memory_of(plan);
     const int64_t arena = memory.activations + memory.scratch;

@@ -50,7 +50,8 @@ static int ascending(const void *a, const void *b) {
 
 static void check_time(an_context *ctx, const an_graph *g, const runner *none, const char *name, choice c) {
     double ratios[PAIRS];
-    an_plan_cost cost = AN_INIT(cost);
+    an_plan_cost cost;
+    an_plan_cost_init(&cost, sizeof cost);
     const int64_t arena = arena_of(none->plan);
     runner r = set_up(ctx, g, c);
     OK(ctx, an_plan_cost_get(r.plan, AN_FORM_TRAIN_NEXT, &cost));
@@ -71,8 +72,10 @@ static void check_time(an_context *ctx, const an_graph *g, const runner *none, c
 static void check_precision(an_dtype precision) {
     an_context *ctx = NULL;
     an_graph *g = NULL;
-    an_context_options options = AN_INIT(options);
-    an_gpt2_options gpt = AN_INIT(gpt);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    an_gpt2_options gpt;
+    an_gpt2_options_init(&gpt, sizeof gpt);
     options.threads = 2;
     assert_int_equal(an_context_create(&ctx, &options), AN_OK);
     gpt.layers = 6;

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "anneal/models.h"
+#include "anneal/plan.h"
 #include "ir/graph.h"
 #include "pass/pass.h"
 #include "support/support.h"
@@ -20,8 +21,10 @@ static void plan_preset(const char *name, int64_t tokens, double limit) {
     an_context *ctx = NULL;
     an_graph *g = NULL;
     an_plan *plan = NULL;
-    an_plan_options options = AN_INIT(options);
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
     double begin = processor();
     OK(ctx, an_model_preset(&g, ctx, name, AN_DTYPE_F32));
@@ -49,7 +52,8 @@ static void test_gpt2_is_planned_quickly(void **state) {
 
 /* A GPT-2 of any depth; small, for only the number of nodes matters. */
 static void build_deep(an_graph **g, an_context *ctx, int64_t layers) {
-    an_gpt2_options model = AN_INIT(model);
+    an_gpt2_options model;
+    an_gpt2_options_init(&model, sizeof model);
     model.layers = layers;
     model.heads = 2;
     model.width = 32;
@@ -120,8 +124,10 @@ static void test_a_million_nodes(void **state) {
     an_context *ctx = NULL;
     an_graph *g = NULL;
     an_plan *plan = NULL;
-    an_plan_options options = AN_INIT(options);
-    an_plan_cost cost = AN_INIT(cost);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
+    an_plan_cost cost;
+    an_plan_cost_init(&cost, sizeof cost);
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
     double begin = processor();
     OK(ctx, an_graph_create(&g, ctx, "million"));

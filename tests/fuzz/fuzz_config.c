@@ -30,7 +30,8 @@ static void check_place(void) {
 }
 
 static an_config *read_again(const char *text) {
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     an_config *config = NULL;
     options.file = "f.yaml";
     options.text = text;
@@ -63,8 +64,10 @@ static bool is_chosen(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    an_context_options context_options = AN_INIT(context_options);
-    an_config_options options = AN_INIT(options);
+    an_context_options context_options;
+    an_context_options_init(&context_options, sizeof context_options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     an_config *config = NULL;
     context_options.threads = 1;
     if (!context && an_context_create(&context, &context_options)) abort();

@@ -4,7 +4,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static memory_file file;
     static const char *const names[] = {"a", "2"};
-    an_csv_source source = AN_INIT(source);
+    an_csv_source source;
+    an_csv_source_init(&source, sizeof source);
     an_dataset *d = NULL;
     if (size < 1 || size > 1 << 15) return 0;
     need_context();

@@ -65,8 +65,10 @@ static inline void fuzz_release(void *user, void *memory, size_t bytes) {
 }
 
 static inline void need_context(void) {
-    an_context_options options = AN_INIT(options);
-    an_allocator allocator = AN_INIT(allocator);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    an_allocator allocator;
+    an_allocator_init(&allocator, sizeof allocator);
     allocator.allocate = fuzz_allocate;
     allocator.release = fuzz_release;
     options.allocator = &allocator;
@@ -137,8 +139,8 @@ static inline void check_dataset(an_dataset *d) {
     an_field about[MOST_FIELDS];
     if (count < 1 || fields < 1 || fields > MOST_FIELDS) broken("a dataset without samples or fields");
     for (int f = 0; f < fields; f++) {
-        about[f] = (an_field)AN_INIT(about[f]);
-        if (an_dataset_field(d, f, &about[f])) broken("a field that is not there");
+        an_field_init(&about[f], sizeof about[f]);
+        if (an_field_get(d, f, &about[f])) broken("a field that is not there");
         bytes[f] = an_dtype_size(about[f].dtype);
         for (int i = 0; i < about[f].ndims; i++) bytes[f] *= (size_t)about[f].dims[i];
         for (int k = 0; k < 2; k++)

@@ -3,7 +3,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static memory_file file;
-    an_idx_source source = AN_INIT(source);
+    an_idx_source source;
+    an_idx_source_init(&source, sizeof source);
     an_dataset *d = NULL;
     if (size < 1 || size > 1 << 15) return 0;
     need_context();
@@ -13,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source.inputs = file.path;
     if (options & 2) source.targets = file.path;
     source.flat = options & 4;
-    source.unscaled = options & 8;
+    source.scaled = !(options & 8);
     if (options & 16) source.begin = 0.5;
     const an_status status = an_dataset_create_idx(&d, context, &source);
     finish(status, &d, bytes);

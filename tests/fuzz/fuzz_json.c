@@ -104,7 +104,8 @@ static void walk(an_json *j) {
 /* A decoded string is written and read again to itself. */
 static void round_trip(const an_json_string *s) {
     static an_context *context;
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_text text;
     an_json j;
     an_json_string again;

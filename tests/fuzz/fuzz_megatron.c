@@ -23,7 +23,8 @@ static void make_links(void) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static unsigned char tokens[1 << 12];
-    an_megatron_source source = AN_INIT(source);
+    an_megatron_source source;
+    an_megatron_source_init(&source, sizeof source);
     an_dataset *d = NULL;
     if (size < 3) return 0;
     need_context();
@@ -38,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source.context = 1 + (options >> 4);
     source.limit = options & 1 ? 200 : 0;
     source.documents = options & 2;
-    source.borders_ignored = options & 4;
+    source.ignore_borders = options & 4;
     source.begin = options & 8 ? 0.3 : 0;
     const an_status status = an_dataset_create_megatron(&d, context, &source);
     finish(status, &d, bytes);

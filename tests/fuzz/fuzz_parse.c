@@ -57,7 +57,8 @@ static void round_trip_dump(const an_graph *graph) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_graph *graph = NULL;
     options.threads = 1;
     if (!context && an_context_create(&context, &options)) abort();

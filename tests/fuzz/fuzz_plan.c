@@ -65,7 +65,7 @@ static void fill(an_dtype dtype, size_t count, void *values, bool wild) {
 static void set_inputs(an_program *program, const an_graph *sized, bool wild) {
     for (size_t i = 0; i < sized->source_count; i++) {
         const an_node *source = sized->sources[i];
-        an_array array = AN_INIT(array);
+        an_array array = {0};
         an_tensor t;
         if (source->outputs[0].storage != AN_STORAGE_INPUT || !an_result_tensor(sized, &source->outputs[0], &t))
             continue;
@@ -101,7 +101,7 @@ static uint64_t read_outputs(const an_program *program, an_form form) {
     uint64_t hash = 0;
     double loss = 0;
     for (size_t i = 0; i < f->tables.outputs; i++) {
-        an_array array = AN_INIT(array);
+        an_array array = {0};
         an_tensor t;
         size_t bytes;
         if (!an_result_tensor(&f->sized, f->outputs[i].result, &t)) refuse("an output without a shape after a run");
@@ -109,7 +109,6 @@ static uint64_t read_outputs(const an_program *program, an_form form) {
         for (int d = 0; d < t.ndims; d++) bytes *= (size_t)t.dims[d];
         if (bytes > MOST_OUTPUT) continue; /* one number, seen many times, goes out one by one */
         array.data = malloc(bytes);
-        array.ndims = -1;
         /* of two outputs of one name only the first is found, and it may be larger */
         const an_result *first = f->outputs[i].result;
         for (size_t k = i; k-- > 0;)
@@ -159,7 +158,8 @@ static void run_forms(an_program *program) {
 
 /* Everything that a plan can be asked. Returns whether running it is little work. */
 static bool ask(an_plan *plan) {
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     bool little = true;
     an_plan_memory_get(plan, &memory);
     if (memory.weights < 0 || memory.activations < 0 || memory.scratch < 0 || memory.inputs < 0 ||
@@ -167,12 +167,14 @@ static bool ask(an_plan *plan) {
         refuse("a count of bytes has overflowed");
     little = memory.peak <= MOST_BYTES;
     for (int f = 0; f < AN_FORMS; f++) {
-        an_plan_cost cost = AN_INIT(cost);
+        an_plan_cost cost;
+        an_plan_cost_init(&cost, sizeof cost);
         if (!plan->forms[f]) continue;
         if (an_plan_cost_get(plan, (an_form)f, &cost)) refuse("a form has no cost");
         little = little && cost.flops <= most_flops && cost.bytes <= most_traffic; /* NaN is not little */
         for (int64_t i = 0; i < an_plan_life_count(plan, (an_form)f); i++) {
-            an_plan_life life = AN_INIT(life);
+            an_plan_life life;
+            an_plan_life_init(&life, sizeof life);
             if (an_plan_life_get(plan, (an_form)f, i, &life) || life.offset < 0 || life.bytes < 1 ||
                 life.offset > plan->arena_bytes - life.bytes)
                 refuse("a value does not lie in the arena");
@@ -180,7 +182,8 @@ static bool ask(an_plan *plan) {
         if (next(16)) continue; /* slow, and seldom news */
         char *text = NULL;
         for (int i = 0; i < an_plan_op_count(); i++) {
-            an_plan_op op = AN_INIT(op);
+            an_plan_op op;
+            an_plan_op_init(&op, sizeof op);
             if (an_plan_op_get(plan, (an_form)f, i, &op)) refuse("an op cannot be asked for");
         }
         if (an_plan_dump(plan, (an_form)f, NULL, &text)) refuse("a form cannot be dumped");
@@ -192,8 +195,10 @@ static bool ask(an_plan *plan) {
 }
 
 static void try_plan(const an_graph *graph, unsigned programs) {
-    an_plan_options options = AN_INIT(options);
-    an_params_options params_options = AN_INIT(params_options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
+    an_params_options params_options;
+    an_params_options_init(&params_options, sizeof params_options);
     const char *symbols[MOST_SYMBOLS];
     int64_t maxima[MOST_SYMBOLS];
     an_plan *plan = NULL;
@@ -207,7 +212,7 @@ static void try_plan(const an_graph *graph, unsigned programs) {
         maxima[i] = next(16) ? 1 + (int64_t)next(4) : PICK(large_maxima);
         options.symbol_count++;
     }
-    params_options.without_gradients = programs == AN_PROGRAM_PREDICTION;
+    params_options.gradients = programs != AN_PROGRAM_PREDICTION;
     if (!went_well(an_plan_create(&plan, context, graph, &options)) || !ask(plan)) goto done;
     size_t before = an_context_bytes(context);
     if (!went_well(an_params_create(&params, context, graph, &params_options)))
@@ -224,7 +229,8 @@ done:
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_graph *graph = NULL;
     options.threads = 1;
     options.device = &guarded_device;

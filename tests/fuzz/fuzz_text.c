@@ -23,7 +23,8 @@ static void check_text(const an_dataset *d, const uint8_t *text, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static memory_file file;
-    an_text_source source = AN_INIT(source);
+    an_text_source source;
+    an_text_source_init(&source, sizeof source);
     an_dataset *d = NULL;
     if (size < 1 || size > 1 << 15) return 0;
     need_context();

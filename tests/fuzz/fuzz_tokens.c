@@ -3,7 +3,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static memory_file file;
-    an_token_source source = AN_INIT(source);
+    an_token_source source;
+    an_token_source_init(&source, sizeof source);
     an_dataset *d = NULL;
     if (size < 2) return 0;
     need_context();
@@ -16,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source.limit = options & 4 ? 300 : 0;
     source.documents = options & 8;
     source.end_token = options >> 5;
-    source.borders_ignored = options & 16;
+    source.ignore_borders = options & 16;
     source.end = options & 128 ? 0.75 : 0;
     const an_status status = an_dataset_create_tokens(&d, context, &source);
     finish(status, &d, bytes);

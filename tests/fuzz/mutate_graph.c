@@ -138,7 +138,8 @@ static an_graph *read_rest(an_context *context, char *text, size_t size) {
 /* 0: the text cannot be read, or what it became is too long. */
 static size_t grow(writer *w, uint8_t *data, size_t size, size_t max_size) {
     static an_context *context;
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     static char readable[READABLE_BYTES];
     char *text = NULL;
     size_t length = 0;

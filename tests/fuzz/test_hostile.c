@@ -58,9 +58,12 @@ static const hostile cases[] = {
 static an_status go(an_context *ctx, const hostile *h, stage *end) {
     enum { MOST_BYTES = 1 << 20 };
     const char *const symbols[] = {"n"};
-    an_plan_options options = AN_INIT(options);
-    an_plan_memory memory = AN_INIT(memory);
-    an_plan_cost cost = AN_INIT(cost);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
+    an_plan_cost cost;
+    an_plan_cost_init(&cost, sizeof cost);
     an_graph *graph = NULL;
     an_plan *plan = NULL;
     an_params *params = NULL;
@@ -148,7 +151,7 @@ static void test_questions_after_a_run(void **state) {
     float y[12];
     uint8_t u[4] = {0};
     int64_t count;
-    an_array out = AN_INIT(out), targets = AN_INIT(targets);
+    an_array out = {0}, targets = {0};
     (void)state;
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
     OK(ctx, an_graph_parse(&g, ctx, text, sizeof text - 1));
@@ -159,7 +162,6 @@ static void test_questions_after_a_run(void **state) {
     OK(ctx, an_program_bind(program, "n", 2));
     OK(ctx, an_program_run(program, AN_FORM_EVALUATE));
     out.data = y;
-    out.ndims = -1;
     OK(ctx, an_program_get_output(program, "y", &out));
     OK(ctx, an_program_bind(program, "n", 4));
     FAILS(ctx, an_program_get_output(program, "y", &out), AN_ERR_ORDER, "not run yet at these sizes");

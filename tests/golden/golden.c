@@ -152,7 +152,7 @@ const golden_array *golden_find(const golden_case *c, const char *role, const ch
 
 an_array golden_room(const golden_array *array, an_dtype dtype) {
     bool is_integer = array->dtype == AN_DTYPE_I32 || array->dtype == AN_DTYPE_I64;
-    an_array room = AN_INIT(room);
+    an_array room = {0};
     room.dtype = is_integer ? array->dtype : dtype;
     room.ndims = array->ndims;
     memcpy(room.dims, array->dims, sizeof room.dims);

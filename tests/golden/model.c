@@ -25,7 +25,8 @@ static int integers(const golden_case *c, const char *name, int64_t *values) {
 
 static an_status mlp(an_graph **graph, an_context *ctx, const golden_case *c, an_dtype dtype) {
     int64_t hidden[MOST_LAYERS];
-    an_mlp_options options = AN_INIT(options);
+    an_mlp_options options;
+    an_mlp_options_init(&options, sizeof options);
     options.dtype = dtype;
     options.inputs = integer(c, "inputs");
     options.outputs = integer(c, "outputs");
@@ -39,7 +40,8 @@ static an_status mlp(an_graph **graph, an_context *ctx, const golden_case *c, an
 
 static an_status cnn(an_graph **graph, an_context *ctx, const golden_case *c, an_dtype dtype) {
     int64_t filters[MOST_LAYERS];
-    an_cnn_options options = AN_INIT(options);
+    an_cnn_options options;
+    an_cnn_options_init(&options, sizeof options);
     options.dtype = dtype;
     options.channels = integer(c, "channels");
     options.height = integer(c, "height");
@@ -54,7 +56,8 @@ static an_status cnn(an_graph **graph, an_context *ctx, const golden_case *c, an
 }
 
 static an_status gpt2(an_graph **graph, an_context *ctx, const golden_case *c, an_dtype dtype) {
-    an_gpt2_options options = AN_INIT(options);
+    an_gpt2_options options;
+    an_gpt2_options_init(&options, sizeof options);
     options.dtype = dtype;
     options.layers = integer(c, "layers");
     options.heads = integer(c, "heads");
@@ -65,7 +68,8 @@ static an_status gpt2(an_graph **graph, an_context *ctx, const golden_case *c, a
 }
 
 static an_status llama(an_graph **graph, an_context *ctx, const golden_case *c, an_dtype dtype) {
-    an_llama_options options = AN_INIT(options);
+    an_llama_options options;
+    an_llama_options_init(&options, sizeof options);
     options.dtype = dtype;
     options.layers = integer(c, "layers");
     options.heads = integer(c, "heads");

@@ -235,9 +235,10 @@ static bool make_program(test *t) {
     enum { MOST_SYMBOLS = 8 };
     const char *symbols[MOST_SYMBOLS];
     int64_t maxima[MOST_SYMBOLS];
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     options.programs = AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION | AN_PROGRAM_PREDICTION;
-    options.unfused = t->dtype == AN_DTYPE_F64; /* so that every op runs by itself once, and fused once */
+    options.fused = t->dtype != AN_DTYPE_F64; /* so that every op runs by itself once, and fused once */
     options.symbols = symbols;
     options.maxima = maxima;
     for (int i = 0; i < t->gold->count && options.symbol_count < MOST_SYMBOLS; i++) {
@@ -302,8 +303,9 @@ static void see_all(const test *t) {
     for (int form = AN_FORM_TRAIN_FIRST; form <= AN_FORM_EVALUATE; form++) {
         int64_t count = an_program_profile_count(t->program, (an_form)form);
         for (int64_t i = 0; i < count; i++) {
-            an_profile_entry entry = AN_INIT(entry);
-            if (an_program_profile_get(t->program, (an_form)form, i, &entry) == AN_OK) see(t->s, entry.op, false);
+            an_profile_entry entry;
+            an_profile_entry_init(&entry, sizeof entry);
+            if (an_profile_entry_get(t->program, (an_form)form, i, &entry) == AN_OK) see(t->s, entry.op, false);
         }
     }
 }

@@ -6,7 +6,6 @@
 
 #include <anneal/anneal.h>
 #include <anneal/experimental.h>
-#include <anneal/graph.h>
 #include <anneal/models.h>
 #include <anneal/plan.h>
 #include <anneal/version.h>
@@ -20,9 +19,10 @@ static int descend(an_params *params) {
     float weight[64], gradient[64];
     int ok = 1;
     for (int64_t i = 0; ok && i < an_params_count(params); i++) {
-        an_param_info info = AN_INIT(info);
-        an_array array = AN_INIT(array);
-        ok = an_params_info(params, i, &info) == AN_OK && info.elements <= 64;
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        an_array array = {0};
+        ok = an_param_info_get(params, i, &info) == AN_OK && info.elements <= 64;
         if (!ok) break;
         array.dtype = info.dtype;
         array.ndims = info.ndims;
@@ -44,9 +44,11 @@ int main(void) {
     an_params *params = NULL;
     an_plan *plan = NULL;
     an_program *program = NULL;
-    an_plan_options options = AN_INIT(options);
-    an_plan_memory memory = AN_INIT(memory);
-    an_array x = AN_INIT(x), y = AN_INIT(y);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
+    an_array x = {0}, y = {0};
     float inputs[BATCH * INPUTS], targets[BATCH];
     double loss = 0, first = 0;
     const char *symbols[] = {"batch"};

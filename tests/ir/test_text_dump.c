@@ -76,7 +76,8 @@ static void test_dump_after_changes(void **state) {
 static void check_passes(an_graph *g, int symbol_count, const char *const *symbols, const int64_t *maxima) {
     static const an_form forms[] = {AN_FORM_TRAIN_FIRST, AN_FORM_TRAIN_NEXT, AN_FORM_EVALUATE, AN_FORM_PREDICT};
     an_plan *plan = NULL;
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     options.symbol_count = symbol_count;
     options.symbols = symbols;
     options.maxima = maxima;

@@ -30,7 +30,8 @@ static inline const an_kernel *onednn_of(int kind) {
 }
 
 static inline an_context *make_context(int threads, an_isa isa) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_context *ctx = NULL;
     options.threads = threads;
     options.isa = isa;

@@ -171,7 +171,8 @@ static an_call call_of(const operands *o, an_context *ctx, bool is_diff, an_tens
 
 static an_context *context_of(an_isa isa, int threads) {
     an_context *ctx = NULL;
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     options.threads = threads;
     options.isa = isa;
     assert_int_equal(an_context_create(&ctx, &options), AN_OK);

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "anneal/experimental.h"
 #include "anneal/models.h"
+#include "anneal/plan.h"
 #include "kernels/convolution_calls.h"
 #include "kernels/onednn/onednn.h"
 
@@ -180,7 +182,8 @@ static void test_statuses(void **state) {
 /* ---- in a plan ---- */
 
 static an_status plan_cnn(an_context *ctx) {
-    an_cnn_options options = AN_INIT(options);
+    an_cnn_options options;
+    an_cnn_options_init(&options, sizeof options);
     const int64_t filters[] = {4, 8};
     an_graph *g = NULL;
     an_plan *plan = NULL;

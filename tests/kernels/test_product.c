@@ -118,7 +118,8 @@ typedef struct {
 } product;
 
 static void product_make(product *p) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     options.threads = p->threads;
     assert_int_equal(an_context_create(&p->ctx, &options), AN_OK);
     side_make(&p->sides[0], p->f64, p->a, p->items, p->rows, p->depth, 1);
@@ -442,7 +443,8 @@ static void test_scratch(void **state) {
     const int count = machine_levels();
     for (int threads = 1; threads <= 64; threads *= 8) {
         an_context *ctx = NULL;
-        an_context_options options = AN_INIT(options);
+        an_context_options options;
+        an_context_options_init(&options, sizeof options);
         options.threads = threads;
         assert_int_equal(an_context_create(&ctx, &options), AN_OK);
         for (uint64_t i = 0; i < TRIES; i++) {

@@ -28,7 +28,8 @@ typedef struct {
 
 static an_context *context_of(int threads) {
     an_context *ctx = NULL;
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     options.threads = threads;
     assert_int_equal(an_context_create(&ctx, &options), AN_OK);
     return ctx;

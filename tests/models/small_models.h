@@ -20,7 +20,8 @@ static inline int teardown(void **state) {
 }
 
 static inline an_gpt2_options small_gpt2(void) {
-    an_gpt2_options o = AN_INIT(o);
+    an_gpt2_options o;
+    an_gpt2_options_init(&o, sizeof o);
     o.layers = 2;
     o.heads = 2;
     o.width = 8;
@@ -30,7 +31,8 @@ static inline an_gpt2_options small_gpt2(void) {
 }
 
 static inline an_llama_options small_llama(void) {
-    an_llama_options o = AN_INIT(o);
+    an_llama_options o;
+    an_llama_options_init(&o, sizeof o);
     o.layers = 2;
     o.heads = 4;
     o.kv_heads = 2;
@@ -44,7 +46,8 @@ static inline an_llama_options small_llama(void) {
 static const int64_t widths[] = {6, 5};
 
 static inline an_mlp_options small_mlp_options(void) {
-    an_mlp_options o = AN_INIT(o);
+    an_mlp_options o;
+    an_mlp_options_init(&o, sizeof o);
     o.inputs = 4;
     o.outputs = 3;
     o.hidden_count = 2;
@@ -53,7 +56,8 @@ static inline an_mlp_options small_mlp_options(void) {
 }
 
 static inline an_cnn_options small_cnn(void) {
-    an_cnn_options o = AN_INIT(o);
+    an_cnn_options o;
+    an_cnn_options_init(&o, sizeof o);
     o.channels = 3;
     o.height = 9;
     o.width = 8;

@@ -71,7 +71,8 @@ typedef struct {
 } training;
 
 static an_status make_gpt(an_graph **graph) {
-    an_gpt2_options o = AN_INIT(o);
+    an_gpt2_options o;
+    an_gpt2_options_init(&o, sizeof o);
     o.layers = 4;
     o.heads = 4;
     o.width = 128;
@@ -83,7 +84,8 @@ static an_status make_gpt(an_graph **graph) {
 static void training_create(training *t, an_dtype precision) {
     const char *symbols[] = {"batch", "tokens"};
     const int64_t maxima[] = {BATCH, TOKENS};
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     options.symbol_count = 2;
     options.symbols = symbols;
     options.maxima = maxima;
@@ -101,8 +103,9 @@ static void training_create(training *t, an_dtype precision) {
         t->moments[m] = calloc((size_t)count, sizeof *t->moments[m]);
         assert_non_null(t->moments[m]);
         for (int64_t i = 0; i < count; i++) {
-            an_param_info info = AN_INIT(info);
-            OK(ctx, an_params_info(t->params, i, &info));
+            an_param_info info;
+            an_param_info_init(&info, sizeof info);
+            OK(ctx, an_param_info_get(t->params, i, &info));
             t->moments[m][i] = calloc((size_t)info.elements, sizeof(float));
             assert_non_null(t->moments[m][i]);
         }
@@ -133,8 +136,9 @@ static void update(int64_t n, float *w, const float *g, float *m, float *v, int 
 
 static void update_all(training *t, int step) {
     for (int64_t i = 0; i < an_params_count(t->params); i++) {
-        an_param_info info = AN_INIT(info);
-        OK(ctx, an_params_info(t->params, i, &info));
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        OK(ctx, an_param_info_get(t->params, i, &info));
         float *weights = malloc((size_t)info.elements * sizeof(float));
         float *gradient = malloc((size_t)info.elements * sizeof(float));
         assert_true(weights && gradient);
@@ -231,8 +235,9 @@ static void dump(const char *path) {
     training_create(&t, AN_DTYPE_NONE);
     const int64_t count = an_params_count(t.params);
     for (int64_t i = 0; i < 2 * count; i++) { /* all lines, then all numbers */
-        an_param_info info = AN_INIT(info);
-        OK(ctx, an_params_info(t.params, i % count, &info));
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        OK(ctx, an_param_info_get(t.params, i % count, &info));
         if (i == count) fprintf(file, "end\n");
         if (i < count) {
             fprintf(file, "%s", info.name);

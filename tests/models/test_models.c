@@ -209,7 +209,8 @@ static void mlp_targets_follow_loss(void **state) {
 
 /* The start of PyTorch's layers: uniform within 1 / sqrt(fan in). */
 static void layers_start(void **state) {
-    an_convolution_options grouped = AN_INIT(grouped);
+    an_convolution_options grouped;
+    an_convolution_options_init(&grouped, sizeof grouped);
     an_graph *g = NULL;
     (void)state;
     grouped.groups = 2;

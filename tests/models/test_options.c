@@ -14,7 +14,7 @@ static void wrong_options(void **state) {
     an_status code = AN_ERR_ARGUMENT;
     an_graph *g = NULL;
     (void)state;
-    REFUSES(gpt2, small_gpt2(), size, 8, "set it with AN_INIT");
+    REFUSES(gpt2, small_gpt2(), size, 8, "_init first");
     REFUSES(gpt2, small_gpt2(), layers, 0, "gpt2: layers is 0; it must be from 1");
     REFUSES(gpt2, small_gpt2(), vocabulary, INT64_MAX, "vocabulary is 9223372036854775807");
     REFUSES(gpt2, small_gpt2(), heads, 3,

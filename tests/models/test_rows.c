@@ -9,7 +9,8 @@ static const int64_t hidden[] = {48, 40};
 /* ---- models: small, but with more than one tile or task of everything ---- */
 
 static an_status make_gpt2(an_graph **g, an_dtype dtype) {
-    an_gpt2_options o = AN_INIT(o);
+    an_gpt2_options o;
+    an_gpt2_options_init(&o, sizeof o);
     o.dtype = dtype;
     o.layers = 2;
     o.heads = 4;
@@ -20,7 +21,8 @@ static an_status make_gpt2(an_graph **g, an_dtype dtype) {
 }
 
 static an_status make_llama(an_graph **g, an_dtype dtype) {
-    an_llama_options o = AN_INIT(o);
+    an_llama_options o;
+    an_llama_options_init(&o, sizeof o);
     o.dtype = dtype;
     o.layers = 2;
     o.heads = 4;
@@ -33,7 +35,8 @@ static an_status make_llama(an_graph **g, an_dtype dtype) {
 }
 
 static an_status make_mlp(an_graph **g, an_dtype dtype) {
-    an_mlp_options o = AN_INIT(o);
+    an_mlp_options o;
+    an_mlp_options_init(&o, sizeof o);
     o.dtype = dtype;
     o.inputs = INPUTS;
     o.outputs = CLASSES;
@@ -44,7 +47,8 @@ static an_status make_mlp(an_graph **g, an_dtype dtype) {
 }
 
 static an_status make_cnn(an_graph **g, an_dtype dtype) {
-    an_cnn_options o = AN_INIT(o);
+    an_cnn_options o;
+    an_cnn_options_init(&o, sizeof o);
     o.dtype = dtype;
     o.channels = 3;
     o.height = o.width = IMAGE;
@@ -90,14 +94,16 @@ typedef struct {
 static void runner_create(runner *r, an_graph *g, int64_t most, an_dtype precision) {
     const char *symbols[] = {"batch", "tokens"};
     const int64_t maxima[] = {most, TOKENS};
-    an_plan_options options = AN_INIT(options);
-    an_params_options stored = AN_INIT(stored);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
+    an_params_options stored;
+    an_params_options_init(&stored, sizeof stored);
     options.symbols = symbols;
     options.maxima = maxima;
     while (an_graph_symbol_name(g, options.symbol_count)) options.symbol_count++;
     options.programs = AN_PROGRAM_PREDICTION;
     options.precision = precision;
-    stored.without_gradients = true;
+    stored.gradients = false;
     OK(ctx, an_plan_create(&r->plan, ctx, g, &options));
     OK(ctx, an_params_create(&r->params, ctx, g, &stored));
     OK(ctx, an_params_init(r->params, 1));
@@ -128,10 +134,9 @@ static void *make_input(const model *m, an_dtype dtype, int64_t samples, an_arra
 
 /* The results of the first samples; the caller frees them. */
 static void *run(const runner *r, const model *m, an_dtype dtype, int64_t samples) {
-    an_array input, output = AN_INIT(output);
+    an_array input, output = {0};
     void *data = make_input(m, m->dims[0] == TOKENS ? AN_DTYPE_I32 : dtype, samples, &input);
     output.data = calloc((size_t)(samples * m->results), sizeof(double));
-    output.ndims = -1;
     assert_non_null(output.data);
     OK(ctx, an_program_bind(r->program, "batch", samples));
     OK(ctx, an_program_set_input(r->program, m->input, &input));

@@ -12,7 +12,8 @@ static void run_model(an_graph *g, const an_array *input, const char *name, cons
     const int64_t maxima[] = {BATCH + 1, TOKENS + 2};
     int64_t samples[BATCH] = {5, 6, 7}, count = 0, dims[] = {BATCH};
     an_array sample_array = array_of(samples, AN_DTYPE_I64, 1, dims);
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     an_plan *plan = NULL;
     an_params *params = NULL;
     an_program *program = NULL;
@@ -137,7 +138,8 @@ static void dot(void **state) {
     char *text = NULL;
     const char *symbols[] = {"batch", "tokens"};
     const int64_t maxima[] = {2, 16};
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     (void)state;
     OK(ctx, an_model_gpt2(&g, ctx, &o));
     OK(ctx, an_graph_dot(g, &text));

@@ -2,6 +2,7 @@
 #ifndef TESTS_OPEN_INIT_SUPPORT_H
 #define TESTS_OPEN_INIT_SUPPORT_H
 
+#include "anneal/open.h"
 #include "base/context.h"
 #include "open/open.h"
 #include "store/safetensors.h"
@@ -37,7 +38,8 @@ static inline void write_tensors(const char *path, const an_safetensor *tensors,
 /* Opens the run of run.yaml, and a config of its own for an_open_init. */
 static inline an_trainer *open_with_config(const char *text, an_config **config) {
     an_trainer *trainer = NULL;
-    an_config_options from = AN_INIT(from);
+    an_config_options from;
+    an_config_options_init(&from, sizeof from);
     from.file = "run.yaml";
     write_text("run.yaml", text);
     OK(ctx, an_config_create(config, ctx, &from));

@@ -39,7 +39,8 @@ static inline an_trainer *open_run(const char *config) {
 
 /* Takes all steps; gives the last loss. */
 static inline double train(an_trainer *trainer) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     while (an_trainer_next_step(trainer) < an_trainer_steps(trainer)) OK(ctx, an_trainer_step(trainer, &metrics));
     return metrics.loss;
 }

@@ -8,7 +8,8 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/models.h"
-#include "anneal/train.h"
+#include "anneal/open.h"
+#include "anneal/run.h"
 
 static int fail(const an_context *ctx, const char *what) {
     fprintf(stderr, "%s: %s\n", what, an_last_error(ctx));
@@ -28,7 +29,8 @@ typedef struct {
 /* Runs to the end, with a run folder. */
 static result run(an_context *ctx, an_trainer *trainer) {
     result r = {.best = 0};
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     TRY(an_trainer_run(trainer, NULL, &outcome));
     TRY(an_trainer_weights_hash(trainer, r.weights));
     TRY(an_trainer_state_hash(trainer, r.state));
@@ -41,7 +43,8 @@ static result run(an_context *ctx, an_trainer *trainer) {
 static result run_config(an_context *ctx, int64_t steps) {
     an_config *config = NULL;
     an_trainer *trainer = NULL;
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     char length[64];
     const char *const sets[] = {length, "run.dir=by-config"};
     snprintf(length, sizeof length, "run.steps=%lld", (long long)steps);
@@ -62,7 +65,8 @@ enum { CONTEXT = 64, GLOBAL = 12, SEED = 1337 };
 
 static an_dataset *open_text(an_context *ctx, double begin, double end, const an_dataset *vocabulary) {
     an_dataset *dataset = NULL;
-    an_text_source source = AN_INIT(source);
+    an_text_source source;
+    an_text_source_init(&source, sizeof source);
     source.path = ANNEAL_SOURCE_DIR "/examples/shakespeare/tinyshakespeare.txt";
     source.tokens = AN_TEXT_CHARACTERS;
     source.context = CONTEXT;
@@ -75,7 +79,8 @@ static an_dataset *open_text(an_context *ctx, double begin, double end, const an
 
 static an_graph *build_model(an_context *ctx, const an_dataset *training) {
     an_graph *graph = NULL;
-    an_gpt2_options model = AN_INIT(model);
+    an_gpt2_options model;
+    an_gpt2_options_init(&model, sizeof model);
     model.layers = model.heads = 4;
     model.width = 128;
     model.context = CONTEXT;
@@ -86,16 +91,20 @@ static an_graph *build_model(an_context *ctx, const an_dataset *training) {
 
 static int64_t steps_of(an_context *ctx, const an_batches *batches, int64_t steps) {
     const an_length length = {AN_LENGTH_STEPS, (double)steps};
-    const an_length_options options = AN_INIT(options);
+    an_length_options options;
+    an_length_options_init(&options, sizeof options);
     int64_t counted;
     TRY(an_batches_steps(batches, &length, &options, &counted));
     return counted;
 }
 
 static void set_up_run(an_context *ctx, an_trainer *trainer) {
-    an_save_options saving = AN_INIT(saving);
-    an_log_options logging = AN_INIT(logging);
-    an_run_options run_options = AN_INIT(run_options);
+    an_save_options saving;
+    an_save_options_init(&saving, sizeof saving);
+    an_log_options logging;
+    an_log_options_init(&logging, sizeof logging);
+    an_run_options run_options;
+    an_run_options_init(&run_options, sizeof run_options);
     saving.folder = "by-calls";
     saving.every = (an_interval){.steps = 250};
     saving.keep_last = 2;
@@ -111,14 +120,22 @@ static void set_up_run(an_context *ctx, an_trainer *trainer) {
 static result run_calls(an_context *ctx, int64_t steps) {
     an_trainer *trainer = NULL;
     an_batches *batches = NULL;
-    an_trainer_options options = AN_INIT(options);
-    an_group_options groups = AN_INIT(groups);
-    an_optimizer_options optimizer = AN_INIT(optimizer);
-    an_schedule_options schedule = AN_INIT(schedule);
+    an_trainer_options options;
+    an_trainer_options_init(&options, sizeof options);
+    an_group_options groups;
+    an_group_options_init(&groups, sizeof groups);
+    an_optimizer_options optimizer;
+    an_optimizer_options_init(&optimizer, sizeof optimizer);
+    an_batch_options batch;
+    an_batch_options_init(&batch, sizeof batch);
+    an_schedule_options schedule;
+    an_schedule_options_init(&schedule, sizeof schedule);
     an_dataset *training = open_text(ctx, 0, 0.9, NULL), *evaluation = open_text(ctx, 0.9, 1, training);
     an_graph *graph = build_model(ctx, training);
-    options.batch = (an_batch_options){.size = sizeof options.batch, .global = GLOBAL, .leaves = 1};
-    TRY(an_batches_create(&batches, ctx, an_dataset_count(training), &options.batch));
+    batch.global = GLOBAL;
+    batch.leaves = 1;
+    options.batch = &batch;
+    TRY(an_batches_create(&batches, ctx, an_dataset_count(training), &batch));
     options.steps = steps_of(ctx, batches, steps);
     options.seed = SEED;
     groups.weight_decay = 0.1;

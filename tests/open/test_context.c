@@ -1,5 +1,6 @@
 /* Threads and instructions: a config's are those of the context that it is opened in, and a program can ask for them before it has one. */
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
 #include "open/support.h"
 
 #define RUN                                                                                                         \
@@ -26,7 +27,8 @@ static void test_other_threads_are_refused(void **state) {
 static void test_other_instructions_are_refused(void **state) {
     an_trainer *trainer = NULL;
     an_config *config = NULL;
-    an_open_options open = AN_INIT(open);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
     char text[512], words[256];
     (void)state;
     write_sums();
@@ -51,7 +53,8 @@ static void test_other_instructions_are_refused(void **state) {
 
 static void test_options_have_what_the_config_asks_for(void **state) {
     static const char both[] = RUN "ranks: {threads: 3}\nrun: {dir: none, isa: base}\n";
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_context *made = NULL;
     an_trainer *trainer = NULL;
     (void)state;
@@ -80,7 +83,8 @@ static void test_options_have_what_the_config_asks_for(void **state) {
 static void test_a_run_keeps_its_instructions(void **state) {
     static const char text[] = RUN "run: {dir: kept, steps: 2}\n";
     an_context_options options = {.size = sizeof options, .threads = 1, .isa = AN_ISA_BASE};
-    an_open_options open = AN_INIT(open);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
     an_context *made = NULL;
     an_trainer *trainer = NULL;
     (void)state;
@@ -114,7 +118,7 @@ static void test_mistakes_are_told_without_a_context(void **state) {
     assert_int_equal(options.threads, 7);
     options.size = 1;
     assert_int_equal(ask(&options, RUN, NULL), AN_ERR_ARGUMENT);
-    if (!strstr(an_last_error(NULL), "AN_INIT")) fail_msg("%s", an_last_error(NULL));
+    if (!strstr(an_last_error(NULL), "an_context_options_init")) fail_msg("%s", an_last_error(NULL));
 }
 
 int main(void) {

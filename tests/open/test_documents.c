@@ -14,7 +14,8 @@ static void write_tokens(void) {
 /* Over everything, before the first step. */
 static double loss_of(const char *type, const char *documents) {
     char config[1024];
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     write_tokens();
     snprintf(config, sizeof config,
              "run: {steps: 1, seed: 3}\nmodel: {type: %s, layers: 2, heads: 2, width: 16, context: 8, vocabulary: 10}\n"
@@ -51,7 +52,8 @@ static void test_one_document_is_the_same_joined_and_apart(void **state) {
     for (int i = 0; i <= 2 * CONTEXT; i++) tokens[i] = (uint16_t)(1 + i % 7);
     for (int apart = 0; apart < 2; apart++) {
         char config[1024];
-        an_evaluation evaluation = AN_INIT(evaluation);
+        an_evaluation evaluation;
+        an_evaluation_init(&evaluation, sizeof evaluation);
         write_file("tokens.bin", tokens, sizeof tokens);
         snprintf(
             config, sizeof config,

@@ -1,4 +1,5 @@
 /* What is told of a run: evaluations of some samples, which metrics, norms of parts. */
+#include "anneal/open.h"
 #include "open/support.h"
 
 #define SUMS(part) "{type: csv, path: sums.csv, inputs: [a, b], targets: [sum]" part "}"
@@ -7,7 +8,9 @@
 
 /* The first 24 of 96 samples are the first quarter. */
 static void test_first_samples_only(void **state) {
-    an_evaluation some = AN_INIT(some), quarter = AN_INIT(quarter);
+    an_evaluation some, quarter;
+    an_evaluation_init(&some, sizeof some);
+    an_evaluation_init(&quarter, sizeof quarter);
     (void)state;
     write_sums();
     an_trainer *trainer =
@@ -64,7 +67,8 @@ static void test_metrics_fit_the_model(void **state) {
 
 static void check_norms(const char *kind, int count, const char *first, const char *last) {
     char text[512];
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     const char *name = NULL;
     double norm, sum = 0;
     snprintf(text, sizeof text,
@@ -101,7 +105,8 @@ static void test_norms_add_up(void **state) {
 /* Layers outside of blocks have a norm of their own. */
 static void test_norms_of_a_language_model(void **state) {
     const char *names[8] = {NULL};
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     double norm;
     (void)state;
     write_text("poem.txt", "a line and a line and one more line, and so it goes on and on, line by line\n");
@@ -133,7 +138,8 @@ static void test_classes_that_training_never_sees(void **state) {
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        an_config_options options = AN_INIT(options);
+        an_config_options options;
+        an_config_options_init(&options, sizeof options);
         an_config *config = NULL;
         an_trainer *trainer = NULL;
         char text[256];

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/config.h"
+#include "anneal/predict.h"
+#include "anneal/train.h"
 #include "base/context.h"
 #include "open/open.h"
 #include "store/safetensors.h"
@@ -75,7 +78,8 @@ static void assert_logits(const char *config, const char *golden) {
     int32_t tokens[ALL];
     static float logits[ALL * VOCABULARY];
     an_predictor *p = NULL;
-    an_predictor_options options = AN_INIT(options);
+    an_predictor_options options;
+    an_predictor_options_init(&options, sizeof options);
     an_trainer *t = open_run(config);
     options.most = SEQUENCES;
     OK(ctx, an_predictor_create(&p, t, &options));

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
 #include "base/float16.h"
 #include "exec/params.h"
 #include "open/open.h"
@@ -252,8 +253,10 @@ static void test_plan(void **state) {
     (void)state;
     an_trainer *t = NULL;
     an_config *c = NULL;
-    an_config_options from = AN_INIT(from);
-    an_open_options options = AN_INIT(options);
+    an_config_options from;
+    an_config_options_init(&from, sizeof from);
+    an_open_options options;
+    an_open_options_init(&options, sizeof options);
     from.file = "run.yaml";
     options.purpose = AN_OPEN_PLAN;
     write_sums();
@@ -485,7 +488,8 @@ static void test_checkpoint(void **state) {
     (void)state;
     char folder[] = "saved-XXXXXX", config[1024], place[512], byte;
     an_checkpoint *checkpoint = NULL;
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     write_sums();
     write_model("w.safetensors", "F32", "");
     assert_non_null(mkdtemp(folder));

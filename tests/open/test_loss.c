@@ -6,7 +6,8 @@
 
 static double first_loss(const char *model, const char *loss) {
     char text[512];
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     snprintf(text, sizeof text, "%s" REST "train: {precision: f32%s}\n", model, loss);
     an_trainer *trainer = open_run(text);
     OK(ctx, an_trainer_step(trainer, &metrics));
@@ -116,7 +117,8 @@ static void test_sample_mean_is_a_mean_over_samples(void **state) {
                                        "batch: {global: 5, leaves: 2}\n", "batch: {global: 5, leaves: 5}\n"};
     float all[KINDS * FEATURES], one[KINDS * FEATURES];
     double mean[KINDS * FEATURES] = {0}, loss = 0;
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     char text[256];
     (void)state;
     make_samples();
@@ -142,7 +144,8 @@ static void test_sample_mean_is_a_mean_over_samples(void **state) {
 /* Where every sample has as many targets, both are the same, to the last bit. */
 static void test_means_agree_where_counts_do(void **state) {
     float mean[KINDS * FEATURES], means[KINDS * FEATURES];
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     make_samples();
     memcpy(targets[0], targets[1], sizeof targets[0]);

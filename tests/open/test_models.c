@@ -1,5 +1,6 @@
 /* Models of a config that are made of layers or come from a file: each gives the bits of the same model made another way. */
 #include "anneal/models.h"
+#include "anneal/open.h"
 #include "open/support.h"
 
 #define SUMS "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}}\n"
@@ -68,7 +69,8 @@ static void test_depths_are_those_of_the_mlp(void **state) {
 }
 
 static void test_every_layer_trains(void **state) {
-    an_group_info info = AN_INIT(info);
+    an_group_info info;
+    an_group_info_init(&info, sizeof info);
     int group;
     (void)state;
     write_images();
@@ -128,7 +130,8 @@ static void test_mistakes_of_layers_have_their_place(void **state) {
 static void test_batch_norm_over_few_samples_warns(void **state) {
     static const char text[] = "model: {type: sequential, layers: [linear, batch_norm]}\nbatch: {micro: 4}\n" SUMS;
     an_config *config = NULL;
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     (void)state;
     options.file = "run.yaml";
     options.text = text;
@@ -164,7 +167,8 @@ static void test_batch_norm_looks_at_the_micro_batches_of_a_run(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         an_config *config = NULL;
         an_trainer *trainer = NULL;
-        an_config_options options = AN_INIT(options);
+        an_config_options options;
+        an_config_options_init(&options, sizeof options);
         options.text = cases[i].text;
         options.length = strlen(cases[i].text);
         OK(ctx, an_config_create(&config, ctx, &options));
@@ -180,7 +184,8 @@ static void test_batch_norm_looks_at_the_micro_batches_of_a_run(void **state) {
 
 static void write_graph(const char *file, an_dtype dtype) {
     static const int64_t hidden[] = {8, 4};
-    an_mlp_options options = AN_INIT(options);
+    an_mlp_options options;
+    an_mlp_options_init(&options, sizeof options);
     an_graph *graph = NULL;
     char *text = NULL;
     options.dtype = dtype;

@@ -38,7 +38,8 @@ static an_trainer *open_run(const char *config) {
 }
 
 static double train(an_trainer *trainer) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     while (an_trainer_next_step(trainer) < an_trainer_steps(trainer)) OK(ctx, an_trainer_step(trainer, &metrics));
     return metrics.loss;
 }
@@ -73,7 +74,9 @@ static const char text_run[] = "run: {steps: 30, seed: 3}\n"
                                "train: {precision: f32}\n";
 
 static void test_text_run_learns(void **state) {
-    an_evaluation before = AN_INIT(before), after = AN_INIT(after);
+    an_evaluation before, after;
+    an_evaluation_init(&before, sizeof before);
+    an_evaluation_init(&after, sizeof after);
     (void)state;
     write_poem();
     an_trainer *trainer = open_run(text_run);
@@ -88,7 +91,8 @@ static void test_text_run_learns(void **state) {
 
 /* The warm-up is a share of the run: three steps of thirty. */
 static void test_lengths_become_steps(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     write_poem();
     an_trainer *trainer = open_run(text_run);
@@ -106,7 +110,8 @@ static void test_csv_run_learns(void **state) {
     enum { ROWS = 120 };
     char text[ROWS * 40] = "a,b,sum\n";
     size_t length = strlen(text);
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     (void)state;
     for (int i = 0; i < ROWS; i++) {
         const double a = i % 11 / 10.0, b = i % 7 / 6.0;
@@ -131,7 +136,8 @@ static void test_idx_run_finds_its_classes(void **state) {
     enum { IMAGES = 40, SIDE = 6 };
     unsigned char images[16 + IMAGES * SIDE * SIDE] = {0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
     unsigned char labels[8 + IMAGES] = {0, 0, 8, 1, 0, 0, 0, IMAGES};
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     (void)state;
     for (int i = 0; i < IMAGES; i++) {
         labels[8 + i] = (unsigned char)(i % 4);

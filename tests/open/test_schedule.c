@@ -71,7 +71,8 @@ static void test_run_may_end_before_a_milestone(void **state) {
 }
 
 static void test_steps_take_their_rate_from_the_sequence(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     an_trainer *trainer = scheduled("run: {steps: 6}\noptimizer: {lr: 0.01}\n"
                                     "schedule: {type: sequence, milestones: [2], parts: [{type: points, points: {0: "
@@ -144,7 +145,8 @@ static void test_wsd_knows_its_stable_part(void **state) {
 }
 
 static void test_one_cycle_has_its_peak(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     an_trainer *trainer = scheduled("run: {steps: 10}\nschedule: {type: one_cycle, max_lr: 0.05}\n");
     OK(ctx, an_trainer_step(trainer, &metrics));

@@ -13,7 +13,8 @@ typedef struct {
 
 static fixture begin(void) {
     fixture f = {0};
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     options.threads = 4;
     assert_int_equal(an_context_create(&f.ctx, &options), AN_OK);
     OK(f.ctx, an_graph_create(&f.graph, f.ctx, "copies"));

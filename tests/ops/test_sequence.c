@@ -12,7 +12,8 @@ enum { HEADS = 2, TOKENS = 70, SIZE = 5 }; /* more than one tile of queries and 
 
 static an_context *new_context(void) {
     an_context *ctx = NULL;
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     options.threads = 2;
     assert_int_equal(an_context_create(&ctx, &options), AN_OK);
     return ctx;
@@ -174,8 +175,10 @@ static void rig_down(rig *r, an_status status, const char *words) {
 
 static void test_mistakes(void **state) {
     (void)state;
-    an_attention_options attention = AN_INIT(attention);
-    an_rotary_options rotary = AN_INIT(rotary);
+    an_attention_options attention;
+    an_attention_options_init(&attention, sizeof attention);
+    an_rotary_options rotary;
+    an_rotary_options_init(&rotary, sizeof rotary);
 
     rig r = rig_up();
     an_value q = heads_of(&r, "q", 4, 300);
@@ -198,7 +201,7 @@ static void test_mistakes(void **state) {
     q = heads_of(&r, "q", 4, 8);
     attention.size = 0;
     an_attention(r.g, q, q, q, &attention);
-    rig_down(&r, AN_ERR_ARGUMENT, "set it with AN_INIT");
+    rig_down(&r, AN_ERR_ARGUMENT, "call an_attention_options_init first");
 
     r = rig_up();
     rotary.rotated = 5;
@@ -228,7 +231,8 @@ static void test_evaluation(void **state) {
     rig r = rig_up();
     an_value samples = an_input(r.g, "samples", AN_DTYPE_I64, AN_DIMS(r.batch)), q = heads_of(&r, "q", 4, 8);
     an_value dropped = an_dropout(r.g, q, samples, 0.5);
-    an_attention_options options = AN_INIT(options);
+    an_attention_options options;
+    an_attention_options_init(&options, sizeof options);
     options.dropout = 0.5;
     options.samples = samples;
     an_value attended = an_attention(r.g, dropped, q, q, &options);
@@ -280,7 +284,10 @@ static void test_cost(void **state) {
     enum { MANY = 2048 };
     rig r = rig_up();
     an_value q = heads_of(&r, "q", 4, 8), mask = an_input(r.g, "mask", AN_DTYPE_F32, AN_DIMS(r.tokens, r.tokens));
-    an_attention_options causal = AN_INIT(causal), window = AN_INIT(window), masked = AN_INIT(masked);
+    an_attention_options causal, window, masked;
+    an_attention_options_init(&causal, sizeof causal);
+    an_attention_options_init(&window, sizeof window);
+    an_attention_options_init(&masked, sizeof masked);
     causal.causal = window.causal = true;
     window.window = MANY / 16;
     masked.mask = mask;

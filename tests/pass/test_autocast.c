@@ -153,7 +153,8 @@ static void test_refusals(void **state) {
     an_context *ctx = NULL;
     an_graph *g = NULL;
     an_plan *plan = NULL;
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     static const char text[] =
         "ang 1\ngraph \"m\"\n%x = input(name=\"x\") : f64[4,4]\n%w = param(name=\"w\") : f64[4,4]\n"
         "%p = product(%x, %w)\noutput(%p, name=\"p\")\n";

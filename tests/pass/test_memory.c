@@ -1,5 +1,6 @@
 /* The memory pass: no two values that live at once share a byte, and the plan is close to what no plan can beat. */
 #include "anneal/models.h"
+#include "anneal/plan.h"
 #include "exec/plan.h"
 #include "pass/offsets.h"
 #include "support/support.h"
@@ -28,7 +29,8 @@ static void check_lives(const an_memory_plan *m, const char *what) {
 
 static void check_plan(an_context *ctx, an_graph *g, int count, const char *const *symbols, const int64_t *maxima) {
     an_plan *plan = NULL;
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     options.symbol_count = count;
     options.symbols = symbols;
     options.maxima = maxima;
@@ -49,14 +51,16 @@ static void test_nothing_overlaps(void **state) {
     (void)state;
     an_context *ctx = NULL;
     an_graph *g = NULL;
-    an_context_options two = AN_INIT(two);
+    an_context_options two;
+    an_context_options_init(&two, sizeof two);
     two.threads = 2; /* kernels have room for each of them, so plans depend on how many there are */
     assert_int_equal(an_context_create(&ctx, &two), AN_OK);
     OK(ctx, small_mlp(&g, ctx));
     check_plan(ctx, g, 1, (const char *const[]){"batch"}, (const int64_t[]){64});
     an_graph_destroy(&g);
 
-    an_cnn_options cnn = AN_INIT(cnn);
+    an_cnn_options cnn;
+    an_cnn_options_init(&cnn, sizeof cnn);
     cnn.channels = 1;
     cnn.height = cnn.width = 28;
     cnn.classes = 10;
@@ -69,7 +73,8 @@ static void test_nothing_overlaps(void **state) {
     an_graph_destroy(&g);
 
     for (int layers = 1; layers <= 12; layers += 11) {
-        an_gpt2_options gpt = AN_INIT(gpt);
+        an_gpt2_options gpt;
+        an_gpt2_options_init(&gpt, sizeof gpt);
         gpt.layers = layers;
         gpt.heads = 12;
         gpt.width = 768;
@@ -80,7 +85,8 @@ static void test_nothing_overlaps(void **state) {
         check_plan(ctx, g, 2, (const char *const[]){"batch", "tokens"}, (const int64_t[]){4, 256});
         an_graph_destroy(&g);
     }
-    an_llama_options llama = AN_INIT(llama);
+    an_llama_options llama;
+    an_llama_options_init(&llama, sizeof llama);
     llama.layers = 3;
     llama.heads = 8;
     llama.kv_heads = 2;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/run.h"
 #include "store/launch.h"
 
 #include "open/support.h" /* last, as its ctx would be shadowed */
@@ -78,18 +79,23 @@ typedef struct {
     int64_t at; /* the step after which the run is asked to stop */
 } stopping;
 
-static an_status stop_at(void *user, const an_step_metrics *metrics) {
+static an_status stop_at(void *user, an_trainer *trainer) {
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    OK(ctx, an_step_metrics_get(trainer, &metrics));
     const stopping *s = user;
-    if (metrics->step == s->at) an_trainer_request_stop(s->trainer);
+    if (metrics.step == s->at) an_trainer_request_stop(s->trainer);
     return AN_OK;
 }
 
 static an_run_outcome run_until(an_trainer *trainer, int64_t step) {
     stopping s = {trainer, step};
-    an_run_options run = AN_INIT(run);
-    an_run_outcome outcome = AN_INIT(outcome);
-    OK(ctx, an_trainer_run_options(trainer, &run));
-    run.callbacks = (an_run_callbacks){.size = sizeof run.callbacks, .after_step = stop_at, .user = &s};
+    an_run_options run;
+    an_run_options_init(&run, sizeof run);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
+    OK(ctx, an_run_options_get(trainer, &run));
+    run.callbacks = &(const an_run_callbacks){.size = sizeof(an_run_callbacks), .after_step = stop_at, .user = &s};
     OK(ctx, an_trainer_run(trainer, &run, &outcome));
     return outcome;
 }
@@ -140,7 +146,8 @@ static void test_parts_of_many_writers_are_one_state(void **state) {
         an_trainer_close(&trainer);
         char list[4096], path[256];
         an_checkpoint *checkpoint = NULL;
-        an_checkpoint_info info = AN_INIT(info);
+        an_checkpoint_info info;
+        an_checkpoint_info_init(&info, sizeof info);
         OK(ctx, an_checkpoint_open(&checkpoint, ctx, "folder"));
         OK(ctx, an_checkpoint_info_get(checkpoint, &info));
         snprintf(path, sizeof path, "%s", info.path);
@@ -192,7 +199,8 @@ static void test_hosts_clock(void **state) {
     an_trainer *trainer = open_run(CONFIG);
     (void)state;
     assert_int_equal(an_trainer_user_step(trainer), 0);
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     hashes at[3];
     for (int i = 0; i < 3; i++) {
         OK(ctx, an_trainer_step(trainer, &metrics));
@@ -220,7 +228,8 @@ static void test_hosts_clock(void **state) {
 
 /* A second save at a user step is refused and changes nothing, in the same launch and in a later one. */
 static void test_a_user_step_is_saved_once(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     an_trainer *trainer = open_run(CONFIG);
     OK(ctx, an_trainer_step(trainer, &metrics));
@@ -242,7 +251,8 @@ static void test_a_user_step_is_saved_once(void **state) {
 }
 
 static void test_save_over_replaces(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     an_trainer *trainer = open_run(CONFIG);
     OK(ctx, an_trainer_step(trainer, &metrics));
@@ -264,7 +274,8 @@ static void test_save_over_replaces(void **state) {
 
 /* The new one cannot be written: the old one stays, and is what the run opens. */
 static void test_save_over_that_fails_keeps_the_old(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     an_trainer *trainer = open_run(CONFIG);
     OK(ctx, an_trainer_step(trainer, &metrics));
@@ -283,7 +294,8 @@ static void test_save_over_that_fails_keeps_the_old(void **state) {
 
 /* save.keep_named counts saves at user steps only, whatever keep_last says of the others. */
 static void test_keep_named(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     an_trainer *trainer = open_run(CONFIG "save: {every: 2 steps, keep_last: all, keep_named: 2}\n");
     for (int i = 1; i <= 4; i++) {
@@ -308,7 +320,8 @@ static void test_keep_named(void **state) {
 /* A crash in a save that replaces another leaves two checkpoints of one user step. They count as one: nothing else has to go for them. */
 static void test_keep_named_counts_user_steps(void **state) {
     static const char config[] = CONFIG "save: {every: off, keep_named: 2}\n", both[] = "folder/checkpoints";
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     an_trainer *trainer = open_run(config);
     OK(ctx, an_trainer_step(trainer, &metrics));
@@ -332,7 +345,8 @@ static void test_keep_named_counts_user_steps(void **state) {
 
 /* A launch that wakes up late finds that it has been followed, and changes nothing any more. */
 static void test_an_old_launch_is_fenced(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     an_trainer *old = open_run(CONFIG), *young = NULL;
     OK(ctx, an_trainer_step(old, &metrics));
@@ -383,7 +397,8 @@ static void test_without_memory(void **state) {
     int64_t failures = 0;
     (void)state;
     an_trainer *trainer = open_run(CONFIG);
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     OK(ctx, an_trainer_step(trainer, &metrics));
     an_status status = AN_ERR_MEMORY;
     for (long call = 1; status != AN_OK; call++) {

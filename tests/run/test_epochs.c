@@ -1,6 +1,8 @@
 /* An epoch is an epoch, also where accumulation by epoch changes how many steps it has: evaluations, saves, log lines and lengths. */
 #include <dirent.h>
 
+#include "anneal/open.h"
+#include "anneal/run.h"
 #include "open/support.h"
 
 /* 96 samples in steps of 40, 20 and 5: epochs of 3, 5, 5, 20 and 20 steps, each with a short last one. */
@@ -32,38 +34,45 @@ typedef struct {
     int evaluation_count, save_count;
 } watcher;
 
-static an_status after_step(void *user, const an_step_metrics *metrics) {
+static an_status after_step(void *user, an_trainer *trainer) {
     const watcher *w = user;
-    if (metrics->step == w->stops_at) an_trainer_request_stop(w->trainer);
-    return metrics->step == w->dies_at ? AN_ERR_HOOK : AN_OK;
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    OK(ctx, an_step_metrics_get(trainer, &metrics));
+    if (metrics.step == w->stops_at) an_trainer_request_stop(w->trainer);
+    return metrics.step == w->dies_at ? AN_ERR_HOOK : AN_OK;
 }
 
-static an_status after_evaluation(void *user, int64_t step, const an_evaluation *evaluation, bool best) {
+static an_status after_evaluation(void *user, an_trainer *trainer, int64_t step, bool best) {
     watcher *w = user;
-    (void)evaluation, (void)best;
+    (void)trainer, (void)best;
     assert_true(w->evaluation_count < MOST_EVENTS);
     w->evaluations[w->evaluation_count++] = step;
     return AN_OK;
 }
 
-static an_status after_save(void *user, const an_save_report *report) {
+static an_status after_save(void *user, an_trainer *trainer) {
     watcher *w = user;
-    assert_null(report->error);
+    an_save_report report;
+    an_save_report_init(&report, sizeof report);
+    OK(ctx, an_save_report_get(trainer, &report));
+    assert_null(report.error);
     assert_true(w->save_count < MOST_EVENTS);
-    w->saves[w->save_count++] = report->step;
+    w->saves[w->save_count++] = report.step;
     return AN_OK;
 }
 
 /* One launch of the run, whose events are added to the watcher's. */
 static void launch(watcher *w, const char *config, an_status expected) {
-    an_run_options run = AN_INIT(run);
+    an_run_options run;
+    an_run_options_init(&run, sizeof run);
     w->trainer = open_run(config);
-    OK(ctx, an_trainer_run_options(w->trainer, &run));
-    run.callbacks = (an_run_callbacks){.size = sizeof run.callbacks,
-                                       .after_step = after_step,
-                                       .after_evaluation = after_evaluation,
-                                       .after_save = after_save,
-                                       .user = w};
+    OK(ctx, an_run_options_get(w->trainer, &run));
+    run.callbacks = &(const an_run_callbacks){.size = sizeof(an_run_callbacks),
+                                              .after_step = after_step,
+                                              .after_evaluation = after_evaluation,
+                                              .after_save = after_save,
+                                              .user = w};
     assert_int_equal(an_trainer_run(w->trainer, &run, NULL), expected);
 }
 
@@ -160,7 +169,8 @@ static void test_log_lines_are_at_the_ends_of_epochs(void **state) {
     an_config *config = NULL;
     an_trainer *trainer = NULL;
     an_folder *folder = NULL;
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     (void)state;
     write_text("run.yaml", CONFIG DATA "log: {every: 1 epoch}\n");
     options.file = "run.yaml";
@@ -168,7 +178,8 @@ static void test_log_lines_are_at_the_ends_of_epochs(void **state) {
     OK(ctx, an_trainer_open_config(&trainer, ctx, config));
     OK(ctx, an_folder_create(&folder, trainer, config, NULL));
     while (an_trainer_next_step(trainer) < an_trainer_steps(trainer)) {
-        an_step_metrics metrics = AN_INIT(metrics);
+        an_step_metrics metrics;
+        an_step_metrics_init(&metrics, sizeof metrics);
         bool logged = false;
         OK(ctx, an_trainer_step(trainer, &metrics));
         OK(ctx, an_folder_step(folder, &metrics, &logged));
@@ -345,7 +356,8 @@ static void test_runs_of_so_many_samples(void **state) {
 }
 
 static void test_numbers_of_the_run(void **state) {
-    an_trainer_info info = AN_INIT(info);
+    an_trainer_info info;
+    an_trainer_info_init(&info, sizeof info);
     (void)state;
     an_trainer *trainer = open_run(CONFIG DATA);
     OK(ctx, an_trainer_info_get(trainer, &info));

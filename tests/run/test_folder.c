@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "anneal/open.h"
+#include "anneal/run.h"
 #include "run/folder.h"
 
 #include "open/support.h" /* last, as its ctx would be shadowed */
@@ -16,7 +18,8 @@ static an_config *config;
 static an_trainer *trainer;
 
 static int open_all(void **state) {
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     if (setup(state)) return 1;
     if (system("rm -rf folder folder-2 folder-3") != 0) return 1; /* NOLINT(cert-env33-c): the test's own folder */
     write_sums();
@@ -33,7 +36,8 @@ static int close_all(void **state) {
 }
 
 static an_folder *make(bool fresh) {
-    an_folder_options options = AN_INIT(options);
+    an_folder_options options;
+    an_folder_options_init(&options, sizeof options);
     an_folder *folder = NULL;
     options.fresh = fresh;
     OK(ctx, an_folder_create(&folder, trainer, config, &options));
@@ -53,16 +57,23 @@ static an_folder_state state_of(const char *path) {
     return state;
 }
 
-static an_status after_step(void *user, const an_step_metrics *metrics) {
-    return an_folder_step(user, metrics, NULL);
+static an_status after_step(void *user, an_trainer *of) {
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    OK(ctx, an_step_metrics_get(of, &metrics));
+    return an_folder_step(user, &metrics, NULL);
 }
 
 static void run_in(an_folder *folder) {
-    an_run_options run = AN_INIT(run);
-    an_run_outcome outcome = AN_INIT(outcome);
-    run.callbacks.size = sizeof run.callbacks;
-    run.callbacks.after_step = after_step;
-    run.callbacks.user = folder;
+    an_run_options run;
+    an_run_options_init(&run, sizeof run);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
+    an_run_callbacks callbacks;
+    an_run_callbacks_init(&callbacks, sizeof callbacks);
+    callbacks.after_step = after_step;
+    callbacks.user = folder;
+    run.callbacks = &callbacks;
     OK(ctx, an_trainer_run(trainer, &run, &outcome));
     OK(ctx, an_folder_finish(folder, &outcome, NULL));
 }
@@ -80,7 +91,8 @@ static void test_states_of_a_folder(void **state) {
 
 /* A trainer has one folder; one that has a run in it is for who carries on with that run. */
 static void test_two_runs_never_share_a_folder(void **state) {
-    an_open_options anew = AN_INIT(anew);
+    an_open_options anew;
+    an_open_options_init(&anew, sizeof anew);
     (void)state;
     an_folder *folder = make(false);
     refuse_folder(AN_ERR_STATE, "the run has been written to folder already");
@@ -118,7 +130,8 @@ static void test_metrics_have_a_line_per_logged_step(void **state) {
 }
 
 static void test_a_disk_without_room_is_told(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     an_folder *folder = make(false);
     const int full = open("/dev/full", O_WRONLY); /* says what a full disk says */
@@ -160,7 +173,8 @@ static void test_state_hash_sees_what_a_run_was(void **state) {
 static void test_outcome_has_the_reason_of_a_stop(void **state) {
     (void)state;
     char text[512] = "";
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     an_folder *folder = make(false);
     an_trainer_request_stop(trainer);
     OK(ctx, an_trainer_run(trainer, NULL, &outcome));

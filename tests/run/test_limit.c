@@ -1,5 +1,6 @@
 /* run.max_time: slurm, by what the environment says. */
-#include "anneal/train.h"
+#include "anneal/open.h"
+#include "anneal/run.h"
 #include "base/clock.h"
 #include "run/run.h"
 
@@ -83,8 +84,10 @@ static void test_plan(void **state) {
     (void)state;
     an_trainer *t = NULL;
     an_config *c = NULL;
-    an_config_options from = AN_INIT(from);
-    an_open_options options = AN_INIT(options);
+    an_config_options from;
+    an_config_options_init(&from, sizeof from);
+    an_open_options options;
+    an_open_options_init(&options, sizeof options);
     from.file = "run.yaml";
     options.purpose = AN_OPEN_PLAN;
     write_sums();

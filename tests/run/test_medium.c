@@ -1,6 +1,7 @@
 /* matmul_precision: medium. Products read bf16 and everything is stored in f32: against the same model written out in f32 with
  * its inputs rounded, which differs in the order of sums only. */
 #include "anneal/models.h"
+#include "anneal/predict.h"
 #include "open/support.h"
 
 enum { SAMPLES = 16, INPUTS = 24, OUTPUTS = 3 };
@@ -40,7 +41,8 @@ static an_trainer *open_model(const char *precision) {
 }
 
 static double first_loss(const char *precision, double *norm) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     an_trainer *trainer = open_model(precision);
     OK(ctx, an_trainer_step_on_f32(trainer, SAMPLES, &x[0][0], &y[0][0], &metrics));
     an_trainer_close(&trainer);
@@ -69,9 +71,11 @@ static void test_medium_learns(void **state) {
     make_samples();
     write_model(false);
     for (int i = 0; i < 2; i++) {
-        an_step_metrics metrics = AN_INIT(metrics);
+        an_step_metrics metrics;
+        an_step_metrics_init(&metrics, sizeof metrics);
         an_predictor *predictor = NULL;
-        an_predictor_options options = AN_INIT(options);
+        an_predictor_options options;
+        an_predictor_options_init(&options, sizeof options);
         float outputs[SAMPLES][OUTPUTS];
         double loss = 0;
         an_trainer *trainer = open_model(i ? ", matmul_precision: medium" : "");

@@ -4,7 +4,7 @@
 #include <xxhash.h>
 
 #include "anneal/checkpoint.h"
-#include "anneal/config.h"
+#include "anneal/open.h"
 #include "anneal/version.h"
 #include "open/support.h"
 
@@ -17,8 +17,10 @@ enum { STEPS = 12, MIDDLE = 6, MOST_TEXT = 1 << 16 };
 static const char *kernels; /* that runs are opened with; NULL: the usual ones */
 
 static an_status open_settings(an_trainer **trainer, an_config **config, const char *text, bool new_bits) {
-    an_config_options options = AN_INIT(options);
-    an_open_options open = AN_INIT(open);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
     write_text("run.yaml", text);
     options.file = "run.yaml";
     open.new_bits = new_bits;
@@ -32,7 +34,8 @@ static void begin(const char *folder, const char *text) {
     char command[128];
     an_config *config = NULL;
     an_trainer *trainer = NULL;
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): the test's own folder */
     write_sums();
@@ -144,7 +147,8 @@ static void test_the_config_allows_new_bits(void **state) {
 static void test_kernels(void **state) {
     static const char text[] = "run: {dir: kernels, steps: 12}\n" GPT;
     an_checkpoint *c = NULL;
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     (void)state;
     if (an_context_isa(ctx) == AN_ISA_BASE) {
         print_message("no op of this model has two kernels on this machine\n");

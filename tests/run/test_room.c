@@ -1,8 +1,8 @@
 /* A trainer that was made from C is compared with the limits of its process too, before anything is allocated for it. */
 #include <sys/resource.h>
 
-#include "anneal/data.h"
 #include "anneal/models.h"
+#include "anneal/train.h"
 #include "base/limits.h"
 #include "open/support.h"
 
@@ -14,9 +14,12 @@ static an_status make(an_trainer **trainer, an_graph **graph, an_dataset **data,
     const int64_t input_dims[] = {SAMPLES, INPUTS}, target_dims[] = {SAMPLES, 1};
     const an_array arrays[] = {array_of(inputs, AN_DTYPE_F32, 2, input_dims),
                                array_of(targets, AN_DTYPE_F32, 2, target_dims)};
-    an_array_source source = AN_INIT(source);
-    an_mlp_options model = AN_INIT(model);
-    an_trainer_options options = AN_INIT(options);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
+    an_mlp_options model;
+    an_mlp_options_init(&model, sizeof model);
+    an_trainer_options options;
+    an_trainer_options_init(&options, sizeof options);
     source.array_count = 2;
     source.arrays = arrays;
     model.inputs = INPUTS;
@@ -24,8 +27,10 @@ static an_status make(an_trainer **trainer, an_graph **graph, an_dataset **data,
     model.hidden_count = 2;
     model.hidden = hidden;
     model.loss = AN_LOSS_SQUARED;
-    options.batch.size = sizeof options.batch;
-    options.batch.global = SAMPLES;
+    an_batch_options batch;
+    an_batch_options_init(&batch, sizeof batch);
+    batch.global = SAMPLES;
+    options.batch = &batch;
     options.steps = 1;
     OK(own, an_dataset_create_arrays(data, own, &source));
     OK(own, an_model_mlp(graph, own, &model));

@@ -37,9 +37,10 @@ typedef struct {
 
 static void start_weights(an_params *params) {
     for (int64_t p = 0; p < an_params_count(params); p++) {
-        an_param_info info = AN_INIT(info);
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
         int64_t seed = 0;
-        OK(ctx, an_params_info(params, p, &info));
+        OK(ctx, an_param_info_get(params, p, &info));
         for (const char *c = info.name; *c; c++) seed += *c;
         const size_t length = strlen(info.name);
         const bool one = strstr(info.name, "ln_") && !strcmp(info.name + length - strlen("weight"), "weight");
@@ -77,10 +78,14 @@ static void set_micro_batch(an_program *program, int64_t step, int64_t first) {
 static void make_model(training *t) {
     const char *symbols[] = {"batch", "tokens"};
     const int64_t maxima[] = {MICRO, TOKENS};
-    an_gpt2_options model = AN_INIT(model);
-    an_group_rule rule = AN_INIT(rule);
-    an_group_options groups = AN_INIT(groups);
-    an_plan_options plan = AN_INIT(plan);
+    an_gpt2_options model;
+    an_gpt2_options_init(&model, sizeof model);
+    an_group_rule rule;
+    an_group_rule_init(&rule, sizeof rule);
+    an_group_options groups;
+    an_group_options_init(&groups, sizeof groups);
+    an_plan_options plan;
+    an_plan_options_init(&plan, sizeof plan);
     model.layers = 2;
     model.heads = 2;
     model.width = 32;
@@ -105,9 +110,12 @@ static void make_model(training *t) {
 }
 
 static void make_step(training *t) {
-    an_optimizer_options optimizer = AN_INIT(optimizer);
-    an_schedule_options schedule = AN_INIT(schedule);
-    an_stepper_options step = AN_INIT(step);
+    an_optimizer_options optimizer;
+    an_optimizer_options_init(&optimizer, sizeof optimizer);
+    an_schedule_options schedule;
+    an_schedule_options_init(&schedule, sizeof schedule);
+    an_stepper_options step;
+    an_stepper_options_init(&step, sizeof step);
     optimizer.beta_2 = beta_2;
     schedule.type = AN_SCHEDULE_COSINE;
     schedule.steps = STEPS;
@@ -121,7 +129,8 @@ static void make_step(training *t) {
 }
 
 static an_step_metrics take_step(const training *t, int64_t step) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     int64_t targets = 0;
     for (int64_t i = 0; i < BATCH; i++) targets += length_of(step, i);
     OK(ctx, an_step_begin(t->stepper, targets));

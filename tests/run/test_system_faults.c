@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/config.h"
+#include "anneal/run.h"
 #include "open/support.h"
 
 #define CONFIG                                                         \
@@ -87,12 +89,15 @@ static void begin(void) {
 
 #define EVALUATION ", eval: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}"
 
-static an_status count_warnings(void *user, const an_save_report *report) {
-    assert_null(report->error);
-    if (report->warning) {
+static an_status count_warnings(void *user, an_trainer *trainer) {
+    an_save_report report;
+    an_save_report_init(&report, sizeof report);
+    OK(ctx, an_save_report_get(trainer, &report));
+    assert_null(report.error);
+    if (report.warning) {
         ++*(int *)user;
         assert_non_null(
-            strstr(report->warning, "the link to the best checkpoint cannot be made: Operation not permitted"));
+            strstr(report.warning, "the link to the best checkpoint cannot be made: Operation not permitted"));
     }
     return AN_OK;
 }
@@ -135,7 +140,8 @@ static void test_launches_that_cannot_be_read(void **state) {
 /* Such a run began anew, and wrote over the metrics of what was done. */
 static void test_checkpoints_that_cannot_be_read(void **state) {
     enum { DONE = 5 };
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     begin();
     an_trainer *trainer = open_run(CONFIG);
@@ -152,8 +158,10 @@ static void test_checkpoints_that_cannot_be_read(void **state) {
 
 /* Metrics of earlier launches that cannot be read are not replaced by fewer. */
 static void test_metrics_that_cannot_be_read(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
-    an_config_options options = AN_INIT(options);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     an_config *config = NULL;
     an_folder *folder = NULL;
     struct stat before, after;
@@ -186,7 +194,8 @@ static void test_metrics_that_cannot_be_read(void **state) {
 static void test_best_that_cannot_be_linked(void **state) {
     static const char text[] = CONFIG "save: {every: 2 steps, keep_last: 2}\neval: {every: 2 steps}\n"
                                       "log: {tensorboard: off}\noptimizer: {lr: 1e-3}\n";
-    an_run_options options = AN_INIT(options);
+    an_run_options options;
+    an_run_options_init(&options, sizeof options);
     int warnings = 0;
     char with_data[sizeof text + 200];
     (void)state;
@@ -197,10 +206,12 @@ static void test_best_that_cannot_be_linked(void **state) {
     memcpy(data, EVALUATION, strlen(EVALUATION));
     an_trainer *trainer = open_run(with_data);
     has_no_links = true;
-    OK(ctx, an_trainer_run_options(trainer, &options));
-    options.callbacks.size = sizeof options.callbacks;
-    options.callbacks.after_save = count_warnings;
-    options.callbacks.user = &warnings;
+    OK(ctx, an_run_options_get(trainer, &options));
+    an_run_callbacks callbacks;
+    an_run_callbacks_init(&callbacks, sizeof callbacks);
+    callbacks.after_save = count_warnings;
+    callbacks.user = &warnings;
+    options.callbacks = &callbacks;
     OK(ctx, an_trainer_run(trainer, &options, NULL));
     an_trainer_close(&trainer);
     assert_true(warnings > 2); /* the loss falls: every evaluation is the best */

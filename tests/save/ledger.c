@@ -110,8 +110,10 @@ static int check_saved(an_context *ctx) {
 static int train(void) {
     an_context *ctx = NULL;
     an_trainer *trainer = NULL;
-    an_context_options options = AN_INIT(options);
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     options.threads = 1;
     const int ledger = open("ledger.txt", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (ledger < 0) return fail(NULL, "ledger.txt");

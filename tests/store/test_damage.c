@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
 #include "open/support.h"
 
 /* 64 KiB in all, the moments of AdamW included. */
@@ -65,8 +66,10 @@ static void keep_files(void) {
 static an_trainer *open_fresh(const char *text) {
     an_config *config = NULL;
     an_trainer *trainer = NULL;
-    an_config_options options = AN_INIT(options);
-    an_open_options open = AN_INIT(open);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
     options.file = "run.yaml";
     options.text = text;
     options.length = strlen(text);
@@ -78,7 +81,8 @@ static an_trainer *open_fresh(const char *text) {
 }
 
 static int make_checkpoints(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     if (setup(state)) return 1;
     if (system("rm -rf damage other") != 0) return 1; /* NOLINT(cert-env33-c): the test's own folder */
     write_sums();

@@ -5,6 +5,8 @@
 #include <zlib.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
+#include "anneal/run.h"
 #include "open/support.h"
 
 #define GOLDEN ANNEAL_SOURCE_DIR "/tests/golden/checkpoints/"
@@ -34,7 +36,8 @@ static golden golden_of(const char *name) {
 
 static int open_context(void **state) {
     an_allocator allocator = {sizeof allocator, ledger_allocate, ledger_release, &counted};
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     (void)state;
     options.allocator = &allocator;
     options.threads = 2;
@@ -45,7 +48,8 @@ static int open_context(void **state) {
 /* ---- what is in one ---- */
 
 static unsigned long crc_of(const an_checkpoint *c) {
-    an_checkpoint_tensor t = AN_INIT(t);
+    an_checkpoint_tensor t;
+    an_checkpoint_tensor_init(&t, sizeof t);
     unsigned long crc = 0;
     for (int64_t i = 0; an_checkpoint_tensor_get(c, i, &t) == AN_OK; i++) {
         const size_t bytes = (size_t)t.elements * t.element_bytes;
@@ -62,7 +66,8 @@ static unsigned long crc_of(const an_checkpoint *c) {
 
 static void has(const an_checkpoint *c, const char *name, an_dtype dtype, int64_t slices, int ndims,
                 const int64_t *dims) {
-    an_checkpoint_tensor t = AN_INIT(t);
+    an_checkpoint_tensor t;
+    an_checkpoint_tensor_init(&t, sizeof t);
     const int64_t index = an_checkpoint_find(c, name);
     if (index < 0) fail_msg("it has no %s", name);
     OK(ctx, an_checkpoint_tensor_get(c, index, &t));
@@ -80,7 +85,8 @@ static void has(const an_checkpoint *c, const char *name, an_dtype dtype, int64_
 static an_checkpoint *look_at(const golden *g, const char *precision, int64_t files) {
     an_checkpoint *c = NULL;
     an_graph *graph = NULL;
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     char *text = NULL;
     OK(ctx, an_checkpoint_verify(ctx, g->checkpoint));
     OK(ctx, an_checkpoint_open(&c, ctx, g->checkpoint));
@@ -107,7 +113,8 @@ static an_checkpoint *look_at(const golden *g, const char *precision, int64_t fi
 /* The last checkpoint of the folder says from where on it computes as it does now. */
 static void assert_since(const char *folder, int64_t step) {
     an_checkpoint *c = NULL;
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     OK(ctx, an_checkpoint_open(&c, ctx, folder));
     OK(ctx, an_checkpoint_info_get(c, &info));
     assert_string_equal(info.anneal, an_version());
@@ -122,9 +129,12 @@ static void carry_on(const golden *g, const char *name, const char *note) {
     const char *const sets[] = {dir};
     an_config *config = NULL;
     an_trainer *trainer = NULL;
-    an_config_options options = AN_INIT(options);
-    an_open_options open = AN_INIT(open);
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     snprintf(command, sizeof command, "rm -rf %s", name);
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): the test's own folder */
     snprintf(dir, sizeof dir, "run.dir=%s", name);

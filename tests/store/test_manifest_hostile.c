@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
 #include "base/context.h"
 #include "open/support.h"
 #include "store/manifest.h"
@@ -33,8 +34,10 @@ static int refused_count, harmless_count;
 static an_trainer *open_fresh(const char *text) {
     an_config *config = NULL;
     an_trainer *trainer = NULL;
-    an_config_options options = AN_INIT(options);
-    an_open_options open = AN_INIT(open);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
     options.file = "run.yaml";
     options.text = text;
     options.length = strlen(text);
@@ -46,9 +49,11 @@ static an_trainer *open_fresh(const char *text) {
 }
 
 static int make_checkpoint(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     an_checkpoint *c = NULL;
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     if (setup(state)) return 1;
     if (system("rm -rf hostile other aside") != 0) return 1; /* NOLINT(cert-env33-c): the test's own folder */
     write_sums();
@@ -119,7 +124,8 @@ static int next_descriptor(void) {
 
 static an_status try_open(void) {
     an_checkpoint *c = NULL;
-    an_checkpoint_tensor t = AN_INIT(t);
+    an_checkpoint_tensor t;
+    an_checkpoint_tensor_init(&t, sizeof t);
     char element[16];
     an_status status = an_checkpoint_open(&c, ctx, folder);
     for (int64_t i = 0; status == AN_OK && an_checkpoint_tensor_get(c, i, &t) == AN_OK; i++)
@@ -176,7 +182,8 @@ static void is_good(void) {
 
 /* Accepted, and the run goes on. */
 static void is_harmless(void) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     write_sealed();
     for (int i = 0; i < TRIES; i++) OK(ctx, tries[i]());
     OK(ctx, an_trainer_step(reader, &metrics));

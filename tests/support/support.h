@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "anneal/anneal.h"
-#include "anneal/graph.h"
 #include "anneal/plan.h"
+#include "support/structs.h"
 
 /* Memory with a ledger: bytes held, calls so far, and the number of the call that fails (0: none). */
 typedef struct ledger {
@@ -50,7 +50,8 @@ static inline void ledger_release(void *user, void *memory, size_t bytes) {
 
 static inline an_status context_with_ledger(an_context **ctx, ledger *l, int threads) {
     an_allocator allocator = {sizeof allocator, ledger_allocate, ledger_release, l};
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     options.allocator = &allocator;
     options.threads = threads;
     return an_context_create(ctx, &options);
@@ -87,7 +88,7 @@ static inline an_status small_mlp(an_graph **graph, an_context *ctx) {
 }
 
 static inline an_array array_of(void *data, an_dtype dtype, int ndims, const int64_t *dims) {
-    an_array a = AN_INIT(a);
+    an_array a = {0};
     a.data = data;
     a.dtype = dtype;
     a.ndims = ndims;
@@ -105,7 +106,8 @@ static inline double noise(uint64_t i) {
 /* One plan for one symbol. */
 static inline an_status plan_for(an_plan **plan, an_context *ctx, an_graph *g, const char *symbol, int64_t maximum,
                                  unsigned programs) {
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     options.symbol_count = 1;
     options.symbols = &symbol;
     options.maxima = &maximum;

@@ -4,6 +4,10 @@
 
 #include <fenv.h>
 
+#include "anneal/checkpoint.h"
+#include "anneal/open.h"
+#include "anneal/predict.h"
+#include "anneal/run.h"
 #include "support/public_calls.h"
 #include "support/support.h"
 
@@ -99,7 +103,7 @@ static const char *const plain_calls[] = {"an_context_create",
                                           "an_dataset_destroy",
                                           "an_dataset_count",
                                           "an_dataset_field_count",
-                                          "an_dataset_field",
+                                          "an_field_get",
                                           "an_dataset_set_limit",
                                           "an_dataset_vocabulary",
                                           "an_dataset_token_text",
@@ -134,17 +138,24 @@ static const char *const plain_calls[] = {"an_context_create",
                                           "an_scalar",
                                           "an_param_freeze",
                                           "an_heartbeat_read",
+                                          "an_heartbeat_init",
+                                          "an_auto",
+                                          "an_save_report_get",
+/* every init function: test_base_structs */
+#define AN_STRUCT(type, ...) #type "_init",
+#include "base/structs.def"
+#undef AN_STRUCT
                                           "an_model_preset_options",
                                           "an_model_preset_name",
                                           "an_params_destroy",
                                           "an_params_count",
-                                          "an_params_info",
+                                          "an_param_info_get",
                                           "an_plan_destroy",
                                           "an_plan_op_count",
                                           "an_plan_life_count",
                                           "an_program_destroy",
                                           "an_program_input_count",
-                                          "an_program_input_info",
+                                          "an_input_info_get",
                                           "an_program_set_hook",
                                           "an_program_profile",
                                           "an_program_profile_count",

@@ -31,9 +31,11 @@ static inline void make_graphs(void) {
 }
 
 static inline void call_contexts(void) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     an_context *fresh = NULL;
-    an_heartbeat heartbeat = AN_INIT(heartbeat), copy;
+    an_heartbeat heartbeat, copy;
+    an_heartbeat_init(&heartbeat, sizeof heartbeat);
     STATUS(an_context_create, N(&fresh), O(&options));
     NOTHING(an_context_destroy, O(&ctx));
     VALUE(an_last_error, NULL, O(ctx));
@@ -50,6 +52,15 @@ static inline void call_contexts(void) {
     PLAIN(an_version);
     PLAIN(an_onednn_version);
     NOTHING(an_heartbeat_read, N(&heartbeat), N(&copy));
+    NOTHING(an_heartbeat_init, N(&heartbeat), sizeof heartbeat);
+    PLAIN(an_auto);
+#define AN_STRUCT(type, ...)                         \
+    {                                                \
+        static type own;                             \
+        NOTHING(type##_init, N(&own), sizeof(type)); \
+    }
+#include "base/structs.def"
+#undef AN_STRUCT
 }
 
 static inline void call_graphs(void) {
@@ -70,7 +81,8 @@ static inline void call_graphs(void) {
     STATUS(an_graph_dot, N(model), N(&text));
     an_string_release(ctx, &printed);
     VALUE(an_graph_symbol_name, NULL, N(model), 0);
-    an_graph_info about = AN_INIT(about);
+    an_graph_info about;
+    an_graph_info_init(&about, sizeof about);
     VALUE(an_graph_parameter_elements, 0, N(model));
     STATUS(an_graph_info_get, N(model), N(&about));
     REFUSED(an_graph_set_label_smoothing, N(model), 0.1);
@@ -134,11 +146,15 @@ static inline void call_elementwise(void) {
 }
 
 static inline void call_builders(void) {
-    an_convolution_options convolution = AN_INIT(convolution);
-    an_pool_options pool = {.size = sizeof pool, .window = {2, 2}};
-    an_rotary_options rotary = AN_INIT(rotary);
-    an_attention_options attention = AN_INIT(attention);
-    an_cross_entropy_options cross_entropy = AN_INIT(cross_entropy);
+    an_convolution_options convolution;
+    an_convolution_options_init(&convolution, sizeof convolution);
+    an_pool_options pool = {DEFAULTS(an_pool_options), .window = {2, 2}};
+    an_rotary_options rotary;
+    an_rotary_options_init(&rotary, sizeof rotary);
+    an_attention_options attention;
+    an_attention_options_init(&attention, sizeof attention);
+    an_cross_entropy_options cross_entropy;
+    an_cross_entropy_options_init(&cross_entropy, sizeof cross_entropy);
     const an_value values[] = {x, x};
     VALUE(an_product, 0, N(open), x, x, false, true);
     VALUE(an_convolution, 0, N(open), image, filters, O(&convolution));
@@ -186,7 +202,7 @@ static inline void call_models(void) {
                           .filters = sizes,
                           .hidden = 4};
     an_gpt2_options gpt2 = {.size = sizeof gpt2, .layers = 1, .heads = 2, .width = 4, .context = 4, .vocabulary = 5};
-    an_llama_options llama = {.size = sizeof llama,
+    an_llama_options llama = {DEFAULTS(an_llama_options),
                               .layers = 1,
                               .heads = 2,
                               .kv_heads = 1,
@@ -194,7 +210,7 @@ static inline void call_models(void) {
                               .hidden = 4,
                               .context = 4,
                               .vocabulary = 5};
-    const an_layer layers[] = {{.size = sizeof *layers, .type = AN_LAYER_LINEAR, .features = 3}};
+    const an_layer layers[] = {{DEFAULTS(an_layer), .type = AN_LAYER_LINEAR, .features = 3}};
     an_sequential_options sequential = {
         .size = sizeof sequential, .input_ndims = 1, .inputs = sizes, .layer_count = 1, .layers = layers};
     STATUS(an_model_sequential, N(&fresh), N(ctx), N(&sequential));

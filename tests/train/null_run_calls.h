@@ -2,6 +2,7 @@
 #ifndef TESTS_TRAIN_NULL_RUN_CALLS_H
 #define TESTS_TRAIN_NULL_RUN_CALLS_H
 
+#include "anneal/open.h"
 #include "train/null_graph_calls.h"
 
 static an_params *params;
@@ -27,12 +28,16 @@ static inline void make_program(void) {
 static inline void call_plans(void) {
     const char *symbol = "batch";
     const int64_t maximum = 4;
-    an_plan_options options = {.size = sizeof options, .symbol_count = 1, .symbols = &symbol, .maxima = &maximum};
+    an_plan_options options = {DEFAULTS(an_plan_options), .symbol_count = 1, .symbols = &symbol, .maxima = &maximum};
     an_plan *fresh = NULL;
-    an_plan_memory memory = AN_INIT(memory);
-    an_plan_cost cost = AN_INIT(cost);
-    an_plan_op op = AN_INIT(op);
-    an_plan_life life = AN_INIT(life);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
+    an_plan_cost cost;
+    an_plan_cost_init(&cost, sizeof cost);
+    an_plan_op op;
+    an_plan_op_init(&op, sizeof op);
+    an_plan_life life;
+    an_plan_life_init(&life, sizeof life);
     char *text = NULL;
     STATUS(an_plan_create, N(&fresh), N(ctx), N(model), O(&options));
     NOTHING(an_plan_destroy, O(&plan));
@@ -52,12 +57,16 @@ static inline an_status never_stops(void *user, int64_t instruction) {
 }
 
 static inline void call_programs(void) {
-    an_params_options options = AN_INIT(options);
+    an_params_options options;
+    an_params_options_init(&options, sizeof options);
     an_params *fresh_params = NULL;
     an_program *fresh = NULL;
-    an_param_info parameter = AN_INIT(parameter);
-    an_input_info input = AN_INIT(input);
-    an_profile_entry entry = AN_INIT(entry);
+    an_param_info parameter;
+    an_param_info_init(&parameter, sizeof parameter);
+    an_input_info input;
+    an_input_info_init(&input, sizeof input);
+    an_profile_entry entry;
+    an_profile_entry_init(&entry, sizeof entry);
     an_array bias = array_of(numbers, AN_DTYPE_F32, 1, (int64_t[]){2});
     int64_t count;
     double number;
@@ -65,14 +74,14 @@ static inline void call_programs(void) {
     NOTHING(an_params_destroy, O(&params));
     STATUS(an_params_init, N(params), 7);
     VALUE(an_params_count, 0, N(params));
-    STATUS(an_params_info, N(params), 0, N(&parameter));
+    STATUS(an_param_info_get, N(params), 0, N(&parameter));
     STATUS(an_params_get, N(params), N("fc2.bias"), AN_PART_WEIGHT, N(&bias));
     STATUS(an_params_set, N(params), N("fc2.bias"), AN_PART_WEIGHT, N(&bias));
     STATUS(an_program_create, N(&fresh), N(plan), N(params));
     NOTHING(an_program_destroy, O(&program));
     STATUS(an_program_bind, N(program), N("batch"), 2);
     VALUE(an_program_input_count, 0, N(program));
-    STATUS(an_program_input_info, N(program), 0, N(&input));
+    STATUS(an_input_info_get, N(program), 0, N(&input));
     STATUS(an_program_set_input, N(program), N("x"), N(&in));
     STATUS(an_program_set_scalar, N(program), N("loss_gradient"), 1);
     STATUS(an_program_set_scalar_i64, N(program), N("loss_gradient"), 1);
@@ -83,7 +92,7 @@ static inline void call_programs(void) {
     NOTHING(an_program_set_hook, N(program), O(never_stops), O(&count));
     NOTHING(an_program_profile, N(program), true);
     VALUE(an_program_profile_count, 0, N(program), AN_FORM_EVALUATE);
-    STATUS(an_program_profile_get, N(program), AN_FORM_EVALUATE, 0, N(&entry));
+    STATUS(an_profile_entry_get, N(program), AN_FORM_EVALUATE, 0, N(&entry));
 }
 
 /* ---- configs ---- */
@@ -96,7 +105,8 @@ static inline void call_programs(void) {
     "batch: {global: 16}\nrun: {dir: run, steps: 4}\nlog: {every: 1}\nsave: {every: off}\n"
 
 static inline void make_config(void) {
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     assert_int_equal(system("rm -rf run"), 0);
     write_sums();
     write_text("run.yaml", LISTS);
@@ -107,9 +117,12 @@ static inline void make_config(void) {
 static inline void call_configs(void) {
     an_config_options options = {.size = sizeof options, .file = "run.yaml"};
     an_config *fresh = NULL;
-    an_config_key key = AN_INIT(key);
-    an_context_options context = AN_INIT(context);
-    an_open_options open_options = AN_INIT(open_options);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
+    an_context_options context;
+    an_context_options_init(&context, sizeof context);
+    an_open_options open_options;
+    an_open_options_init(&open_options, sizeof open_options);
     an_length length = {0}, lengths[4];
     const char *text, *other;
     char *written = NULL;
@@ -159,8 +172,8 @@ static inline void make_data(void) {
     enum { TOKENS = 200 };
     unsigned char tokens[2 * TOKENS] = {0}, index[34 + 12 + 16] = "MMIDIDX";
     char text[TOKENS];
-    an_csv_source csv = {.size = sizeof csv, .path = "sums.csv"};
-    an_text_source source = {.size = sizeof source, .path = "poem.txt", .context = 4, .tokens = AN_TEXT_CHARACTERS};
+    an_csv_source csv = {DEFAULTS(an_csv_source), .path = "sums.csv"};
+    an_text_source source = {DEFAULTS(an_text_source), .path = "poem.txt", .context = 4, .tokens = AN_TEXT_CHARACTERS};
     for (int i = 0; i < TOKENS; i++) text[i] = (char)('a' + i * 7 % 11);
     index[9] = 1, index[17] = 8, index[18] = 1, index[26] = 2; /* version, u16, one sequence, two borders */
     index[34] = (unsigned char)TOKENS, index[34 + 12 + 8] = 1;
@@ -177,18 +190,20 @@ static inline void call_data(void) {
     const an_field zeros = {.size = sizeof zeros, .name = "x", .dtype = AN_DTYPE_F32};
     an_dataset_record record = {
         .size = sizeof record, .count = 4, .field_count = 1, .fields = &zeros, .read = read_zeros};
-    an_array_source arrays = {.size = sizeof arrays, .array_count = 1, .arrays = &in};
-    an_idx_source idx = {.size = sizeof idx, .inputs = "images.idx"};
-    an_csv_source csv = {.size = sizeof csv, .path = "sums.csv"};
-    an_text_source text = {.size = sizeof text, .path = "poem.txt", .context = 4};
-    an_token_source tokens = {.size = sizeof tokens, .path = "tokens.bin", .context = 4};
-    an_megatron_source megatron = {.size = sizeof megatron, .prefix = "set", .context = 4};
+    an_array_source arrays = {DEFAULTS(an_array_source), .array_count = 1, .arrays = &in};
+    an_idx_source idx = {DEFAULTS(an_idx_source), .inputs = "images.idx"};
+    an_csv_source csv = {DEFAULTS(an_csv_source), .path = "sums.csv"};
+    an_text_source text = {DEFAULTS(an_text_source), .path = "poem.txt", .context = 4};
+    an_token_source tokens = {DEFAULTS(an_token_source), .path = "tokens.bin", .context = 4};
+    an_megatron_source megatron = {DEFAULTS(an_megatron_source), .prefix = "set", .context = 4};
     an_mixture_source mixture = {.size = sizeof mixture, .source_count = 1, .sources = &table};
     an_dataset *fresh = NULL;
-    an_field field = AN_INIT(field);
-    an_class_info classes = AN_INIT(classes);
+    an_field field;
+    an_field_init(&field, sizeof field);
+    an_class_info classes;
+    an_class_info_init(&classes, sizeof classes);
     const an_batch_options batch = {.size = sizeof batch, .global = 4};
-    const an_length_options by = AN_INIT(by);
+    const an_length_options by = {DEFAULTS(an_length_options)};
     const an_length length_of_run = {AN_LENGTH_EPOCHS, 2};
     an_batches *batches = NULL, *fresh_batches = NULL;
     int64_t steps;
@@ -203,9 +218,9 @@ static inline void call_data(void) {
     NOTHING(an_dataset_destroy, O(&table));
     VALUE(an_dataset_count, 0, N(table));
     VALUE(an_dataset_field_count, 0, N(table));
-    STATUS(an_dataset_field, N(table), 0, N(&field));
+    STATUS(an_field_get, N(table), 0, N(&field));
     STATUS(an_dataset_read, N(table), 1, N(indices), N(fields));
-    STATUS(an_dataset_class_info, N(table), N(&classes));
+    STATUS(an_class_info_get, N(table), N(&classes));
     STATUS(an_dataset_set_limit, N(poem), N("tokens"), 100);
     STATUS(an_dataset_create_arrays, N(&fresh), N(ctx), N(&arrays));
     STATUS(an_dataset_create_idx, N(&fresh), N(ctx), N(&idx));

@@ -165,10 +165,12 @@ static inline an_graph *series_graph(an_context *ctx, an_dtype dtype) {
 /* Groups without decay and parameters at the series' weights, unless options say otherwise; each may be NULL. */
 static inline void bench_open(bench *b, an_dtype dtype, const an_context_options *context,
                               const an_group_options *groups, const an_optimizer_options *optimizer) {
-    an_params_options params = AN_INIT(params);
-    an_group_options no_decay = AN_INIT(no_decay);
+    an_params_options params;
+    an_params_options_init(&params, sizeof params);
+    an_group_options no_decay;
+    an_group_options_init(&no_decay, sizeof no_decay);
     double numbers[MOST_ELEMENTS] = {0};
-    no_decay.weight_decay = AN_OFF;
+    no_decay.weight_decay = 0;
     params.moments = an_optimizer_moments(optimizer);
     *b = (bench){.dtype = dtype};
     assert_int_equal(an_context_create(&b->ctx, context), AN_OK);

@@ -1,7 +1,7 @@
 /* Norms and clipping against clip_grad_norm_ and clip_grad_value_, and the norm's order of addition. */
 #include "train/series.h"
 
-static const an_optimizer_options sgd = {.size = sizeof sgd, .type = AN_OPTIMIZER_SGD};
+static const an_optimizer_options sgd = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_SGD};
 static const an_dtype types[] = {AN_DTYPE_F32, AN_DTYPE_F64};
 
 static const struct {
@@ -50,9 +50,7 @@ static void test_parity(void **state) {
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
                 const double tolerance = types[t] == AN_DTYPE_F64 ? 1e-13 : 1e-6, factor = sizes[s].factor;
-                const an_update u = {.size = sizeof u,
-                                     .rate = 1,
-                                     .clip_norm = limits[l].norm * factor,
+                const an_update u = {DEFAULTS(an_update), .rate = 1, .clip_norm = limits[l].norm * factor,
                                      .clip_value = limits[l].value * factor};
                 bench b;
                 char prefix[64], name[80];
@@ -64,7 +62,7 @@ static void test_parity(void **state) {
                     double norm, golden;
                     snprintf(name, sizeof name, "%s.norm", prefix);
                     assert_int_equal(series_read(&file, name, &golden, 1), 1);
-                    OK(b.ctx, an_optimizer_norm(b.optimizer, 0, &norm));
+                    OK(b.ctx, an_optimizer_norm(b.optimizer, 1, &norm));
                     if (!(fabs(norm - golden) <= tolerance * golden))
                         fail_msg("%s: the norm is %.17g, not %.17g", prefix, norm, golden);
                     errors[t] = fmax(errors[t], fabs(norm - golden) / golden);
@@ -86,10 +84,10 @@ static void test_unscaling_comes_first(void **state) {
     bench_open(&b, AN_DTYPE_F32, NULL, NULL, &sgd);
     bench_gradients(&a, 5, 1);
     bench_gradients(&b, 5, 65536);
-    OK(a.ctx, an_optimizer_norm(a.optimizer, 0, &one));
+    OK(a.ctx, an_optimizer_norm(a.optimizer, 1, &one));
     OK(b.ctx, an_optimizer_norm(b.optimizer, 65536, &other));
     assert_true(one == other && one > 1);
-    an_update u = {.size = sizeof u, .rate = 1, .clip_norm = 1, .clip_value = 0.02};
+    an_update u = {DEFAULTS(an_update), .rate = 1, .clip_norm = 1, .clip_value = 0.02};
     OK(a.ctx, an_optimizer_update(a.optimizer, &u));
     u.scale = 65536;
     OK(b.ctx, an_optimizer_update(b.optimizer, &u));
@@ -156,7 +154,7 @@ enum { MOST_PAGES = 21 };
 static void check_pages(an_context *ctx, int pages) {
     static double gradients[MOST_PAGES * AN_PAGE];
     const int64_t elements = (int64_t)pages * AN_PAGE - 5;
-    const an_params_options store = {.size = sizeof store, .moments = -1};
+    const an_params_options store = {DEFAULTS(an_params_options), .moments = 0};
     an_graph *g = NULL;
     an_groups *groups = NULL;
     an_params *params = NULL;
@@ -180,7 +178,7 @@ static void check_pages(an_context *ctx, int pages) {
     }
     const an_array array = array_of(gradients, AN_DTYPE_F64, 1, &elements);
     OK(ctx, an_params_set(params, "w", AN_PART_GRADIENT, &array));
-    OK(ctx, an_optimizer_norm(optimizer, 0, &norm));
+    OK(ctx, an_optimizer_norm(optimizer, 1, &norm));
     if (norm != sqrt(tree(sums, pages, 0, 32))) fail_msg("%d pages are added in another order", pages);
     an_optimizer_destroy(&optimizer);
     an_params_destroy(&params);
@@ -202,7 +200,7 @@ static void test_norm_of_a_parameter_needs_the_norm(void **state) {
     double norm;
     bench_open(&b, AN_DTYPE_F32, NULL, NULL, &sgd);
     FAILS(b.ctx, an_optimizer_parameter_norm(b.optimizer, "gain", &norm), AN_ERR_ORDER, "after an_optimizer_norm");
-    OK(b.ctx, an_optimizer_norm(b.optimizer, 0, &norm));
+    OK(b.ctx, an_optimizer_norm(b.optimizer, 1, &norm));
     assert_true(norm == 0); /* nothing has run yet */
     FAILS(b.ctx, an_optimizer_parameter_norm(b.optimizer, "loss", &norm), AN_ERR_UNKNOWN, "no parameter 'loss'");
     bench_close(&b);

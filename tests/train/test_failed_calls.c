@@ -1,4 +1,5 @@
 /* Calls that train, with every argument wrong in turn: one that fails leaves the whole state of the run as it was. */
+#include "anneal/run.h"
 #include "train/trainer.h" /* its parts */
 
 #include "open/support.h"
@@ -43,7 +44,9 @@ static an_trainer *open_table(void) {
 /* ---- the trainer's steps ---- */
 
 static void test_failed_trainer_step(void **state) {
-    an_step_metrics good = AN_INIT(good), unset = {0}, old = AN_INIT(old);
+    an_step_metrics good, unset = {0}, old;
+    an_step_metrics_init(&good, sizeof good);
+    an_step_metrics_init(&old, sizeof old);
     (void)state;
     old.size--;
     an_trainer *trainer = open_table();
@@ -65,7 +68,7 @@ static void test_run_after_failed_steps_has_the_same_bits(void **state) {
     for (int fails = 0; fails < 2; fails++) {
         an_trainer *trainer = open_table();
         for (int i = 0; i < STEPS; i++) {
-            if (fails) FAILS(ctx, an_trainer_step(trainer, &unset), AN_ERR_ARGUMENT, "AN_INIT");
+            if (fails) FAILS(ctx, an_trainer_step(trainer, &unset), AN_ERR_ARGUMENT, "_init first");
             OK(ctx, an_trainer_step(trainer, NULL));
         }
         OK(ctx, an_trainer_state_hash(trainer, hashes[fails]));
@@ -75,7 +78,8 @@ static void test_run_after_failed_steps_has_the_same_bits(void **state) {
 }
 
 static void test_failed_step_on(void **state) {
-    an_step_metrics good = AN_INIT(good), unset = {0};
+    an_step_metrics good, unset = {0};
+    an_step_metrics_init(&good, sizeof good);
     const an_array in = array_of(x, AN_DTYPE_F32, 2, (int64_t[]){SAMPLES, INPUTS}),
                    out = array_of(y, AN_DTYPE_F32, 2, (int64_t[]){SAMPLES, OUTPUTS});
     (void)state;
@@ -84,7 +88,7 @@ static void test_failed_step_on(void **state) {
     for (int end = 0; end < 2; end++) {
         an_array wrong[10];
         for (int i = 0; i < 10; i++) wrong[i] = end ? out : in;
-        wrong[0].size = 0;
+        wrong[0].strides[1] = wrong[0].strides[0] = wrong[0].dims[0] = 0;
         wrong[1].data = NULL;
         wrong[2].dtype = AN_DTYPE_NONE;
         wrong[3].dtype = AN_DTYPE_I32;
@@ -110,7 +114,8 @@ static void test_failed_step_on(void **state) {
 
 static void test_failed_step_on_dense(void **state) {
     static const int64_t counts[] = {0, -1, INT64_MAX, INT64_MIN};
-    an_step_metrics good = AN_INIT(good), unset = {0};
+    an_step_metrics good, unset = {0};
+    an_step_metrics_init(&good, sizeof good);
     (void)state;
     an_trainer *t = open_stream();
     OK(ctx, an_trainer_step_on_f32(t, SAMPLES, &x[0][0], &y[0][0], &good));
@@ -129,22 +134,24 @@ static void test_failed_step_on_dense(void **state) {
 
 /* ---- a whole run ---- */
 
-static an_status never_called(void *user, int64_t step) {
-    (void)user, (void)step;
+static an_status never_called(void *user, an_trainer *trainer, int64_t step) {
+    (void)user, (void)trainer, (void)step;
     fail_msg("the run began");
     return AN_OK;
 }
 
 static void test_failed_run(void **state) {
     enum { WRONG = 15 };
+    const an_run_callbacks callbacks = {.size = sizeof callbacks, .before_step = never_called}, unsized = {0};
     an_run_options wrong[WRONG];
-    an_run_outcome good = AN_INIT(good), unset = {0};
+    an_run_outcome good, unset = {0};
+    an_run_outcome_init(&good, sizeof good);
     (void)state;
     an_trainer *t = open_table();
     OK(ctx, an_trainer_step(t, NULL));
     for (int i = 0; i < WRONG; i++) {
-        wrong[i] = (an_run_options){.size = sizeof *wrong, .evaluate_every = 2};
-        wrong[i].callbacks = (an_run_callbacks){.size = sizeof wrong[i].callbacks, .before_step = never_called};
+        wrong[i] = (an_run_options){DEFAULTS(an_run_options), .evaluate_every = 2};
+        wrong[i].callbacks = &callbacks;
     }
     wrong[0].size = 0;
     wrong[1].size--;
@@ -154,12 +161,12 @@ static void test_failed_run(void **state) {
     wrong[5].most_seconds = -1;
     wrong[6].most_seconds = NAN;
     wrong[7].best = "accuracy";
-    wrong[8].best_mode = (an_better)9;
+    wrong[8].best_mode = (an_metric_better)9;
     wrong[9].early_stop = "accuracy";
     wrong[10].patience = -1;
     wrong[11].min_delta = -1;
     wrong[12].min_delta = NAN;
-    wrong[13].callbacks.size = 0;
+    wrong[13].callbacks = &unsized;
     wrong[14].early_stop = "val_loss", wrong[14].evaluate_every = 0;
     for (int i = 0; i < WRONG; i++) CHANGES_NOTHING(t, an_trainer_run(t, &wrong[i], &good));
     CHANGES_NOTHING(t, an_trainer_run(t, NULL, &unset));
@@ -223,13 +230,13 @@ static void test_failed_optimizer(void **state) {
     CHANGES_NOTHING(t, an_optimizer_norm(o, NAN, &norm));
     CHANGES_NOTHING(t, an_optimizer_norm(o, INFINITY, &norm));
     CHANGES_NOTHING(t, an_optimizer_norm(o, 1, NULL));
-    for (int i = 0; i < WRONG; i++) wrong[i] = (an_update){.size = sizeof *wrong, .rate = 1e-3};
+    for (int i = 0; i < WRONG; i++) wrong[i] = (an_update){DEFAULTS(an_update), .rate = 1e-3};
     wrong[0].size = 0;
     wrong[1].rate = -1;
     wrong[2].rate = NAN;
     wrong[3].rate = INFINITY;
     wrong[4].beta_1 = 1;
-    wrong[5].beta_1 = NAN;
+    wrong[5].beta_1 = -1;
     wrong[6].scale = -1;
     wrong[7].scale = NAN;
     wrong[8].scale = INFINITY;
@@ -238,7 +245,7 @@ static void test_failed_optimizer(void **state) {
     wrong[11].clip_value = -1;
     wrong[12].clip_value = NAN;
     for (int i = 0; i < WRONG; i++) CHANGES_NOTHING(t, an_optimizer_update(o, &wrong[i]));
-    wrong[0] = (an_update){.size = sizeof *wrong, .rate = 1e-3, .clip_norm = 1};
+    wrong[0] = (an_update){DEFAULTS(an_update), .rate = 1e-3, .clip_norm = 1};
     CHANGES_NOTHING(t, an_optimizer_update(o, &wrong[0])); /* no norm */
     CHANGES_NOTHING(t, an_optimizer_update(o, NULL));
     an_trainer_close(&t);

@@ -5,7 +5,9 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/models.h"
-#include "anneal/train.h"
+#include "anneal/open.h"
+#include "anneal/predict.h"
+#include "anneal/run.h"
 #include "open/support.h"
 #include "train/float_support.h"
 
@@ -54,14 +56,10 @@ static void note_graph(const an_graph *graph) {
 static void build_graph(void) {
     an_graph *g = NULL, *again = NULL;
     char *text = NULL;
-    an_rotary_options rotary = {.size = sizeof rotary,
-                                .base = 10000.0 / 3,
-                                .factor = 8.1,
-                                .low_factor = 1.1,
-                                .high_factor = 4.3,
-                                .original_context = 16};
-    an_attention_options attention = {.size = sizeof attention, .causal = true};
-    an_cross_entropy_options loss = {.size = sizeof loss, .label_smoothing = 0.1};
+    an_rotary_options rotary = {DEFAULTS(an_rotary_options), .base = 10000.0 / 3, .factor = 8.1,
+                                .low_factor = 1.1,           .high_factor = 4.3,  .original_context = 16};
+    an_attention_options attention = {DEFAULTS(an_attention_options), .causal = true};
+    an_cross_entropy_options loss = {DEFAULTS(an_cross_entropy_options), .label_smoothing = 0.1};
     OK(ctx, an_graph_create(&g, ctx, "numbers"));
     const an_dim batch = an_symbol_dim(g, "batch");
     const an_value in = an_input(g, "in", AN_DTYPE_F32, AN_DIMS(batch, 6)),
@@ -130,7 +128,7 @@ static void build_models(void) {
                           .hidden = 7,
                           .dropout = 0.3};
     an_gpt2_options gpt2 = {.size = sizeof gpt2, .layers = 3, .heads = 2, .width = 6, .context = 8, .vocabulary = 11};
-    an_llama_options llama = {.size = sizeof llama,
+    an_llama_options llama = {DEFAULTS(an_llama_options),
                               .layers = 3,
                               .heads = 2,
                               .kv_heads = 1,
@@ -139,14 +137,13 @@ static void build_models(void) {
                               .context = 8,
                               .vocabulary = 11};
     const int64_t inputs[] = {6};
-    const an_layer layers[] = {{.size = sizeof *layers, .type = AN_LAYER_LINEAR, .features = 5},
-                               {.size = sizeof *layers, .type = AN_LAYER_LAYER_NORM, .epsilon = 1e-5},
-                               {.size = sizeof *layers, .type = AN_LAYER_DROPOUT, .rate = 0.3}};
+    const an_layer layers[] = {{DEFAULTS(an_layer), .type = AN_LAYER_LINEAR, .features = 5},
+                               {DEFAULTS(an_layer), .type = AN_LAYER_LAYER_NORM, .epsilon = 1e-5},
+                               {DEFAULTS(an_layer), .type = AN_LAYER_DROPOUT, .rate = 0.3}};
     const an_sequential_options sequential = {.size = sizeof sequential,
                                               .loss = AN_LOSS_SQUARED,
                                               .input_ndims = 1,
                                               .inputs = inputs,
-                                              .target_ndims = -1,
                                               .layer_count = 3,
                                               .layers = layers};
     an_graph *graph = NULL;
@@ -175,8 +172,9 @@ static void build_models(void) {
 static void note_params(an_params *params) {
     for (int64_t i = 0; i < an_params_count(params); i++) {
         float values[64];
-        an_param_info info = AN_INIT(info);
-        OK(ctx, an_params_info(params, i, &info));
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        OK(ctx, an_param_info_get(params, i, &info));
         an_array array = array_of(values, info.dtype, info.ndims, info.dims);
         DO(an_params_get, params, info.name, AN_PART_WEIGHT, &array);
         note(values, (size_t)info.elements * sizeof *values);
@@ -185,10 +183,14 @@ static void note_params(an_params *params) {
 }
 
 static void look_at_plan(an_plan *plan) {
-    an_plan_memory memory = AN_INIT(memory);
-    an_plan_cost cost = AN_INIT(cost);
-    an_plan_op op = AN_INIT(op);
-    an_plan_life life = AN_INIT(life);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
+    an_plan_cost cost;
+    an_plan_cost_init(&cost, sizeof cost);
+    an_plan_op op;
+    an_plan_op_init(&op, sizeof op);
+    an_plan_life life;
+    an_plan_life_init(&life, sizeof life);
     char *text = NULL;
     DO(an_plan_memory_get, plan, &memory);
     NOTE(memory);
@@ -220,8 +222,9 @@ static void run_program(an_program *program) {
     float result[SAMPLES * OUTPUTS];
     double loss;
     bool hosts = true;
-    an_array given = AN_INIT(given);
-    an_profile_entry entry = AN_INIT(entry);
+    an_array given = {0};
+    an_profile_entry entry;
+    an_profile_entry_init(&entry, sizeof entry);
     DO(an_program_bind, program, "batch", SAMPLES);
     DO(an_program_set_input, program, "x", &in);
     DO(an_program_set_input, program, "targets", &out);
@@ -237,16 +240,17 @@ static void run_program(an_program *program) {
     DO(an_program_loss, program, &loss);
     NOTE(loss);
     given.data = result;
-    given.ndims = -1;
+    given.dtype = AN_DTYPE_NONE;
     DO(an_program_get_output, program, "y", &given);
     NOTE(result);
-    DO(an_program_profile_get, program, AN_FORM_EVALUATE, 0, &entry);
+    DO(an_profile_entry_get, program, AN_FORM_EVALUATE, 0, &entry);
     NOTE(entry.flops), NOTE(entry.bytes);
 }
 
 static void take_step_by_parts(an_stepper *stepper, an_optimizer *optimizer) {
-    an_step_metrics metrics = AN_INIT(metrics);
-    an_update update = {.size = sizeof update, .rate = 1e-3 / 3, .clip_norm = 0.1};
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_update update = {DEFAULTS(an_update), .rate = 1e-3 / 3, .clip_norm = 0.1};
     double norm;
     DO(an_step_begin, stepper, SAMPLES * OUTPUTS);
     DO(an_step_micro_batch, stepper, 0, SAMPLES / 2);
@@ -271,18 +275,19 @@ static void make_parts(an_dtype precision) {
     const char *symbol = "batch";
     const int64_t most = SAMPLES;
     const an_mlp_options mlp = mlp_options();
-    const an_group_rule rule = {.size = sizeof rule, .match = "bias", .lr_scale = 1.0 / 3};
-    const an_group_options group = {.size = sizeof group, .weight_decay = 0.1, .rule_count = 1, .rules = &rule};
-    const an_schedule_options one_cycle = {.size = sizeof one_cycle, .type = AN_SCHEDULE_ONE_CYCLE, .steps = 7};
-    an_plan_options options = {.size = sizeof options,
+    const an_group_rule rule = {DEFAULTS(an_group_rule), .match = "bias", .lr_scale = 1.0 / 3};
+    const an_group_options group = {DEFAULTS(an_group_options), .weight_decay = 0.1, .rule_count = 1, .rules = &rule};
+    const an_schedule_options one_cycle = {DEFAULTS(an_schedule_options), .type = AN_SCHEDULE_ONE_CYCLE, .steps = 7};
+    an_plan_options options = {DEFAULTS(an_plan_options),
                                .symbol_count = 1,
                                .symbols = &symbol,
                                .maxima = &most,
                                .programs = AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION,
                                .precision = precision};
-    an_stepper_options step = {.size = sizeof step, .rate = 1e-2, .leaves = 2, .scales = true, .scaler = {.size = 1}};
-    an_group_info info = AN_INIT(info);
-    an_scaler scaler = {.size = sizeof scaler, .scale = 3, .growth = 1.1, .interval = 1};
+    an_stepper_options step = {DEFAULTS(an_stepper_options), .rate = 1e-2, .leaves = 2, .scales = true};
+    an_group_info info;
+    an_group_info_init(&info, sizeof info);
+    an_scaler scaler = {DEFAULTS(an_scaler), .scale = 3, .growth = 1.1, .interval = 1};
     an_graph *graph = NULL;
     an_groups *groups = NULL;
     an_schedule *schedule = NULL;
@@ -293,7 +298,7 @@ static void make_parts(an_dtype precision) {
     an_stepper *stepper = NULL;
     OK(ctx, an_model_mlp(&graph, ctx, &mlp));
     DO(an_groups_create, &groups, graph, &group);
-    DO(an_groups_info, groups, 0, &info);
+    DO(an_group_info_get, groups, 0, &info);
     NOTE(info.lr_scale), NOTE(info.weight_decay);
     OK(ctx, an_graph_verify(graph));
     DO(an_schedule_create, &schedule, ctx, &one_cycle);
@@ -333,15 +338,17 @@ static void read_samples(an_dataset **dataset) {
     memset(targets, 0, sizeof targets);
     DO(an_dataset_read, *dataset, 2, ((int64_t[]){0, 3}), ((void *const[]){inputs, targets}));
     NOTE(inputs), NOTE(targets);
-    an_class_info classes = AN_INIT(classes);
-    DO(an_dataset_class_info, *dataset, &classes);
+    an_class_info classes;
+    an_class_info_init(&classes, sizeof classes);
+    DO(an_class_info_get, *dataset, &classes);
     NOTE(classes.classes);
 }
 
 static void count_batches(void) {
     const an_batch_options options = {.size = sizeof options, .global = 7};
     const an_length length = {AN_LENGTH_EPOCHS, 0.7};
-    an_length_options by = AN_INIT(by);
+    an_length_options by;
+    an_length_options_init(&by, sizeof by);
     an_batches *batches = NULL;
     int64_t steps;
     DO(an_batches_create, &batches, ctx, 100, &options);
@@ -366,12 +373,12 @@ static void make_datasets(void) {
     const an_field field = {.size = sizeof field, .name = "x", .dtype = AN_DTYPE_F32};
     const an_dataset_record own = {
         .size = sizeof own, .count = 9, .field_count = 1, .fields = &field, .read = read_thirds};
-    const an_array_source memory = {.size = sizeof memory, .array_count = 2, .arrays = arrays, .end = 0.9};
-    const an_idx_source idx = {.size = sizeof idx, .inputs = "images.idx", .targets = "labels.idx", .begin = 0.1};
-    const an_csv_source csv = {.size = sizeof csv, .path = "sums.csv", .end = 0.9};
-    const an_text_source text = {.size = sizeof text, .path = "poem.txt", .context = 8, .end = 0.7};
-    const an_token_source tokens = {.size = sizeof tokens, .path = "tokens.bin", .context = 8, .end = 0.7};
-    const an_megatron_source megatron = {.size = sizeof megatron, .prefix = "set", .context = 8, .end = 0.7};
+    const an_array_source memory = {DEFAULTS(an_array_source), .array_count = 2, .arrays = arrays, .end = 0.9};
+    const an_idx_source idx = {DEFAULTS(an_idx_source), .inputs = "images.idx", .targets = "labels.idx", .begin = 0.1};
+    const an_csv_source csv = {DEFAULTS(an_csv_source), .path = "sums.csv", .end = 0.9};
+    const an_text_source text = {DEFAULTS(an_text_source), .path = "poem.txt", .context = 8, .end = 0.7};
+    const an_token_source tokens = {DEFAULTS(an_token_source), .path = "tokens.bin", .context = 8, .end = 0.7};
+    const an_megatron_source megatron = {DEFAULTS(an_megatron_source), .prefix = "set", .context = 8, .end = 0.7};
     an_dataset *d = NULL, *two[2] = {NULL};
     DO(an_dataset_create, &d, ctx, &own);
     read_samples(&d);
@@ -416,7 +423,8 @@ static void make_datasets(void) {
 static void read_config(void) {
     an_config_options options = {.size = sizeof options, .file = "run.yaml", .text = CONFIG, .length = strlen(CONFIG)};
     an_config *config = NULL;
-    an_config_key key = AN_INIT(key);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
     an_length length = {0}, lengths[4] = {{0}};
     const char *text, *value;
     char *whole = NULL;
@@ -473,7 +481,7 @@ static void note_hashes(const an_trainer *trainer) {
 }
 
 static void predict(an_trainer *trainer) {
-    const an_predictor_options options = {.size = sizeof options, .most = SAMPLES};
+    const an_predictor_options options = {DEFAULTS(an_predictor_options), .most = SAMPLES};
     an_predictor *predictor = NULL;
     float outputs[SAMPLES];
     double wide[SAMPLES];
@@ -491,7 +499,8 @@ static void predict(an_trainer *trainer) {
 
 static void look_at_checkpoint(void) {
     an_checkpoint *checkpoint = NULL;
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     float values[16];
     char *text = NULL;
     DO(an_checkpoint_verify, ctx, "run");
@@ -507,31 +516,38 @@ static void look_at_checkpoint(void) {
     an_checkpoint_close(&checkpoint);
 }
 
-static an_status expect_host_after_step(void *user, const an_step_metrics *metrics) {
-    return expect_host(user, metrics->step);
+static an_status expect_host_after_step(void *user, an_trainer *trainer) {
+    return expect_host(user, an_trainer_next_step(trainer));
 }
 
 static void run_to_its_end(an_trainer *trainer, an_config *config) {
-    an_run_options run = AN_INIT(run);
-    an_run_outcome outcome = AN_INIT(outcome);
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_run_options run;
+    an_run_options_init(&run, sizeof run);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     an_folder *folder = NULL;
     an_folder_state state;
     bool hosts = true, logged;
     double value;
     DO(an_folder_create, &folder, trainer, config, NULL);
-    DO(an_trainer_run_options, trainer, &run);
-    run.callbacks =
-        (an_run_callbacks){.size = sizeof run.callbacks, .after_step = expect_host_after_step, .user = &hosts};
+    DO(an_run_options_get, trainer, &run);
+    run.callbacks = &(const an_run_callbacks){
+        .size = sizeof(an_run_callbacks), .after_step = expect_host_after_step, .user = &hosts};
     run.min_delta = 0.1;
     DO(an_trainer_run, trainer, &run, &outcome);
     assert_true(hosts); /* callbacks are the host's own code */
-    NOTE(outcome.best_value), NOTE(outcome.step.loss), NOTE(outcome.last.loss);
+    DO(an_step_metrics_get, trainer, &metrics);
+    DO(an_evaluation_get, trainer, &evaluation);
+    NOTE(outcome.best_value), NOTE(metrics.loss), NOTE(evaluation.loss);
     DO(an_trainer_evaluate, trainer, &evaluation);
     NOTE(evaluation.loss), NOTE(evaluation.perplexity), NOTE(evaluation.mean_absolute_error), NOTE(evaluation.r2);
     NUMBER(an_evaluation_metric, &evaluation, "val_r2", &value);
     NOTE(value);
-    DO(an_folder_step, folder, &outcome.step, &logged);
+    DO(an_folder_step, folder, &metrics, &logged);
     DO(an_folder_evaluation, folder, 6, &evaluation);
     DO(an_folder_log, folder, "a line");
     CALL(an_folder_speed, folder);
@@ -541,7 +557,7 @@ static void run_to_its_end(an_trainer *trainer, an_config *config) {
 }
 
 static an_status make_schedule(void *user, int64_t steps, an_schedule **schedule, double *rate) {
-    an_schedule_options options = {.size = sizeof options, .type = AN_SCHEDULE_COSINE, .steps = steps};
+    an_schedule_options options = {DEFAULTS(an_schedule_options), .type = AN_SCHEDULE_COSINE, .steps = steps};
     (void)user;
     *rate = 0.1;
     return an_schedule_create(schedule, ctx, &options);
@@ -554,15 +570,18 @@ static void open_by_parts(void) {
                           fresh = {.size = sizeof fresh, .fresh = true};
     const an_save_options saving = {.size = sizeof saving, .folder = "parts", .every = {.epochs = 0.3}};
     const an_log_options logging = {.size = sizeof logging, .every = {.seconds = 0.7}};
-    an_run_options run = AN_INIT(run);
-    an_init_options init = AN_INIT(init);
+    an_run_options run;
+    an_run_options_init(&run, sizeof run);
+    an_init_options init;
+    an_init_options_init(&init, sizeof init);
     an_config *config = NULL;
     an_candidates *candidates = NULL;
     an_resume *resume = NULL;
     an_trainer *trainer = NULL;
     int64_t steps;
     double seconds;
-    an_context_options context = AN_INIT(context);
+    an_context_options context;
+    an_context_options_init(&context, sizeof context);
     DO(an_context_options_from_config, &context, &options, &opening);
     NOTE(context.threads);
     OK(ctx, an_config_create(&config, ctx, &options));
@@ -592,8 +611,10 @@ static void open_by_parts(void) {
 static void train_from_config(an_dtype dtype) {
     const an_open_options fresh = {.size = sizeof fresh, .fresh = true};
     an_config_options options = {.size = sizeof options, .file = "run.yaml"};
-    an_trainer_info info = AN_INIT(info);
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_trainer_info info;
+    an_trainer_info_init(&info, sizeof info);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     an_config *config = NULL;
     an_trainer *trainer = NULL;
     const char *name;
@@ -634,16 +655,17 @@ static void train_from_config(an_dtype dtype) {
 static void train_on_samples(void) {
     const an_array arrays[] = {array_of(x, AN_DTYPE_F32, 2, (int64_t[]){SAMPLES, INPUTS}),
                                array_of(y, AN_DTYPE_F32, 2, (int64_t[]){SAMPLES, OUTPUTS})};
-    const an_array_source source = {.size = sizeof source, .array_count = 2, .arrays = arrays};
+    const an_array_source source = {DEFAULTS(an_array_source), .array_count = 2, .arrays = arrays};
     an_mlp_options mlp = mlp_options();
-    an_trainer_options options = {.size = sizeof options, .epochs = 9, .rate = 1e-2, .precision = AN_DTYPE_BF16};
-    an_checkpoint_info info = AN_INIT(info);
+    an_trainer_options options = {DEFAULTS(an_trainer_options), .epochs = 9, .rate = 1e-2, .precision = AN_DTYPE_BF16};
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     an_checkpoint *checkpoint = NULL;
     an_graph *graph = NULL;
     an_dataset *dataset = NULL;
     an_trainer *trainer = NULL;
     mlp.dropout = 0;
-    options.batch = (an_batch_options){.size = sizeof options.batch, .global = 5};
+    options.batch = &(const an_batch_options){.size = sizeof(an_batch_options), .global = 5};
     assert_int_equal(system("rm -rf saved"), 0);
     OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
     for (int again = 0; again < 2; again++) {

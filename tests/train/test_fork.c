@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/run.h"
 #include "open/support.h"
 
 enum { STEPS = 6, CHILD_SECONDS = 60 };
@@ -33,8 +34,10 @@ static an_trainer *open_fresh(void) {
 static void use_in_child(an_trainer *trainer, an_predictor *predictor) {
     an_context *const asked = ctx;
     an_context *own = NULL;
-    an_context_options options = AN_INIT(options);
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     float in[2] = {0}, out[1];
     int tried = 0;
     alarm(CHILD_SECONDS); /* what hangs is killed */

@@ -1,5 +1,6 @@
 /* Parameter groups: who decays, at which rate, who is frozen, and what is refused. */
 #include "anneal/models.h"
+#include "anneal/optimizer.h"
 #include "exec/params.h"
 #include "train/groups.h"
 #include "train/series.h"
@@ -20,7 +21,8 @@ static void note(void *user, an_log_level level, const char *text) {
 }
 
 static int setup(void **state) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     (void)state;
     options.log = note;
     options.log_user = &warned;
@@ -42,24 +44,19 @@ static an_graph *gpt2(void) {
 
 static an_graph *llama(bool tied) {
     an_graph *g = NULL;
-    const an_llama_options o = {.size = sizeof o,
-                                .layers = 3,
-                                .heads = 4,
-                                .kv_heads = 2,
-                                .width = 16,
-                                .hidden = 24,
-                                .context = 16,
-                                .vocabulary = 11,
-                                .tied = tied};
+    const an_llama_options o = {
+        DEFAULTS(an_llama_options), .layers = 3, .heads = 4, .kv_heads = 2, .width = 16, .hidden = 24, .context = 16,
+        .vocabulary = 11,           .tied = tied};
     OK(ctx, an_model_llama(&g, ctx, &o));
     return g;
 }
 
 static an_group_info info_of(const an_groups *groups, const char *parameter) {
-    an_group_info info = AN_INIT(info);
+    an_group_info info;
+    an_group_info_init(&info, sizeof info);
     int index = -1;
     OK(ctx, an_groups_find(groups, parameter, &index));
-    OK(ctx, an_groups_info(groups, index, &info));
+    OK(ctx, an_group_info_get(groups, index, &info));
     return info;
 }
 
@@ -85,7 +82,7 @@ static const char *listed(const an_graph *g, const an_groups *groups, bool decay
 static void test_decay_of_gpt2(void **state) {
     (void)state;
     for (int decay = AN_DECAY_DIM; decay <= AN_DECAY_NAMES; decay++) {
-        const an_group_options o = {.size = sizeof o, .decay = (an_decay)decay, .weight_decay = 0.1};
+        const an_group_options o = {DEFAULTS(an_group_options), .decay = (an_decay)decay, .weight_decay = 0.1};
         an_graph *g = gpt2();
         an_groups *groups = NULL;
         OK(ctx, an_groups_create(&groups, g, &o));
@@ -103,7 +100,7 @@ static void test_decay_of_gpt2(void **state) {
 static void test_decay_of_llama(void **state) {
     (void)state;
     for (int decay = AN_DECAY_DIM; decay <= AN_DECAY_NAMES; decay++) {
-        const an_group_options o = {.size = sizeof o, .decay = (an_decay)decay};
+        const an_group_options o = {DEFAULTS(an_group_options), .decay = (an_decay)decay};
         an_graph *g = llama(false);
         an_groups *groups = NULL;
         OK(ctx, an_groups_create(&groups, g, &o));
@@ -181,7 +178,7 @@ static an_graph *named_graph(const named *names, int count) {
 static void test_decay_of_bert_names(void **state) {
     (void)state;
     for (int decay = AN_DECAY_DIM; decay <= AN_DECAY_NAMES; decay++) {
-        const an_group_options o = {.size = sizeof o, .decay = (an_decay)decay};
+        const an_group_options o = {DEFAULTS(an_group_options), .decay = (an_decay)decay};
         an_graph *g = named_graph(bert, BERT);
         an_groups *groups = NULL;
         OK(ctx, an_groups_create(&groups, g, &o));
@@ -200,7 +197,7 @@ static void test_embeddings_stay(void **state) {
     (void)state;
     const named odd[] = {
         {"positions", MATRIX, true, true}, {"lookup", TABLE, true, true}, {"after", MATRIX, true, true}};
-    const an_group_options o = {.size = sizeof o, .embeddings_stay = true};
+    const an_group_options o = {DEFAULTS(an_group_options), .decay_embeddings = false};
     an_graph *g = gpt2();
     an_groups *groups = NULL;
     OK(ctx, an_groups_create(&groups, g, &o));
@@ -230,7 +227,7 @@ static void test_embeddings_stay(void **state) {
 /* The same of tables that are added whole, to scaled tokens or to another table; a table that is added to anything else decays. */
 static void test_tables_of_positions_stay(void **state) {
     static const char *const tables[] = {"tokens", "places", "segments"};
-    const an_group_options o = {.size = sizeof o, .embeddings_stay = true};
+    const an_group_options o = {DEFAULTS(an_group_options), .decay_embeddings = false};
     an_graph *g = NULL;
     an_groups *groups = NULL;
     an_value w[3];
@@ -261,8 +258,8 @@ static void test_default_decay_is_the_optimizers(void **state) {
     (void)state;
     for (int type = AN_OPTIMIZER_ADAMW; type <= AN_OPTIMIZER_SGD; type++)
         for (int given = 0; given < 2; given++) {
-            const an_group_options o = {
-                .size = sizeof o, .optimizer = (an_optimizer_type)type, .weight_decay = given ? 0.3 : 0};
+            const an_group_options o = {DEFAULTS(an_group_options), .optimizer = (an_optimizer_type)type,
+                                        .weight_decay = given ? 0.3 : AN_AUTO};
             an_graph *g = gpt2();
             an_groups *groups = NULL;
             OK(ctx, an_groups_create(&groups, g, &o));
@@ -270,7 +267,7 @@ static void test_default_decay_is_the_optimizers(void **state) {
             an_groups_destroy(&groups);
             an_graph_destroy(&g);
         }
-    const an_group_options o = {.size = sizeof o, .optimizer = (an_optimizer_type)7};
+    const an_group_options o = {DEFAULTS(an_group_options), .optimizer = (an_optimizer_type)7};
     an_graph *g = gpt2();
     an_groups *groups = NULL;
     FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "optimizer is 7");
@@ -279,7 +276,7 @@ static void test_default_decay_is_the_optimizers(void **state) {
 
 static void test_no_decay(void **state) {
     (void)state;
-    const an_group_options o = {.size = sizeof o, .weight_decay = AN_OFF};
+    const an_group_options o = {DEFAULTS(an_group_options), .weight_decay = 0};
     an_graph *g = gpt2();
     an_groups *groups = NULL;
     OK(ctx, an_groups_create(&groups, g, &o));
@@ -294,7 +291,7 @@ static void test_no_decay(void **state) {
 static void check_depths(an_graph *g, int blocks, const char *block, const char *const *names, const int *depths,
                          int count) {
     const double d = 0.8;
-    const an_group_options o = {.size = sizeof o, .layer_decay = d};
+    const an_group_options o = {DEFAULTS(an_group_options), .layer_decay = d};
     const int last = blocks + 1;
     const size_t prefix = strlen(block);
     an_groups *groups = NULL;
@@ -329,9 +326,10 @@ static void test_layer_decay_out_of_range(void **state) {
     (void)state;
     an_graph *g = gpt2();
     an_groups *groups = NULL;
-    an_group_options o = AN_INIT(o);
-    static const double refused[] = {-0.5, NAN, INFINITY}, unusual[] = {0.49, 1.01}, usual[] = {0.5, 1, 0};
-    for (int i = 0; i < 3; i++) {
+    an_group_options o;
+    an_group_options_init(&o, sizeof o);
+    static const double refused[] = {-0.5, 0, NAN, INFINITY}, unusual[] = {0.49, 1.01}, usual[] = {0.5, 1};
+    for (int i = 0; i < 4; i++) {
         o.layer_decay = refused[i];
         FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "layer_decay is");
         assert_null(groups);
@@ -346,7 +344,7 @@ static void test_layer_decay_out_of_range(void **state) {
         an_groups_destroy(&groups);
     }
     warned = (warnings){0};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         o.layer_decay = usual[i];
         OK(ctx, an_groups_create(&groups, g, &o));
         an_groups_destroy(&groups);
@@ -358,7 +356,7 @@ static void test_layer_decay_out_of_range(void **state) {
 static void test_layer_decay_without_blocks_is_refused(void **state) {
     an_graph *g = NULL;
     an_groups *groups = NULL;
-    an_group_options o = {.size = sizeof o, .layer_decay = 0.9};
+    an_group_options o = {DEFAULTS(an_group_options), .layer_decay = 0.9};
     (void)state;
     OK(ctx, small_mlp(&g, ctx)); /* two layers, and no an_block_begin */
     FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "layer_decay is 0.9, but the model");
@@ -373,7 +371,7 @@ static void test_layer_decay_without_blocks_is_refused(void **state) {
 /* Depths may be anything in a graph that was read from a file. */
 static void test_layer_decay_of_any_depth(void **state) {
     (void)state;
-    const an_group_options o = {.size = sizeof o, .layer_decay = 0.9};
+    const an_group_options o = {DEFAULTS(an_group_options), .layer_decay = 0.9};
     an_graph *g = NULL;
     an_groups *groups = NULL;
     OK(ctx, an_graph_create(&g, ctx, "deep"));
@@ -398,12 +396,12 @@ static void test_layer_decay_of_any_depth(void **state) {
 static void test_first_rule_wins(void **state) {
     (void)state;
     const an_group_rule rules[] = {
-        {.size = sizeof *rules, .match = "^h\\.0\\..*weight$", .lr_scale = 0.5},
-        {.size = sizeof *rules, .match = "^h\\.", .lr_scale = 0.25, .weight_decay = AN_OFF},
-        {.size = sizeof *rules, .match = "ln_f", .weight_decay = 0.3},
+        {DEFAULTS(an_group_rule), .match = "^h\\.0\\..*weight$", .lr_scale = 0.5},
+        {DEFAULTS(an_group_rule), .match = "^h\\.", .lr_scale = 0.25, .weight_decay = 0},
+        {DEFAULTS(an_group_rule), .match = "ln_f", .weight_decay = 0.3},
     };
-    const an_group_options o = {
-        .size = sizeof o, .layer_decay = 0.5, .weight_decay = 0.1, .rule_count = 3, .rules = rules};
+    const an_group_options o = {DEFAULTS(an_group_options), .layer_decay = 0.5, .weight_decay = 0.1, .rule_count = 3,
+                                .rules = rules};
     an_graph *g = gpt2();
     an_groups *groups = NULL;
     OK(ctx, an_groups_create(&groups, g, &o));
@@ -425,7 +423,7 @@ static void test_first_rule_wins(void **state) {
     assert_int_equal(info.elements, 11 * 8 + 16 * 8);
     int64_t tensors = 0;
     for (int i = 0; i < an_groups_count(groups); i++) {
-        OK(ctx, an_groups_info(groups, i, &info));
+        OK(ctx, an_group_info_get(groups, i, &info));
         tensors += info.tensors;
     }
     assert_int_equal(tensors, g->parameter_count); /* everyone in one group */
@@ -434,7 +432,7 @@ static void test_first_rule_wins(void **state) {
 }
 
 static void refuse_rules(int count, const an_group_rule *rules, const char *words) {
-    const an_group_options o = {.size = sizeof o, .rule_count = count, .rules = rules};
+    const an_group_options o = {DEFAULTS(an_group_options), .rule_count = count, .rules = rules};
     an_graph *g = gpt2();
     an_groups *groups = NULL;
     FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, words);
@@ -458,11 +456,12 @@ static void test_refused_rules(void **state) {
     refuse_rules(1, &(an_group_rule){.size = size, .match = "wte[z-a]"}, "range out of order in character class, at");
     refuse_rules(1, &(an_group_rule){.size = size, .match = "^(?:[a-z0-9_.]+)+[^a-z0-9_.]$"},
                  "of a group gives up on parameter");
-    refuse_rules(1, &(an_group_rule){.match = "wte"}, "an_group_rule 0 has size 0: set it with AN_INIT");
-    refuse_rules(1, &(an_group_rule){.size = size}, "group rule 0 needs a pattern");
-    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte", .lr_scale = -1}, "not negative");
-    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte", .lr_scale = NAN}, "not negative");
-    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte", .weight_decay = NAN},
+    refuse_rules(1, &(an_group_rule){.match = "wte"},
+                 "an_group_rule has size 0, expected at least 40: call an_group_rule_init first");
+    refuse_rules(1, &(an_group_rule){.size = size}, "group rule 0 has no pattern");
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte", .lr_scale = -1}, "it must be 0 or more");
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte", .lr_scale = NAN}, "it must be 0 or more");
+    refuse_rules(1, &(an_group_rule){.size = size, .match = "wte", .lr_scale = 1, .weight_decay = -1},
                  "the weight_decay of group rule 0 is");
 }
 
@@ -479,10 +478,10 @@ static void test_refused_options(void **state) {
     FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "weight_decay is inf");
     OK(ctx, an_groups_create(&groups, g, NULL));
     FAILS(ctx, an_groups_find(groups, "h.7", &index), AN_ERR_UNKNOWN, "there is no parameter 'h.7' in the groups");
-    FAILS(ctx, an_groups_info(groups, 0, &info), AN_ERR_ARGUMENT, "an_group_info has size 0");
+    FAILS(ctx, an_group_info_get(groups, 0, &info), AN_ERR_ARGUMENT, "an_group_info has size 0");
     info.size = sizeof info;
-    FAILS(ctx, an_groups_info(groups, 2, &info), AN_ERR_ARGUMENT, "group 2 does not exist; there are 2");
-    FAILS(ctx, an_groups_info(groups, -1, &info), AN_ERR_ARGUMENT, "group -1 does not exist");
+    FAILS(ctx, an_group_info_get(groups, 2, &info), AN_ERR_ARGUMENT, "group 2 does not exist; there are 2");
+    FAILS(ctx, an_group_info_get(groups, -1, &info), AN_ERR_ARGUMENT, "group -1 does not exist");
     an_groups_destroy(&groups);
     an_graph_destroy(&g);
 
@@ -510,10 +509,10 @@ static void train(an_graph *g, an_params *params, an_optimizer *optimizer, int s
     OK(ctx, an_program_set_input(program, "x", &inputs));
     OK(ctx, an_program_set_input(program, "y", &targets));
     for (int step = 0; step < steps; step++) {
-        const an_update u = {.size = sizeof u, .rate = 0.1, .clip_norm = 1};
+        const an_update u = {DEFAULTS(an_update), .rate = 0.1, .clip_norm = 1};
         double norm;
         OK(ctx, an_program_run(program, AN_FORM_TRAIN_FIRST));
-        OK(ctx, an_optimizer_norm(optimizer, 0, &norm));
+        OK(ctx, an_optimizer_norm(optimizer, 1, &norm));
         OK(ctx, an_optimizer_update(optimizer, &u));
     }
     an_program_destroy(&program);
@@ -522,8 +521,8 @@ static void train(an_graph *g, an_params *params, an_optimizer *optimizer, int s
 
 static void test_frozen_parameters(void **state) {
     (void)state;
-    const an_group_rule rule = {.size = sizeof rule, .match = "^fc1\\.", .freeze = true, .lr_scale = 3};
-    const an_group_options o = {.size = sizeof o, .weight_decay = 0.5, .rule_count = 1, .rules = &rule};
+    const an_group_rule rule = {DEFAULTS(an_group_rule), .match = "^fc1\\.", .freeze = true, .lr_scale = 3};
+    const an_group_options o = {DEFAULTS(an_group_options), .weight_decay = 0.5, .rule_count = 1, .rules = &rule};
     an_graph *g = NULL;
     an_groups *groups = NULL;
     an_params *params = NULL;
@@ -552,7 +551,7 @@ static void test_frozen_parameters(void **state) {
     FAILS(ctx, an_params_get(params, "fc1.weight", AN_PART_GRADIENT, &fc1), AN_ERR_STATE, "frozen");
     FAILS(ctx, an_params_get(params, "fc1.weight", AN_PART_MOMENT_1, &fc1), AN_ERR_STATE, "frozen");
     double norm;
-    OK(ctx, an_optimizer_norm(optimizer, 0, &norm));
+    OK(ctx, an_optimizer_norm(optimizer, 1, &norm));
     FAILS(ctx, an_optimizer_parameter_norm(optimizer, "fc1.weight", &norm), AN_ERR_STATE,
           "'fc1.weight' is frozen: it has no gradient");
     an_optimizer_destroy(&optimizer);
@@ -565,10 +564,10 @@ static void test_frozen_parameters(void **state) {
 static void test_frozen_in_between_and_all(void **state) {
     (void)state;
     for (int all = 0; all < 2; all++) {
-        const an_group_rule rule = {.size = sizeof rule, .match = all ? "." : "layer\\.weight", .freeze = true};
-        const an_group_options o = {.size = sizeof o, .weight_decay = AN_OFF, .rule_count = 1, .rules = &rule};
-        const an_optimizer_options sgd = {.size = sizeof sgd, .type = AN_OPTIMIZER_SGD};
-        const an_update u = {.size = sizeof u, .rate = 1, .clip_norm = 1e9};
+        const an_group_rule rule = {DEFAULTS(an_group_rule), .match = all ? "." : "layer\\.weight", .freeze = true};
+        const an_group_options o = {DEFAULTS(an_group_options), .weight_decay = 0, .rule_count = 1, .rules = &rule};
+        const an_optimizer_options sgd = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_SGD};
+        const an_update u = {DEFAULTS(an_update), .rate = 1, .clip_norm = 1e9};
         double numbers[MOST_ELEMENTS] = {0}, norm;
         bench b;
         bench_open(&b, AN_DTYPE_F64, NULL, &o, &sgd);
@@ -577,7 +576,7 @@ static void test_frozen_in_between_and_all(void **state) {
             for (int64_t i = 0; i < series_parameters[p].elements; i++) numbers[i] = series_gradient(p, i, 1);
             series_set(b.ctx, b.params, p, AN_PART_GRADIENT, b.dtype, numbers);
         }
-        OK(b.ctx, an_optimizer_norm(b.optimizer, 0, &norm));
+        OK(b.ctx, an_optimizer_norm(b.optimizer, 1, &norm));
         assert_true(all ? norm == 0 : norm > 1);
         OK(b.ctx, an_optimizer_update(b.optimizer, &u));
         for (int p = 0; p < PARAMETERS; p++) {

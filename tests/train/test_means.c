@@ -108,7 +108,8 @@ typedef struct {
 static an_dataset *make_dataset(an_dtype dtype, loss_kind kind) {
     static float f32_inputs[SAMPLES * CHANNELS * PLACES], f32_values[SAMPLES * PLACES * KINDS];
     an_dataset *dataset = NULL;
-    an_array_source source = AN_INIT(source);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
     const bool f64 = dtype == AN_DTYPE_F64;
     for (int i = 0; i < SAMPLES * CHANNELS * PLACES; i++) f32_inputs[i] = (float)inputs[i];
     for (int i = 0; i < SAMPLES * PLACES * KINDS; i++) f32_values[i] = (float)values[i];
@@ -126,27 +127,31 @@ static an_dataset *make_dataset(an_dtype dtype, loss_kind kind) {
 static outcome run(loss_kind kind, int cut, an_dtype dtype, an_dtype precision, bool unfused) {
     outcome result = {0};
     an_trainer *trainer = NULL;
-    an_trainer_options o = AN_INIT(o);
-    an_optimizer_options optimizer = AN_INIT(optimizer);
-    an_group_options groups = AN_INIT(groups);
+    an_trainer_options o;
+    an_trainer_options_init(&o, sizeof o);
+    an_optimizer_options optimizer;
+    an_optimizer_options_init(&optimizer, sizeof optimizer);
+    an_group_options groups;
+    an_group_options_init(&groups, sizeof groups);
     make_data(kind == BINARY);
     an_graph *graph = make_graph(kind, dtype);
     an_dataset *dataset = make_dataset(dtype, kind);
     optimizer.type = AN_OPTIMIZER_SGD;
-    groups.weight_decay = AN_OFF;
-    o.batch =
-        (an_batch_options){.size = sizeof o.batch, .global = 12, .micro = cuts[cut].micro, .leaves = cuts[cut].leaves};
+    groups.weight_decay = 0;
+    o.batch = &(const an_batch_options){
+        .size = sizeof(an_batch_options), .global = 12, .micro = cuts[cut].micro, .leaves = cuts[cut].leaves};
     o.epochs = 1;
     o.groups = &groups;
     o.optimizer = &optimizer;
     o.rate = 0.5;
-    o.clip_norm = AN_OFF;
+    o.clip_norm = 0;
     o.precision = precision;
-    o.unfused = unfused;
+    o.fused = !unfused;
     o.sample_mean = true;
     const size_t before = counted.held;
     OK(ctx, an_trainer_create(&trainer, graph, dataset, NULL, &o));
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     OK(ctx, an_plan_memory_get(an_trainer_plan(trainer), &memory));
     assert_int_equal(counted.held - before, memory.peak); /* the weights of samples too */
     an_params *params = an_trainer_params(trainer);
@@ -157,7 +162,8 @@ static outcome run(loss_kind kind, int cut, an_dtype dtype, an_dtype precision, 
     }
     for (int64_t step = 0, begin = 0; step < STEPS; begin += samples_of[step++]) {
         const int64_t n = samples_of[step];
-        an_step_metrics metrics = AN_INIT(metrics);
+        an_step_metrics metrics;
+        an_step_metrics_init(&metrics, sizeof metrics);
         const an_array x =
             array_of(inputs + begin * CHANNELS * PLACES, AN_DTYPE_F64, 3, (const int64_t[]){n, CHANNELS, PLACES});
         const an_array t =

@@ -4,6 +4,9 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS; NOLINT(bugprone-reserved-identifier) */
 #define AN_NO_PLACES
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
+#include "anneal/predict.h"
+#include "anneal/run.h"
 #include "train/null_run_calls.h"
 
 static an_groups *groups;
@@ -14,7 +17,7 @@ static an_trainer *trainer, *stream;
 static an_folder *folder;
 static an_checkpoint *checkpoint;
 
-static const an_schedule_options schedule_options = {.size = sizeof schedule_options, .steps = 4};
+static const an_schedule_options schedule_options = {DEFAULTS(an_schedule_options), .steps = 4};
 
 static void make_trainers(void) {
     OK(ctx, an_groups_create(&groups, model, NULL));
@@ -63,20 +66,24 @@ static void destroy_all(void) {
 /* ---- train.h ---- */
 
 static void call_parts(void) {
-    an_group_options group_options = AN_INIT(group_options);
-    an_optimizer_options optimizer_options = AN_INIT(optimizer_options);
+    an_group_options group_options;
+    an_group_options_init(&group_options, sizeof group_options);
+    an_optimizer_options optimizer_options;
+    an_optimizer_options_init(&optimizer_options, sizeof optimizer_options);
     an_groups *fresh_groups = NULL;
     an_optimizer *fresh_optimizer = NULL;
     an_schedule *fresh_schedule = NULL;
-    an_group_info info = AN_INIT(info);
-    an_update update = {.size = sizeof update, .rate = 1e-3};
-    an_scaler scaler = AN_INIT(scaler);
+    an_group_info info;
+    an_group_info_init(&info, sizeof info);
+    an_update update = {DEFAULTS(an_update), .rate = 1e-3};
+    an_scaler scaler;
+    an_scaler_init(&scaler, sizeof scaler);
     int index;
     double norm;
     STATUS(an_groups_create, N(&fresh_groups), N(model), O(&group_options));
     NOTHING(an_groups_destroy, O(&groups));
     VALUE(an_groups_count, 0, N(groups));
-    STATUS(an_groups_info, N(groups), 0, N(&info));
+    STATUS(an_group_info_get, N(groups), 0, N(&info));
     STATUS(an_groups_find, N(groups), N("fc1.weight"), N(&index));
     VALUE(an_optimizer_moments, 2, O(&optimizer_options));
     STATUS(an_optimizer_create, N(&fresh_optimizer), N(params), N(groups), O(&optimizer_options));
@@ -95,9 +102,11 @@ static void call_parts(void) {
 }
 
 static void call_steps(void) {
-    an_stepper_options options = AN_INIT(options);
+    an_stepper_options options;
+    an_stepper_options_init(&options, sizeof options);
     an_stepper *fresh = NULL;
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     STATUS(an_stepper_create, N(&fresh), N(program), N(optimizer), O(schedule), O(&options));
     NOTHING(an_stepper_destroy, O(&stepper));
     STATUS(an_step_begin, N(stepper), 2);
@@ -113,12 +122,17 @@ static void call_steps(void) {
 }
 
 static void call_trainers(void) {
-    an_trainer_options options = {.size = sizeof options, .steps = 2};
+    an_trainer_options options = {DEFAULTS(an_trainer_options), .steps = 2};
     an_open_options opening = {.size = sizeof opening, .purpose = AN_OPEN_PLAN};
     an_trainer *fresh = NULL;
-    an_trainer_info info = AN_INIT(info);
-    an_step_metrics metrics = AN_INIT(metrics);
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_trainer_info info;
+    an_trainer_info_init(&info, sizeof info);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    an_save_report report;
+    an_save_report_init(&report, sizeof report);
     an_array one = array_of(numbers, AN_DTYPE_F32, 2, (int64_t[]){1, 2}),
              sum = array_of(numbers, AN_DTYPE_F32, 2, (int64_t[]){1, 1});
     double doubles[4] = {0}, norm;
@@ -138,6 +152,9 @@ static void call_trainers(void) {
     VALUE(an_trainer_steps, 0, N(trainer));
     VALUE(an_trainer_next_step, 0, N(trainer));
     STATUS(an_trainer_evaluate, N(trainer), N(&evaluation));
+    REFUSED(an_evaluation_get, N(trainer), N(&evaluation));
+    REFUSED(an_step_metrics_get, N(trainer), N(&metrics));
+    REFUSED(an_save_report_get, N(trainer), N(&report));
     VALUE(an_trainer_metric, NULL, N(trainer), 0);
     VALUE(an_trainer_norm_count, 0, N(trainer));
     REFUSED(an_trainer_norm, N(trainer), 0, N(&name), N(&norm));
@@ -161,10 +178,10 @@ static an_status make_no_schedule(void *user, int64_t steps, an_schedule **made,
 /* What an_trainer_open is made of. */
 static void call_opening(void) {
     const an_init_options init = {.size = sizeof init, .path = "nowhere"};
-    const an_run_options run = AN_INIT(run);
-    const an_save_options saving = AN_INIT(saving);
-    const an_log_options logging = AN_INIT(logging);
-    const an_open_options opening = AN_INIT(opening);
+    const an_run_options run = {DEFAULTS(an_run_options)};
+    const an_save_options saving = {.size = sizeof saving};
+    const an_log_options logging = {.size = sizeof logging};
+    const an_open_options opening = {.size = sizeof opening};
     const char *const names[] = {"val_loss"};
     an_candidates *candidates = NULL, *fresh = NULL;
     an_resume *resume = NULL, *fresh_resume = NULL;
@@ -197,16 +214,20 @@ static void call_opening(void) {
 }
 
 static void call_runs(void) {
-    an_run_options options = AN_INIT(options);
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_options options;
+    an_run_options_init(&options, sizeof options);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     an_folder_options where = {.size = sizeof where, .path = "other"};
     an_folder *fresh = NULL;
     an_folder_state state;
-    an_step_metrics metrics = AN_INIT(metrics);
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     bool logged;
     assert_int_equal(system("rm -rf other"), 0);
-    STATUS(an_trainer_run_options, N(trainer), N(&options));
+    STATUS(an_run_options_get, N(trainer), N(&options));
     REFUSED(an_trainer_run, N(trainer), O(&options), O(&outcome));
     NOTHING(an_trainer_request_stop, N(trainer));
     STATUS(an_folder_look, N(ctx), N("run"), N(&state));
@@ -221,7 +242,8 @@ static void call_runs(void) {
 }
 
 static void call_predictors(void) {
-    an_predictor_options options = AN_INIT(options);
+    an_predictor_options options;
+    an_predictor_options_init(&options, sizeof options);
     an_predictor *fresh = NULL;
     const double doubles[4] = {0};
     double predicted[4];
@@ -243,8 +265,10 @@ static void call_predictors(void) {
 static void call_checkpoints(void) {
     an_trainer *opened = NULL;
     an_checkpoint *fresh = NULL;
-    an_checkpoint_info info = AN_INIT(info);
-    an_checkpoint_tensor tensor = AN_INIT(tensor);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
+    an_checkpoint_tensor tensor;
+    an_checkpoint_tensor_init(&tensor, sizeof tensor);
     char *text = NULL;
     STATUS(an_trainer_save, N(trainer), 8);
     REFUSED(an_trainer_save_over, N(trainer), 7);

@@ -1,7 +1,6 @@
 /* What a trainer allocates is what its plan says, to the byte: leaves, samples that are loaded ahead, evaluation, running statistics. */
-#include "anneal/config.h"
 #include "anneal/models.h"
-#include "anneal/train.h"
+#include "anneal/open.h"
 #include "support/support.h"
 
 enum { SAMPLES = 64, TOKENS = 16, VOCABULARY = 65, SIDE = 8 };
@@ -21,7 +20,8 @@ static int teardown(void **state) {
 }
 
 static an_plan_memory memory_of(an_trainer *trainer) {
-    an_plan_memory memory = AN_INIT(memory);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
     OK(ctx, an_plan_memory_get(an_trainer_plan(trainer), &memory));
     assert_int_equal(memory.peak, memory.weights + memory.gradients + memory.leaves + memory.optimizer +
                                       memory.activations + memory.scratch + memory.inputs + memory.tables +
@@ -33,7 +33,8 @@ static an_plan_memory memory_of(an_trainer *trainer) {
 
 static an_dataset *make_dataset(const an_array *arrays) {
     an_dataset *dataset = NULL;
-    an_array_source source = AN_INIT(source);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
     source.array_count = 2;
     source.arrays = arrays;
     OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
@@ -59,7 +60,8 @@ static an_dataset *make_images(void) {
 }
 
 static an_status make_gpt(an_graph **graph) {
-    an_gpt2_options o = AN_INIT(o);
+    an_gpt2_options o;
+    an_gpt2_options_init(&o, sizeof o);
     o.layers = 2;
     o.heads = 2;
     o.width = 32;
@@ -70,7 +72,8 @@ static an_status make_gpt(an_graph **graph) {
 
 static an_status make_cnn(an_graph **graph) {
     static const int64_t filters[] = {6, 5};
-    an_cnn_options o = AN_INIT(o);
+    an_cnn_options o;
+    an_cnn_options_init(&o, sizeof o);
     o.channels = 1;
     o.height = o.width = SIDE;
     o.classes = 4;
@@ -87,18 +90,20 @@ static void check_trainer(an_status (*make_model)(an_graph **), an_dataset *trai
                           const an_trainer_options *options) {
     an_graph *graph = NULL;
     an_trainer *trainer = NULL;
-    an_step_metrics metrics = AN_INIT(metrics);
-    an_evaluation result = AN_INIT(result);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_evaluation result;
+    an_evaluation_init(&result, sizeof result);
     OK(ctx, make_model(&graph));
     const size_t before = counted.held;
     OK(ctx, an_trainer_create(&trainer, graph, training, evaluation, options));
     const an_plan_memory memory = memory_of(trainer);
     if (counted.held - before != (size_t)memory.peak)
         fail_msg("%lld leaves, micro %lld, precision %s, recompute %d, %s: %zu bytes are held, %lld were planned",
-                 (long long)options->batch.leaves, (long long)options->batch.micro, an_dtype_name(options->precision),
+                 (long long)options->batch->leaves, (long long)options->batch->micro, an_dtype_name(options->precision),
                  (int)options->recompute, evaluation ? "evaluated" : "not evaluated", counted.held - before,
                  (long long)memory.peak);
-    assert_true(memory.leaves > 0 ? options->batch.leaves > 1 : options->batch.leaves <= 1);
+    assert_true(memory.leaves > 0 ? options->batch->leaves > 1 : options->batch->leaves <= 1);
     const long calls = counted.calls;
     for (int i = 0; i < 2; i++) {
         OK(ctx, an_trainer_step(trainer, &metrics));
@@ -116,9 +121,12 @@ static void check_model(an_status (*make_model)(an_graph **), an_dataset *datase
         for (int p = 0; p < 3; p++)
             for (int r = AN_RECOMPUTE_NONE; r <= (int)deepest; r++)
                 for (int e = 0; e < 2; e++) {
-                    an_trainer_options o = AN_INIT(o);
-                    o.batch = (an_batch_options){
-                        .size = sizeof o.batch, .global = 24, .micro = micros[(l + p) % 2], .leaves = leaves[l]};
+                    an_trainer_options o;
+                    an_trainer_options_init(&o, sizeof o);
+                    o.batch = &(const an_batch_options){.size = sizeof(an_batch_options),
+                                                        .global = 24,
+                                                        .micro = micros[(l + p) % 2],
+                                                        .leaves = leaves[l]};
                     o.epochs = 4;
                     o.precision = precisions[p];
                     o.recompute = (an_recompute)r;
@@ -141,7 +149,8 @@ static void test_trainers_of_models(void **state) {
 
 static an_trainer *open_config(an_config *config, an_open_purpose purpose) {
     an_trainer *trainer = NULL;
-    an_open_options options = AN_INIT(options);
+    an_open_options options;
+    an_open_options_init(&options, sizeof options);
     options.purpose = purpose;
     OK(ctx, an_trainer_open_with(&trainer, ctx, config, &options));
     return trainer;
@@ -150,7 +159,8 @@ static an_trainer *open_config(an_config *config, an_open_purpose purpose) {
 /* A trainer that was opened from a config owns its model and data too; the copy for saves is made when the first one begins. */
 static void check_config(const char *text) {
     an_config *config = NULL;
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     FILE *file = fopen("planned.yaml", "wb");
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0);
@@ -204,8 +214,10 @@ static void test_leaves_of_a_plan(void **state) {
     (void)state;
     OK(ctx, small_mlp(&graph, ctx));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        an_plan_options options = AN_INIT(options);
-        an_plan_memory memory = AN_INIT(memory);
+        an_plan_options options;
+        an_plan_options_init(&options, sizeof options);
+        an_plan_memory memory;
+        an_plan_memory_init(&memory, sizeof memory);
         options.symbol_count = 1;
         options.symbols = &symbol;
         options.maxima = &maximum;

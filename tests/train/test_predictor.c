@@ -1,5 +1,6 @@
 /* Prediction: the trainer's numbers, the same alone and in any batch, on any thread, and nothing allocated. */
 #include "anneal/models.h"
+#include "anneal/predict.h"
 #include "anneal/train.h"
 #include "models/small_models.h"
 
@@ -28,15 +29,19 @@ static void run_create(run *r, an_dtype precision) {
     const int64_t input_dims[] = {SAMPLES, INPUTS}, target_dims[] = {SAMPLES, OUTPUTS};
     const an_array arrays[] = {array_of(inputs, AN_DTYPE_F32, 2, input_dims),
                                array_of(targets, AN_DTYPE_F32, 2, target_dims)};
-    an_array_source source = AN_INIT(source);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
     an_mlp_options model = small_mlp_options();
-    an_trainer_options o = AN_INIT(o);
+    an_trainer_options o;
+    an_trainer_options_init(&o, sizeof o);
     source.array_count = 2;
     source.arrays = arrays;
     model.loss = AN_LOSS_SQUARED;
     model.batch_norm = true;
-    o.batch.size = sizeof o.batch;
-    o.batch.global = 8;
+    an_batch_options batch;
+    an_batch_options_init(&batch, sizeof batch);
+    batch.global = 8;
+    o.batch = &batch;
     o.epochs = 4;
     o.rate = 1e-2;
     o.precision = precision;
@@ -53,7 +58,8 @@ static void run_destroy(run *r) {
 
 static an_predictor *make_predictor(run *r, int64_t most) {
     an_predictor *predictor = NULL;
-    an_predictor_options options = AN_INIT(options);
+    an_predictor_options options;
+    an_predictor_options_init(&options, sizeof options);
     options.most = most;
     OK(ctx, an_predictor_create(&predictor, r->trainer, &options));
     return predictor;
@@ -96,7 +102,8 @@ static void test_call_allocates_nothing(void **state) {
 /* Its weights change when it is told, and then are the trainer's: the mean absolute error is that of evaluation. */
 static void test_weights_change_at_refresh_only(void **state) {
     float before[SAMPLES][OUTPUTS], during[SAMPLES][OUTPUTS], after[SAMPLES][OUTPUTS];
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     double error = 0;
     run r;
     (void)state;

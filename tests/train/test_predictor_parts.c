@@ -1,6 +1,7 @@
 /* Prediction in parts: whatever threads there are and however samples are cut, the bits are those of a plain program, which
  * keeps nothing of its weights; and the first mistake is told. */
 #include "anneal/models.h"
+#include "anneal/predict.h"
 #include "anneal/train.h"
 #include "models/small_models.h"
 
@@ -22,9 +23,12 @@ static double number(int i) {
 
 static void run_create(run *r, an_dtype dtype) {
     const int64_t input_dims[] = {SAMPLES, INPUTS}, target_dims[] = {SAMPLES, OUTPUTS};
-    an_array_source source = AN_INIT(source);
-    an_mlp_options model = AN_INIT(model);
-    an_trainer_options o = AN_INIT(o);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
+    an_mlp_options model;
+    an_mlp_options_init(&model, sizeof model);
+    an_trainer_options o;
+    an_trainer_options_init(&o, sizeof o);
     *r = (run){.dtype = dtype};
     for (int i = 0; i < SAMPLES * INPUTS; i++) {
         if (dtype == AN_DTYPE_F64)
@@ -42,8 +46,10 @@ static void run_create(run *r, an_dtype dtype) {
     model.activation = AN_ACTIVATION_TANH;
     model.loss = AN_LOSS_SQUARED;
     model.dtype = dtype;
-    o.batch.size = sizeof o.batch;
-    o.batch.global = 8;
+    an_batch_options batch;
+    an_batch_options_init(&batch, sizeof batch);
+    batch.global = 8;
+    o.batch = &batch;
     o.epochs = 1;
     OK(ctx, an_dataset_create_arrays(&r->dataset, ctx, &source));
     OK(ctx, an_model_mlp(&r->graph, ctx, &model));
@@ -60,7 +66,8 @@ static void run_destroy(run *r) {
 static void run_plainly(run *r, void *outputs) {
     static const char *const symbols[] = {"batch"};
     const int64_t most = SAMPLES, input_dims[] = {SAMPLES, INPUTS}, output_dims[] = {SAMPLES, OUTPUTS};
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     an_plan *plan = NULL;
     an_program *program = NULL;
     options.symbol_count = 1;
@@ -71,8 +78,9 @@ static void run_plainly(run *r, void *outputs) {
     OK(ctx, an_plan_create(&plan, ctx, r->graph, &options));
     OK(ctx, an_program_create(&program, plan, an_trainer_params(r->trainer)));
     OK(ctx, an_program_bind(program, "batch", SAMPLES));
-    an_input_info input = AN_INIT(input);
-    OK(ctx, an_program_input_info(program, 0, &input));
+    an_input_info input;
+    an_input_info_init(&input, sizeof input);
+    OK(ctx, an_input_info_get(program, 0, &input));
     OK(ctx, an_program_set_input(program, input.name, &in));
     OK(ctx, an_program_run(program, AN_FORM_PREDICT));
     OK(ctx, an_program_get_output(program, "y", &out));
@@ -82,7 +90,8 @@ static void run_plainly(run *r, void *outputs) {
 
 static an_predictor *make_predictor(an_trainer *trainer, int64_t most, int threads) {
     an_predictor *predictor = NULL;
-    an_predictor_options options = AN_INIT(options);
+    an_predictor_options options;
+    an_predictor_options_init(&options, sizeof options);
     options.most = most;
     options.threads = threads;
     OK(ctx, an_predictor_create(&predictor, trainer, &options));
@@ -122,7 +131,8 @@ static void test_bits_are_those_of_a_program(void **state) {
     an_context *usual = ctx;
     (void)state;
     for (an_isa isa = AN_ISA_BASE; isa <= an_context_isa(usual); isa++) {
-        an_context_options options = AN_INIT(options);
+        an_context_options options;
+        an_context_options_init(&options, sizeof options);
         options.threads = 2;
         options.isa = isa;
         OK(NULL, an_context_create(&ctx, &options));
@@ -157,9 +167,11 @@ static void test_first_mistake_is_told(void **state) {
     static float outputs[SAMPLES][TOKENS][WORDS], again[SAMPLES][TOKENS][WORDS];
     const int64_t dims[] = {SAMPLES, TOKENS};
     const an_array arrays[] = {array_of(tokens, AN_DTYPE_I32, 2, dims), array_of(tokens, AN_DTYPE_I32, 2, dims)};
-    an_array_source source = AN_INIT(source);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
     an_gpt2_options model = small_gpt2();
-    an_trainer_options o = AN_INIT(o);
+    an_trainer_options o;
+    an_trainer_options_init(&o, sizeof o);
     an_dataset *dataset = NULL;
     an_graph *graph = NULL;
     an_trainer *trainer = NULL;
@@ -167,8 +179,10 @@ static void test_first_mistake_is_told(void **state) {
     for (int i = 0; i < SAMPLES * TOKENS; i++) tokens[i / TOKENS][i % TOKENS] = i * 7 % WORDS;
     source.array_count = 2;
     source.arrays = arrays;
-    o.batch.size = sizeof o.batch;
-    o.batch.global = 8;
+    an_batch_options batch;
+    an_batch_options_init(&batch, sizeof batch);
+    batch.global = 8;
+    o.batch = &batch;
     OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
     OK(ctx, an_model_gpt2(&graph, ctx, &model));
     OK(ctx, an_trainer_create(&trainer, graph, dataset, NULL, &o));

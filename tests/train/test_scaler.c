@@ -22,7 +22,7 @@ static void set_gradients(bench *b, int step, double scale) {
 
 static void check_run(const series_file *file, const char *name, an_scaler scaler) {
     double scales[STEPS + 1], skips[STEPS], weights[STEPS * 7], numbers[MOST_ELEMENTS] = {0}, norm;
-    const an_optimizer_options sgd = {.size = sizeof sgd, .type = AN_OPTIMIZER_SGD};
+    const an_optimizer_options sgd = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_SGD};
     char series[64];
     bench b;
     snprintf(series, sizeof series, "%s.scales", name);
@@ -32,10 +32,9 @@ static void check_run(const series_file *file, const char *name, an_scaler scale
     snprintf(series, sizeof series, "%s.weights", name);
     assert_int_equal(series_read(file, series, weights, STEPS * 7), STEPS * 7);
     bench_open(&b, AN_DTYPE_F32, NULL, NULL, &sgd);
-    if (scaler.scale == 0) scaler.scale = AN_FIRST_SCALE;
     assert_true(scaler.scale == scales[0]);
     for (int step = 0; step < STEPS; step++) {
-        const an_update update = {.size = sizeof update, .rate = 0.1, .scale = scaler.scale};
+        const an_update update = {DEFAULTS(an_update), .rate = 0.1, .scale = scaler.scale};
         set_gradients(&b, step, scaler.scale);
         OK(b.ctx, an_optimizer_norm(b.optimizer, scaler.scale, &norm));
         const bool skip = an_scaler_update(&scaler, isfinite(norm) != 0);
@@ -53,16 +52,17 @@ static void check_run(const series_file *file, const char *name, an_scaler scale
 static void test_parity(void **state) {
     (void)state;
     series_file file = series_open("scaler");
-    check_run(&file, "usual", (an_scaler){.size = sizeof(an_scaler), .interval = 5});
+    check_run(&file, "usual", (an_scaler){DEFAULTS(an_scaler), .interval = 5});
     check_run(&file, "odd",
-              (an_scaler){.size = sizeof(an_scaler), .scale = 1000, .growth = 1.7, .backoff = 0.3, .interval = 4});
-    check_run(&file, "highest", (an_scaler){.size = sizeof(an_scaler), .scale = 0x1p125, .interval = 3});
+              (an_scaler){DEFAULTS(an_scaler), .scale = 1000, .growth = 1.7, .backoff = 0.3, .interval = 4});
+    check_run(&file, "highest", (an_scaler){DEFAULTS(an_scaler), .scale = 0x1p125, .interval = 3});
     series_close(&file);
 }
 
 static void test_defaults(void **state) {
     (void)state;
-    an_scaler s = AN_INIT(s);
+    an_scaler s;
+    an_scaler_init(&s, sizeof s);
     for (int i = 0; i < 1999; i++) assert_true(!an_scaler_update(&s, true));
     assert_true(s.scale == 65536 && s.good_steps == 1999);
     assert_true(!an_scaler_update(&s, true));
@@ -77,7 +77,8 @@ static void test_defaults(void **state) {
 /* It never becomes 0, from where it could not rise, nor infinite. */
 static void test_ends(void **state) {
     (void)state;
-    an_scaler s = AN_INIT(s);
+    an_scaler s;
+    an_scaler_init(&s, sizeof s);
     for (int i = 0; i < 1000; i++) assert_true(an_scaler_update(&s, false));
     assert_true(s.scale > 0 && s.scale < 1e-40);
     s.interval = 1;

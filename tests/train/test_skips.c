@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/run.h"
 #include "open/support.h"
 
 /* An input of 1e6 is infinite in f16, so every step is skipped. */
@@ -33,7 +34,8 @@ static void remove_folder(const char *folder) {
 
 /* Steps until one fails; gives how many were taken. */
 static int64_t steps_until_error(an_trainer *trainer, const char *words) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     char before[AN_HASH_TEXT], after[AN_HASH_TEXT];
     an_status status;
     do {
@@ -53,7 +55,8 @@ static int64_t steps_until_error(an_trainer *trainer, const char *words) {
 
 /* 65,536 can be halved 16 times until it is 1. */
 static void test_f16_that_never_recovers_fails(void **state) {
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     (void)state;
     remove_folder("never");
     write_huge("huge.csv", 1, "1e6");
@@ -93,7 +96,8 @@ static void test_max_skips(void **state) {
 
 static void test_skips_in_a_row_are_counted_across_launches(void **state) {
     static const char config[] = CONFIG("across", "120") "train: {precision: f16, max_skips: 7}\n";
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     remove_folder("across");
     write_huge("huge.csv", 1, "1e6");
@@ -111,7 +115,8 @@ static void test_skips_in_a_row_are_counted_across_launches(void **state) {
 
 /* One bad sample in an epoch of 12 steps: at most two steps in a row are skipped, and the run comes to its end. */
 static void test_a_good_step_begins_the_count_anew(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     remove_folder("now");
     write_huge("huge.csv", 96, "1e6");

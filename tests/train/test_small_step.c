@@ -22,10 +22,14 @@ static int threads_after_steps(int threads, int64_t width, an_dtype precision, c
     const int64_t input_dims[] = {SAMPLES, INPUTS}, target_dims[] = {SAMPLES, OUTPUTS}, hidden[] = {width};
     const an_array arrays[] = {array_of(inputs, AN_DTYPE_F32, 2, input_dims),
                                array_of(targets, AN_DTYPE_F32, 2, target_dims)};
-    an_context_options options = AN_INIT(options);
-    an_array_source source = AN_INIT(source);
-    an_mlp_options model = AN_INIT(model);
-    an_trainer_options o = AN_INIT(o);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
+    an_mlp_options model;
+    an_mlp_options_init(&model, sizeof model);
+    an_trainer_options o;
+    an_trainer_options_init(&o, sizeof o);
     an_context *own = NULL;
     an_dataset *dataset = NULL;
     an_graph *graph = NULL;
@@ -44,8 +48,10 @@ static int threads_after_steps(int threads, int64_t width, an_dtype precision, c
     model.hidden_count = 1;
     model.dropout = 0.2;
     model.loss = AN_LOSS_SQUARED;
-    o.batch.size = sizeof o.batch;
-    o.batch.global = SAMPLES;
+    an_batch_options batch;
+    an_batch_options_init(&batch, sizeof batch);
+    batch.global = SAMPLES;
+    o.batch = &batch;
     o.steps = STEPS;
     o.rate = 1e-2;
     o.precision = precision;

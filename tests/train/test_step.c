@@ -1,4 +1,5 @@
 /* A step by its parts: the order that it insists on, batches that are cut in any way, leaves, running statistics. */
+#include "anneal/models.h"
 #include "anneal/train.h"
 #include "exec/params.h"
 #include "models/small_models.h"
@@ -20,7 +21,8 @@ typedef struct {
 static void training_create(training *t, an_graph *graph, const an_stepper_options *options) {
     const char *symbols[2];
     const int64_t maxima[] = {SAMPLES, TOKENS};
-    an_plan_options o = AN_INIT(o);
+    an_plan_options o;
+    an_plan_options_init(&o, sizeof o);
     *t = (training){.graph = graph};
     while (o.symbol_count < 2 && (symbols[o.symbol_count] = an_graph_symbol_name(graph, o.symbol_count)))
         o.symbol_count++;
@@ -97,7 +99,8 @@ static void accumulate(const training *t, int64_t n, int64_t leaves, int64_t mic
 }
 
 static an_step_metrics finish(const training *t) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     OK(ctx, an_step_unscale(t->stepper));
     OK(ctx, an_step_clip(t->stepper));
     OK(ctx, an_step_update(t->stepper));
@@ -112,8 +115,9 @@ static float *read_part(const training *t, an_param_part part, int64_t *count) {
     float *all = malloc((size_t)*count * sizeof *all), *at = all;
     assert_non_null(all);
     for (int64_t i = 0; i < an_params_count(t->params); i++) {
-        an_param_info info = AN_INIT(info);
-        OK(ctx, an_params_info(t->params, i, &info));
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        OK(ctx, an_param_info_get(t->params, i, &info));
         an_array array = array_of(at, AN_DTYPE_F32, info.ndims, info.dims);
         OK(ctx, an_params_get(t->params, info.name, part, &array));
         at += info.elements;
@@ -193,7 +197,8 @@ static bool add_range(float *const *leaves, const bool *present, int64_t begin, 
 enum { LEAVES = 8 };
 
 static void check_leaves(int64_t n_samples) {
-    an_stepper_options options = AN_INIT(options);
+    an_stepper_options options;
+    an_stepper_options_init(&options, sizeof options);
     training t;
     float *leaves[LEAVES] = {NULL};
     bool present[LEAVES] = {false};
@@ -426,7 +431,8 @@ static void test_gradient_that_is_not_finite_changes_nothing(void **state) {
 
 /* A step that the scaler skips leaves weights, schedule and AdamW's t as they were, and halves the scale. */
 static void test_skipped_step_advances_nothing_but_the_scale(void **state) {
-    an_stepper_options options = AN_INIT(options);
+    an_stepper_options options;
+    an_stepper_options_init(&options, sizeof options);
     training t;
     int64_t n;
     (void)state;
@@ -461,7 +467,8 @@ static void test_scale_does_not_change_the_step(void **state) {
     int64_t n = 0;
     (void)state;
     for (int i = 0; i < 2; i++) {
-        an_stepper_options options = AN_INIT(options);
+        an_stepper_options options;
+        an_stepper_options_init(&options, sizeof options);
         training t;
         options.scales = i == 1;
         training_create(&t, make_gpt(), &options);

@@ -1,5 +1,6 @@
 /* Steps on the caller's own samples, compared to the bit with a step by its parts on the same graph. */
 #include "anneal/models.h"
+#include "anneal/train.h"
 #include "open/support.h"
 
 enum { INPUTS = 3, OUTPUTS = 2, MOST = 12 };
@@ -36,10 +37,14 @@ typedef struct by_parts {
 static by_parts make_parts(int64_t micro, int64_t leaves) {
     static const int64_t hidden[] = {8};
     by_parts b = {0};
-    an_mlp_options model = AN_INIT(model);
-    an_params_options params = AN_INIT(params);
-    an_plan_options plan = AN_INIT(plan);
-    an_stepper_options step = AN_INIT(step);
+    an_mlp_options model;
+    an_mlp_options_init(&model, sizeof model);
+    an_params_options params;
+    an_params_options_init(&params, sizeof params);
+    an_plan_options plan;
+    an_plan_options_init(&plan, sizeof plan);
+    an_stepper_options step;
+    an_stepper_options_init(&step, sizeof step);
     const char *symbol = "batch";
     model.inputs = INPUTS;
     model.outputs = OUTPUTS;
@@ -76,7 +81,8 @@ static void destroy_parts(by_parts *b) {
 }
 
 static double step_by_parts(by_parts *b, int64_t n, int64_t micro, int64_t leaves) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     OK(ctx, an_step_begin(b->stepper, n * OUTPUTS));
     for (int64_t leaf = 0; leaf < leaves; leaf++)
         for (int64_t at = leaf * n / leaves, end = (leaf + 1) * n / leaves; at < end; at += micro) {
@@ -99,9 +105,10 @@ static double step_by_parts(by_parts *b, int64_t n, int64_t micro, int64_t leave
 
 static void expect_same_weights(an_params *a, an_params *b) {
     for (int64_t i = 0;; i++) {
-        an_param_info info = AN_INIT(info);
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
         float first[64], second[64];
-        if (an_params_info(a, i, &info) != AN_OK) break;
+        if (an_param_info_get(a, i, &info) != AN_OK) break;
         an_array array = array_of(first, AN_DTYPE_F32, info.ndims, info.dims);
         OK(ctx, an_params_get(a, info.name, AN_PART_WEIGHT, &array));
         array.data = second;
@@ -125,7 +132,8 @@ static void test_steps_are_those_of_their_parts(void **state) {
     make_samples();
     for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
         char text[512];
-        an_step_metrics metrics = AN_INIT(metrics);
+        an_step_metrics metrics;
+        an_step_metrics_init(&metrics, sizeof metrics);
         by_parts b = make_parts(cuts[c].micro, cuts[c].leaves);
         snprintf(text, sizeof text, MODEL REST "train: {precision: f32}\n%s", cuts[c].batch);
         an_trainer *trainer = open_run(text);
@@ -178,9 +186,10 @@ static void test_wide_streams_make_wide_models(void **state) {
     (void)state;
     make_samples();
     an_trainer *trainer = open_run(MODEL "data: {train: {type: stream, dtype: f64}}\n");
-    an_param_info info = AN_INIT(info);
+    an_param_info info;
+    an_param_info_init(&info, sizeof info);
     OK(ctx, an_trainer_step_on_f64(trainer, MOST, &wide_x[0][0], &wide_y[0][0], NULL));
-    OK(ctx, an_params_info(an_trainer_params(trainer), 0, &info));
+    OK(ctx, an_param_info_get(an_trainer_params(trainer), 0, &info));
     assert_int_equal(info.dtype, AN_DTYPE_F64);
     an_trainer_close(&trainer);
 }
@@ -188,7 +197,8 @@ static void test_wide_streams_make_wide_models(void **state) {
 static void test_classes_are_held_against_their_number(void **state) {
     int64_t labels[] = {0, 2, 1, -100};
     char before[AN_HASH_TEXT], after[AN_HASH_TEXT];
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     (void)state;
     make_samples();
     const an_array in = array_of(x, AN_DTYPE_F32, 2, (int64_t[]){4, INPUTS}),
@@ -238,7 +248,9 @@ static void test_mistakes_change_nothing(void **state) {
 
 /* A step of one's own takes the place of the data's: what follows is what would have followed. */
 static void test_steps_among_those_of_the_data(void **state) {
-    an_step_metrics metrics = AN_INIT(metrics), expected = AN_INIT(expected);
+    an_step_metrics metrics, expected;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_step_metrics_init(&expected, sizeof expected);
     float own[] = {0.25F, 0.5F}, sums[] = {0.75F};
     (void)state;
     write_sums();

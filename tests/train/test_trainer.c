@@ -1,6 +1,7 @@
 /* The trainer: epochs and leftovers, evaluation that leaves no trace, bits that depend on nothing but the run. */
 #include "anneal/models.h"
-#include "anneal/train.h"
+#include "anneal/predict.h"
+#include "anneal/run.h"
 #include "models/small_models.h"
 
 enum { INPUTS = 4, CLASSES = 3, TRAINING = 103, EVALUATION = 29 };
@@ -23,7 +24,8 @@ static an_dataset *make_dataset(int begin, int count) {
     an_dataset *dataset = NULL;
     const an_array arrays[] = {array_of(inputs[begin], AN_DTYPE_F32, 2, dims),
                                array_of(classes + begin, AN_DTYPE_I32, 1, dims)};
-    an_array_source source = AN_INIT(source);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
     source.array_count = 2;
     source.arrays = arrays;
     OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
@@ -38,12 +40,14 @@ typedef struct {
     an_trainer *trainer;
 } run;
 
+static const an_batch_options usual_batch = {.size = sizeof usual_batch, .global = 16};
+
 static an_trainer_options usual_options(void) {
-    an_trainer_options o = AN_INIT(o);
+    an_trainer_options o;
+    an_trainer_options_init(&o, sizeof o);
     o.seed = 11;
     o.epochs = 3;
-    o.batch.size = sizeof o.batch;
-    o.batch.global = 16;
+    o.batch = &usual_batch;
     o.rate = 1e-2;
     return o;
 }
@@ -72,8 +76,10 @@ typedef struct {
 static hash train(const an_trainer_options *options, double dropout, int64_t every, double *last_loss) {
     run r;
     hash h;
-    an_step_metrics metrics = AN_INIT(metrics);
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     run_create(&r, options, dropout);
     while (an_trainer_next_step(r.trainer) < an_trainer_steps(r.trainer)) {
         OK(ctx, an_trainer_step(r.trainer, &metrics));
@@ -96,7 +102,8 @@ static void test_epoch_ends_with_a_short_step(void **state) {
     run_create(&r, &o, 0);
     assert_int_equal(an_trainer_steps(r.trainer), 7);
     for (int i = 0; i < 7; i++) {
-        an_step_metrics metrics = AN_INIT(metrics);
+        an_step_metrics metrics;
+        an_step_metrics_init(&metrics, sizeof metrics);
         OK(ctx, an_trainer_step(r.trainer, &metrics));
         assert_int_equal(metrics.step, i + 1);
         assert_int_equal(metrics.targets, i < 6 ? 16 : 7);
@@ -109,8 +116,11 @@ static void test_epoch_ends_with_a_short_step(void **state) {
 
 static void test_it_learns(void **state) {
     an_trainer_options o = usual_options();
-    an_schedule_options schedule = AN_INIT(schedule);
-    an_evaluation before = AN_INIT(before), after = AN_INIT(after);
+    an_schedule_options schedule;
+    an_schedule_options_init(&schedule, sizeof schedule);
+    an_evaluation before, after;
+    an_evaluation_init(&before, sizeof before);
+    an_evaluation_init(&after, sizeof after);
     run r;
     (void)state;
     schedule.type = AN_SCHEDULE_COSINE;
@@ -154,7 +164,8 @@ static void test_threads_change_no_bit(void **state) {
     hash first = {""};
     (void)state;
     for (int threads = 1; threads <= 4; threads++) {
-        an_context_options options = AN_INIT(options);
+        an_context_options options;
+        an_context_options_init(&options, sizeof options);
         options.threads = threads;
         ctx = NULL;
         assert_int_equal(an_context_create(&ctx, &options), AN_OK);
@@ -175,11 +186,13 @@ static void test_what_changes_a_run_and_what_does_not(void **state) {
     o.seed = 12;
     assert_string_not_equal(usual.text, train(&o, 0.2, 0, NULL).text);
     o = usual_options();
-    o.batch.micro = 3;
+    an_batch_options batch = usual_batch;
+    o.batch = &batch;
+    batch.micro = 3;
     train(&o, 0.2, 0, &other);
     assert_true(fabs(other - loss) < 1e-5); /* the same samples are dropped, added in another order */
-    o.batch.micro = 0;
-    o.batch.leaves = 4;
+    batch.micro = 0;
+    batch.leaves = 4;
     train(&o, 0.2, 0, &other);
     assert_true(fabs(other - loss) < 1e-5);
 }
@@ -222,16 +235,18 @@ static void test_default_weight_decay(void **state) {
     (void)state;
     for (int type = AN_OPTIMIZER_ADAMW; type <= AN_OPTIMIZER_SGD; type++)
         for (int given = 0; given < 2; given++) {
-            const an_optimizer_options optimizer = {.size = sizeof optimizer, .type = (an_optimizer_type)type};
-            const an_group_options groups = {.size = sizeof groups, .decay = AN_DECAY_NAMES};
+            const an_optimizer_options optimizer = {DEFAULTS(an_optimizer_options), .type = (an_optimizer_type)type};
+            const an_group_options groups = {DEFAULTS(an_group_options), .decay = AN_DECAY_NAMES};
             an_trainer_options o = usual_options();
-            an_trainer_info info = AN_INIT(info);
-            an_group_info group = AN_INIT(group);
+            an_trainer_info info;
+            an_trainer_info_init(&info, sizeof info);
+            an_group_info group;
+            an_group_info_init(&group, sizeof group);
             run r;
             o.optimizer = &optimizer;
             o.groups = given ? &groups : NULL;
             run_create(&r, &o, 0);
-            OK(ctx, an_groups_info(an_trainer_groups(r.trainer), 0, &group));
+            OK(ctx, an_group_info_get(an_trainer_groups(r.trainer), 0, &group));
             assert_true(group.weight_decay == expected[type]);
             OK(ctx, an_trainer_info_get(r.trainer, &info));
             assert_true(info.rate == o.rate);
@@ -247,44 +262,55 @@ typedef struct {
     int64_t bests[64], evaluated[64];
     int best_count;
     an_status answer;
+    an_run_callbacks callbacks;
 } watcher;
 
-static an_status watch_before(void *user, int64_t step) {
+static an_status watch_before(void *user, an_trainer *trainer, int64_t step) {
     watcher *w = user;
+    assert_ptr_equal(trainer, w->trainer);
     assert_int_equal(step, ++w->before);
     return AN_OK;
 }
 
-static an_status watch_after(void *user, const an_step_metrics *metrics) {
+static an_status watch_after(void *user, an_trainer *trainer) {
     watcher *w = user;
-    assert_int_equal(metrics->step, ++w->after);
-    if (metrics->step == w->stop_at) an_trainer_request_stop(w->trainer);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    OK(ctx, an_step_metrics_get(trainer, &metrics));
+    assert_int_equal(metrics.step, ++w->after);
+    if (metrics.step == w->stop_at) an_trainer_request_stop(w->trainer);
     return w->answer;
 }
 
-static an_status watch_evaluation(void *user, int64_t step, const an_evaluation *evaluation, bool best) {
+static an_status watch_evaluation(void *user, an_trainer *trainer, int64_t step, bool best) {
     watcher *w = user;
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    OK(ctx, an_evaluation_get(trainer, &evaluation));
     assert_int_equal(step, w->after);
-    assert_int_equal(evaluation->samples, EVALUATION);
+    assert_int_equal(evaluation.samples, EVALUATION);
     w->evaluated[w->evaluations++] = step;
     if (best) w->bests[w->best_count++] = step;
     return AN_OK;
 }
 
 static an_run_options watched(watcher *w, run *r) {
-    an_run_options o = AN_INIT(o);
+    an_run_options o;
+    an_run_options_init(&o, sizeof o);
     *w = (watcher){.trainer = r->trainer};
-    o.callbacks = (an_run_callbacks){.size = sizeof o.callbacks,
-                                     .before_step = watch_before,
-                                     .after_step = watch_after,
-                                     .after_evaluation = watch_evaluation,
-                                     .user = w};
+    w->callbacks = (an_run_callbacks){.size = sizeof w->callbacks,
+                                      .before_step = watch_before,
+                                      .after_step = watch_after,
+                                      .after_evaluation = watch_evaluation,
+                                      .user = w};
+    o.callbacks = &w->callbacks;
     return o;
 }
 
 static void test_run_calls_back_in_order(void **state) {
     const an_trainer_options options = usual_options();
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     watcher w;
     run r;
     (void)state;
@@ -298,7 +324,10 @@ static void test_run_calls_back_in_order(void **state) {
     assert_int_equal(w.after, 21);
     assert_int_equal(w.evaluations, 1 + 5 + 1); /* at the start, after 4 to 20, after the last */
     assert_int_equal(outcome.best_step, w.bests[w.best_count - 1]);
-    assert_int_equal(outcome.step.step, 21);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    OK(ctx, an_step_metrics_get(r.trainer, &metrics));
+    assert_int_equal(metrics.step, 21);
     run_destroy(&r);
 }
 
@@ -306,14 +335,13 @@ static void test_run_calls_back_in_order(void **state) {
 static void test_run_evaluates_by_epochs(void **state) {
     static const an_accumulate_entry table[] = {{0, 8}, {1, 2}};
     an_trainer_options options = usual_options();
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     watcher w;
     run r;
     (void)state;
-    options.batch.global = 0;
-    options.batch.micro = 5;
-    options.batch.table = table;
-    options.batch.table_count = 2;
+    const an_batch_options batch = {.size = sizeof batch, .micro = 5, .table = table, .table_count = 2};
+    options.batch = &batch;
     run_create(&r, &options, 0);
     an_run_options o = watched(&w, &r);
     o.evaluate_epochs = -1;
@@ -334,7 +362,8 @@ static void test_run_evaluates_by_epochs(void **state) {
 
 static void test_run_stops_on_request_and_goes_on(void **state) {
     const an_trainer_options options = usual_options();
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     hash h;
     watcher w;
     run r;
@@ -354,7 +383,8 @@ static void test_run_stops_on_request_and_goes_on(void **state) {
 
 static void test_run_stops_early(void **state) {
     an_trainer_options options = usual_options();
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     watcher w;
     run r;
     (void)state;
@@ -374,7 +404,8 @@ static void test_run_stops_early(void **state) {
 
 static void test_callback_can_end_a_run(void **state) {
     const an_trainer_options options = usual_options();
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     watcher w;
     run r;
     (void)state;
@@ -388,8 +419,10 @@ static void test_callback_can_end_a_run(void **state) {
 
 static void test_unknown_metrics_are_refused_at_the_start(void **state) {
     const an_trainer_options options = usual_options();
-    an_run_outcome outcome = AN_INIT(outcome);
-    an_run_options o = AN_INIT(o);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
+    an_run_options o;
+    an_run_options_init(&o, sizeof o);
     run r;
     (void)state;
     run_create(&r, &options, 0);
@@ -410,7 +443,8 @@ static void test_unknown_metrics_are_refused_at_the_start(void **state) {
 static void test_nan_is_never_best(void **state) {
     const an_trainer_options options = usual_options();
     const float was = inputs[TRAINING + 3][0];
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
     watcher w;
     run r;
     (void)state;
@@ -419,7 +453,10 @@ static void test_nan_is_never_best(void **state) {
     an_run_options o = watched(&w, &r);
     o.evaluate_every = 7;
     OK(ctx, an_trainer_run(r.trainer, &o, &outcome));
-    assert_true(isnan(outcome.last.loss));
+    an_evaluation last;
+    an_evaluation_init(&last, sizeof last);
+    OK(ctx, an_evaluation_get(r.trainer, &last));
+    assert_true(isnan(last.loss));
     assert_int_equal(w.evaluations, 3);
     assert_int_equal(w.best_count, 0);
     assert_int_equal(outcome.best_step, 0);
@@ -430,8 +467,10 @@ static void test_nan_is_never_best(void **state) {
 /* Against the classes that prediction gives the largest number to, while some are still wrong. */
 static void test_accuracy_counts_the_largest(void **state) {
     const an_trainer_options options = usual_options();
-    an_predictor_options most = AN_INIT(most);
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_predictor_options most;
+    an_predictor_options_init(&most, sizeof most);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     an_predictor *predictor = NULL;
     float y[EVALUATION][CLASSES];
     int right = 0;

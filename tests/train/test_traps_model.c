@@ -12,7 +12,8 @@ enum { SAMPLES = 20, TOKENS = 8, VOCABULARY = 11 };
 static an_dataset *make_sequences(void) {
     static int32_t tokens[SAMPLES * TOKENS], targets[SAMPLES * TOKENS];
     const int64_t dims[] = {SAMPLES, TOKENS};
-    an_array_source source = AN_INIT(source);
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
     an_dataset *dataset = NULL;
     for (int i = 0; i < SAMPLES * TOKENS; i++) tokens[i] = i * 7 % VOCABULARY, targets[i] = (i + 1) * 7 % VOCABULARY;
     const an_array arrays[] = {array_of(tokens, AN_DTYPE_I32, 2, dims), array_of(targets, AN_DTYPE_I32, 2, dims)};
@@ -24,16 +25,18 @@ static an_dataset *make_sequences(void) {
 
 /* Low precision, recompute, leaves, frozen parameters, a step: nothing puts anything before a name or after it. */
 static void test_names_are_the_models(void **state) {
-    static const an_group_rule rule = {.size = sizeof rule, .match = "^wpe", .freeze = true};
-    const an_group_options freezes = {.size = sizeof freezes, .rules = &rule, .rule_count = 1};
+    static const an_group_rule rule = {DEFAULTS(an_group_rule), .match = "^wpe", .freeze = true};
+    const an_group_options freezes = {DEFAULTS(an_group_options), .rules = &rule, .rule_count = 1};
+    const an_batch_options batch = {.size = sizeof batch, .global = 4},
+                           leaves = {.size = sizeof leaves, .global = 4, .leaves = 4};
     an_trainer_options ways[] = {
-        {.size = sizeof *ways},
-        {.size = sizeof *ways, .precision = AN_DTYPE_BF16},
-        {.size = sizeof *ways, .precision = AN_DTYPE_F16},
-        {.size = sizeof *ways, .recompute = AN_RECOMPUTE_BLOCK},
-        {.size = sizeof *ways, .precision = AN_DTYPE_BF16, .recompute = AN_RECOMPUTE_FULL},
-        {.size = sizeof *ways, .batch = {.leaves = 4}},
-        {.size = sizeof *ways, .groups = &freezes},
+        {DEFAULTS(an_trainer_options)},
+        {DEFAULTS(an_trainer_options), .precision = AN_DTYPE_BF16},
+        {DEFAULTS(an_trainer_options), .precision = AN_DTYPE_F16},
+        {DEFAULTS(an_trainer_options), .recompute = AN_RECOMPUTE_BLOCK},
+        {DEFAULTS(an_trainer_options), .precision = AN_DTYPE_BF16, .recompute = AN_RECOMPUTE_FULL},
+        {DEFAULTS(an_trainer_options), .batch = &leaves},
+        {DEFAULTS(an_trainer_options), .groups = &freezes},
     };
     an_dataset *dataset = make_sequences();
     (void)state;
@@ -41,8 +44,7 @@ static void test_names_are_the_models(void **state) {
         const an_gpt2_options options = small_gpt2();
         an_graph *model = NULL, *trained = NULL;
         an_trainer *trainer = NULL;
-        ways[w].batch.size = sizeof ways[w].batch;
-        ways[w].batch.global = 4;
+        if (!ways[w].batch) ways[w].batch = &batch;
         OK(ctx, an_model_gpt2(&model, ctx, &options));
         OK(ctx, an_model_gpt2(&trained, ctx, &options));
         OK(ctx, an_trainer_create(&trainer, trained, dataset, NULL, &ways[w]));
@@ -50,9 +52,10 @@ static void test_names_are_the_models(void **state) {
         const an_params *params = an_trainer_params(trainer);
         assert_int_equal(an_params_count(params), model->parameter_count);
         for (size_t i = 0; i < model->parameter_count; i++) {
-            an_param_info info = AN_INIT(info);
+            an_param_info info;
+            an_param_info_init(&info, sizeof info);
             int group = -1;
-            OK(ctx, an_params_info(params, (int64_t)i, &info));
+            OK(ctx, an_param_info_get(params, (int64_t)i, &info));
             assert_string_equal(info.name, model->parameters[i].name);
             OK(ctx, an_groups_find(an_trainer_groups(trainer), model->parameters[i].name, &group));
         }
@@ -104,7 +107,8 @@ static void test_vocabulary_is_not_padded(void **state) {
     for (size_t p = 0; p < 2; p++)
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
             an_gpt2_options options = small_gpt2();
-            an_plan_options planned = AN_INIT(planned);
+            an_plan_options planned;
+            an_plan_options_init(&planned, sizeof planned);
             an_graph *g = NULL;
             an_plan *plan = NULL;
             an_params *params = NULL;
@@ -139,7 +143,8 @@ enum { HEADS = 2, LENGTH = 12, SIZE = 4, BORDER = 5, NUMBERS = HEADS * LENGTH * 
 /* Attention over one sample of two documents; the first of them begins with `seed`. */
 static void attend(float *out, bool apart, uint64_t seed) {
     const int64_t dims[] = {1, HEADS, LENGTH, SIZE}, document_dims[] = {1, LENGTH};
-    an_attention_options options = AN_INIT(options);
+    an_attention_options options;
+    an_attention_options_init(&options, sizeof options);
     an_graph *g = NULL;
     an_plan *plan = NULL;
     an_params *params = NULL;

@@ -2,7 +2,8 @@
 #include <stdatomic.h>
 
 #include "anneal/models.h"
-#include "anneal/train.h"
+#include "anneal/predict.h"
+#include "anneal/run.h"
 #include "models/small_models.h"
 
 enum { INPUTS = 4, CLASSES = 3, TRAINING = 103, EVALUATION = 29, IGNORED = -100 };
@@ -48,9 +49,11 @@ static an_status read_source(void *user, int64_t n, const int64_t *indices, void
 }
 
 static an_dataset *make_dataset(source *s, int64_t count) {
-    const an_field fields[] = {{sizeof *fields, "x", AN_DTYPE_F32, 1, {INPUTS}, 0, false},
-                               {sizeof *fields, "targets", AN_DTYPE_I32, 0, {0}, 0, true}};
-    an_dataset_record record = AN_INIT(record);
+    const an_field fields[] = {
+        {.size = sizeof *fields, .name = "x", .dtype = AN_DTYPE_F32, .ndims = 1, .dims = {INPUTS}},
+        {.size = sizeof *fields, .name = "targets", .dtype = AN_DTYPE_I32, .target = true}};
+    an_dataset_record record;
+    an_dataset_record_init(&record, sizeof record);
     an_dataset *dataset = NULL;
     record.count = count;
     record.field_count = 2;
@@ -76,12 +79,12 @@ typedef struct {
     int64_t lost, odd; /* of training; 0: none */
     bool masked;       /* in evaluation */
     an_trainer_options options;
+    an_batch_options batch;
 } choices;
 
 static choices usual(void) {
-    choices c = {.samples = TRAINING, .options = {.size = sizeof(an_trainer_options)}};
-    c.options.batch.size = sizeof c.options.batch;
-    c.options.batch.global = 16;
+    choices c = {.samples = TRAINING, .options = {DEFAULTS(an_trainer_options)}};
+    c.batch = (an_batch_options){.size = sizeof c.batch, .global = 16};
     c.options.epochs = 1;
     c.options.seed = 11;
     c.options.rate = 1e-2;
@@ -93,6 +96,7 @@ static void run_create(run *r, choices c) {
     *r = (run){.training_source = {.lost = c.lost ? c.lost : -1, .odd = c.odd ? c.odd : -1},
                .evaluation_source = {.lost = -1, .odd = -1, .masked = c.masked}};
     model.dropout = c.dropout;
+    c.options.batch = &c.batch;
     r->training = make_dataset(&r->training_source, c.samples);
     r->evaluation = make_dataset(&r->evaluation_source, EVALUATION);
     OK(ctx, an_model_mlp(&r->graph, ctx, &model));
@@ -107,13 +111,15 @@ static void run_destroy(run *r) {
 }
 
 static an_step_metrics take_step(const run *r) {
-    an_step_metrics metrics = AN_INIT(metrics);
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
     OK(ctx, an_trainer_step(r->trainer, &metrics));
     return metrics;
 }
 
 static an_evaluation evaluate(const run *r) {
-    an_evaluation evaluation = AN_INIT(evaluation);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
     OK(ctx, an_trainer_evaluate(r->trainer, &evaluation));
     return evaluation;
 }
@@ -189,8 +195,8 @@ static void test_short_step_has_its_own_divisor(void **state) {
         choices c = usual();
         run r;
         c.samples = 7;
-        c.options.batch.global = cut ? 16 : 7;
-        c.options.batch.micro = cut ? 3 : 7;
+        c.batch.global = cut ? 16 : 7;
+        c.batch.micro = cut ? 3 : 7;
         run_create(&r, c);
         metrics[cut] = take_step(&r);
         assert_true(is_done(&r));
@@ -207,8 +213,9 @@ static int64_t read_weights(const run *r, float *numbers) {
     const an_params *params = an_trainer_params(r->trainer);
     int64_t count = 0;
     for (int64_t i = 0; i < an_params_count(params); i++) {
-        an_param_info info = AN_INIT(info);
-        OK(ctx, an_params_info(params, i, &info));
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        OK(ctx, an_param_info_get(params, i, &info));
         assert_true(count + info.elements <= MOST);
         an_array array = array_of(numbers + count, AN_DTYPE_F32, info.ndims, info.dims);
         OK(ctx, an_params_get(params, info.name, AN_PART_WEIGHT, &array));
@@ -219,8 +226,8 @@ static int64_t read_weights(const run *r, float *numbers) {
 
 /* Six steps of 16 and one of 7, each made of micro-batches: all of them are clipped. */
 static void test_short_step_is_clipped(void **state) {
-    const an_optimizer_options sgd = {.size = sizeof sgd, .type = AN_OPTIMIZER_SGD};
-    const an_group_options groups = {.size = sizeof groups, .weight_decay = AN_OFF};
+    const an_optimizer_options sgd = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_SGD};
+    const an_group_options groups = {DEFAULTS(an_group_options), .weight_decay = 0};
     const double limit = 1e-2;
     choices c = usual();
     run r;
@@ -229,7 +236,7 @@ static void test_short_step_is_clipped(void **state) {
     c.options.groups = &groups;
     c.options.rate = 1;
     c.options.clip_norm = limit;
-    c.options.batch.micro = 3;
+    c.batch.micro = 3;
     run_create(&r, c);
     for (int step = 0; step < 7; step++) {
         float before[MOST], after[MOST];
@@ -250,16 +257,16 @@ static void test_short_step_is_clipped(void **state) {
 /* Eight, four and one micro-batches a step, by epoch: the rate falls to its end over the steps that this makes, not over batches. */
 static void test_schedule_ends_with_the_run(void **state) {
     static const an_accumulate_entry table[] = {{0, 8}, {1, 4}, {2, 1}};
-    const an_schedule_options schedule = {.size = sizeof schedule, .type = AN_SCHEDULE_LINEAR};
+    const an_schedule_options schedule = {DEFAULTS(an_schedule_options), .type = AN_SCHEDULE_LINEAR};
     const int steps = 7 + 13 + 52; /* 103 samples by 16, 8 and 2 */
     choices c = usual();
     run r;
     (void)state;
     c.options.epochs = 3;
-    c.options.batch.global = 0;
-    c.options.batch.micro = 2;
-    c.options.batch.table = table;
-    c.options.batch.table_count = 3;
+    c.batch.global = 0;
+    c.batch.micro = 2;
+    c.batch.table = table;
+    c.batch.table_count = 3;
     c.options.schedule = &schedule;
     run_create(&r, c);
     assert_int_equal(an_trainer_steps(r.trainer), steps);
@@ -271,7 +278,7 @@ static void test_schedule_ends_with_the_run(void **state) {
 
 static void test_schedule_moves_in_every_precision(void **state) {
     static const an_dtype precisions[] = {AN_DTYPE_NONE, AN_DTYPE_BF16, AN_DTYPE_F16};
-    const an_schedule_options schedule = {.size = sizeof schedule, .type = AN_SCHEDULE_COSINE, .warmup = 3};
+    const an_schedule_options schedule = {DEFAULTS(an_schedule_options), .type = AN_SCHEDULE_COSINE, .warmup = 3};
     (void)state;
     for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
         choices c = usual();
@@ -304,7 +311,7 @@ static void test_memory_of_a_run_is_fixed(void **state) {
         assert_int_equal(context_with_ledger(&ctx, &l, 2), AN_OK);
         c.options.epochs = 2;
         c.options.precision = AN_DTYPE_BF16;
-        c.options.batch.micro = 3;
+        c.batch.micro = 3;
         c.options.loader_threads = threads;
         c.dropout = 0.2;
         run_create(&r, c);
@@ -330,7 +337,7 @@ static void test_evaluation_has_no_dropout(void **state) {
     choices c = usual();
     run plain, dropping;
     (void)state;
-    c.options.rate = AN_OFF; /* weights stay the same */
+    c.options.rate = 0; /* weights stay the same */
     run_create(&plain, c);
     c.dropout = 0.5;
     run_create(&dropping, c);
@@ -348,7 +355,7 @@ static void test_evaluation_reads_every_sample_once(void **state) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         choices c = usual();
         run r;
-        c.options.batch.micro = sizes[i];
+        c.batch.micro = sizes[i];
         run_create(&r, c);
         for (int times = 1; times <= 2; times++) {
             assert_int_equal(evaluate(&r).samples, EVALUATION);
@@ -365,7 +372,8 @@ typedef struct {
 } expected;
 
 static expected expect(const run *r, int64_t batch) {
-    an_predictor_options most = AN_INIT(most);
+    an_predictor_options most;
+    an_predictor_options_init(&most, sizeof most);
     an_predictor *predictor = NULL;
     expected e = {0};
     int64_t batches = 0;
@@ -403,7 +411,7 @@ static void test_evaluation_weights_by_targets(void **state) {
         choices c = usual();
         run r;
         c.masked = true;
-        c.options.batch.micro = sizes[i];
+        c.batch.micro = sizes[i];
         run_create(&r, c);
         take_step(&r);
         const an_evaluation evaluation = evaluate(&r);
@@ -421,18 +429,23 @@ typedef struct {
     double accuracies[64];
 } seen;
 
-static an_status note_evaluation(void *user, int64_t step, const an_evaluation *evaluation, bool best) {
+static an_status note_evaluation(void *user, an_trainer *trainer, int64_t step, bool best) {
     seen *s = user;
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    OK(ctx, an_evaluation_get(trainer, &evaluation));
     (void)step;
     if (best) s->best_at = s->count;
-    s->accuracies[s->count++] = evaluation->accuracy;
+    s->accuracies[s->count++] = evaluation.accuracy;
     return AN_OK;
 }
 
 /* Which way is better goes with the metric: nobody has to say that more accuracy is. */
 static void test_best_accuracy_is_the_highest(void **state) {
-    an_run_outcome outcome = AN_INIT(outcome);
-    an_run_options o = AN_INIT(o);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
+    an_run_options o;
+    an_run_options_init(&o, sizeof o);
     seen s = {0};
     choices c = usual();
     run r;
@@ -442,7 +455,8 @@ static void test_best_accuracy_is_the_highest(void **state) {
     o.evaluate_every = 1;
     o.evaluate_at_start = true;
     o.best = "val_accuracy";
-    o.callbacks = (an_run_callbacks){.size = sizeof o.callbacks, .after_evaluation = note_evaluation, .user = &s};
+    o.callbacks =
+        &(const an_run_callbacks){.size = sizeof(an_run_callbacks), .after_evaluation = note_evaluation, .user = &s};
     OK(ctx, an_trainer_run(r.trainer, &o, &outcome));
     assert_int_equal(s.count, 1 + 56);
     assert_true(outcome.best_value == s.accuracies[s.best_at] && outcome.best_value > s.accuracies[0]);

@@ -63,17 +63,19 @@ static void fill_element(const an_input_info *info, void *data, int64_t i, uint6
     case AN_DTYPE_I32: ((int32_t *)data)[i] = (int32_t)integer; break;
     case AN_DTYPE_I64: ((int64_t *)data)[i] = integer; break;
     case AN_DTYPE_U8: ((uint8_t *)data)[i] = (uint8_t)random; break;
-    case AN_DTYPE_NONE: break;
+    case AN_DTYPE_NONE:
+    case AN_DTYPE_LIMIT: break;
     }
 }
 
 static int fill_inputs(const cli_call *call, const bench *b) {
     uint64_t state = 1;
     for (int64_t i = 0; i < an_program_input_count(b->program); i++) {
-        an_input_info info = AN_INIT(info);
-        an_array array = AN_INIT(array);
+        an_input_info info;
+        an_input_info_init(&info, sizeof info);
+        an_array array = {0};
         int64_t elements = 1;
-        an_status status = an_program_input_info(b->program, i, &info);
+        an_status status = an_input_info_get(b->program, i, &info);
         if (status != AN_OK) return cli_failure(call, b->report.ctx, status);
         array.dtype = info.dtype;
         array.ndims = info.ndims;
@@ -101,9 +103,10 @@ static void choose_unit(bench *b) {
 static an_status make_program(bench *b) {
     cli_report *r = &b->report;
     const bool trains = r->form == AN_FORM_TRAIN_FIRST;
-    an_params_options store = AN_INIT(store);
-    store.moments = r->moments;
-    store.without_gradients = !trains;
+    an_params_options store;
+    an_params_options_init(&store, sizeof store);
+    store.moments = 0;
+    store.gradients = trains;
     an_status status = an_params_create(&b->params, r->ctx, r->graph, &store);
     if (status == AN_OK) status = an_params_init(b->params, 1);
     if (status == AN_OK) status = an_program_create(&b->program, r->plan, b->params);
@@ -115,16 +118,17 @@ static an_status make_program(bench *b) {
 
 /* Chooses the smallest weight. */
 static int choose_changed(const cli_call *call, bench *b) {
-    an_param_info info = AN_INIT(info);
+    an_param_info info;
+    an_param_info_init(&info, sizeof info);
     an_status status = AN_OK;
     b->changed_info.elements = INT64_MAX;
     for (int64_t i = 0; i < an_params_count(b->params) && status == AN_OK; i++) {
-        status = an_params_info(b->params, i, &info);
+        status = an_param_info_get(b->params, i, &info);
         if (info.elements < b->changed_info.elements) b->changed_info = info;
     }
     const an_param_info *found = &b->changed_info;
     if (status == AN_OK && found->elements < INT64_MAX) {
-        b->changed = (an_array){.size = sizeof b->changed, .dtype = found->dtype, .ndims = found->ndims};
+        b->changed = (an_array){.dtype = found->dtype, .ndims = found->ndims};
         memcpy(b->changed.dims, found->dims, sizeof found->dims);
         b->changed.data = malloc((size_t)found->elements * an_dtype_size(found->dtype));
         if (!b->changed.data) return out_of_memory(call);
@@ -243,7 +247,7 @@ static int write_trace(const cli_call *call, bench *b) {
 
 static int run(const cli_call *call) {
     bench b = {.report = CLI_REPORT, .passes = 10};
-    b.report.moments = -1; /* nothing is updated */
+    b.report.without_moments = true;
     if (cli_number(call, PASSES, 1, &b.passes) != CLI_DONE) return CLI_MISUSED;
     int code = cli_report_begin(call, &b.report);
     const char *path = call->values[PROFILE];

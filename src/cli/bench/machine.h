@@ -2,7 +2,7 @@
 #ifndef AN_CLI_BENCH_MACHINE_H
 #define AN_CLI_BENCH_MACHINE_H
 
-#include "anneal/anneal.h"
+#include "anneal/core.h"
 
 typedef struct cli_machine {
     double f32, f64, bf16; /* floating-point operations a second, from registers */

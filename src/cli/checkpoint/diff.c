@@ -43,7 +43,8 @@ static int by_name(const void *a, const void *b) {
 static an_status list(comparison *c, int side) {
     const bool all = c->of[A].info.is_run && c->of[B].info.is_run;
     for (int64_t i = 0; i < c->of[side].info.tensors; i++) {
-        an_checkpoint_tensor t = AN_INIT(t);
+        an_checkpoint_tensor t;
+        an_checkpoint_tensor_init(&t, sizeof t);
         const an_status status = an_checkpoint_tensor_get(c->of[side].checkpoint, i, &t);
         if (status != AN_OK) return status;
         if (!all && t.role != AN_SAVED_WEIGHT) continue;

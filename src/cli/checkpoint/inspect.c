@@ -88,7 +88,8 @@ static int learn(const cli_checkpoint *c, about *a) {
     if (config) an_config_count(config, "run.seed", &a->seed);
     an_config_destroy(&config);
     for (int64_t i = 0; status == AN_OK && i < c->info.tensors; i++) {
-        an_checkpoint_tensor t = AN_INIT(t);
+        an_checkpoint_tensor t;
+        an_checkpoint_tensor_init(&t, sizeof t);
         status = an_checkpoint_tensor_get(c->checkpoint, i, &t);
         if (status != AN_OK) break;
         a->weights += t.role == AN_SAVED_WEIGHT;
@@ -207,7 +208,8 @@ static int each_tensor(const cli_checkpoint *c, cli_piece *piece, an_json_writer
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1 && !j) show_head(width);
         for (int64_t i = 0; i < c->info.tensors; i++) {
-            an_checkpoint_tensor t = AN_INIT(t);
+            an_checkpoint_tensor t;
+            an_checkpoint_tensor_init(&t, sizeof t);
             statistics s;
             an_status status = an_checkpoint_tensor_get(c->checkpoint, i, &t);
             if (status == AN_OK && !all && t.role != AN_SAVED_WEIGHT) continue;

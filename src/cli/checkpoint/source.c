@@ -8,7 +8,8 @@
 #include "cli/train/open.h"
 
 int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *opened) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     *opened = (cli_checkpoint){.call = call, .info = {.size = sizeof opened->info}};
     options.threads = 1;
     an_status status = an_context_create(&opened->ctx, &options);
@@ -25,7 +26,8 @@ void cli_checkpoint_close(cli_checkpoint *opened) {
 
 an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, int set_count, const char *const *sets,
                                 an_config **config) {
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     char *text = NULL, file[CLI_PATH + 16];
     *config = NULL;
     if (!opened->info.is_run) return AN_OK;
@@ -45,7 +47,8 @@ an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, i
 }
 
 int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_isa isa, an_context **ctx) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     int64_t threads = 0;
     if (!an_config_is(config, "ranks.threads", "auto")) an_config_count(config, "ranks.threads", &threads);
     options.threads = (int)threads;

@@ -3,6 +3,7 @@
 #define AN_CLI_CHECKPOINT_SOURCE_H
 
 #include "anneal/checkpoint.h"
+#include "anneal/config.h"
 #include "base/json_write.h"
 #include "cli/main/cli.h"
 

@@ -64,7 +64,8 @@ typedef struct {
 
 static void count(an_context *ctx, const char *path, verdict *v) {
     an_checkpoint *checkpoint = NULL;
-    an_checkpoint_info info = AN_INIT(info);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
     char *manifest = NULL;
     if (an_checkpoint_open(&checkpoint, ctx, path) == AN_OK && an_checkpoint_info_get(checkpoint, &info) == AN_OK) {
         v->is_run = info.is_run;
@@ -135,7 +136,8 @@ static int verify(const cli_call *call, an_context *ctx, const found *f) {
 }
 
 static int run(const cli_call *call) {
-    an_context_options alone = AN_INIT(alone);
+    an_context_options alone;
+    an_context_options_init(&alone, sizeof alone);
     an_context *ctx = NULL;
     found f = {0};
     alone.threads = 1;

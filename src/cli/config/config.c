@@ -20,7 +20,8 @@ static const cli_option show_options[] = {
 };
 
 static int show(const cli_call *call) {
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     an_context *ctx = NULL;
     an_config *config = NULL;
     char *text = NULL;
@@ -121,7 +122,8 @@ static void write_key(an_json_writer *j, const an_config_key *key) {
 }
 
 static int keys(const cli_call *call) {
-    an_config_key key = AN_INIT(key);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
     if (!call->values[JSON]) {
         for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) print_key(&key);
         return cli_finish(call);

@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "anneal/anneal.h"
-#include "anneal/graph.h"
 #include "anneal/models.h"
 
 /* Exit codes: docs say them, scripts rely on them. */

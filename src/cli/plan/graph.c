@@ -45,7 +45,8 @@ static int run(const cli_call *call) {
     an_status status = an_context_create(&ctx, NULL);
     if (status != AN_OK) return cli_failure(call, NULL, status);
 
-    an_gpt2_options model = AN_INIT(model);
+    an_gpt2_options model;
+    an_gpt2_options_init(&model, sizeof model);
     const bool is_preset = !cli_is_file(call->argument);
     if (is_preset) code = cli_preset(call, ctx, &model);
     model.dtype = dtype;

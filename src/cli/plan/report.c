@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/plan.h"
 #include "base/json_write.h"
 #include "base/limits.h"
 
@@ -123,7 +124,8 @@ static cli_text describe_mask(uint32_t mask) {
 }
 
 an_status cli_write_policy(const cli_report *report) {
-    an_plan_op op = AN_INIT(op);
+    an_plan_op op;
+    an_plan_op_init(&op, sizeof op);
     printf("%-26s%-8s%-12s%-13s%12s%16s%10s\n", "op", "policy", "low inputs", "low outputs", "instructions",
            "arithmetic", "share");
     for (int i = 0; i < an_plan_op_count(); i++) {

@@ -28,7 +28,7 @@ typedef struct cli_report {
     an_dtype dtype;      /* of a preset; NONE: the file says */
     an_dtype precision;  /* lower, of the plan; NONE: none */
     int threads;
-    int moments; /* as in an_plan_options */
+    bool without_moments; /* nothing is updated */
     cli_settings settings;
     an_form form;
     int symbol_count;

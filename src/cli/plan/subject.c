@@ -94,12 +94,13 @@ static const char *const program_names[] = {"training", "evaluation", "predictio
 
 /* `program` is -1 if none was named. */
 static int make_plan(const cli_call *call, int program, cli_report *report) {
-    an_plan_options options = AN_INIT(options);
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
     options.programs = program >= 0 ? programs[program].mask : 0;
     options.symbol_count = report->symbol_count;
     options.symbols = report->symbols;
     options.maxima = report->maxima;
-    options.moments = report->moments;
+    if (report->without_moments) options.moments = 0;
     options.precision = report->precision;
     options.recompute = report->settings.recompute;
     options.segments = (int)report->settings.segments;
@@ -136,7 +137,8 @@ int cli_isa(const cli_call *call, int option, an_isa *isa) {
 
 /* The context, and what --set says: it needs the preset's sizes. Options that were given stand above it. */
 static int open_context(const cli_call *call, cli_call *with_settings, cli_report *report) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     const bool is_preset = !cli_is_file(call->argument);
     int64_t threads = 0;
     if (cli_number(call, CLI_THREADS, 1, &threads) != CLI_DONE || cli_isa(call, CLI_ISA, &options.isa) != CLI_DONE)
@@ -145,7 +147,7 @@ static int open_context(const cli_call *call, cli_call *with_settings, cli_repor
     an_status status = an_context_create(&report->ctx, &options);
     if (status != AN_OK) return cli_failure(call, NULL, status);
     report->threads = an_context_threads(report->ctx);
-    report->settings.model.size = sizeof report->settings.model;
+    an_gpt2_options_init(&report->settings.model, sizeof report->settings.model);
     int code = is_preset ? cli_preset(call, report->ctx, &report->settings.model) : CLI_DONE;
     if (code == CLI_DONE) code = cli_set(call, is_preset, &report->settings);
     *with_settings = *call;

@@ -124,7 +124,7 @@ static an_status read_lives(picture *p, an_form form) {
     if (!p->lives) return AN_ERR_MEMORY;
     for (int64_t i = 0; i < p->count; i++) {
         an_plan_life *life = &p->lives[i];
-        life->size = sizeof *life;
+        an_plan_life_init(life, sizeof *life);
         an_status status = an_plan_life_get(r->plan, form, i, life);
         if (status != AN_OK) return status;
         if (life->end >= p->steps) p->steps = life->end + 1;

@@ -71,7 +71,8 @@ static bool value_of(an_config *config, const char *path, char *value, size_t ca
 static void copy_training(settings *s, an_config *config) {
     static const char *const own[] = {"path", "labels", "part", "weight", "parts", "count"};
     static const char prefix[] = "data.train.";
-    an_config_key key = AN_INIT(key);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
     for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
         char value[4096], path[80];
         bool wanted = !strncmp(key.path, prefix, sizeof prefix - 1);
@@ -112,7 +113,8 @@ static int choose_data(const cli_call *call, an_config *config, settings *s) {
 /* The characters of a text are numbered by the file that they are in: another file must number them in the same way. */
 static int check_characters(const cli_training *t) {
     an_dataset *dataset = NULL;
-    an_text_source source = AN_INIT(source);
+    an_text_source source;
+    an_text_source_init(&source, sizeof source);
     int64_t count = 0, known = 0;
     bool same = true;
     const an_dataset *training = an_trainer_data(t->trainer);
@@ -142,7 +144,8 @@ static int check_characters(const cli_training *t) {
 
 /* As the run was opened, with the state of this checkpoint; the run's folder is not touched. */
 static int open_trainer(const cli_checkpoint *from, const settings *s, cli_training *t) {
-    an_open_options open = AN_INIT(open);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
     an_status status = cli_checkpoint_config(from, t->ctx, s->count, s->list, &t->config);
     open.fresh = true;
     open.new_bits = true;
@@ -156,7 +159,8 @@ static int open_trainer(const cli_checkpoint *from, const settings *s, cli_train
 }
 
 static int evaluate(const cli_checkpoint *from, cli_training *t) {
-    an_evaluation e = AN_INIT(e);
+    an_evaluation e;
+    an_evaluation_init(&e, sizeof e);
     const char *name;
     double value;
     if (t->info.evaluation_samples == 0)

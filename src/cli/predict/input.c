@@ -45,9 +45,10 @@ static an_status names_of(an_config *config, const key *list, const char **names
 }
 
 static int64_t elements_of(const an_dataset *dataset) {
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     int64_t elements = 1;
-    if (an_dataset_field(dataset, 0, &field) != AN_OK) return 0;
+    if (an_field_get(dataset, 0, &field) != AN_OK) return 0;
     for (int d = 0; d < field.ndims; d++) elements *= field.dims[d];
     return elements;
 }
@@ -55,7 +56,8 @@ static int64_t elements_of(const an_dataset *dataset) {
 /* A file may have the targets' columns or not: without names it is the number of columns that says so. */
 static int open_csv(cli_samples *s, an_config *config, const char *source, const char *file) {
     static const char *inputs[MOST_COLUMNS], *targets[MOST_COLUMNS];
-    an_csv_source csv = AN_INIT(csv);
+    an_csv_source csv;
+    an_csv_source_init(&csv, sizeof csv);
     const char *delimiter = ",";
     const key of_inputs = join(source, "inputs"), of_targets = join(source, "targets");
     int target_count = 0;
@@ -70,14 +72,15 @@ static int open_csv(cli_samples *s, an_config *config, const char *source, const
     csv.delimiter = delimiter[0];
     csv.dtype = s->dtype;
     csv.inputs = inputs;
-    csv.target_count = -1;
+    csv.has_targets = false;
     status = an_dataset_create_csv(&s->dataset, s->ctx, &csv);
     if (status == AN_OK && elements_of(s->dataset) == s->elements) return CLI_DONE;
     const int64_t columns = s->dataset ? elements_of(s->dataset) : 0;
     an_dataset_destroy(&s->dataset);
     if (csv.input_count == 0) {
+        csv.has_targets = true;
         csv.target_count = target_count;
-        csv.targets = targets;
+        csv.targets = target_count ? targets : NULL;
         csv.classes = false;
         if (an_dataset_create_csv(&s->dataset, s->ctx, &csv) == AN_OK && elements_of(s->dataset) == s->elements)
             return CLI_DONE;
@@ -92,12 +95,11 @@ static int open_csv(cli_samples *s, an_config *config, const char *source, const
 /* ---- images ---- */
 
 static int open_idx(cli_samples *s, an_config *config, const char *source, const char *file) {
-    an_idx_source idx = AN_INIT(idx);
-    bool scaled = true;
+    an_idx_source idx;
+    an_idx_source_init(&idx, sizeof idx);
     idx.inputs = file;
     idx.flat = true; /* in memory it is the same */
-    an_config_bool(config, join(source, "scaled").text, &scaled);
-    idx.unscaled = !scaled;
+    an_config_bool(config, join(source, "scaled").text, &idx.scaled);
     const an_status status = an_dataset_create_idx(&s->dataset, s->ctx, &idx);
     if (status != AN_OK) return cli_refuse(s->call, s->ctx, NULL, status);
     if (elements_of(s->dataset) == s->elements) return CLI_DONE;
@@ -139,7 +141,8 @@ static char *read_whole(const cli_call *call, const char *path, size_t *length) 
 
 /* The tokens of a text: bytes are what they are, characters have the numbers of the training data's. */
 static int encode(cli_samples *s, an_config *config, const char *source, const char *text, size_t length) {
-    an_text_source vocabulary = AN_INIT(vocabulary);
+    an_text_source vocabulary;
+    an_text_source_init(&vocabulary, sizeof vocabulary);
     an_dataset *dataset = NULL;
     const int64_t context = s->elements, capacity = ((int64_t)length / context + 1) * context;
     s->tokens = calloc((size_t)capacity, sizeof *s->tokens);
@@ -176,7 +179,8 @@ static int open_text(cli_samples *s, an_config *config, const char *source, cons
 }
 
 static int open_tokens(cli_samples *s, an_config *config, const char *source, const char *file) {
-    an_token_source tokens = AN_INIT(tokens);
+    an_token_source tokens;
+    an_token_source_init(&tokens, sizeof tokens);
     tokens.path = file;
     tokens.context = s->elements;
     if (is(config, source, "format", "u16")) tokens.format = AN_TOKENS_U16;
@@ -186,7 +190,8 @@ static int open_tokens(cli_samples *s, an_config *config, const char *source, co
 }
 
 static int open_megatron(cli_samples *s, an_config *config, const char *source, const char *file) {
-    an_megatron_source megatron = AN_INIT(megatron);
+    an_megatron_source megatron;
+    an_megatron_source_init(&megatron, sizeof megatron);
     (void)config, (void)source;
     megatron.prefix = file;
     megatron.context = s->elements;
@@ -198,8 +203,9 @@ static int open_megatron(cli_samples *s, an_config *config, const char *source, 
 
 static int open_npy(cli_samples *s, const char *file) {
     char problem[256] = "";
-    an_array array = {.size = sizeof array, .dtype = s->dtype, .ndims = 2};
-    an_array_source source = AN_INIT(source);
+    an_array array = {.dtype = s->dtype, .ndims = 2};
+    an_array_source source;
+    an_array_source_init(&source, sizeof source);
     s->numbers = cli_npy_read(file, s->dtype, s->elements, &array.dims[0], problem, sizeof problem);
     if (!s->numbers) return cli_fail(s->call, "%s: %s", file, problem);
     array.data = s->numbers;
@@ -228,8 +234,9 @@ static int make_fields(cli_samples *s) {
     s->indices = calloc((size_t)s->most, sizeof *s->indices);
     good = s->fields && s->indices;
     for (int i = 0; good && i < count; i++) {
-        an_field field = AN_INIT(field);
-        good = an_dataset_field(s->dataset, i, &field) == AN_OK;
+        an_field field;
+        an_field_init(&field, sizeof field);
+        good = an_field_get(s->dataset, i, &field) == AN_OK;
         size_t elements = (size_t)s->most;
         for (int d = 0; d < field.ndims; d++) elements *= (size_t)field.dims[d];
         s->fields[i] = good ? malloc(elements * an_dtype_size(field.dtype)) : NULL;
@@ -270,9 +277,10 @@ an_status cli_samples_read(cli_samples *samples, int64_t begin, int64_t n, void 
         return AN_OK;
     }
     for (int64_t i = 0; i < n; i++) samples->indices[i] = begin + i;
-    an_field field = AN_INIT(field);
+    an_field field;
+    an_field_init(&field, sizeof field);
     an_status status = an_dataset_read(samples->dataset, n, samples->indices, samples->fields);
-    if (status == AN_OK) status = an_dataset_field(samples->dataset, 0, &field);
+    if (status == AN_OK) status = an_field_get(samples->dataset, 0, &field);
     if (status != AN_OK) return status;
     if (field.dtype == samples->dtype)
         memcpy(inputs, samples->fields[0], bytes);

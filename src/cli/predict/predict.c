@@ -58,7 +58,8 @@ static void quote(const char *path, char quoted[SETTING / 2]) {
 static int64_t learn(const cli_checkpoint *from, bool *wide) {
     static const char *const tables[] = {"wte.weight", "model.embed_tokens.weight"};
     int64_t vocabulary = 0;
-    an_checkpoint_tensor t = AN_INIT(t);
+    an_checkpoint_tensor t;
+    an_checkpoint_tensor_init(&t, sizeof t);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         const int64_t index = an_checkpoint_find(from->checkpoint, tables[i]);
         if (index >= 0 && an_checkpoint_tensor_get(from->checkpoint, index, &t) == AN_OK && t.ndims == 2)
@@ -96,7 +97,8 @@ static void choose(settings *s, const cli_checkpoint *from, an_config *config, b
 }
 
 static an_status try_model(const cli_checkpoint *from, an_config *config, bool with_data, cli_training *t) {
-    an_open_options open = AN_INIT(open);
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
     settings *s = calloc(1, sizeof *s);
     if (!s) return AN_ERR_MEMORY;
     choose(s, from, config, with_data);
@@ -142,7 +144,8 @@ static bool has_classes(const cli_checkpoint *from) {
 
 static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     enum { MOST = 1024, ELEMENTS = 8 << 20 }; /* of a call: samples, and numbers that it may give */
-    an_predictor_options with = AN_INIT(with);
+    an_predictor_options with;
+    an_predictor_options_init(&with, sizeof with);
     an_status status = an_predictor_create(&p->predictor, t->trainer, NULL);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     const int64_t in = an_predictor_input_elements(p->predictor), out = an_predictor_output_elements(p->predictor);

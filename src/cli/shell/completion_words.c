@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "anneal/config.h"
+#include "anneal/models.h"
 
 static void append(char *list, size_t capacity, const char *word, size_t length) {
     const size_t used = strlen(list);
@@ -85,14 +86,16 @@ static void parse_values(const char *type, char *values, size_t capacity) {
 
 /* Keys that several types have, each with another meaning, are in the table more than once. */
 static bool is_repeated(int index, const char *path) {
-    an_config_key key = AN_INIT(key);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
     for (int i = 0; i < index && an_config_key_get(NULL, i, &key) == AN_OK; i++)
         if (!strcmp(key.path, path)) return true;
     return false;
 }
 
 void completion_each_key(void (*visit)(void *user, const completion_key *key), void *user) {
-    an_config_key key = AN_INIT(key);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
     completion_key out = {.path = ""};
     for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
         const bool is_element = strchr(key.path, '[') != NULL, is_table = !strcmp(key.type, "a table");

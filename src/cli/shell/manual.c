@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "anneal/config.h"
+#include "anneal/models.h"
 #include "base/utf8.h"
 #include "cli/main/cli.h"
 
@@ -189,7 +190,8 @@ static void write_key(FILE *file, const an_config_key *key) {
 }
 
 static void write_config(FILE *file) {
-    an_config_key key = AN_INIT(key);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
     char section[64] = "";
     write_head(file, "anneal-config", 5, "what is trained, on which data, and how");
     write_paragraphs(

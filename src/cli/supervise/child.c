@@ -25,7 +25,7 @@ static an_heartbeat *make_heartbeat(int *file) {
     if (ftruncate(*file, sizeof(an_heartbeat)) != 0 || fcntl(*file, F_ADD_SEALS, SEALS) != 0) return NULL;
     an_heartbeat *heartbeat = mmap(NULL, sizeof *heartbeat, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
     if (heartbeat == MAP_FAILED) return NULL;
-    heartbeat->size = sizeof *heartbeat;
+    an_heartbeat_init(heartbeat, sizeof *heartbeat);
     return heartbeat;
 }
 

@@ -126,8 +126,10 @@ static an_status read_limits(supervisor *s, an_config *config) {
 }
 
 static int read_config(supervisor *s) {
-    an_context_options alone = AN_INIT(alone);
-    an_config_options options = AN_INIT(options);
+    an_context_options alone;
+    an_context_options_init(&alone, sizeof alone);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     an_context *ctx = NULL;
     an_config *config = NULL;
     const char *folder = "";

@@ -147,9 +147,10 @@ static void say_optimizer(cli_training *t) {
 static void say_groups(cli_training *t) {
     const an_groups *groups = an_trainer_groups(t->trainer);
     for (int i = 0; i < an_groups_count(groups); i++) {
-        an_group_info g = AN_INIT(g);
+        an_group_info g;
+        an_group_info_init(&g, sizeof g);
         row r = row_begin(t, i ? "" : "groups");
-        if (an_groups_info(groups, i, &g) != AN_OK) continue;
+        if (an_group_info_get(groups, i, &g) != AN_OK) continue;
         ADD(&r, "%s in %s tensor%s", cli_count(g.elements).text, cli_count(g.tensors).text, g.tensors == 1 ? "" : "s");
         if (*g.match) ADD(&r, " that match '%s'", g.match);
         if (g.frozen)
@@ -215,7 +216,8 @@ static void say_clipping(cli_training *t) {
 
 static void say_memory(cli_training *t) {
     row r = row_begin(t, "memory");
-    an_plan_memory m = AN_INIT(m);
+    an_plan_memory m;
+    an_plan_memory_init(&m, sizeof m);
     if (an_plan_memory_get(an_trainer_plan(t->trainer), &m) != AN_OK) return;
     ADD(&r, "%s planned: weights %s, gradients %s", cli_bytes((double)m.peak).text, cli_bytes((double)m.weights).text,
         cli_bytes((double)m.gradients).text);
@@ -240,12 +242,14 @@ static void log_kernels(cli_training *t) {
     an_program *program = an_trainer_program(t->trainer);
     const int64_t count = an_program_profile_count(program, AN_FORM_TRAIN_FIRST);
     for (int64_t i = 0; i < count; i++) {
-        an_profile_entry entry = AN_INIT(entry), before = AN_INIT(before);
+        an_profile_entry entry, before;
+        an_profile_entry_init(&entry, sizeof entry);
+        an_profile_entry_init(&before, sizeof before);
         char line[128];
         bool known = false;
-        if (an_program_profile_get(program, AN_FORM_TRAIN_FIRST, i, &entry) != AN_OK) return;
+        if (an_profile_entry_get(program, AN_FORM_TRAIN_FIRST, i, &entry) != AN_OK) return;
         for (int64_t k = 0; k < i && !known; k++)
-            known = an_program_profile_get(program, AN_FORM_TRAIN_FIRST, k, &before) == AN_OK &&
+            known = an_profile_entry_get(program, AN_FORM_TRAIN_FIRST, k, &before) == AN_OK &&
                     !strcmp(before.op, entry.op) && !strcmp(before.kernel, entry.kernel);
         snprintf(line, sizeof line, "kernel     %s=%s", entry.op, entry.kernel);
         if (!known) an_folder_log(t->folder, line);

@@ -25,9 +25,9 @@ static int by_difference(const void *a, const void *b) {
 /* A parameter of a trainer as f64; NULL: there is no memory, or it cannot be read. The caller frees it. */
 static double *weights_of(an_trainer *trainer, int64_t index, an_param_info *info) {
     an_params *params = an_trainer_params(trainer);
-    if (an_params_info(params, index, info) != AN_OK) return NULL;
+    if (an_param_info_get(params, index, info) != AN_OK) return NULL;
     double *values = malloc((size_t)info->elements * sizeof *values);
-    an_array array = {.size = sizeof array, .data = values, .dtype = info->dtype, .ndims = info->ndims};
+    an_array array = {.data = values, .dtype = info->dtype, .ndims = info->ndims};
     for (int d = 0; d < info->ndims; d++) array.dims[d] = info->dims[d];
     if (!values || an_params_get(params, info->name, AN_PART_WEIGHT, &array) != AN_OK) {
         free(values);
@@ -39,7 +39,9 @@ static double *weights_of(an_trainer *trainer, int64_t index, an_param_info *inf
 }
 
 static bool measure(an_trainer *real, an_trainer *plain, int64_t index, distance *d) {
-    an_param_info info = AN_INIT(info), same = AN_INIT(same);
+    an_param_info info, same;
+    an_param_info_init(&info, sizeof info);
+    an_param_info_init(&same, sizeof same);
     double *a = weights_of(real, index, &info), *b = weights_of(plain, index, &same);
     const bool good = a && b;
     double difference = 0, size = 0;
@@ -73,7 +75,9 @@ static int take_steps(cli_training *real, cli_training *plain, int64_t steps) {
     double worst = 0;
     printf("%8s%14s%14s%12s%14s%14s%12s\n", "step", "loss", "plain", "difference", "norm", "plain", "difference");
     for (int64_t i = 0; i < steps && an_trainer_next_step(real->trainer) < an_trainer_steps(real->trainer); i++) {
-        an_step_metrics a = AN_INIT(a), b = AN_INIT(b);
+        an_step_metrics a, b;
+        an_step_metrics_init(&a, sizeof a);
+        an_step_metrics_init(&b, sizeof b);
         an_status status = an_trainer_step(real->trainer, &a);
         if (status != AN_OK) return cli_refuse(real->call, real->ctx, NULL, status);
         status = an_trainer_step(plain->trainer, &b);

@@ -43,7 +43,8 @@ static const char *read_pipe(const char *file, size_t *length) {
 }
 
 static an_config_options config_options(const cli_call *call, const cli_opening *opening) {
-    an_config_options options = AN_INIT(options);
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
     options.file = opening->file;
     if (cli_is_pipe(opening->file)) options.text = read_pipe(opening->file, &options.length);
     options.set_count = call->set_count;
@@ -52,7 +53,8 @@ static an_config_options config_options(const cli_call *call, const cli_opening 
 }
 
 static an_open_options open_options(const cli_opening *opening) {
-    an_open_options options = AN_INIT(options);
+    an_open_options options;
+    an_open_options_init(&options, sizeof options);
     options.purpose = opening->planned ? AN_OPEN_PLAN : opening->plain ? AN_OPEN_PLAIN : AN_OPEN_RUN;
     options.kernels = opening->plain ? NULL : opening->kernels;
     options.fresh = opening->fresh;
@@ -108,7 +110,8 @@ static void tell_warnings(an_config *config, int *told) {
 }
 
 int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training) {
-    an_context_options options = AN_INIT(options);
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
     *training = (cli_training){.call = call, .info = {.size = sizeof training->info}};
     const int code = choose_context(call, opening, &options);
     if (code != CLI_DONE) return code;

@@ -3,6 +3,9 @@
 #define AN_CLI_TRAIN_OPEN_H
 
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
+#include "anneal/predict.h"
+#include "anneal/run.h"
 #include "cli/main/cli.h"
 
 typedef struct cli_training {

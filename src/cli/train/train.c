@@ -119,41 +119,50 @@ static void keep_error(const cli_training *t, char error[MESSAGE]) {
     snprintf(error, MESSAGE, "%s", an_last_error(t->ctx));
 }
 
-static an_status after_step(void *user, const an_step_metrics *metrics) {
+static an_status after_step(void *user, an_trainer *trainer) {
     watching *w = user;
-    bool logged;
-    const an_status status = an_folder_step(w->training->folder, metrics, &logged);
+    bool logged = false;
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_status status = an_step_metrics_get(trainer, &metrics);
+    if (status == AN_OK) status = an_folder_step(w->training->folder, &metrics, &logged);
     if (status != AN_OK) keep_error(w->training, w->error);
-    cli_progress_step(&w->progress, w->training, metrics, logged);
+    cli_progress_step(&w->progress, w->training, &metrics, logged);
     return status;
 }
 
-static an_status after_evaluation(void *user, int64_t step, const an_evaluation *evaluation, bool best) {
+static an_status after_evaluation(void *user, an_trainer *trainer, int64_t step, bool best) {
     watching *w = user;
-    const an_status status = an_folder_evaluation(w->training->folder, step, evaluation);
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    an_status status = an_evaluation_get(trainer, &evaluation);
+    if (status == AN_OK) status = an_folder_evaluation(w->training->folder, step, &evaluation);
     if (status != AN_OK) keep_error(w->training, w->error);
-    cli_progress_evaluation(&w->progress, w->training, step, evaluation, best);
+    cli_progress_evaluation(&w->progress, w->training, step, &evaluation, best);
     return status;
 }
 
 /* What is saved goes to the log; that something is not must be seen. */
-static an_status after_save(void *user, const an_save_report *report) {
+static an_status after_save(void *user, an_trainer *trainer) {
     watching *w = user;
     char line[MESSAGE];
-    if (report->error) {
+    an_save_report report;
+    an_save_report_init(&report, sizeof report);
+    if (an_save_report_get(trainer, &report) != AN_OK) return AN_OK;
+    if (report.error) {
         cli_progress_end(&w->progress);
-        fprintf(stderr, "warning: step %s is not saved: %s\n", cli_count(report->step).text, report->error);
-        snprintf(line, sizeof line, "step %lld is not saved: %s", (long long)report->step, report->error);
+        fprintf(stderr, "warning: step %s is not saved: %s\n", cli_count(report.step).text, report.error);
+        snprintf(line, sizeof line, "step %lld is not saved: %s", (long long)report.step, report.error);
     } else {
-        snprintf(line, sizeof line, "saved step %lld: %s in %s, %s of them to copy", (long long)report->step,
-                 cli_bytes((double)report->bytes).text, cli_duration(report->copy_seconds + report->seconds).text,
-                 cli_duration(report->copy_seconds).text);
+        snprintf(line, sizeof line, "saved step %lld: %s in %s, %s of them to copy", (long long)report.step,
+                 cli_bytes((double)report.bytes).text, cli_duration(report.copy_seconds + report.seconds).text,
+                 cli_duration(report.copy_seconds).text);
     }
     an_folder_log(w->training->folder, line);
-    if (report->warning) {
+    if (report.warning) {
         cli_progress_end(&w->progress);
-        fprintf(stderr, "warning: step %s is saved, but %s\n", cli_count(report->step).text, report->warning);
-        snprintf(line, sizeof line, "step %lld is saved, but %s", (long long)report->step, report->warning);
+        fprintf(stderr, "warning: step %s is saved, but %s\n", cli_count(report.step).text, report.warning);
+        snprintf(line, sizeof line, "step %lld is saved, but %s", (long long)report.step, report.warning);
         an_folder_log(w->training->folder, line);
     }
     return AN_OK;
@@ -216,17 +225,21 @@ static int write_trace(cli_training *t, FILE *file, const char *path) {
 }
 
 static int run_it(cli_training *t, FILE *trace) {
-    an_run_options run = AN_INIT(run);
-    an_run_outcome outcome = AN_INIT(outcome);
+    an_run_options run;
+    an_run_options_init(&run, sizeof run);
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
+    an_run_callbacks callbacks;
+    an_run_callbacks_init(&callbacks, sizeof callbacks);
     watching w = {.training = t};
     an_program_profile(an_trainer_program(t->trainer), trace != NULL);
-    an_status status = an_trainer_run_options(t->trainer, &run);
+    an_status status = an_run_options_get(t->trainer, &run);
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
-    run.callbacks = (an_run_callbacks){.size = sizeof run.callbacks,
-                                       .after_step = after_step,
-                                       .after_evaluation = after_evaluation,
-                                       .after_save = after_save,
-                                       .user = &w};
+    callbacks.after_step = after_step;
+    callbacks.after_evaluation = after_evaluation;
+    callbacks.after_save = after_save;
+    callbacks.user = &w;
+    run.callbacks = &callbacks;
     cli_progress_begin(&w.progress, t);
     status = an_trainer_run(t->trainer, &run, &outcome);
     watch_for(NULL);
@@ -293,7 +306,8 @@ static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
 }
 
 static int open_folder(cli_training *t, bool fresh) {
-    an_folder_options folder = AN_INIT(folder);
+    an_folder_options folder;
+    an_folder_options_init(&folder, sizeof folder);
     folder.fresh = fresh;
     const an_status status = an_folder_create(&t->folder, t->trainer, t->config, &folder);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);

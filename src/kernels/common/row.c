@@ -35,7 +35,8 @@
         case AN_DTYPE_I32: LOAD(int32_t, (REAL)); break;                                                              \
         case AN_DTYPE_I64: LOAD(int64_t, (REAL)); break;                                                              \
         case AN_DTYPE_U8: LOAD(uint8_t, (REAL)); break;                                                               \
-        case AN_DTYPE_NONE: break;                                                                                    \
+        case AN_DTYPE_NONE:                                                                                           \
+        case AN_DTYPE_LIMIT: break;                                                                                   \
         }                                                                                                             \
         return buffer;                                                                                                \
     }                                                                                                                 \
@@ -52,7 +53,8 @@
         case AN_DTYPE_I32: STORE(int32_t, (int32_t)); break;                                                          \
         case AN_DTYPE_I64: STORE(int64_t, (int64_t)); break;                                                          \
         case AN_DTYPE_U8: STORE(uint8_t, (uint8_t)); break;                                                           \
-        case AN_DTYPE_NONE: break;                                                                                    \
+        case AN_DTYPE_NONE:                                                                                           \
+        case AN_DTYPE_LIMIT: break;                                                                                   \
         }                                                                                                             \
     }
 

@@ -153,7 +153,8 @@ static void gather_row(gather_job *j, int64_t row) {
     case AN_DTYPE_I32: GATHER(int32_t); break;
     case AN_DTYPE_I64: GATHER(int64_t); break;
     case AN_DTYPE_U8: GATHER(uint8_t); break;
-    case AN_DTYPE_NONE: break;
+    case AN_DTYPE_NONE:
+    case AN_DTYPE_LIMIT: break;
     }
 }
 

@@ -70,7 +70,8 @@ static void move_tile(const job *j, int64_t tile) {
     case AN_DTYPE_I32: MOVE(int32_t); break;
     case AN_DTYPE_I64: MOVE(int64_t); break;
     case AN_DTYPE_U8: MOVE(uint8_t); break;
-    case AN_DTYPE_NONE: break;
+    case AN_DTYPE_NONE:
+    case AN_DTYPE_LIMIT: break;
     }
 }
 

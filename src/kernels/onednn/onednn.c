@@ -1,4 +1,4 @@
-#include "anneal/anneal.h"
+#include "anneal/core.h"
 
 #if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
 #include "kernels/onednn/onednn.h"

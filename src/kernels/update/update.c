@@ -1,5 +1,6 @@
 #include "kernels/update/update.h"
 
+#include "anneal/experimental.h"
 #include "anneal/plan.h"
 #include "base/float16.h"
 #include "base/parallel.h"
