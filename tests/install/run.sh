@@ -23,7 +23,7 @@ test -f "$prefix/share/doc/anneal/LICENSE"
 
 echo "== every public header compiles alone, as C11 and as C++17"
 for header in "$prefix"/include/anneal/*.h; do
-    grep -q 'not for direct use' "$header" && continue # a part of another header, and says so
+    grep -qE 'not for direct use|do not include it directly' "$header" && continue # a part of another header, and says so
     printf '#include <anneal/%s>\nextern int not_empty;\n' "$(basename "$header")" >header.c
     "${c[@]}" -fsyntax-only $(pkg-config --cflags anneal) header.c
     "${cpp[@]}" -fsyntax-only -x c++ $(pkg-config --cflags anneal) header.c

@@ -1,0 +1,109 @@
+/* Checkpoints: saving and opening a run from the host program, and reading what was saved.
+ *
+ * A checkpoint contains everything that a run continues with: a resumed run ends bit-identical to an uninterrupted one. The format is
+ * specified in docs/checkpoint-format.md. Any safetensors reader can open its tensors. None of these functions is collective.
+ */
+#ifndef ANNEAL_CHECKPOINT_H
+#define ANNEAL_CHECKPOINT_H
+
+#include "anneal/anneal.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- saving from the host program ---- an_trainer_save is in anneal.h. */
+
+/* As an_trainer_save, but replaces the checkpoint of this user step if there is one. The old one is removed after the new one is durable. A
+ * crash in between leaves both, and an_trainer_open_at opens the newer one. */
+AN_API an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step);
+/* Opens the checkpoint that was saved at this user step, or fails. */
+AN_API an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step);
+/* The run folder of a trainer that was created without a config; NULL: none. */
+AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
+/* Loads everything from a checkpoint into a trainer that has not taken a step, for runs without a config. After an error while reading, the
+ * trainer takes no more steps. */
+AN_API an_status an_trainer_load(an_trainer *trainer, const char *path);
+
+/* The path of the checkpoint that the run resumed from; NULL: the run is new. */
+AN_API const char *an_trainer_resumed(const an_trainer *trainer);
+/* Notes about the run before its first step, one a line: damaged checkpoints that were skipped, config keys that changed, memory or disk
+ * space that may not be enough. "": none. */
+AN_API const char *an_trainer_notes(const an_trainer *trainer);
+/* Adds lines to the notes. Each ends with \n. */
+AN_API an_status an_trainer_add_note(an_trainer *trainer, const char *lines);
+
+/* ---- reading ---- */
+
+typedef struct an_checkpoint an_checkpoint;
+
+/* Opens a checkpoint folder; or a run folder, and in it the newest checkpoint that has a good manifest and all of its files; or a
+ * safetensors file; or a folder with model.safetensors or its index. The contents of the files are not checked: an_checkpoint_verify does
+ * that. */
+AN_API an_status an_checkpoint_open(an_checkpoint **checkpoint, an_context *ctx, const char *path);
+AN_API void an_checkpoint_close(an_checkpoint **checkpoint);
+
+typedef struct an_checkpoint_info {
+    size_t size;
+    const char *path; /* of what was opened */
+    int64_t step, steps, generation;
+    int64_t user_step;                             /* the host program's step; 0: none */
+    const char *isa, *onednn, *anneal, *precision; /* that the run computes with */
+    const char *kernels;                           /* other than the usual ones, as in "attention=portable"; "": none */
+    int64_t leaves;
+    int64_t tensors, files, bytes; /* bytes of all files except the manifest */
+    double loss, rate, norm;       /* of the last step; NaN: there was none */
+    double best_value;             /* NaN: there was none */
+    int64_t best_step;
+    int64_t
+        bits_since; /* the step after which the run began to use this instruction set, oneDNN and kernels; 0: always */
+    bool is_run;    /* the state of a run; otherwise only tensors, and most of these numbers are unknown */
+    bool kept;      /* the host program saved it under its own step */
+    uint8_t reserved[6];
+} an_checkpoint_info;
+AN_API void an_checkpoint_info_init(an_checkpoint_info *info, size_t size);
+AN_API an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_info *info);
+
+/* The role of a tensor in its run. */
+typedef enum an_saved_role {
+    AN_SAVED_WEIGHT = 0, /* weights and running statistics */
+    AN_SAVED_MOMENT = 1, /* of the optimizer */
+    AN_SAVED_LIMIT = 0x7fffffff
+} an_saved_role;
+
+typedef struct an_checkpoint_tensor {
+    size_t size;
+    const char *name; /* lives as long as the checkpoint is open */
+    const char *type; /* its type in safetensors, "F32" */
+    size_t element_bytes;
+    int64_t dims[AN_MAX_DIMS], elements;
+    int64_t slices; /* pieces that it is stored in */
+    an_saved_role role;
+    an_dtype dtype; /* NONE: a type that anneal does not have; an_checkpoint_read gives its bytes */
+    int ndims;
+    uint32_t reserved;
+} an_checkpoint_tensor;
+AN_API void an_checkpoint_tensor_init(an_checkpoint_tensor *tensor, size_t size);
+/* A tensor by its number, in the order of names. */
+AN_API an_status an_checkpoint_tensor_get(const an_checkpoint *checkpoint, int64_t index, an_checkpoint_tensor *tensor);
+AN_API int64_t an_checkpoint_find(const an_checkpoint *checkpoint, const char *name); /* -1: not found */
+/* Reads elements begin … begin + count - 1, in the tensor's type. */
+AN_API an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t index, int64_t begin, int64_t count,
+                                    void *elements);
+/* A text file of the checkpoint: "config.yaml", "graph.ang", "metrics.json", "manifest.json". It is checked against its hash. Release the
+ * text with an_string_release. */
+AN_API an_status an_checkpoint_text(const an_checkpoint *checkpoint, const char *name, char **text);
+
+/* Checks every byte of every file in a checkpoint folder (in a run folder: of all its checkpoints), and that there are no other files.
+ * AN_ERR_DAMAGED: the message names the file. Of a safetensors file, only the structure can be checked. */
+AN_API an_status an_checkpoint_verify(an_context *ctx, const char *path);
+
+/* Writes the weights to one safetensors file. The file is written under another name, synced and renamed. */
+AN_API an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file);
+/* Writes the weights to FOLDER/model.safetensors and the model to FOLDER/model.py, for PyTorch. */
+AN_API an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char *folder);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

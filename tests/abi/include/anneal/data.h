@@ -1,0 +1,315 @@
+/* Datasets: arrays in memory, files of images, tables, text and tokens, mixtures of these, and readers that a program provides.
+ *
+ * A dataset has a number of samples and reads any of them by index. A sample has named fields, inputs first, then targets. The trainer
+ * decides the order in which samples are read; a dataset has no order.
+ *
+ * Everything in a file is checked before it is used. An error names the file, the place in it and what is wrong there. A file must not
+ * change while a dataset is open; if it does, the result is wrong samples or an error, never a crash.
+ */
+#ifndef ANNEAL_DATA_H
+#define ANNEAL_DATA_H
+
+#include "anneal/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- datasets ---- None of these functions is collective. */
+
+typedef struct an_dataset an_dataset;
+
+/* A target that losses ignore. It is not checked against a limit. */
+enum { AN_TARGET_IGNORED = -100 };
+
+/* A field of a sample. */
+typedef struct an_field {
+    size_t size;
+    const char *name;
+    int64_t dims[AN_MAX_DIMS]; /* of one sample */
+    int64_t limit;             /* for integers: they are at least 0 and below it; 0: unknown */
+    an_dtype dtype;
+    int ndims;
+    bool target; /* may contain AN_TARGET_IGNORED */
+    uint8_t reserved[7];
+} an_field;
+AN_API void an_field_init(an_field *field, size_t size);
+
+/* A dataset that the caller provides. Several threads may call `read` and `locate` at the same time, so these have no context: an error is
+ * a status and a text. */
+typedef struct an_dataset_record {
+    size_t size;
+    int64_t count;
+    const an_field *fields; /* copied, with their names */
+    /* Writes samples indices[0 … n-1], in this order and dense, to fields[0 … field_count-1]. The indices are below `count`. The message of
+     * an error is cut off at its capacity. */
+    an_status (*read)(void *user, int64_t n, const int64_t *indices, void *const *fields, char *message,
+                      size_t message_capacity);
+    /* Where an element of a sample comes from ("train.bin: byte 1234"), for messages. NULL: messages give its index. */
+    void (*locate)(void *user, int field, int64_t index, int64_t element, char *place, size_t place_capacity);
+    void (*close)(void *user); /* called once, by an_dataset_destroy; may be NULL */
+    void *user;
+    int field_count;
+    uint32_t reserved;
+} an_dataset_record;
+AN_API void an_dataset_record_init(an_dataset_record *record, size_t size);
+
+AN_API an_status an_dataset_create(an_dataset **dataset, an_context *ctx, const an_dataset_record *record);
+AN_API void an_dataset_destroy(an_dataset **dataset);
+
+AN_API int64_t an_dataset_count(const an_dataset *dataset); /* at least 1 */
+AN_API int an_dataset_field_count(const an_dataset *dataset);
+AN_API an_status an_field_get(const an_dataset *dataset, int index, an_field *field);
+
+/* Reads n samples of every field into the caller's memory, dense, in the order of the indices. */
+AN_API an_status an_dataset_read(an_dataset *dataset, int64_t n, const int64_t *indices, void *const *fields);
+
+/* The classes of the targets. */
+typedef struct an_class_info {
+    size_t size;
+    int64_t classes;      /* the largest class plus one; 0: targets are not classes */
+    int64_t seen;         /* number of different classes in the samples */
+    int64_t first_absent; /* the smallest class without samples; `classes`: every class has samples */
+} an_class_info;
+AN_API void an_class_info_init(an_class_info *info, size_t size);
+/* Reads every sample once, O(samples), so it also finds a class that is out of range. */
+AN_API an_status an_class_info_get(an_dataset *dataset, an_class_info *info);
+
+/* From now on, reading refuses values of an integer field that are below 0 or not below the limit (rows of a table, classes of a loss), and
+ * names the file, the place and the value. Not while other threads read. */
+AN_API an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t limit);
+
+/* ---- a part of a source ---- In the sources below, `begin` and `end` are fractions from 0 to 1; the defaults are 0 and 1. 0 and 0.9 select
+ * the first nine tenths, 0.9 and 1 the rest; no sample is in both, and none is lost. The fractions are of tokens if there are tokens, or
+ * else of samples. */
+
+/* ---- arrays in memory ---- */
+
+/* The first dimension of every array is the sample (the last one in Fortran). Arrays are not copied: they must outlive the dataset, and
+ * later changes to them are seen. Any strides are allowed. */
+typedef struct an_array_source {
+    size_t size;
+    const an_array *arrays;   /* inputs first, then targets */
+    const char *const *names; /* NULL: "inputs" and "targets" */
+    double begin, end;
+    int array_count;
+    int target_count; /* 0: the last array, if there are two or more */
+    bool has_targets; /* true by default; false: all arrays are inputs */
+    uint8_t reserved[7];
+} an_array_source;
+AN_API void an_array_source_init(an_array_source *source, size_t size);
+AN_API an_status an_dataset_create_arrays(an_dataset **dataset, an_context *ctx, const an_array_source *source);
+
+/* ---- IDX, the format of MNIST; may be compressed with gzip ---- */
+
+/* "inputs" are f32. "targets" are i32 if the file has integers, or else f32. A sample that is a matrix gets a channel dimension in front:
+ * [1, height, width]. Both files are held in memory, uncompressed. */
+typedef struct an_idx_source {
+    size_t size;
+    const char *inputs;
+    const char *targets; /* NULL: none */
+    double begin, end;
+    bool flat;   /* inputs have one dimension */
+    bool scaled; /* u8 values are divided by 255; true by default. Other types are never scaled */
+    uint8_t reserved[6];
+} an_idx_source;
+AN_API void an_idx_source_init(an_idx_source *source, size_t size);
+AN_API an_status an_dataset_create_idx(an_dataset **dataset, an_context *ctx, const an_idx_source *source);
+
+/* ---- tables: CSV, may be compressed with gzip ---- */
+
+typedef enum an_csv_header {
+    AN_CSV_HEADER_AUTO = 0, /* the first line is a header if it contains words; a mix of words and numbers is refused */
+    AN_CSV_HEADER_YES = 1,
+    AN_CSV_HEADER_NO = 2,
+    AN_CSV_HEADER_LIMIT = 0x7fffffff
+} an_csv_header;
+
+/* Cells may be quoted as in RFC 4180. Numbers have a decimal point in every locale. inf, nan and empty cells are refused. Columns that are
+ * neither inputs nor targets may contain anything. */
+typedef struct an_csv_source {
+    size_t size;
+    const char *path;
+    const char *const *inputs;  /* names of columns, or their numbers from 1; none: all that are not targets */
+    const char *const *targets; /* the same; none: the last column */
+    double begin, end;
+    int input_count, target_count;
+    an_csv_header header;
+    an_dtype dtype;   /* of inputs, and of targets that are not classes: F32 or F64; NONE: F32 */
+    bool has_targets; /* true by default */
+    bool classes;     /* targets are classes: i32, 0 or more; with one column, a sample has a single number */
+    char delimiter;   /* a comma by default */
+    uint8_t reserved[5];
+} an_csv_source;
+AN_API void an_csv_source_init(an_csv_source *source, size_t size);
+AN_API an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source);
+
+/* ---- text and tokens ---- Fields "tokens" and "targets", i32 [context]. Sample i is made of the tokens i·context to (i+1)·context of the
+ * source. Targets are the tokens shifted by one, so the last of these is only a target. */
+
+typedef enum an_text_tokens {
+    AN_TEXT_BYTES = 0,
+    AN_TEXT_CHARACTERS = 1, /* Unicode code points of UTF-8, numbered in ascending order over the whole file */
+    AN_TEXT_LIMIT = 0x7fffffff
+} an_text_tokens;
+
+/* Bytes are read when they are needed. Characters, and files compressed with gzip, are held in memory, one to four bytes each. */
+typedef struct an_text_source {
+    size_t size;
+    const char *path;
+    int64_t context;
+    const an_dataset
+        *vocabulary; /* use the numbers of this dataset's characters, which must include all; NULL: number them */
+    double begin, end;
+    an_text_tokens tokens;
+    uint32_t reserved;
+} an_text_source;
+AN_API void an_text_source_init(an_text_source *source, size_t size);
+AN_API an_status an_dataset_create_text(an_dataset **dataset, an_context *ctx, const an_text_source *source);
+
+/* The number of different tokens; 0: the dataset is not text. */
+AN_API an_status an_dataset_vocabulary(const an_dataset *dataset, int64_t *count);
+/* The bytes of a token: at most AN_TOKEN_BYTES, without a final NUL. */
+enum { AN_TOKEN_BYTES = 4 };
+AN_API an_status an_dataset_token_text(const an_dataset *dataset, int32_t token, char bytes[AN_TOKEN_BYTES],
+                                       int *length);
+/* Encodes a text. *count is the number of tokens; at most `capacity` of them are written. With capacity 0, `tokens` may be NULL. */
+AN_API an_status an_dataset_encode(const an_dataset *dataset, const char *text, size_t length, int32_t *tokens,
+                                   int64_t capacity, int64_t *count);
+
+typedef enum an_token_format {
+    AN_TOKENS_AUTO = 0, /* llm.c's format, recognized by its first number, or else U16 */
+    AN_TOKENS_U16 = 1,  /* tokens of two bytes, nothing else */
+    AN_TOKENS_U32 = 2,  /* tokens of four bytes, nothing else */
+    AN_TOKENS_LIMIT = 0x7fffffff
+} an_token_format;
+
+/* Samples may cross the border between two documents. `documents` adds a field "documents", i32 [context], with the number of each token's
+ * document within the sample, for attention that stays inside documents. A document ends with `end_token`. */
+typedef struct an_token_source {
+    size_t size;
+    const char *path;
+    int64_t context;
+    int64_t limit; /* as in an_dataset_set_limit, for both fields; 0: unknown */
+    double begin, end;
+    an_token_format format;
+    int32_t end_token; /* with `documents` */
+    bool documents;
+    bool ignore_borders; /* with `documents`: the last token of a document has no target */
+    uint8_t reserved[6];
+} an_token_source;
+AN_API void an_token_source_init(an_token_source *source, size_t size);
+AN_API an_status an_dataset_create_tokens(an_dataset **dataset, an_context *ctx, const an_token_source *source);
+
+/* Megatron's indexed files PREFIX.bin and PREFIX.idx. The index says where documents end. With `documents`, these borders are held in
+ * memory, eight bytes each. */
+typedef struct an_megatron_source {
+    size_t size;
+    const char *prefix; /* without .bin */
+    int64_t context;
+    int64_t limit;
+    double begin, end;
+    bool documents;
+    bool ignore_borders;
+    uint8_t reserved[6];
+} an_megatron_source;
+AN_API void an_megatron_source_init(an_megatron_source *source, size_t size);
+AN_API an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ctx, const an_megatron_source *source);
+
+/* ---- mixtures ---- */
+
+/* Samples of several datasets with equal fields, in a fixed order. From its beginning up to any sample, the order contains each source in
+ * proportion to its weight, with an error below one sample for every doubling of the number of sources. Each source is read from its first
+ * sample on. The mixture ends when one source has no more samples, so the others are not read to their ends. With `count`, it has that many
+ * samples, and a source without more samples starts again. Texts must have the same vocabulary. The sources must outlive the mixture. */
+typedef struct an_mixture_source {
+    size_t size;
+    an_dataset *const *sources;
+    const double *weights; /* above 0; they need not sum to 1; NULL: equal weights */
+    int64_t count;         /* 0: until the first source has no more samples */
+    int source_count;
+    bool owns; /* the sources are destroyed with the mixture; if it cannot be created, they remain the caller's */
+    uint8_t reserved[3];
+} an_mixture_source;
+AN_API void an_mixture_source_init(an_mixture_source *source, size_t size);
+AN_API an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const an_mixture_source *source);
+
+/* ---- batches ---- */
+
+/* From this epoch on, a leaf has so many micro-batches. This struct never grows. */
+typedef struct an_accumulate_entry {
+    int64_t epoch, accumulate;
+} an_accumulate_entry;
+
+/* How the samples of a step are divided. This belongs to the run: it does not depend on threads or ranks. Give `global`, or `micro` and
+ * `accumulate` (global = micro × accumulate × leaves). If all are given, they must agree. */
+typedef struct an_batch_options {
+    size_t size;
+    int64_t global;                   /* samples in a step; the last step of an epoch may have fewer */
+    int64_t micro;                    /* largest number of samples in one forward and backward pass; 0: a whole leaf */
+    int64_t accumulate;               /* micro-batches in a leaf */
+    int64_t leaves;                   /* 0: 1 */
+    const an_accumulate_entry *table; /* instead of `accumulate`: a table by epoch */
+    int table_count;
+    bool drop_last; /* skip the last step of an epoch if it has fewer samples */
+    uint8_t reserved[3];
+} an_batch_options;
+AN_API void an_batch_options_init(an_batch_options *options, size_t size);
+
+/* Which samples each step of a run takes. This is arithmetic: nothing in it is O(samples). Not collective. */
+typedef struct an_batches an_batches;
+
+/* `samples` is the number of samples in an epoch; 0: a stream, which has no epochs. */
+AN_API an_status an_batches_create(an_batches **batches, an_context *ctx, int64_t samples,
+                                   const an_batch_options *options);
+AN_API void an_batches_destroy(an_batches **batches);
+
+/* The length of a run, or of a part of it. This struct never grows. */
+typedef enum an_length_unit {
+    AN_LENGTH_STEPS = 0,
+    AN_LENGTH_EPOCHS = 1,
+    AN_LENGTH_TOKENS = 2,
+    AN_LENGTH_SAMPLES = 3,
+    AN_LENGTH_SHARE = 4, /* fraction of the run, 0 to 1 */
+    AN_LENGTH_TIME = 5,  /* seconds */
+    AN_LENGTH_LIMIT = 0x7fffffff
+} an_length_unit;
+typedef struct an_length {
+    an_length_unit unit;
+    double amount; /* a whole number for steps, tokens and samples */
+} an_length;
+
+/* How often something happens in a run. One of the three is set; none: never. This struct never grows. */
+typedef struct an_interval {
+    int64_t steps;
+    double epochs; /* at the end of every so many epochs, however many steps each has */
+    double seconds;
+} an_interval;
+
+/* How lengths are converted to steps. */
+typedef struct an_length_options {
+    size_t size;
+    int64_t from;            /* step at which the length begins, because epochs may have different numbers of steps */
+    int64_t run;             /* steps of the run, for fractions of it; 0: unknown */
+    int64_t tokens_a_sample; /* 1 by default */
+} an_length_options;
+AN_API void an_length_options_init(an_length_options *options, size_t size);
+
+/* The steps of a length, rounded up. Refused are a length in time, epochs of a stream, a fraction of a run whose length is unknown, and
+ * more than 2^53 steps. */
+AN_API an_status an_batches_steps(const an_batches *batches, const an_length *length, const an_length_options *options,
+                                  int64_t *steps);
+/* The steps of a length that *ends* at step `options->from`. */
+AN_API an_status an_batches_steps_before_end(const an_batches *batches, const an_length *length,
+                                             const an_length_options *options, int64_t *steps);
+
+/* The first step of an epoch, and how many steps it has. Epochs count from 0. */
+AN_API int64_t an_batches_epoch_begin(const an_batches *batches, int64_t epoch);
+AN_API int64_t an_batches_epoch_steps(const an_batches *batches, int64_t epoch);
+/* The epochs from which steps have a different number of samples. The first is 0; -1 after the last. */
+AN_API int64_t an_batches_change(const an_batches *batches, int index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,153 @@
+/* Ready-made models: functions that build graphs. Each creates its inputs, outputs and loss; verify and plan them like any other graph.
+ * None of these functions is collective.
+ */
+#ifndef ANNEAL_MODELS_H
+#define ANNEAL_MODELS_H
+
+#include "anneal/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum an_loss_kind { AN_LOSS_CROSS_ENTROPY = 0, AN_LOSS_SQUARED = 1, AN_LOSS_LIMIT = 0x7fffffff } an_loss_kind;
+
+typedef enum an_activation {
+    AN_ACTIVATION_RELU = 0,
+    AN_ACTIVATION_GELU = 1,
+    AN_ACTIVATION_TANH = 2,
+    AN_ACTIVATION_SILU = 3,
+    AN_ACTIVATION_LIMIT = 0x7fffffff
+} an_activation;
+
+/* x (batch, inputs) → hidden layers → y (batch, outputs). Inputs: x; targets, i32 (batch) for cross entropy, otherwise like y; with dropout
+ * also samples, i64 (batch). Symbol: batch. */
+typedef struct an_mlp_options {
+    size_t size;
+    int64_t inputs, outputs;
+    const int64_t *hidden;
+    double dropout;
+    int hidden_count;
+    an_dtype dtype; /* NONE: f32 */
+    an_activation activation;
+    an_loss_kind loss;
+    bool batch_norm;
+    uint8_t reserved[7];
+} an_mlp_options;
+AN_API void an_mlp_options_init(an_mlp_options *options, size_t size);
+AN_API an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options);
+
+/* image (batch, channels, height, width) → 3×3 convolutions, each followed by the activation and 2×2 max pooling → one hidden layer →
+ * logits (batch, classes). Inputs: image; targets, i32 (batch); with dropout also samples. Symbol: batch. */
+typedef struct an_cnn_options {
+    size_t size;
+    int64_t channels, height, width, classes;
+    const int64_t *filters;
+    int64_t hidden;
+    double dropout;
+    int filter_count;
+    an_dtype dtype; /* NONE: f32 */
+    an_activation activation;
+    bool batch_norm;
+    uint8_t reserved[3];
+} an_cnn_options;
+AN_API void an_cnn_options_init(an_cnn_options *options, size_t size);
+AN_API an_status an_model_cnn(an_graph **graph, an_context *ctx, const an_cnn_options *options);
+
+/* GPT-2: learned positions, pre-layer-norm, tanh gelu, output layer tied to the token table. Inputs: tokens and targets, i32 (batch,
+ * tokens); with dropout also samples. Symbols: batch, tokens. */
+typedef struct an_gpt2_options {
+    size_t size;
+    int64_t layers, heads, width, context, vocabulary;
+    double dropout;
+    an_dtype dtype; /* NONE: f32 */
+    bool documents; /* one more input documents, i32 (batch, tokens): attention stays inside each document */
+    uint8_t reserved[3];
+} an_gpt2_options;
+AN_API void an_gpt2_options_init(an_gpt2_options *options, size_t size);
+AN_API an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options);
+
+/* Llama: rotary positions, RMS norm, grouped key and value heads, SwiGLU. Inputs as GPT-2. Rotary positions need no table, so `context` does
+ * not limit anything yet. */
+typedef struct an_llama_options {
+    size_t size;
+    int64_t layers, heads, kv_heads, width, hidden, context, vocabulary;
+    double rotary_base; /* 10,000 by default */
+    double epsilon;     /* 1e-5 by default */
+    an_dtype dtype;     /* NONE: f32 */
+    bool tied;          /* the output layer is the token table */
+    bool documents;     /* as in an_gpt2_options */
+    uint8_t reserved[2];
+} an_llama_options;
+AN_API void an_llama_options_init(an_llama_options *options, size_t size);
+AN_API an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *options);
+
+/* ---- layers one after another ---- */
+
+typedef enum an_layer_type {
+    AN_LAYER_LINEAR = 0,
+    AN_LAYER_CONVOLUTION = 1,
+    AN_LAYER_MAX_POOL = 2,
+    AN_LAYER_AVERAGE_POOL = 3,
+    AN_LAYER_FLATTEN = 4,
+    AN_LAYER_RELU = 5,
+    AN_LAYER_GELU = 6,
+    AN_LAYER_TANH = 7,
+    AN_LAYER_SILU = 8,
+    AN_LAYER_SIGMOID = 9,
+    AN_LAYER_DROPOUT = 10,
+    AN_LAYER_BATCH_NORM = 11,
+    AN_LAYER_LAYER_NORM = 12,
+    AN_LAYER_RMS_NORM = 13,
+    AN_LAYER_LIMIT = 0x7fffffff
+} an_layer_type;
+
+typedef struct an_layer {
+    size_t size;
+    const char *name;  /* of its parameters; NULL: its number */
+    const char *place; /* text that messages about it begin with; NULL: "layer N" */
+    int64_t features;  /* linear; 0: as many as the targets need, which is allowed for the last linear layer */
+    int64_t filters;   /* convolution */
+    int64_t window;    /* convolution and pools */
+    int64_t stride;    /* convolution and pools; 0: 1 for a convolution, the window for a pool */
+    int64_t padding;   /* convolution and pools */
+    double rate;       /* dropout */
+    double momentum;   /* batch norm; 0.1 by default */
+    double epsilon;    /* norms; 1e-5 by default */
+    an_layer_type type;
+    bool same; /* convolution: the padding that keeps the size of an image, instead of `padding` */
+    bool bias; /* linear and convolution; true by default */
+    uint8_t reserved[2];
+} an_layer;
+AN_API void an_layer_init(an_layer *layer, size_t size);
+
+/* Layers one after another, from x (batch, …) to y (batch, …). A layer with parameters begins a block, which contains the layers after it
+ * up to the next block. The depth rises with each linear layer or convolution. Inputs: x; targets, i32 (batch) for cross entropy, otherwise
+ * with the targets' dimensions; with dropout also samples, i64 (batch). Symbol: batch. */
+typedef struct an_sequential_options {
+    size_t size;
+    const int64_t *inputs;  /* dimensions of a sample in the data */
+    const int64_t *shape;   /* dimensions of a sample that the first layer gets; NULL: as in the data */
+    const int64_t *targets; /* dimensions of a sample's targets, for AN_LOSS_SQUARED; NULL: those of the last layer */
+    int64_t classes;        /* for AN_LOSS_CROSS_ENTROPY; 0: unknown, the last layer decides */
+    const an_layer *layers;
+    int input_ndims;
+    int shape_ndims;
+    int target_ndims;
+    int layer_count;
+    an_dtype dtype; /* NONE: f32 */
+    an_loss_kind loss;
+} an_sequential_options;
+AN_API void an_sequential_options_init(an_sequential_options *options, size_t size);
+AN_API an_status an_model_sequential(an_graph **graph, an_context *ctx, const an_sequential_options *options);
+
+/* A model by the name of its size: gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1.5b. The message of AN_ERR_UNKNOWN lists them. dtype NONE: f32. */
+AN_API an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype);
+/* The options of such a model, to change some of them before an_model_gpt2. `ctx` may be NULL. */
+AN_API an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_options *options);
+AN_API const char *an_model_preset_name(int index); /* NULL after the last */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/* From a config to a trainer. an_trainer_open (anneal.h) does all of this in one call. None of these functions is collective yet.
+ */
+#ifndef ANNEAL_OPEN_H
+#define ANNEAL_OPEN_H
+
+#include "anneal/config.h"
+#include "anneal/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As an_trainer_open, with a config that was read before. A resumed run keeps the checkpoint's values of keys that the config leaves at
+ * their default: `config` then has these values, with the origin AN_ORIGIN_CHECKPOINT. */
+AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config);
+
+/* What happens to a schedule that ends with the run, if a resumed run is given more steps. */
+typedef enum an_extend {
+    AN_EXTEND_REFUSE = 0,
+    AN_EXTEND_KEEP = 1,    /* the schedule stays; after its end the rate remains at its last value */
+    AN_EXTEND_STRETCH = 2, /* the schedule is computed again for the new length: the rate jumps */
+    AN_EXTEND_LIMIT = 0x7fffffff
+} an_extend;
+
+/* A trainer that is opened for a run resumes from the newest good checkpoint in its folder (run.dir), unless these options say otherwise. */
+typedef struct an_open_options {
+    size_t size;
+    const char *kernels; /* as in an_plan_options */
+    const char *resume;  /* resume from this checkpoint, or from the newest good one of this run folder, or fail */
+    const int64_t
+        *user_step; /* resume from the checkpoint that an_trainer_save made with this number, or fail; NULL: any */
+    an_open_purpose purpose;
+    an_extend extend;
+    bool fresh; /* start a new run, whatever is in the folder */
+    bool
+        new_bits; /* resume although the instruction set, kernels, oneDNN or anneal are others than the checkpoint's, so that results may
+                      differ in their last bits; the same as run.allow_new_bits in the config */
+    uint8_t reserved[6];
+} an_open_options;
+AN_API void an_open_options_init(an_open_options *options, size_t size);
+AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
+                                      const an_open_options *options);
+
+/* Threads and the instruction set belong to a context. A config may ask for some (ranks.threads, run.isa); opening it in a context that has
+ * others is refused. This function reads a config before there is a context. It sets `threads` and `isa` of `options` where these are
+ * automatic. If the config does not say which instruction set, it is that of the run that would be resumed, if this machine supports it.
+ * `open` may be NULL: as an_trainer_open. an_last_error(NULL) has the message of an error.
+ *
+ *     an_context_options options;
+ *     an_context_options_init(&options, sizeof options);
+ *     an_config_options config;
+ *     an_config_options_init(&config, sizeof config);
+ *     config.file = "run.yaml";
+ *     if (an_context_options_from_config(&options, &config, NULL) == AN_OK && an_context_create(&ctx, &options) == AN_OK) ...  */
+AN_API an_status an_context_options_from_config(an_context_options *options, const an_config_options *config,
+                                                const an_open_options *open);
+
+/* ---- resuming, part by part ---- */
+
+typedef struct an_candidates an_candidates;
+/* The checkpoints that a run could resume from, best first: those that the options and the config name. None for a new run. */
+AN_API an_status an_candidates_create(an_candidates **candidates, an_context *ctx, an_config *config,
+                                      const an_open_options *options);
+AN_API void an_candidates_destroy(an_candidates **candidates);
+AN_API const char *an_candidates_path(const an_candidates *candidates, int index); /* NULL after the last */
+
+typedef struct an_resume an_resume;
+/* Reads what a checkpoint says about its run and compares its config with `config`. Keys that `config` leaves at their default get the
+ * checkpoint's values. Keys that must not change are refused if they do. Config and options must outlive it. */
+AN_API an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
+                                  const an_open_options *options);
+/* Restores the config as it was given, unless an_resume_apply succeeded. */
+AN_API void an_resume_destroy(an_resume **resume);
+/* The number of steps to make the schedule for, if the run is to have `steps`. `make` makes a schedule for a number of steps. If the
+ * schedules for the old and the new length differ, options.extend decides. */
+typedef an_status (*an_schedule_maker)(void *user, int64_t steps, an_schedule **schedule, double *rate);
+AN_API an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, void *user, int64_t steps,
+                                          int64_t *schedule_steps);
+/* Checks instruction set and data, and loads everything from the checkpoint into a trainer that has not taken a step. */
+AN_API an_status an_resume_apply(an_resume *resume, an_trainer *trainer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

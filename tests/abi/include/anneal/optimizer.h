@@ -1,0 +1,225 @@
+/* Parameter groups, optimizers, learning-rate schedules and the loss scaler. They agree with PyTorch's to rounding. None of these functions
+ * is collective.
+ */
+#ifndef ANNEAL_OPTIMIZER_H
+#define ANNEAL_OPTIMIZER_H
+
+#include "anneal/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum an_optimizer_type {
+    AN_OPTIMIZER_ADAMW = 0, /* decoupled weight decay; usually the right choice */
+    AN_OPTIMIZER_ADAM = 1,  /* weight decay is added to the gradient (L2) */
+    AN_OPTIMIZER_SGD = 2,   /* L2 weight decay; optional momentum */
+    AN_OPTIMIZER_LIMIT = 0x7fffffff
+} an_optimizer_type;
+
+/* ---- parameter groups ---- */
+
+typedef struct an_groups an_groups;
+
+/* Which parameters decay unless a rule says otherwise. */
+typedef enum an_decay {
+    AN_DECAY_DIM = 0,   /* those with two or more dimensions */
+    AN_DECAY_NAMES = 1, /* all except those of norm layers (recognized by their op) and those named bias or norm */
+    AN_DECAY_LIMIT = 0x7fffffff
+} an_decay;
+
+/* Settings for parameters whose full name matches the pattern. The first matching rule applies. A rule that matches no parameter is an
+ * error. */
+typedef struct an_group_rule {
+    size_t size;
+    const char *match;   /* a PCRE2 regular expression, found anywhere in the name */
+    double lr_scale;     /* factor on the learning rate; 1 by default */
+    double weight_decay; /* AN_AUTO: as without the rule */
+    bool freeze;         /* not trained: no gradient, no moments */
+    uint8_t reserved[7];
+} an_group_rule;
+AN_API void an_group_rule_init(an_group_rule *rule, size_t size);
+
+typedef struct an_group_options {
+    size_t size;
+    double weight_decay; /* AN_AUTO: 0.01 with AdamW, 0 with Adam and SGD */
+    double
+        layer_decay; /* d: parameters at depth k of L get the learning-rate factor d^(L-k). 1 by default. Needs blocks */
+    const an_group_rule *rules;
+    int rule_count;
+    an_decay decay;
+    an_optimizer_type optimizer; /* for the default weight decay; a trainer sets it */
+    bool decay_embeddings;       /* true by default. false: token and position tables do not decay. These are the tables
+                                    that an embedding reads, also tied ones, and those that are added to its result */
+    uint8_t reserved[3];
+} an_group_options;
+AN_API void an_group_options_init(an_group_options *options, size_t size);
+
+/* Assigns every parameter of a graph to a group and freezes those that a rule freezes. So it comes before an_graph_verify,
+ * an_params_create and an_plan_create. `options` may be NULL. */
+AN_API an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_options *options);
+AN_API void an_groups_destroy(an_groups **groups);
+
+typedef struct an_group_info {
+    size_t size;
+    const char *match; /* pattern of the rule; "": no rule */
+    const char *first; /* name of its first parameter */
+    int64_t tensors, elements;
+    int64_t tied; /* tensors that are used both as an embedding and as an output layer */
+    double lr_scale, weight_decay;
+    bool frozen;
+    uint8_t reserved[7];
+} an_group_info;
+AN_API void an_group_info_init(an_group_info *info, size_t size);
+AN_API int an_groups_count(const an_groups *groups);
+AN_API an_status an_group_info_get(const an_groups *groups, int index, an_group_info *info);
+/* The group of a parameter. */
+AN_API an_status an_groups_find(const an_groups *groups, const char *parameter, int *index);
+
+/* ---- optimizers ---- */
+
+typedef struct an_optimizer an_optimizer;
+
+typedef struct an_optimizer_options {
+    size_t size;
+    double beta_1, beta_2; /* AN_AUTO: 0.9 and 0.999 */
+    double epsilon;        /* 1e-8 by default */
+    double momentum;       /* of SGD; 0 by default */
+    double dampening;      /* of SGD; 0 by default */
+    an_optimizer_type type;
+    bool nesterov; /* of SGD; needs momentum and no dampening */
+    uint8_t reserved[3];
+} an_optimizer_options;
+AN_API void an_optimizer_options_init(an_optimizer_options *options, size_t size);
+
+/* How many moments the optimizer needs: the value of an_params_options.moments and an_plan_options.moments. */
+AN_API int an_optimizer_moments(const an_optimizer_options *options);
+
+/* Updates the parameters of `params`, by the groups of the graph that they were made from. Both must outlive it. `options` may be NULL. */
+AN_API an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,
+                                     const an_optimizer_options *options);
+AN_API void an_optimizer_destroy(an_optimizer **optimizer);
+
+/* Settings of one update. */
+typedef struct an_update {
+    size_t size;
+    double rate;       /* learning rate of groups whose factor is 1 */
+    double beta_1;     /* beta_1, or SGD's momentum, where a schedule changes it; AN_AUTO: as in the options */
+    double scale;      /* the gradients are multiplied by this loss scale; 1 by default */
+    double clip_norm;  /* largest norm of all gradients; 0: no limit */
+    double clip_value; /* largest absolute value of an element of a gradient; 0: no limit */
+} an_update;
+AN_API void an_update_init(an_update *update, size_t size);
+
+/* The L2 norm of all gradients, divided by `scale`. It is finite if and only if all gradients are (in f64: if all of their squares are).
+ * The bits do not depend on how parameters are distributed. */
+AN_API an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm);
+/* The norm of one parameter's gradient, after an_optimizer_norm. */
+AN_API an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char *parameter, double *norm);
+
+/* Unscales, clips and updates in one pass over the parameters. clip_norm needs a call of an_optimizer_norm since the last update. A norm
+ * that is not finite is refused, and nothing changes. */
+AN_API an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update);
+
+/* Updates so far: t in AdamW's bias corrections. Set it after loading moments. */
+AN_API int64_t an_optimizer_updates(const an_optimizer *optimizer);
+AN_API void an_optimizer_set_updates(an_optimizer *optimizer, int64_t updates);
+
+/* ---- schedules ---- */
+
+typedef struct an_schedule an_schedule;
+
+/* How the factor on the peak learning rate changes after the warm-up. */
+typedef enum an_schedule_type {
+    AN_SCHEDULE_CONSTANT = 0,
+    AN_SCHEDULE_LINEAR = 1,          /* from 1 to min_ratio; common for fine-tuning */
+    AN_SCHEDULE_COSINE = 2,          /* half a cosine wave from 1 to min_ratio; common for training from scratch */
+    AN_SCHEDULE_COSINE_RESTARTS = 3, /* cosine waves of period, period·period_growth, … steps */
+    AN_SCHEDULE_ONE_CYCLE = 4, /* up to 1 and down again, momentum the other way; for few epochs of a small model */
+    AN_SCHEDULE_INVERSE_SQRT =
+        5,                /* sqrt(warmup ÷ step), 10,000 steps if there is no warm-up; for runs without a known end */
+    AN_SCHEDULE_WSD = 6,  /* 1, then down to min_ratio in the last decay_steps; for runs that may be extended */
+    AN_SCHEDULE_STEP = 7, /* times gamma after every period */
+    AN_SCHEDULE_EXPONENTIAL = 8, /* times gamma after every step */
+    AN_SCHEDULE_POLYNOMIAL = 9,  /* (1 - t/T)^power, down to min_ratio */
+    AN_SCHEDULE_POINTS = 10,     /* linear between points */
+    AN_SCHEDULE_SEQUENCE = 11,   /* several schedules, one after another */
+    AN_SCHEDULE_CUSTOM = 12,     /* a function of the caller's */
+    AN_SCHEDULE_LIMIT = 0x7fffffff
+} an_schedule_type;
+
+/* From step `from` on, the rate changes every `every` steps: the steps of an epoch. This struct never grows. */
+typedef struct an_schedule_hold {
+    int64_t from, every;
+} an_schedule_hold;
+
+/* All lengths are in optimizer steps. Periods, points, milestones and the custom function's steps count from the end of the warm-up. */
+typedef struct an_schedule_options {
+    size_t size;
+    int64_t
+        steps; /* of the run, including the warm-up. In a part of a sequence, 0: up to the next milestone. Schedules without
+                            an end, such as exponential, do not need it */
+    int64_t warmup;      /* steps in which the factor rises linearly from start_factor to 1 */
+    double start_factor; /* AN_AUTO: 1 ÷ warmup, so that the first step is not wasted */
+    double min_ratio;
+    int64_t period, period_growth;                  /* cosine_restarts, step; growth is 1 by default */
+    double gamma;                                   /* step, exponential */
+    double power;                                   /* polynomial; 1 by default */
+    int64_t decay_steps;                            /* wsd */
+    double pct_start, div_factor, final_div_factor; /* one_cycle; 0.3, 25 and 10,000 by default */
+    const int64_t *point_steps;
+    const double *point_factors;
+    const struct an_schedule_options *parts;
+    const int64_t *milestones; /* part_count - 1 steps at which the next part begins */
+    /* A pure function. Its name and version are stored in checkpoints and checked on resume. */
+    double (*custom)(void *user, int64_t step);
+    void *custom_user;
+    const char *custom_name;
+    const an_schedule_hold *holds; /* in order, the first from step 0; only of the whole schedule, not of a part */
+    const int64_t *
+        borders; /* cosine_restarts, step: the steps at which the first periods end, in order; after the last one, a period
+                               has `period` steps */
+    an_schedule_type type;
+    int point_count;
+    int part_count;
+    int custom_version;
+    int hold_count; /* 0: the rate changes at every step */
+    int border_count;
+    bool clamp;               /* cosine: the wave goes to 0, cut off at min_ratio; otherwise it ends at min_ratio */
+    bool linear, three_phase; /* one_cycle */
+    bool cycle_momentum;      /* one_cycle: momentum falls while the rate rises; true by default */
+    uint8_t reserved[4];
+} an_schedule_options;
+AN_API void an_schedule_options_init(an_schedule_options *options, size_t size);
+
+AN_API an_status an_schedule_create(an_schedule **schedule, an_context *ctx, const an_schedule_options *options);
+AN_API void an_schedule_destroy(an_schedule **schedule);
+
+/* The factor on the peak rate at a step, counted from 0. After the last step, schedules with an end keep their last factor; the others
+ * continue. */
+AN_API double an_schedule_factor(const an_schedule *schedule, int64_t step);
+/* beta_1, or SGD's momentum, at a step; 0: the schedule does not change it. */
+AN_API double an_schedule_momentum(const an_schedule *schedule, int64_t step);
+AN_API const char *an_schedule_type_name(an_schedule_type type); /* "cosine" */
+
+/* ---- the loss scaler of f16 ---- */
+
+/* Multiply the loss's gradient by `scale`, and call an_scaler_update when the norm is known. */
+typedef struct an_scaler {
+    size_t size;
+    double scale;       /* 65,536 by default */
+    double growth;      /* 2 by default */
+    double backoff;     /* 0.5 by default */
+    int64_t interval;   /* good steps in a row before the scale grows; 2,000 by default */
+    int64_t good_steps; /* in a row so far */
+} an_scaler;
+AN_API void an_scaler_init(an_scaler *scaler, size_t size);
+
+/* Whether to skip the step because a gradient was not finite. The scale then falls. Otherwise it grows after `interval` good steps in a
+ * row. */
+AN_API bool an_scaler_update(an_scaler *scaler, bool finite);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,256 @@
+/* From a graph to a program: parameters, plan, program.
+ *
+ * an_params holds the parameters of a model; all programs of the model share it. A plan compiles the graph once, for the largest sizes, and
+ * knows every byte before anything is allocated. A program is a plan with memory: it runs the training, evaluation and prediction forms of
+ * the graph in one arena. A run allocates nothing.
+ */
+#ifndef ANNEAL_PLAN_H
+#define ANNEAL_PLAN_H
+
+#include "anneal/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- parameters ---- None of these is collective. */
+
+typedef struct an_params an_params;
+
+typedef struct an_params_options {
+    size_t size;
+    int moments;    /* of the optimizer; 2 by default, for AdamW */
+    bool gradients; /* true by default; false: for prediction only, without gradients and moments */
+    uint8_t reserved[3];
+} an_params_options;
+AN_API void an_params_options_init(an_params_options *options, size_t size);
+
+/* Allocates the parameters of a verified graph. They are zeros; run states have their initial values.
+ * `options` may be NULL. */
+AN_API an_status an_params_create(an_params **params, an_context *ctx, const an_graph *graph,
+                                  const an_params_options *options);
+AN_API void an_params_destroy(an_params **params);
+
+/* Sets every parameter to its initial value. The same seed gives the same bits everywhere. */
+AN_API an_status an_params_init(an_params *params, uint64_t seed);
+
+typedef struct an_param_info {
+    size_t size;
+    const char *name; /* its path in the model */
+    int64_t dims[AN_MAX_DIMS];
+    int64_t elements;
+    int64_t offset; /* in its flat buffer, in elements: a multiple of AN_PAGE */
+    an_dtype dtype;
+    int ndims;
+    int depth; /* of its block, for layer-wise decay */
+    bool trainable;
+    uint8_t reserved[3];
+} an_param_info;
+AN_API void an_param_info_init(an_param_info *info, size_t size);
+
+enum { AN_PAGE = 1024 }; /* elements; every parameter begins at a page of the flat buffer */
+
+AN_API int64_t an_params_count(const an_params *params);
+AN_API an_status an_param_info_get(const an_params *params, int64_t index, an_param_info *info);
+
+typedef enum an_param_part {
+    AN_PART_WEIGHT = 0,
+    AN_PART_GRADIENT = 1,
+    AN_PART_MOMENT_1 = 2,
+    AN_PART_MOMENT_2 = 3,
+    AN_PART_LIMIT = 0x7fffffff
+} an_param_part;
+
+/* Copies a parameter out of the store or into it. Shape and type must be those of the parameter. Run states can be copied too, as
+ * weights. */
+AN_API an_status an_params_get(const an_params *params, const char *name, an_param_part part, an_array *array);
+AN_API an_status an_params_set(an_params *params, const char *name, an_param_part part, const an_array *array);
+
+/* ---- plan ---- */
+
+typedef struct an_plan an_plan;
+
+/* Forms of the graph that a plan contains. */
+enum { AN_PROGRAM_TRAINING = 1, AN_PROGRAM_EVALUATION = 2, AN_PROGRAM_PREDICTION = 4 };
+
+/* What the backward pass computes again instead of storing it. The bits are the same. Only outermost blocks count. docs/recompute.md has the
+ * cost of each mode. */
+typedef enum an_recompute {
+    AN_RECOMPUTE_NONE = 0,
+    AN_RECOMPUTE_BLOCK = 1, /* stores the inputs of blocks and recomputes each block in the backward pass */
+    AN_RECOMPUTE_FULL = 2,  /* the least memory: stores the inputs of about log2(blocks) blocks at a time and recomputes
+                                  the others from these, by halves; costs one to three more forward passes */
+    AN_RECOMPUTE_SEGMENTS = 3, /* stores the inputs of `segments` groups of blocks and recomputes whole groups */
+    AN_RECOMPUTE_BUDGET = 4,   /* the fastest choice whose arena has at most `budget` bytes */
+    AN_RECOMPUTE_LIMIT = 0x7fffffff
+} an_recompute;
+
+typedef struct an_plan_options {
+    size_t size;
+    const char *const *symbols; /* every symbol of the graph */
+    const int64_t *maxima;      /* and its largest value */
+    int64_t budget;             /* of AN_RECOMPUTE_BUDGET: bytes of activations and scratch, without parameters */
+    const char *
+        kernels; /* kernels to use, by name: "attention=portable,product=portable". This also applies to the op's gradient ops
+                            (attention_diff), unless the list has these too. NULL: the fastest */
+    int64_t checkpoint; /* bytes of the copy that checkpoints are written from, to be counted; 0: nothing is saved */
+    int64_t leaves;     /* of a step, as in an_stepper_options, to be counted; 0: 1 */
+    unsigned programs;  /* a mask of forms; 0: training and evaluation if the graph has a loss, or else prediction */
+    int symbol_count;
+    int moments;        /* of the optimizer, to be counted; 2 by default */
+    an_dtype precision; /* BF16, F16: of products, convolutions and attention; NONE: as the graph is written */
+    an_recompute recompute;
+    int segments; /* of AN_RECOMPUTE_SEGMENTS */
+    bool
+        fused; /* true by default; false: every op of the graph runs by itself, for tests and profiles. The bits are the same */
+    bool
+        f32_storage; /* with BF16: only the inputs of products and convolutions are rounded; all values and gradients are stored in f32 */
+    bool
+        weighs_samples; /* training has one more input "loss_weights", with the loss's type and one number for each sample, which multiplies
+                            its part of the loss. It is 0 until it is set. Evaluation does not use it */
+    uint8_t reserved[5];
+} an_plan_options;
+AN_API void an_plan_options_init(an_plan_options *options, size_t size);
+
+/* `options` may be NULL if the graph has no symbols. */
+AN_API an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options);
+AN_API void an_plan_destroy(an_plan **plan);
+
+/* Bytes that a program of this plan and its parameters will allocate. peak is the sum of all others. */
+typedef struct an_plan_memory {
+    size_t size;
+    int64_t weights; /* master weights, their low-precision copies, frozen parameters, run states */
+    int64_t gradients;
+    int64_t optimizer;   /* moments */
+    int64_t activations; /* the arena without scratch */
+    int64_t scratch;     /* scratch memory of kernels in the arena */
+    int64_t inputs;      /* inputs, scalars, constants, program states */
+    int64_t tables;      /* bookkeeping of parameters and program: instructions, names, shapes */
+    int64_t checkpoint;  /* copy of the state that is written while training continues */
+    int64_t peak;
+    int64_t leaves; /* more gradient buffers, for leaves that wait to be added; 0: a step is one leaf */
+    int64_t
+        trainer; /* in a trainer's plan, everything else: the plan itself, the model, samples that are loaded or evaluated, and the
+                        data that the trainer owns. Samples that a program passes to it are not counted */
+} an_plan_memory;
+AN_API void an_plan_memory_init(an_plan_memory *memory, size_t size);
+AN_API an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory);
+
+/* A form of the graph. */
+typedef enum an_form {
+    AN_FORM_TRAIN_FIRST = 0, /* forward and backward; overwrites the gradients */
+    AN_FORM_TRAIN_NEXT = 1,  /* the same; adds to the gradients */
+    AN_FORM_EVALUATE = 2,
+    AN_FORM_PREDICT = 3,
+    AN_FORM_LIMIT = 0x7fffffff
+} an_form;
+
+/* The cost of one run of a form. */
+typedef struct an_plan_cost {
+    size_t size;
+    int64_t nodes, instructions;
+    double flops, bytes;
+    double seconds;         /* predicted for the machine that the library was tuned on, to compare plans of a model */
+    double recompute_ratio; /* seconds ÷ seconds without recompute */
+} an_plan_cost;
+AN_API void an_plan_cost_init(an_plan_cost *cost, size_t size);
+AN_API an_status an_plan_cost_get(const an_plan *plan, an_form form, an_plan_cost *cost);
+
+/* An op of the library: its treatment in mixed precision, and its part in one run of a form. */
+typedef struct an_plan_op {
+    size_t size;
+    const char *name;
+    const char *policy;               /* "low", "keep" or "f32" */
+    uint32_t low_inputs, low_outputs; /* masks of low-precision operands if the policy is "low" */
+    int64_t instructions;             /* 0: the form does not use it */
+    double flops, bytes;
+} an_plan_op;
+AN_API void an_plan_op_init(an_plan_op *op, size_t size);
+AN_API int an_plan_op_count(void);
+AN_API an_status an_plan_op_get(const an_plan *plan, an_form form, int index, an_plan_op *op);
+
+/* When and where a value lives: from instruction `begin` to `end`, inclusive, at this offset of the arena. For drawing. */
+typedef struct an_plan_life {
+    size_t size;
+    const char *op, *path; /* of the node that makes it */
+    int64_t begin, end, offset, bytes;
+    bool backward, scratch;
+    uint8_t reserved[6];
+} an_plan_life;
+AN_API void an_plan_life_init(an_plan_life *life, size_t size);
+AN_API int64_t an_plan_life_count(const an_plan *plan, an_form form);
+AN_API an_status an_plan_life_get(const an_plan *plan, an_form form, int64_t index, an_plan_life *life);
+
+/* The graph of a form after a pass ("program", "autodiff", …; NULL: the last), as .ang with annotations. Release the text with
+ * an_string_release. */
+AN_API an_status an_plan_dump(const an_plan *plan, an_form form, const char *pass, char **text);
+
+/* The graph of a form for Graphviz. */
+AN_API an_status an_plan_dot(const an_plan *plan, an_form form, char **text);
+
+/* ---- program ---- */
+
+typedef struct an_program an_program;
+
+/* Allocates the arena and the inputs of a plan. The plan and the parameters must outlive it. `params` must be made from the same graph. */
+AN_API an_status an_program_create(an_program **program, an_plan *plan, an_params *params);
+AN_API void an_program_destroy(an_program **program);
+
+/* Sets the size of a symbol for the next runs, at most the plan's maximum. */
+AN_API an_status an_program_bind(an_program *program, const char *symbol, int64_t value);
+
+/* An input of the model, at the present sizes. */
+typedef struct an_input_info {
+    size_t size;
+    const char *name;
+    int64_t dims[AN_MAX_DIMS];
+    int64_t limit; /* for integers that are rows or classes: they are at least 0 and below it; 0: unknown */
+    an_dtype dtype;
+    int ndims;
+} an_input_info;
+AN_API void an_input_info_init(an_input_info *info, size_t size);
+AN_API int64_t an_program_input_count(const an_program *program);
+AN_API an_status an_input_info_get(const an_program *program, int64_t index, an_input_info *info);
+
+/* Copies an array into an input. It must have the input's shape at the present sizes. */
+AN_API an_status an_program_set_input(an_program *program, const char *name, const an_array *array);
+/* Sets a scalar: loss_gradient (scale ÷ targets of the step; 1 at first), seed, step, and those of the model. */
+AN_API an_status an_program_set_scalar(an_program *program, const char *name, double value);
+AN_API an_status an_program_set_scalar_i64(an_program *program, const char *name, int64_t value);
+
+/* The number of targets in this array that are not ignored by the graph's loss. */
+AN_API an_status an_program_count_targets(const an_program *program, const an_array *targets, int64_t *count);
+
+/* Runs a form. Allocates nothing, takes no locks, and does not change the caller's floating-point environment. */
+AN_API an_status an_program_run(an_program *program, an_form form);
+
+/* The loss of the last run, a sum over its targets. */
+AN_API an_status an_program_loss(const an_program *program, double *loss);
+/* Copies an output of the last run to array->data, which must be large enough. If its type is NONE, type and dimensions are set; otherwise they
+ * are checked. */
+AN_API an_status an_program_get_output(const an_program *program, const char *name, an_array *array);
+
+/* A function that is called between instructions, on the thread that runs. A status other than AN_OK ends the run with AN_ERR_HOOK. */
+AN_API void an_program_set_hook(an_program *program, an_status (*hook)(void *user, int64_t instruction), void *user);
+
+typedef struct an_profile_entry {
+    size_t size;
+    const char *op, *kernel, *path;
+    int64_t runs;
+    double seconds;      /* of all runs */
+    double begin, last;  /* of the last run: seconds from the first instruction until it began, and its duration */
+    double flops, bytes; /* of one run, at the present sizes */
+    an_dtype dtype;      /* of its first operand */
+    bool backward;
+    uint8_t reserved[3];
+} an_profile_entry;
+AN_API void an_profile_entry_init(an_profile_entry *entry, size_t size);
+/* Measures the time of every instruction from now on. */
+AN_API void an_program_profile(an_program *program, bool on);
+AN_API int64_t an_program_profile_count(const an_program *program, an_form form);
+AN_API an_status an_profile_entry_get(const an_program *program, an_form form, int64_t index, an_profile_entry *entry);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

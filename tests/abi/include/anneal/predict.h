@@ -1,0 +1,39 @@
+/* Prediction with trained weights.
+ *
+ * A predictor has its own copy of the weights and its own memory, and allocates nothing in a call. Different threads may use different
+ * predictors at the same time, also inside the caller's parallel region, where each predictor runs on the calling thread. A sample's
+ * result never depends on the batch it is in. None of these functions is collective.
+ */
+#ifndef ANNEAL_PREDICT_H
+#define ANNEAL_PREDICT_H
+
+#include "anneal/anneal.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct an_predictor_options {
+    size_t size;
+    int64_t most;       /* samples in one call, at most; 1 by default */
+    const char *output; /* name of the model's output; NULL: the first */
+    int threads;        /* 0: those of the context */
+    uint32_t reserved;
+} an_predictor_options;
+AN_API void an_predictor_options_init(an_predictor_options *options, size_t size);
+
+/* Copies the trainer's present weights. Not while the trainer or the predictor is at work. */
+AN_API an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer);
+
+/* Elements of one sample of the only input and of the output, and their type. */
+AN_API int64_t an_predictor_input_elements(const an_predictor *predictor);
+AN_API int64_t an_predictor_output_elements(const an_predictor *predictor);
+AN_API an_dtype an_predictor_dtype(const an_predictor *predictor);
+
+/* For models that read tokens. A sample is as many tokens as the context has; the result is the logits of the token that follows each. */
+AN_API an_status an_predictor_run_tokens(an_predictor *predictor, int64_t n, const int32_t *tokens, float *outputs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

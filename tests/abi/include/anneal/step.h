@@ -1,0 +1,66 @@
+/* A training step, part by part, for programs that drive training themselves. A trainer makes the same calls. One step is
+ *
+ *     an_step_begin                 the number of targets of the whole step, over all its micro-batches
+ *     an_step_micro_batch …         forward and backward; gradients are accumulated
+ *     an_step_reduce                adds the gradients of the leaves
+ *     an_step_unscale               the norm; with f16, whether the step is skipped
+ *     an_step_clip                  optional
+ *     an_step_update                the optimizer
+ *     an_step_schedule              the next learning rate
+ *     an_step_end                   the gradients are dropped
+ *
+ * Any other order is refused with AN_ERR_ORDER and the reason. A call that fails changes no weight. None of these functions is collective
+ * yet.
+ */
+#ifndef ANNEAL_STEP_H
+#define ANNEAL_STEP_H
+
+#include "anneal/anneal.h"
+#include "anneal/optimizer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct an_stepper an_stepper;
+
+typedef struct an_stepper_options {
+    size_t size;
+    double rate;       /* peak learning rate; 1e-4 by default */
+    double clip_norm;  /* largest norm of all gradients; 1 by default; 0: no limit */
+    double clip_value; /* largest absolute value of an element of a gradient; 0: no limit */
+    int64_t leaves; /* parts of a step whose gradients are added in a tree; 0: 1. More leaves cost log2(leaves) gradient
+                                buffers and allow as many ranks without changing the bits */
+    int64_t seed;   /* of dropout */
+    const an_scaler *scaler; /* how the loss scale starts; NULL: defaults */
+    bool scales;             /* use a loss scale, for f16 */
+    bool skips;              /* skip a step whose gradients are not finite; otherwise it is an error */
+    uint8_t reserved[6];
+} an_stepper_options;
+AN_API void an_stepper_options_init(an_stepper_options *options, size_t size);
+
+/* The program must have the training form. Program, optimizer and schedule must outlive the stepper. `schedule` may be NULL: the rate is
+ * constant. `options` may be NULL. */
+AN_API an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
+                                   const an_schedule *schedule, const an_stepper_options *options);
+AN_API void an_stepper_destroy(an_stepper **stepper);
+
+AN_API an_status an_step_begin(an_stepper *stepper, int64_t targets);
+/* Runs the program on the inputs that are set. Leaves come in ascending order, each with one or more micro-batches. `samples` is the
+ * number of samples in this micro-batch. */
+AN_API an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples);
+AN_API an_status an_step_reduce(an_stepper *stepper);
+AN_API an_status an_step_unscale(an_stepper *stepper);
+AN_API an_status an_step_clip(an_stepper *stepper);
+AN_API an_status an_step_update(an_stepper *stepper);
+AN_API an_status an_step_schedule(an_stepper *stepper);
+AN_API an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics); /* metrics may be NULL */
+/* Gives up the step in progress. Weights and schedule stay as they are. */
+AN_API void an_step_cancel(an_stepper *stepper);
+/* The learning rate of the next step. */
+AN_API double an_stepper_rate(const an_stepper *stepper);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,185 @@
+/* The trainer: a model, its data and an optimizer, put together in the one right order. run.h trains to the end, with evaluations and
+ * saves in between. None of these functions is collective yet.
+ */
+#ifndef ANNEAL_TRAIN_H
+#define ANNEAL_TRAIN_H
+
+#include "anneal/data.h"
+#include "anneal/step.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which gradient norms an_trainer_norm returns, besides the norm of all gradients. */
+typedef enum an_norms {
+    AN_NORMS_GLOBAL = 0,    /* none */
+    AN_NORMS_BLOCK = 1,     /* one for each block of the model, and for each layer outside of blocks */
+    AN_NORMS_PARAMETER = 2, /* one for each parameter */
+    AN_NORMS_LIMIT = 0x7fffffff
+} an_norms;
+
+/* What a trainer is made for. */
+typedef enum an_open_purpose {
+    AN_OPEN_RUN = 0,
+    AN_OPEN_PLAN = 1, /* to inspect its plan: no weight is allocated, and no step can be taken */
+    AN_OPEN_PLAIN =
+        2, /* as a reference for comparisons: f32 (or f64), nothing fused; in a context with AN_ISA_BASE, portable kernels */
+    AN_OPEN_LIMIT = 0x7fffffff
+} an_open_purpose;
+
+typedef struct an_trainer_options {
+    size_t size;
+    int64_t steps;                         /* of the run; 0: as many as `epochs` have */
+    int64_t epochs;                        /* 0: 1 */
+    int64_t seed;                          /* random seed for weights, sample order and dropout */
+    const an_batch_options *batch;         /* NULL: defaults */
+    const an_group_options *groups;        /* NULL: defaults */
+    const an_optimizer_options *optimizer; /* NULL: defaults */
+    const an_schedule_options *schedule;   /* NULL: constant; its steps 0: those of the run */
+    double rate, clip_norm, clip_value;    /* as in an_stepper_options */
+    const char *kernels;                   /* as in an_plan_options */
+    int64_t budget;                        /* as in an_plan_options */
+    int64_t evaluation_samples;            /* evaluate only the first of them; 0: all */
+    int64_t max_skips; /* so many skipped steps in a row are an error, and so is a loss scale below 1; 100 by default */
+    int64_t
+        owned_bytes; /* bytes of the context (an_context_bytes) that graph and datasets hold, for the plan; with `owns` */
+    int64_t writers;    /* files of a checkpoint that are written at the same time; 0: 1 */
+    an_dtype precision; /* NONE: as the graph is written; with F16 the loss is scaled */
+    an_recompute recompute;
+    int segments;       /* as in an_plan_options */
+    int loader_threads; /* threads that read ahead; 0: the trainer reads samples when it needs them */
+    an_norms norms;
+    an_open_purpose purpose;
+    bool skips;       /* skip a step that is not finite; otherwise it is an error */
+    bool fused;       /* as in an_plan_options; true by default */
+    bool f32_storage; /* as in an_plan_options */
+    bool
+        sample_mean; /* the loss is the mean over samples of the mean over each sample's targets; otherwise it is the mean over all
+                         targets of a step. Samples without targets do not count */
+    bool
+        owns; /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
+    bool saves; /* the run will be saved: the plan counts the copy that a checkpoint needs */
+    uint8_t reserved[2];
+} an_trainer_options;
+AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
+
+/* Trains a model on a dataset. `evaluation` may be NULL. Groups may freeze parameters of the graph. The graph, the datasets and everything
+ * that the options point to must outlive the trainer, except the option structs themselves. */
+AN_API an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
+                                   const an_trainer_options *options);
+AN_API void an_trainer_destroy(an_trainer **trainer); /* the same as an_trainer_close */
+
+/* Checks that a graph can read the samples of a dataset. The message says what does not fit. */
+AN_API an_status an_graph_check_data(an_graph *graph, const an_dataset *dataset);
+
+/* A dataset without samples, for programs that pass samples to each step (an_trainer_step_on). It has the fields that the graph reads. A
+ * dimension that is a symbol, except the number of samples, has `symbol_size` elements; 0: such a dimension is refused. */
+AN_API an_status an_dataset_create_stream(an_dataset **dataset, const an_graph *graph, int64_t symbol_size);
+
+/* ---- initial weights ---- */
+
+/* Renames tensors of a file: `text` replaces what the regular expression matches. This struct never grows. */
+typedef struct an_init_rename {
+    const char *pattern, *text;
+} an_init_rename;
+
+/* Initial weights from files. */
+typedef struct an_init_options {
+    size_t size;
+    const char *path;              /* a checkpoint, a run folder, a safetensors file, or a Hugging Face folder */
+    const char *model_type;        /* "gpt2" or "llama", which a Hugging Face folder must have; NULL: any */
+    const char *place;             /* text that messages begin with; NULL: none */
+    const an_init_rename *renames; /* applied to the names in the files, in order */
+    int rename_count;
+    bool accepts_missing;    /* parameters that the files do not have keep their random values; otherwise an error */
+    bool accepts_unexpected; /* tensors that the model does not have are ignored; otherwise an error */
+    uint8_t reserved[2];
+} an_init_options;
+AN_API void an_init_options_init(an_init_options *options, size_t size);
+/* Loads them into a trainer that has not taken a step. Everything is checked before the first weight changes. */
+AN_API an_status an_trainer_init(an_trainer *trainer, const an_init_options *options);
+
+/* ---- steps and evaluations ---- an_trainer_step is in anneal.h. */
+
+/* The numbers of the last step; after a resume, those in the checkpoint. AN_ERR_STATE if there was none. */
+AN_API an_status an_step_metrics_get(const an_trainer *trainer, an_step_metrics *metrics);
+
+typedef struct an_evaluation {
+    size_t size;
+    int64_t samples, targets;
+    double loss;                    /* mean over all targets */
+    double perplexity;              /* e^loss */
+    double accuracy, top5;          /* fractions from 0 to 1; only if `classifies` */
+    double mean_absolute_error, r2; /* only if `measures` */
+    double seconds;                 /* time that it took */
+    bool classifies;                /* the model predicts classes */
+    bool measures;                  /* the model predicts numbers like its targets */
+    uint8_t reserved[6];
+} an_evaluation;
+AN_API void an_evaluation_init(an_evaluation *evaluation, size_t size);
+
+/* Evaluates all samples of the evaluation dataset (or the first evaluation_samples), each once. Training is not affected. */
+AN_API an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation);
+/* The last evaluation of the run (run.h); after a resume, the one in the checkpoint. AN_ERR_STATE if there was none. */
+AN_API an_status an_evaluation_get(const an_trainer *trainer, an_evaluation *evaluation);
+
+/* A number of an evaluation by its name: "val_loss", "val_perplexity", "val_accuracy", "val_top5", "val_mae", "val_r2". false: there is no
+ * such metric, or this model does not have it. */
+AN_API bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value);
+
+/* Which metrics of evaluations are reported, by name. count 0: the loss, and those that suit the model. */
+AN_API an_status an_trainer_set_metrics(an_trainer *trainer, int count, const char *const *names);
+/* The names of these metrics; NULL after the last. */
+AN_API const char *an_trainer_metric(const an_trainer *trainer, int index);
+/* AN_OK if the model can have a metric. Otherwise the message says why not. */
+AN_API an_status an_trainer_check_metric(const an_trainer *trainer, const char *name);
+
+/* Gradient norms of the last step, before clipping, as options.norms says. Names live as long as the graph. */
+AN_API int an_trainer_norm_count(const an_trainer *trainer);
+AN_API an_status an_trainer_norm(const an_trainer *trainer, int index, const char **name, double *norm);
+
+/* ---- looking at a trainer ---- */
+
+/* The run in numbers. */
+typedef struct an_trainer_info {
+    size_t size;
+    int64_t parameters;                          /* elements of all parameters */
+    int64_t samples;                             /* of the training data; 0: a stream */
+    int64_t evaluation_samples;                  /* of an evaluation; 0: there is none */
+    int64_t tokens;                              /* in a sample; 1 if samples are not made of tokens */
+    int64_t steps;                               /* of the run */
+    int64_t epoch_steps;                         /* of the first epoch; 0: a stream */
+    int64_t least_epoch_steps, most_epoch_steps; /* epochs differ if accumulation changes by epoch; 0: a stream */
+    int64_t global, micro, leaves;               /* samples in a step and in a micro-batch; leaves of a step */
+    int64_t least_micro;                         /* samples in the smallest micro-batch of the run; 0: a stream */
+    double epochs;                               /* of the run; 0: a stream */
+    double rate;                                 /* peak learning rate; 0: opened to inspect its plan */
+    an_dtype dtype, precision;                   /* of the parameters; of products */
+    int loader_threads;
+    uint32_t reserved;
+} an_trainer_info;
+AN_API void an_trainer_info_init(an_trainer_info *info, size_t size);
+AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
+
+/* XXH3-128 of the weights in canonical order, as 32 hexadecimal digits. */
+enum { AN_HASH_TEXT = 33 };
+AN_API an_status an_trainer_weights_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]);
+
+/* XXH3-128 of everything that a run continues with: weights, moments, running statistics, the loss scale, the step, and the loss, rate,
+ * norm and evaluations of every step so far. Times are not part of it. */
+AN_API an_status an_trainer_state_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]);
+
+/* The parts of a trainer. They belong to the trainer. */
+AN_API an_params *an_trainer_params(an_trainer *trainer);
+AN_API an_program *an_trainer_program(an_trainer *trainer);
+AN_API const an_dataset *an_trainer_data(const an_trainer *trainer); /* the training data; NULL: none */
+AN_API an_plan *an_trainer_plan(an_trainer *trainer);
+AN_API an_graph *an_trainer_graph(an_trainer *trainer);
+AN_API const an_groups *an_trainer_groups(const an_trainer *trainer);
+AN_API const an_schedule *an_trainer_schedule(const an_trainer *trainer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
