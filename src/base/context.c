@@ -51,6 +51,8 @@ an_status an_context_begin(an_context **context, const an_context_options *given
     if (options.communicator)
         return AN_ERROR(NULL, AN_ERR_UNSUPPORTED,
                         "an_context_options.communicator is not supported yet: it must be NULL");
+    if (options.device && an_device_mistake(options.device))
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "the device record %s", an_device_mistake(options.device));
     if (options.threads < 0 || options.threads > MOST_THREADS)
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "%d threads were asked for; 1 to %d, or 0 for all cores",
                         options.threads, MOST_THREADS);
@@ -90,6 +92,7 @@ void an_context_destroy(an_context **context) {
     if (!context || !*context) return;
     an_allocator allocator = (*context)->allocator;
     if ((*context)->engine_release) (*context)->engine_release(*context);
+    if ((*context)->own_ops_release) (*context)->own_ops_release(*context);
     if (!an_context_is_forked(*context)) an_pool_end((*context)->pool);
     allocator.release(allocator.user, *context, bytes_of((*context)->threads));
     *context = NULL;

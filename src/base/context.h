@@ -38,6 +38,11 @@ struct an_context {
     void *log_user;
     an_heartbeat *heartbeat;          /* NULL: none */
     const struct an_op_registry *ops; /* that graphs may have (ir/registry.h) */
+    /* The same, where the program added to them, and who releases it; NULL: nothing was added. */
+    struct an_op_registry *own_ops;
+    void (*own_ops_release)(an_context *ctx);
+    /* The host's kernels for an op, by level of instructions (exec/context.c); NULL: it has none. */
+    const an_kernel *(*host_kernels)(const an_context *ctx, const char *op);
     /* What a library that kernels call keeps for this context (kernels/onednn/onednn.c); NULL: nothing. */
     void *engine;
     void (*engine_release)(an_context *ctx);

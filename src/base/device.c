@@ -1,8 +1,9 @@
-/* The host as a device. */
+/* The host as a device, and what is asked of any device. */
 #include "base/device.h"
 
 #include <string.h>
 
+#include "base/context.h"
 #include "base/memory.h"
 
 static an_status host_allocate(const an_device *device, an_context *ctx, void **memory, size_t bytes) {
@@ -38,6 +39,11 @@ static an_status host_launch(const an_device *device, const an_kernel *kernel, c
     return kernel->run(call);
 }
 
+static const an_kernel *host_kernels(const an_device *device, const an_context *ctx, const char *op) {
+    (void)device;
+    return ctx->host_kernels ? ctx->host_kernels(ctx, op) : NULL;
+}
+
 const an_device an_device_host = {
     .size = sizeof(an_device),
     .name = "host",
@@ -47,4 +53,37 @@ const an_device an_device_host = {
     .fill = host_fill,
     .synchronize = host_synchronize,
     .launch = host_launch,
+    .kernels = host_kernels,
 };
+
+/* ---- any device ---- */
+
+const char *an_device_mistake(const an_device *device) {
+    const struct {
+        bool is_missing;
+        const char *what;
+    } rows[] = {
+        {device->size != sizeof *device,
+         "has another size than this version's: compile it anew, and set size to sizeof(an_device)"},
+        {!device->name || !*device->name, "has no name"},
+        {!device->allocate || !device->release, "lacks allocate or release"},
+        {!device->copy || !device->fill, "lacks copy or fill"},
+        {!device->synchronize || !device->launch, "lacks synchronize or launch"},
+        {!device->kernels, "lacks kernels: it is asked for the kernels of every op"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) /* size first: of another size, the rest means nothing */
+        if (rows[i].is_missing) return rows[i].what;
+    return NULL;
+}
+
+an_status an_device_kernel(an_context *ctx, const char *op, const an_call *call, const an_kernel **kernel) {
+    const an_device *device = ctx->device;
+    *kernel = NULL;
+    for (const an_kernel *k = device->kernels(device, ctx, op); k && k->name; k++) {
+        if ((k->applies && !k->applies(call)) || (k->scratch && k->scratch(call))) continue;
+        *kernel = k;
+        return AN_OK;
+    }
+    return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "device '%s' has no kernel for %s that can do this without scratch",
+                    device->name, op);
+}

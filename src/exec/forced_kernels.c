@@ -1,4 +1,4 @@
-/* Which kernels of a plan are not those that it would have chosen by itself: other kernels have other bits, so a run stores them. */
+/* Which kernels of a plan are not those that the host would have chosen by itself: other kernels have other bits, so a run stores them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,9 +38,12 @@ an_status an_plan_forced_kernels(const an_plan *p, char **text) {
             found[count++] = c;
         }
     if (count) qsort(found, count, sizeof *found, compare);
-    for (size_t i = 0; i < count; i++) an_text_add(&made, "%s%s=%s", i ? "," : "", found[i].op, found[i].kernel);
+    const bool is_host = ctx->device == &an_device_host;
+    if (!is_host) an_text_add(&made, "device=%s", ctx->device->name); /* all of its kernels are others */
+    for (size_t i = 0; i < count; i++)
+        an_text_add(&made, "%s%s=%s", i || !is_host ? "," : "", found[i].op, found[i].kernel);
     AN_TRY(made.status);
-    if (count) AN_TRY(an_text_take(&made, text));
+    if (count || !is_host) AN_TRY(an_text_take(&made, text));
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&found, capacity, sizeof *found);

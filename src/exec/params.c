@@ -206,6 +206,20 @@ an_status an_params_init(an_params *params, uint64_t seed) {
 
 /* ---- low copies ---- */
 
+/* The call that makes them; it points into itself, so it stays where it is. */
+typedef struct {
+    an_tensor src, dst;
+    an_call call;
+} low_cast;
+
+static void low_cast_make(const an_params *p, an_dtype low, low_cast *c) {
+    const int64_t n = p->sizes.trainable_elements;
+    c->src =
+        (an_tensor){.data = p->masters, .dtype = p->sizes.trainable_dtype, .ndims = 1, .dims = {n}, .strides = {1}};
+    c->dst = (an_tensor){.data = p->low, .dtype = low, .ndims = 1, .dims = {n}, .strides = {1}};
+    c->call = (an_call){.ctx = p->ctx, .src_count = 1, .dst_count = 1, .src = &c->src, .dst = &c->dst};
+}
+
 an_status an_params_need_low(an_params *p, an_dtype low) {
     an_context *ctx = p->ctx;
     if (low == AN_DTYPE_NONE || low == p->low_dtype) return AN_OK;
@@ -213,6 +227,9 @@ an_status an_params_need_low(an_params *p, an_dtype low) {
         return AN_ERROR(ctx, AN_ERR_STATE,
                         "the parameters have copies in %s for another program; one in %s needs parameters of its own",
                         an_dtype_name(p->low_dtype), an_dtype_name(low));
+    low_cast c;
+    low_cast_make(p, low, &c);
+    AN_TRY_RETURN(an_device_kernel(ctx, an_op_cast.name, &c.call, &p->low_kernel));
     AN_TRY_RETURN(allocate_zeros(p, &p->low, an_params_low_bytes(&p->sizes, low)));
     p->low_dtype = low;
     p->low_version = p->version - 1;
@@ -222,12 +239,9 @@ an_status an_params_need_low(an_params *p, an_dtype low) {
 an_status an_params_refresh(an_params *p) {
     an_context *ctx = p->ctx;
     if (!p->low || p->low_version == p->version) return AN_OK;
-    const int64_t n = p->sizes.trainable_elements;
-    an_tensor src = {.data = p->masters, .dtype = p->sizes.trainable_dtype, .ndims = 1, .dims = {n}, .strides = {1}};
-    an_tensor dst = {.data = p->low, .dtype = p->low_dtype, .ndims = 1, .dims = {n}, .strides = {1}};
-    an_call call = {.ctx = ctx, .src_count = 1, .dst_count = 1, .src = &src, .dst = &dst};
-    const an_kernel *cast = an_op_kernels(&an_op_cast, ctx->isa);
-    AN_TRY_RETURN(p->device->launch(p->device, cast, &call));
+    low_cast c;
+    low_cast_make(p, p->low_dtype, &c);
+    AN_TRY_RETURN(p->device->launch(p->device, p->low_kernel, &c.call));
     p->low_version = p->version;
     return AN_OK;
 }

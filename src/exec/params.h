@@ -34,7 +34,8 @@ struct an_params {
     uint64_t version; /* rises with every change of the weights */
     void *low;        /* copies of the masters on the same grid; NULL until a program reads them */
     an_dtype low_dtype;
-    uint64_t low_version; /* the weights that it was made from */
+    const an_kernel *low_kernel; /* that makes them: the device's cast */
+    uint64_t low_version;        /* the weights that it was made from */
 };
 
 static inline int64_t an_params_flat_bytes(const an_flat_sizes *sizes) {

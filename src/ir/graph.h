@@ -63,7 +63,7 @@ struct an_node {
     bool is_copy;          /* of its origin: recompute runs that a second time */
     /* annotations: */
     const an_kernel *kernel;
-    bool is_forced; /* the kernel was asked for by name, and another would have been chosen */
+    bool is_forced; /* the kernel was asked for by name or added by the program, and another would have been chosen */
     int64_t scratch_bytes, scratch_place;
     bool elided;  /* the memory pass made it needless */
     int64_t mark; /* for the pass that runs; meaningless between passes */

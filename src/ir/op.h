@@ -38,37 +38,9 @@ enum {
     AN_OP_BINDS_GRADIENT = 256, /* `grad`: the output is a parameter's gradient */
     AN_OP_LOSS = 512,           /* output 0 is a sum over targets */
     AN_OP_MEAN = 1024,          /* output 0 is a mean over attribute `axes` of input 0 */
-    AN_OP_CONVERTS = 2048       /* output 0 is input 0 in another type */
+    AN_OP_CONVERTS = 2048,      /* output 0 is input 0 in another type */
+    AN_OP_OWN = 4096            /* of the program: its record has the kernels for the device of its context */
 };
-
-typedef enum an_attribute_type {
-    AN_ATTRIBUTE_INT,    /* int64_t */
-    AN_ATTRIBUTE_BOOL,   /* bool */
-    AN_ATTRIBUTE_FLOAT,  /* double */
-    AN_ATTRIBUTE_STRING, /* const char *, owned by the graph */
-    AN_ATTRIBUTE_DTYPE,  /* an_dtype */
-    AN_ATTRIBUTE_DIM,    /* an_dim */
-    AN_ATTRIBUTE_DIMS,   /* an_dim_list */
-    AN_ATTRIBUTE_INTS    /* an_int_list */
-} an_attribute_type;
-
-typedef struct an_dim_list {
-    int count;
-    an_dim values[AN_MAX_DIMS];
-} an_dim_list;
-
-typedef struct an_int_list {
-    int count;
-    int64_t values[AN_MAX_DIMS];
-} an_int_list;
-
-/* Name, type, offset: print, parse, compare and copy attributes without knowing kinds. Ends with name NULL. */
-typedef struct an_attribute {
-    const char *name;
-    an_attribute_type type;
-    size_t offset;
-    bool noted; /* by registration or a pass: no part of the model, so only dumps have it */
-} an_attribute;
 
 /* What an input means to its op; parameter groups ask. */
 typedef enum an_role {
@@ -80,14 +52,6 @@ typedef enum an_role {
     AN_ROLE_EMBEDDING,
     AN_ROLE_TARGETS
 } an_role;
-
-/* How mixed precision treats the op. */
-typedef enum an_autocast {
-    AN_AUTOCAST_KEEP, /* reads any storage, computes in f32; outputs of low_out are low if every consumer wants low;
-                         without low_out it moves elements as they are */
-    AN_AUTOCAST_LOW,  /* inputs of low_in are cast; outputs of low_out are low unless a consumer is F32 */
-    AN_AUTOCAST_F32   /* f32 in and out */
-} an_autocast;
 
 typedef struct an_cost {
     double flops, bytes; /* arithmetic; memory traffic if nothing stays in a cache */
@@ -130,18 +94,23 @@ struct an_op {
      * not read any more in the graph. A value that the backward part reads may become an output of the fused node only if
      * `may_keep`: recompute cannot make it alone any more. NULL: never. */
     void (*fuse)(an_graph *g, an_node *node, bool may_keep);
-    /* By level of instructions: best first, reference last, ends with name NULL. All NULL for views and sources; a level
-     * without a list takes that of the level below. */
+    /* The host's, by level of instructions: best first, reference last, ends with name NULL. All NULL for views and sources; a level
+     * without a list takes that of the level below. Other devices are asked by the op's name (an_op_choices in registry.h). */
     const an_kernel *kernels[AN_LEVELS];
 };
 
 enum { AN_OUTPUTS_ANY = -1 };
 
-/* The kernels that a context may use; NULL: the op has none. */
-static inline const an_kernel *an_op_kernels(const an_op *op, an_isa isa) {
+/* The list of a level, or that of the nearest below. */
+static inline const an_kernel *an_level_kernels(const an_kernel *const kernels[AN_LEVELS], an_isa isa) {
     int level = an_level_of(isa);
-    while (level > 0 && !op->kernels[level]) level--;
-    return op->kernels[level];
+    while (level > 0 && !kernels[level]) level--;
+    return kernels[level];
+}
+
+/* The kernels of the record: the host's, or of an op of the program's own; NULL: the op has none. */
+static inline const an_kernel *an_op_kernels(const an_op *op, an_isa isa) {
+    return an_level_kernels(op->kernels, isa);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/parser.h"
+#include "ir/registry.h"
 
 enum {
     AT,
@@ -63,15 +64,16 @@ static an_status parse_kernel(an_parser *p, const an_op *op, const an_kernel **k
     const an_token at = p->scan.token;
     const char *name = NULL;
     an_nearest nearest;
-    const an_kernel *kernels = an_op_kernels(op, an_context_isa(ctx));
+    an_choices choices = an_op_choices(ctx, op), again = choices;
     AN_TRY_RETURN(an_scan_string(&p->scan, &p->graph->arena, &name));
-    for (const an_kernel *k = kernels; k && k->name; k++) {
+    for (const an_kernel *k; (k = an_choices_next(&choices, NULL));) {
         if (strcmp(k->name, name) != 0) continue;
         *kernel = k;
         return AN_OK;
     }
     an_nearest_init(&nearest, name, strlen(name));
-    for (const an_kernel *k = kernels; k && k->name; k++) an_nearest_consider(&nearest, k->name, strlen(k->name));
+    for (const an_kernel *k; (k = an_choices_next(&again, NULL));)
+        an_nearest_consider(&nearest, k->name, strlen(k->name));
     return an_scan_error(&p->scan, &at, "%s has no kernel '%.40s' in this build%s", op->name, name,
                          AN_NEAREST(&nearest));
 }

@@ -52,7 +52,10 @@ static an_status unknown_op(const an_parser *p) {
     an_nearest_init(&nearest, t->start, t->length);
     const an_op *op;
     for (size_t i = 0; (op = an_op_at(p->scan.ctx, i)); i++) an_nearest_consider(&nearest, op->name, strlen(op->name));
-    return an_scan_error(&p->scan, t, "no op is called '%.*s'%s", (int)t->length, t->start, AN_NEAREST(&nearest));
+    const an_nearest_text near = an_nearest_describe(&nearest);
+    return an_scan_error(&p->scan, t, "no op is called '%.*s'%s", (int)t->length, t->start,
+                         *near.text ? near.text
+                                    : "; an op that a program added (an_context_add_op) is known to that program only");
 }
 
 static an_status parse_op(an_parser *p, node_line *line) {

@@ -168,12 +168,10 @@ typedef struct {
 } growing;
 
 static bool is_stage(const an_graph *g, const an_node *n) {
-    int operands = n->input_count;
-    const an_kernel *kernel = n->op->kernels[0];
-    if (n->op == AN_BUILTIN(g, bias))
-        return ((const an_bias_attributes *)n->attributes)->axis == n->outputs[0].ndims - 1;
-    return kernel && kernel->row_f32 && !n->op->attribute_bytes && operands <= AN_CHAIN_OPERANDS &&
-           n->output_count == 1;
+    const bool is_bias = n->op == AN_BUILTIN(g, bias); /* along the last axis it is an add */
+    if (!an_op_is_plain(g->ctx, n->op) || !an_chain_kernel(g->ctx, is_bias ? AN_BUILTIN(g, add) : n->op)) return false;
+    if (is_bias) return ((const an_bias_attributes *)n->attributes)->axis == n->outputs[0].ndims - 1;
+    return !n->op->attribute_bytes && n->input_count <= AN_CHAIN_OPERANDS && n->output_count == 1;
 }
 
 static bool same_dims(const an_result *a, const an_result *b) {
@@ -221,7 +219,7 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
     const an_node *n = r->node;
     *c = (growing){.kept = -1};
     if (r->output != 0 || r->root != r) return false;
-    if (n->op == &an_op_product) {
+    if (n->op == &an_op_product && an_op_is_plain(g->ctx, n->op)) {
         const an_product_attributes *a = n->attributes;
         if (an_node_input(n, 1)->ndims != 2 || (a->transpose_a && an_node_input(n, 0)->ndims != 2)) return false;
         *c = (growing){.product = n,
@@ -319,6 +317,8 @@ void an_fuse_elementwise(an_graph *g, an_node *node, bool may_keep) {
             growing c;
             if (!r || !same_dims(r, &node->outputs[0]) || readers_slot(r, node) != i) continue;
             if (!begin(g, &c, r) || (c.product != NULL) != with_product) continue;
+            if (!an_op_has_kernels(g->ctx, c.product ? &an_op_product_chain : &an_op_chain))
+                continue; /* not on this device */
             if (!may_swallow(&c, r, node, may_keep) || !append(g, &c, node, i)) continue;
             replace(g, &c, node);
             return;

@@ -6,15 +6,20 @@
 #include "base/dtype.h"
 #include "ir/registry.h"
 
+const an_kernel *an_chain_kernel(const an_context *ctx, const an_op *op) {
+    if (op->flags & AN_OP_OWN) return NULL;
+    const an_kernel *kernel = ctx->device->kernels(ctx->device, ctx, op->name);
+    while (kernel && kernel->name && !kernel->row_f32) kernel++;
+    return kernel && kernel->name ? kernel : NULL;
+}
+
 /* The rows of an op that may be a stage; NULL: it may not. */
 static const an_kernel *stage_kernel(const an_context *ctx, const char *name, size_t length, int *operands) {
     const an_op *op = an_op_find(ctx, name, length);
     if (!op || op->attribute_bytes || op->inputs_min != op->inputs_max || op->inputs_max > AN_CHAIN_OPERANDS)
         return NULL;
     *operands = op->inputs_max;
-    const an_kernel *kernel = an_op_kernels(op, ctx->isa);
-    while (kernel && kernel->name && !kernel->row_f32) kernel++;
-    return kernel && kernel->name ? kernel : NULL;
+    return an_chain_kernel(ctx, op);
 }
 
 static bool parse_operand(const char **at, int inputs, int *operand) {

@@ -151,10 +151,16 @@ static bool find_parts(an_graph *g, an_node *loss, parts *p) {
     return p->diff ? find_training(p) : !loss->outputs[1].first_use;
 }
 
+static bool are_plain(const an_graph *g, const parts *p) {
+    return an_op_is_plain(g->ctx, p->product->op) && an_op_is_plain(g->ctx, p->loss->op) &&
+           (!p->diff || an_op_is_plain(g->ctx, p->diff->op));
+}
+
 void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
     parts p;
-    (void)may_keep; /* nothing of it is kept */
-    if (!find_parts(g, loss, &p)) return;
+    (void)may_keep;                                                       /* nothing of it is kept */
+    if (!an_op_has_kernels(g->ctx, &an_op_product_cross_entropy)) return; /* not on this device */
+    if (!find_parts(g, loss, &p) || !are_plain(g, &p)) return;
     an_value inputs[] = {an_node_input_value(g, p.product, 0), an_node_input_value(g, p.product, 1),
                          an_node_input_value(g, loss, 1), p.diff ? an_node_input_value(g, p.diff, 0) : AN_NONE,
                          an_node_input_value(g, loss, 2)};

@@ -42,7 +42,7 @@ an_status an_node_call_make(const an_graph *g, const an_node *node, an_node_call
                         .dst = c->dst};
     if (node->op->attribute_bytes > sizeof c->attributes)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s has more than %d bytes of attributes", node->op->name,
-                        AN_CALL_ATTRIBUTE_BYTES);
+                        AN_MAX_ATTRIBUTE_BYTES);
     AN_TRY_RETURN(an_node_resolve_attributes(g, node, c->attributes));
     for (int i = 0; i < node->input_count; i++) {
         const an_result *r = an_node_input(node, i);

@@ -4,12 +4,10 @@
 
 #include "ir/graph.h"
 
-enum { AN_CALL_ATTRIBUTE_BYTES = 1024 };
-
 typedef struct an_node_call {
     an_call call;
     an_tensor src[AN_MAX_INPUTS], dst[AN_MAX_OUTPUTS];
-    _Alignas(16) char attributes[AN_CALL_ATTRIBUTE_BYTES];
+    _Alignas(16) char attributes[AN_MAX_ATTRIBUTE_BYTES];
 } an_node_call;
 
 an_status an_node_call_make(const an_graph *g, const an_node *node, an_node_call *call);

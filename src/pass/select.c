@@ -1,4 +1,4 @@
-/* select: a kernel for every node, the first of its op's list that applies, or the one asked for by name. Replaces
+/* select: a kernel for every node, the first of its op's that applies, or the one asked for by name. Replaces
  * dispatch at run time. Also asks each kernel for its scratch. */
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,8 @@ static const char *forced_for(const an_context *ctx, const char *list, const cha
 /* Why the kernel that was asked for cannot be taken, and which ones there are. */
 static an_status refuse(const an_graph *g, const an_node *node, const char *from, const char *name, size_t length) {
     char others[128] = "";
-    for (const an_kernel *k = an_op_kernels(node->op, g->ctx->isa); k->name; k++) {
+    an_choices choices = an_op_choices(g->ctx, node->op);
+    for (const an_kernel *k; (k = an_choices_next(&choices, NULL));) {
         const size_t used = strlen(others);
         snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", k->name);
     }
@@ -71,12 +72,17 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char 
     size_t length;
     const char *from, *name = forced_for(ctx, list, node->op->name, &from, &length);
     AN_TRY_RETURN(an_node_call_make(g, node, c));
-    const an_kernel *usual = NULL; /* the first that applies */
+    if (!an_op_has_kernels(ctx, node->op))
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "device '%s' has no kernel for %s, which the model needs at '%s'",
+                        ctx->device->name, node->op->name, node->path);
+    const an_kernel *usual = NULL; /* the first that applies and that the program did not add */
+    bool is_added;
+    an_choices choices = an_op_choices(ctx, node->op);
     node->kernel = NULL;
-    for (const an_kernel *k = an_op_kernels(node->op, ctx->isa); k->name && !node->kernel; k++) {
+    for (const an_kernel *k; !node->kernel && (k = an_choices_next(&choices, &is_added));) {
         const bool wanted = !name || (strlen(k->name) == length && !memcmp(k->name, name, length));
-        if ((!wanted && usual) || (k->applies && !k->applies(&c->call))) continue;
-        if (!usual) usual = k;
+        if ((!wanted && (usual || is_added)) || (k->applies && !k->applies(&c->call))) continue;
+        if (!usual && !is_added) usual = k;
         if (wanted) node->kernel = k;
     }
     node->is_forced = node->kernel != usual;

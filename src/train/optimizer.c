@@ -12,9 +12,6 @@ static const double default_beta_1 = 0.9, default_beta_2 = 0.999;
 static const double most_rate = 1e30;    /* far more than any, and a number in f32 */
 static const double norm_epsilon = 1e-6; /* PyTorch's: a norm of 0 divides nothing */
 
-static const an_kernel *const update_kernels[AN_LEVELS] = AN_KERNELS(update);
-static const an_kernel *const square_sum_kernels[AN_LEVELS] = AN_KERNELS(square_sums);
-
 static double or_default(double given, double otherwise) {
     return an_is_auto(given) ? otherwise : given;
 }
@@ -24,6 +21,12 @@ int an_optimizer_moments(const an_optimizer_options *options) {
     an_optimizer_options o;
     if (an_optimizer_options_read(NULL, &o, options) != AN_OK) return 0;
     return o.type != AN_OPTIMIZER_SGD ? 2 : o.momentum != 0;
+}
+
+static an_update_rule rule_of(const an_optimizer_options *o) {
+    return o->type == AN_OPTIMIZER_SGD    ? AN_UPDATE_SGD
+           : o->type == AN_OPTIMIZER_ADAM ? AN_UPDATE_ADAM
+                                          : AN_UPDATE_ADAMW;
 }
 
 /* ---- making one ---- */
@@ -87,6 +90,51 @@ static an_status check_groups(an_context *ctx, const an_params *params, const an
         "these groups are of another graph, or were made after the parameters: groups first, then parameters");
 }
 
+/* ---- its two kernels ---- Calls point into themselves, so they stay where they are. */
+
+typedef struct {
+    an_tensor src, dst[4];
+    an_call call;
+} flat_call;
+
+static an_tensor flat(const an_optimizer *o, void *data, an_dtype dtype) {
+    return (an_tensor){.data = data,
+                       .dtype = data ? dtype : AN_DTYPE_NONE,
+                       .ndims = data ? 1 : 0,
+                       .dims = {o->params->sizes.trainable_elements},
+                       .strides = {1}};
+}
+
+static void make_norm_call(const an_optimizer *o, flat_call *c) {
+    c->src = flat(o, o->params->gradients, o->params->sizes.trainable_dtype);
+    c->dst[0] =
+        (an_tensor){.data = o->device_sums, .dtype = AN_DTYPE_F64, .ndims = 1, .dims = {o->pages}, .strides = {1}};
+    c->call = (an_call){.ctx = o->ctx, .src_count = 1, .dst_count = 1, .src = &c->src, .dst = c->dst};
+}
+
+static void make_update_call(const an_optimizer *o, const an_update_attributes *attributes, flat_call *c) {
+    const an_params *p = o->params;
+    const an_dtype dtype = p->sizes.trainable_dtype;
+    const int moments = an_optimizer_moments(&o->options); /* the store may have more */
+    c->src = flat(o, p->gradients, dtype);
+    c->dst[0] = flat(o, p->masters, dtype);
+    c->dst[1] = flat(o, moments > 0 ? p->moments[0] : NULL, dtype);
+    c->dst[2] = flat(o, moments > 1 ? p->moments[1] : NULL, dtype);
+    c->dst[3] = flat(o, p->low, p->low_dtype);
+    c->call = (an_call){
+        .ctx = o->ctx, .attributes = attributes, .src_count = 1, .dst_count = 4, .src = &c->src, .dst = c->dst};
+}
+
+static an_status choose_kernels(an_optimizer *o) {
+    an_context *ctx = o->ctx;
+    const an_update_attributes attributes = {.rule = rule_of(&o->options)};
+    flat_call c;
+    make_norm_call(o, &c);
+    AN_TRY_RETURN(an_device_kernel(ctx, "square_sums", &c.call, &o->square_sums));
+    make_update_call(o, &attributes, &c);
+    return an_device_kernel(ctx, "update", &c.call, &o->update);
+}
+
 bool an_optimizer_bytes(const an_flat_sizes *sizes, size_t parameters, size_t *bytes) {
     const an_optimizer *o = NULL; /* for its members' sizes */
     const size_t pages = (size_t)(sizes->trainable_elements / AN_PAGE);
@@ -120,8 +168,10 @@ an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const
     AN_TRY(an_alloc(ctx, (void **)&o->run_groups, params->parameter_count, sizeof *o->run_groups));
     AN_TRY(an_alloc(ctx, (void **)&o->page_sums, (size_t)o->pages, sizeof *o->page_sums));
     AN_TRY(an_alloc(ctx, (void **)&o->tree, (size_t)(o->pages + 1) / 2, sizeof *o->tree));
-    if (o->pages)
+    if (o->pages) {
         AN_TRY(params->device->allocate(params->device, ctx, &o->device_sums, (size_t)o->pages * sizeof(double)));
+        AN_TRY(choose_kernels(o));
+    }
     make_runs(o);
     *optimizer = o;
     return AN_OK;
@@ -144,14 +194,6 @@ void an_optimizer_destroy(an_optimizer **optimizer) {
 }
 
 /* ---- the norm ---- */
-
-static an_tensor flat(const an_optimizer *o, void *data, an_dtype dtype) {
-    return (an_tensor){.data = data,
-                       .dtype = data ? dtype : AN_DTYPE_NONE,
-                       .ndims = data ? 1 : 0,
-                       .dims = {o->params->sizes.trainable_elements},
-                       .strides = {1}};
-}
 
 /* Numbers added in one binary tree over their indices; one without a neighbour goes up as it is. `room` holds half of them. */
 static double tree_sum(const double *numbers, int64_t count, double *room) {
@@ -177,10 +219,9 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
     if (!(scale > 0 && __builtin_isfinite(scale)))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "scale is %g; it must be above 0", scale);
     if (o->pages) {
-        an_tensor src = flat(o, o->params->gradients, o->params->sizes.trainable_dtype);
-        an_tensor dst = {.data = o->device_sums, .dtype = AN_DTYPE_F64, .ndims = 1, .dims = {o->pages}, .strides = {1}};
-        an_call call = {.ctx = ctx, .src_count = 1, .dst_count = 1, .src = &src, .dst = &dst};
-        AN_TRY_RETURN(device->launch(device, square_sum_kernels[an_level_of(ctx->isa)], &call));
+        flat_call c;
+        make_norm_call(o, &c);
+        AN_TRY_RETURN(device->launch(device, o->square_sums, &c.call));
         AN_TRY_RETURN(device->copy(device, ctx, o->page_sums, o->device_sums, bytes, AN_COPY_FROM_DEVICE));
         AN_TRY_RETURN(device->synchronize(device, ctx));
     }
@@ -257,9 +298,7 @@ static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attri
     const double clip = u->clip_norm > 0 ? u->clip_norm / (o->norm + norm_epsilon) : 1;
     const double momentum = or_default(u->beta_1, o->options.momentum);
     *a = (an_update_attributes){
-        .rule = o->options.type == AN_OPTIMIZER_SGD    ? AN_UPDATE_SGD
-                : o->options.type == AN_OPTIMIZER_ADAM ? AN_UPDATE_ADAM
-                                                       : AN_UPDATE_ADAMW,
+        .rule = rule_of(&o->options),
         .factor = (clip < 1 ? clip : 1) / u->scale,
         .clip_value = u->clip_value,
         .beta_1 = or_default(u->beta_1, o->options.beta_1),
@@ -294,14 +333,9 @@ an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) 
     AN_TRY_RETURN(check_update(o, &own));
     fill_attributes(o, &own, &attributes);
     if (o->pages) {
-        const an_dtype dtype = p->sizes.trainable_dtype;
-        const an_tensor src = flat(o, p->gradients, dtype);
-        const int moments = an_optimizer_moments(&o->options); /* the store may have more */
-        const an_tensor dst[] = {flat(o, p->masters, dtype), flat(o, moments > 0 ? p->moments[0] : NULL, dtype),
-                                 flat(o, moments > 1 ? p->moments[1] : NULL, dtype), flat(o, p->low, p->low_dtype)};
-        const an_call call = {
-            .ctx = ctx, .attributes = &attributes, .src_count = 1, .dst_count = 4, .src = &src, .dst = dst};
-        AN_TRY_RETURN(p->device->launch(p->device, update_kernels[an_level_of(ctx->isa)], &call));
+        flat_call c;
+        make_update_call(o, &attributes, &c);
+        AN_TRY_RETURN(p->device->launch(p->device, o->update, &c.call));
     }
     o->updates++;
     o->has_norm = false;

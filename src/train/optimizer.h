@@ -13,10 +13,11 @@ struct an_optimizer {
     an_update_run *runs;
     int *run_groups; /* the group of each run */
     int64_t run_count, pages, updates;
-    double *page_sums, *tree; /* squares of the gradients of each page; room for adding them */
-    void *device_sums;        /* … where the device writes them: 20 bytes a page in all */
-    bool has_norm;            /* of the gradients that the next update will use */
-    double norm, scale;       /* after unscaling, and by what */
+    double *page_sums, *tree;              /* squares of the gradients of each page; room for adding them */
+    void *device_sums;                     /* … where the device writes them: 20 bytes a page in all */
+    const an_kernel *square_sums, *update; /* the device's; NULL without pages */
+    bool has_norm;                         /* of the gradients that the next update will use */
+    double norm, scale;                    /* after unscaling, and by what */
 };
 
 /* Adds what an optimizer of parameters laid out so takes. */

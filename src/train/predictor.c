@@ -138,6 +138,7 @@ static an_status fill_lane(an_predictor *p, int index, const an_trainer *t, cons
         l->ctx = NULL;
         status = an_context_create(&l->ctx, &own);
         if (status != AN_OK) return AN_ERROR(ctx, status, "%s", an_last_error(NULL));
+        an_registry_share(l->ctx, ctx);
     }
     status = an_program_create_in(&l->program, l->ctx, p->plan, p->params);
     if (status == AN_OK) status = bind(p, l, t);
@@ -191,6 +192,7 @@ static an_status make_contexts(an_predictor *p, const an_trainer *t, int threads
     p->lane_count = team ? threads : 1;
     p->team_least = (int64_t)(team_work / work) + 1;
     an_status status = an_context_create(&p->ctx, &own);
+    if (status == AN_OK) an_registry_share(p->ctx, ctx);
     own.threads = threads;
     if (status == AN_OK && team) status = an_context_create(&p->team, &own);
     return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(NULL));

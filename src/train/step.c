@@ -7,6 +7,7 @@
 #include "base/heartbeat.h"
 #include "base/structs.h"
 #include "exec/array.h"
+#include "ops/ops.h"
 #include "ops/sink.h"
 
 /* ---- the order ---- */
@@ -132,6 +133,22 @@ static bool is_scaler(const an_scaler *s) {
     return s->scale > 0 && __builtin_isfinite(s->scale) && s->growth > 0 && s->backoff > 0 && s->interval > 0;
 }
 
+/* Buffer i ← buffer i + buffer i + 1. It points into itself, so it stays where it is. */
+typedef struct {
+    an_tensor src[2];
+    an_call call;
+} sum_call;
+
+static void make_sum_call(const an_stepper *s, int i, sum_call *c) {
+    for (int k = 0; k < 2; k++)
+        c->src[k] = (an_tensor){.data = s->buffers[i + k],
+                                .dtype = s->params->sizes.trainable_dtype,
+                                .ndims = 1,
+                                .dims = {s->params->sizes.trainable_elements},
+                                .strides = {1}};
+    c->call = (an_call){.ctx = s->ctx, .src_count = 2, .dst_count = 1, .src = c->src, .dst = c->src};
+}
+
 an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
                             const an_schedule *schedule, const an_stepper_options *given) {
     AN_GUARD;
@@ -169,6 +186,11 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
         AN_TRY(device->allocate(device, ctx, &s->buffers[i], bytes));
         AN_TRY(device->fill(device, ctx, s->buffers[i], 0, bytes));
     }
+    if (s->buffer_count > 1 && bytes) {
+        sum_call sum;
+        make_sum_call(s, 0, &sum);
+        AN_TRY(an_device_kernel(ctx, an_op_add.name, &sum.call, &s->add));
+    }
     AN_TRY(find_states(s));
     *stepper = s;
     return AN_OK;
@@ -204,14 +226,11 @@ void an_stepper_destroy(an_stepper **stepper) {
 static an_status add_nodes(an_stepper *s) {
     an_context *ctx = s->ctx;
     const int top = s->tree.count - 1;
-    const int64_t n = s->params->sizes.trainable_elements;
-    if (n) {
-        const an_dtype dtype = s->params->sizes.trainable_dtype;
-        const an_tensor src[] = {{.data = s->buffers[top - 1], .dtype = dtype, .ndims = 1, .dims = {n}, .strides = {1}},
-                                 {.data = s->buffers[top], .dtype = dtype, .ndims = 1, .dims = {n}, .strides = {1}}};
-        const an_call sum = {.ctx = ctx, .src_count = 2, .dst_count = 1, .src = src, .dst = src};
+    if (s->add) {
         const an_device *device = s->program->device;
-        AN_TRY_RETURN(device->launch(device, an_op_kernels(&an_op_add, ctx->isa), &sum));
+        sum_call sum;
+        make_sum_call(s, top - 1, &sum);
+        AN_TRY_RETURN(device->launch(device, s->add, &sum.call));
     }
     s->losses[top - 1] += s->losses[top];
     s->node_samples[top - 1] += s->node_samples[top];

@@ -50,6 +50,7 @@ struct an_stepper {
     an_tree tree;
     void **buffers;
     int buffer_count;
+    const an_kernel *add;  /* the device's, for two of them; NULL: there is one */
     double *losses;        /* of the nodes, and of the leaf under way */
     int64_t *node_samples; /* the same */
 

@@ -1,6 +1,8 @@
 /* Every public struct, in both directions: the table of the library, the headers, and what happens to smaller and larger structs. */
 #include <dirent.h>
 
+#include "anneal/predict.h"
+#include "anneal/run.h"
 #include "base/structs.h"
 #include "support/support.h"
 

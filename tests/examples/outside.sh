@@ -2,13 +2,14 @@
 # Builds the examples outside the tree, with an installed library, and runs them.
 #   outside.sh BUILD EXAMPLES
 set -euo pipefail
+tests=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake --install "$1" --prefix "$work/prefix" >/dev/null
 cp -r "$2" "$work/examples" # nothing of the tree is near
 cd "$work"
-for example in mlp own-model surrogate; do
+for example in mlp own-model own-op surrogate; do
     {
         cmake -S examples/$example -B build/$example -DCMAKE_PREFIX_PATH="$work/prefix" && cmake --build build/$example
     } >log || { cat log; exit 1; }
@@ -17,3 +18,4 @@ build/mlp/sine
 build/own-model/spirals
 build/surrogate/surrogate examples/surrogate/surrogate.yaml
 prefix/bin/anneal plan examples/own-graph.ang --batch 256
+"$tests/own-op.sh" build/own-op/own-op examples/own-op prefix/bin/anneal

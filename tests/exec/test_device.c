@@ -1,86 +1,6 @@
-/* The device seam: a device whose memory can only be touched while a kernel or a copy of its own runs. Whoever
- * dereferences tensor memory anywhere else dies here. */
-#include <sys/mman.h>
-
-#include "anneal/experimental.h"
-#include "anneal/plan.h"
-#include "support/support.h"
-
-enum { MOST_PIECES = 64 };
-
-typedef struct {
-    struct {
-        void *memory;
-        size_t bytes;
-    } pieces[MOST_PIECES];
-    int count;
-    long launches, copies;
-} poisoned;
-
-static void protect(poisoned *p, int protection) {
-    for (int i = 0; i < p->count; i++)
-        if (mprotect(p->pieces[i].memory, p->pieces[i].bytes, protection)) fail_msg("mprotect failed");
-}
-
-static size_t whole_pages(size_t bytes) {
-    return (bytes + 4095) / 4096 * 4096;
-}
-
-static an_status device_allocate(const an_device *device, an_context *ctx, void **memory, size_t bytes) {
-    poisoned *p = device->user;
-    (void)ctx;
-    if (p->count == MOST_PIECES) return AN_ERR_MEMORY;
-    void *m = mmap(NULL, whole_pages(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (m == MAP_FAILED) return AN_ERR_MEMORY;
-    p->pieces[p->count].memory = m;
-    p->pieces[p->count++].bytes = whole_pages(bytes);
-    *memory = m;
-    return AN_OK;
-}
-
-static void device_release(const an_device *device, an_context *ctx, void **memory, size_t bytes) {
-    poisoned *p = device->user;
-    (void)ctx;
-    if (!*memory) return;
-    for (int i = 0; i < p->count; i++)
-        if (p->pieces[i].memory == *memory) p->pieces[i] = p->pieces[--p->count];
-    munmap(*memory, whole_pages(bytes));
-    *memory = NULL;
-}
-
-static an_status device_copy(const an_device *device, an_context *ctx, void *dst, const void *src, size_t bytes,
-                             an_copy_direction direction) {
-    poisoned *p = device->user;
-    (void)ctx, (void)direction;
-    p->copies++;
-    protect(p, PROT_READ | PROT_WRITE);
-    memmove(dst, src, bytes);
-    protect(p, PROT_NONE);
-    return AN_OK;
-}
-
-static an_status device_fill(const an_device *device, an_context *ctx, void *dst, int byte, size_t bytes) {
-    poisoned *p = device->user;
-    (void)ctx;
-    protect(p, PROT_READ | PROT_WRITE);
-    memset(dst, byte, bytes);
-    protect(p, PROT_NONE);
-    return AN_OK;
-}
-
-static an_status device_synchronize(const an_device *device, an_context *ctx) {
-    (void)device, (void)ctx;
-    return AN_OK;
-}
-
-static an_status device_launch(const an_device *device, const an_kernel *kernel, const an_call *call) {
-    poisoned *p = device->user;
-    p->launches++;
-    protect(p, PROT_READ | PROT_WRITE);
-    an_status status = kernel->run(call);
-    protect(p, PROT_NONE);
-    return status;
-}
+/* The device seam: nobody but kernels and copies touches tensor memory. tests/run/test_device.c has whole runs, and a device with kernels of its
+ * own. */
+#include "support/poisoned_device.h"
 
 /* Trains a little on a device; returns the bits of all weights and losses. */
 static uint64_t train(const an_device *device) {
@@ -137,16 +57,8 @@ static uint64_t train(const an_device *device) {
 
 static void test_nobody_touches_device_memory(void **state) {
     (void)state;
-    poisoned p = {0};
-    an_device device = {.size = sizeof device,
-                        .name = "poisoned",
-                        .allocate = device_allocate,
-                        .release = device_release,
-                        .copy = device_copy,
-                        .fill = device_fill,
-                        .synchronize = device_synchronize,
-                        .launch = device_launch,
-                        .user = &p};
+    poisoned_memory p = {0};
+    const an_device device = poisoned_device(&p);
     uint64_t there = train(&device), here = train(NULL);
     assert_true(there == here);
     assert_true(p.launches > 10 && p.copies > 5);

@@ -152,13 +152,18 @@ static an_status run_talk(const an_call *call) {
 
 static const an_kernel kernels_fail[] = {{.name = "reference", .run = run_fail}, {0}};
 static const an_kernel kernels_talk[] = {{.name = "reference", .run = run_talk}, {0}};
-static const an_op op_fail = {
-    .name = "fail", .inputs_min = 1, .inputs_max = 1, .outputs = 1, .infer = same_infer, .kernels = {kernels_fail}};
+static const an_op op_fail = {.name = "fail",
+                              .inputs_min = 1,
+                              .inputs_max = 1,
+                              .outputs = 1,
+                              .flags = AN_OP_OWN,
+                              .infer = same_infer,
+                              .kernels = {kernels_fail}};
 static const an_op op_talk = {.name = "talk",
                               .inputs_min = 1,
                               .inputs_max = 1,
                               .outputs = 1,
-                              .flags = AN_OP_COMMUNICATION | AN_OP_SINK,
+                              .flags = AN_OP_OWN | AN_OP_COMMUNICATION | AN_OP_SINK,
                               .infer = same_infer,
                               .kernels = {kernels_talk}};
 

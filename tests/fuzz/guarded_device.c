@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/device.h"
 #include "base/memory.h"
 
 /* Parameters have at most six blocks, a program five; fuzzers have one of each at a time. */
@@ -131,6 +132,11 @@ static an_status guarded_launch(const an_device *device, const an_kernel *kernel
     return status;
 }
 
+static const an_kernel *guarded_kernels(const an_device *device, const an_context *ctx, const char *op) {
+    (void)device;
+    return an_device_host.kernels(&an_device_host, ctx, op);
+}
+
 const an_device guarded_device = {
     .size = sizeof(an_device),
     .name = "guarded",
@@ -140,4 +146,5 @@ const an_device guarded_device = {
     .fill = guarded_fill,
     .synchronize = guarded_synchronize,
     .launch = guarded_launch,
+    .kernels = guarded_kernels,
 };

@@ -45,7 +45,8 @@ static const wrong tokens[] = {
 
 static const wrong nodes[] = {
     {X "%y = prodct(%x, %x)\n", "3:6: no op is called 'prodct'; the nearest is 'product'"},
-    {X "%y = frobnicate(%x)\n", "3:6: no op is called 'frobnicate'"},
+    {X "%y = frobnicate(%x)\n",
+     "3:6: no op is called 'frobnicate'; an op that a program added (an_context_add_op) is known to that program only"},
     {X "%y = product(%x, %x, transpos_b=true)\n",
      "3:22: product has no attribute 'transpos_b'; the nearest is 'transpose_b'"},
     {X "%y = relu(%x, alpha=1)\n", "3:15: relu has no attribute 'alpha'"},

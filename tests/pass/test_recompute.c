@@ -205,7 +205,7 @@ static void test_no_copy(void **state) {
                             .inputs_min = 1,
                             .inputs_max = 1,
                             .outputs = 1,
-                            .flags = cases[i].flags,
+                            .flags = AN_OP_OWN | cases[i].flags,
                             .infer = same_infer,
                             .grad = same_grad,
                             .kernels = {same_kernels}};

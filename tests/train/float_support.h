@@ -5,6 +5,9 @@
 #include <fenv.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/experimental.h"
+#include "anneal/heartbeat.h"
+#include "anneal/models.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
 #include "anneal/run.h"
@@ -26,6 +29,8 @@ static const char *const plain_calls[] = {"an_context_create",
                                           "an_candidates_path",
                                           "an_resume_destroy",
                                           "an_context_threads",
+                                          "an_context_add_kernel",
+                                          "an_kernel_error",
                                           "an_context_isa",
                                           "an_isa_name",
                                           "an_context_bytes",

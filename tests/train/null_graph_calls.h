@@ -2,8 +2,10 @@
 #ifndef TESTS_TRAIN_NULL_GRAPH_CALLS_H
 #define TESTS_TRAIN_NULL_GRAPH_CALLS_H
 
+#include "anneal/experimental.h"
 #include "anneal/heartbeat.h"
 #include "anneal/models.h"
+#include "support/own_ops.h"
 #include "train/null_support.h"
 
 static an_graph *model; /* verified */
@@ -61,6 +63,18 @@ static inline void call_contexts(void) {
     }
 #include "base/structs.def"
 #undef AN_STRUCT
+}
+
+static inline void call_own(void) {
+    an_own_op op = steep_record();
+    const an_kernel kernel = {.name = "mine", .run = run_steep};
+    const an_call call = {.ctx = ctx};
+    const steep_attributes attributes = {.slope = 1};
+    STATUS(an_context_add_op, N(ctx), N(&op));
+    STATUS(an_context_add_kernel, N(ctx), N("relu"), N(&kernel));
+    OK(ctx, an_context_add_op(ctx, &op));
+    VALUE(an_own, 0, N(open), N(op.name), 1, N(&x), O(&attributes));
+    REFUSED(an_kernel_error, N(&call), AN_ERR_KERNEL, N("message"));
 }
 
 static inline void call_graphs(void) {

@@ -310,6 +310,7 @@ static void test_null_for_each_pointer(void **state) {
     (void)state;
     make_all();
     call_contexts();
+    call_own();
     call_graphs();
     call_elementwise();
     call_builders();

@@ -20,7 +20,7 @@
 #ifndef ANNEAL_ANNEAL_H
 #define ANNEAL_ANNEAL_H
 
-#include "anneal/core.h"
+#include "anneal/predict.h"
 
 #ifdef __cplusplus
 extern "C" {

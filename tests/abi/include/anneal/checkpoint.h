@@ -6,7 +6,7 @@
 #ifndef ANNEAL_CHECKPOINT_H
 #define ANNEAL_CHECKPOINT_H
 
-#include "anneal/anneal.h"
+#include "anneal/checkpoint.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,8 +6,7 @@
 #ifndef ANNEAL_CONFIG_H
 #define ANNEAL_CONFIG_H
 
-#include "anneal/data.h"
-#include "anneal/graph.h"
+#include "anneal/config.h"
 
 #ifdef __cplusplus
 extern "C" {

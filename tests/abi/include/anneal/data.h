@@ -9,7 +9,7 @@
 #ifndef ANNEAL_DATA_H
 #define ANNEAL_DATA_H
 
-#include "anneal/core.h"
+#include "anneal/data.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,8 +2,7 @@
 #ifndef ANNEAL_EXPERIMENTAL_H
 #define ANNEAL_EXPERIMENTAL_H
 
-#include "anneal/core.h"
-#include "anneal/graph.h"
+#include "anneal/experimental.h"
 
 #ifdef __cplusplus
 extern "C" {

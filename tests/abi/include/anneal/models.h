@@ -4,7 +4,7 @@
 #ifndef ANNEAL_MODELS_H
 #define ANNEAL_MODELS_H
 
-#include "anneal/graph.h"
+#include "anneal/models.h"
 
 #ifdef __cplusplus
 extern "C" {

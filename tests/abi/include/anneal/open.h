@@ -3,8 +3,7 @@
 #ifndef ANNEAL_OPEN_H
 #define ANNEAL_OPEN_H
 
-#include "anneal/config.h"
-#include "anneal/train.h"
+#include "anneal/open.h"
 
 #ifdef __cplusplus
 extern "C" {

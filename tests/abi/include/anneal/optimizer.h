@@ -4,7 +4,7 @@
 #ifndef ANNEAL_OPTIMIZER_H
 #define ANNEAL_OPTIMIZER_H
 
-#include "anneal/plan.h"
+#include "anneal/optimizer.h"
 
 #ifdef __cplusplus
 extern "C" {

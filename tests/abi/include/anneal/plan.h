@@ -7,7 +7,7 @@
 #ifndef ANNEAL_PLAN_H
 #define ANNEAL_PLAN_H
 
-#include "anneal/graph.h"
+#include "anneal/plan.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,7 +7,7 @@
 #ifndef ANNEAL_PREDICT_H
 #define ANNEAL_PREDICT_H
 
-#include "anneal/anneal.h"
+#include "anneal/predict.h"
 
 #ifdef __cplusplus
 extern "C" {

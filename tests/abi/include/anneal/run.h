@@ -3,7 +3,8 @@
 #ifndef ANNEAL_RUN_H
 #define ANNEAL_RUN_H
 
-#include "anneal/train.h"
+#include "anneal/config.h"
+#include "anneal/run.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -15,8 +15,7 @@
 #ifndef ANNEAL_STEP_H
 #define ANNEAL_STEP_H
 
-#include "anneal/anneal.h"
-#include "anneal/optimizer.h"
+#include "anneal/step.h"
 
 #ifdef __cplusplus
 extern "C" {

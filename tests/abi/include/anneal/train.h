@@ -4,8 +4,7 @@
 #ifndef ANNEAL_TRAIN_H
 #define ANNEAL_TRAIN_H
 
-#include "anneal/data.h"
-#include "anneal/step.h"
+#include "anneal/train.h"
 
 #ifdef __cplusplus
 extern "C" {
