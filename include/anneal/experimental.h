@@ -1,4 +1,4 @@
-/* Own ops, kernels and devices. May change at any release. docs/howto says how each is added. */
+/* Own ops, kernels, devices and optimizers. May change at any release. docs/howto says how each is added. */
 #ifndef ANNEAL_EXPERIMENTAL_H
 #define ANNEAL_EXPERIMENTAL_H
 
@@ -169,6 +169,42 @@ struct an_device {
     const an_kernel *(*kernels)(const an_device *device, const an_context *ctx, const char *op);
     void *user;
 };
+
+/* ---- optimizers ---- */
+
+/* The numbers of one update for one parameter group. */
+typedef struct an_optimizer_numbers {
+    int64_t update;      /* the number of this update, from 1 */
+    double rate;         /* learning rate of the group, as the schedule has it now */
+    double weight_decay; /* of the group; 0: none */
+    double beta_1;       /* as the options say, or as the schedule moves it */
+    double beta_2, epsilon;
+    double correction_1, correction_2; /* 1 - beta^update: divides a mean that began as 0 */
+} an_optimizer_numbers;
+
+/* An optimizer: how `count` weights follow from their gradients. Everything else (groups, frozen parameters, unscaling, clipping,
+ * copies of low precision, checkpoints) is the same for all optimizers.
+ *
+ * The functions work on each element alone, so that results do not depend on how parameters are divided among calls. They
+ * are called from several threads at once, for different elements, in anneal's floating-point environment. Gradients are already
+ * unscaled and clipped. Moments start as 0; those that the record does not ask for are NULL. A call may end with padding behind the
+ * end of a parameter: its gradients are 0, and nothing reads what its weights and moments become. */
+typedef struct an_optimizer_record {
+    const char *name; /* a lower-case letter, then lower-case letters, digits and underscores; at most 31 */
+    int version; /* 1 or more; raise it when the same options give other weights. A checkpoint of another is refused */
+    int moments; /* numbers that are kept for each weight: 0 to 2 */
+    double beta_1, beta_2; /* defaults: 0 to below 1 */
+    double weight_decay;   /* default: 0 or more */
+    void (*update_f32)(void *user, const an_optimizer_numbers *numbers, int64_t count, const float *gradients,
+                       float *weights, float *moment_1, float *moment_2);
+    void (*update_f64)(void *user, const an_optimizer_numbers *numbers, int64_t count, const double *gradients,
+                       double *weights, double *moment_1, double *moment_2);
+    void *user;
+} an_optimizer_record;
+
+/* Adds an optimizer to a context, which keeps a copy of the record. After that, `optimizer.type: NAME` of a config that is opened in
+ * this context and an_optimizer_options.name choose it. Not collective. */
+AN_API an_status an_context_add_optimizer(an_context *ctx, const an_optimizer_record *record);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/added.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
 #include "base/isa.h"
@@ -93,6 +94,7 @@ void an_context_destroy(an_context **context) {
     an_allocator allocator = (*context)->allocator;
     if ((*context)->engine_release) (*context)->engine_release(*context);
     if ((*context)->own_ops_release) (*context)->own_ops_release(*context);
+    an_added_release(*context);
     if (!an_context_is_forked(*context)) an_pool_end((*context)->pool);
     allocator.release(allocator.user, *context, bytes_of((*context)->threads));
     *context = NULL;

@@ -24,6 +24,9 @@ typedef struct an_error {
 
 struct an_op_registry;
 
+/* Kinds of things that a program adds to a context by name (base/added.h). */
+typedef enum an_added_kind { AN_ADDED_OPTIMIZER, AN_ADDED_METRIC, AN_ADDED_KINDS } an_added_kind;
+
 struct an_context {
     an_allocator allocator;
     const an_device *device;
@@ -43,6 +46,8 @@ struct an_context {
     void (*own_ops_release)(an_context *ctx);
     /* The host's kernels for an op, by level of instructions (exec/context.c); NULL: it has none. */
     const an_kernel *(*host_kernels)(const an_context *ctx, const char *op);
+    struct an_added *added[AN_ADDED_KINDS];
+    bool adds_later; /* configs are only looked at, before the program adds anything: any name may be one of its own */
     /* What a library that kernels call keeps for this context (kernels/onednn/onednn.c); NULL: nothing. */
     void *engine;
     void (*engine_release)(an_context *ctx);

@@ -304,7 +304,7 @@ static an_status check_optimizer(an_config *c) {
     const an_config_node *betas = an_config_find(c, "optimizer.betas");
     double momentum = 0, dampening = 0, decay = 1;
     bool nesterov = false;
-    if (betas && betas->count != 2)
+    if (betas && betas->type == AN_CONFIG_LIST && betas->count != 2) /* else it is auto */
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: optimizer.betas is a list of %d; it takes two numbers, as [0.9, 0.999]",
                         AN_SPOT(betas->place), betas->count);

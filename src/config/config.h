@@ -104,6 +104,14 @@ typedef enum an_option_kind {
     AN_OPTION_KINDS
 } an_option_kind;
 
+/* Which names that a program has added to the context an option takes. */
+typedef enum an_added_names {
+    AN_NAMES_NONE,
+    AN_NAMES_OPTIMIZERS,
+    AN_NAMES_METRICS,  /* "x" */
+    AN_NAMES_REPORTED, /* "val_x", as reports have them, or "x" */
+} an_added_names;
+
 typedef struct an_option {
     const char *path;
     an_option_kind kind;
@@ -115,6 +123,8 @@ typedef struct an_option {
     const char *units;
     const char *table; /* the path whose options a table has; NULL: its own */
     const char *help;
+    an_added_names
+        added; /* names that it takes besides its words, if the program has added such things to the context */
     const char *unsupported; /* choices that nothing obeys yet; "": the whole option; NULL: it is obeyed */
 } an_option;
 #define AN_OPTION_REQUIRED "!"
@@ -142,6 +152,10 @@ an_words_text an_words_describe(const char *words, const char *last); /* "auto, 
 
 /* Its words without those that nothing obeys yet. */
 an_words_text an_option_words(const an_option *option);
+/* Whether a value is the name of something that the program has added. */
+bool an_option_is_added(const an_config *config, const an_option *option, const char *name);
+/* The type whose options a table has: AN_OWN_TYPE for one that the program has added. */
+#define AN_OWN_TYPE "own"
 
 /* "a number above 0", and with words "off, or a number above 0". */
 typedef struct an_wants_text {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/added.h"
 #include "base/guard.h"
 #include "base/structs.h"
 #include "config/config.h"
@@ -22,6 +23,7 @@
 #define UNITS(names) ABOVE(0), .units = (names)
 #define UNITS_OR_NONE(names) FROM(0), .units = (names)
 #define TABLE_OF(name) ANY, .table = (name)
+#define ADDED(names, ...) __VA_ARGS__, .added = AN_NAMES_##names
 #define UNSUPPORTED(...) __VA_ARGS__, .unsupported = ""
 #define UNSUPPORTED_WORDS(names, ...) __VA_ARGS__, .unsupported = (names)
 
@@ -141,6 +143,21 @@ an_words_text an_option_words(const an_option *option) {
         used += (size_t)snprintf(out.text + used, sizeof out.text - used, "%s%s", used ? "|" : "", word);
     }
     return out;
+}
+
+/* ---- names that a program has added ---- */
+
+/* A checkpoint was written by a program that had its names; and a config may be looked at before the program has added them. */
+static bool has_added(const an_config *config, an_added_kind kind, const char *name) {
+    if (config->stored || config->ctx->adds_later) return an_added_is_name(name);
+    return an_added_find(config->ctx, kind, name) != NULL;
+}
+
+bool an_option_is_added(const an_config *config, const an_option *option, const char *name) {
+    const bool reported = option->added == AN_NAMES_REPORTED && !strncmp(name, "val_", 4);
+    if (option->added == AN_NAMES_NONE) return false;
+    if (option->added == AN_NAMES_OPTIMIZERS) return has_added(config, AN_ADDED_OPTIMIZER, name);
+    return has_added(config, AN_ADDED_METRIC, reported ? name + 4 : name);
 }
 
 /* ---- what an option wants ---- */

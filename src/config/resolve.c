@@ -140,8 +140,9 @@ an_status an_config_unknown_key(an_config *config, an_spot place, const char *ta
 }
 
 /* "model of type 'mlp' has no key 'heads'" */
-static an_status foreign_key(an_config *config, const an_config_node *child, const char *table, const char *path,
-                             const char *type) {
+static an_status foreign_key(an_config *config, const an_config_node *node, const an_config_node *child,
+                             const char *table, const char *path, const char *type) {
+    const an_config_node *given = an_config_node_find(node, "type");
     char keys[512], types[256] = "";
     size_t used = 0;
     list_keys(keys, sizeof keys, table, type);
@@ -149,7 +150,8 @@ static an_status foreign_key(an_config *config, const an_config_node *child, con
         if (!strcmp(an_option_key(o), child->key))
             used += (size_t)snprintf(types + used, sizeof types - used, "%s%s", used ? "|" : "", o->of);
     return AN_ERROR(config->ctx, AN_ERR_UNKNOWN, "%s: %s of type '%s' has no key '%s', which belongs to %s; it has %s",
-                    AN_SPOT(child->key_place), path, AN_QUOTE(type), AN_QUOTE(child->key), AN_WORDS(types), keys);
+                    AN_SPOT(child->key_place), path, AN_QUOTE(given ? given->text : type), AN_QUOTE(child->key),
+                    AN_WORDS(types), keys);
 }
 
 /* What became of an old name; NULL: the key is none. */
@@ -452,7 +454,7 @@ static an_status resolve_type(an_config *config, an_config_node *node, const cha
         char whole[PATH_BYTES];
         join(whole, path, "type");
         AN_TRY_RETURN(resolve_value(config, option, given, whole));
-        *type = given->text;
+        *type = an_words_have(option->words, given->text) ? given->text : AN_OWN_TYPE;
     }
     return AN_OK;
 }
@@ -472,7 +474,7 @@ static an_status resolve_table(an_config *config, an_config_node *node, const ch
     for (an_config_node *n = node->first; n; n = n->next) {
         char whole[PATH_BYTES];
         const an_option *option = an_option_find(table, n->key, type);
-        if (!option) return foreign_key(config, n, table, path, type);
+        if (!option) return foreign_key(config, node, n, table, path, type);
         join(whole, path, n->key);
         AN_TRY_RETURN(resolve_value(config, option, n, whole));
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/added.h"
 #include "base/guard.h"
 #include "config/config.h"
 
@@ -20,6 +21,16 @@ static void add_words(an_text *t, const char *words) {
         at += here + (at[here] == '|');
     }
     if (an_words_have(words, "off")) an_text_add(t, ", false");
+}
+
+/* Names that the program has added to the context, behind the words. */
+static void add_added(an_text *t, const an_option *o) {
+    const an_added *item;
+    const an_added_kind kind = o->added == AN_NAMES_OPTIMIZERS ? AN_ADDED_OPTIMIZER : AN_ADDED_METRIC;
+    for (int i = 0; o->added && (item = an_added_at(t->ctx, kind, i)); i++) {
+        an_text_add(t, ", \"%s\"", item->name);
+        if (o->added == AN_NAMES_REPORTED) an_text_add(t, ", \"val_%s\"", item->name);
+    }
 }
 
 static void add_number(an_text *t, const an_option *o, const char *type) {
@@ -73,6 +84,7 @@ static void add_value(an_text *t, const an_option *o) {
     if (o->kind == AN_OPTION_CHOICE || (o->kind == AN_OPTION_STRINGS && strchr(o->words, '|'))) {
         an_text_add(t, "{\"enum\": [");
         add_words(t, an_option_words(o).text);
+        add_added(t, o);
         an_text_add(t, "]}");
         return;
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/added.h"
 #include "base/nearest.h"
 #include "base/word.h"
 #include "config/config.h"
@@ -305,6 +306,24 @@ static bool read_value(const an_option *o, const char *text, double *number) {
     }
 }
 
+/* ", or 'mine' of this program": the names that it has added. */
+typedef struct {
+    char text[256];
+} added_text;
+
+static added_text list_added(const an_config *config, const an_option *o, an_nearest *nearest) {
+    added_text out = {""};
+    size_t used = 0;
+    const an_added_kind kind = o->added == AN_NAMES_OPTIMIZERS ? AN_ADDED_OPTIMIZER : AN_ADDED_METRIC;
+    const an_added *item;
+    for (int i = 0; o->added && (item = an_added_at(config->ctx, kind, i)) && used < sizeof out.text; i++) {
+        an_nearest_consider(nearest, item->name, strlen(item->name));
+        used += (size_t)snprintf(out.text + used, sizeof out.text - used, "%s%s%s", i ? ", " : ", or of this program ",
+                                 o->added == AN_NAMES_REPORTED ? "val_" : "", item->name);
+    }
+    return out;
+}
+
 static an_status refuse(an_config *config, const an_option *o, const an_config_node *node, const char *path) {
     an_nearest nearest;
     an_nearest_init(&nearest, node->text, strlen(node->text));
@@ -314,8 +333,9 @@ static an_status refuse(an_config *config, const an_option *o, const an_config_n
         an_nearest_consider(&nearest, at, here);
         at += here + (at[here] == '|');
     }
-    return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s is '%s'; it takes %s%s", AN_SPOT(node->place), path,
-                    AN_QUOTE(node->text), an_option_wants(o).text, AN_NEAREST(&nearest));
+    const added_text added = list_added(config, o, &nearest);
+    return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s is '%s'; it takes %s%s%s", AN_SPOT(node->place), path,
+                    AN_QUOTE(node->text), an_option_wants(o).text, added.text, AN_NEAREST(&nearest));
 }
 
 /* What people write from other tools, and what to say to them. */
@@ -365,6 +385,7 @@ an_status an_option_check(an_config *config, const an_option *o, const an_config
                         "file of that name)",
                         AN_SPOT(node->place), path, AN_QUOTE(node->text));
     if (an_words_have(o->words, node->text) && (o->kind == AN_OPTION_CHOICE || !node->quoted)) return AN_OK;
+    if (an_option_is_added(config, o, node->text)) return AN_OK;
     if (!read_value(o, node->text, &number)) return refuse(config, o, node, path);
     if (number < o->least || number > o->most || (o->above && number == o->least) || (o->below && number == o->most))
         return refuse(config, o, node, path);

@@ -56,6 +56,7 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
     alone.allocator = own.allocator;
     an_status status = an_context_create(&ctx, &alone);
     if (status != AN_OK) return status;
+    ctx->adds_later = true;
     status = an_config_create(&config, ctx, config_options);
     if (status == AN_OK) status = get_threads(config, &threads);
     if (status == AN_OK) {

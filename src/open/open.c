@@ -121,28 +121,36 @@ static an_status get_rules(opening *o) {
     return AN_OK;
 }
 
+/* An optimizer of the program's has defaults of its own, which the config calls auto. */
+static an_status get_betas(const opening *o, an_optimizer_options *p) {
+    an_context *ctx = o->ctx;
+    double betas[2] = {0, 0};
+    int count;
+    if (an_config_origin_of(o->config, "optimizer.eps") != AN_ORIGIN_NONE)
+        AN_TRY_RETURN(an_config_real(o->config, "optimizer.eps", &p->epsilon));
+    if (an_config_is(o->config, "optimizer.betas", "auto")) return AN_OK;
+    AN_TRY_RETURN(an_config_reals(o->config, "optimizer.betas", 2, betas, &count));
+    p->beta_1 = betas[0];
+    p->beta_2 = betas[1];
+    return AN_OK;
+}
+
 static an_status get_optimizer(opening *o) {
     an_context *ctx = o->ctx;
     an_optimizer_options *p = &o->optimizer;
     an_group_options *g = &o->groups;
-    p->type = an_config_is(o->config, "optimizer.type", "sgd")    ? AN_OPTIMIZER_SGD
-              : an_config_is(o->config, "optimizer.type", "adam") ? AN_OPTIMIZER_ADAM
-                                                                  : AN_OPTIMIZER_ADAMW;
-    if (p->type == AN_OPTIMIZER_SGD) {
+    AN_TRY_RETURN(an_config_string(o->config, "optimizer.type", &p->name));
+    g->optimizer_name = p->name;
+    if (an_config_is(o->config, "optimizer.type", "sgd")) {
         AN_TRY_RETURN(an_config_real(o->config, "optimizer.momentum", &p->momentum));
         AN_TRY_RETURN(an_config_real(o->config, "optimizer.dampening", &p->dampening));
         AN_TRY_RETURN(an_config_bool(o->config, "optimizer.nesterov", &p->nesterov));
     } else {
-        double betas[2] = {0, 0};
-        int count;
-        AN_TRY_RETURN(an_config_reals(o->config, "optimizer.betas", 2, betas, &count));
-        AN_TRY_RETURN(an_config_real(o->config, "optimizer.eps", &p->epsilon));
-        p->beta_1 = betas[0];
-        p->beta_2 = betas[1];
+        AN_TRY_RETURN(get_betas(o, p));
     }
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.lr", &o->options.rate));
-    AN_TRY_RETURN(an_config_real(o->config, "optimizer.weight_decay", &g->weight_decay));
-    g->optimizer = p->type;
+    if (!an_config_is(o->config, "optimizer.weight_decay", "auto"))
+        AN_TRY_RETURN(an_config_real(o->config, "optimizer.weight_decay", &g->weight_decay));
     g->decay = an_config_is(o->config, "optimizer.decay", "names") ? AN_DECAY_NAMES : AN_DECAY_DIM;
     AN_TRY_RETURN(an_config_bool(o->config, "optimizer.decay_embeddings", &g->decay_embeddings));
     AN_TRY_RETURN(an_config_real(o->config, "optimizer.layer_decay", &g->layer_decay));
@@ -247,7 +255,7 @@ static an_status get_evaluation(opening *o) {
 
 /* Which metrics are reported; the model must have them. */
 static an_status get_metrics(const opening *o, an_trainer *trainer) {
-    enum { MOST_METRICS = 32, NAME = 32 };
+    enum { MOST_METRICS = 32, NAME = 64 };
     an_context *ctx = o->ctx;
     char texts[MOST_METRICS][NAME], path[NAME];
     const char *names[MOST_METRICS], *name;

@@ -42,8 +42,12 @@ static an_status get_interval(const reading *r, const char *path, an_interval *i
 
 /* "val_loss, val_mae, val_r2" */
 typedef struct {
-    char text[128];
+    char text[512];
 } metric_names;
+
+typedef struct {
+    char text[64];
+} metric_name;
 
 static metric_names list_metrics(const an_trainer *t) {
     metric_names list = {""};
@@ -55,17 +59,19 @@ static metric_names list_metrics(const an_trainer *t) {
     return list;
 }
 
-/* The metric of an option, which the model must have. */
-static an_status get_metric(const reading *r, const char *option, const char **name) {
+/* The metric of an option, which the model must have; a config may leave out the val_ before its name. */
+static an_status get_metric(const reading *r, const char *option, metric_name *name) {
     an_context *ctx = r->ctx;
     const an_key path = an_key_join(option, "metric");
-    AN_TRY_RETURN(an_config_string(r->config, path.text, name));
-    if (an_trainer_check_metric(r->trainer, *name) == AN_OK) return AN_OK;
+    const char *text;
+    AN_TRY_RETURN(an_config_string(r->config, path.text, &text));
+    snprintf(name->text, sizeof name->text, "%s%s", strncmp(text, "val_", 4) ? "val_" : "", text);
+    if (an_trainer_check_metric(r->trainer, name->text) == AN_OK) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: this model has no '%s'; it has %s",
-                    an_config_place(r->config, path.text), option, *name, list_metrics(r->trainer).text);
+                    an_config_place(r->config, path.text), option, name->text, list_metrics(r->trainer).text);
 }
 
-static an_status get_evaluations(const reading *r, an_run_options *o) {
+static an_status get_evaluations(const reading *r, an_run_options *o, metric_name *best, metric_name *early_stop) {
     an_context *ctx = r->ctx;
     an_interval every;
     AN_TRY_RETURN(get_interval(r, "eval.every", &every));
@@ -73,12 +79,14 @@ static an_status get_evaluations(const reading *r, an_run_options *o) {
     o->evaluate_epochs = every.epochs;
     o->evaluate_seconds = every.seconds;
     AN_TRY_RETURN(an_config_bool(r->config, "eval.at_start", &o->evaluate_at_start));
-    AN_TRY_RETURN(get_metric(r, "eval.best", &o->best));
+    AN_TRY_RETURN(get_metric(r, "eval.best", best));
+    o->best = best->text;
     o->best_mode = an_config_is(r->config, "eval.best.mode", "min")   ? AN_METRIC_BETTER_LOWER
                    : an_config_is(r->config, "eval.best.mode", "max") ? AN_METRIC_BETTER_HIGHER
                                                                       : AN_METRIC_BETTER_AUTO;
     if (an_config_is(r->config, "eval.early_stop.metric", "off")) return AN_OK;
-    AN_TRY_RETURN(get_metric(r, "eval.early_stop", &o->early_stop));
+    AN_TRY_RETURN(get_metric(r, "eval.early_stop", early_stop));
+    o->early_stop = early_stop->text;
     AN_TRY_RETURN(an_config_count(r->config, "eval.early_stop.patience", &o->patience));
     return an_config_real(r->config, "eval.early_stop.min_delta", &o->min_delta);
 }
@@ -127,11 +135,12 @@ an_status an_open_run(an_trainer *trainer, const an_lengths *lengths, an_open_pu
     an_run_options_init(&run, sizeof run);
     an_log_options log;
     an_log_options_init(&log, sizeof log);
+    metric_name best, early_stop; /* the trainer keeps its own */
     if (purpose != AN_OPEN_PLAIN) AN_TRY_RETURN(get_saving(&r));
     AN_TRY_RETURN(get_interval(&r, "log.every", &log.every));
     AN_TRY_RETURN(an_config_bool(r.config, "log.tensorboard", &log.tensorboard));
     AN_TRY_RETURN(an_trainer_set_logging(trainer, &log));
     AN_TRY_RETURN(get_max_time(&r, purpose, &run.most_seconds));
-    if (evaluates && purpose != AN_OPEN_PLAN) AN_TRY_RETURN(get_evaluations(&r, &run));
+    if (evaluates && purpose != AN_OPEN_PLAN) AN_TRY_RETURN(get_evaluations(&r, &run, &best, &early_stop));
     return an_trainer_set_run_options(trainer, &run);
 }

@@ -4,10 +4,13 @@
 #include "base/guard.h"
 #include "ops/common.h"
 
-/* A record of the program as passes see it. The op is the first member, so a node's op leads back to it. */
+/* A record of the program as passes see it, and what only this file asks. The op is the first member, so a node's op leads back to it. */
 typedef struct {
     an_op op;
-    an_own_op own;
+    const char *(*infer)(const an_own_node *node, an_own_output *outputs);
+    void (*gradient)(const an_own_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src);
+    double flops;
+    void *user;
 } own_record;
 
 static const own_record *record_of(const an_node *node) {
@@ -26,7 +29,7 @@ static void show_node(an_graph *g, const an_node *node, bool has_outputs, seen_n
     for (int i = 0; i < node->input_count; i++) seen->inputs[i] = an_node_input_value(g, node, i);
     for (int i = 0; has_outputs && i < node->output_count; i++) seen->outputs[i] = an_node_output_value(g, node, i);
     seen->node = (an_own_node){.graph = g,
-                               .user = record_of(node)->own.user,
+                               .user = record_of(node)->user,
                                .attributes = node->attributes,
                                .input_count = node->input_count,
                                .output_count = node->output_count,
@@ -53,7 +56,7 @@ static an_status own_infer(an_graph *g, an_node *node) {
         if (!an_node_input(node, i))
             return an_node_mistake(g, node, AN_ERR_ARGUMENT, "input %d is absent, and the op needs it", i);
     show_node(g, node, false, &seen);
-    AN_HOST(mistake = record_of(node)->own.infer(&seen.node, outputs));
+    AN_HOST(mistake = record_of(node)->infer(&seen.node, outputs));
     if (mistake) return an_node_mistake(g, node, AN_ERR_SHAPE, "%.400s", mistake);
     if (g->status != AN_OK) return AN_ERROR(ctx, g->status, "%s", g->message);
     if (g->next_node != nodes)
@@ -68,7 +71,7 @@ static an_status own_infer(an_graph *g, an_node *node) {
 static void own_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
     seen_node seen;
     show_node(g, node, true, &seen);
-    AN_HOST(record_of(node)->own.gradient(&seen.node, diff_dst, want, diff_src));
+    AN_HOST(record_of(node)->gradient(&seen.node, diff_dst, want, diff_src));
     for (int i = 0; i < node->input_count && g->status == AN_OK; i++) {
         const an_result *input = an_node_input(node, i), *diff = an_graph_result(g, diff_src[i]);
         if (!(want >> i & 1) || diff_src[i] == 0) continue;
@@ -83,7 +86,7 @@ static void own_grad(an_graph *g, const an_node *node, const an_value *diff_dst,
 }
 
 static an_cost own_cost(const an_graph *g, const an_node *node) {
-    return an_cost_elementwise(g, node, record_of(node)->own.flops);
+    return an_cost_elementwise(g, node, record_of(node)->flops);
 }
 
 /* ---- checking records ---- Each function returns what is wrong, NULL if nothing is. */
@@ -208,8 +211,10 @@ static an_status make_record(an_arena *arena, const an_own_op *own, const an_op 
     an_context *ctx = arena->ctx;
     own_record *r = NULL;
     AN_TRY_RETURN(an_arena_alloc(arena, (void **)&r, 1, sizeof *r));
-    r->own = *own;
-    if (own->flops == 0) r->own.flops = 1;
+    r->infer = own->infer;
+    r->gradient = own->gradient;
+    r->flops = own->flops == 0 ? 1 : own->flops;
+    r->user = own->user;
     r->op = (an_op){.inputs_min = own->inputs_min,
                     .inputs_max = own->inputs_max,
                     .outputs = own->outputs,

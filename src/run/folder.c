@@ -20,6 +20,7 @@
 #include "run/run.h"
 #include "store/launch.h"
 #include "store/places.h"
+#include "train/metrics.h"
 
 enum { MOST_FRESH = 10000, NAME_BYTES = 256, NOTE_BYTES = 1024 };
 
@@ -361,12 +362,12 @@ an_status an_folder_log(an_folder *folder, const char *line) {
 }
 
 static an_status add_evaluation(an_folder *f, an_json_writer *json, int64_t step, const an_evaluation *evaluation,
-                                bool events) {
+                                const an_own_metrics *own, bool events) {
     an_context *ctx = f->ctx;
     const char *name;
     for (int i = 0; (name = an_trainer_metric(f->trainer, i)); i++) {
         double value;
-        if (!an_evaluation_metric(evaluation, name, &value)) continue;
+        if (!an_metric_get(evaluation, own, name, &value)) continue;
         an_json_write_real(json, name, value);
         if (events) AN_TRY_RETURN(add_event(f, step, name, value));
     }
@@ -388,7 +389,7 @@ an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluat
     an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
     an_json_write_object(&json, NULL);
     an_json_write_integer(&json, "step", step);
-    AN_TRY(add_evaluation(f, &json, step, evaluation, true));
+    AN_TRY(add_evaluation(f, &json, step, evaluation, &f->trainer->measured, true));
     an_json_write_finish(&json);
     AN_TRY(add_line(f, &text));
     f->since += evaluation->seconds;
@@ -441,7 +442,7 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_
     an_json_write_object(json, "metrics");
     const an_progress *p = &f->trainer->progress;
     if (p->last.step) an_json_write_real(json, "loss", p->last.loss);
-    if (p->evaluation.samples) AN_TRY_RETURN(add_evaluation(f, json, outcome->steps, &p->evaluation, false));
+    if (p->evaluation.samples) AN_TRY_RETURN(add_evaluation(f, json, outcome->steps, &p->evaluation, &p->own, false));
     an_json_write_end(json);
     an_json_write_string(json, "weights_hash", weights);
     an_json_write_string(json, "state_hash", state);

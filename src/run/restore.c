@@ -6,8 +6,41 @@
 #include "base/heartbeat.h"
 #include "store/layout.h"
 #include "store/read.h"
+#include "train/optimizer_records.h"
 
 enum { MOST_LISTED = 8 };
+
+/* ---- the optimizer ---- */
+
+an_status an_load_check_known(an_context *ctx, const an_manifest *m, const char *folder) {
+    const an_saved_optimizer *saved = &m->optimizer;
+    if (!*saved->name) return AN_OK;
+    const an_optimizer_record *record = an_optimizer_record_find(ctx, saved->name);
+    if (!record)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                        "%s: the run was trained with the optimizer '%s' of another program; this one has %s. Resume "
+                        "it with the program that "
+                        "adds '%s' (an_context_add_optimizer)",
+                        folder, saved->name, an_optimizer_names_list(ctx).text, saved->name);
+    if (record->version == saved->version) return AN_OK;
+    return AN_ERROR(
+        ctx, AN_ERR_UNSUPPORTED,
+        "%s: the run was trained with version %lld of the optimizer '%s', and this program has version %d, which "
+        "gives other weights. Resume it with the program that has version %lld, or start a new run",
+        folder, (long long)saved->version, saved->name, record->version, (long long)saved->version);
+}
+
+an_status an_load_check_optimizer(const an_trainer *t, const an_manifest *m, const char *folder) {
+    an_context *ctx = t->ctx;
+    const char *now = t->optimizer->record->name;
+    AN_TRY_RETURN(an_load_check_known(ctx, m, folder));
+    if (!*m->optimizer.name || !strcmp(m->optimizer.name, now)) return AN_OK;
+    return AN_ERROR(
+        ctx, AN_ERR_UNSUPPORTED,
+        "%s: the run was trained with the optimizer '%s', and this trainer has '%s', to which the saved moments "
+        "mean nothing. Take '%s', or start a new run",
+        folder, m->optimizer.name, now, m->optimizer.name);
+}
 
 /* ---- what goes where ---- */
 

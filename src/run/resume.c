@@ -12,6 +12,7 @@
 #include "exec/plan.h"
 #include "run/saver.h"
 #include "store/read.h"
+#include "train/own_metrics.h"
 #include "train/schedule.h"
 
 /* ---- which checkpoint ---- */
@@ -208,6 +209,7 @@ an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *confi
     AN_TRY(an_config_bool(config, "run.allow_new_bits", &r->allows_new_bits));
     r->allows_new_bits = r->allows_new_bits || r->options.new_bits;
     AN_TRY(an_manifest_read(&r->manifest, ctx, r->path));
+    AN_TRY(an_load_check_known(ctx, r->manifest, r->path));
     AN_TRY(read_config(r));
     if (r->before) AN_TRY(compare(r));
     *resume = r;
@@ -354,6 +356,21 @@ static an_status check_data(const an_resume *r, const an_trainer *t) {
         an_config_place(r->config, "data"));
 }
 
+/* Metrics of the program belong to what the state's hash is made of: a program that has others goes on, and is told. */
+static an_status say_metrics(an_resume *r, const an_trainer *t) {
+    const an_progress *p = &r->manifest->progress;
+    bool same = p->own.count == t->own_metric_count;
+    for (int64_t i = 0; same && i < p->own.count; i++) same = an_own_metric_find(t, p->own.items[i].name) == i;
+    if (same || p->evaluated < 0) return AN_OK;
+    an_text_add(&r->notes, "the program's own metrics were");
+    for (int64_t i = 0; i < p->own.count; i++) an_text_add(&r->notes, " %s", p->own.items[i].name);
+    an_text_add(&r->notes, "%s, and now are", p->own.count ? "" : " none");
+    for (int i = 0; i < t->own_metric_count; i++) an_text_add(&r->notes, " %s", an_own_metric_at(t, i)->reported);
+    an_text_add(&r->notes, "%s: state_hash will not be that of an uninterrupted run\n",
+                t->own_metric_count ? "" : " none");
+    return r->notes.status;
+}
+
 static bool is_own(const an_trainer *t, const char *path) {
     char own[AN_FILE_PATH];
     return t->run->folder && an_path_join(own, t->run->folder, AN_CHECKPOINTS) && !strncmp(path, own, strlen(own)) &&
@@ -372,6 +389,8 @@ an_status an_resume_apply(an_resume *resume, an_trainer *trainer) {
     const size_t before = ctx->bytes;
     AN_TRY_RETURN(check_bits(r, t));
     AN_TRY_RETURN(check_data(r, t));
+    AN_TRY_RETURN(an_load_check_optimizer(t, r->manifest, r->path));
+    AN_TRY_RETURN(say_metrics(r, t));
     AN_TRY_RETURN(an_load(t, r->manifest, r->path));
     if (is_own(t, r->path)) {
         t->run->loaded = t->next;

@@ -24,14 +24,14 @@ typedef struct {
 static an_status record_make(record *r, const an_trainer *t, const char *name, an_metric_better mode) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_metric_check(t, name, &r->name));
-    r->up = mode == AN_METRIC_BETTER_AUTO ? an_metric_rises(name) : mode == AN_METRIC_BETTER_HIGHER;
+    r->up = mode == AN_METRIC_BETTER_AUTO ? an_metric_rises(t, name) : mode == AN_METRIC_BETTER_HIGHER;
     return AN_OK;
 }
 
-/* Whether an evaluation beats the record by more than `delta`, and is the record from now on. */
-static bool record_beat(record *r, const an_evaluation *evaluation, double delta) {
+/* Whether the last evaluation beats the record by more than `delta`, and is the record from now on. */
+static bool record_beat(record *r, const an_progress *p, double delta) {
     double value;
-    if (!an_evaluation_metric(evaluation, r->name, &value) || value != value) return false;
+    if (!an_metric_get(&p->evaluation, &p->own, r->name, &value) || value != value) return false;
     if (*r->has && !(r->up ? value > *r->value + delta : value < *r->value - delta)) return false;
     *r->has = true;
     *r->value = value;
@@ -77,9 +77,9 @@ static an_status take_step(running *r) {
 /* ---- evaluations ---- */
 
 /* Evaluations are part of what a run was. */
-static void chain_evaluation(an_trainer *t, const an_evaluation *evaluation) {
+static void chain_evaluation(an_trainer *t) {
     double values[AN_MOST_METRICS];
-    const int count = an_evaluation_values(evaluation, values);
+    const int count = an_metrics_values(&t->progress.evaluation, &t->progress.own, values);
     an_trainer_chain(t, values, count);
 }
 
@@ -105,12 +105,13 @@ static an_status evaluate(running *r) {
     AN_TRY_RETURN(an_evaluate_until(t, &evaluation, &stopped));
     if (stopped) return AN_OK;
     p->evaluation = evaluation;
+    p->own = t->measured;
     p->evaluated = t->next;
-    chain_evaluation(t, &evaluation);
+    chain_evaluation(t);
     r->evaluated = an_clock_seconds();
-    const bool best = record_beat(&r->best, &evaluation, 0);
+    const bool best = record_beat(&r->best, p, 0);
     if (best) p->best_step = t->next;
-    if (r->patient.name) p->without = record_beat(&r->patient, &evaluation, r->options->min_delta) ? 0 : p->without + 1;
+    if (r->patient.name) p->without = record_beat(&r->patient, p, r->options->min_delta) ? 0 : p->without + 1;
     if (!c->after_evaluation) return AN_OK;
     an_status status;
     AN_HOST(status = c->after_evaluation(c->user, t, t->next, best));
@@ -273,6 +274,7 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
                  .saved = now,
                  .saves = t->run->folder != NULL};
     AN_TRY_RETURN(an_context_check_process(ctx));
+    AN_TRY_RETURN(an_trainer_check_idle(t, "run"));
     if (outcome) AN_TRY_RETURN(an_run_outcome_write(ctx, outcome, &(an_run_outcome){.size = 0}));
     AN_TRY_RETURN(an_run_callbacks_read(ctx, &r.callbacks, own.callbacks));
     AN_TRY_RETURN(check_options(ctx, t, r.options));

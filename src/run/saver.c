@@ -331,6 +331,8 @@ an_status an_saver_start(an_saver *s, const an_save_request *request) {
         head.progress.user_step = *request->user_step;
     }
     an_bits_get(t, &head.bits);
+    snprintf(head.optimizer.name, sizeof head.optimizer.name, "%s", t->optimizer->record->name);
+    head.optimizer.version = t->optimizer->record->version;
     memcpy(head.data, t->fingerprint, sizeof head.data);
     an_string_release(ctx, &job->extras[AN_SAVE_METRICS].text);
     AN_TRY(an_trainer_metrics_text(t, &job->extras[AN_SAVE_METRICS].text));

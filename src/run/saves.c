@@ -131,6 +131,7 @@ static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
     an_context *ctx = t->ctx;
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only: it has no weights");
     AN_TRY_RETURN(an_context_check_process(ctx));
+    AN_TRY_RETURN(an_trainer_check_idle(t, "save"));
     AN_TRY_RETURN(an_run_attach(t));
     if (t->stepper->place != AN_STEP_IDLE)
         return AN_ERROR(ctx, AN_ERR_ORDER,
@@ -177,6 +178,7 @@ an_status an_trainer_load(an_trainer *trainer, const char *path) {
              (long long)manifest->bits.leaves, (long long)t->batches.leaves);
     AN_CHECK(ctx, manifest->step <= t->steps, AN_ERR_ARGUMENT, "%s: has taken %lld steps; this run has only %lld", path,
              (long long)manifest->step, (long long)t->steps);
+    AN_TRY(an_load_check_optimizer(t, manifest, path));
     t->broken = true; /* until all of it is there: to read every byte twice would be twice the time */
     AN_TRY(an_load(t, manifest, path));
     t->broken = false;

@@ -38,6 +38,12 @@ typedef struct an_bits {
     int64_t since; /* the step after which the run began to compute with these; 0: it always did */
 } an_bits;
 
+/* The optimizer that the moments are of. */
+typedef struct an_saved_optimizer {
+    char name[AN_ADDED_NAME]; /* "": the checkpoint does not say, as those of 0.1 */
+    int64_t version;
+} an_saved_optimizer;
+
 typedef struct an_manifest {
     an_context *ctx;
     char *text;
@@ -48,6 +54,7 @@ typedef struct an_manifest {
     int64_t step, generation;
     bool kept; /* the host program named it: it is never removed */
     an_bits bits;
+    an_saved_optimizer optimizer;
     uint64_t data[2]; /* what was trained on: hash of its size and a few samples */
     an_progress progress;
 } an_manifest;

@@ -93,6 +93,30 @@ static bool read_bits(an_json *json, an_bits *bits) {
     return (seen & NEEDED) == NEEDED || refuse(json, "the bits need isa, onednn, anneal, precision and leaves");
 }
 
+static bool read_optimizer(an_json *json, an_saved_optimizer *optimizer) {
+    an_json_string key, name = {0};
+    unsigned seen = 0;
+    if (!an_json_object(json)) return false;
+    while (an_json_member(json, &key)) {
+        unsigned bit = 0;
+        bool good;
+        if (!strcmp(key.bytes, "name"))
+            bit = 1, good = an_json_string_value(json, &name);
+        else if (!strcmp(key.bytes, "version"))
+            bit = 2, good = an_json_count(json, &optimizer->version);
+        else
+            good = an_json_skip(json);
+        if (!good || seen & bit) return refuse(json, "a member of the optimizer is there twice");
+        seen |= bit;
+    }
+    if (json->problem) return false;
+    if (seen != 3U) return refuse(json, "the optimizer needs name and version");
+    if (!an_added_is_name(name.bytes) || optimizer->version < 1)
+        return refuse(json, "the optimizer has no name of one, or a version below 1");
+    memcpy(optimizer->name, name.bytes, strlen(name.bytes) + 1);
+    return true;
+}
+
 static bool read_file(an_json *json, an_manifest_file *file) {
     an_json_string key, name = {0};
     unsigned seen = 0;
@@ -255,10 +279,24 @@ static an_status read_tensors(reading *r) {
 
 /* ---- the whole ---- */
 
-typedef enum { FORMAT, VERSION, STEP, GENERATION, KEPT, DATA, BITS, STATE, FILES, TENSORS, HASH, MEMBERS } member;
+typedef enum {
+    FORMAT,
+    VERSION,
+    STEP,
+    GENERATION,
+    KEPT,
+    DATA,
+    BITS,
+    STATE,
+    FILES,
+    TENSORS,
+    HASH,
+    OPTIMIZER,
+    MEMBERS
+} member;
 
 static const char *const members[MEMBERS] = {"format", "version", "step",  "generation", "kept", "data",
-                                             "bits",   "state",   "files", "tensors",    "hash"};
+                                             "bits",   "state",   "files", "tensors",    "hash", "optimizer"};
 
 static an_status read_member(reading *r, int which) {
     an_manifest *m = r->manifest;
@@ -282,6 +320,7 @@ static an_status read_member(reading *r, int which) {
     case STATE: an_progress_read(json, &m->progress); return AN_OK;
     case FILES: return read_files(r);
     case TENSORS: return read_tensors(r);
+    case OPTIMIZER: read_optimizer(json, &m->optimizer); return AN_OK;
     case HASH: an_json_string_value(json, &text); return AN_OK; /* it was looked at before anything else */
     default: an_json_skip(json); return AN_OK;
     }
@@ -301,7 +340,7 @@ static an_status read_members(reading *r) {
         if (!json->problem) AN_TRY_RETURN(read_member(r, which));
         if (json->problem) return AN_OK;
     }
-    if (!json->problem && seen != (1U << MEMBERS) - 1) refuse(json, "a member is missing");
+    if (!json->problem && (seen | 1U << OPTIMIZER) != (1U << MEMBERS) - 1) refuse(json, "a member is missing");
     if (!json->problem) an_json_end(json);
     if (!json->problem && r->manifest->progress.step != r->manifest->step) refuse(json, "its two steps differ");
     return AN_OK;

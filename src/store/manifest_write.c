@@ -33,6 +33,14 @@ void an_manifest_begin(an_manifest_text *m, an_context *ctx, const an_manifest *
     if (head->bits.since > 0) an_json_write_integer(json, "since", head->bits.since);
     an_json_write_end(json);
     json->layout = AN_JSON_MARGIN;
+    if (*head->optimizer.name) {
+        an_json_write_object(json, "optimizer");
+        json->layout = AN_JSON_FLAT;
+        an_json_write_string(json, "name", head->optimizer.name);
+        an_json_write_integer(json, "version", head->optimizer.version);
+        an_json_write_end(json);
+        json->layout = AN_JSON_MARGIN;
+    }
     an_json_write_object(json, "state");
     json->layout = AN_JSON_FLAT;
     an_progress_write(json, &head->progress);

@@ -59,6 +59,9 @@ static const struct {
 };
 enum { ROWS = sizeof rows / sizeof *rows, NEEDED = ROWS - 1 };
 
+/* The one member that is no single value: an object of the program's own metrics, absent where there are none. */
+static const char own_name[] = "own_metrics";
+
 an_progress an_progress_start(void) {
     return (an_progress){
         .evaluated = -1, .last = {.size = sizeof(an_step_metrics)}, .evaluation = {.size = sizeof(an_evaluation)}};
@@ -93,6 +96,13 @@ static void write_real(an_json_writer *json, const char *key, double value) {
         an_json_write_string(json, key, digits);
 }
 
+static void write_own(an_json_writer *json, const an_own_metrics *own) {
+    if (own->count == 0) return;
+    an_json_write_object(json, own_name);
+    for (int64_t i = 0; i < own->count; i++) write_real(json, own->items[i].name, own->items[i].value);
+    an_json_write_end(json);
+}
+
 void an_progress_write(an_json_writer *json, const an_progress *progress) {
     for (int i = 0; i < ROWS; i++) {
         const char *at = (const char *)progress + rows[i].offset, *name = rows[i].name;
@@ -109,6 +119,7 @@ void an_progress_write(an_json_writer *json, const an_progress *progress) {
             break;
         }
     }
+    write_own(json, &progress->own);
 }
 
 /* ---- reading ---- */
@@ -158,7 +169,27 @@ static bool read_row(an_json *json, int row, an_progress *progress) {
     return false;
 }
 
+static bool read_own(an_json *json, an_own_metrics *own) {
+    enum { PREFIX = sizeof AN_METRIC_PREFIX - 1 };
+    an_json_string key;
+    if (!an_json_object(json)) return false;
+    while (an_json_member(json, &key)) {
+        double known;
+        if (strncmp(key.bytes, AN_METRIC_PREFIX, PREFIX) != 0 || !an_added_is_name(key.bytes + PREFIX))
+            return refuse(json, "a metric of the program has no name of one");
+        for (int64_t i = 0; i < own->count; i++)
+            if (!strcmp(own->items[i].name, key.bytes)) return refuse(json, "a metric is there twice");
+        if (own->count == AN_MOST_OWN_METRICS) return refuse(json, "there are too many metrics of the program");
+        if (!read_real(json, &known)) return false;
+        an_own_metric *metric = &own->items[own->count++];
+        memcpy(metric->name, key.bytes, strlen(key.bytes) + 1);
+        metric->value = known;
+    }
+    return !json->problem;
+}
+
 bool an_progress_read(an_json *json, an_progress *progress) {
+    bool has_own = false;
     uint64_t seen = 0;
     an_json_string key;
     *progress = an_progress_start();
@@ -166,6 +197,12 @@ bool an_progress_read(an_json *json, an_progress *progress) {
     while (an_json_member(json, &key)) {
         int row = 0;
         while (row < ROWS && strcmp(rows[row].name, key.bytes) != 0) row++;
+        if (row == ROWS && !strcmp(key.bytes, own_name)) {
+            if (has_own) return refuse(json, "a member of the state is there twice");
+            has_own = true;
+            if (!read_own(json, &progress->own)) return false;
+            continue;
+        }
         if (row == ROWS) {
             if (!an_json_skip(json)) return false;
             continue;

@@ -3,8 +3,21 @@
 #define AN_STORE_STATE_RECORD_H
 
 #include "anneal/train.h"
+#include "base/added.h"
 #include "base/json.h"
 #include "base/text.h"
+
+/* Values of the metrics that the program has added. */
+#define AN_METRIC_PREFIX "val_"
+enum { AN_MOST_OWN_METRICS = 16, AN_METRIC_NAME = AN_ADDED_NAME + 4 };
+typedef struct an_own_metric {
+    char name[AN_METRIC_NAME]; /* with its prefix */
+    double value;
+} an_own_metric;
+typedef struct an_own_metrics {
+    int64_t count;
+    an_own_metric items[AN_MOST_OWN_METRICS];
+} an_own_metrics;
 
 typedef struct an_progress {
     int64_t steps, schedule_steps; /* of the run; of the schedule, which --extend=keep leaves as it was */
@@ -23,6 +36,7 @@ typedef struct an_progress {
     double best_value, patient_value;
     an_step_metrics last;     /* step */
     an_evaluation evaluation; /* the last; samples 0: there was none */
+    an_own_metrics own;       /* of the last evaluation */
 
     bool has_user_step;
     int64_t user_step; /* the host program's clock */

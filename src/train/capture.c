@@ -6,6 +6,7 @@
 
 #include "base/context.h"
 #include "base/isa.h"
+#include "train/metrics.h"
 #include "train/trainer.h"
 
 void an_progress_capture(const an_trainer *t, an_progress *progress) {
@@ -66,7 +67,8 @@ an_status an_trainer_metrics_text(const an_trainer *t, char **text) {
         an_json_write_real(&json, "grad_norm", t->progress.last.norm);
     }
     for (int i = 0; t->progress.evaluation.samples && (name = an_trainer_metric(t, i)); i++)
-        if (an_evaluation_metric(&t->progress.evaluation, name, &value)) an_json_write_real(&json, name, value);
+        if (an_metric_get(&t->progress.evaluation, &t->progress.own, name, &value))
+            an_json_write_real(&json, name, value);
     an_json_write_finish(&json);
     AN_TRY(an_text_take(&made, text));
     return AN_OK;

@@ -9,6 +9,7 @@
 #include "base/structs.h"
 #include "exec/array.h"
 #include "ops/sink.h"
+#include "train/own_metrics.h"
 #include "train/trainer.h"
 
 /* ---- what is compared ---- */
@@ -155,6 +156,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     AN_TRY(an_context_check_process(ctx));
     AN_TRY(an_evaluation_check(ctx, evaluation));
     AN_CHECK(ctx, t->evaluation, AN_ERR_STATE, "the trainer was made without data for evaluation");
+    AN_TRY(an_trainer_check_idle(t, "evaluate"));
     const int64_t count = an_evaluation_samples(t);
     for (int64_t begin = 0; begin < count; begin += t->evaluation_samples.capacity) {
         const int64_t rest = count - begin;
@@ -163,7 +165,8 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     }
     AN_CHECK(ctx, s.targets > 0, AN_ERR_ARGUMENT, "the data for evaluation has no targets: every label is masked");
     const double n = (double)s.targets, spread = s.squares - s.sum * s.sum / n;
-    const an_evaluation own = {
+    an_evaluation own = {
+        .size = sizeof own,
         .samples = s.samples,
         .targets = s.targets,
         .loss = s.loss / n,
@@ -174,8 +177,10 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
         .measures = t->output && !t->classifies,
         .mean_absolute_error = s.absolute / n,
         .r2 = spread > 0 ? 1 - s.squared / spread : 0,
-        .seconds = an_clock_seconds() - started,
     };
+    AN_TRY(an_own_metrics_measure(t));
+    own.seconds = an_clock_seconds() - started;
+    t->last_evaluation = own;
     return an_evaluation_write(ctx, evaluation, &own);
 fail:
     return status;

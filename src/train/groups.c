@@ -8,8 +8,8 @@
 #include "base/pattern.h"
 #include "base/structs.h"
 #include "ops/source.h"
+#include "train/optimizer_records.h"
 
-static const double default_weight_decay = 0.01; /* of adamw; L2, which the others have, is asked for */
 static const double least_layer_decay = 0.5; /* less is allowed, with a warning: the first layers would hardly learn */
 
 /* Names of parameters that do not decay, in lower case: those of layers that are written out instead of being an op. */
@@ -221,7 +221,7 @@ static an_status check_options(an_context *ctx, const an_group_options *o) {
     an_status status;
     AN_CHECK(ctx, is_decay(o->weight_decay), AN_ERR_ARGUMENT, "weight_decay is %g; it must be 0 or more",
              o->weight_decay);
-    AN_CHECK(ctx, o->optimizer >= AN_OPTIMIZER_ADAMW && o->optimizer <= AN_OPTIMIZER_SGD, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, o->optimizer_name || an_optimizer_builtin(o->optimizer), AN_ERR_ARGUMENT,
              "optimizer is %d, which is no value of an_optimizer_type", (int)o->optimizer);
     AN_CHECK(ctx, o->layer_decay > 0 && is_factor(o->layer_decay), AN_ERR_ARGUMENT,
              "layer_decay is %g; it is the factor on the rate from one layer to the one before it (usual are 0.85 to "
@@ -281,6 +281,7 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     an_context *ctx = graph->ctx;
     an_group_options own;
     an_groups *g = NULL;
+    const an_optimizer_record *record;
     sorting s = {.graph = graph, .options = &own};
     int rules = 0;
     *groups = NULL;
@@ -291,9 +292,8 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     AN_TRY(read_rules(ctx, &own, s.rules));
     AN_CHECK(ctx, graph->status == AN_OK, AN_ERR_STATE, "graph '%s' has a mistake: an_graph_verify tells it",
              graph->name);
-    s.weight_decay = !an_is_auto(own.weight_decay)         ? own.weight_decay
-                     : own.optimizer == AN_OPTIMIZER_ADAMW ? default_weight_decay
-                                                           : 0;
+    AN_TRY(an_optimizer_record_get(&record, ctx, own.optimizer, own.optimizer_name));
+    s.weight_decay = an_is_auto(own.weight_decay) ? record->weight_decay : own.weight_decay;
     AN_TRY(an_alloc(ctx, (void **)&g, 1, sizeof *g));
     g->ctx = ctx;
     an_arena_init(&g->arena, ctx);

@@ -1,9 +1,13 @@
-/* Metrics of evaluations: which there are, which a model can have, and which of them a run reports. */
+/* Metrics of evaluations: which there are, built in or added by the program, which a model can have, and which of them a run reports. */
 #include "train/metrics.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/nearest.h"
+#include "base/structs.h"
+#include "train/own_metrics.h"
 #include "train/trainer.h"
 
 static const struct {
@@ -21,7 +25,8 @@ static const struct {
 };
 enum { METRICS = sizeof metrics / sizeof *metrics, TOP = 5 };
 
-_Static_assert((int)METRICS <= (int)AN_MOST_METRICS, "room for the values of all");
+_Static_assert((int)METRICS + (int)AN_MOST_OWN_METRICS <= (int)AN_MOST_METRICS, "room for the values of all");
+_Static_assert((int)AN_MOST_METRICS <= (int)AN_MOST_CHAINED, "all are part of the state's hash");
 
 static int find_metric(const char *name) {
     for (int i = 0; i < METRICS; i++)
@@ -39,6 +44,65 @@ bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, dou
     return true;
 }
 
+bool an_metric_get(const an_evaluation *evaluation, const an_own_metrics *own, const char *name, double *value) {
+    return an_evaluation_metric(evaluation, name, value) || an_own_metrics_get(own, name, value);
+}
+
+bool an_trainer_metric_value(const an_trainer *trainer, const char *name, double *value) {
+    AN_GUARD;
+    AN_NEED_OR(false, trainer, name, value);
+    return trainer->last_evaluation.samples > 0 &&
+           an_metric_get(&trainer->last_evaluation, &trainer->measured, name, value);
+}
+
+int an_metrics_values(const an_evaluation *evaluation, const an_own_metrics *own, double values[AN_MOST_METRICS]) {
+    int count = 0;
+    for (int i = 0; i < METRICS; i++)
+        if (an_evaluation_metric(evaluation, metrics[i].name, &values[count])) count++;
+    for (int64_t i = 0; i < own->count; i++) values[count++] = own->items[i].value;
+    return count;
+}
+
+/* ---- adding ---- */
+
+/* Names and words that mean something else where a config names a metric. */
+static bool is_taken(const an_own_metric_record *metric) {
+    const char *name = metric->options.name;
+    return find_metric(metric->reported) >= 0 || !strcmp(name, "auto") || !strcmp(name, "off") ||
+           !strncmp(name, AN_METRIC_PREFIX, sizeof AN_METRIC_PREFIX - 1);
+}
+
+an_status an_context_add_metric(an_context *ctx, const an_metric_options *given) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, given);
+    an_status status;
+    an_metric_options options;
+    const an_metric_options *const o = &options;
+    an_added *added;
+    AN_TRY(an_metric_options_read(ctx, &options, given));
+    AN_CHECK(ctx, o->name && an_added_is_name(o->name), AN_ERR_ARGUMENT,
+             "a metric cannot be called '%s': a name is a lower-case letter, then lower-case letters, digits and "
+             "underscores, at most %d",
+             o->name ? AN_QUOTE(o->name) : "NULL", AN_ADDED_NAME - 1);
+    an_own_metric_record record = {.options = *o};
+    snprintf(record.reported, sizeof record.reported, AN_METRIC_PREFIX "%s", o->name);
+    AN_CHECK(ctx, !is_taken(&record), AN_ERR_ARGUMENT,
+             "a metric cannot be called '%s', which has a meaning already; it is reported with val_ before its name",
+             o->name);
+    AN_CHECK(ctx, !an_added_find(ctx, AN_ADDED_METRIC, o->name), AN_ERR_ARGUMENT,
+             "there already is a metric '%s'; give this one another name", o->name);
+    AN_CHECK(ctx, o->better >= AN_METRIC_BETTER_AUTO && o->better <= AN_METRIC_BETTER_HIGHER, AN_ERR_ARGUMENT,
+             "better of metric '%s' is %d, which is no value of an_metric_better", o->name, (int)o->better);
+    AN_CHECK(ctx, o->measure, AN_ERR_ARGUMENT, "metric '%s' needs a function that measures it", o->name);
+    AN_CHECK(ctx, an_own_metrics_count(ctx) < AN_MOST_OWN_METRICS, AN_ERR_ARGUMENT,
+             "metric '%s' is one too many: a context has at most %d", o->name, AN_MOST_OWN_METRICS);
+    AN_TRY(an_added_add(ctx, AN_ADDED_METRIC, o->name, &record, sizeof record, &added));
+    ((an_own_metric_record *)added->record)->options.name = added->name;
+    return AN_OK;
+fail:
+    return status;
+}
+
 /* ---- which are reported ---- */
 
 an_status an_trainer_set_metrics(an_trainer *trainer, int count, const char *const *names) {
@@ -50,7 +114,8 @@ an_status an_trainer_set_metrics(an_trainer *trainer, int count, const char *con
     const char *known;
     for (int i = 0; i < count; i++) {
         AN_TRY_RETURN(an_metric_check(t, names[i], &known));
-        chosen |= 1U << find_metric(names[i]);
+        const int own = an_own_metric_find(t, names[i]);
+        chosen |= 1U << (own < 0 ? find_metric(names[i]) : METRICS + own);
     }
     t->metrics = chosen;
     return AN_OK;
@@ -67,40 +132,52 @@ static bool is_useful(const an_trainer *t, int metric) {
     return !compares || (t->output && t->classifies == metrics[metric].classifies);
 }
 
+static bool is_reported(const an_trainer *t, int number) {
+    if (t->metrics) return t->metrics >> number & 1U;
+    return number >= METRICS || is_useful(t, number);
+}
+
 const char *an_trainer_metric(const an_trainer *trainer, int index) {
     AN_NEED_OR(NULL, trainer);
-    for (int i = 0; i < METRICS && trainer->evaluation; i++) {
-        const bool reported = trainer->metrics ? trainer->metrics >> i & 1U : is_useful(trainer, i);
-        if (reported && index-- == 0) return metrics[i].name;
-    }
+    const an_trainer *t = trainer;
+    for (int i = 0; i < METRICS && t->evaluation; i++)
+        if (is_reported(t, i) && index-- == 0) return metrics[i].name;
+    for (int i = 0; i < t->own_metric_count; i++)
+        if (is_reported(t, METRICS + i) && index-- == 0) return an_own_metric_at(t, i)->reported;
     return NULL;
 }
 
-bool an_metric_rises(const char *name) {
-    const int i = find_metric(name);
-    return i >= 0 && metrics[i].up;
+bool an_metric_rises(const an_trainer *t, const char *name) {
+    const int i = find_metric(name), own = an_own_metric_find(t, name);
+    return own >= 0 ? an_own_metric_at(t, own)->options.better == AN_METRIC_BETTER_HIGHER : i >= 0 && metrics[i].up;
 }
 
-int an_evaluation_values(const an_evaluation *evaluation, double values[AN_MOST_METRICS]) {
-    int count = 0;
-    for (int i = 0; i < METRICS; i++)
-        if (an_evaluation_metric(evaluation, metrics[i].name, &values[count])) count++;
-    return count;
+/* "there is no metric 'x': val_loss, …" with the program's own. */
+static an_status refuse_name(const an_trainer *t, const char *name) {
+    enum { MOST_TEXT = 512 };
+    char names[MOST_TEXT] = "";
+    size_t used = 0;
+    an_nearest nearest;
+    an_nearest_init(&nearest, name, strlen(name));
+    for (int i = 0; i < METRICS + t->own_metric_count && used < sizeof names; i++) {
+        const char *known = i < METRICS ? metrics[i].name : an_own_metric_at(t, i - METRICS)->reported;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", known);
+        an_nearest_consider(&nearest, known, strlen(known));
+    }
+    return AN_ERROR(t->ctx, AN_ERR_UNKNOWN, "there is no metric '%s': %s%s", AN_QUOTE(name), names,
+                    AN_NEAREST(&nearest));
 }
 
 an_status an_metric_check(const an_trainer *t, const char *name, const char **known) {
     const an_evaluation possible = {.classifies = t->output && t->classifies, .measures = t->output && !t->classifies};
     double value;
-    const int i = find_metric(name);
-    if (i < 0)
-        return AN_ERROR(t->ctx, AN_ERR_UNKNOWN,
-                        "there is no metric '%s': val_loss, val_perplexity, val_accuracy, val_top5, val_mae, val_r2",
-                        name);
-    if (!an_evaluation_metric(&possible, name, &value))
+    const int i = find_metric(name), own = an_own_metric_find(t, name);
+    if (i < 0 && own < 0) return refuse_name(t, name);
+    if (i >= 0 && !an_evaluation_metric(&possible, name, &value))
         return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "this model has no '%s': it %s", name,
                         metrics[i].classifies ? "gives no numbers for classes in evaluation"
                                               : "gives no numbers like its targets");
-    *known = metrics[i].name;
+    *known = i >= 0 ? metrics[i].name : an_own_metric_at(t, own)->reported;
     return AN_OK;
 }
 

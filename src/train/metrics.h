@@ -3,13 +3,16 @@
 #define AN_TRAIN_METRICS_H
 
 #include "anneal/train.h"
+#include "store/state_record.h"
 
-enum { AN_MOST_METRICS = 8 };
+enum { AN_MOST_METRICS = 8 + AN_MOST_OWN_METRICS };
 
-/* Whether the model can have this metric; the error says why not. Its name in *known lives for ever. */
+/* Whether the trainer can have this metric; the error says why not. Its name in *known lives as long as the trainer. */
 an_status an_metric_check(const an_trainer *t, const char *name, const char **known);
-bool an_metric_rises(const char *name); /* more is better */
-/* All that an evaluation has, in the order of the table; how many. */
-int an_evaluation_values(const an_evaluation *evaluation, double values[AN_MOST_METRICS]);
+bool an_metric_rises(const an_trainer *t, const char *name); /* more is better */
+/* A number of an evaluation, of the built-in metrics or of the program's; false: it has none of that name. */
+bool an_metric_get(const an_evaluation *evaluation, const an_own_metrics *own, const char *name, double *value);
+/* All that an evaluation has, the built-in ones in the order of the table and then the program's; how many. */
+int an_metrics_values(const an_evaluation *evaluation, const an_own_metrics *own, double values[AN_MOST_METRICS]);
 
 #endif

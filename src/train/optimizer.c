@@ -7,8 +7,8 @@
 #include "base/guard.h"
 #include "base/structs.h"
 #include "kernels/update/update.h"
+#include "train/optimizer_records.h"
 
-static const double default_beta_1 = 0.9, default_beta_2 = 0.999;
 static const double most_rate = 1e30;    /* far more than any, and a number in f32 */
 static const double norm_epsilon = 1e-6; /* PyTorch's: a norm of 0 divides nothing */
 
@@ -16,25 +16,47 @@ static double or_default(double given, double otherwise) {
     return an_is_auto(given) ? otherwise : given;
 }
 
+/* ---- what it needs ---- */
+
+static bool is_sgd(const an_optimizer_record *record) {
+    return record == an_optimizer_builtin(AN_OPTIMIZER_SGD);
+}
+
+static int moments_of(const an_optimizer_record *record, const an_optimizer_options *options) {
+    return is_sgd(record) && options->momentum == 0 ? 0 : record->moments;
+}
+
 int an_optimizer_moments(const an_optimizer_options *options) {
     AN_GUARD;
     an_optimizer_options o;
     if (an_optimizer_options_read(NULL, &o, options) != AN_OK) return 0;
-    return o.type != AN_OPTIMIZER_SGD ? 2 : o.momentum != 0;
+    const an_optimizer_record *record = o.name ? NULL : an_optimizer_builtin(o.type);
+    return record ? moments_of(record, &o) : AN_MOST_MOMENTS;
 }
 
-static an_update_rule rule_of(const an_optimizer_options *o) {
-    return o->type == AN_OPTIMIZER_SGD    ? AN_UPDATE_SGD
-           : o->type == AN_OPTIMIZER_ADAM ? AN_UPDATE_ADAM
-                                          : AN_UPDATE_ADAMW;
+an_status an_optimizer_moments_in(an_context *ctx, const an_optimizer_options *options, int *moments) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, moments);
+    an_optimizer_options o;
+    const an_optimizer_record *record;
+    AN_TRY_RETURN(an_optimizer_options_read(ctx, &o, options));
+    AN_TRY_RETURN(an_optimizer_record_get(&record, ctx, o.type, o.name));
+    *moments = moments_of(record, &o);
+    return AN_OK;
 }
 
 /* ---- making one ---- */
 
-static an_status check(an_context *ctx, const an_optimizer_options *o, const an_params *params) {
+/* Sets what is automatic to the defaults of the optimizer. */
+static void resolve(an_optimizer_options *options, const an_optimizer_record *record) {
+    options->beta_1 = or_default(options->beta_1, record->beta_1);
+    options->beta_2 = or_default(options->beta_2, record->beta_2);
+    options->name = record->name;
+}
+
+static an_status check(an_context *ctx, const an_optimizer_options *o, const an_optimizer_record *record,
+                       const an_params *params) {
     an_status status;
-    AN_CHECK(ctx, (unsigned)o->type <= AN_OPTIMIZER_SGD, AN_ERR_ARGUMENT, "optimizer type %d does not exist",
-             (int)o->type);
     AN_CHECK(ctx, o->beta_1 >= 0 && o->beta_1 < 1 && o->beta_2 >= 0 && o->beta_2 < 1, AN_ERR_ARGUMENT,
              "beta_1 is %g and beta_2 %g; both must be 0 or more and below 1", o->beta_1, o->beta_2);
     const bool f64 = params->sizes.trainable_dtype == AN_DTYPE_F64; /* what is above 0 there may be 0 in f32 */
@@ -43,11 +65,11 @@ static an_status check(an_context *ctx, const an_optimizer_options *o, const an_
     AN_CHECK(ctx, o->momentum >= 0 && __builtin_isfinite(o->momentum), AN_ERR_ARGUMENT,
              "momentum is %g; it is not negative", o->momentum);
     AN_CHECK(ctx, __builtin_isfinite(o->dampening), AN_ERR_ARGUMENT, "dampening is %g", o->dampening);
-    AN_CHECK(ctx, !o->nesterov || (o->type == AN_OPTIMIZER_SGD && o->momentum > 0 && o->dampening == 0),
-             AN_ERR_ARGUMENT, "nesterov needs sgd with momentum and without dampening");
-    AN_CHECK(ctx, o->type == AN_OPTIMIZER_SGD || (o->momentum == 0 && o->dampening == 0), AN_ERR_ARGUMENT,
-             "momentum and dampening are sgd's; adam has betas");
-    const int moments = an_optimizer_moments(o);
+    AN_CHECK(ctx, !o->nesterov || (is_sgd(record) && o->momentum > 0 && o->dampening == 0), AN_ERR_ARGUMENT,
+             "nesterov needs sgd with momentum and without dampening");
+    AN_CHECK(ctx, is_sgd(record) || (o->momentum == 0 && o->dampening == 0), AN_ERR_ARGUMENT,
+             "momentum and dampening are sgd's; %s has betas", record->name);
+    const int moments = moments_of(record, o);
     AN_CHECK(ctx, params->has_gradients, AN_ERR_STATE,
              "the parameters were made without gradients: there is nothing to update them with");
     AN_CHECK(ctx, params->moment_count >= moments, AN_ERR_STATE,
@@ -90,6 +112,13 @@ static an_status check_groups(an_context *ctx, const an_params *params, const an
         "these groups are of another graph, or were made after the parameters: groups first, then parameters");
 }
 
+static an_update_rule rule_of(const an_optimizer_record *record) {
+    if (record->update_f32) return AN_UPDATE_RECORD;
+    return is_sgd(record)                                      ? AN_UPDATE_SGD
+           : record == an_optimizer_builtin(AN_OPTIMIZER_ADAM) ? AN_UPDATE_ADAM
+                                                               : AN_UPDATE_ADAMW;
+}
+
 /* ---- its two kernels ---- Calls point into themselves, so they stay where they are. */
 
 typedef struct {
@@ -115,7 +144,7 @@ static void make_norm_call(const an_optimizer *o, flat_call *c) {
 static void make_update_call(const an_optimizer *o, const an_update_attributes *attributes, flat_call *c) {
     const an_params *p = o->params;
     const an_dtype dtype = p->sizes.trainable_dtype;
-    const int moments = an_optimizer_moments(&o->options); /* the store may have more */
+    const int moments = moments_of(o->record, &o->options); /* the store may have more */
     c->src = flat(o, p->gradients, dtype);
     c->dst[0] = flat(o, p->masters, dtype);
     c->dst[1] = flat(o, moments > 0 ? p->moments[0] : NULL, dtype);
@@ -127,7 +156,7 @@ static void make_update_call(const an_optimizer *o, const an_update_attributes *
 
 static an_status choose_kernels(an_optimizer *o) {
     an_context *ctx = o->ctx;
-    const an_update_attributes attributes = {.rule = rule_of(&o->options)};
+    const an_update_attributes attributes = {.rule = rule_of(o->record), .record = o->record};
     flat_call c;
     make_norm_call(o, &c);
     AN_TRY_RETURN(an_device_kernel(ctx, "square_sums", &c.call, &o->square_sums));
@@ -152,16 +181,18 @@ an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const
     an_context *ctx = params->ctx;
     an_optimizer *o = NULL;
     an_optimizer_options options;
+    const an_optimizer_record *record;
     *optimizer = NULL;
     AN_TRY(an_optimizer_options_read(ctx, &options, given));
-    options.beta_1 = or_default(options.beta_1, default_beta_1);
-    options.beta_2 = or_default(options.beta_2, default_beta_2);
-    AN_TRY(check(ctx, &options, params));
+    AN_TRY(an_optimizer_record_get(&record, ctx, options.type, options.name));
+    resolve(&options, record);
+    AN_TRY(check(ctx, &options, record, params));
     AN_TRY(check_groups(ctx, params, groups));
     AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
     o->ctx = ctx;
     o->params = params;
     o->groups = groups;
+    o->record = record;
     o->options = options;
     o->pages = params->sizes.trainable_elements / AN_PAGE;
     AN_TRY(an_alloc(ctx, (void **)&o->runs, params->parameter_count, sizeof *o->runs));
@@ -298,7 +329,9 @@ static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attri
     const double clip = u->clip_norm > 0 ? u->clip_norm / (o->norm + norm_epsilon) : 1;
     const double momentum = or_default(u->beta_1, o->options.momentum);
     *a = (an_update_attributes){
-        .rule = rule_of(&o->options),
+        .rule = rule_of(o->record),
+        .record = o->record,
+        .update = o->updates + 1,
         .factor = (clip < 1 ? clip : 1) / u->scale,
         .clip_value = u->clip_value,
         .beta_1 = or_default(u->beta_1, o->options.beta_1),

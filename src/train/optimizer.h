@@ -9,6 +9,7 @@ struct an_optimizer {
     an_context *ctx;
     an_params *params;
     const an_groups *groups;
+    const an_optimizer_record *record;
     an_optimizer_options options; /* with defaults filled in */
     an_update_run *runs;
     int *run_groups; /* the group of each run */

@@ -14,6 +14,7 @@
 #include "store/layout.h"
 #include "train/memory_room.h"
 #include "train/nonfinite.h"
+#include "train/own_metrics.h"
 
 /* ---- making one ---- */
 
@@ -65,6 +66,7 @@ static an_status make_groups(an_trainer *t, const an_trainer_options *o) {
     AN_TRY_RETURN(an_group_options_read(ctx, &groups, o->groups));
     AN_TRY_RETURN(an_optimizer_options_read(ctx, &optimizer, o->optimizer));
     groups.optimizer = optimizer.type;
+    groups.optimizer_name = optimizer.name;
     return an_groups_create(&t->groups, t->graph, &groups);
 }
 
@@ -90,6 +92,7 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     an_params_options_init(&params, sizeof params);
     AN_TRY_RETURN(an_context_check_threads(ctx));
     t->progress = an_progress_start();
+    t->own_metric_count = t->evaluation ? an_own_metrics_count(ctx) : 0;
     t->seed = options->seed;
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
     AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, options->batch));
@@ -107,7 +110,7 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     if (t->kernels) AN_TRY_RETURN(an_plan_count_trainer(t->plan, strlen(t->kernels) + 1));
     AN_TRY_RETURN(an_memory_room_check(t, options));
     if (t->planned) return AN_OK;
-    params.moments = an_optimizer_moments(options->optimizer);
+    AN_TRY_RETURN(an_optimizer_moments_in(ctx, options->optimizer, &params.moments));
     AN_TRY_RETURN(an_params_create(&t->params, ctx, t->graph, &params));
     AN_TRY_RETURN(an_params_init(t->params, (uint64_t)options->seed));
     AN_TRY_RETURN(an_program_create(&t->program, t->plan, t->params));

@@ -76,7 +76,11 @@ struct an_trainer {
     int64_t *numbers, number_count; /* of a step's samples, in the run */
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
-    unsigned metrics;               /* that are reported, by their numbers in run.c */
+    unsigned metrics;               /* that are reported, by their numbers in metrics.c; 0: those that are of use */
+    int own_metric_count;           /* metrics of the program: those that the context had when the trainer was made */
+    bool measuring;                 /* one of them is being asked */
+    an_own_metrics measured;        /* their values in the last evaluation */
+    an_evaluation last_evaluation;  /* samples 0: there was none */
     an_norm_parts norms;
     an_sample_buffer evaluation_samples; /* a micro-batch of them */
     const char *output;                  /* what evaluation compares with the targets; NULL: nothing does */
@@ -91,7 +95,7 @@ struct an_trainer {
 an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *options);
 
 /* Adds numbers, at most AN_MOST_CHAINED, to the hash over every step so far. */
-enum { AN_MOST_CHAINED = 8 };
+enum { AN_MOST_CHAINED = 24 };
 void an_trainer_chain(an_trainer *t, const double *numbers, int count);
 /* ---- the state of a run, for checkpoints ---- */
 
@@ -110,6 +114,8 @@ an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text); /
 /* An evaluation that a request to stop ends: *stopped, and then nothing else is set. */
 an_status an_evaluate_until(an_trainer *t, an_evaluation *evaluation, bool *stopped);
 
+/* Whether the trainer may be changed now, and not inside a metric of the program's; `what` is for the message: "step". */
+an_status an_trainer_check_idle(const an_trainer *t, const char *what);
 /* Whether there is one to take, and `metrics` (may be NULL) can be written. */
 an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metrics);
 /* One step on samples that are there; t->numbers has room for as many. */

@@ -81,7 +81,7 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     }
     plan.symbols = symbols;
     plan.maxima = maxima;
-    plan.moments = an_optimizer_moments(o->optimizer);
+    AN_TRY_RETURN(an_optimizer_moments_in(ctx, o->optimizer, &plan.moments));
     AN_TRY_RETURN(measure_checkpoint(t, plan.moments, &plan.checkpoint));
     plan.precision = o->precision;
     plan.f32_storage = o->f32_storage;

@@ -70,6 +70,7 @@ an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metr
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_context_check_process(ctx)); /* the loader's threads too are the parent's */
     if (metrics) AN_TRY_RETURN(an_step_metrics_check(ctx, metrics));
+    AN_TRY_RETURN(an_trainer_check_idle(t, "step"));
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only");
     if (t->broken)
         return AN_ERROR(ctx, AN_ERR_STATE,

@@ -73,7 +73,7 @@ mistake 2 'c.yaml:5:17: optimizer.lr is '\''fast'\''; it takes a number from 0 o
     'optimizer: {lr: fast}'
 mistake 2 'c.yaml:5:17: optimizer.lr is '\''-1'\''; it takes a number from 0 on' \
     'optimizer: {lr: -1}'
-mistake 2 'c.yaml:5:19: optimizer.type is '\''adamax'\''; it takes adamw, adam or sgd; the nearest is '\''adamw'\''' \
+mistake 2 'c.yaml:5:19: optimizer.type is '\''adamax'\''; it takes adamw, adam, sgd or lion; the nearest is '\''adamw'\''' \
     'optimizer: {type: adamax}'
 mistake 2 'c.yaml:6:18: schedule.type is '\''cosin'\''; it takes constant, linear, cosine, cosine_restarts, one_cycle, inverse_sqrt, wsd, step, exponential, polynomial, points or sequence; the nearest is '\''cosine'\''' \
     'schedule: {type: cosin}'

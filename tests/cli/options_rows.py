@@ -292,7 +292,8 @@ row("optimizer.lr", "mlp", "optimizer.lr=2e-2", HASH)
 for kind in ("adamw", "adam"):
     row("optimizer.betas", "mlp", "optimizer.betas=[0.5, 0.9]", HASH, of=kind, both=["optimizer.type=" + kind])
     row("optimizer.eps", "mlp", "optimizer.eps=0.1", HASH, of=kind, both=["optimizer.type=" + kind])
-for kind in ("adamw", "adam", "sgd"):
+row("optimizer.betas", "mlp", "optimizer.betas=[0.5, 0.9]", STATE, of="lion", both=["optimizer.type=lion"])
+for kind in ("adamw", "adam", "sgd", "lion"):
     row("optimizer.weight_decay", "mlp", "optimizer.weight_decay=0.5", HASH, of=kind, both=["optimizer.type=" + kind])
 row("optimizer.momentum", "mlp", "optimizer.momentum=0.9", HASH, of="sgd", both=["optimizer.type=sgd"])
 row("optimizer.dampening", "mlp", "optimizer.dampening=0.5", HASH, of="sgd", both=["optimizer={type: sgd, momentum: 0.9}"])

@@ -80,7 +80,8 @@ static void check_same(const an_manifest *a, const an_manifest *b) {
     an_text one, two;
     if (a->file_count != b->file_count || a->tensor_count != b->tensor_count || a->step != b->step ||
         a->generation != b->generation || a->kept != b->kept || memcmp(&a->bits, &b->bits, sizeof a->bits) ||
-        memcmp(a->data, b->data, sizeof a->data))
+        memcmp(a->data, b->data, sizeof a->data) || strcmp(a->optimizer.name, b->optimizer.name) ||
+        a->optimizer.version != b->optimizer.version)
         broken("a manifest that has changed");
     for (size_t i = 0; i < a->file_count; i++)
         if (strcmp(a->files[i].name, b->files[i].name) || a->files[i].bytes != b->files[i].bytes ||

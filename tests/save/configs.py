@@ -52,12 +52,27 @@ save:      {{every: 5 steps, keep_last: 2}}
 log:       {{every: 1 steps, tensorboard: off}}
 """
 
+LION = """
+run:       {{dir: {run}, steps: {steps}, seed: 5}}
+model:     {{type: mlp, hidden: [32, 32], dropout: 0.1}}
+data:
+  train:   {{type: csv, path: {data}/large.csv, part: 0%..90%}}
+  eval:    {{type: csv, path: {data}/large.csv, part: 90%..100%}}
+batch:     {{global: 32, leaves: 2, micro: 4}}
+optimizer: {{type: lion, lr: 1e-3, weight_decay: 0.1, groups: [{{match: bias, lr_scale: 0.5}}]}}
+train:     {{precision: {precision}}}
+eval:      {{every: 9 steps, best: val_r2}}
+save:      {{every: 7 steps, keep_last: 2}}
+log:       {{every: 1 steps, tensorboard: off}}
+"""
+
 # name: (template, precision, steps)
 CONFIGS = {
     "text-f32": (TEXT, "f32", 200),
     "text-bf16": (TEXT, "bf16", 200),
     "scaled-f16": (SCALED, "f16", 4000),
     "images-batch-norm": (IMAGES, "f32", 120),
+    "table-lion": (LION, "bf16", 200),
 }
 
 

@@ -228,6 +228,18 @@ static const struct {
     {"\"isa\": \"", "\"isa\": \"0123456789012345678901234567890123456789012345678901234567890123", "too long"},
     {"\"isa\": ", "\"isb\": ", "the bits need"},
     {"\"isa\": ", "\"isa\": \"\", \"isa\": ", "there twice"},
+    {"\"optimizer\": {", "\"optimizer\": [{", "an object is expected"},
+    {"\"optimizer\": {", "\"optimizer\": {}, \"x\": {", "the optimizer needs name and version"},
+    {"\"optimizer\": {", "\"optimizer\": {\"name\": \"adamw\", ", "the optimizer is there twice"},
+    {"\"optimizer\": {", "\"optimizer\": {\"name\": \"adamw\", \"version\": 1}, \"optimizer\": {",
+     "a member is there twice"},
+    {"\"name\": \"adamw\"", "\"name\": \"\"", "no name of one"},
+    {"\"name\": \"adamw\"", "\"name\": \"Adam W\"", "no name of one"},
+    {"\"name\": \"adamw\"", "\"name\": \"a2345678901234567890123456789012\"", "no name of one"},
+    {"\"name\": \"adamw\"", "\"name\": 3", "a string is expected"},
+    {"\"name\": \"adamw\", \"version\": 1", "\"name\": \"adamw\", \"version\": 0", "a version below 1"},
+    {"\"name\": \"adamw\", \"version\": 1", "\"name\": \"adamw\", \"version\": -1", "without a sign"},
+    {"\"name\": \"adamw\", \"version\": 1", "\"name\": \"adamw\"", "the optimizer needs name and version"},
     {"{\n\"format\"", "[\n\"format\"", "an object is expected"},
     {"{\n\"format\"", "{},{\n\"format\"", "a member is missing"},
     {"{\n\"format\"", "{,\n\"format\"", "a string is expected"},
@@ -265,6 +277,21 @@ static const struct {
     {"\"scale\": 0", "\"scale\": true", "a number is expected"},
     {"\"has_best\": false", "\"has_best\": 0", "true or false"},
     {"\"state\": {", "\"state\": {}, \"x\": {", "state is missing"},
+    {"\"state\": {", "\"state\": {\"own_metrics\": 3, ", "an object is expected"},
+    {"\"state\": {", "\"state\": {\"own_metrics\": {}, \"own_metrics\": {}, ", "state is there twice"},
+    {"\"state\": {", "\"state\": {\"own_metrics\": {\"x\": 1}, ", "has no name of one"},
+    {"\"state\": {", "\"state\": {\"own_metrics\": {\"val_\": 1}, ", "has no name of one"},
+    {"\"state\": {", "\"state\": {\"own_metrics\": {\"val_a2345678901234567890123456789012\": 1}, ",
+     "has no name of one"},
+    {"\"state\": {", "\"state\": {\"own_metrics\": {\"val_a\": 1, \"val_a\": 2}, ", "a metric is there twice"},
+    {"\"state\": {", "\"state\": {\"own_metrics\": {\"val_a\": \"1\"}, ", "a number was expected"},
+    {"\"state\": {",
+     "\"state\": {\"own_metrics\": {\"val_a\": 1, \"val_b\": 1, \"val_c\": 1, \"val_d\": 1, \"val_e\": 1, \"val_f\": "
+     "1, \"val_g\": 1, "
+     "\"val_h\": 1, \"val_i\": 1, \"val_j\": 1, \"val_k\": 1, \"val_l\": 1, \"val_m\": 1, \"val_n\": 1, \"val_o\": 1, "
+     "\"val_p\": 1, "
+     "\"val_q\": 1}, ",
+     "too many metrics"},
     /* files */
     {"\"config.yaml\"", "\"../config.yaml\"", "not a plain one"},
     {"\"config.yaml\"", "\"/etc/passwd\"", "not a plain one"},
@@ -330,6 +357,10 @@ static const struct {
     const char *from, *to, *words;
 } other_models[] = {
     {"\"dtype\": \"f32\"", "\"dtype\": \"f64\"", "another shape or type"},
+    {"\"name\": \"adamw\"", "\"name\": \"adam\"", "and this trainer has 'adamw'"},
+    {"\"name\": \"adamw\"", "\"name\": \"mine\"", "optimizer 'mine' of another program"},
+    {"\"name\": \"adamw\", \"version\": 1", "\"name\": \"adamw\", \"version\": 7",
+     "with version 7 of the optimizer 'adamw'"},
     {"\"shape\": [5, 2]", "\"shape\": [2, 5]", "another shape or type"},
     {"\"shape\": [5, 2]", "\"shape\": [10]", "another shape or type"},
     {"\"moment_1/hidden.0.weight\"", "\"moment_3/hidden.0.weight\"", "is missing"},

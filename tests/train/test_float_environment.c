@@ -330,6 +330,7 @@ static void make_parts(an_dtype precision) {
     an_program *program = NULL;
     an_optimizer *optimizer = NULL;
     an_stepper *stepper = NULL;
+    int moments;
     OK(ctx, an_model_mlp(&graph, ctx, &mlp));
     DO(an_groups_create, &groups, graph, &group);
     DO(an_group_info_get, groups, 0, &info);
@@ -345,6 +346,7 @@ static void make_parts(an_dtype precision) {
     DO(an_plan_create, &plan, ctx, graph, &options);
     look_at_plan(plan);
     NUMBER(an_optimizer_moments, NULL);
+    DO(an_optimizer_moments_in, ctx, NULL, &moments);
     DO(an_params_create, &params, ctx, graph, NULL);
     DO(an_params_init, params, 7);
     note_params(params);
@@ -581,6 +583,8 @@ static void run_to_its_end(an_trainer *trainer, an_config *config) {
     NOTE(evaluation.loss), NOTE(evaluation.perplexity), NOTE(evaluation.mean_absolute_error), NOTE(evaluation.r2);
     NUMBER(an_evaluation_metric, &evaluation, "val_r2", &value);
     NOTE(value);
+    NUMBER(an_trainer_metric_value, trainer, "val_r2", &value);
+    NOTE(value);
     DO(an_folder_step, folder, &metrics, &logged);
     DO(an_folder_evaluation, folder, 6, &evaluation);
     DO(an_folder_log, folder, "a line");
@@ -595,6 +599,37 @@ static an_status make_schedule(void *user, int64_t steps, an_schedule **schedule
     (void)user;
     *rate = 0.1;
     return an_schedule_create(schedule, ctx, &options);
+}
+
+static void update_nothing_f32(void *user, const an_optimizer_numbers *numbers, int64_t count, const float *gradients,
+                               float *weights, float *moment_1, float *moment_2) {
+    (void)user, (void)numbers, (void)count, (void)gradients, (void)weights, (void)moment_1, (void)moment_2;
+}
+
+static void update_nothing_f64(void *user, const an_optimizer_numbers *numbers, int64_t count, const double *gradients,
+                               double *weights, double *moment_1, double *moment_2) {
+    (void)user, (void)numbers, (void)count, (void)gradients, (void)weights, (void)moment_1, (void)moment_2;
+}
+
+static an_status measure_nothing(void *user, an_trainer *trainer, double *value) {
+    (void)user, (void)trainer, (void)value;
+    return AN_OK;
+}
+
+/* Into a context of its own, as nothing is ever taken out again. */
+static void add_own(void) {
+    const an_optimizer_record nothing = {.name = "nothing",
+                                         .version = 1,
+                                         .beta_1 = 0.1,
+                                         .weight_decay = 0.1,
+                                         .update_f32 = update_nothing_f32,
+                                         .update_f64 = update_nothing_f64};
+    const an_metric_options metric = {.size = sizeof metric, .name = "nothing", .measure = measure_nothing};
+    an_context *own = NULL;
+    assert_int_equal(an_context_create(&own, NULL), AN_OK);
+    DO(an_context_add_optimizer, own, &nothing);
+    DO(an_context_add_metric, own, &metric);
+    an_context_destroy(&own);
 }
 
 /* The parts of an_trainer_open, on the run that train_from_config left. */
@@ -618,6 +653,7 @@ static void open_by_parts(void) {
     an_context_options_init(&context, sizeof context);
     DO(an_context_options_from_config, &context, &options, &opening);
     NOTE(context.threads);
+    add_own();
     OK(ctx, an_config_create(&config, ctx, &options));
     OK(ctx, an_candidates_create(&candidates, ctx, config, &opening));
     init.path = an_candidates_path(candidates, 0);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS; NOLINT(bugprone-reserved-identifier) */
 #define AN_NO_PLACES
 #include "anneal/checkpoint.h"
+#include "anneal/experimental.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
 #include "anneal/run.h"
@@ -70,6 +71,8 @@ static void call_parts(void) {
     an_group_options_init(&group_options, sizeof group_options);
     an_optimizer_options optimizer_options;
     an_optimizer_options_init(&optimizer_options, sizeof optimizer_options);
+    const an_optimizer_record nameless = {.version = 1};
+    const an_metric_options unmeasured = {.size = sizeof unmeasured};
     an_groups *fresh_groups = NULL;
     an_optimizer *fresh_optimizer = NULL;
     an_schedule *fresh_schedule = NULL;
@@ -86,6 +89,9 @@ static void call_parts(void) {
     STATUS(an_group_info_get, N(groups), 0, N(&info));
     STATUS(an_groups_find, N(groups), N("fc1.weight"), N(&index));
     VALUE(an_optimizer_moments, 2, O(&optimizer_options));
+    STATUS(an_optimizer_moments_in, N(ctx), O(&optimizer_options), N(&index));
+    REFUSED(an_context_add_optimizer, N(ctx), N(&nameless));
+    REFUSED(an_context_add_metric, N(ctx), N(&unmeasured));
     STATUS(an_optimizer_create, N(&fresh_optimizer), N(params), N(groups), O(&optimizer_options));
     NOTHING(an_optimizer_destroy, O(&optimizer));
     STATUS(an_optimizer_norm, N(optimizer), 1, N(&norm));
@@ -167,6 +173,7 @@ static void call_trainers(void) {
     VALUE(an_trainer_graph, NULL, N(trainer));
     VALUE(an_trainer_groups, NULL, N(trainer));
     VALUE(an_trainer_schedule, NULL, N(trainer));
+    VALUE(an_trainer_metric_value, false, N(trainer), N("val_loss"), N(&norm));
     VALUE(an_evaluation_metric, false, N(&evaluation), N("val_loss"), N(&norm));
 }
 

@@ -23,6 +23,7 @@ typedef struct {
     { DEFAULTS(an_optimizer_options), __VA_ARGS__ }
 #define ADAMW OPTIMIZER(.type = AN_OPTIMIZER_ADAMW)
 #define ADAM OPTIMIZER(.type = AN_OPTIMIZER_ADAM)
+#define LION OPTIMIZER(.type = AN_OPTIMIZER_LION)
 #define SGD(...) OPTIMIZER(.type = AN_OPTIMIZER_SGD, __VA_ARGS__)
 #define CASE(case_name, peak, decay) .name = case_name, .rate = (peak), .weight_decay = (decay), .options
 
@@ -122,7 +123,7 @@ static void test_parity_over_100_steps(void **state) {
 /* ---- the same bits ---- */
 
 /* A model of many pages, so that threads share the work: odd sizes, gradients of all magnitudes. */
-enum { WIDE = 70001, MODES = 3 };
+enum { WIDE = 70001, MODES = 4 };
 
 typedef struct {
     double norm;
@@ -191,7 +192,7 @@ static bool machine_has(an_isa isa) {
 
 static void test_same_bits(void **state) {
     (void)state;
-    static const an_optimizer_options options[MODES] = {ADAMW, ADAM, SGD(.momentum = 0.9, .nesterov = true)};
+    static const an_optimizer_options options[MODES] = {ADAMW, ADAM, SGD(.momentum = 0.9, .nesterov = true), LION};
     static outcome one, other;
     int levels = 0;
     for (int mode = 0; mode < MODES; mode++) {
@@ -213,9 +214,9 @@ static void test_same_bits(void **state) {
 
 /* ---- copies of low precision ---- */
 
-static void check_low(an_dtype low, an_dtype master) {
+static void check_low(an_dtype low, an_dtype master, const an_optimizer_options *options) {
     bench b;
-    bench_open(&b, master, NULL, NULL, NULL);
+    bench_open(&b, master, NULL, NULL, options);
     OK(b.ctx, an_params_need_low(b.params, low));
     for (int step = 0; step < 3; step++) {
         const an_update u = {DEFAULTS(an_update), .rate = 0.01};
@@ -238,9 +239,11 @@ static void check_low(an_dtype low, an_dtype master) {
 
 static void test_low_copy_is_a_cast_of_the_masters(void **state) {
     (void)state;
-    check_low(AN_DTYPE_BF16, AN_DTYPE_F32);
-    check_low(AN_DTYPE_F16, AN_DTYPE_F32);
-    check_low(AN_DTYPE_BF16, AN_DTYPE_F64);
+    const an_optimizer_options lion = LION;
+    check_low(AN_DTYPE_BF16, AN_DTYPE_F32, NULL);
+    check_low(AN_DTYPE_F16, AN_DTYPE_F32, NULL);
+    check_low(AN_DTYPE_BF16, AN_DTYPE_F64, NULL);
+    check_low(AN_DTYPE_BF16, AN_DTYPE_F32, &lion);
 }
 
 /* ---- starting again ---- */
@@ -248,8 +251,8 @@ static void test_low_copy_is_a_cast_of_the_masters(void **state) {
 /* Weights, moments and the number of updates are all of its state. */
 static void test_starts_again_with_the_same_bits(void **state) {
     (void)state;
-    const an_optimizer_options options[] = {ADAMW, SGD(.momentum = 0.9, .dampening = 0.1)};
-    for (int o = 0; o < 2; o++) {
+    const an_optimizer_options options[] = {ADAMW, SGD(.momentum = 0.9, .dampening = 0.1), LION};
+    for (size_t o = 0; o < sizeof options / sizeof *options; o++) {
         bench a, b;
         double numbers[MOST_ELEMENTS] = {0}, others[MOST_ELEMENTS] = {0};
         const an_update u = {DEFAULTS(an_update), .rate = 0.1};

@@ -215,6 +215,8 @@ static int prepare(const cli_call *call, const cli_checkpoint *from, settings *s
                         from->info.path);
     int code = choose_data(call, config, s);
     add(s, "run.isa", "auto"); /* the context has those that it was trained with */
+    add(s, "eval.best", "");   /* which may be a metric of the program that trained it, and chooses nothing here */
+    add(s, "eval.early_stop", "");
     if (an_config_origin_of(config, "model.init.from") != AN_ORIGIN_NONE) add(s, "model.init.from", "");
     for (int i = 0; i < call->set_count; i++) {
         const char *value = strchr(call->sets[i], '=');

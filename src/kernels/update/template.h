@@ -60,6 +60,20 @@ static void NAME(sgd_page)(const NAME(page_numbers) * n, const an_update_attribu
     for (int i = 0; i < AN_PAGE; i++) w[i] = w[i] - n->rate * direction[i];
 }
 
+/* The function of a record, on gradients that are unscaled and clipped. */
+static void NAME(record_page)(const an_update_attributes *a, const an_update_run *run, const REAL *g, REAL *w, REAL *m,
+                              REAL *v) {
+    const an_optimizer_numbers numbers = {.update = a->update,
+                                          .rate = run->rate,
+                                          .weight_decay = run->weight_decay,
+                                          .beta_1 = a->beta_1,
+                                          .beta_2 = a->beta_2,
+                                          .epsilon = a->epsilon,
+                                          .correction_1 = a->correction_1,
+                                          .correction_2 = a->correction_2};
+    a->record->NAME(update)(a->record->user, &numbers, AN_PAGE, g, w, m, v);
+}
+
 static REAL *NAME(page_at)(const an_tensor *t, int64_t page) {
     return t->data ? (REAL *)t->data + page * AN_PAGE : NULL;
 }
@@ -71,13 +85,17 @@ static void NAME(update_task)(void *user, int64_t index, int thread) {
     REAL g[AN_PAGE];
     (void)thread;
     for (int64_t page = index * TASK_PAGES; page < task_end(j->pages, index); page++) {
-        const NAME(page_numbers) n = NAME(numbers_of)(a, find_run(a, page));
-        REAL *w = NAME(page_at)(&dst[WEIGHTS], page), *m = NAME(page_at)(&dst[MOMENT_1], page);
+        const an_update_run *run = find_run(a, page);
+        const NAME(page_numbers) n = NAME(numbers_of)(a, run);
+        REAL *w = NAME(page_at)(&dst[WEIGHTS], page), *m = NAME(page_at)(&dst[MOMENT_1], page),
+             *v = NAME(page_at)(&dst[MOMENT_2], page);
         NAME(load_gradients)(&n, NAME(page_at)(&j->call->src[0], page), g);
-        if (a->rule == AN_UPDATE_SGD)
+        if (a->rule == AN_UPDATE_RECORD)
+            NAME(record_page)(a, run, g, w, m, v);
+        else if (a->rule == AN_UPDATE_SGD)
             NAME(sgd_page)(&n, a, g, w, m);
         else
-            NAME(adam_page)(&n, a->rule == AN_UPDATE_ADAMW, g, w, m, NAME(page_at)(&dst[MOMENT_2], page));
+            NAME(adam_page)(&n, a->rule == AN_UPDATE_ADAMW, g, w, m, v);
         if (dst[LOW].data) NAME(an_row_store)(&dst[LOW], page * AN_PAGE, 1, AN_PAGE, w);
     }
 }

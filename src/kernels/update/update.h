@@ -5,7 +5,8 @@
 
 #include "kernels/common/list.h"
 
-typedef enum an_update_rule { AN_UPDATE_ADAMW, AN_UPDATE_ADAM, AN_UPDATE_SGD } an_update_rule;
+/* The first three are written out here, for speed; RECORD is the function of a record. */
+typedef enum an_update_rule { AN_UPDATE_ADAMW, AN_UPDATE_ADAM, AN_UPDATE_SGD, AN_UPDATE_RECORD } an_update_rule;
 
 /* Pages that share a rate and a decay. */
 typedef struct an_update_run {
@@ -15,8 +16,10 @@ typedef struct an_update_run {
 
 typedef struct an_update_attributes {
     an_update_rule rule;
-    double factor;     /* on every gradient: unscaling and clipping */
-    double clip_value; /* then every element is limited to ± this; 0: not */
+    const an_optimizer_record *record; /* whose functions RECORD calls */
+    int64_t update;                    /* its number, from 1 */
+    double factor;                     /* on every gradient: unscaling and clipping */
+    double clip_value;                 /* then every element is limited to ± this; 0: not */
     double beta_1, beta_2, epsilon;
     double correction_1, correction_2; /* 1 - beta^t */
     double momentum, dampening;        /* of SGD */

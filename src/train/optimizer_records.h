@@ -1,0 +1,24 @@
+/* Which optimizers a context has: the built-in ones and those that the program added. */
+#ifndef AN_TRAIN_OPTIMIZER_RECORDS_H
+#define AN_TRAIN_OPTIMIZER_RECORDS_H
+
+#include "anneal/experimental.h"
+#include "anneal/train.h"
+
+extern const an_optimizer_record an_optimizer_lion;
+
+/* The record of an optimizer. name NULL: the built-in one of that type. An error lists the names that there are. */
+an_status an_optimizer_record_get(const an_optimizer_record **record, an_context *ctx, an_optimizer_type type,
+                                  const char *name);
+/* A built-in one; NULL: there is no such type. */
+const an_optimizer_record *an_optimizer_builtin(an_optimizer_type type);
+/* By name, built-in or added; NULL: there is none. */
+const an_optimizer_record *an_optimizer_record_find(const an_context *ctx, const char *name);
+
+/* "adamw, adam, sgd, lion, mine" */
+typedef struct an_optimizer_names {
+    char text[256];
+} an_optimizer_names;
+an_optimizer_names an_optimizer_names_list(const an_context *ctx);
+
+#endif
