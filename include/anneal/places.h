@@ -1,4 +1,5 @@
-/* A builder macro has its function's name and sets the place of the call. Included by graph.h; not for direct use. */
+/* A builder macro has its function's name and sets the place of the call. Included by graph.h; not for direct use.
+ * Made by tools/make-places from the builders in graph.h and builders.h: do not edit it here. */
 #ifndef ANNEAL_PLACES_H
 #define ANNEAL_PLACES_H
 

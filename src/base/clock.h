@@ -1,4 +1,4 @@
-/* Time that only goes forward, and the time of day, in seconds. */
+/* A clock that never goes backwards, and the time of day, in seconds. */
 #ifndef AN_BASE_CLOCK_H
 #define AN_BASE_CLOCK_H
 

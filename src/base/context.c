@@ -55,17 +55,19 @@ an_status an_context_begin(an_context **context, const an_context_options *given
     if (options.device && an_device_mistake(options.device))
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "the device record %s", an_device_mistake(options.device));
     if (options.threads < 0 || options.threads > MOST_THREADS)
-        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "%d threads were asked for; 1 to %d, or 0 for all cores",
-                        options.threads, MOST_THREADS);
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT,
+                        "%d threads were requested; the number must be 1 to %d, or 0 for all cores", options.threads,
+                        MOST_THREADS);
     if (options.heartbeat && options.heartbeat->size != sizeof *options.heartbeat)
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_heartbeat has size %llu, expected %zu: call an_heartbeat_init first",
                         (unsigned long long)options.heartbeat->size, sizeof *options.heartbeat);
     an_isa machine = an_isa_of_machine(), isa = options.isa ? options.isa : machine;
     if (isa < AN_ISA_BASE || isa > AN_ISA_AMX)
-        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "isa is %d, which is no level of instructions", (int)isa);
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "isa is %d, which is not a value of an_isa", (int)isa);
     if (isa > machine)
-        return AN_ERROR(NULL, AN_ERR_UNSUPPORTED, "this machine cannot run instructions of level %s; it has %s",
-                        an_isa_name(isa), an_isa_name(machine));
+        return AN_ERROR(NULL, AN_ERR_UNSUPPORTED,
+                        "this machine does not support the instruction set %s; it supports %s", an_isa_name(isa),
+                        an_isa_name(machine));
     int threads = options.threads ? options.threads : omp_get_max_threads();
     if (threads > MOST_THREADS) threads = MOST_THREADS; /* OMP_NUM_THREADS may say anything */
     const size_t bytes = bytes_of(threads);
@@ -106,11 +108,10 @@ bool an_context_is_forked(const an_context *ctx) {
 
 an_status an_context_check_process(an_context *ctx) {
     if (!an_context_is_forked(ctx)) return AN_OK;
-    return AN_ERROR(
-        ctx, AN_ERR_STATE,
-        "this process (%ld) was forked from the one that made the context (%ld), and threads do not survive fork: "
-        "destroy the context in the child and create another one there",
-        (long)getpid(), (long)ctx->process);
+    return AN_ERROR(ctx, AN_ERR_STATE,
+                    "this process (%ld) was forked from process %ld, which created the context, and threads do not "
+                    "survive a fork: destroy the context in the child process and create a new one there",
+                    (long)getpid(), (long)ctx->process);
 }
 
 an_status an_context_check_threads(an_context *ctx) {

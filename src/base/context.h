@@ -1,4 +1,4 @@
-/* The context: everything that other libraries keep in globals. */
+/* The context: holds everything that other libraries keep in globals. */
 #ifndef AN_BASE_CONTEXT_H
 #define AN_BASE_CONTEXT_H
 

@@ -1,4 +1,4 @@
-/* Types of elements, as the library asks about them. */
+/* Element types, for use inside the library. */
 #ifndef AN_BASE_DTYPE_H
 #define AN_BASE_DTYPE_H
 

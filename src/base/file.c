@@ -27,7 +27,7 @@ an_status an_file_open(int *file, const char *path, int flags, an_note note) {
     *file = an_regular_open(path, flags);
     if (*file >= 0) return AN_OK;
     if (*file == AN_NOT_REGULAR)
-        return AN_NOTE(note, AN_ERR_FILE, "%s: is no regular file but a pipe, a device or a folder; move it away",
+        return AN_NOTE(note, AN_ERR_FILE, "%s: is not a regular file but a pipe, a device or a folder; move it away",
                        path);
     return an_file_failed(path, "cannot be opened", note);
 }
@@ -146,7 +146,7 @@ an_status an_folders_make(const char *path, an_note note) {
         int made;
         do made = mkdir(part, 0777);
         while (made != 0 && errno == EINTR);
-        if (made != 0 && errno != EEXIST) return an_file_failed(part, "the folder cannot be made", note);
+        if (made != 0 && errno != EEXIST) return an_file_failed(part, "the folder cannot be created", note);
         if (made == 0) {
             const an_status status = an_parent_sync(part, note);
             if (status != AN_OK) return status;
@@ -166,14 +166,14 @@ an_status an_file_read(an_context *ctx, const char *path, size_t most, char **te
     int file;
     AN_TRY(an_note_raise(ctx, an_file_open(&file, path, O_RDONLY, note), note));
     AN_CHECK(ctx, fstat(file, &found) == 0 && found.st_size >= 0 && (size_t)found.st_size <= most, AN_ERR_FILE,
-             "%s: has %lld bytes; at most %zu are read", path, (long long)found.st_size, most);
+             "%s: has %lld bytes, but at most %zu can be read", path, (long long)found.st_size, most);
     length = (size_t)found.st_size;
     AN_TRY(an_alloc_raw(ctx, &memory, length + 1));
     while (done < length) {
         const ssize_t got = pread(file, (char *)memory + done, length - done, (off_t)done);
         if (got < 0 && errno == EINTR) continue;
         AN_CHECK(ctx, got >= 0, AN_ERR_FILE, "%s: cannot be read: %s", path, strerror(errno));
-        AN_CHECK(ctx, got > 0, AN_ERR_FILE, "%s: became shorter while it was read", path);
+        AN_CHECK(ctx, got > 0, AN_ERR_FILE, "%s: was truncated while it was being read", path);
         done += (size_t)got;
     }
     ((char *)memory)[length] = 0;

@@ -1,5 +1,5 @@
-/* Files that must still be there after a power cut. Any thread may call these: what goes wrong is a note's. Errors of fsync and close
- * are final: nobody knows what the system has kept, and a second call would say that all is well. */
+/* Files that must survive a power cut. These functions may be called on any thread; errors are reported in a note.
+ * Errors of fsync and close are final: nobody knows what the system has kept, and a second call would report success. */
 #ifndef AN_BASE_FILE_H
 #define AN_BASE_FILE_H
 

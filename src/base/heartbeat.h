@@ -1,5 +1,5 @@
-/* What threads of a context say in its heartbeat (anneal/heartbeat.h). Without one, each call is a look at a pointer. Different
- * threads say it in different slots, at any time. */
+/* What the threads of a context write to its heartbeat (anneal/heartbeat.h). Without a heartbeat, each call only
+ * checks a pointer. Different threads write to different slots, at any time. */
 #ifndef AN_BASE_HEARTBEAT_H
 #define AN_BASE_HEARTBEAT_H
 

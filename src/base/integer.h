@@ -17,4 +17,14 @@ static inline int64_t an_divide_up(int64_t a, int64_t b) {
     return a / b + (a % b > 0);
 }
 
+/* The smallest multiple that is not smaller than the value; neither is negative. */
+static inline int64_t an_next_multiple(int64_t value, int64_t multiple) {
+    return an_divide_up(value, multiple) * multiple;
+}
+
+/* The size of equal parts, none larger than `most`: the last is then not much smaller than the others. */
+static inline int64_t an_even_part(int64_t whole, int64_t most) {
+    return an_divide_up(whole, an_divide_up(whole, most));
+}
+
 #endif

@@ -60,8 +60,9 @@ bool an_launcher_find(an_launcher *launcher) {
 an_status an_launcher_check(an_context *ctx) {
     an_launcher l;
     if (ctx->alone || !an_launcher_find(&l)) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
-                    "%s started several processes (%s=%lld), and each of them would train the whole model by itself. "
-                    "Several ranks are not supported yet: start one process, without a launcher or with -n 1",
-                    l.name, l.variable, (long long)l.value);
+    return AN_ERROR(
+        ctx, AN_ERR_UNSUPPORTED,
+        "%s started several processes (%s=%lld), and each of them would train the whole model on its own. Training "
+        "with several ranks is not supported yet: start one process, without a launcher or with -n 1",
+        l.name, l.variable, (long long)l.value);
 }

@@ -1,6 +1,7 @@
-/* Launchers such as mpirun and srun, seen by the variables that they set for the processes that they start.
+/* Detects launchers such as mpirun and srun by the variables that they set for the processes they start.
  *
- * A run has one rank, so several processes would each train the whole model, and write to the same folder. */
+ * A run has one rank, so several processes would each train the whole model and write to the same folder.
+ */
 #ifndef AN_BASE_LAUNCHER_H
 #define AN_BASE_LAUNCHER_H
 

@@ -1,10 +1,9 @@
-/* Files that are compiled once a level of instructions: base, avx2 and avx512, from one source.
+/* Files that are compiled once per instruction set (base, avx2, avx512), from one source.
  *
- * The compiler vectorises the same loops for the registers of each level. As nothing is contracted into fused
- * multiply-adds and sums have an order of their own, all levels give the same bits; where a file has code for one level
- * only (#ifdef __AVX512F__), it says what that does to bits. External names of such a file get a suffix through
- * AN_LEVELED; without AN_LEVEL, which is the base level, names stay as they are. CMakeLists.txt says which files these
- * are.
+ * The compiler vectorises the same loops for the registers of each instruction set. Nothing is contracted into fused
+ * multiply-adds and sums have a fixed order, so all of them give the same bits. Where a file has code for only one
+ * (#ifdef __AVX512F__), it says what that does to the bits. External names of such a file get a suffix through
+ * AN_LEVELED; without AN_LEVEL, which is the base level, names stay as they are. CMakeLists.txt lists these files.
  */
 #ifndef AN_BASE_LEVEL_H
 #define AN_BASE_LEVEL_H

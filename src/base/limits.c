@@ -173,7 +173,8 @@ static int64_t find_least(const an_limits *l, int64_t held, const char **words) 
         int64_t bytes; /* -1: not known, or no limit */
         const char *words;
     } offers[] = {
-        {l->memory ? l->memory + l->swap : -1, l->swap ? "memory and swap of this machine are" : "this machine has"},
+        {l->memory ? l->memory + l->swap : -1,
+         l->swap ? "the memory and swap of this machine are" : "this machine has"},
         {l->group_memory ? l->group_memory + l->swap : -1, "the cgroup of this process allows"},
         {l->address_space < 0 ? -1 : l->address_space + held, "ulimit -v leaves"},
         {l->data < 0 ? -1 : l->data + held, "ulimit -d leaves"},
@@ -194,17 +195,17 @@ an_limits_fit an_limits_compare(const an_limits *limits, int64_t planned, int64_
     const int64_t least = find_least(l, held, &words);
     const an_bytes_text need = an_bytes_in_words(planned), most = an_bytes_in_words(least);
     if (least < 0) {
-        snprintf(text, AN_LIMITS_TEXT, "%s of memory are planned, and no limit is known", need.text);
+        snprintf(text, AN_LIMITS_TEXT, "it needs %s of memory, and no limit is known", need.text);
         return AN_LIMITS_FITS;
     }
     if (l->memory_available && planned > l->memory_available && planned <= least) {
         snprintf(text, AN_LIMITS_TEXT,
-                 "%s of memory are planned, and %s are available now: other processes use the rest", need.text,
+                 "it needs %s of memory, but only %s are available now because other processes use the rest", need.text,
                  an_bytes_in_words(l->memory_available).text);
         return AN_LIMITS_TIGHT;
     }
     const bool tight = planned > least - least / SPARE || (l->group_memory && planned > l->group_memory);
-    snprintf(text, AN_LIMITS_TEXT, "%s of memory are planned, and %s %s%s", need.text, words, most.text,
-             tight && planned <= least ? ": little is left for threads and buffers" : "");
+    snprintf(text, AN_LIMITS_TEXT, "it needs %s of memory, and %s %s%s", need.text, words, most.text,
+             tight && planned <= least ? ", which leaves little for threads and buffers" : "");
     return planned > least ? AN_LIMITS_EXCEEDED : tight ? AN_LIMITS_TIGHT : AN_LIMITS_FITS;
 }

@@ -1,4 +1,4 @@
-/* What the system lets this process have: memory, and processors of its cgroup. Needs nothing else of the library. */
+/* What the system allows this process: memory, and processors of its cgroup. Uses nothing else of the library. */
 #ifndef AN_BASE_LIMITS_H
 #define AN_BASE_LIMITS_H
 

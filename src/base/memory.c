@@ -6,7 +6,7 @@
 static an_status allocate(an_context *ctx, void **memory, size_t bytes, size_t alignment) {
     void *p = ctx->allocator.allocate(ctx->allocator.user, bytes, alignment);
     if (!p)
-        return AN_ERROR(ctx, AN_ERR_MEMORY, "out of memory: %zu bytes were asked for while %zu are held", bytes,
+        return AN_ERROR(ctx, AN_ERR_MEMORY, "out of memory: %zu bytes were requested while %zu are in use", bytes,
                         ctx->bytes);
     ctx->bytes += bytes;
     ctx->allocations++;

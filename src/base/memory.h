@@ -1,6 +1,7 @@
-/* Memory of the context's allocator, counted to the byte, and arenas on top of it.
+/* Memory from the context's allocator, counted to the byte, and arenas on top of it.
  *
- * Sizes are given back on release, so that no header stands between what is asked for and what is allocated.
+ * The caller passes the size again on release, so no header is needed and allocations are exactly as large as
+ * requested.
  */
 #ifndef AN_BASE_MEMORY_H
 #define AN_BASE_MEMORY_H

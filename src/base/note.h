@@ -1,4 +1,4 @@
-/* Messages of functions that have no context to put them on, because they run on threads of their own. */
+/* Error messages of functions that run on threads of their own and therefore have no context to put a message on. */
 #ifndef AN_BASE_NOTE_H
 #define AN_BASE_NOTE_H
 

@@ -32,7 +32,7 @@ an_status an_reader_open(an_reader *file, const char *path, an_note note) {
     if (fstat(descriptor, &about) != 0) {
         const int error = errno;
         an_reader_close(file);
-        return refuse(path, "cannot be looked at", error, note);
+        return refuse(path, "cannot be examined", error, note);
     }
     if (!S_ISREG(about.st_mode)) {
         an_reader_close(file);
@@ -53,8 +53,9 @@ void an_reader_close(an_reader *file) {
 an_status an_reader_read(const an_reader *file, int64_t offset, void *to, size_t bytes, an_note note) {
     char *at = to;
     if (offset < 0 || offset > file->size || bytes > (uint64_t)(file->size - offset))
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte %" PRId64 ": %zu bytes are needed here, but the file has %" PRId64,
-                       file->path, offset, bytes, file->size);
+        return AN_NOTE(note, AN_ERR_PARSE,
+                       "%s: byte %" PRId64 ": %zu bytes are needed here, but the file has only %" PRId64, file->path,
+                       offset, bytes, file->size);
     while (bytes > 0) {
         const ssize_t got = pread(file->descriptor, at, bytes, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
@@ -104,7 +105,7 @@ static an_status begin_inflating(an_reader_stream *s, an_note note) {
     s->inflater.opaque = s->ctx;
     s->inflater.next_in = s->buffer;
     if (inflateInit2(&s->inflater, GZIP_ONLY + MAX_WBITS) != Z_OK)
-        return AN_NOTE(note, AN_ERR_MEMORY, "%s: there is no memory to uncompress it", s->file.path);
+        return AN_NOTE(note, AN_ERR_MEMORY, "%s: not enough memory to decompress it", s->file.path);
     s->compressed = true;
     return AN_OK;
 }
@@ -118,7 +119,7 @@ an_status an_reader_stream_open(an_reader_stream *s, an_context *ctx, const char
         status = an_reader_read(&s->file, 0, magic, sizeof magic, note);
     if (status == AN_OK && magic[0] == GZIP_FIRST && magic[1] == GZIP_SECOND) {
         if (an_alloc(ctx, (void **)&s->buffer, BUFFER, 1) != AN_OK)
-            status = AN_NOTE(note, AN_ERR_MEMORY, "%s: there is no memory to read it", path);
+            status = AN_NOTE(note, AN_ERR_MEMORY, "%s: not enough memory to read it", path);
         else
             status = begin_inflating(s, note);
     }
@@ -164,7 +165,7 @@ static an_status inflate_some(an_reader_stream *s, an_note note) {
         } else if (result != Z_OK && !(result == Z_BUF_ERROR && z->avail_in == 0)) {
             return AN_NOTE(note, result == Z_MEM_ERROR ? AN_ERR_MEMORY : AN_ERR_PARSE,
                            "%s: byte %" PRId64 ": the compressed data is damaged: %s", s->file.path,
-                           s->at - (int64_t)z->avail_in, z->msg ? z->msg : "it makes no sense");
+                           s->at - (int64_t)z->avail_in, z->msg ? z->msg : "it is not valid");
         }
     }
     return AN_OK;
@@ -205,7 +206,7 @@ an_status an_reader_load(an_context *ctx, const char *path, char **bytes, size_t
     do {
         if (stream.compressed ? an_grow(ctx, &memory, &held, needed, 1) : an_alloc_raw(ctx, &memory, held = needed)) {
             if (!memory) held = 0;
-            status = AN_NOTE(note, AN_ERR_MEMORY, "%s: there is no memory for its %zu bytes", path, needed);
+            status = AN_NOTE(note, AN_ERR_MEMORY, "%s: not enough memory for its %zu bytes", path, needed);
             break;
         }
         status = an_reader_stream_read(&stream, (char *)memory + used, held - used, &got, note);

@@ -1,5 +1,5 @@
-/* Reading files that may be anything. Sizes are those of when a file was opened; a read past them is refused before it is tried,
- * and one that the file no longer has data for is an error, as is a folder, a device or a pipe. */
+/* Reading untrusted files. The size of a file is fixed when it is opened. A read past it is refused before it is
+ * tried; a file that has become shorter is an error, and so is a folder, a device or a pipe. */
 #ifndef AN_BASE_READER_H
 #define AN_BASE_READER_H
 

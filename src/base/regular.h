@@ -1,5 +1,5 @@
-/* Opening regular files only. A run folder is a place where anything may lie: a pipe would be waited for, and a device may have
- * no end. It needs nothing of the library, so the command has a copy of its own. */
+/* Opens regular files only. A run folder may contain anything: opening a pipe would block, and a device may have no
+ * end. This file uses nothing else of the library, so the command can compile its own copy. */
 #ifndef AN_BASE_REGULAR_H
 #define AN_BASE_REGULAR_H
 

@@ -1,4 +1,4 @@
-/* Questions about characters and words that C has no function for, or one that asks the locale. */
+/* Tests of characters and words that C does not have, or has only in a form that depends on the locale. */
 #ifndef AN_BASE_WORD_H
 #define AN_BASE_WORD_H
 

@@ -1,8 +1,8 @@
-/* The order in which parts of a step are added, whoever has them: one binary tree over their numbers.
+/* The order in which the parts of a step are added, whoever computed them: one binary tree over their numbers.
  *
- * Parts come with rising numbers; some may be absent, and a node with one child is that child. Two parts meet at the
- * level of the highest bit in which their numbers differ. A stack holds the nodes that wait for their right neighbour,
- * at most 1 + log2(parts) of them: before part n is begun, everything that does not reach n is added.
+ * Parts come in increasing order; some may be absent, and a node with one child is that child. Two parts meet at the
+ * level of the highest bit in which their numbers differ. A stack holds the nodes that wait for their right
+ * neighbour, at most 1 + log2(parts): before part n begins, everything that does not reach n is added.
  */
 #ifndef AN_COMM_TREE_H
 #define AN_COMM_TREE_H

@@ -1,5 +1,5 @@
-/* What contradicts what. Each key is right by itself here; every rule says with numbers what does not go together, and what to
- * change. Things that are allowed and hardly meant become warnings. */
+/* Finds contradictions between keys. Each key is valid by itself here. Every rule states, with numbers, what does not
+ * go together and what to change. Valid settings that are probably mistakes become warnings. */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +47,8 @@ static an_status check_run(an_config *c) {
         if (first) {
             const bool later = an_config_origin_of(c, first) > an_config_origin_of(c, lengths[i]);
             return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                            "%s: %s is %s and %s is %s; a run has one length: take one out (--set %s= does it)",
+                            "%s: %s is %s and %s is %s, but a run has only one length; remove one of them (for example "
+                            "with --set %s=)",
                             AN_SPOT(spot_of(c, lengths[i])), first, AN_QUOTE(text_of(c, first)), lengths[i],
                             AN_QUOTE(text_of(c, lengths[i])), later ? lengths[i] : first);
         }
@@ -64,16 +65,17 @@ static an_status check_model(an_config *c) {
     static const char *const sources[] = {"data.train", "data.eval"};
     if (!strcmp(type, "cnn")) return AN_OK; /* its width is an image's */
     if (count_of(c, "model.width", &width) && count_of(c, "model.heads", &heads) && width % heads != 0)
-        return AN_ERROR(
-            c->ctx, AN_ERR_ARGUMENT,
-            "%s: model.width %lld divided by model.heads %lld leaves %lld; take a width such as %lld or %lld",
-            AN_SPOT(spot_of(c, given(c, "model.heads") ? "model.heads" : "model.width")), (long long)width,
-            (long long)heads, (long long)(width % heads), (long long)(width > heads ? width - width % heads : heads),
-            (long long)((uint64_t)(width - width % heads) + (uint64_t)heads));
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                        "%s: model.width %lld is not a multiple of model.heads %lld (remainder %lld); use a width such "
+                        "as %lld or %lld",
+                        AN_SPOT(spot_of(c, given(c, "model.heads") ? "model.heads" : "model.width")), (long long)width,
+                        (long long)heads, (long long)(width % heads),
+                        (long long)(width > heads ? width - width % heads : heads),
+                        (long long)((uint64_t)(width - width % heads) + (uint64_t)heads));
     if (count_of(c, "model.kv_heads", &kv_heads) && count_of(c, "model.heads", &heads) && heads % kv_heads != 0)
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                        "%s: model.heads %lld divided by model.kv_heads %lld leaves %lld; each head of keys serves as "
-                        "many heads as any other",
+                        "%s: model.heads %lld is not a multiple of model.kv_heads %lld (remainder %lld); every key "
+                        "head must serve the same number of heads",
                         AN_SPOT(spot_of(c, "model.kv_heads")), (long long)heads, (long long)kv_heads,
                         (long long)(heads % kv_heads));
     for (int i = 0; i < 2; i++) {
@@ -81,8 +83,7 @@ static an_status check_model(an_config *c) {
         snprintf(path, sizeof path, "%s.context", sources[i]);
         if (count_of(c, "model.context", &context) && count_of(c, path, &samples) && samples > context)
             return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                            "%s: %s is %lld, but the model takes %lld tokens; make it smaller "
-                            "or model.context larger",
+                            "%s: %s is %lld, but the model takes at most %lld tokens; lower it or raise model.context",
                             AN_SPOT(spot_of(c, path)), path, (long long)samples, (long long)context);
     }
     return AN_OK;
@@ -100,15 +101,16 @@ static an_status check_source_keys(an_config *c, const char *source) {
     snprintf(end, sizeof end, "%s.end_token", source);
     snprintf(delimiter, sizeof delimiter, "%s.delimiter", source);
     if (an_config_is(c, documents, "apart") && an_config_is(c, type, "tokens") && !an_config_find(c, end))
-        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is apart, but nothing says where a document ends; give %s",
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is apart, but nothing says where a document ends; set %s",
                         AN_SPOT(spot_of(c, documents)), documents, end);
     an_read_bool(text_of(c, borders), &border_targets);
     if (!border_targets && an_config_is(c, documents, "join"))
-        AN_TRY_RETURN(an_config_warn(c, spot_of(c, borders), "%s changes nothing with %s join; take documents apart",
-                                     borders, documents));
+        AN_TRY_RETURN(an_config_warn(c, spot_of(c, borders),
+                                     "%s has no effect while %s is join; set documents to apart", borders, documents));
     const char *text = text_of(c, delimiter);
     if (*text && (text[1] || (unsigned char)text[0] >= 0x80 || strchr("\"\n\r.+-0123456789", text[0])))
-        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is '%s'; it takes one character that no number has, as \",\"",
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                        "%s: %s is '%s'; it must be one character that does not occur in numbers, such as \",\"",
                         AN_SPOT(spot_of(c, delimiter)), delimiter, AN_QUOTE(text));
     return AN_OK;
 }
@@ -121,13 +123,11 @@ static an_status check_source(an_config *c, const char *source) {
     const char *type = text_of(c, path), *model = text_of(c, "model.type");
     if (an_words_have(of_tokens, type) && an_words_have("mlp|cnn|sequential", model))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                        "%s: %s has type '%s', which gives tokens, but a model of type '%s' takes "
-                        "numbers; take %s",
+                        "%s: %s has type '%s', which gives tokens, but a model of type '%s' takes numbers; use %s",
                         AN_SPOT(spot_of(c, path)), source, type, model, AN_WORDS(of_numbers));
     if (an_words_have(of_numbers, type) && an_words_have("gpt2|llama", model))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                        "%s: %s has type '%s', which gives numbers, but a model of type '%s' takes "
-                        "tokens; take %s",
+                        "%s: %s has type '%s', which gives numbers, but a model of type '%s' takes tokens; use %s",
                         AN_SPOT(spot_of(c, path)), source, type, model, AN_WORDS(of_tokens));
     AN_TRY_RETURN(check_source_keys(c, source));
     return AN_OK;
@@ -142,28 +142,27 @@ static an_status check_overlap(an_config *c) {
     AN_TRY_RETURN(an_config_range(c, "data.train.part", &from[0], &to[0]));
     AN_TRY_RETURN(an_config_range(c, "data.eval.part", &from[1], &to[1]));
     if (from[0] >= to[1] || from[1] >= to[0]) return AN_OK;
-    return an_config_warn(
-        c, spot_of(c, "data.eval"),
-        "data.eval has samples that data.train has too, part %s and part %s of one file: an evaluation "
-        "on them says little",
-        text_of(c, "data.eval.part"), text_of(c, "data.train.part"));
+    return an_config_warn(c, spot_of(c, "data.eval"),
+                          "data.eval and data.train overlap (part %s and part %s of the same file), so the evaluation "
+                          "does not measure how well the model generalises",
+                          text_of(c, "data.eval.part"), text_of(c, "data.train.part"));
 }
 
 static an_status check_data(an_config *c) {
     an_context *ctx = c->ctx;
     const an_config_node *data = an_config_find(c, "data");
     if (!an_config_find(c, "data.train"))
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: data has no 'train'; it takes a table such as {type: text, path: FILE}",
+        return AN_ERROR(ctx, AN_ERR_PARSE,
+                        "%s: data has no 'train'; set it to a table such as {type: text, path: FILE}",
                         AN_SPOT(data->place));
     const bool is_stream = an_config_is(c, "data.train.type", "stream");
     if (is_stream && given(c, "run.epochs"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: a stream has no end and so no epochs; give run.steps, run.samples or "
-                        "run.max_time",
+                        "%s: a stream has no end and therefore no epochs; set run.steps, run.samples or run.max_time",
                         AN_SPOT(spot_of(c, "run.epochs")));
     if (an_config_is(c, "data.eval.type", "stream"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: evaluations cannot read a stream; take another type for data.eval, such as csv",
+                        "%s: evaluations cannot read a stream; use another type for data.eval, such as csv",
                         AN_SPOT(spot_of(c, "data.eval.type")));
     AN_TRY_RETURN(check_source(c, "data.train"));
     AN_TRY_RETURN(check_source(c, "data.eval"));
@@ -176,8 +175,8 @@ static an_status check_data(an_config *c) {
     const char *train = text_of(c, "data.train.tokens"), *eval = text_of(c, "data.eval.tokens");
     if (*train && *eval && strcmp(train, eval) != 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: data.train.tokens is %s and data.eval.tokens is %s; the model knows one "
-                        "kind of token: make them the same",
+                        "%s: data.train.tokens is %s and data.eval.tokens is %s, but a model has one kind of token; "
+                        "make them the same",
                         AN_SPOT(spot_of(c, given(c, "data.eval.tokens") ? "data.eval.tokens" : "data.train.tokens")),
                         train, eval);
     return AN_OK;
@@ -201,14 +200,13 @@ static void drop_epochs(an_config *c) {
 static an_status accumulate_by_epoch(an_config *c, const an_config_node *table) {
     if (given(c, "batch.global"))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                        "%s: batch.accumulate changes by epoch, and with it the samples of a step, but "
-                        "batch.global is %s; take batch.global out",
+                        "%s: batch.accumulate changes by epoch, and with it the number of samples in a step, but "
+                        "batch.global is fixed at %s; remove batch.global",
                         AN_SPOT(table->key_place), text_of(c, "batch.global"));
     int64_t first = 0;
     an_read_count(table->first->key, &first);
     if (first != 0)
-        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                        "%s: batch.accumulate begins with epoch %lld; say what holds from epoch 0 on",
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: batch.accumulate begins with epoch %lld; add a value for epoch 0",
                         AN_SPOT(table->first->key_place), (long long)first);
     return AN_OK;
 }
@@ -233,32 +231,32 @@ static an_status check_accumulate(an_config *c, const an_config_node *table) {
     int64_t accumulate = 0, micro, leaves, product, global;
     if (table->count == 0)
         return AN_ERROR(ctx, AN_ERR_PARSE,
-                        "%s: batch.accumulate is empty; it takes a number, or a table of epoch: number",
+                        "%s: batch.accumulate is empty; it takes a number, or a table that maps epochs to numbers",
                         AN_SPOT(table->key_place));
     if (!count_of(c, "batch.micro", &micro))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: batch.accumulate counts micro-batches, but batch.micro is auto; give batch.micro",
+                        "%s: batch.accumulate counts micro-batches, but batch.micro is auto; set batch.micro",
                         AN_SPOT(table->key_place));
     if (table->count > 1) return accumulate_by_epoch(c, table);
     an_read_count(table->first->text, &accumulate);
     const bool has_leaves = count_of(c, "batch.leaves", &leaves);
     if (!has_leaves) leaves = 1;
     if (!an_multiply_i64(micro, accumulate, &product) || !an_multiply_i64(product, leaves, &product))
-        return AN_ERROR(ctx, AN_ERR_OVERFLOW,
-                        "%s: batch.micro %lld × accumulate %lld × leaves %lld does not fit in 64 bits; make "
-                        "one smaller",
-                        AN_SPOT(table->key_place), (long long)micro, (long long)accumulate, (long long)leaves);
+        return AN_ERROR(
+            ctx, AN_ERR_OVERFLOW,
+            "%s: batch.micro %lld × accumulate %lld × leaves %lld does not fit in 64 bits; lower one of them",
+            AN_SPOT(table->key_place), (long long)micro, (long long)accumulate, (long long)leaves);
     if (!count_of(c, "batch.global", &global)) return has_leaves ? add_global(c, product) : AN_OK;
     if (has_leaves ? product == global : global % product == 0) return AN_OK;
     if (has_leaves)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: batch.global is %lld, but micro %lld × accumulate %lld × leaves %lld = %lld; "
-                        "change one of them, or take global out",
+                        "%s: batch.global is %lld, but micro %lld × accumulate %lld × leaves %lld = %lld; change one "
+                        "of them, or remove global",
                         AN_SPOT(spot_of(c, "batch.global")), (long long)global, (long long)micro, (long long)accumulate,
                         (long long)leaves, (long long)product);
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                    "%s: batch.global is %lld, but micro %lld × accumulate %lld = %lld for each leaf, and "
-                    "%lld is no multiple of it; change one of them, or take global out",
+                    "%s: batch.global is %lld, but micro %lld × accumulate %lld = %lld for each leaf, and %lld is not "
+                    "a multiple of that; change one of them, or remove global",
                     AN_SPOT(spot_of(c, "batch.global")), (long long)global, (long long)micro, (long long)accumulate,
                     (long long)product, (long long)global);
 }
@@ -282,18 +280,20 @@ static an_status check_batch(an_config *c) {
     const bool has_global = count_of(c, "batch.global", &global);
     if (has_global && count_of(c, "batch.leaves", &leaves) && leaves > global)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: batch.leaves is %lld, but a step has %lld sample%s, so %lld leaves would be empty; "
-                        "take at most %lld",
+                        "%s: batch.leaves is %lld, but a step has %lld sample%s, so %lld leaves would be empty; set it "
+                        "to at most %lld",
                         AN_SPOT(spot_of(c, "batch.leaves")), (long long)leaves, (long long)global,
                         global == 1 ? "" : "s", (long long)(leaves - global), (long long)global);
     if (has_global && count_of(c, "batch.micro", &micro) && micro > global)
-        AN_TRY_RETURN(an_config_warn(c, spot_of(c, "batch.micro"),
-                                     "batch.micro is %lld, but a step has %lld sample%s: it is one micro-batch",
-                                     (long long)micro, (long long)global, global == 1 ? "" : "s"));
+        AN_TRY_RETURN(
+            an_config_warn(c, spot_of(c, "batch.micro"),
+                           "batch.micro is %lld, but a step has %lld sample%s, so every step is a single micro-batch",
+                           (long long)micro, (long long)global, global == 1 ? "" : "s"));
     if (has_batch_norm(c) && count_of(c, "batch.micro", &micro) && micro < 16)
-        AN_TRY_RETURN(an_config_warn(c, spot_of(c, "batch.micro"),
-                                     "batch norm over micro-batches of %lld sample%s is noisy; 16 or more are usual",
-                                     (long long)micro, micro == 1 ? "" : "s"));
+        AN_TRY_RETURN(
+            an_config_warn(c, spot_of(c, "batch.micro"),
+                           "batch norm over micro-batches of %lld sample%s is noisy; 16 or more samples are usual",
+                           (long long)micro, micro == 1 ? "" : "s"));
     return AN_OK;
 }
 
@@ -305,25 +305,24 @@ static an_status check_optimizer(an_config *c) {
     double momentum = 0, dampening = 0, decay = 1;
     bool nesterov = false;
     if (betas && betas->type == AN_CONFIG_LIST && betas->count != 2) /* else it is auto */
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: optimizer.betas is a list of %d; it takes two numbers, as [0.9, 0.999]",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: optimizer.betas has %d numbers; it takes two, such as [0.9, 0.999]",
                         AN_SPOT(betas->place), betas->count);
     an_read_bool(text_of(c, "optimizer.nesterov"), &nesterov);
     an_read_real(text_of(c, "optimizer.momentum"), &momentum);
     an_read_real(text_of(c, "optimizer.dampening"), &dampening);
     if (nesterov && !(momentum > 0))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: optimizer.nesterov needs momentum, which is 0; set optimizer.momentum, for example to 0.9",
+                        AN_SPOT(spot_of(c, "optimizer.nesterov")));
+    if (nesterov && dampening != 0)
         return AN_ERROR(
             ctx, AN_ERR_ARGUMENT,
-            "%s: optimizer.nesterov looks ahead along momentum, which is 0; give optimizer.momentum, as 0.9",
-            AN_SPOT(spot_of(c, "optimizer.nesterov")));
-    if (nesterov && dampening != 0)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: optimizer.nesterov needs momentum without dampening, which is %s; take dampening out",
-                        AN_SPOT(spot_of(c, "optimizer.nesterov")), text_of(c, "optimizer.dampening"));
+            "%s: optimizer.nesterov needs momentum without dampening, but dampening is %s; remove dampening",
+            AN_SPOT(spot_of(c, "optimizer.nesterov")), text_of(c, "optimizer.dampening"));
     an_read_real(text_of(c, "optimizer.layer_decay"), &decay);
     if (decay < 0.5 || decay > 1)
         AN_TRY_RETURN(an_config_warn(c, spot_of(c, "optimizer.layer_decay"),
-                                     "optimizer.layer_decay is %s; usual are 0.85 to 0.95",
+                                     "optimizer.layer_decay is %s; 0.85 to 0.95 is usual",
                                      text_of(c, "optimizer.layer_decay")));
     return AN_OK;
 }
@@ -342,8 +341,8 @@ static an_status check_moved_momentum(an_config *c, const an_config_node *schedu
     an_read_real(text_of(c, "optimizer.momentum"), &momentum);
     if (!on || momentum > 0) return AN_OK;
     return an_config_warn(c, type->place,
-                          "one_cycle moves the momentum of sgd, but optimizer.momentum is 0 and stays 0; give "
-                          "optimizer.momentum, as 0.9, or set momentum of the schedule to off");
+                          "one_cycle changes the momentum of sgd, but optimizer.momentum is 0 and stays 0; set "
+                          "optimizer.momentum, for example to 0.9, or set schedule.momentum to off");
 }
 
 static an_status check_schedule(an_config *c, const an_config_node *schedule) {
@@ -354,19 +353,20 @@ static an_status check_schedule(an_config *c, const an_config_node *schedule) {
     const an_config_node *points = an_config_node_find(schedule, "points");
     an_length before = {.unit = AN_LENGTH_TIME}, length;
     if (points && points->count == 0)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a schedule of points has none; give some, as {0: 0, 500: 1}",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: a schedule of type points needs at least one point, such as {0: 0, 500: 1}",
                         AN_SPOT(points->place));
     if (!parts || !milestones) return AN_OK;
     if (milestones->count != parts->count - 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: a sequence has %d parts and %d milestones; a milestone is where the next part begins, so "
-                        "there is one less of them than of parts",
+                        "%s: a sequence has %d parts and %d milestones; it needs one milestone fewer than parts, "
+                        "because each milestone begins the next part",
                         AN_SPOT(milestones->place), parts->count, milestones->count);
     for (const an_config_node *n = milestones->first; n; n = n->next) {
         if (!an_read_length(n->text, n->option->units, &length)) continue;
         if (length.unit == before.unit && length.amount <= before.amount)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                            "%s: the milestone '%s' is not later than the one before it; put them in order",
+                            "%s: the milestone '%s' is not later than the one before it; sort the milestones",
                             AN_SPOT(n->place), AN_QUOTE(n->text));
         before = length;
     }
@@ -383,14 +383,14 @@ static an_status check_train(an_config *c) {
     for (int i = 0; i < 3; i++) {
         if (!says_more(an_config_find(c, ways[i]))) continue;
         if (first)
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s and %s are both given; take one out",
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s and %s are both set; remove one of them",
                             AN_SPOT(spot_of(c, ways[i])), first, ways[i]);
         first = ways[i];
     }
     const char *precision = text_of(c, "train.precision");
     if (an_config_is(c, "train.matmul_precision", "medium") && an_words_have("bf16|f16|f64", precision))
         AN_TRY_RETURN(an_config_warn(c, spot_of(c, "train.matmul_precision"),
-                                     "train.matmul_precision is for f32 and changes nothing with precision %s",
+                                     "train.matmul_precision affects only f32 and has no effect with precision %s",
                                      precision));
     return AN_OK;
 }
@@ -404,7 +404,7 @@ static an_status check_metric(an_config *c, const char *path) {
         return AN_OK;
     for (const an_config_node *n = metrics->first; n; n = n->next)
         if (!strcmp(n->text, name)) return AN_OK;
-    return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is %s, but eval.metrics does not have %s; add it there",
+    return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is %s, but eval.metrics does not include %s; add it there",
                     AN_SPOT(spot_of(c, path)), path, metric, name);
 }
 
@@ -416,7 +416,7 @@ static an_status check_eval(an_config *c) {
             if (says_more(n))
                 return AN_ERROR(
                     ctx, AN_ERR_ARGUMENT,
-                    "%s: eval.%s is given, but there is nothing to evaluate on; give data.eval, or take it out",
+                    "%s: eval.%s is set, but there is no data to evaluate on; set data.eval, or remove this key",
                     AN_SPOT(n->key_place), n->key);
     AN_TRY_RETURN(check_metric(c, "eval.best.metric"));
     return check_metric(c, "eval.early_stop.metric");
@@ -446,13 +446,13 @@ static an_status check_lengths(an_config *c) {
         const an_config_node *n = an_config_find(c, paths[i]);
         if (!n || n->origin == AN_ORIGIN_DEFAULT || !an_read_length(n->text, n->option->units, &length)) continue;
         if (length.unit != run.unit || length.amount <= run.amount) continue;
-        AN_TRY_RETURN(an_config_warn(c, n->place, "%s is %s, longer than the run of %s; the run ends inside it",
-                                     paths[i], AN_QUOTE(n->text), AN_QUOTE(node->text)));
+        AN_TRY_RETURN(an_config_warn(c, n->place, "%s is %s, which is longer than the run of %s", paths[i],
+                                     AN_QUOTE(n->text), AN_QUOTE(node->text)));
     }
     const an_config_node *milestones = an_config_find(c, "schedule.milestones");
     for (const an_config_node *n = milestones ? milestones->first : NULL; n; n = n->next)
         if (an_read_length(n->text, n->option->units, &length) && length.unit == run.unit && length.amount > run.amount)
-            AN_TRY_RETURN(an_config_warn(c, n->place, "the milestone %s is later than the end of the run of %s",
+            AN_TRY_RETURN(an_config_warn(c, n->place, "the milestone %s is after the end of the run of %s",
                                          AN_QUOTE(n->text), AN_QUOTE(node->text)));
     return AN_OK;
 }

@@ -1,4 +1,4 @@
-/* Which values of two configs differ, and what a run that carries on may take of that. */
+/* Decides which differences between two configs a resumed run may have. */
 #include "config/compare.h"
 
 #include <stdio.h>
@@ -10,50 +10,53 @@
  * its own. */
 
 /* Reasons that several rows have. They end a line "batch.global is 64, was 32: ". */
-#define MODEL "the model would be another one"
-#define SAMPLES "the samples would be others"
+#define MODEL "it would be a different model"
+#define SAMPLES "the samples would be different"
 #define ORDER "the order of the data depends on it"
-#define CUT "it belongs to the run: sums in another order have other bits"
-#define RATE "the rate of every step comes from it"
-#define UPDATE "weights and moments so far come from it"
-#define STORE "the samples that are stored were chosen by it"
-#define NORMAL "the numbers that the model knows are scaled by it"
-#define COMPARE "evaluations so far, and which was best, would not compare"
-#define BEST "the best value so far was found by it"
-#define NEW_BITS "the weights would get other bits; --allow-new-bits, or run.allow_new_bits: on, accepts that"
-#define LENGTH "the end of the run moves; --extend=keep or --extend=stretch says what becomes of the schedule"
-#define SAME_FILE "the file must be the same one, wherever it lies"
-#define WRITTEN "only what is written changes"
-#define SAME_BITS "the bits do not depend on it"
-#define LATER "only what comes depends on it"
+#define CUT "it fixes the order of sums, so results would no longer be bit-identical"
+#define RATE "it determines the learning rate of every step"
+#define UPDATE "the weights and moments so far depend on it"
+#define STORE "it decided which samples are stored"
+#define NORMAL "it determines how the model's numbers are scaled"
+#define COMPARE "earlier evaluations, and the best one, could not be compared with new ones"
+#define BEST "the best value so far was chosen by it"
+#define NEW_BITS                                                                                                      \
+    "the weights would no longer be bit-identical; add --allow-new-bits, or set run.allow_new_bits to on, to accept " \
+    "that"
+#define LENGTH \
+    "the end of the run would move; choose what happens to the schedule with --extend=keep or --extend=stretch"
+#define SAME_FILE "the file may move, but its contents must be the same"
+#define WRITTEN "it only changes what is written"
+#define SAME_BITS "results do not depend on it"
+#define LATER "it only affects the rest of the run"
 
 static const struct {
     const char *path;
     an_config_change_kind kind;
     const char *reason;
 } rules[] = {
-    {"version", AN_CHANGE_FREE, "of the config's format, not of the run"},
+    {"version", AN_CHANGE_FREE, "it belongs to the config's format, not to the run"},
 
     {"run.dir", AN_CHANGE_FREE, "a run may move to another folder"},
-    {"run.seed", AN_CHANGE_FIXED, "weights, the order of the data and dropout come from it"},
+    {"run.seed", AN_CHANGE_FIXED, "weights, sample order and dropout depend on it"},
     {"run.steps", AN_CHANGE_LENGTH, LENGTH},
     {"run.epochs", AN_CHANGE_LENGTH, LENGTH},
     {"run.tokens", AN_CHANGE_LENGTH, LENGTH},
     {"run.samples", AN_CHANGE_LENGTH, LENGTH},
-    {"run.max_time", AN_CHANGE_FREE, "a limit of one launch"},
+    {"run.max_time", AN_CHANGE_FREE, "it limits one launch"},
     {"run.isa", AN_CHANGE_BITS, NEW_BITS},
     {"run.allow_new_bits", AN_CHANGE_FREE, LATER},
 
     {"model.", AN_CHANGE_FIXED, MODEL},
     {"model.graph", AN_CHANGE_DATA_PATH, SAME_FILE},
-    {"model.init.", AN_CHANGE_FIXED, "weights were taken at step 0; only a new run takes others"},
+    {"model.init.", AN_CHANGE_FIXED, "initial weights are loaded at step 0; only a new run can use others"},
 
     {"data.train.", AN_CHANGE_FIXED, SAMPLES},
     {"data.train.path", AN_CHANGE_DATA_PATH, SAME_FILE},
     {"data.train.labels", AN_CHANGE_DATA_PATH, SAME_FILE},
     {"data.train.count", AN_CHANGE_FIXED, ORDER},
     {"data.train.weight", AN_CHANGE_FIXED, ORDER},
-    {"data.eval", AN_CHANGE_FREE, "training has the same bits with and without evaluations"}, /* given or not */
+    {"data.eval", AN_CHANGE_FREE, "training is bit-identical with and without evaluations"}, /* given or not */
     {"data.eval.", AN_CHANGE_FIXED, COMPARE},
     {"data.eval.path", AN_CHANGE_DATA_PATH, SAME_FILE},
     {"data.eval.labels", AN_CHANGE_DATA_PATH, SAME_FILE},
@@ -79,13 +82,13 @@ static const struct {
 
     {"train.clip_norm", AN_CHANGE_FIXED, UPDATE},
     {"train.clip_value", AN_CHANGE_FIXED, UPDATE},
-    {"train.precision", AN_CHANGE_FIXED, "weights, moments and the loss scale come from it"},
+    {"train.precision", AN_CHANGE_FIXED, "weights, moments and the loss scale depend on it"},
     {"train.matmul_precision", AN_CHANGE_BITS, NEW_BITS},
     {"train.recompute.mode", AN_CHANGE_FREE, SAME_BITS},
     {"train.recompute.segments", AN_CHANGE_FREE, SAME_BITS},
     {"train.recompute.budget", AN_CHANGE_FREE, SAME_BITS},
-    {"train.loss.reduction", AN_CHANGE_FIXED, "something else would be minimised"},
-    {"train.loss.label_smoothing", AN_CHANGE_FIXED, "something else would be minimised"},
+    {"train.loss.reduction", AN_CHANGE_FIXED, "a different loss would be minimised"},
+    {"train.loss.label_smoothing", AN_CHANGE_FIXED, "a different loss would be minimised"},
     {"train.on_nonfinite", AN_CHANGE_FREE, LATER},
     {"train.max_skips", AN_CHANGE_FREE, LATER},
 
@@ -290,7 +293,7 @@ static an_status add_change(const walk *w, const an_config_node *a, const an_con
     describe(change->after, b);
     if (!an_config_rule_find(at->rule, &change->kind, &change->reason)) {
         change->kind = AN_CHANGE_FIXED;
-        change->reason = "nothing says that it may change";
+        change->reason = "it is not known to be safe to change";
     }
     return AN_OK;
 }
@@ -376,7 +379,7 @@ static an_status write_refusal(const an_config_changes *changes, an_config *afte
     an_text out;
     size_t said = 0, more = 0;
     an_text_init(&out, ctx);
-    an_text_add(&out, "%s: this run cannot carry on with what was changed since its checkpoint:", after->name);
+    an_text_add(&out, "%s: this run cannot be resumed with these changes since its checkpoint:", after->name);
     for (size_t i = 0; i < changes->count; i++) {
         const an_config_change *c = &changes->items[i];
         if (!is_refused(c, allowed)) continue;
@@ -386,7 +389,7 @@ static an_status write_refusal(const an_config_changes *changes, an_config *afte
         *(said < most ? &said : &more) += 1;
     }
     if (more > 0) an_text_add(&out, "\n  and %zu more", more);
-    an_text_add(&out, "\nput them back, or start a new run: with --fresh, or with another run.dir");
+    an_text_add(&out, "\nundo the changes, or start a new run with --fresh or another run.dir");
     AN_TRY(an_text_take(&out, text));
     return AN_OK;
 fail:

@@ -1,7 +1,7 @@
-/* Two configs of one run: which values differ, and which of these a run that carries on may take.
+/* Compares two configs of one run: which values differ, and which of them a resumed run may change.
  *
- * Values are compared by what they mean (6GiB is 6144MiB, 2000 is 2000 steps, a file is its whole path), key by key in the order of
- * the options. What a key may do is decided in one table (config/compare.c), in which every option has its row.
+ * Values are compared by their meaning (6GiB is 6144MiB, 2000 is 2000 steps, a file is its absolute path), key by key
+ * in the order of the options. One table (config/compare.c) decides what may change; every option has a row in it.
  */
 #ifndef AN_CONFIG_COMPARE_H
 #define AN_CONFIG_COMPARE_H

@@ -1,15 +1,15 @@
-/* The parts of a config: nodes with places (yaml.c), the table of options (options.c), units of values
- * (values.c), settings and defaults (resolve.c), what contradicts what (check.c).
+/* The parts of a config: nodes with places (yaml.c), the table of options (options.c), values with units (values.c),
+ * settings and defaults (resolve.c), contradictions (check.c).
  *
- * A config keeps two trees: what was given, and that made whole, in which every table has the order of the options and every
- * key a value. A setting changes a copy of the first and makes the second anew.
+ * A config keeps two trees: what was given, and the complete one, in which every table has the order of the options
+ * and every key has a value. A setting changes a copy of the first tree and computes the second one again.
  */
 #ifndef AN_CONFIG_CONFIG_H
 #define AN_CONFIG_CONFIG_H
 
 #include "anneal/config.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* ---- nodes ---- */
 

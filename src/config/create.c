@@ -1,4 +1,4 @@
-/* A config as an object: made from a file or a text, changed by settings. */
+/* Creates a config from a file or a text, and changes it by settings. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "base/guard.h"
 #include "base/structs.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 /* "runs/NAME" has the name of the config. */
 static an_status name_folder(an_config *config) {
@@ -63,7 +63,7 @@ static an_status read_file(an_config *config, char **text, size_t *capacity, siz
         *length += got;
     }
     AN_CHECK(ctx, file && !ferror(file), AN_ERR_FILE,
-             "%s: the config cannot be read: %s; look at its name and its rights", config->name, strerror(errno));
+             "%s: the config cannot be read: %s; check its name and permissions", config->name, strerror(errno));
     status = AN_OK;
 fail:
     if (file) fclose(file);
@@ -105,11 +105,11 @@ an_status an_config_create_renamed(an_config **config, an_context *ctx, const an
     *config = NULL;
     AN_TRY(an_config_options_check(ctx, given_options)); /* NULL is refused: there is no default config */
     AN_TRY(an_config_options_read(ctx, &own, given_options));
-    AN_CHECK(ctx, options->file || options->text, AN_ERR_ARGUMENT, "a config needs a file or a text");
-    AN_CHECK(ctx, options->set_count == 0 || options->sets, AN_ERR_ARGUMENT,
-             "%d settings were announced, and none given", options->set_count);
+    AN_CHECK(ctx, options->file || options->text, AN_ERR_ARGUMENT, "an_config_options has neither a file nor a text");
+    AN_CHECK(ctx, options->set_count == 0 || options->sets, AN_ERR_ARGUMENT, "set_count is %d, but sets is NULL",
+             options->set_count);
     const char *name = options->file ? options->file : "config";
-    AN_CHECK(ctx, an_utf8_is_valid(name), AN_ERR_ARGUMENT, "%s: the path of a config is UTF-8; rename it",
+    AN_CHECK(ctx, an_utf8_is_valid(name), AN_ERR_ARGUMENT, "%s: the path of a config must be UTF-8; rename it",
              AN_QUOTE(name));
     AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
     c->ctx = ctx;

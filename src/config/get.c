@@ -1,4 +1,4 @@
-/* What a config says, asked by path; and its warnings. */
+/* Returns the values of a config by path, and its warnings. */
 #include "config/config.h"
 
 #include <stdarg.h>
@@ -93,7 +93,7 @@ static an_status ask(const an_config *config, const char *path, unsigned kinds, 
     an_context *ctx = config->ctx;
     *node = an_config_find(config, path);
     if (!*node)
-        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: '%s' has no value; ask an_config_origin_of first", config->name,
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: '%s' has no value; check an_config_origin_of first", config->name,
                         path);
     if ((*node)->type != AN_CONFIG_SCALAR || !(*node)->option || !(kinds >> (*node)->option->kind & 1))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: '%s' is not %s", config->name, path, what);
@@ -103,7 +103,7 @@ static an_status ask(const an_config *config, const char *path, unsigned kinds, 
 #define KIND(name) (1u << AN_OPTION_##name)
 
 static an_status no_value(const an_config *config, const char *path, const an_config_node *node) {
-    return AN_ERROR(config->ctx, AN_ERR_STATE, "%s: %s is '%s', which is no number; ask an_config_is first",
+    return AN_ERROR(config->ctx, AN_ERR_STATE, "%s: %s is '%s', which is not a number; check an_config_is first",
                     config->name, path, AN_QUOTE(node->text));
 }
 

@@ -1,5 +1,5 @@
-/* Keys that a config leaves at their defaults, when its run carries on: the value of the run's checkpoint holds, not the default. A default
- * may change from version to version, and what was passed with --set may be missing now; the run stays what it was. */
+/* Keys that a config leaves at their defaults when its run is resumed: they keep the checkpoint's value. A default
+ * may change between versions, and a --set option may be missing now; the run does not change. */
 #include <string.h>
 
 #include "config/compare.h"
@@ -48,7 +48,8 @@ an_status an_config_inherit(an_config_changes *changes, const an_config *before,
         AN_TRY_RETURN(copy_node(config, &copy, then));
         copy->next = now->next;
         *now = *copy;
-        an_text_add(notes, "%s: stays %s, as in the checkpoint; the config does not set it, and its default is %s\n",
+        an_text_add(notes,
+                    "%s: stays %s, as in the checkpoint, because the config does not set it (the default is now %s)\n",
                     c->path, c->before, c->after);
     }
     changes->count = kept;

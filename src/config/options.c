@@ -1,4 +1,4 @@
-/* The table of options, and how it is asked. */
+/* The table of options, and lookups in it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -177,9 +177,9 @@ static const char *const kind_names[AN_OPTION_KINDS] = {
     [AN_OPTION_COUNTS] = "a list of whole numbers",
     [AN_OPTION_REALS] = "a list of numbers",
     [AN_OPTION_STRINGS] = "a list of texts",
-    [AN_OPTION_COUNT_MAP] = "a whole number, or a table of epoch: number",
-    [AN_OPTION_REAL_MAP] = "a table of step: number",
-    [AN_OPTION_STRING_MAP] = "a table of text: text",
+    [AN_OPTION_COUNT_MAP] = "a whole number, or a table that maps epochs to whole numbers",
+    [AN_OPTION_REAL_MAP] = "a table that maps steps to numbers",
+    [AN_OPTION_STRING_MAP] = "a table that maps texts to texts",
     [AN_OPTION_TABLE] = "a table",
     [AN_OPTION_TABLES] = "a list of tables",
 };
@@ -208,11 +208,15 @@ static void add_limits(const an_option *o, char *text, size_t capacity) {
         return;
     }
     if (isinf(o->most))
-        snprintf(text + used, capacity - used, " %s %s%s", o->above ? "above" : "from", least, o->above ? "" : " on");
+        snprintf(text + used, capacity - used, " %s %s", o->above ? "above" : "of at least", least);
     else
-        snprintf(text + used, capacity - used, " %s %s %s %s", o->above ? "above" : "from", least,
-                 o->below   ? o->above ? "and below" : "to below"
-                 : o->above ? "up to"
+        snprintf(text + used, capacity - used, " %s %s %s %s",
+                 o->above   ? "above"
+                 : o->below ? "of at least"
+                            : "from",
+                 least,
+                 o->below   ? "and below"
+                 : o->above ? "and at most"
                             : "to",
                  most);
 }
@@ -247,8 +251,7 @@ an_status an_config_key_get(an_context *ctx, int index, an_config_key *given) {
     AN_GUARD;
     AN_TRY_RETURN(an_config_key_check(ctx, given));
     if (index < 0 || index >= an_option_count)
-        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there are %d options, and none has the number %d", an_option_count,
-                        index);
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there are %d options, and none has number %d", an_option_count, index);
     const an_option *o = &an_options[index];
     size_t used = 0;
     an_config_key own = {.default_value = an_option_default(o),
@@ -270,8 +273,8 @@ an_status an_config_key_get(an_context *ctx, int index, an_config_key *given) {
         at += here + (at[here] == '.');
     }
     snprintf(key->type, sizeof key->type, "%s", an_option_wants(o).text);
-    if (o->table && o->kind == AN_OPTION_TABLE) snprintf(key->type, sizeof key->type, "a table as %s", o->table);
+    if (o->table && o->kind == AN_OPTION_TABLE) snprintf(key->type, sizeof key->type, "a table like %s", o->table);
     if (o->table && o->kind == AN_OPTION_TABLES)
-        snprintf(key->type, sizeof key->type, "a list of tables as %s", o->table);
+        snprintf(key->type, sizeof key->type, "a list of tables like %s", o->table);
     return an_config_key_write(ctx, given, &own);
 }

@@ -1,9 +1,9 @@
-/* What was given, made whole: every key is known and of its kind, short forms are written out, defaults stand where nothing was
- * given, and all is in the order of the options. */
+/* Completes a config: checks every key and its kind, expands short forms, fills in defaults, and sorts everything in
+ * the order of the options. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "config/config.h"
 
 enum { MOST_LISTS = 3 };   /* of tables in each other, as mixtures of mixtures */
@@ -69,8 +69,8 @@ void an_config_node_take_out(an_config_node *table, const an_config_node *child)
 /* A table where a single value may stand for its first key, and nothing for none of them. */
 an_status an_config_make_table(an_config *config, an_config_node *node, const char *table, const char *path) {
     if (node->type == AN_CONFIG_LIST)
-        return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s is a list; it takes a table of keys", AN_SPOT(node->place),
-                        path);
+        return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s is a list, but must be a table of keys",
+                        AN_SPOT(node->place), path);
     if (is_null(node)) {
         node->type = AN_CONFIG_TABLE;
         node->text = NULL;
@@ -125,17 +125,17 @@ an_status an_config_unknown_key(an_config *config, an_spot place, const char *ta
     for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o))
         an_nearest_consider(&nearest, an_option_key(o), strlen(an_option_key(o)));
     if (nearest.best)
-        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: there is no key '%s'%s", AN_SPOT(place), whole, AN_NEAREST(&nearest));
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'%s", AN_SPOT(place), whole, AN_NEAREST(&nearest));
     for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
         if (!strcmp(other_names[i].key, key))
-            return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: there is no key '%s'; it is called %s here", AN_SPOT(place),
-                            whole, other_names[i].path);
+            return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; the key is called %s", AN_SPOT(place), whole,
+                            other_names[i].path);
     for (int i = 0; i < an_option_count; i++) /* a right key in the wrong table */
         if (!strcmp(an_option_key(&an_options[i]), key) && strcmp(an_options[i].path, key) != 0)
-            return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: there is no key '%s'; did you mean %s?", AN_SPOT(place), whole,
+            return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; did you mean %s?", AN_SPOT(place), whole,
                             an_options[i].path);
     list_keys(keys, sizeof keys, table, NULL);
-    return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: there is no key '%s'; %s has %s", AN_SPOT(place), whole,
+    return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; the keys of %s are %s", AN_SPOT(place), whole,
                     *path ? path : "a config", keys);
 }
 
@@ -149,7 +149,8 @@ static an_status foreign_key(an_config *config, const an_config_node *node, cons
     for (const an_option *o = an_option_next(table, NULL); o && used < sizeof types; o = an_option_next(table, o))
         if (!strcmp(an_option_key(o), child->key))
             used += (size_t)snprintf(types + used, sizeof types - used, "%s%s", used ? "|" : "", o->of);
-    return AN_ERROR(config->ctx, AN_ERR_UNKNOWN, "%s: %s of type '%s' has no key '%s', which belongs to %s; it has %s",
+    return AN_ERROR(config->ctx, AN_ERR_UNKNOWN,
+                    "%s: %s of type '%s' has no key '%s', which is for type %s; its keys are %s",
                     AN_SPOT(child->key_place), path, AN_QUOTE(given ? given->text : type), AN_QUOTE(child->key),
                     AN_WORDS(types), keys);
 }
@@ -168,10 +169,10 @@ static an_status rename_key(an_config *config, an_config_node *table, const char
     if (!r) return AN_OK;
     if (an_config_node_find(table, r->new_key))
         return AN_ERROR(config->ctx, AN_ERR_ARGUMENT,
-                        "%s: '%s' is the old name of '%s', which is given too; take it out", AN_SPOT(child->key_place),
-                        r->old_path, r->new_key);
+                        "%s: '%s' is the old name of '%s', which is also set; remove the old one",
+                        AN_SPOT(child->key_place), r->old_path, r->new_key);
     child->key = r->new_key;
-    return an_config_warn(config, child->key_place, "'%s' is called '%s' since %s; the old name will go", r->old_path,
+    return an_config_warn(config, child->key_place, "'%s' is deprecated: it is called '%s' since %s", r->old_path,
                           r->new_key, r->version);
 }
 
@@ -181,7 +182,7 @@ static an_status resolve_table(an_config *config, an_config_node *node, const ch
 
 static an_status wrong_node(an_config *config, const an_option *option, const an_config_node *node, const char *path) {
     if (is_null(node))
-        return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s has no value; it takes %s, or take the key out",
+        return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s has no value; it takes %s, or remove the key",
                         AN_SPOT(node->place), path, an_option_wants(option).text);
     return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s is %s; it takes %s", AN_SPOT(node->place), path,
                     type_names[node->type], an_option_wants(option).text);
@@ -195,7 +196,7 @@ static bool takes_quotes(const an_option *o) {
 static an_status resolve_scalar(an_config *config, const an_option *option, an_config_node *node, const char *path) {
     if (node->type != AN_CONFIG_SCALAR || is_null(node)) return wrong_node(config, option, node, path);
     if (node->quoted && !takes_quotes(option))
-        return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s is a text in quotes; it takes %s: write it without them",
+        return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s is a text in quotes; it takes %s, so remove the quotes",
                         AN_SPOT(node->place), path, an_option_wants(option).text);
     /* Versions that did not refuse what they did not obey have left such values in checkpoints: they had no effect. */
     const bool whole = option->unsupported && !*option->unsupported;
@@ -234,8 +235,8 @@ static an_status sort_map(an_config *config, an_config_node *node, const char *p
         for (; *at && an_read_count((*at)->key, &other) && other < key; at = &(*at)->next) {
         }
         if (*at && other == key)
-            return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s has %lld twice; take one out", AN_SPOT(n->key_place),
-                            path, (long long)key);
+            return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s has %lld twice; remove one", AN_SPOT(n->key_place), path,
+                            (long long)key);
         n->next = *at;
         *at = n;
         if (!n->next) node->last = n;
@@ -255,7 +256,7 @@ static an_status resolve_map(an_config *config, const an_option *option, an_conf
         int64_t number;
         join(entry, path, n->key);
         if (option->kind != AN_OPTION_STRING_MAP && (!an_read_count(n->key, &number) || number < 0))
-            return AN_ERROR(ctx, AN_ERR_PARSE, "%s: '%s' is no whole number; %s takes %s", AN_SPOT(n->key_place),
+            return AN_ERROR(ctx, AN_ERR_PARSE, "%s: '%s' is not a whole number; %s takes %s", AN_SPOT(n->key_place),
                             AN_QUOTE(n->key), path, an_option_wants(option).text);
         if (option->kind == AN_OPTION_STRING_MAP && n->type == AN_CONFIG_SCALAR) { /* nothing is a text too */
             if (is_null(n)) n->text = "";
@@ -275,7 +276,7 @@ static an_status resolve_tables(an_config *config, const an_option *option, an_c
     if (node->type != AN_CONFIG_LIST) return wrong_node(config, option, node, path);
     for (const char *c = path; *c; c++) lists += *c == '[';
     if (lists == MOST_LISTS) /* what is made whole must not be deeper than what is read */
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: %s is a list in %d lists of its kind; write it flatter",
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: %s is nested in %d lists of the same kind; use fewer levels",
                         AN_SPOT(node->place), path, MOST_LISTS);
     if (node->count == 0 && an_option_is_required(option))
         return AN_ERROR(ctx, AN_ERR_PARSE, "%s: %s is empty; it takes %s", AN_SPOT(node->place), path,
@@ -324,13 +325,13 @@ static an_status derive_data(an_config *config, an_config_node *data) {
                    *train = an_config_node_find(data, "train");
     if (mixtures && train)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: data.mixtures and data.train are both given; mixtures is short for "
-                        "train: {type: mixture, parts: [...]}: keep one",
+                        "%s: data.mixtures and data.train are both set; mixtures is short for train: {type: mixture, "
+                        "parts: [...]}, so remove one of them",
                         AN_SPOT(mixtures->key_place));
     if (source && train && an_config_node_is(source, "stream") != is_stream(train))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: data.source is '%s', but data.train says something else; "
-                        "source: stream is short for train: {type: stream}: take one out",
+                        "%s: data.source is '%s', but data.train is different; source: stream is short for train: "
+                        "{type: stream}, so remove one of them",
                         AN_SPOT(source->place),
                         source->type == AN_CONFIG_SCALAR ? AN_QUOTE(source->text) : type_names[source->type]);
     if (mixtures) {
@@ -408,9 +409,9 @@ static an_status missing_key(an_config *config, const an_config_node *node, cons
         return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: '%s' is missing; a config needs at least model and data",
                         AN_SPOT(node->place), key);
     if (*option->of)
-        return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s of type '%s' needs '%s'; give it %s", AN_SPOT(node->place),
+        return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s of type '%s' needs '%s'; set it to %s", AN_SPOT(node->place),
                         path, AN_QUOTE(type), key, an_option_wants(option).text);
-    return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s needs '%s'; give it %s", AN_SPOT(node->place), path, key,
+    return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s needs '%s'; set it to %s", AN_SPOT(node->place), path, key,
                     an_option_wants(option).text);
 }
 
@@ -487,13 +488,11 @@ an_status an_config_resolve(an_config *config, an_config_node *root) {
     const an_config_node *version = an_config_node_find(root, "version");
     if (root->type != AN_CONFIG_TABLE)
         return AN_ERROR(ctx, AN_ERR_PARSE,
-                        "%s: this is %s; a config is a table of keys, of which it needs at least "
-                        "model and data",
+                        "%s: this is %s; a config is a table of keys and needs at least model and data",
                         AN_SPOT(root->place), type_names[root->type]);
     if (version && version->type == AN_CONFIG_SCALAR && an_read_count(version->text, &number) && number > 1)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
-                        "%s: this config has version %lld, and this anneal reads version 1; "
-                        "take a newer anneal",
+                        "%s: this config has version %lld, but this anneal reads only version 1; use a newer anneal",
                         AN_SPOT(version->place), (long long)number);
     return resolve_table(config, root, "", "");
 }

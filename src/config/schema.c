@@ -1,5 +1,5 @@
-/* JSON Schema of a config, from the table of options. Every table is a definition by its path, so that tables that have the
- * options of another, or themselves inside, are references. */
+/* Writes the JSON Schema of a config from the table of options. Every table is a definition with its path, so that
+ * tables that share options, or contain themselves, are references. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* Settings: "optimizer.lr=1e-3" put into what was given. */
+/* Applies a setting such as "optimizer.lr=1e-3" to what was given. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "config/config.h"
 
 enum { SHOWN_BYTES = 128 }; /* of the setting in messages */
@@ -47,10 +47,11 @@ static an_status pick_element(an_config *config, an_spot place, const char *key,
     const char *at = *rest + 1;
     const an_config_node *list = *node;
     for (; *at >= '0' && *at <= '9' && digits < 6; digits++) index = index * 10 + (*at++ - '0');
-    if (digits == 0 || *at != ']') return bad_path(config, place, key, "takes a number in brackets, as groups[0]");
+    if (digits == 0 || *at != ']') return bad_path(config, place, key, "needs a number in brackets, as in groups[0]");
     if (!list || list->type != AN_CONFIG_LIST || index >= list->count)
-        return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: '%s' has %d elements, counted from 0, and none is number %d",
-                        AN_SPOT(place), AN_QUOTE(key), list && list->type == AN_CONFIG_LIST ? list->count : 0, index);
+        return AN_ERROR(config->ctx, AN_ERR_PARSE,
+                        "%s: '%s' has %d elements, counted from 0, so element %d does not exist", AN_SPOT(place),
+                        AN_QUOTE(key), list && list->type == AN_CONFIG_LIST ? list->count : 0, index);
     *node = list->first;
     while (index-- > 0) *node = (*node)->next;
     *rest = at + 1;
@@ -64,10 +65,10 @@ static an_status enter(an_config *config, an_spot place, const an_option *option
     const char *key = an_option_key(option);
     an_config_node *node = an_config_node_find(*table, key);
     if (**rest == '[') {
-        if (option->kind != AN_OPTION_TABLES) return bad_path(config, place, option->path, "is no list of tables");
+        if (option->kind != AN_OPTION_TABLES) return bad_path(config, place, option->path, "is not a list of tables");
         AN_TRY_RETURN(pick_element(config, place, option->path, rest, &node));
     } else if (option->kind == AN_OPTION_TABLES) {
-        return bad_path(config, place, option->path, "is a list; say which element, as [0]");
+        return bad_path(config, place, option->path, "is a list; choose an element, as in [0]");
     }
     if (!node) {
         AN_TRY_RETURN(an_config_node_create(config, &node, AN_CONFIG_TABLE, AN_ORIGIN_SET, place));
@@ -95,8 +96,8 @@ an_status an_config_merge(an_config *config, an_config_node *given, const char *
     AN_TRY_RETURN(an_arena_string(&config->arena, &name, shown, strlen(shown)));
     const an_spot place = {name, 0, 0};
     if (!equals || equals == setting)
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is no setting; write KEY=VALUE, as optimizer.lr=1e-3", name);
-    if (!an_utf8_is_valid(setting)) return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is no UTF-8; write it in that", name);
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is not a setting; write KEY=VALUE, as in optimizer.lr=1e-3", name);
+    if (!an_utf8_is_valid(setting)) return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is not UTF-8; use UTF-8", name);
     if (strlen(setting) > AN_CONFIG_MOST_BYTES) return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is too long", name);
     if (equals[1]) AN_TRY_RETURN(set_value(config, place, equals + 1, &value));
     if (given->type != AN_CONFIG_TABLE) return AN_OK; /* which is then refused as a whole */
@@ -110,12 +111,12 @@ an_status an_config_merge(an_config *config, an_config_node *given, const char *
         if (!renamed || an_config_node_find(node, renamed->new_key)) key = an_option_key(option);
         if (*at == '=') break;
         if (option->kind != AN_OPTION_TABLE && option->kind != AN_OPTION_TABLES && !is_map(option))
-            return bad_path(config, place, option->path, "is a single value and has nothing inside");
+            return bad_path(config, place, option->path, "is a single value and has no keys");
         AN_TRY_RETURN(enter(config, place, option, &at, &node));
         if (*at == '=') { /* a whole element of a list */
             if (!value)
                 return bad_path(config, place, option->path,
-                                "has elements that cannot be taken out; set the whole list");
+                                "has elements that cannot be removed one by one; set the whole list");
             key = node->key;
             an_config_node *next = node->next;
             *node = *value;
@@ -123,11 +124,12 @@ an_status an_config_merge(an_config *config, an_config_node *given, const char *
             node->next = next;
             return AN_OK;
         }
-        if (*at != '.') return bad_path(config, place, setting, "is no path of keys; write it as optimizer.lr");
+        if (*at != '.') return bad_path(config, place, setting, "is not a path of keys; write it as in optimizer.lr");
         at++;
         if (is_map(option)) { /* the rest is the key, dots and all */
             AN_TRY_RETURN(an_arena_string(&config->arena, &key, at, (size_t)(equals - at)));
-            if (node->type != AN_CONFIG_TABLE) return bad_path(config, place, option->path, "is no table in the file");
+            if (node->type != AN_CONFIG_TABLE)
+                return bad_path(config, place, option->path, "is not a table in the file");
             break;
         }
         table = an_option_table(option);

@@ -1,4 +1,4 @@
-/* A config as text again: whole, in the order of the options, with or without remarks. */
+/* Writes a config as text: complete, in the order of the options, with or without comments. */
 #include <string.h>
 
 #include "base/guard.h"

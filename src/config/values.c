@@ -1,10 +1,10 @@
-/* Values with their units: "3h50m", "6GiB", "300M tokens", "0%..90%". Read strictly, and the same in every locale. */
+/* Parses values with units: "3h50m", "6GiB", "300M tokens", "0%..90%". Strict, and the same in every locale. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/added.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "base/word.h"
 #include "config/config.h"
 
@@ -345,15 +345,15 @@ static const struct {
     const char *why;
 } known_mistakes[] = {
     {"train.matmul_precision", "high", AN_ERR_UNSUPPORTED,
-     "there is no TF32 on CPUs; take highest, or medium for products in bf16"},
-    {"train.precision", "fp32", AN_ERR_PARSE, "it is called f32 here"},
-    {"train.precision", "float32", AN_ERR_PARSE, "it is called f32 here"},
-    {"train.precision", "fp16", AN_ERR_PARSE, "it is called f16 here"},
-    {"train.precision", "float16", AN_ERR_PARSE, "it is called f16 here"},
-    {"train.precision", "bfloat16", AN_ERR_PARSE, "it is called bf16 here"},
-    {"train.precision", "float64", AN_ERR_PARSE, "it is called f64 here"},
-    {"ranks.shard", "ddp", AN_ERR_PARSE, "it is called none here: every rank has everything"},
-    {"ranks.shard", "fsdp", AN_ERR_UNSUPPORTED, "sharding is not supported yet: a run has one rank"},
+     "CPUs have no TF32; use highest, or medium for products in bf16"},
+    {"train.precision", "fp32", AN_ERR_PARSE, "use f32"},
+    {"train.precision", "float32", AN_ERR_PARSE, "use f32"},
+    {"train.precision", "fp16", AN_ERR_PARSE, "use f16"},
+    {"train.precision", "float16", AN_ERR_PARSE, "use f16"},
+    {"train.precision", "bfloat16", AN_ERR_PARSE, "use bf16"},
+    {"train.precision", "float64", AN_ERR_PARSE, "use f64"},
+    {"ranks.shard", "ddp", AN_ERR_PARSE, "use none: every rank then has everything"},
+    {"ranks.shard", "fsdp", AN_ERR_UNSUPPORTED, "sharding is not supported yet; a run has one rank"},
 };
 
 /* An option that nothing obeys has its default: whoever gives it another value expects something to happen. */
@@ -366,7 +366,7 @@ static an_status check_supported(an_config *config, const an_option *o, const an
                         AN_SPOT(node->place), path, node->text, an_option_wants(o).text);
     }
     if (usual && an_option_same(o, node->text, usual)) return AN_OK;
-    return AN_ERROR(config->ctx, AN_ERR_UNSUPPORTED, "%s: %s is not supported yet; take it out", AN_SPOT(node->place),
+    return AN_ERROR(config->ctx, AN_ERR_UNSUPPORTED, "%s: %s is not supported yet; remove it", AN_SPOT(node->place),
                     path);
 }
 
@@ -380,10 +380,10 @@ an_status an_option_check(an_config *config, const an_option *o, const an_config
     AN_TRY_RETURN(check_supported(config, o, node, path));
     const bool is_path = o->kind == AN_OPTION_INPUT || o->kind == AN_OPTION_OUTPUT;
     if (is_path && node->text[0] == '~' && !config->stored)
-        return AN_ERROR(ctx, AN_ERR_PARSE,
-                        "%s: %s is '%s', but only a shell expands ~; write the whole path (or ./~ for a "
-                        "file of that name)",
-                        AN_SPOT(node->place), path, AN_QUOTE(node->text));
+        return AN_ERROR(
+            ctx, AN_ERR_PARSE,
+            "%s: %s is '%s', but ~ is expanded only by a shell; write the full path (or ./~ for a file of that name)",
+            AN_SPOT(node->place), path, AN_QUOTE(node->text));
     if (an_words_have(o->words, node->text) && (o->kind == AN_OPTION_CHOICE || !node->quoted)) return AN_OK;
     if (an_option_is_added(config, o, node->text)) return AN_OK;
     if (!read_value(o, node->text, &number)) return refuse(config, o, node, path);

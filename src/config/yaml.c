@@ -1,5 +1,5 @@
-/* YAML to nodes. libyaml gives events, which are counted before anything is kept: whatever the bytes are, memory and time stay
- * within the limits of config.h. */
+/* Converts YAML to nodes. libyaml produces events, which are counted before anything is kept, so memory and time stay
+ * within the limits of config.h for any input. */
 #include <stdio.h>
 #include <string.h>
 
@@ -112,15 +112,15 @@ static yaml_mark_t mark_of(const reader *r, size_t offset) {
 static an_status scanner_error(reader *r) {
     const yaml_parser_t *p = &r->parser;
     an_context *ctx = r->config->ctx;
-    if (p->error == YAML_MEMORY_ERROR) return AN_ERROR(ctx, AN_ERR_MEMORY, "out of memory while YAML was read");
+    if (p->error == YAML_MEMORY_ERROR) return AN_ERROR(ctx, AN_ERR_MEMORY, "out of memory while reading YAML");
     if (p->error == YAML_READER_ERROR) /* it reads ahead: the place is found from the byte */
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: byte %zu of the text is none (%s); a config is UTF-8",
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: byte %zu of the text is not valid (%s); a config must be UTF-8",
                         AN_SPOT(spot_of(r, mark_of(r, p->problem_offset))), p->problem_offset,
                         p->problem ? p->problem : "unreadable");
     if (is_tab(r, p->problem_mark))
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: a tab; YAML indents with spaces only",
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: found a tab; YAML must be indented with spaces",
                         AN_SPOT(spot_of(r, p->problem_mark)));
-    return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is not YAML: %s%s%s; look at brackets, quotes and indentation",
+    return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this is not valid YAML: %s%s%s; check brackets, quotes and indentation",
                     AN_SPOT(spot_of(r, p->problem_mark)), p->problem ? p->problem : "unreadable",
                     p->context ? ", " : "", p->context ? p->context : "");
 }
@@ -136,7 +136,8 @@ static an_status take_node(reader *r, an_config_node *node) {
     if (parent->type == AN_CONFIG_TABLE) {
         const an_config_node *twice = an_config_node_find(parent, r->key);
         if (twice)
-            return AN_ERROR(ctx, AN_ERR_PARSE, "%s: '%s' stands twice in one table, first at %d:%d; take one out",
+            return AN_ERROR(ctx, AN_ERR_PARSE,
+                            "%s: '%s' appears twice in one table, first at %d:%d; remove one of them",
                             AN_SPOT(r->key_place), AN_QUOTE(r->key), twice->key_place.line, twice->key_place.column);
         node->key = r->key;
         node->key_place = r->key_place;
@@ -150,16 +151,16 @@ static an_status check_plain(reader *r, const yaml_event_t *event, const yaml_ch
     an_context *ctx = r->config->ctx;
     const an_spot place = spot_of(r, event->start_mark);
     if (anchor)
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: anchors (&name) are not read in a config; write the value out",
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: anchors (&name) are not supported in a config; write the value itself",
                         AN_SPOT(place));
     if (tag)
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: tags (!name) are not read in a config; write the value without it",
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: tags (!name) are not supported in a config; remove the tag",
                         AN_SPOT(place));
     if (r->ended)
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: a second document begins here; a config is one document",
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: a second document begins here, but a config is a single document",
                         AN_SPOT(place));
     if (++r->nodes > AN_CONFIG_MOST_NODES)
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this config has more than %d values; is it the right file?",
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this config has more than %d values; check that it is the right file",
                         AN_SPOT(place), (int)AN_CONFIG_MOST_NODES);
     return AN_OK;
 }
@@ -173,7 +174,7 @@ static an_status take_scalar(reader *r, const yaml_event_t *event) {
     an_config_node *node = NULL;
     AN_TRY_RETURN(check_plain(r, event, event->data.scalar.anchor, event->data.scalar.tag));
     if (memchr(text, 0, length))
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: there is a NUL in this text; take it out", AN_SPOT(place));
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: this text contains a NUL character; remove it", AN_SPOT(place));
     AN_TRY_RETURN(an_arena_string(&r->config->arena, &copy, text, length));
     if (r->depth > 0 && r->open[r->depth - 1]->type == AN_CONFIG_TABLE && !r->key) {
         r->key = copy;
@@ -194,10 +195,10 @@ static an_status open_node(reader *r, const yaml_event_t *event, an_config_node_
     AN_TRY_RETURN(check_plain(r, event, is_list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor,
                               is_list ? event->data.sequence_start.tag : event->data.mapping_start.tag));
     if (r->depth > 0 && r->open[r->depth - 1]->type == AN_CONFIG_TABLE && !r->key)
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: a %s stands where a key should; keys are names", AN_SPOT(place),
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: found a %s where a key is expected; keys are names", AN_SPOT(place),
                         is_list ? "list" : "table");
     if (r->depth == AN_CONFIG_MOST_DEPTH)
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: more than %d lists and tables stand in each other; close some",
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: lists and tables are nested more than %d levels deep; use fewer levels",
                         AN_SPOT(place), (int)AN_CONFIG_MOST_DEPTH);
     AN_TRY_RETURN(an_config_node_create(r->config, &node, type, r->origin, place));
     AN_TRY_RETURN(take_node(r, node));
@@ -217,11 +218,11 @@ static an_status take_event(reader *r, const yaml_event_t *event) {
     case YAML_DOCUMENT_START_EVENT:
         if (event->data.document_start.version_directive ||
             event->data.document_start.tag_directives.start != event->data.document_start.tag_directives.end)
-            return AN_ERROR(ctx, AN_ERR_PARSE, "%s: directives (%%NAME) are not read in a config; take the line out",
+            return AN_ERROR(ctx, AN_ERR_PARSE, "%s: directives (%%NAME) are not supported in a config; remove the line",
                             AN_SPOT(spot_of(r, event->start_mark)));
         return AN_OK;
     case YAML_ALIAS_EVENT:
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: aliases (*name) are not read in a config; write the value out",
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: aliases (*name) are not supported in a config; write the value itself",
                         AN_SPOT(spot_of(r, event->start_mark)));
     default: return AN_OK;
     }
@@ -240,9 +241,9 @@ an_status an_config_parse(an_config *config, const char *name, const char *text,
     }
     reader r = {.config = config, .origin = origin, .name = name, .text = text, .length = length};
     if (length > AN_CONFIG_MOST_BYTES)
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s:1:1: a config has at most %d bytes; is it the right file?", name,
-                        (int)AN_CONFIG_MOST_BYTES);
-    if (!yaml_parser_initialize(&r.parser)) return AN_ERROR(ctx, AN_ERR_MEMORY, "out of memory while YAML was read");
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s:1:1: a config has at most %d bytes; check that it is the right file",
+                        name, (int)AN_CONFIG_MOST_BYTES);
+    if (!yaml_parser_initialize(&r.parser)) return AN_ERROR(ctx, AN_ERR_MEMORY, "out of memory while reading YAML");
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, length);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     while (more && status == AN_OK) {

@@ -1,4 +1,4 @@
-/* Arrays of the caller's, read where they lie. */
+/* Datasets of the caller's arrays, read in place. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -61,15 +61,16 @@ static an_status check_array(an_context *ctx, const an_array *array, int number,
     AN_CHECK(ctx, array->data, AN_ERR_ARGUMENT, "array %d has no data", number);
     AN_CHECK(ctx, an_dtype_size(array->dtype) > 0, AN_ERR_DTYPE, "array %d has no type", number);
     AN_CHECK(ctx, array->ndims >= 1 && array->ndims <= AN_MAX_DIMS, AN_ERR_SHAPE,
-             "array %d has %d dimensions; the first is the sample (the last in Fortran)", number, array->ndims);
+             "array %d has %d dimensions; it needs at least one, the sample, which is the first (in Fortran, the last)",
+             number, array->ndims);
     for (int i = 0; i < array->ndims; i++)
         AN_CHECK(ctx, array->dims[i] > 0 && an_multiply_i64(elements, array->dims[i], &elements), AN_ERR_SHAPE,
                  "dimension %d of array %d is %" PRId64, i, number, array->dims[i]);
     AN_CHECK(ctx, elements <= PTRDIFF_MAX / (int64_t)an_dtype_size(array->dtype), AN_ERR_OVERFLOW,
-             "array %d has %" PRId64 " elements, more than memory", number, elements);
+             "array %d has %" PRId64 " elements, which is more than memory can hold", number, elements);
     AN_CHECK(ctx, array->dims[0] == count, AN_ERR_SHAPE,
-             "array %d has %" PRId64 " samples, array 0 has %" PRId64
-             "; the first dimension is the sample (the last in Fortran)",
+             "array %d has %" PRId64 " samples, but array 0 has %" PRId64
+             "; the first dimension (in Fortran, the last) counts the samples",
              number, array->dims[0], count);
     return AN_OK;
 fail:
@@ -104,9 +105,9 @@ static an_status check_source(an_context *ctx, const an_array_source *source) {
     an_status status;
     AN_CHECK(ctx, source->array_count > 0 && source->arrays, AN_ERR_ARGUMENT, "the dataset has no arrays");
     AN_CHECK(ctx, source->names || source->array_count <= 2, AN_ERR_ARGUMENT,
-             "the dataset has %d arrays, which need names", source->array_count);
+             "the dataset has %d arrays, but names is NULL", source->array_count);
     AN_CHECK(ctx, source->target_count >= 0 && source->target_count <= source->array_count, AN_ERR_ARGUMENT,
-             "%d of %d arrays are said to be targets", source->target_count, source->array_count);
+             "target_count is %d, but there are %d arrays", source->target_count, source->array_count);
     AN_CHECK(ctx, source->has_targets || source->target_count == 0, AN_ERR_ARGUMENT,
              "has_targets is false, but target_count is %d", source->target_count);
     return AN_OK;

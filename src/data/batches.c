@@ -1,12 +1,9 @@
 #include "data/batches.h"
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/structs.h"
-
-static int64_t parts_of(int64_t whole, int64_t part) {
-    return whole / part + (whole % part != 0);
-}
 
 /* ---- the arithmetic of a batch ---- */
 
@@ -14,21 +11,22 @@ static an_status check_options(an_context *ctx, int64_t samples, const an_batch_
     an_status status;
     AN_CHECK(ctx, samples > 0, AN_ERR_ARGUMENT, "there are no samples");
     AN_CHECK(ctx, o->global >= 0 && o->micro >= 0 && o->leaves >= 0 && o->accumulate >= 0, AN_ERR_ARGUMENT,
-             "batch: global %lld, micro %lld, leaves %lld, accumulate %lld: none is negative", (long long)o->global,
-             (long long)o->micro, (long long)o->leaves, (long long)o->accumulate);
+             "batch: global %lld, micro %lld, leaves %lld, accumulate %lld: none of them may be negative",
+             (long long)o->global, (long long)o->micro, (long long)o->leaves, (long long)o->accumulate);
     AN_CHECK(ctx, o->global || o->accumulate || o->table_count, AN_ERR_ARGUMENT,
-             "batch: give global, the samples of a step, or micro and accumulate");
+             "batch: set global, the number of samples in a step, or micro and accumulate");
     AN_CHECK(ctx, !(o->accumulate || o->table_count) || o->micro, AN_ERR_ARGUMENT,
-             "batch: accumulate counts micro-batches, so it needs micro, the samples in one");
+             "batch: accumulate counts micro-batches, so micro, the number of samples in a micro-batch, must be set");
     AN_CHECK(ctx, !(o->accumulate && o->table_count), AN_ERR_ARGUMENT,
-             "batch: accumulate is a number or a table by epoch, not both");
+             "batch: accumulate is either a number or a table by epoch, not both");
     AN_CHECK(ctx, o->table_count >= 0 && o->table_count <= AN_BATCH_TABLE && (o->table || o->table_count == 0),
-             AN_ERR_ARGUMENT, "batch: accumulate changes %d times; at most %d", o->table_count, AN_BATCH_TABLE);
+             AN_ERR_ARGUMENT, "batch: accumulate changes %d times; at most %d changes are supported", o->table_count,
+             AN_BATCH_TABLE);
     for (int i = 0; i < o->table_count; i++)
         AN_CHECK(
             ctx, o->table[i].accumulate > 0 && (i ? o->table[i].epoch > o->table[i - 1].epoch : o->table[i].epoch == 0),
             AN_ERR_ARGUMENT,
-            "batch: accumulate is a table from epochs to numbers, in order, from epoch 0 on; entry %d is %lld: %lld", i,
+            "batch: the table of accumulate must begin with epoch 0 and be sorted by epoch; entry %d is %lld: %lld", i,
             (long long)o->table[i].epoch, (long long)o->table[i].accumulate);
     return AN_OK;
 fail:
@@ -38,7 +36,7 @@ fail:
 /* micro × accumulate × leaves */
 static an_status multiply(an_context *ctx, int64_t micro, int64_t accumulate, int64_t leaves, int64_t *global) {
     if (an_multiply_i64(micro, accumulate, global) && an_multiply_i64(*global, leaves, global)) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: micro %lld × accumulate %lld × leaves %lld does not fit",
+    return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: micro %lld × accumulate %lld × leaves %lld is too large",
                     (long long)micro, (long long)accumulate, (long long)leaves);
 }
 
@@ -56,7 +54,7 @@ an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples,
         int64_t product;
         AN_TRY(multiply(ctx, o->micro, o->accumulate, b.leaves, &product));
         AN_CHECK(ctx, !o->global || o->global == product, AN_ERR_ARGUMENT,
-                 "batch: global is %lld, but micro %lld × accumulate %lld × leaves %lld = %lld: leave one of them out",
+                 "batch: global is %lld, but micro %lld × accumulate %lld × leaves %lld = %lld: omit one of them",
                  (long long)o->global, (long long)o->micro, (long long)o->accumulate, (long long)b.leaves,
                  (long long)product);
         b.global = product;
@@ -73,12 +71,12 @@ an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples,
     }
     b.global = an_batches_largest(&b);
     AN_CHECK(ctx, b.leaves <= b.global, AN_ERR_ARGUMENT,
-             "batch: %lld leaves for %lld samples in a step; a leaf has one at least", (long long)b.leaves,
-             (long long)b.global);
+             "batch: there are %lld leaves, but a step has only %lld samples; every leaf needs at least one",
+             (long long)b.leaves, (long long)b.global);
     AN_CHECK(ctx, !b.drop_last || b.samples >= b.global, AN_ERR_ARGUMENT,
-             "drop_last leaves nothing: an epoch has %lld samples and a step takes %lld", (long long)b.samples,
+             "drop_last drops everything: an epoch has %lld samples, but a step takes %lld", (long long)b.samples,
              (long long)b.global);
-    const int64_t leaf = parts_of(b.global, b.leaves);
+    const int64_t leaf = an_divide_up(b.global, b.leaves);
     b.micro = o->micro && o->micro < leaf ? o->micro : leaf;
     *batches = b;
     return AN_OK;
@@ -96,7 +94,7 @@ int64_t an_batches_largest(const an_batches *b) {
 }
 
 static int64_t steps_of(const an_batches *b, int64_t global) {
-    return b->drop_last ? b->samples / global : parts_of(b->samples, global);
+    return b->drop_last ? b->samples / global : an_divide_up(b->samples, global);
 }
 
 /* The entry that holds in an epoch. */
@@ -247,7 +245,7 @@ bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t 
 
 /* The fewest samples of a micro-batch of a step. */
 static int64_t fewest_in_step(const an_batches *b, int64_t count) {
-    const int64_t leaves[] = {count / b->leaves, parts_of(count, b->leaves)};
+    const int64_t leaves[] = {count / b->leaves, an_divide_up(count, b->leaves)};
     int64_t fewest = count;
     for (int i = 0; i < 2; i++) {
         const int64_t rest = leaves[i] % b->micro, least = rest > 0 ? rest : b->micro;

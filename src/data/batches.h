@@ -1,5 +1,5 @@
-/* Which samples each step of a run takes: arithmetic on numbers that belong to the run, never to the launch. All of it is O(1), or
- * O(entries of the table by epoch). */
+/* Which samples each step of a run takes: arithmetic on numbers that belong to the run, never to the launch. Every
+ * question takes O(1), or O(entries of the table by epoch). */
 #ifndef AN_DATA_BATCHES_H
 #define AN_DATA_BATCHES_H
 

@@ -1,4 +1,4 @@
-/* The classes that a dataset's targets name. Files of labels do not say. */
+/* Counts the classes in a dataset's targets. Files of labels do not state them. */
 #include "base/guard.h"
 #include "base/structs.h"
 #include "data/samples.h"

@@ -1,13 +1,13 @@
-/* Tables of numbers in text form. A table is read once, checked cell by cell, and held in memory as numbers. */
+/* Tables of numbers in text form. A table is read once, checked cell by cell, and kept in memory as numbers. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/nearest.h"
-#include "base/number.h"
 #include "base/reader.h"
 #include "base/structs.h"
+#include "base/text/nearest.h"
+#include "base/text/number.h"
 #include "data/csv_scan.h"
 #include "data/dataset.h"
 
@@ -92,7 +92,8 @@ static an_status read_first_line(table *t, an_csv_scan scan, an_csv_header asked
     }
     *header = asked == AN_CSV_HEADER_AUTO ? words : asked == AN_CSV_HEADER_YES;
     if (asked == AN_CSV_HEADER_AUTO && words && numbers)
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: line %" PRId64 ": numbers and words; say whether this is a header",
+        return AN_NOTE(note, AN_ERR_PARSE,
+                       "%s: line %" PRId64 ": this line has both numbers and words; set data.train.header to on or off",
                        t->path, cell.line);
     return AN_OK;
 }
@@ -120,21 +121,21 @@ static an_status find_column(const table *t, an_csv_scan scan, bool header, cons
         if (found >= 0)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                             "%s: line 1: columns %" PRId64 " and %" PRId64
-                            " are both called '%s'; rename one, or choose columns by number",
+                            " are both called '%s'; rename one of them, or choose columns by number",
                             t->path, found + 1, at + 1, name);
         found = at;
     }
     *column = found >= 0 ? found : column_number(t, name) - 1;
     if (*column >= 0) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: line 1: no column is called '%s'%s%s", t->path, name,
-                    header ? "" : ": there is no header, so columns have numbers, from 1 on",
+    return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: line 1: there is no column '%s'%s%s", t->path, name,
+                    header ? "" : "; the file has no header, so choose columns by number, starting at 1",
                     header ? AN_NEAREST(&nearest) : "");
 }
 
 static an_status use_column(table *t, int64_t column, int kind) {
     an_context *ctx = t->ctx;
     if (t->uses[column].kind != UNUSED)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: column %" PRId64 " is asked for twice", t->path, column + 1);
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: column %" PRId64 " is listed twice", t->path, column + 1);
     t->uses[column] = (column_use){kind, t->fields[kind].columns++};
     return AN_OK;
 }
@@ -158,9 +159,10 @@ static an_status check_names(table *t, an_csv_scan scan) {
     qsort(names, (size_t)t->columns, sizeof *names, compare_names);
     for (int64_t c = 1; c < t->columns; c++)
         if (names[c].length > 0 && compare_names(&names[c - 1], &names[c]) == 0)
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                            "%s: line 1: two columns are called '%.*s'; rename one, or choose columns by number",
-                            t->path, (int)(names[c].length < 64 ? names[c].length : 64), names[c].start);
+            return AN_ERROR(
+                ctx, AN_ERR_ARGUMENT,
+                "%s: line 1: two columns are called '%.*s'; rename one of them, or choose columns by number", t->path,
+                (int)(names[c].length < 64 ? names[c].length : 64), names[c].start);
     return AN_OK;
 }
 
@@ -184,9 +186,9 @@ static an_status choose_columns(table *t, const an_csv_source *source, an_csv_sc
     for (int kind = 0; kind < t->kinds; kind++) {
         field_data *field = &t->fields[kind];
         if (field->columns == 0)
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: line 1: %" PRId64 " column%s, of which none are left for %s%s",
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: line 1: %" PRId64 " column%s in total, and none left for %s%s",
                             t->path, t->columns, t->columns == 1 ? "" : "s", kind == INPUTS ? "inputs" : "targets",
-                            t->columns == 1 ? "; is there another delimiter than this?" : "");
+                            t->columns == 1 ? "; check the delimiter" : "");
         AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&field->origin, (size_t)field->columns, sizeof(int64_t)));
     }
     for (int64_t c = 0; c < t->columns; c++)
@@ -199,9 +201,9 @@ static an_status choose_columns(table *t, const an_csv_source *source, an_csv_sc
 static an_status store_class(table *t, const an_csv_scan *scan, const an_csv_cell *cell, double number, int32_t *to,
                              an_note note) {
     if (number != AN_TARGET_IGNORED && !(number >= 0 && number < INT32_MAX))
-        return an_csv_refuse(scan, cell, "is no class: classes are 0, 1, 2, …", note);
+        return an_csv_refuse(scan, cell, "is not a class: classes are 0, 1, 2, …", note);
     *to = (int32_t)number;
-    if (*to != number) return an_csv_refuse(scan, cell, "is no class: classes are 0, 1, 2, …", note);
+    if (*to != number) return an_csv_refuse(scan, cell, "is not a class: classes are 0, 1, 2, …", note);
     if (*to >= t->classes) t->classes = *to + 1;
     return AN_OK;
 }
@@ -237,7 +239,8 @@ static an_status read_row(table *t, an_csv_scan *scan, an_note note) {
         column++;
     }
     if (column != t->columns)
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: line %" PRId64 ": %" PRId64 " columns; the first line has %" PRId64,
+        return AN_NOTE(note, AN_ERR_PARSE,
+                       "%s: line %" PRId64 ": this line has %" PRId64 " columns, but the first line has %" PRId64,
                        t->path, line, column, t->columns);
     t->lines[t->rows++] = line;
     return AN_OK;
@@ -261,7 +264,7 @@ static an_status read_rows(table *t, an_csv_scan *scan) {
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->lines, (size_t)t->capacity, sizeof *t->lines));
     while (an_csv_more(scan)) AN_TRY_RETURN(an_note_raise(ctx, read_row(t, scan, note), note));
     if (t->rows == 0)
-        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: line %" PRId64 ": no row of numbers", t->path, scan->line);
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: line %" PRId64 ": there are no rows of numbers", t->path, scan->line);
     return AN_OK;
 }
 
@@ -286,15 +289,16 @@ static an_status check_source(an_context *ctx, const an_csv_source *source) {
     an_status status;
     AN_CHECK(ctx, source->path && *source->path, AN_ERR_ARGUMENT, "a file of the data has no name");
     AN_CHECK(ctx, source->delimiter && !strchr("\"\r\n.+-0123456789eE", source->delimiter), AN_ERR_ARGUMENT,
-             "%s: cells cannot be delimited by '%c'", source->path, source->delimiter);
-    AN_CHECK(ctx, (unsigned)source->header <= AN_CSV_HEADER_NO, AN_ERR_ARGUMENT, "header %d of CSV does not exist",
-             (int)source->header);
+             "%s: '%c' cannot be a delimiter", source->path, source->delimiter);
+    AN_CHECK(ctx, (unsigned)source->header <= AN_CSV_HEADER_NO, AN_ERR_ARGUMENT,
+             "header is %d, which is not a value of an_csv_header", (int)source->header);
     AN_CHECK(ctx, source->dtype == AN_DTYPE_NONE || source->dtype == AN_DTYPE_F32 || source->dtype == AN_DTYPE_F64,
-             AN_ERR_DTYPE, "%s: numbers of a table are f32 or f64, not %s", source->path, an_dtype_name(source->dtype));
+             AN_ERR_DTYPE, "%s: the numbers of a table are f32 or f64, not %s", source->path,
+             an_dtype_name(source->dtype));
     AN_CHECK(ctx,
              source->input_count >= 0 && source->target_count >= 0 && (source->input_count == 0 || source->inputs) &&
                  (source->target_count == 0 || source->targets),
-             AN_ERR_ARGUMENT, "%s: the columns of the table have no names", source->path);
+             AN_ERR_ARGUMENT, "%s: input_count or target_count does not match the lists of columns", source->path);
     AN_CHECK(ctx, source->has_targets || source->target_count == 0, AN_ERR_ARGUMENT,
              "%s: has_targets is false, but there are %d targets", source->path, source->target_count);
     return AN_OK;

@@ -55,7 +55,7 @@ static void scan_plain(an_csv_scan *s, an_csv_cell *cell) {
 static an_status scan_quoted(an_csv_scan *s, an_csv_cell *cell, an_note note) {
     cell->start = ++s->at;
     for (;; s->at++) {
-        if (s->at == s->end) return an_csv_refuse(s, cell, "is in quotes that do not end", note);
+        if (s->at == s->end) return an_csv_refuse(s, cell, "has an opening quote without a closing one", note);
         if (*s->at == '\n' || (*s->at == '\r' && (s->at + 1 == s->end || s->at[1] != '\n'))) s->line++;
         if (*s->at != '"') continue;
         if (s->at + 1 == s->end || s->at[1] != '"') break;
@@ -63,7 +63,8 @@ static an_status scan_quoted(an_csv_scan *s, an_csv_cell *cell, an_note note) {
     }
     cell->length = (size_t)(s->at++ - cell->start);
     while (!at_line_end(s) && blank(s, *s->at)) s->at++;
-    if (!at_line_end(s) && *s->at != s->delimiter) return an_csv_refuse(s, cell, "is followed by more text", note);
+    if (!at_line_end(s) && *s->at != s->delimiter)
+        return an_csv_refuse(s, cell, "has more text after its closing quote", note);
     return AN_OK;
 }
 

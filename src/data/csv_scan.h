@@ -1,4 +1,4 @@
-/* The cells of a table in text form (RFC 4180), one after another. */
+/* Splits a table in text form (RFC 4180) into cells. */
 #ifndef AN_DATA_CSV_SCAN_H
 #define AN_DATA_CSV_SCAN_H
 

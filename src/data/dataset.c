@@ -1,4 +1,4 @@
-/* The dataset: a checked record. Sources make one and are asked through it only. */
+/* The dataset: a checked record. Every source creates one and is used only through it. */
 #include "data/dataset.h"
 
 #include <inttypes.h>
@@ -18,9 +18,10 @@ static int64_t share(double part, int64_t count) {
 
 an_status an_data_part(an_context *ctx, double begin, double end, int64_t count, int64_t *first, int64_t *last) {
     if (!(begin >= 0 && begin < end && end <= 1))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "the part of the data is from %g to %g; it is from a share to a larger one, between 0 and 1",
-                        begin, end);
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT,
+            "the part of the data is from %g to %g; both must be between 0 and 1, and the second must be larger", begin,
+            end);
     *first = share(begin, count);
     *last = share(end, count);
     return AN_OK;
@@ -37,14 +38,15 @@ static an_status check_field(an_context *ctx, const an_field *field, int number)
     AN_CHECK(ctx, field->name && *field->name, AN_ERR_ARGUMENT, "field %d of the dataset has no name", number);
     AN_CHECK(ctx, an_dtype_size(field->dtype) > 0, AN_ERR_DTYPE, "field '%s' of the dataset has no type", field->name);
     AN_CHECK(ctx, field->ndims >= 0 && field->ndims < AN_MAX_DIMS, AN_ERR_SHAPE,
-             "field '%s' of the dataset has %d dimensions; with the batch there are at most %d", field->name,
+             "field '%s' of the dataset has %d dimensions; including the batch, at most %d are possible", field->name,
              field->ndims, AN_MAX_DIMS);
     for (int i = 0; i < field->ndims; i++)
         AN_CHECK(ctx, field->dims[i] > 0, AN_ERR_SHAPE, "dimension %d of field '%s' of the dataset is %" PRId64, i,
                  field->name, field->dims[i]);
     AN_CHECK(ctx, field->limit >= 0 && (field->limit == 0 || is_integer(field->dtype)), AN_ERR_ARGUMENT,
-             "field '%s' of the dataset is %s and has the limit %" PRId64, field->name, an_dtype_name(field->dtype),
-             field->limit);
+             "field '%s' of the dataset is %s and has the limit %" PRId64
+             "; only integers can have a limit, and it cannot be negative",
+             field->name, an_dtype_name(field->dtype), field->limit);
     return AN_OK;
 fail:
     return status;
@@ -69,7 +71,7 @@ static an_status check_record(an_context *ctx, const an_dataset_record *record) 
     an_status status;
     AN_CHECK(ctx, record->count > 0, AN_ERR_ARGUMENT, "the dataset has no samples");
     AN_CHECK(ctx, record->field_count > 0 && record->fields, AN_ERR_ARGUMENT, "the dataset has no fields");
-    AN_CHECK(ctx, record->read, AN_ERR_ARGUMENT, "the dataset has no function that reads");
+    AN_CHECK(ctx, record->read, AN_ERR_ARGUMENT, "the dataset has no read function");
     return AN_OK;
 fail:
     return status;
@@ -131,7 +133,7 @@ an_status an_field_get(const an_dataset *dataset, int index, an_field *field) {
     an_context *ctx = dataset->ctx;
     AN_TRY_RETURN(an_field_check(ctx, field));
     if (index < 0 || index >= dataset->record.field_count)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the dataset has no field %d, only %d of them", index,
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the dataset has no field %d; it has %d fields", index,
                         dataset->record.field_count);
     return an_field_write(ctx, field, &dataset->fields[index]);
 }
@@ -143,7 +145,7 @@ an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t l
     while (i < dataset->record.field_count && strcmp(dataset->fields[i].name, field) != 0) i++;
     if (i == dataset->record.field_count) return AN_ERROR(ctx, AN_ERR_UNKNOWN, "the dataset has no field '%s'", field);
     if (!is_integer(dataset->fields[i].dtype))
-        return AN_ERROR(ctx, AN_ERR_DTYPE, "field '%s' is %s; only integers have a limit", field,
+        return AN_ERROR(ctx, AN_ERR_DTYPE, "field '%s' is %s, but only integers can have a limit", field,
                         an_dtype_name(dataset->fields[i].dtype));
     if (limit < 1) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the limit of field '%s' is %" PRId64, field, limit);
     /* What the source promises need not be looked at; what the caller set before holds until it sets another. */
@@ -177,8 +179,8 @@ static an_status check_limit(const an_dataset *d, int f, int64_t n, const int64_
         if ((value >= 0 && value < d->checked[f]) || (field->target && value == AN_TARGET_IGNORED)) continue;
         an_dataset_place(d, f, indices[i / each], (int64_t)(i % each), (an_note){text, sizeof text});
         return AN_NOTE(note, AN_ERR_PARSE,
-                       "%s: %" PRId64 " in field '%s', whose numbers are from 0 to %" PRId64
-                       ": the data is wrong, or the model too small for it",
+                       "%s: the value %" PRId64 " in field '%s' is not in 0 to %" PRId64
+                       ": the data is wrong, or the model is too small for it",
                        text, value, field->name, d->checked[f] - 1);
     }
     return AN_OK;
@@ -189,7 +191,7 @@ an_status an_dataset_fetch(const an_dataset *d, int64_t n, const int64_t *indice
     if (note.capacity > 0) note.text[0] = 0;
     for (int64_t i = 0; i < n; i++)
         if (indices[i] < 0 || indices[i] >= d->record.count)
-            return AN_NOTE(note, AN_ERR_ARGUMENT, "sample %" PRId64 " was asked for; there are %" PRId64, indices[i],
+            return AN_NOTE(note, AN_ERR_ARGUMENT, "sample %" PRId64 " does not exist; there are %" PRId64, indices[i],
                            d->record.count);
     if (n <= 0) return AN_OK;
     const an_float_environment host = an_float_enter(); /* sources convert numbers */
@@ -208,9 +210,9 @@ an_status an_dataset_read(an_dataset *dataset, int64_t n, const int64_t *indices
     const an_note note = {text, sizeof text};
     if (n < 0 || (n > 0 && !indices) || !fields)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "reading %" PRId64 " samples needs their numbers and memory for each field", n);
+                        "reading %" PRId64 " samples needs their indices and a buffer for each field", n);
     for (int i = 0; i < dataset->record.field_count; i++)
         if (!fields[i])
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "there is no memory for field '%s'", dataset->fields[i].name);
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the buffer for field '%s' is NULL", dataset->fields[i].name);
     return an_note_raise(ctx, an_dataset_fetch(dataset, n, indices, fields, note), note);
 }

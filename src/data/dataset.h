@@ -1,4 +1,4 @@
-/* The inside of datasets. Reads run on several threads at once, so their errors are notes. */
+/* The internals of datasets. Reads run on several threads at once, so errors are reported in notes. */
 #ifndef AN_DATA_DATASET_H
 #define AN_DATA_DATASET_H
 

@@ -1,5 +1,5 @@
-/* Which document of a sample each of its tokens is of. Documents fill samples without gaps: one that does not fit goes on in the
- * next sample, where it is document 0. */
+/* Assigns each token of a sample to a document. Documents fill samples without gaps: a document that does not fit
+ * continues in the next sample, where it is document 0. */
 #include "data/sequences.h"
 
 /* A document ends with the end token, which is its own. */

@@ -1,4 +1,5 @@
-/* IDX files: 0, 0, type, rank, sizes (u32, upper byte first), numbers. They are kept as they are and converted when they are read. */
+/* IDX files: 0, 0, type, rank, sizes (u32, big-endian), numbers. The bytes are kept as they are and converted when
+ * they are read. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -139,12 +140,12 @@ static an_status read_header(idx_file *file, an_reader_stream *stream, an_note n
     for (int i = 0; i < TYPES; i++)
         if (types[i].code == header[2]) file->type = &types[i];
     if (header[0] != 0 || header[1] != 0 || !file->type)
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 0: %02x %02x %02x %02x begins no IDX file", file->path, header[0],
-                       header[1], header[2], header[3]);
+        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 0: this is not an IDX file: it begins with %02x %02x %02x %02x",
+                       file->path, header[0], header[1], header[2], header[3]);
     file->rank = header[3];
     if (file->rank < 1 || file->rank > AN_MAX_DIMS - 1)
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 3: %d dimensions; 1 to %d are known", file->path, file->rank,
-                       AN_MAX_DIMS - 1);
+        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 3: the file has %d dimensions; 1 to %d are supported", file->path,
+                       file->rank, AN_MAX_DIMS - 1);
     file->begin = 4 + 4 * file->rank;
     status = read_exactly(stream, file->path, 4, header + 4, (size_t)file->begin - 4, note);
     if (status != AN_OK) return status;
@@ -153,15 +154,15 @@ static an_status read_header(idx_file *file, an_reader_stream *stream, an_note n
     for (int i = 0; i < file->rank; i++) {
         file->dims[i] = upper_first(header + 4 + 4 * i);
         if (file->dims[i] == 0 || !an_multiply_i64(bytes, file->dims[i], &bytes))
-            return AN_NOTE(note, AN_ERR_PARSE, "%s: byte %d: size %" PRId64 " is none that a file can have", file->path,
+            return AN_NOTE(note, AN_ERR_PARSE, "%s: byte %d: the size %" PRId64 " is not possible", file->path,
                            4 + 4 * i, file->dims[i]);
         if (i > 0) file->each *= (size_t)file->dims[i];
     }
     if (bytes > an_reader_stream_most(stream))
-        return AN_NOTE(note, AN_ERR_PARSE,
-                       "%s: byte %" PRId64 ": its sizes need %" PRIu64 " bytes, and the file ends here: fetch it again",
-                       file->path, stream->file.size,
-                       (uint64_t)file->begin + (uint64_t)bytes); /* need not fit in an int64_t */
+        return AN_NOTE(
+            note, AN_ERR_PARSE,
+            "%s: byte %" PRId64 ": the file ends here, but its header announces %" PRIu64 " bytes: download it again",
+            file->path, stream->file.size, (uint64_t)file->begin + (uint64_t)bytes); /* need not fit in an int64_t */
     file->bytes = (size_t)bytes;
     return AN_OK;
 }
@@ -171,11 +172,11 @@ static an_status read_numbers(idx_file *file, an_reader_stream *stream, an_note 
     size_t got;
     an_status status;
     if (an_alloc_raw(stream->ctx, (void **)&file->numbers, file->bytes) != AN_OK)
-        return AN_NOTE(note, AN_ERR_MEMORY, "%s: there is no memory for its %zu bytes", file->path, file->bytes);
+        return AN_NOTE(note, AN_ERR_MEMORY, "%s: not enough memory for its %zu bytes", file->path, file->bytes);
     status = read_exactly(stream, file->path, file->begin, file->numbers, file->bytes, note);
     if (status == AN_OK) status = an_reader_stream_read(stream, &beyond, 1, &got, note);
     if (status != AN_OK || got == 0) return status;
-    return AN_NOTE(note, AN_ERR_PARSE, "%s: byte %" PRId64 ": the file goes on after its last number", file->path,
+    return AN_NOTE(note, AN_ERR_PARSE, "%s: byte %" PRId64 ": there is more data after the last number", file->path,
                    file->begin + (int64_t)file->bytes);
 }
 
@@ -200,8 +201,9 @@ static an_status check_integers(an_context *ctx, const idx_file *file, int64_t *
     for (size_t i = 0; i < count; i++) {
         const int64_t value = (int64_t)file->type->number(file->numbers + i * file->type->width);
         if (value < 0 && value != AN_TARGET_IGNORED)
-            return AN_ERROR(ctx, AN_ERR_PARSE, "%s: byte %" PRId64 ": the label %" PRId64 "; labels are from 0 on",
-                            file->path, file->begin + (int64_t)(i * file->type->width), value);
+            return AN_ERROR(ctx, AN_ERR_PARSE,
+                            "%s: byte %" PRId64 ": the label is %" PRId64 ", but labels cannot be negative", file->path,
+                            file->begin + (int64_t)(i * file->type->width), value);
         if (value >= *limit) *limit = value + 1;
     }
     return AN_OK;
@@ -212,7 +214,7 @@ static an_status check_reals(an_context *ctx, const idx_file *file) {
     for (size_t i = 0; i < count; i++) {
         const double value = file->type->number(file->numbers + i * file->type->width);
         if (!(value >= -0x1.fffffep127 && value <= 0x1.fffffep127))
-            return AN_ERROR(ctx, AN_ERR_PARSE, "%s: byte %" PRId64 ": %g is no finite number of f32", file->path,
+            return AN_ERROR(ctx, AN_ERR_PARSE, "%s: byte %" PRId64 ": %g is not a finite f32 number", file->path,
                             file->begin + (int64_t)(i * file->type->width), value);
     }
     return AN_OK;
@@ -272,8 +274,8 @@ an_status an_dataset_create_idx(an_dataset **dataset, an_context *ctx, const an_
         AN_TRY(load(x, &x->files[1], source->targets));
         AN_TRY(target_field(ctx, &x->files[1], &fields[1]));
         AN_CHECK(ctx, x->files[1].dims[0] == x->files[0].dims[0], AN_ERR_SHAPE,
-                 "%s: byte 4: %" PRId64 " targets, and %s has %" PRId64 " inputs", source->targets, x->files[1].dims[0],
-                 source->inputs, x->files[0].dims[0]);
+                 "%s: byte 4: the file has %" PRId64 " targets, but %s has %" PRId64 " inputs", source->targets,
+                 x->files[1].dims[0], source->inputs, x->files[0].dims[0]);
     }
     AN_TRY(an_data_part(ctx, source->begin, source->end, x->files[0].dims[0], &x->first, &last));
     record.count = last - x->first;

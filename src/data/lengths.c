@@ -1,4 +1,4 @@
-/* Batches as an object of their own: lengths in steps, and where epochs begin. */
+/* Batches as a separate object: converts lengths to steps, and finds where epochs begin. */
 #include "base/guard.h"
 #include "base/memory.h"
 #include "base/structs.h"
@@ -10,7 +10,7 @@ an_status an_batches_create(an_batches **batches, an_context *ctx, int64_t sampl
     an_status status;
     an_batches *b = NULL;
     *batches = NULL;
-    AN_CHECK(ctx, samples >= 0, AN_ERR_ARGUMENT, "an epoch has %lld samples: it is 1 or more, and 0 means a stream",
+    AN_CHECK(ctx, samples >= 0, AN_ERR_ARGUMENT, "an epoch has %lld samples; it must have 1 or more, or 0 for a stream",
              (long long)samples);
     AN_TRY(an_alloc(ctx, (void **)&b, 1, sizeof *b));
     AN_TRY(an_batches_make(b, ctx, samples ? samples : AN_STREAM_SAMPLES, options));
@@ -61,13 +61,13 @@ static an_status check_length(const an_batches *b, const an_length *length, cons
     AN_CHECK(ctx, o->from >= 0 && o->run >= 0 && o->tokens_a_sample > 0, AN_ERR_ARGUMENT,
              "from is %lld, run %lld and tokens_a_sample %lld: the first two must be 0 or more, the last 1 or more",
              (long long)o->from, (long long)o->run, (long long)o->tokens_a_sample);
-    AN_CHECK(ctx, length->amount >= 0, AN_ERR_ARGUMENT, "a length of %g: it is 0 or more", length->amount);
+    AN_CHECK(ctx, length->amount >= 0, AN_ERR_ARGUMENT, "the length is %g, but must be 0 or more", length->amount);
     AN_CHECK(ctx, length->unit >= AN_LENGTH_STEPS && length->unit < AN_LENGTH_TIME, AN_ERR_ARGUMENT,
              "a length in time cannot be turned into steps");
     AN_CHECK(ctx, length->unit != AN_LENGTH_EPOCHS || b->samples != AN_STREAM_SAMPLES, AN_ERR_ARGUMENT,
-             "a stream has no epochs; give steps, or samples");
+             "a stream has no epochs; use steps or samples");
     AN_CHECK(ctx, length->unit != AN_LENGTH_SHARE || (o->run > 0 && o->run < INT64_MAX), AN_ERR_ARGUMENT,
-             "a share of the run, but nothing says how long that is; give steps, or run.steps");
+             "this is a share of the run, but the length of the run is not known; use steps here, or set run.steps");
     return AN_OK;
 fail:
     return status;
@@ -84,7 +84,7 @@ an_status an_batches_steps(const an_batches *batches, const an_length *length, c
     AN_TRY_RETURN(check_length(batches, length, &o));
     const an_steps_of steps_of_amount = measure(length, o.tokens_a_sample, &amount);
     if (!(guess_steps(batches, length, amount, o.run) < most_steps))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "this is more than %.0f steps (2^53); make it shorter", most_steps);
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "this is more than %.0f steps (2^53); use a shorter length", most_steps);
     if (length->unit == AN_LENGTH_SHARE) amount *= (double)o.run;
     *steps = steps_of_amount ? steps_of_amount(batches, o.from, amount) : an_whole_steps(amount);
     return AN_OK;

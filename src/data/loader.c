@@ -48,8 +48,8 @@ static void load(const an_loader *l, int64_t batch, slot *s) {
     s->n = o->indices(o->user, batch, s->indices);
     if (s->n > o->most)
         s->status = AN_NOTE(note, AN_ERR_ARGUMENT,
-                            "batch %" PRId64 " has %" PRId64 " samples; the loader has room for %" PRId64, batch, s->n,
-                            o->most);
+                            "batch %" PRId64 " has %" PRId64 " samples, but the loader has room for %" PRId64, batch,
+                            s->n, o->most);
     else if (s->n > 0)
         s->status = an_dataset_fetch(o->dataset, s->n, s->indices, s->fields, note);
 }
@@ -87,11 +87,12 @@ static an_status start_threads(an_loader *l) {
     an_context *ctx = l->ctx;
     sigset_t all, before;
     int error = 0;
-    if (pthread_mutex_init(&l->mutex, NULL)) return AN_ERROR(ctx, AN_ERR_MEMORY, "the loader could not make a mutex");
+    if (pthread_mutex_init(&l->mutex, NULL)) return AN_ERROR(ctx, AN_ERR_MEMORY, "the loader could not create a mutex");
     l->has_mutex = true;
     l->has_work = pthread_cond_init(&l->work, NULL) == 0;
     l->has_done = pthread_cond_init(&l->done, NULL) == 0;
-    if (!l->has_work || !l->has_done) return AN_ERROR(ctx, AN_ERR_MEMORY, "the loader could not make a condition");
+    if (!l->has_work || !l->has_done)
+        return AN_ERROR(ctx, AN_ERR_MEMORY, "the loader could not create a condition variable");
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (l->started < l->options.threads && error == 0) {
@@ -100,10 +101,11 @@ static an_status start_threads(an_loader *l) {
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
-        return AN_ERROR(ctx, AN_ERR_MEMORY,
-                        "the system gave the loader %d of %d threads: %s. Raise the limit of processes (ulimit -u, or "
-                        "pids.max of the cgroup) or of memory (ulimit -v), or load without threads: data.threads 0",
-                        l->started, l->options.threads, strerror(error));
+        return AN_ERROR(
+            ctx, AN_ERR_MEMORY,
+            "the loader could start only %d of %d threads: %s. Raise the limit on processes (ulimit -u, or pids.max of "
+            "the cgroup) or on memory (ulimit -v), or load without threads by setting data.threads to 0",
+            l->started, l->options.threads, strerror(error));
     return AN_OK;
 }
 
@@ -111,13 +113,13 @@ static an_status start_threads(an_loader *l) {
 
 static an_status check(an_context *ctx, const an_loader_options *o) {
     an_status status;
-    AN_CHECK(ctx, o->dataset && o->indices, AN_ERR_ARGUMENT, "a loader needs a dataset and a function of batches");
-    AN_CHECK(ctx, o->threads >= 0 && o->threads <= MOST_THREADS, AN_ERR_ARGUMENT, "%d threads that load; 0 to %d",
-             o->threads, MOST_THREADS);
-    AN_CHECK(ctx, o->ahead >= 0 && o->ahead <= MOST_AHEAD, AN_ERR_ARGUMENT, "%d batches ahead; 0 to %d", o->ahead,
-             MOST_AHEAD);
+    AN_CHECK(ctx, o->dataset && o->indices, AN_ERR_ARGUMENT, "a loader needs a dataset and a batch function");
+    AN_CHECK(ctx, o->threads >= 0 && o->threads <= MOST_THREADS, AN_ERR_ARGUMENT,
+             "%d loader threads were requested; 0 to %d are possible", o->threads, MOST_THREADS);
+    AN_CHECK(ctx, o->ahead >= 0 && o->ahead <= MOST_AHEAD, AN_ERR_ARGUMENT,
+             "%d batches ahead were requested; 0 to %d are possible", o->ahead, MOST_AHEAD);
     AN_CHECK(ctx, o->most > 0 && o->first >= 0, AN_ERR_ARGUMENT,
-             "batches of %" PRId64 " samples, from batch %" PRId64 " on", o->most, o->first);
+             "batches of %" PRId64 " samples starting at batch %" PRId64 " are not possible", o->most, o->first);
     return AN_OK;
 fail:
     return status;
@@ -242,8 +244,7 @@ an_status an_loader_next(an_loader *l, an_batch *batch) {
     an_context *ctx = l->ctx;
     slot *s = take(l, l->next);
     *batch = (an_batch){l->next, s->n, s->indices, s->fields};
-    if (s->status == AN_OK && s->n < 0)
-        return AN_ERROR(ctx, AN_ERR_STATE, "there is no batch %" PRId64 " of the data", l->next);
+    if (s->status == AN_OK && s->n < 0) return AN_ERROR(ctx, AN_ERR_STATE, "batch %" PRId64 " does not exist", l->next);
     l->next++;
     if (s->status != AN_OK) return AN_ERROR(ctx, s->status, "%s", s->note[0] ? s->note : an_status_text(s->status));
     return AN_OK;

@@ -1,5 +1,5 @@
-/* Reads batches ahead of whoever trains on them. Threads start once and each loads whole batches; which one loads a batch changes
- * nothing of it. Batches come in order, and so do errors: each at its batch. */
+/* Reads batches ahead of training. Threads start once, and each loads whole batches; which thread loads a batch does
+ * not change it. Batches and errors are returned in order. */
 #ifndef AN_DATA_LOADER_H
 #define AN_DATA_LOADER_H
 

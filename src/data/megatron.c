@@ -1,9 +1,12 @@
-/* Megatron's indexed datasets: PREFIX.bin has the tokens, PREFIX.idx says how they are cut into sequences and documents.
+/* Megatron's indexed datasets: PREFIX.bin has the tokens, PREFIX.idx says how they are divided into sequences and
+ * documents.
  *
- *     "MMIDIDX\0\0", u64 version 1, u8 type, u64 sequences, u64 borders of documents,
+ *     "MMIDIDX\0\0", u64 version 1, u8 type, u64 sequences, u64 document boundaries,
  *     i32 length of each sequence, i64 byte at which it begins, i64 sequence at which each document begins (and the end)
  *
- * Every number is checked, in one pass with a small buffer; then only the borders are kept, and only if they are asked for. */
+ * Every number is checked, in one pass with a small buffer. Afterwards only the boundaries are kept, and only if they
+ * are needed.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,15 +36,17 @@ static an_status read_header(an_sequences *s, index_file *index, an_note note) {
     an_status status = an_reader_read(&index->file, 0, header, sizeof header, note);
     if (status != AN_OK) return status;
     if (memcmp(header, magic, sizeof magic) != 0)
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 0: this is no index of Megatron's: it does not begin with MMIDIDX",
+        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 0: this is not a Megatron index: it does not begin with MMIDIDX",
                        path);
     version = an_token_i64.decode(header + 9);
     if (version != VERSION)
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 9: version %" PRId64 "; 1 is known", path, version);
+        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 9: the index has version %" PRId64 "; only version 1 is supported",
+                       path, version);
     s->type = header[17] < TYPES ? types[header[17]] : NULL;
     if (!s->type)
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 17: type %d of tokens; 1 to 5 and 8, the integers, are known",
-                       path, header[17]);
+        return AN_NOTE(note, AN_ERR_PARSE,
+                       "%s: byte 17: the token type is %d; only the integer types 1 to 5 and 8 are supported", path,
+                       header[17]);
     index->sequences = an_token_i64.decode(header + 18);
     index->borders = an_token_i64.decode(header + 26);
     index->lengths_at = HEADER_BYTES;
@@ -50,7 +55,7 @@ static an_status read_header(an_sequences *s, index_file *index, an_note note) {
         !an_add_i64(bytes, part, &bytes) || bytes != index->file.size)
         return AN_NOTE(note, AN_ERR_PARSE,
                        "%s: byte 18: %" PRIu64 " sequences and %" PRIu64
-                       " borders of documents do not make a file of %" PRId64 " bytes",
+                       " document boundaries do not match the file size of %" PRId64 " bytes",
                        path, (uint64_t)index->sequences, (uint64_t)index->borders, index->file.size);
     index->offsets_at = index->lengths_at + 4 * index->sequences;
     index->borders_at = index->offsets_at + 8 * index->sequences;
@@ -75,20 +80,21 @@ static an_status check_sequences(an_sequences *s, const index_file *index, an_no
             if (offset != end)
                 return AN_NOTE(note, AN_ERR_PARSE,
                                "%s: byte %" PRId64 ": sequence %" PRId64 " begins at byte %" PRId64
-                               "; the one before it ends at %" PRId64,
+                               ", but the one before it ends at %" PRId64,
                                index->file.path, index->offsets_at + (first + i) * 8, first + i, offset, end);
             end += length * (int64_t)s->type->width; /* at most 2^34 beyond a file's size: it fits */
             if (end > s->file.size)
                 return AN_NOTE(note, AN_ERR_PARSE,
                                "%s: byte %" PRId64 ": sequence %" PRId64 " ends at byte %" PRId64
-                               " of the tokens, which are %" PRId64,
+                               ", but the token file has %" PRId64 " bytes",
                                index->file.path, index->lengths_at + (first + i) * 4, first + i, end, s->file.size);
         }
     }
     if (end != s->file.size)
         return AN_NOTE(note, AN_ERR_PARSE,
-                       "%s: byte %" PRId64 ": the index %s ends here, and the file has %" PRId64 " bytes", s->path, end,
-                       index->file.path, s->file.size);
+                       "%s: byte %" PRId64 ": according to the index %s, the tokens end here, but the file has %" PRId64
+                       " bytes",
+                       s->path, end, index->file.path, s->file.size);
     s->tokens = end / (int64_t)s->type->width;
     return AN_OK;
 }
@@ -110,7 +116,7 @@ static an_status check_border(const index_file *index, int64_t i, int64_t before
     if (border >= least && border <= most) return AN_OK;
     return AN_NOTE(note, AN_ERR_PARSE,
                    "%s: byte %" PRId64 ": document %" PRId64 " begins at sequence %" PRId64
-                   "; documents stand in order, from 0 to %" PRId64,
+                   ", but documents must be in order, from 0 to %" PRId64,
                    index->file.path, index->borders_at + i * 8, i, border, index->sequences);
 }
 
@@ -128,7 +134,8 @@ static an_status check_borders(an_sequences *s, const index_file *index, bool ke
             if (status == AN_OK && keep) {
                 status = token_of(s, index, border, &token, note);
                 if (status == AN_OK && token < token_before)
-                    status = AN_NOTE(note, AN_ERR_PARSE, "%s: the file changes while it is read", index->file.path);
+                    status =
+                        AN_NOTE(note, AN_ERR_PARSE, "%s: the file changed while it was being read", index->file.path);
                 s->borders[first + i] = token_before = token;
             }
         }

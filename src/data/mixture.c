@@ -129,20 +129,20 @@ static an_status check_source(an_context *ctx, const an_mixture_source *source, 
     const an_dataset *first = source->sources[0], *d = source->sources[i];
     AN_CHECK(ctx, first && d, AN_ERR_ARGUMENT, "source %d of the mixture is missing", d ? 0 : i);
     AN_CHECK(ctx, !source->weights || (source->weights[i] > 0 && source->weights[i] <= 0x1p500), AN_ERR_ARGUMENT,
-             "the weight of source %d of the mixture is %g; weights are above 0", i, source->weights[i]);
+             "the weight of source %d of the mixture is %g, but weights must be greater than 0", i, source->weights[i]);
     AN_CHECK(ctx, d->record.field_count == first->record.field_count && d->record.field_count <= MOST_FIELDS,
-             AN_ERR_SHAPE, "source %d of the mixture has %d fields, source 0 has %d; they must be equal and at most %d",
-             i, d->record.field_count, first->record.field_count, MOST_FIELDS);
+             AN_ERR_SHAPE,
+             "source %d of the mixture has %d fields, but source 0 has %d; the numbers must be equal and at most %d", i,
+             d->record.field_count, first->record.field_count, MOST_FIELDS);
     for (int f = 0; f < d->record.field_count; f++)
         AN_CHECK(
             ctx, equal_fields(&d->fields[f], &first->fields[f]), AN_ERR_SHAPE,
-            "field %d of source %d of the mixture, '%s', has another name, type or shape than that of source 0, '%s'",
-            f, i, d->fields[f].name, first->fields[f].name);
-    AN_CHECK(
-        ctx, equal_vocabularies(d->vocabulary, first->vocabulary), AN_ERR_ARGUMENT,
-        "source %d of the mixture has another vocabulary than source 0: a token would mean different things; give it "
-        "source 0's",
-        i);
+            "field %d of source %d of the mixture, '%s', differs in name, type or shape from that of source 0, '%s'", f,
+            i, d->fields[f].name, first->fields[f].name);
+    AN_CHECK(ctx, equal_vocabularies(d->vocabulary, first->vocabulary), AN_ERR_ARGUMENT,
+             "source %d of the mixture has a different vocabulary than source 0, so a token would mean different "
+             "things; use the vocabulary of source 0",
+             i);
     return AN_OK;
 fail:
     return status;
@@ -190,7 +190,7 @@ an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const
     AN_TRY(an_mixture_source_read(ctx, &own, given));
     AN_CHECK(ctx, source->source_count > 0 && source->sources, AN_ERR_ARGUMENT, "the mixture has no sources");
     AN_CHECK(ctx, source->count >= 0 && source->count <= most_samples, AN_ERR_ARGUMENT,
-             "%" PRId64 " samples of the mixture were asked for", source->count);
+             "the mixture has count %" PRId64 ", which is out of range", source->count);
     for (int i = 0; i < source->source_count; i++) AN_TRY(check_source(ctx, source, i));
     AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
     m->ctx = ctx;

@@ -54,7 +54,8 @@ static an_status decode(const an_sequences *s, int64_t token, const unsigned cha
     *value = (int32_t)number;
     if (number >= 0 && number <= INT32_MAX) return AN_OK;
     place(s, token, (an_note){text, sizeof text});
-    return AN_NOTE(note, AN_ERR_PARSE, "%s: the token %" PRId64 "; tokens are from 0 to %d", text, number, INT32_MAX);
+    return AN_NOTE(note, AN_ERR_PARSE, "%s: the token is %" PRId64 ", but tokens must be 0 to %d", text, number,
+                   INT32_MAX);
 }
 
 /* context + 1 tokens from `begin` on: the first is no target, the last only one. */
@@ -116,7 +117,7 @@ an_status an_sequences_create(an_sequences **sequences, an_context *ctx, const c
     *sequences = NULL;
     AN_CHECK(ctx, path && *path, AN_ERR_ARGUMENT, "a file of the data has no name");
     AN_CHECK(ctx, context > 0 && context < INT32_MAX, AN_ERR_ARGUMENT,
-             "%s: samples of %" PRId64 " tokens were asked for; the context is at least 1", path, context);
+             "%s: the context is %" PRId64 " tokens, but must be at least 1", path, context);
     AN_TRY(an_alloc(ctx, (void **)&s, 1, sizeof *s));
     s->ctx = ctx;
     s->context = context;
@@ -162,8 +163,7 @@ an_status an_sequences_dataset(an_dataset **dataset, an_sequences *s, double beg
     an_dataset_record_init(&record, sizeof record);
     AN_TRY(an_data_part(ctx, begin, end, s->tokens, &s->first, &last));
     AN_CHECK(ctx, last - s->first > s->context, AN_ERR_ARGUMENT,
-             "%s: the part has %" PRId64 " tokens, and a sample needs %" PRId64
-             ": the context and the token that follows it",
+             "%s: the part has %" PRId64 " tokens, but a sample needs %" PRId64 ": the context and the token after it",
              s->path, last - s->first, s->context + 1);
     record.count = (last - s->first - 1) / s->context;
     record.field_count = s->documents == AN_DOCUMENTS_NONE ? 2 : 3;

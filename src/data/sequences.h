@@ -1,5 +1,5 @@
-/* Tokens in a row, in a file or in memory, and the dataset that cuts them into samples: what text, token files and Megatron's have
- * in common. */
+/* A sequence of tokens, in a file or in memory, and the dataset that divides it into samples: shared by text, token
+ * files and Megatron's. */
 #ifndef AN_DATA_SEQUENCES_H
 #define AN_DATA_SEQUENCES_H
 

@@ -1,5 +1,5 @@
-/* Raw text, by bytes or by characters. The numbers of characters are those of the whole file, whatever part of it is read, so that
- * parts of one file agree. */
+/* Raw text, by bytes or by characters. Characters are numbered over the whole file, whichever part of it is read, so
+ * that parts of one file agree. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static an_status open_reader(reader *r, an_context *ctx, const char *path, an_no
     if (status != AN_OK) return status;
     if (an_alloc_raw(ctx, (void **)&r->buffer, BUFFER) == AN_OK) return AN_OK;
     an_reader_stream_close(&r->stream);
-    return AN_NOTE(note, AN_ERR_MEMORY, "%s: there is no memory to read it", path);
+    return AN_NOTE(note, AN_ERR_MEMORY, "%s: not enough memory to read it", path);
 }
 
 static void close_reader(reader *r) {
@@ -79,7 +79,8 @@ static an_status next_character(reader *r, uint32_t *point, bool *more, an_note 
     const int length = decode(r->buffer + r->at, r->end - r->at, point);
     if (length == 0)
         return AN_NOTE(note, AN_ERR_PARSE,
-                       "%s: byte %" PRId64 ": 0x%02x begins no character of UTF-8; such a text can be read by bytes",
+                       "%s: byte %" PRId64
+                       ": 0x%02x does not begin a UTF-8 character; such a text can be read with tokens: bytes",
                        r->stream.file.path, r->offset, r->buffer[r->at]);
     r->at += (size_t)length;
     r->offset += length;
@@ -160,8 +161,8 @@ static an_status store(an_sequences *s, const character_set *set, an_note note) 
         at++;
     }
     if (status == AN_OK && (more || at != s->tokens))
-        status =
-            AN_NOTE(note, AN_ERR_PARSE, "%s: byte %" PRId64 ": the file changes while it is read", s->path, r.offset);
+        status = AN_NOTE(note, AN_ERR_PARSE, "%s: byte %" PRId64 ": the file changed while it was being read", s->path,
+                         r.offset);
     close_reader(&r);
     return status;
 }
@@ -235,12 +236,12 @@ an_status an_dataset_create_text(an_dataset **dataset, an_context *ctx, const an
     const an_vocabulary *vocabulary = NULL;
     *dataset = NULL;
     AN_TRY(an_text_source_read(ctx, &own, given));
-    AN_CHECK(ctx, (unsigned)source->tokens <= AN_TEXT_CHARACTERS, AN_ERR_ARGUMENT, "tokens %d of text do not exist",
-             (int)source->tokens);
+    AN_CHECK(ctx, (unsigned)source->tokens <= AN_TEXT_CHARACTERS, AN_ERR_ARGUMENT,
+             "tokens is %d, which is not a value of an_text_tokens", (int)source->tokens);
     if (source->vocabulary) {
         vocabulary = source->vocabulary->vocabulary;
         AN_CHECK(ctx, vocabulary && !vocabulary->points == (source->tokens == AN_TEXT_BYTES), AN_ERR_ARGUMENT,
-                 "the vocabulary of another dataset is asked for, which is not of the same kind of text");
+                 "vocabulary is a dataset with a different kind of tokens");
     }
     AN_TRY(an_sequences_create(&s, ctx, source->path, source->context));
     if (source->tokens == AN_TEXT_BYTES)
@@ -264,7 +265,7 @@ an_status an_dataset_vocabulary(const an_dataset *dataset, int64_t *count) {
 
 static an_status need_vocabulary(const an_dataset *dataset) {
     if (!dataset->vocabulary)
-        return AN_ERROR(dataset->ctx, AN_ERR_UNSUPPORTED, "the dataset is not of text, so its tokens have none");
+        return AN_ERROR(dataset->ctx, AN_ERR_UNSUPPORTED, "the dataset is not a text, so its tokens have no text");
     return AN_OK;
 }
 
@@ -275,8 +276,8 @@ an_status an_dataset_token_text(const an_dataset *dataset, int32_t token, char b
     *length = 0;
     AN_TRY_RETURN(need_vocabulary(dataset));
     if (token < 0 || token >= v->count)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "token %" PRId32 " is not in the vocabulary, which has %" PRId64, token,
-                        v->count);
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "token %" PRId32 " is not in the vocabulary, which has %" PRId64 " tokens", token, v->count);
     *length = 1;
     if (v->points)
         *length = encode(v->points[token], bytes);
@@ -312,7 +313,7 @@ an_status an_dataset_encode(const an_dataset *dataset, const char *text, size_t 
         uint32_t point = 0;
         const int step = v->points ? decode(bytes + at, length - at, &point) : 1;
         if (step == 0)
-            return AN_ERROR(ctx, AN_ERR_PARSE, "byte %zu of the text: 0x%02x begins no character of UTF-8", at,
+            return AN_ERROR(ctx, AN_ERR_PARSE, "byte %zu of the text: 0x%02x does not begin a UTF-8 character", at,
                             bytes[at]);
         const int32_t token = v->points ? find_point(v, point) : bytes[at];
         if (token < 0)

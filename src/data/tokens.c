@@ -1,4 +1,5 @@
-/* Files of nothing but tokens, and llm.c's, which have a header of 256 numbers: what it is, its version, how many tokens. */
+/* Files that contain only tokens, and llm.c's, which have a header of 256 numbers: a magic number, the version, the
+ * number of tokens. */
 #include <inttypes.h>
 
 #include "base/guard.h"
@@ -28,13 +29,15 @@ static an_status find_header(an_sequences *s, an_note note) {
         if (forms[i].magic == numbers[0]) form = &forms[i];
     if (!form) return AN_OK;
     if (form->version != numbers[1])
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte 4: version %" PRId64 " of llm.c's tokens; %" PRId64 " is known",
+        return AN_NOTE(note, AN_ERR_PARSE,
+                       "%s: byte 4: version %" PRId64 " of llm.c's token format is not supported; only version %" PRId64
+                       " is",
                        s->path, numbers[1], form->version);
     bytes = HEADER_BYTES + numbers[2] * (int64_t)form->type->width; /* 34 bits at most */
     if (numbers[2] < 0 || bytes != s->file.size)
         return AN_NOTE(note, AN_ERR_PARSE,
-                       "%s: byte 8: the header says %" PRId64 " tokens of %s, which is a file of %" PRId64
-                       " bytes; it has %" PRId64,
+                       "%s: byte 8: the header announces %" PRId64 " tokens of %s, so the file should have %" PRId64
+                       " bytes, but it has %" PRId64,
                        s->path, numbers[2], form->type->name, bytes, s->file.size);
     s->type = form->type;
     s->offset = HEADER_BYTES;
@@ -49,8 +52,8 @@ static an_status find_tokens(an_sequences *s, an_token_format format, an_note no
     s->type = format == AN_TOKENS_U32 ? &an_token_u32 : &an_token_u16;
     s->tokens = s->file.size / (int64_t)s->type->width;
     if (s->file.size % (int64_t)s->type->width != 0)
-        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte %" PRId64 ": the file ends within a token of %s", s->path,
-                       s->file.size, s->type->name);
+        return AN_NOTE(note, AN_ERR_PARSE, "%s: byte %" PRId64 ": the file ends in the middle of a token of %s",
+                       s->path, s->file.size, s->type->name);
     return AN_OK;
 }
 
@@ -65,8 +68,8 @@ an_status an_dataset_create_tokens(an_dataset **dataset, an_context *ctx, const 
     const an_note note = {text, sizeof text};
     *dataset = NULL;
     AN_TRY(an_token_source_read(ctx, &own, given));
-    AN_CHECK(ctx, (unsigned)source->format <= AN_TOKENS_U32, AN_ERR_ARGUMENT, "token format %d does not exist",
-             (int)source->format);
+    AN_CHECK(ctx, (unsigned)source->format <= AN_TOKENS_U32, AN_ERR_ARGUMENT,
+             "format is %d, which is not a value of an_token_format", (int)source->format);
     AN_TRY(an_sequences_create(&s, ctx, source->path, source->context));
     AN_TRY(an_note_raise(ctx, find_tokens(s, source->format, note), note));
     s->documents = source->documents ? AN_DOCUMENTS_END_TOKEN : AN_DOCUMENTS_NONE;

@@ -18,7 +18,7 @@ an_status an_array_check(an_context *ctx, const an_array *array, const char *nam
     char have[160], want[160], have_fortran[160], want_fortran[160];
     if (!array || !array->data) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the array for '%s' has no data", name);
     if (array->dtype != dtype)
-        return AN_ERROR(ctx, AN_ERR_DTYPE, "'%s' is %s, the array is %s", name, an_dtype_name(dtype),
+        return AN_ERROR(ctx, AN_ERR_DTYPE, "'%s' is %s, but the array is %s", name, an_dtype_name(dtype),
                         an_dtype_name(array->dtype));
     bool same = array->ndims == ndims;
     for (int i = 0; i < ndims && same; i++) same = array->dims[i] == dims[i];
@@ -28,8 +28,9 @@ an_status an_array_check(an_context *ctx, const an_array *array, const char *nam
     print_dims(want, sizeof want, ndims, dims, false);
     print_dims(have_fortran, sizeof have_fortran, given, array->dims, true);
     print_dims(want_fortran, sizeof want_fortran, ndims, dims, true);
-    return AN_ERROR(ctx, AN_ERR_SHAPE, "'%s' has shape [%s], the array [%s] (Fortran's order: (%s), the array (%s))",
-                    name, want, have, want_fortran, have_fortran);
+    return AN_ERROR(ctx, AN_ERR_SHAPE,
+                    "'%s' has shape [%s], but the array has shape [%s] (in Fortran order: (%s) and (%s))", name, want,
+                    have, want_fortran, have_fortran);
 }
 
 /* Strides of an array: given, or dense where all are zero. */

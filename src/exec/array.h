@@ -1,4 +1,4 @@
-/* Arrays of the caller: checked, and copied to and from dense device memory, whatever their strides. */
+/* The caller's arrays: checked, and copied to and from dense device memory, whatever their strides. */
 #ifndef AN_EXEC_ARRAY_H
 #define AN_EXEC_ARRAY_H
 

@@ -1,4 +1,4 @@
-/* A context as programs get it: that of base, with the built-in ops and the host's kernels for them. */
+/* Creates a context as programs use it: the context of base, with the built-in ops and the host's kernels for them. */
 #include "base/context.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@ an_status an_plan_dot(const an_plan *plan, an_form form, char **text) {
     an_text t;
     *text = NULL;
     an_text_init(&t, ctx);
-    AN_CHECK(ctx, g, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
+    AN_CHECK(ctx, g, AN_ERR_ARGUMENT, "the plan does not have this form: add it to an_plan_options.programs");
     an_graph_draw(g, &t);
     AN_TRY(an_text_take(&t, text));
 fail:

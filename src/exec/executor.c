@@ -1,4 +1,4 @@
-/* The executor: walks a flat array of instructions. All of a run is here, top to bottom. */
+/* The executor: walks a flat array of instructions. The whole of a run is here, top to bottom. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -63,8 +63,8 @@ static an_status run(an_program *p, an_form form) {
             an_status asked;
             AN_HOST(asked = p->hook(p->hook_user, (int64_t)i));
             if (asked != AN_OK)
-                status = AN_ERROR(ctx, AN_ERR_HOOK, "the hook asked to stop after instruction %zu (%s at '%s')", i,
-                                  f->instructions[i].node->op->name, f->instructions[i].node->path);
+                status = AN_ERROR(ctx, AN_ERR_HOOK, "the hook stopped the program after instruction %zu (%s at '%s')",
+                                  i, f->instructions[i].node->op->name, f->instructions[i].node->path);
         }
         if (status == AN_OK) continue;
         walk_communication(p, f, i + 1, status);
@@ -79,7 +79,7 @@ an_status an_program_run(an_program *program, an_form form) {
     an_context *ctx = program->ctx;
     AN_TRY_RETURN(an_context_check_threads(ctx));
     if ((unsigned)form >= AN_FORMS || !program->forms[form].graph)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan does not have this form: add it to an_plan_options.programs");
     if (!program->forms[form].is_bound) AN_TRY_RETURN(an_program_bind_form(program, form));
     program->has_run = false;
     an_status status = an_params_refresh(program->params);

@@ -1,8 +1,8 @@
-/* Which kernels of a plan are not those that the host would have chosen by itself: other kernels have other bits, so a run stores them. */
+/* Lists the kernels of a plan that differ from the choice of the host. Other kernels give other bits, so a run stores them. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "exec/plan.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* What a program wants to be given, for programs that serve any model. */
+/* Describes the inputs of a program, for programs that serve any model. */
 #include "exec/program.h"
 
 #include "base/structs.h"
@@ -53,7 +53,7 @@ an_status an_input_info_get(const an_program *program, int64_t index, an_input_i
     if (!r) return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "input %lld does not exist", (long long)index);
     const char *name = *(const char **)an_node_attribute(r->node, "name", AN_ATTRIBUTE_STRING);
     if (!an_result_tensor(g, r, &t))
-        return AN_ERROR(program->ctx, AN_ERR_SHAPE, "the sizes of input '%s' are not bound", name);
+        return AN_ERROR(program->ctx, AN_ERR_SHAPE, "the sizes of input '%s' are not bound yet", name);
     an_input_info own = {.name = name,
                          .dtype = t.dtype,
                          .ndims = t.ndims,

@@ -95,7 +95,7 @@ an_status an_params_create(an_params **params, an_context *ctx, const an_graph *
     AN_CHECK(ctx, graph->is_verified, AN_ERR_STATE,
              "graph '%s' is not verified: call an_graph_verify after the last change", graph->name);
     AN_CHECK(ctx, options.moments >= 0 && options.moments <= AN_MOST_MOMENTS, AN_ERR_ARGUMENT,
-             "moments is %d; it must be 0 to %d", options.moments, AN_MOST_MOMENTS);
+             "moments is %d; it must be from 0 to %d", options.moments, AN_MOST_MOMENTS);
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
     p->device = ctx->device;
@@ -224,9 +224,10 @@ an_status an_params_need_low(an_params *p, an_dtype low) {
     an_context *ctx = p->ctx;
     if (low == AN_DTYPE_NONE || low == p->low_dtype) return AN_OK;
     if (p->low_dtype != AN_DTYPE_NONE)
-        return AN_ERROR(ctx, AN_ERR_STATE,
-                        "the parameters have copies in %s for another program; one in %s needs parameters of its own",
-                        an_dtype_name(p->low_dtype), an_dtype_name(low));
+        return AN_ERROR(
+            ctx, AN_ERR_STATE,
+            "the parameters already have copies in %s for another program; a program in %s needs parameters of its own",
+            an_dtype_name(p->low_dtype), an_dtype_name(low));
     low_cast c;
     low_cast_make(p, low, &c);
     AN_TRY_RETURN(an_device_kernel(ctx, an_op_cast.name, &c.call, &p->low_kernel));
@@ -299,8 +300,8 @@ static an_status locate(const an_params *p, const char *name, an_param_part part
     else if (e->storage == AN_STORAGE_MASTER && (int)part - AN_PART_MOMENT_1 < p->moment_count)
         base = p->moments[part - AN_PART_MOMENT_1];
     if (!base)
-        return AN_ERROR(ctx, AN_ERR_STATE, "'%s' has no such part here: it is frozen, or the store was made without",
-                        name);
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "'%s' does not have this part: it is frozen, or the parameters were created without it", name);
     AN_TRY_RETURN(an_array_check(ctx, array, name, e->dtype, e->ndims, e->dims));
     *stored = e;
     *at = base + e->offset;

@@ -1,4 +1,4 @@
-/* an_plan_create: clones the model for every form that is asked for and sends the clones through the passes. */
+/* an_plan_create: clones the model for every requested form and sends the clones through the passes. */
 #include "exec/plan.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static an_status add_weights(an_plan *p) {
     const an_result *loss = an_graph_result(g, g->loss), *targets = an_graph_result(g, g->targets);
     if (!loss || !loss->node->op->count_targets || !targets || targets->ndims == 0)
         return AN_ERROR(p->ctx, AN_ERR_UNSUPPORTED,
-                        "graph '%s' cannot weigh samples: its loss is not made by a loss op from targets with one "
+                        "graph '%s' cannot weigh samples: its loss must come from a loss op whose targets have one "
                         "dimension for samples",
                         g->name);
     p->weights = an_input(g, AN_LOSS_WEIGHTS, loss->dtype, 1, targets->dims);
@@ -123,7 +123,7 @@ an_status an_plan_count_trainer(an_plan *plan, size_t bytes) {
     an_plan_memory *m = &plan->memory;
     int64_t peak;
     if (bytes > PTRDIFF_MAX || !an_add_i64(m->peak, (int64_t)bytes, &peak))
-        return AN_ERROR(plan->ctx, AN_ERR_OVERFLOW, "the run needs more bytes than an address can name");
+        return AN_ERROR(plan->ctx, AN_ERR_OVERFLOW, "the run needs more memory than can be addressed");
     m->peak = peak;
     m->trainer += (int64_t)bytes;
     return AN_OK;
@@ -143,8 +143,7 @@ static an_status choose_precision(an_plan *p, an_dtype precision) {
         p->passes.precision = precision;
         return AN_OK;
     }
-    return AN_ERROR(p->ctx, AN_ERR_ARGUMENT,
-                    "precision %s is not for a plan to choose, only bf16 or f16: build the graph in it",
+    return AN_ERROR(p->ctx, AN_ERR_ARGUMENT, "a plan can only choose bf16 or f16, not %s: build the graph in that type",
                     an_dtype_name(precision));
 }
 
@@ -156,7 +155,7 @@ static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
     for (size_t i = 0; i < d->symbol_count; i++)
         if (d->symbols[i].maximum < 1)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                            "symbol '%s' of graph '%s' has no maximum: give it in the plan's options",
+                            "symbol '%s' of graph '%s' has no maximum: set it in the plan's options",
                             d->symbols[i].name, p->model->name);
     return AN_OK;
 }
@@ -175,12 +174,12 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     unsigned programs = options->programs;
     if (!programs) programs = graph->loss ? AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION : AN_PROGRAM_PREDICTION;
     const int moments = options->moments;
-    AN_CHECK(ctx, moments >= 0 && moments <= AN_MOST_MOMENTS, AN_ERR_ARGUMENT, "moments is %d; it must be 0 to %d",
+    AN_CHECK(ctx, moments >= 0 && moments <= AN_MOST_MOMENTS, AN_ERR_ARGUMENT, "moments is %d; it must be from 0 to %d",
              moments, AN_MOST_MOMENTS);
     AN_CHECK(ctx, options->symbol_count == 0 || (options->symbol_count > 0 && options->symbols && options->maxima),
              AN_ERR_ARGUMENT, "symbol_count is %d, but symbols or maxima is NULL", options->symbol_count);
     const int64_t leaves = options->leaves;
-    AN_CHECK(ctx, leaves >= 0 && leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "%lld leaves; there are 1 to %d",
+    AN_CHECK(ctx, leaves >= 0 && leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "leaves is %lld, but must be 1 to %d",
              (long long)leaves, AN_MOST_LEAVES);
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
@@ -241,7 +240,7 @@ static const an_graph *form_of(const an_plan *plan, an_form form) {
 }
 
 static an_status no_form(const an_plan *plan) {
-    return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
+    return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "the plan does not have this form: add it to an_plan_options.programs");
 }
 
 an_status an_plan_cost_get(const an_plan *plan, an_form form, an_plan_cost *cost) {
@@ -311,7 +310,7 @@ an_status an_plan_dump(const an_plan *plan, an_form form, const char *pass, char
     *text = NULL;
     an_text_init(&t, ctx);
     for (const an_pass *p = an_pass_table; p->name; p++) known = known || !strcmp(p->name, pass);
-    AN_CHECK(ctx, known, AN_ERR_UNKNOWN, "there is no pass '%s'; in their order they are:%s", pass, pass_names);
+    AN_CHECK(ctx, known, AN_ERR_UNKNOWN, "there is no pass '%s'; the passes are, in order:%s", pass, pass_names);
     AN_TRY(an_graph_clone(&g, plan->model)); /* passes are run again: a plan keeps only their last state */
     an_flat_sizes sizes;
     AN_TRY(an_graph_lay_out(g, true, &sizes));

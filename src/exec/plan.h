@@ -46,7 +46,7 @@ an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, b
 an_status an_plan_count_trainer(an_plan *plan, size_t bytes);
 
 /* Kernels of the training forms that were asked for by name and are not the ones that would have been chosen, sorted, as
- * "attention=reference,product=reference"; *text is NULL if there are none. For an_string_release. */
+ * "attention=portable,product=portable"; *text is NULL if there are none. For an_string_release. */
 an_status an_plan_forced_kernels(const an_plan *plan, char **text);
 
 /* What a program's own tables take, to the byte. */

@@ -1,4 +1,4 @@
-/* The ops of a plan, by their records: what mixed precision does with each, how often it runs, what that costs. */
+/* The ops of a plan, by their records: how mixed precision treats each, how often it runs, and what that costs. */
 #include "exec/plan.h"
 
 #include "base/guard.h"
@@ -20,7 +20,8 @@ an_status an_plan_op_get(const an_plan *plan, an_form form, int index, an_plan_o
     an_context *ctx = plan->ctx;
     const an_graph *g = (unsigned)form < AN_FORMS ? plan->forms[form] : NULL;
     AN_TRY_RETURN(an_plan_op_check(ctx, op));
-    if (!g) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan has no such form: name it in an_plan_options.programs");
+    if (!g)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan does not have this form: add it to an_plan_options.programs");
     if (index < 0 || index >= an_plan_op_count())
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "op %d does not exist; there are %d", index, an_plan_op_count());
     const an_op *record = an_op_table[index];

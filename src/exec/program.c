@@ -1,4 +1,4 @@
-/* Making programs and binding their sizes. The executor is in executor.c. */
+/* Creates programs and binds their sizes. The executor is in executor.c. */
 #include "exec/program.h"
 
 #include <string.h>
@@ -107,10 +107,11 @@ static an_status check_params(const an_plan *plan, const an_params *params) {
                plan->model->parameters[i].node->outputs[0].place == params->entries[i].offset;
     if (!same)
         return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT,
-                        "the parameters are not those of graph '%s': make both from one graph", plan->model->name);
+                        "the parameters do not belong to graph '%s': create plan and parameters from the same graph",
+                        plan->model->name);
     if (plan->forms[AN_FORM_TRAIN_FIRST] && !params->has_gradients)
         return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT,
-                        "the plan trains, but the parameters were made without gradients (an_params_options)");
+                        "the plan trains, but the parameters were created without gradients (an_params_options)");
     return AN_OK;
 }
 
@@ -124,7 +125,8 @@ an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *p
     an_status status;
     an_program *p = NULL;
     *program = NULL;
-    AN_CHECK(ctx, params->ctx == plan->ctx, AN_ERR_ARGUMENT, "the plan and the parameters are of different contexts");
+    AN_CHECK(ctx, params->ctx == plan->ctx, AN_ERR_ARGUMENT,
+             "the plan and the parameters belong to different contexts");
     AN_TRY(check_params(plan, params));
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
@@ -238,8 +240,8 @@ an_status an_program_bind_form(an_program *p, an_form form) {
         if (scratch == AN_SCRATCH_FAILED) return ctx->error.status;
         if (scratch > (size_t)n->scratch_bytes)
             return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
-                            "%s at '%s' needs more scratch at these sizes than at the plan's largest", n->op->name,
-                            n->path);
+                            "%s at '%s' needs more scratch at these sizes than at the plan's largest sizes",
+                            n->op->name, n->path);
     }
     f->is_bound = true;
     return AN_OK;
@@ -315,7 +317,7 @@ an_status an_program_set_input(an_program *program, const char *name, const an_a
             strcmp(*(const char **)an_node_attribute(r->node, "name", AN_ATTRIBUTE_STRING), name))
             continue;
         if (!an_result_tensor(g, r, &t))
-            return AN_ERROR(ctx, AN_ERR_SHAPE, "the sizes of input '%s' are not bound", name);
+            return AN_ERROR(ctx, AN_ERR_SHAPE, "the sizes of input '%s' are not bound yet", name);
         AN_TRY_RETURN(an_array_check(ctx, array, name, t.dtype, t.ndims, t.dims));
         return an_array_copy_in(ctx, program->device, (char *)program->inputs + r->place, array);
     }
@@ -353,7 +355,8 @@ an_status an_program_count_targets(const an_program *program, const an_array *ta
     *count = 0;
     if (!loss || !loss->node->op->count_targets)
         return AN_ERROR(program->ctx, AN_ERR_UNSUPPORTED,
-                        "the loss of graph '%s' is not made by a loss op: count its targets in the program", g->name);
+                        "the loss of graph '%s' does not come from a loss op: count its targets in your program",
+                        g->name);
     if (!targets->data || targets->ndims < 0 || targets->ndims > AN_MAX_DIMS)
         return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "the array of targets has no data, or %d dimensions",
                         targets->ndims);
@@ -368,7 +371,7 @@ an_status an_program_count_targets(const an_program *program, const an_array *ta
 static an_status find_output(const an_program *p, const char *name, const an_result **result) {
     const an_program_form *f = &p->forms[p->last];
     if (!p->has_run || !f->is_bound)
-        return AN_ERROR(p->ctx, AN_ERR_ORDER, "the program has not run yet at these sizes: there is no output '%s'",
+        return AN_ERROR(p->ctx, AN_ERR_ORDER, "the program has not run yet at these sizes, so there is no output '%s'",
                         name);
     for (size_t i = 0; i < f->tables.outputs; i++) {
         if (strcmp(f->outputs[i].name, name)) continue;

@@ -127,14 +127,13 @@ static an_status fit(search *s) {
     if (s->fits) return AN_OK;
     if (s->others > s->least)
         return AN_ERROR(ctx, AN_ERR_MEMORY,
-                        "graph '%s' needs %lld bytes of activations and scratch for evaluation or prediction, which "
-                        "recompute nothing; the budget is %lld",
+                        "graph '%s' needs %lld bytes of activations and scratch for evaluation or prediction, where "
+                        "nothing is recomputed, but the budget is %lld",
                         s->p->model->name, (long long)s->others, (long long)s->p->passes.budget);
-    return AN_ERROR(
-        ctx, AN_ERR_MEMORY,
-        "graph '%s' needs %lld bytes of activations and scratch with all recomputed that can be, among them "
-        "%s; the budget is %lld",
-        s->p->model->name, (long long)s->least, s->holds, (long long)s->p->passes.budget);
+    return AN_ERROR(ctx, AN_ERR_MEMORY,
+                    "graph '%s' needs %lld bytes of activations and scratch even if everything possible is recomputed, "
+                    "among them %s, but the budget is %lld",
+                    s->p->model->name, (long long)s->least, s->holds, (long long)s->p->passes.budget);
 }
 
 an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, bool trains) {
@@ -143,11 +142,12 @@ an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, b
     const an_recompute mode = options->recompute;
     search s = {.p = p, .others = p->arena_bytes};
     AN_CHECK(ctx, mode >= AN_RECOMPUTE_NONE && mode <= AN_RECOMPUTE_BUDGET, AN_ERR_ARGUMENT,
-             "recompute %d does not exist; AN_RECOMPUTE_… has them", (int)mode);
+             "recompute is %d, which is not a value of an_recompute", (int)mode);
     AN_CHECK(ctx, mode == AN_RECOMPUTE_SEGMENTS ? options->segments > 0 : options->segments == 0, AN_ERR_ARGUMENT,
-             "segments is %d; with AN_RECOMPUTE_SEGMENTS it is at least 1, else 0", options->segments);
+             "segments is %d; it must be at least 1 with AN_RECOMPUTE_SEGMENTS, and 0 otherwise", options->segments);
     AN_CHECK(ctx, mode == AN_RECOMPUTE_BUDGET ? options->budget > 0 : options->budget == 0, AN_ERR_ARGUMENT,
-             "budget is %lld bytes; with AN_RECOMPUTE_BUDGET it is at least 1, else 0", (long long)options->budget);
+             "budget is %lld bytes; it must be at least 1 with AN_RECOMPUTE_BUDGET, and 0 otherwise",
+             (long long)options->budget);
     p->passes.recompute = mode;
     p->passes.segments = options->segments;
     p->passes.budget = options->budget;

@@ -25,8 +25,8 @@ typedef struct {
 
 static an_status too_complex(an_context *ctx) {
     return AN_ERROR(ctx, AN_ERR_OVERFLOW,
-                    "a dimension has more than %d terms or %d factors in one: name it as a symbol", MOST_TERMS,
-                    MOST_ATOMS);
+                    "a dimension has more than %d terms, or more than %d factors in a term: use a symbol for it",
+                    MOST_TERMS, MOST_ATOMS);
 }
 
 static an_status too_large(an_context *ctx) {
@@ -301,7 +301,8 @@ an_status an_dimensions_window(an_dimensions *d, an_arena *arena, an_dim a, int6
     for (int i = 0; i < p.count; i++)
         for (int k = 0; k < p.terms[i].count; k++) weight += d->atoms[p.terms[i].atoms[k]].weight;
     if (weight > MOST_WEIGHT)
-        return AN_ERROR(ctx, AN_ERR_OVERFLOW, "windows of symbolic dimensions nest too deep: make the size a constant");
+        return AN_ERROR(ctx, AN_ERR_OVERFLOW,
+                        "windows of symbolic dimensions are nested too deeply: make the size a constant");
     return intern_atom(d, arena, &(an_atom){-1, a, size, stride, weight}, dim);
 }
 

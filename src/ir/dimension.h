@@ -9,7 +9,7 @@
 
 #include "anneal/graph.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 typedef struct an_symbol {
     const char *name;

@@ -71,7 +71,8 @@ an_value an_value_output(an_value value, int output) {
 static an_result *asked(an_graph *g, an_value value, const char *what) {
     an_result *r = an_graph_result(g, value);
     if (!r && g->status == AN_OK)
-        an_graph_mistake(g, AN_ERR_ARGUMENT, "%s of a value that is not of graph '%s'", what, g->name);
+        an_graph_mistake(g, AN_ERR_ARGUMENT, "%s was requested of a value that does not belong to graph '%s'", what,
+                         g->name);
     return r;
 }
 
@@ -278,9 +279,10 @@ static an_status find_inputs(an_graph *g, const an_op *op, int input_count, cons
         if (found[i] || inputs[i] == AN_NONE) continue;
         if (inputs[i] == 0)
             return an_graph_mistake(g, AN_ERR_ARGUMENT, "input %d of %s is 0, the value of a failed call", i, op->name);
-        return an_graph_mistake(g, AN_ERR_ARGUMENT,
-                                "input %d of %s is not a value of graph '%s': values of another graph cannot be used",
-                                i, op->name, g->name);
+        return an_graph_mistake(
+            g, AN_ERR_ARGUMENT,
+            "input %d of %s is not a value of graph '%s': values of another graph cannot be used here", i, op->name,
+            g->name);
     }
     return AN_OK;
 }

@@ -9,7 +9,7 @@
 #include "anneal/experimental.h"
 #include "base/dtype.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "ir/dimension.h"
 #include "ir/op.h"
 

@@ -7,7 +7,8 @@
 /* A dimension of another graph, or a negative number, would be looked up where there is nothing. */
 an_status an_graph_expect_dimension(an_graph *g, an_dim dim) {
     if (dim >= -(an_dim)g->dimensions.expression_count) return AN_OK;
-    return an_graph_mistake(g, AN_ERR_SHAPE, "the dimension %lld is not one of graph '%s': sizes are not negative",
+    return an_graph_mistake(g, AN_ERR_SHAPE,
+                            "the dimension %lld does not belong to graph '%s': sizes cannot be negative",
                             (long long)dim, g->name);
 }
 
@@ -56,7 +57,7 @@ an_dim(an_symbol_dim)(an_graph *graph, const char *name) {
     an_dim dim = 0;
     if (graph->status != AN_OK) return 0;
     if (!is_name(name)) {
-        an_graph_mistake(graph, AN_ERR_ARGUMENT, "'%s' cannot name a symbol: use letters, digits and _",
+        an_graph_mistake(graph, AN_ERR_ARGUMENT, "'%s' is not a valid symbol name: use letters, digits and _",
                          name ? name : "");
         return 0;
     }
@@ -66,7 +67,7 @@ an_dim(an_symbol_dim)(an_graph *graph, const char *name) {
 
 an_status an_graph_bind(an_graph *g, const char *symbol, int64_t maximum) {
     if (maximum < 1)
-        return AN_ERROR(g->ctx, AN_ERR_ARGUMENT, "symbol '%s' was given %lld; sizes are at least 1", symbol,
+        return AN_ERROR(g->ctx, AN_ERR_ARGUMENT, "symbol '%s' was set to %lld, but sizes are at least 1", symbol,
                         (long long)maximum);
     for (size_t i = 0; i < g->dimensions.symbol_count; i++) {
         if (strcmp(g->dimensions.symbols[i].name, symbol)) continue;

@@ -10,9 +10,10 @@
 static const int64_t most_bytes = INT64_MAX / 16;
 
 static an_status too_large(an_graph *g, const an_node *node) {
-    return an_node_mistake(g, node, AN_ERR_OVERFLOW,
-                           "%s has more bytes than 64 bits can count, or a symbol without a maximum: check its sizes",
-                           AN_DESCRIBE(g, &node->outputs[0]));
+    return an_node_mistake(
+        g, node, AN_ERR_OVERFLOW,
+        "the size of %s in bytes does not fit in 64 bits, or a symbol in it has no maximum: check its sizes",
+        AN_DESCRIBE(g, &node->outputs[0]));
 }
 
 static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *sizes) {
@@ -30,7 +31,8 @@ static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *
     }
     if (sizes->trainable_dtype != AN_DTYPE_NONE && sizes->trainable_dtype != r->dtype)
         return an_node_mistake(g, p->node, AN_ERR_DTYPE,
-                               "'%s' is %s, but earlier trainable parameters are %s: a model has one master type",
+                               "'%s' is %s, but earlier trainable parameters are %s: all trainable parameters of a "
+                               "model must have the same type",
                                p->name, an_dtype_name(r->dtype), an_dtype_name(sizes->trainable_dtype));
     sizes->trainable_dtype = r->dtype;
     p->offset = sizes->trainable_elements;

@@ -1,4 +1,4 @@
-/* Which value of a graph is its loss, and what it may not go through. */
+/* Marks the loss of a graph, and checks the path to it. */
 #include "ir/graph.h"
 
 /* A mean over a symbol of the targets would make a mean of means: the divisor belongs to the step. */
@@ -41,8 +41,8 @@ void an_graph_set_loss(an_graph *graph, an_value loss, an_value targets) {
         }
         if (mean)
             an_node_mistake(graph, mean, AN_ERR_ARGUMENT,
-                            "a mean over %s on the way to the loss would make the step a mean of means: use a sum; the "
-                            "step divides by the number of targets, however it is cut",
+                            "a mean over %s on the way to the loss would make the step a mean of means: use a sum "
+                            "instead; the step divides by the number of targets",
                             AN_DESCRIBE(graph, an_node_input(mean, 0)));
         graph->loss = loss;
         graph->targets = targets;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* The hash is no secret, so a hostile text can choose names that meet in one slot. What it gains is bounded: a search
  * looks at no more slots than this. In a table half full, a million honest names need fewer than a hundred. */

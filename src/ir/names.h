@@ -3,7 +3,7 @@
 #define AN_IR_NAMES_H
 
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 typedef struct an_name {
     const char *text; /* not ended by NUL */

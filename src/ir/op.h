@@ -1,5 +1,5 @@
-/* The op record: everything that the library knows of an op, in one place. Passes ask the record and never switch on a
- * kind. docs/howto/add-an-op.md walks through one. */
+/* The op record: everything that the library knows about an op, in one place. Passes ask the record and never switch
+ * on a kind. docs/howto/add-an-op.md walks through one. */
 #ifndef AN_IR_OP_H
 #define AN_IR_OP_H
 
@@ -94,7 +94,7 @@ struct an_op {
      * not read any more in the graph. A value that the backward part reads may become an output of the fused node only if
      * `may_keep`: recompute cannot make it alone any more. NULL: never. */
     void (*fuse)(an_graph *g, an_node *node, bool may_keep);
-    /* The host's, by level of instructions: best first, reference last, ends with name NULL. All NULL for views and sources; a level
+    /* The host's, by level of instructions: best first, portable last, ends with name NULL. All NULL for views and sources; a level
      * without a list takes that of the level below. Other devices are asked by the op's name (an_op_choices in registry.h). */
     const an_kernel *kernels[AN_LEVELS];
 };

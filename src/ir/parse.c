@@ -23,7 +23,7 @@ an_status an_parser_mistake(an_parser *p, const an_token *at) {
 
 an_status an_parser_only_dump(const an_parser *p, const an_token *t) {
     return an_scan_error(&p->scan, t,
-                         "'%.*s' is noted by the library: it stands in dumps ('ang %d dump'), not in models",
+                         "'%.*s' is written by the library: it is allowed in dumps ('ang %d dump'), not in models",
                          (int)t->length, t->start, AN_TEXT_VERSION);
 }
 
@@ -31,7 +31,7 @@ an_status an_parser_define(an_parser *p, an_names *names, const an_token *t, con
     an_context *ctx = p->scan.ctx;
     const an_name *known = an_names_find(names, t->start, t->length);
     if (known)
-        return an_scan_error(&p->scan, t, "%s%.*s is defined twice: first on line %d", prefix, (int)t->length, t->start,
+        return an_scan_error(&p->scan, t, "%s%.*s is defined twice, first on line %d", prefix, (int)t->length, t->start,
                              known->line);
     an_status status = an_names_add(
         names, ctx, &(an_name){.text = t->start, .length = t->length, .line = t->line, .meaning = meaning});
@@ -94,7 +94,8 @@ static an_status parse_block(an_parser *p, bool is_scope) {
     const char *name = NULL;
     AN_TRY_RETURN(an_scan_int(&p->scan, &number));
     if (number < 0 || (uint64_t)number != g->block_count)
-        return an_scan_error(&p->scan, &at, "blocks and scopes are numbered in order: this is %zu", g->block_count);
+        return an_scan_error(&p->scan, &at, "blocks and scopes must be numbered in order; this one is %zu",
+                             g->block_count);
     AN_TRY_RETURN(an_scan_string(&p->scan, &g->arena, &name));
     if (!is_scope) AN_TRY_RETURN(parse_key(p, "depth", INT32_MIN, INT32_MAX, &depth));
     AN_TRY_RETURN(parse_key(p, "parent", 0, number - 1, &parent));
@@ -165,7 +166,7 @@ static an_status parse_statement(an_parser *p) {
     case BLOCK: return parse_block(p, false);
     case SCOPE: return parse_block(p, true);
     case LOSS: return parse_loss(p);
-    default: return an_scan_error(&p->scan, &t, "the graph's name stands once, right after the first line");
+    default: return an_scan_error(&p->scan, &t, "the graph's name must appear once, right after the first line");
     }
 }
 
@@ -182,17 +183,16 @@ static an_status parse_header(an_parser *p) {
     int keyword = 0;
     AN_TRY_RETURN(skip_empty_lines(p));
     if (!an_token_is(&p->scan.token, "ang"))
-        return an_scan_unexpected(&p->scan, "'ang 1', with which every text begins");
+        return an_scan_unexpected(&p->scan, "'ang 1' at the beginning of the text");
     AN_TRY_RETURN(an_scan_next(&p->scan));
     const an_token at = p->scan.token;
     AN_TRY_RETURN(an_scan_int(&p->scan, &version));
     if (version != AN_TEXT_VERSION)
-        return an_scan_error(&p->scan, &at, "the text is of version %lld; this library reads version %d",
+        return an_scan_error(&p->scan, &at, "the text has version %lld, but this library reads version %d",
                              (long long)version, AN_TEXT_VERSION);
     if (an_token_is(&p->scan.token, "dump")) {
         if (!p->reads_dumps)
-            return an_scan_error(&p->scan, &p->scan.token,
-                                 "this is a dump, what passes made of a model, and not a model");
+            return an_scan_error(&p->scan, &p->scan.token, "this is a dump of a model after some passes, not a model");
         p->dump = true;
         AN_TRY_RETURN(an_scan_next(&p->scan));
     }
@@ -209,7 +209,7 @@ static an_status parse_text(an_graph **graph, an_context *ctx, const char *text,
     an_status status;
     an_parser p = {.reads_dumps = reads_dumps};
     *graph = NULL;
-    AN_CHECK(ctx, length <= MOST_BYTES, AN_ERR_PARSE, "the text has %zu bytes; at most %d can be read", length,
+    AN_CHECK(ctx, length <= MOST_BYTES, AN_ERR_PARSE, "the text has %zu bytes, but at most %d can be read", length,
              MOST_BYTES);
     const an_op *op;
     for (size_t i = 0; (op = an_op_at(ctx, i)); i++)

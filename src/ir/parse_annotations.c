@@ -1,7 +1,8 @@
-/* Annotations: what stands in { } after a node of the text form. */
+/* Annotations: what is written in { } after a node of the text form. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/kernel_name.h"
 #include "ir/parser.h"
 #include "ir/registry.h"
 
@@ -67,7 +68,7 @@ static an_status parse_kernel(an_parser *p, const an_op *op, const an_kernel **k
     an_choices choices = an_op_choices(ctx, op), again = choices;
     AN_TRY_RETURN(an_scan_string(&p->scan, &p->graph->arena, &name));
     for (const an_kernel *k; (k = an_choices_next(&choices, NULL));) {
-        if (strcmp(k->name, name) != 0) continue;
+        if (!an_kernel_has_name(k->name, name, strlen(name))) continue;
         *kernel = k;
         return AN_OK;
     }
@@ -192,7 +193,7 @@ static an_status check_order(an_parser *p, const an_annotations *a, const an_res
     bool same = order->count == r->ndims;
     for (int i = 0; same && i < r->ndims; i++) same = order->values[i] == r->order[i];
     if (same) return AN_OK;
-    return an_scan_error(&p->scan, &a->at[ORDER], "the physical order of output %d is not what %s gives it", r->output,
+    return an_scan_error(&p->scan, &a->at[ORDER], "the physical order of output %d does not match %s", r->output,
                          r->node->op->name);
 }
 

@@ -53,7 +53,7 @@ static an_status unknown_op(const an_parser *p) {
     const an_op *op;
     for (size_t i = 0; (op = an_op_at(p->scan.ctx, i)); i++) an_nearest_consider(&nearest, op->name, strlen(op->name));
     const an_nearest_text near = an_nearest_describe(&nearest);
-    return an_scan_error(&p->scan, t, "no op is called '%.*s'%s", (int)t->length, t->start,
+    return an_scan_error(&p->scan, t, "there is no op '%.*s'%s", (int)t->length, t->start,
                          *near.text ? near.text
                                     : "; an op that a program added (an_context_add_op) is known to that program only");
 }
@@ -69,7 +69,7 @@ static an_status parse_op(an_parser *p, node_line *line) {
     int outputs = line->op->outputs;
     if (outputs == AN_OUTPUTS_ANY ? line->output_count == 0 : line->output_count != outputs)
         return an_scan_error(
-            &p->scan, &t, "%s has %s%d output%s, but the line names %d; _ stands for one that nobody reads",
+            &p->scan, &t, "%s has %s%d output%s, but the line names %d; use _ for an output that is not read",
             line->op->name, outputs == AN_OUTPUTS_ANY ? "at least " : "", outputs == AN_OUTPUTS_ANY ? 1 : outputs,
             outputs == 0 || outputs > 1 ? "s" : "", line->output_count);
     memset(p->attributes, 0, p->attribute_bytes);

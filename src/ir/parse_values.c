@@ -15,11 +15,9 @@ an_status an_parse_value(an_parser *p, an_value *value) {
         an_nearest nearest;
         an_nearest_init(&nearest, t->start, t->length);
         an_names_consider(&p->values, &nearest);
-        return an_scan_error(
-            &p->scan, t,
-            "%%%.*s is not defined above this line%s; values are defined before they are used, so that "
-            "cycles cannot be written",
-            (int)t->length, t->start, AN_NEAREST(&nearest));
+        return an_scan_error(&p->scan, t,
+                             "%%%.*s is not defined above this line, and values must be defined before they are used%s",
+                             (int)t->length, t->start, AN_NEAREST(&nearest));
     }
     *value = name->meaning;
     return an_scan_next(&p->scan);
@@ -33,7 +31,7 @@ an_status an_parse_dtype(an_parser *p, an_dtype *dtype) {
         *dtype = d;
         return an_scan_next(&p->scan);
     }
-    return an_scan_error(&p->scan, t, "no type is called '%.*s'; there are f32, f64, bf16, f16, i32, i64 and u8",
+    return an_scan_error(&p->scan, t, "there is no type '%.*s'; the types are f32, f64, bf16, f16, i32, i64 and u8",
                          (int)t->length, t->start);
 }
 
@@ -48,8 +46,9 @@ static an_status parse_symbol(an_parser *p, an_dim *dim) {
         an_nearest nearest;
         an_nearest_init(&nearest, t->start, t->length);
         an_names_consider(&p->symbols, &nearest);
-        return an_scan_error(&p->scan, t, "no symbol is called '%.*s'%s; a line 'symbol %.*s' above would declare it",
-                             (int)t->length, t->start, AN_NEAREST(&nearest), (int)t->length, t->start);
+        return an_scan_error(&p->scan, t,
+                             "there is no symbol '%.*s'; declare it with a line 'symbol %.*s' above this one%s",
+                             (int)t->length, t->start, (int)t->length, t->start, AN_NEAREST(&nearest));
     }
     *dim = (an_dim)name->meaning;
     return an_scan_next(&p->scan);
@@ -75,7 +74,7 @@ static an_status parse_factor(an_parser *p, int nesting, an_dim *dim) {
     an_context *ctx = p->scan.ctx;
     const an_token first = p->scan.token;
     if (nesting > MOST_NESTING)
-        return an_scan_error(&p->scan, &first, "a dimension nests deeper than %d parentheses", MOST_NESTING);
+        return an_scan_error(&p->scan, &first, "a dimension has more than %d nested parentheses", MOST_NESTING);
     if (first.kind == AN_TOKEN_NUMBER) return an_scan_int(&p->scan, dim);
     if (an_scan_is(&p->scan, '(')) {
         AN_TRY_RETURN(an_scan_next(&p->scan));
@@ -190,5 +189,5 @@ an_status an_parse_attribute(an_parser *p, const an_attribute *attribute) {
     case AN_ATTRIBUTE_DIMS: return an_parse_dims(p, to);
     case AN_ATTRIBUTE_INTS: return an_parse_ints(p, to);
     }
-    return an_scan_error(&p->scan, &p->scan.token, "'%s' has a type that text cannot give", attribute->name);
+    return an_scan_error(&p->scan, &p->scan.token, "'%s' cannot be set in a text", attribute->name);
 }

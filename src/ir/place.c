@@ -122,7 +122,7 @@ static void end_name(an_graph *g, bool block) {
     if (g->status != AN_OK) return;
     const an_block *open = &g->blocks[g->block];
     if (g->block == 0 || open->is_scope == block) {
-        an_graph_mistake(g, AN_ERR_ORDER, "an_%s_end without its an_%s_begin%s%s%s", block ? "block" : "scope",
+        an_graph_mistake(g, AN_ERR_ORDER, "an_%s_end without an_%s_begin%s%s%s", block ? "block" : "scope",
                          block ? "block" : "scope", g->block ? ": '" : "", open->path, g->block ? "' is open" : "");
         return;
     }

@@ -38,9 +38,9 @@ static void print_string(printer *p, const char *string) {
     an_text *t = p->text;
     size_t length = strlen(string);
     if (length > AN_LONGEST_STRING && t->status == AN_OK)
-        t->status =
-            AN_ERROR(t->ctx, AN_ERR_OVERFLOW, "a string of %zu bytes cannot be written: at most %d are read back",
-                     length, AN_LONGEST_STRING);
+        t->status = AN_ERROR(t->ctx, AN_ERR_OVERFLOW,
+                             "a string of %zu bytes cannot be written: at most %d bytes can be read back", length,
+                             AN_LONGEST_STRING);
     an_text_add(t, "\"");
     for (; *string; string++) {
         unsigned char c = (unsigned char)*string;

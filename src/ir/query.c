@@ -1,4 +1,4 @@
-/* Questions about a whole graph, for programs that show it. */
+/* Answers questions about a whole graph, for programs that show it. */
 #include <string.h>
 
 #include "ir/graph.h"

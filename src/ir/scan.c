@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "base/word.h"
 
 enum {
@@ -129,8 +129,8 @@ static an_status scan_string(an_scanner *s) {
             return an_scan_error(s, &place, "byte 0x%02x in a string: write it as \\x%02x", (unsigned char)*at,
                                  (unsigned char)*at);
         if (!read_byte(&at, s->end, &byte))
-            return an_scan_error(s, &place,
-                                 "a \\ in a string begins \\\" \\\\ \\n \\t \\r or \\x and two hexadecimal digits");
+            return an_scan_error(
+                s, &place, "a \\ in a string must be followed by \" \\ n t r, or by x and two hexadecimal digits");
         if (byte == 0) return an_scan_error(s, &place, "a string cannot hold the byte 0");
         if (++length > AN_LONGEST_STRING)
             return an_scan_error(s, &s->token, "a string has at most %d bytes", AN_LONGEST_STRING);

@@ -60,11 +60,12 @@ static an_status no_extent(const an_graph *g, const an_node *node, const an_resu
     for (int i = 0; i < r->ndims; i++) {
         int64_t size;
         if (an_dimensions_value(&g->dimensions, r->dims[i], &size) && size < 1)
-            return AN_ERROR(g->ctx, AN_ERR_SHAPE, "%s at '%s': dimension %d of %s is %lld; sizes are at least 1",
+            return AN_ERROR(g->ctx, AN_ERR_SHAPE, "%s at '%s': dimension %d of %s is %lld, but sizes are at least 1",
                             node->op->name, node->path, i, AN_DESCRIBE(g, r), (long long)size);
     }
-    return AN_ERROR(g->ctx, AN_ERR_OVERFLOW, "%s at '%s': 64 bits cannot count the elements of %s: check the sizes",
-                    node->op->name, node->path, AN_DESCRIBE(g, r));
+    return AN_ERROR(g->ctx, AN_ERR_OVERFLOW,
+                    "%s at '%s': the number of elements of %s does not fit in 64 bits: check the sizes", node->op->name,
+                    node->path, AN_DESCRIBE(g, r));
 }
 
 an_status an_result_check_bounds(const an_graph *g, const an_node *node, const an_result *r) {
@@ -74,7 +75,7 @@ an_status an_result_check_bounds(const an_graph *g, const an_node *node, const a
     if (first >= base_first && last <= base_last) return AN_OK;
     return AN_ERROR(
         g->ctx, AN_ERR_SHAPE,
-        "%s at '%s': %s goes beyond the end of %s at these sizes: a slice's bounds must fit into what it slices",
+        "%s at '%s': %s goes beyond the end of %s at these sizes: the bounds of a slice must lie inside its input",
         node->op->name, node->path, AN_DESCRIBE(g, r), AN_DESCRIBE(g, base));
 }
 

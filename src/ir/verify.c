@@ -18,7 +18,7 @@ static an_status check_uses(const an_graph *g, const an_node *node) {
         const an_use *previous = NULL;
         const an_result *base = node->op->flags & AN_OP_VIEW ? an_node_input(node, 0) : r;
         if (!base || r->root != (base == r ? r : base->root))
-            return broken(g, node, "its root is not that of what it views");
+            return broken(g, node, "its root differs from the root of its input");
         for (const an_use *u = r->first_use; u; previous = u, u = u->next)
             if (u->result != r || u->previous != previous || &u->node->inputs[u->slot] != u)
                 return broken(g, node, "its list of uses is damaged");
@@ -40,7 +40,7 @@ static an_status check_inference(an_graph *g, an_node *node) {
         if (an_dtype_is_float(chosen[i]) && an_dtype_is_float(r->dtype)) r->dtype = chosen[i];
         if (before.dtype != r->dtype || before.ndims != r->ndims ||
             memcmp(before.dims, r->dims, (size_t)r->ndims * sizeof *r->dims))
-            return broken(g, node, "its type is not what its inputs give");
+            return broken(g, node, "its type does not follow from its inputs");
     }
     return AN_OK;
 }
@@ -85,7 +85,7 @@ static an_status check_names(an_graph *g) {
     if (n) qsort(names, n, sizeof *names, by_name);
     for (size_t i = 1; i < n; i++)
         AN_CHECK(ctx, strcmp(names[i - 1].name, names[i].name), AN_ERR_ARGUMENT,
-                 "the name '%s' occurs twice, as %s and as %s: give each its own, or use one value twice to tie them",
+                 "the name '%s' occurs twice, as %s and as %s: use different names, or use one value twice to tie them",
                  names[i].name, names[i - 1].node->op->name, names[i].node->op->name);
     status = AN_OK;
 fail:
@@ -104,8 +104,7 @@ an_status an_graph_verify(an_graph *graph) {
                         graph->name, graph->blocks[graph->block].path);
     for (const an_node *n = graph->first; n; n = n->next)
         if (n->op->flags & AN_OP_BINDS_GRADIENT)
-            return an_node_mistake(graph, n, AN_ERR_ARGUMENT,
-                                   "gradients are added by the plan of a model that trains, not by the model");
+            return an_node_mistake(graph, n, AN_ERR_ARGUMENT, "a model cannot contain gradients: its plan adds them");
     AN_TRY_RETURN(check_names(graph));
     AN_TRY_RETURN(an_graph_check(graph));
     graph->is_verified = true;

@@ -1,4 +1,4 @@
-/* The check that runs when a graph is handed in and, in tests, between passes. */
+/* The check that runs when a graph is passed to the library and, in tests, between passes. */
 #ifndef AN_IR_VERIFY_H
 #define AN_IR_VERIFY_H
 

@@ -25,11 +25,10 @@ static an_status check(an_context *ctx, const an_cnn_options *options) {
         AN_TRY_RETURN(
             an_model_check_sizes(ctx, model, &(an_model_size){"a number of filters", options->filters[i]}, 1));
         if (height < POOL || width < POOL)
-            return AN_ERROR(
-                ctx, AN_ERR_ARGUMENT,
-                "%s: an image of %lld × %lld is too small for %d convolutions, each of which halves it; %d are "
-                "possible",
-                model, (long long)options->height, (long long)options->width, options->filter_count, i);
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "%s: an image of %lld × %lld is too small for %d convolutions, because each of them halves "
+                            "it; at most %d are possible",
+                            model, (long long)options->height, (long long)options->width, options->filter_count, i);
     }
     AN_TRY_RETURN(an_model_check_activation(ctx, model, options->activation));
     return an_model_check_dropout(ctx, model, options->dropout);

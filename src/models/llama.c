@@ -60,10 +60,10 @@ static an_status check(an_context *ctx, const an_llama_options *options) {
                         "%s: %lld heads cannot share %lld key and value heads: heads must be a multiple of kv_heads",
                         model, (long long)options->heads, (long long)options->kv_heads);
     if (options->width / options->heads % 2 != 0)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: a width of %lld gives each of %lld heads an odd size of %lld: rotary positions turn pairs",
-                        model, (long long)options->width, (long long)options->heads,
-                        (long long)(options->width / options->heads));
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT,
+            "%s: a width of %lld gives each of %lld heads an odd size of %lld, but rotary positions need an even size",
+            model, (long long)options->width, (long long)options->heads, (long long)(options->width / options->heads));
     if (!(options->rotary_base > 0) || !(options->epsilon > 0))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: rotary_base is %g and epsilon %g; both must be above 0", model,
                         options->rotary_base, options->epsilon);

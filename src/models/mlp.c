@@ -19,7 +19,7 @@ static an_status check(an_context *ctx, const an_mlp_options *options) {
         AN_TRY_RETURN(
             an_model_check_sizes(ctx, model, &(an_model_size){"a hidden layer's width", options->hidden[i]}, 1));
     if (options->loss != AN_LOSS_CROSS_ENTROPY && options->loss != AN_LOSS_SQUARED)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: loss %d does not exist; AN_LOSS_… has them", model,
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: loss is %d, which is not a value of an_loss_kind", model,
                         (int)options->loss);
     AN_TRY_RETURN(an_model_check_activation(ctx, model, options->activation));
     return an_model_check_dropout(ctx, model, options->dropout);

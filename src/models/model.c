@@ -7,7 +7,7 @@ static const int64_t largest_size = (int64_t)1 << 40;
 
 an_status an_model_check_options(an_context *ctx, const char *model, const void *options) {
     if (options) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: options are missing; its sizes have no defaults", model);
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: options is NULL, but the sizes have no defaults", model);
 }
 
 an_status an_model_check_sizes(an_context *ctx, const char *model, const an_model_size *sizes, int count) {
@@ -21,28 +21,29 @@ an_status an_model_check_sizes(an_context *ctx, const char *model, const an_mode
 an_status an_model_check_heads(an_context *ctx, const char *model, int64_t width, int64_t heads) {
     if (width % heads == 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                    "%s: %lld heads cannot share a width of %lld: it must be a multiple of the heads, such as %lld",
+                    "%s: %lld heads cannot share a width of %lld: the width must be a multiple of the number of heads, "
+                    "such as %lld",
                     model, (long long)heads, (long long)width, (long long)((width / heads + 1) * heads));
 }
 
 an_status an_model_check_dropout(an_context *ctx, const char *model, double dropout) {
     if (dropout >= 0 && dropout < 1) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                    "%s: dropout is %g; it is the share of values that are dropped, from 0 to below 1", model, dropout);
+                    "%s: dropout is %g; the share of values to drop must be at least 0 and less than 1", model,
+                    dropout);
 }
 
 an_status an_model_check_activation(an_context *ctx, const char *model, an_activation activation) {
     if (activation >= AN_ACTIVATION_RELU && activation <= AN_ACTIVATION_SILU) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: activation %d does not exist; AN_ACTIVATION_… has them", model,
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: activation is %d, which is not a value of an_activation", model,
                     (int)activation);
 }
 
 an_status an_model_choose_dtype(an_context *ctx, const char *model, an_dtype asked, an_dtype *dtype) {
     *dtype = asked == AN_DTYPE_NONE ? AN_DTYPE_F32 : asked;
     if (*dtype == AN_DTYPE_F32 || *dtype == AN_DTYPE_F64) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_DTYPE,
-                    "%s: its parameters are f32 or f64, not %s: lower precision is chosen by the plan", model,
-                    an_dtype_name(asked));
+    return AN_ERROR(ctx, AN_ERR_DTYPE, "%s: parameters must be f32 or f64, not %s: choose lower precision in the plan",
+                    model, an_dtype_name(asked));
 }
 
 void an_model_block_begin(an_graph *g, const char *name, int64_t index) {

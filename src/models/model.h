@@ -1,4 +1,4 @@
-/* What the models share: checks of their options, blocks that are numbered, the end of a build. */
+/* What the models share: checks of their options, numbered blocks, and the end of a build. */
 #ifndef AN_MODELS_MODEL_H
 #define AN_MODELS_MODEL_H
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "models/model.h"
 
 enum { CONTEXT = 1024, VOCABULARY = 50257 }; /* of every published GPT-2 */
@@ -31,8 +31,8 @@ static an_status unknown(an_context *ctx, const char *name) {
         an_nearest_consider(&nearest, presets[i].name, strlen(presets[i].name));
         length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", presets[i].name);
     }
-    return AN_ERROR(ctx, AN_ERR_UNKNOWN, "no preset is called '%.80s'%s (there are %s)", name, AN_NEAREST(&nearest),
-                    list);
+    return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there is no preset '%.80s'; the presets are %s%s", name, list,
+                    AN_NEAREST(&nearest));
 }
 
 an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_options *options) {

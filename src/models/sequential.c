@@ -47,13 +47,13 @@ static int64_t count_elements(int ndims, const int64_t *dims) {
 /* Rows of features, or images: `ndims` with the sample. */
 static an_status expect(const building *b, int ndims, const char *takes, const char *remedy) {
     if (b->g->status != AN_OK || an_value_ndims(b->g, b->x) == ndims) return AN_OK;
-    return AN_ERROR(b->ctx, AN_ERR_SHAPE, "%s: this layer takes %s, but what comes to it is %s; %s", b->place, takes,
+    return AN_ERROR(b->ctx, AN_ERR_SHAPE, "%s: this layer takes %s, but its input is %s; %s", b->place, takes,
                     AN_DESCRIBE(b->g, an_graph_result(b->g, b->x)), remedy);
 }
 
 static an_status expect_images(const building *b) {
     return expect(b, 4, "images, [batch,channels,height,width]",
-                  "give model.inputs as [channels, height, width], and put it before any flatten");
+                  "set model.inputs to [channels, height, width], and put this layer before any flatten");
 }
 
 /* ---- one function a layer ---- */
@@ -70,10 +70,11 @@ static an_status add_linear(building *b) {
     AN_TRY_RETURN(expect(b, 2, "rows of features, [batch,features]", "put {type: flatten} before it"));
     if (features == 0 && b->layer - b->layers != b->last_linear)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: only the last linear layer can have the size that targets need; give its size", b->place);
+                        "%s: only the last linear layer can take its size from the targets; set the size of this one",
+                        b->place);
     if (features == 0) features = wanted_features(b->o);
     if (features == 0)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the data does not say what its targets need; give its size",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the size cannot be taken from the targets of this data; set it",
                         b->place);
     b->x = b->layer->bias ? an_linear(b->g, b->x, NULL, features) : an_linear_plain(b->g, b->x, NULL, features);
     return AN_OK;
@@ -86,10 +87,10 @@ static an_status add_convolution(building *b) {
     an_convolution_options_init(&c, sizeof c);
     AN_TRY_RETURN(expect_images(b));
     if (l->same && l->window % 2 == 0)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: no padding keeps the size of an image under a window of %lld; give its padding, or take "
-                        "an odd window",
-                        b->place, (long long)l->window);
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT,
+            "%s: no padding keeps the image size with a window of %lld; set the padding, or use an odd window",
+            b->place, (long long)l->window);
     if (l->stride) c.stride[0] = c.stride[1] = l->stride;
     c.padding[0] = c.padding[1] = l->same ? l->window / 2 : l->padding;
     b->x = an_convolution_layer_with(b->g, b->x, NULL, l->filters, l->window, &c, l->bias);
@@ -226,7 +227,7 @@ static an_value reshape_to(const building *b, an_value src, int ndims, const int
 
 static an_status add_cross_entropy(building *b) {
     an_context *ctx = b->ctx;
-    AN_TRY_RETURN(expect(b, 2, "a number for each class, [batch,classes]; the loss follows it",
+    AN_TRY_RETURN(expect(b, 2, "one number for each class, [batch,classes], because the loss follows it",
                          "end with {type: flatten} and a linear layer"));
     an_value targets = an_input(b->g, "targets", AN_DTYPE_I32, AN_DIMS(b->batch));
     an_graph_set_output(b->g, b->x, "y");
@@ -243,8 +244,8 @@ static an_status add_squared_error(building *b) {
     const int64_t *dims = o->targets ? o->targets : given;
     if (count_elements(ndims, given) != count_elements(wanted, dims))
         return AN_ERROR(b->ctx, AN_ERR_SHAPE,
-                        "the last layer gives %s for a sample, but a target of the data is %s; a last linear layer "
-                        "of size auto gives as many",
+                        "the last layer gives %s for each sample, but a target of the data is %s; a last linear layer "
+                        "of size auto gives the right number",
                         describe(ndims, given).text, describe(wanted, dims).text);
     const bool same = ndims == wanted && (ndims <= 0 || !memcmp(given, dims, (size_t)ndims * sizeof *dims));
     if (!same) b->x = reshape_to(b, b->x, wanted, dims);
@@ -274,7 +275,7 @@ static bool are_dims(int ndims) {
 static an_status check_options(an_context *ctx, const an_sequential_options *o) {
     an_status status;
     AN_CHECK(ctx, o->loss == AN_LOSS_CROSS_ENTROPY || o->loss == AN_LOSS_SQUARED, AN_ERR_ARGUMENT,
-             "sequential: loss is %d, which is no value of an_loss_kind", (int)o->loss);
+             "sequential: loss is %d, which is not a value of an_loss_kind", (int)o->loss);
     AN_CHECK(ctx,
              are_dims(o->input_ndims) && (o->inputs || o->input_ndims == 0) && are_dims(o->shape_ndims) &&
                  are_dims(o->target_ndims),

@@ -1,4 +1,4 @@
-/* What a config says of the context that its run is computed in: threads and instructions. */
+/* The context of a config: its threads and its instruction set. */
 #include <string.h>
 
 #include "anneal/checkpoint.h"
@@ -73,7 +73,7 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
 }
 
 an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purpose purpose) {
-    static const char remedy[] = "create it with the options that an_context_options_from_config gives, or set";
+    static const char remedy[] = "create it with the options from an_context_options_from_config, or set";
     const an_isa isa = isa_of_config(config);
     int threads = 0;
     AN_TRY_RETURN(get_threads(config, &threads));

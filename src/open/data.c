@@ -36,7 +36,7 @@ static an_status get_context(const opening *o, int64_t *context) {
     if (!an_config_is(o->config, key.text, "auto")) return an_config_count(o->config, key.text, context);
     if (an_config_origin_of(o->config, "model.context") != AN_ORIGIN_NONE)
         return an_config_count(o->config, "model.context", context);
-    return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: the model has no context, so the data must have one: %s.context",
+    return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: the model does not say how many tokens a sample has; set %s.context",
                     an_config_place(o->config, o->path), o->path);
 }
 
@@ -69,7 +69,7 @@ static an_status get_columns(const opening *o, const char *key, const char **nam
     if (an_config_is(o->config, path, "auto")) return AN_OK;
     const int size = an_config_size(o->config, path);
     if (size > MOST_COLUMNS)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d columns; at most %d can be named",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d columns are named; at most %d are possible",
                         an_config_place(o->config, path), size, MOST_COLUMNS);
     for (; *count < size; ++*count) {
         char element[AN_PATH_TEXT + 16];
@@ -195,7 +195,7 @@ static an_status open_mixture(const opening *o) {
     const an_key joined = an_key_join(o->path, "parts");
     s.source_count = an_config_size(o->config, joined.text);
     if (s.source_count > MOST_PARTS)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d sources; a mixture has at most %d",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d sources are listed; a mixture has at most %d",
                         an_config_place(o->config, joined.text), s.source_count, MOST_PARTS);
     const an_dataset *before = *o->vocabulary;
     const an_status status = open_parts(o, joined.text, &s, parts, weights);
@@ -233,6 +233,6 @@ an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_c
             return status == AN_OK ? AN_OK : name_source(&o, status);
         }
     return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
-                    "%s: data of this type is handed over by a program, not read from a config",
+                    "%s: data of this type comes from a program and cannot be read from a config",
                     an_config_place(config, type));
 }

@@ -1,4 +1,4 @@
-/* What the fields of a config's data tell its model. */
+/* What the model takes from the fields of the data. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,8 +28,8 @@ an_status an_open_classes(an_model_opening *o) {
     an_class_info_init(&info, sizeof info);
     if (o->targets.dtype != AN_DTYPE_I32)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: the model needs classes, and the targets of data.train are numbers; take data with "
-                        "labels, or csv with classes: on",
+                        "%s: the model needs classes, but the targets of data.train are numbers; use data with labels, "
+                        "or csv with classes: on",
                         an_config_place(o->config, "model"));
     AN_TRY_RETURN(an_class_info_get(o->dataset, &info));
     o->classes = info.classes;

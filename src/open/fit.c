@@ -1,4 +1,5 @@
-/* What model, data and loss of a config must agree on; and streams, whose samples are what the model reads. */
+/* Checks that model, data and loss of a config agree, and creates streams, whose samples have the shapes that the
+ * model reads. */
 #include <string.h>
 
 #include "open/open.h"
@@ -26,7 +27,7 @@ an_status an_open_loss(an_config *config, an_graph *g, bool *sample_mean) {
     if (smoothing == 0) return AN_OK; /* a graph may have its own */
     const an_status status = an_graph_set_label_smoothing(g, smoothing);
     if (status == AN_OK) return AN_OK;
-    return AN_ERROR(ctx, status, "%s: %s: %s; take it out", an_config_place(config, path), path, an_last_error(ctx));
+    return AN_ERROR(ctx, status, "%s: %s: %s; remove it", an_config_place(config, path), path, an_last_error(ctx));
 }
 
 /* ---- types ---- */
@@ -43,10 +44,10 @@ an_status an_open_precision(an_config *config, const an_graph *g, an_dtype *prec
     const bool wide = info.dtype == AN_DTYPE_F64;
     if (wide && !strcmp(asked, "auto")) *precision = AN_DTYPE_NONE;
     if (!strcmp(asked, "auto") || wide == !strcmp(asked, "f64")) return AN_OK;
-    return AN_ERROR(
-        ctx, AN_ERR_DTYPE,
-        "%s: train.precision is %s, but the parameters of the graph are %s; take it out, or change the graph",
-        an_config_place(config, "train.precision"), asked, an_dtype_name(info.dtype));
+    return AN_ERROR(ctx, AN_ERR_DTYPE,
+                    "%s: train.precision is %s, but the parameters of the graph are %s; remove train.precision, or "
+                    "change the graph",
+                    an_config_place(config, "train.precision"), asked, an_dtype_name(info.dtype));
 }
 
 /* ---- inputs ---- */
@@ -57,7 +58,7 @@ an_status an_open_fit(an_config *config, an_graph *g, const an_dataset *dataset,
     const an_status status = an_graph_check_data(g, dataset);
     if (status == AN_OK) return AN_OK;
     if (an_config_is(config, "train.precision", "f64") && an_config_is(config, AN_KEY(source, "dtype"), "f32"))
-        return AN_ERROR(ctx, status, "%s: train.precision is f64, and %s has f32; give %s.dtype: f64",
+        return AN_ERROR(ctx, status, "%s: train.precision is f64, but %s is f32; set %s.dtype to f64",
                         an_config_place(config, "train.precision"), source, source);
     return AN_ERROR(ctx, status, "%s: %s: %s; change %s, or %s",
                     an_config_place(config, is_text ? "model.graph" : "model"), source, an_last_error(ctx),

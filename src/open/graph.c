@@ -11,12 +11,11 @@ static an_status check_graph(const an_model_opening *o, const char *file) {
     if (!info.has_loss)
         return AN_ERROR(
             o->ctx, AN_ERR_ARGUMENT,
-            "%s: %s has no loss, so there is nothing to train; end it with a line such as 'loss %%9 targets "
-            "%%y'",
+            "%s: %s has no loss, so it cannot be trained; end it with a line such as 'loss %%9 targets %%y'",
             an_config_place(o->config, "model.graph"), file);
     if (!info.has_targets)
         return AN_ERROR(o->ctx, AN_ERR_ARGUMENT,
-                        "%s: the loss of %s does not say whose targets are counted; write 'loss %%9 targets %%y'",
+                        "%s: the loss of %s does not name its targets; write 'loss %%9 targets %%y'",
                         an_config_place(o->config, "model.graph"), file);
     return AN_OK;
 }

@@ -1,4 +1,4 @@
-/* model.init: where the first weights come from. */
+/* model.init: loads initial weights. */
 #include "open/open.h"
 
 an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx) {

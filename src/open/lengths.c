@@ -1,4 +1,4 @@
-/* Lengths of a config in steps. */
+/* Converts the lengths of a config to steps. */
 #include "open/open.h"
 
 an_length_options an_open_length_options(const an_lengths *lengths, int64_t from, int64_t run) {

@@ -1,4 +1,5 @@
-/* A look before the first step: numbers out of range, classes that training never sees, and batch norm over too few samples. */
+/* Checks before the first step: numbers out of range, classes that training never sees, and batch norm over too few
+ * samples. */
 #include <string.h>
 
 #include "base/integer.h"
@@ -17,14 +18,13 @@ static an_status tell_missing(an_config *config, const an_class_info *training, 
     const int64_t missing = classes - training->seen;
     if (training->seen == 0 || missing <= 0) return AN_OK;
     if (missing > training->seen)
-        return an_config_warn(
-            config, node->place,
-            "the largest class is %lld, so there are %lld classes, but data.train has samples of %lld "
-            "only; is one label wrong? Number classes from 0 without gaps",
-            (long long)classes - 1, (long long)classes, (long long)training->seen);
+        return an_config_warn(config, node->place,
+                              "the largest class is %lld, so there are %lld classes, but data.train has samples of "
+                              "only %lld; check the labels, and number classes from 0 without gaps",
+                              (long long)classes - 1, (long long)classes, (long long)training->seen);
     return an_config_warn(config, node->place,
-                          "data.train has no sample of class %lld%s, of %lld classes; if the file is sorted by class, "
-                          "shuffle its lines before it is split",
+                          "data.train has no samples of class %lld%s, of %lld classes; if the file is sorted by class, "
+                          "shuffle its lines before splitting it",
                           (long long)training->first_absent, missing > 1 ? " and others" : "", (long long)classes);
 }
 
@@ -51,13 +51,13 @@ an_status an_open_look_at_batches(an_config *config, an_trainer *trainer) {
     AN_TRY_RETURN(an_graph_info_get(an_trainer_graph(trainer), &graph));
     AN_TRY_RETURN(an_trainer_info_get(trainer, &info));
     if (graph.batch_norms > 0 && info.micro < USUAL && an_config_is(config, "batch.micro", "auto"))
-        AN_TRY_RETURN(an_config_warn(config, place->place,
-                                     "batch norm over micro-batches of %lld sample%s is noisy; %d or more are usual",
-                                     (long long)info.micro, info.micro == 1 ? "" : "s", (int)USUAL));
+        AN_TRY_RETURN(
+            an_config_warn(config, place->place,
+                           "batch norm over micro-batches of %lld sample%s is noisy; %d or more samples are usual",
+                           (long long)info.micro, info.micro == 1 ? "" : "s", (int)USUAL));
     if (graph.row_batch_norms == 0 || info.least_micro != 1) return AN_OK;
     return an_config_warn(
         config, place->place,
-        "some micro-batches have one sample, and batch norm over one sample gives its biases, whatever "
-        "the sample is; change batch.global or batch.micro so that none is left alone, or set "
-        "data.drop_last to on");
+        "some micro-batches have only one sample, and the batch norm of one sample does not depend on it; change "
+        "batch.global or batch.micro so that every micro-batch has more, or set data.drop_last to on");
 }

@@ -1,4 +1,4 @@
-/* Models of a config. Sizes that it leaves open are those of the data. */
+/* Builds the model of a config. Sizes that the config leaves open come from the data. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,8 +30,8 @@ static an_status get_layers(const opening *o, const char *key, int64_t *layers, 
     an_context *ctx = o->ctx;
     AN_TRY_RETURN(an_config_counts(o->config, key, MOST_LAYERS, layers, count));
     if (*count <= MOST_LAYERS) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d layers; at most %d", an_config_place(o->config, key), *count,
-                    MOST_LAYERS);
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d layers are listed; at most %d are possible",
+                    an_config_place(o->config, key), *count, MOST_LAYERS);
 }
 
 static an_activation get_activation(const opening *o) {
@@ -48,7 +48,7 @@ static an_activation get_activation(const opening *o) {
 static an_status expect_sizes(const opening *o, const char *const *paths, int count) {
     for (int i = 0; i < count && !o->dataset; i++)
         if (an_config_is(o->config, paths[i], "auto"))
-            return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: a stream does not say what a sample is like; give %s",
+            return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: a stream does not describe its samples; set %s",
                             an_config_place(o->config, "model"), paths[i]);
     return AN_OK;
 }
@@ -114,7 +114,8 @@ static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
     *vocabulary = 0;
     if (o->dataset) AN_TRY_RETURN(an_dataset_vocabulary(o->dataset, vocabulary));
     if (*vocabulary > 0) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the data does not say how many tokens there are: give model.vocabulary",
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "%s: the data does not say how many different tokens there are; set model.vocabulary",
                     an_config_place(o->config, "model"));
 }
 
@@ -180,6 +181,6 @@ an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an
     AN_TRY_RETURN(find_fields(&o));
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (an_config_is(config, "model.type", types[i].type)) return types[i].open(&o);
-    return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: this type of model cannot be opened from a config yet",
+    return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: models of this type are not supported in a config yet",
                     an_config_place(config, "model.type"));
 }

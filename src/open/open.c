@@ -103,7 +103,7 @@ static an_status get_rules(opening *o) {
     an_context *ctx = o->ctx;
     const int count = an_config_size(o->config, "optimizer.groups");
     if (count > MOST_RULES)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d groups; at most %d",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d groups are listed; at most %d are possible",
                         an_config_place(o->config, "optimizer.groups"), count, MOST_RULES);
     for (int i = 0; i < count; i++) {
         char path[AN_PATH_TEXT];
@@ -204,7 +204,7 @@ static an_status check_width(const opening *o, an_dtype parameters) {
     const bool table = an_config_is(o->config, "data.train.type", "csv");
     return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: train.precision is f64, but data.train is read in f32; %s",
                     an_config_place(o->config, "train.precision"),
-                    table ? "set data.train.dtype to f64" : "take f32, as its type cannot be read in f64");
+                    table ? "set data.train.dtype to f64" : "use f32, because data of this type cannot be read as f64");
 }
 
 static an_status get_recompute(opening *o) {
@@ -281,7 +281,7 @@ static an_status open_data_and_model(opening *o) {
     if (!o->streams) AN_TRY_RETURN(an_open_data(&o->training, &o->vocabulary, o->config, ctx, "data.train"));
     AN_TRY_RETURN(an_open_data(&o->evaluation, &o->vocabulary, o->config, ctx, "data.eval"));
     if (!o->training && !o->streams)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: data.train is missing: nothing to train on",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: data.train is missing, so there is nothing to train on",
                         an_config_place(o->config, "data"));
     resolve_precision(o, &dtype);
     AN_TRY_RETURN(check_width(o, dtype));
@@ -331,7 +331,7 @@ static an_status check_groups(const opening *o) {
         trains = trains || (an_group_info_get(groups, i, &info) == AN_OK && !info.frozen);
     an_groups_destroy(&groups);
     if (status == AN_OK && !trains)
-        status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
+        status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter, so nothing is left to train");
     return status == AN_OK ? AN_OK : blame(o, status, "optimizer.groups");
 }
 
@@ -440,11 +440,12 @@ an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config 
         status = open_once(trainer, ctx, config, options, path);
         if (status == AN_OK) break;
         if (status != AN_ERR_DAMAGED) goto fail;
-        an_text_add(&skipped, "passed over: %s\n", an_last_error(ctx));
+        an_text_add(&skipped, "skipped: %s\n", an_last_error(ctx));
     }
     AN_TRY(skipped.status);
     if (!*trainer)
-        AN_FAIL(ctx, AN_ERR_DAMAGED, "no checkpoint of this run can be read; --fresh begins a new run beside it:\n%s",
+        AN_FAIL(ctx, AN_ERR_DAMAGED,
+                "none of the checkpoints of this run can be read; add --fresh to start a new run beside it:\n%s",
                 skipped.bytes);
     if (skipped.length > 0) AN_TRY(an_trainer_add_note(*trainer, skipped.bytes));
     status = AN_OK;

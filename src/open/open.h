@@ -1,4 +1,4 @@
-/* From a config to the parts of a run. */
+/* Turns a config into the parts of a run. */
 #ifndef AN_OPEN_OPEN_H
 #define AN_OPEN_OPEN_H
 

@@ -1,4 +1,4 @@
-/* What a config says of a run as a whole: evaluations, the best of them, when it ends, where it is saved, what is written down. */
+/* The settings of a whole run: evaluations, the best one, when it ends, where it is saved, and what is logged. */
 #include <stdio.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ static an_status get_metric(const reading *r, const char *option, metric_name *n
     AN_TRY_RETURN(an_config_string(r->config, path.text, &text));
     snprintf(name->text, sizeof name->text, "%s%s", strncmp(text, "val_", 4) ? "val_" : "", text);
     if (an_trainer_check_metric(r->trainer, name->text) == AN_OK) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: this model has no '%s'; it has %s",
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: this model does not have the metric '%s'; it has %s",
                     an_config_place(r->config, path.text), option, name->text, list_metrics(r->trainer).text);
 }
 

@@ -99,8 +99,8 @@ static an_status get_wsd(const reading *r) {
     s->decay_steps = s->steps - s->warmup - stable;
     if (s->decay_steps > 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                    "%s: a warm-up of %lld steps and %lld at the peak leave nothing of %lld steps for the way down; "
-                    "give decay, or make one shorter",
+                    "%s: a warm-up of %lld steps and %lld steps at the peak leave nothing of %lld steps for the decay; "
+                    "set decay, or make one of them shorter",
                     an_config_place(r->config, AN_KEY(r->path, "stable")), (long long)s->warmup, (long long)stable,
                     (long long)s->steps);
 }
@@ -194,7 +194,7 @@ static an_status get_period(const reading *r, const char *key) {
     AN_TRY_RETURN(find_borders(r, &p, &next, NULL, &count));
     if (count == 0) return AN_OK;
     if (count > INT_MAX)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %lld periods are too many; give a longer one",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %lld periods are too many; use a longer period",
                         an_config_place(r->config, AN_KEY(r->path, key)), (long long)count);
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&borders, (size_t)count, sizeof *borders));
     AN_TRY_RETURN(find_borders(r, &p, &next, borders, &count));
@@ -241,7 +241,7 @@ static an_status check_parts(const reading *r) {
                             : an_config_is(r->config, AN_KEY(path, "per"), "epoch") ? "per"
                                                                                     : NULL;
         if (wrong)
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s is for a whole schedule, not for a part of it; give %s",
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s applies to a whole schedule, not to a part of it; use %s",
                             an_config_place(r->config, AN_KEY(path, wrong)), wrong,
                             *wrong == 'm' ? "optimizer.lr" : "schedule.per");
         AN_TRY_RETURN(check_parts(&part));
@@ -257,7 +257,7 @@ static an_status get_holds(const reading *r) {
     int count = 0;
     while (an_batches_change(b, count) >= 0) count++;
     if (an_config_is(r->config, "data.train.type", "stream"))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; take schedule.per out",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; remove schedule.per",
                         an_config_place(r->config, "schedule.per"));
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&holds, (size_t)count, sizeof *holds));
     for (int i = 0; i < count; i++) {

@@ -89,7 +89,7 @@ static an_status get_layer(const reading *r, char place[PLACE]) {
     int type = 0;
     while (type < TYPES && !an_config_is(config, AN_KEY(r->path, "type"), types[type].name)) type++;
     snprintf(place, PLACE, "%s", an_config_place(config, r->path));
-    if (type == TYPES) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: this type of layer cannot be opened yet", place);
+    if (type == TYPES) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: layers of this type are not supported yet", place);
     an_layer_init(r->layer, sizeof *r->layer);
     r->layer->type = (an_layer_type)type;
     r->layer->place = place;
@@ -104,16 +104,16 @@ static an_status get_shape(const an_model_opening *o, an_field *given) {
     static const char path[] = "model.inputs";
     if (an_config_is(o->config, path, "auto")) {
         if (o->dataset) return AN_OK;
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream does not say what a sample is like; give model.inputs",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream does not describe its samples; set model.inputs",
                         an_config_place(o->config, "model"));
     }
     AN_TRY_RETURN(an_config_counts(o->config, path, AN_MAX_DIMS, given->dims, &given->ndims));
     if (given->ndims >= AN_MAX_DIMS)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a sample of %d dimensions; at most %d",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a sample has %d dimensions; at most %d are possible",
                         an_config_place(o->config, path), given->ndims, AN_MAX_DIMS - 1);
     if (o->dataset && an_open_elements(given) != an_open_elements(&o->inputs))
         return AN_ERROR(ctx, AN_ERR_SHAPE,
-                        "%s: model.inputs is %s, but a sample of the data is %s; leave model.inputs out",
+                        "%s: model.inputs is %s, but a sample of the data is %s; remove model.inputs",
                         an_config_place(o->config, path), AN_FIELD_SIZES(given), AN_FIELD_SIZES(&o->inputs));
     return AN_OK;
 }

@@ -42,18 +42,16 @@ static an_status expect_operands(an_graph *g, const an_node *node, int first) {
     if (q->dims[0] != k->dims[0] || q->dims[3] != k->dims[3])
         return an_node_mistake(
             g, node, AN_ERR_SHAPE,
-            "q is %s, k is %s: they must have the same batch and head size, as (batch, heads, tokens, "
-            "size)",
+            "q is %s and k is %s: they must have the same batch and head size, as in (batch, heads, tokens, size)",
             AN_DESCRIBE(g, q), AN_DESCRIBE(g, k));
     if (q->dims[3] < 0 || q->dims[3] > AN_ATTENTION_HEAD)
-        return an_node_mistake(
-            g, node, AN_ERR_UNSUPPORTED,
-            "q is %s: the head size must be a number of at most %d; use more heads of fewer elements",
-            AN_DESCRIBE(g, q), AN_ATTENTION_HEAD);
+        return an_node_mistake(g, node, AN_ERR_UNSUPPORTED,
+                               "q is %s: the head size must be a constant of at most %d; use more, smaller heads",
+                               AN_DESCRIBE(g, q), AN_ATTENTION_HEAD);
     AN_TRY_RETURN(an_dimensions_divide(&g->dimensions, &g->arena, q->dims[1], k->dims[1], &group));
     if (group == 0)
         return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "q is %s, v is %s: the heads of q must be a multiple of those of k and v",
+                               "q is %s and v is %s: the number of heads of q must be a multiple of that of k and v",
                                AN_DESCRIBE(g, q), AN_DESCRIBE(g, v));
     return AN_OK;
 }
@@ -65,10 +63,10 @@ static an_status expect_documents(an_graph *g, const an_node *node, int input, c
     if (documents->ndims == 2 && documents->dims[0] == q->dims[0] && documents->dims[1] == q->dims[2] &&
         q->dims[2] == k->dims[2])
         return AN_OK;
-    return an_node_mistake(g, node, AN_ERR_SHAPE,
-                           "documents are %s, q is %s, k is %s: documents are (batch, tokens) and need as many keys as "
-                           "queries",
-                           AN_DESCRIBE(g, documents), AN_DESCRIBE(g, q), AN_DESCRIBE(g, k));
+    return an_node_mistake(
+        g, node, AN_ERR_SHAPE,
+        "documents are %s, q is %s and k is %s: documents must be (batch, tokens), with as many keys as queries",
+        AN_DESCRIBE(g, documents), AN_DESCRIBE(g, q), AN_DESCRIBE(g, k));
 }
 
 static an_status expect_mask(an_graph *g, const an_node *node, int input, const an_result *q, const an_result *k) {
@@ -82,9 +80,10 @@ static an_status expect_mask(an_graph *g, const an_node *node, int input, const 
         fits = own == 1 || own == scores[AN_COUNT(scores) - i];
     }
     if (fits) return AN_OK;
-    return an_node_mistake(g, node, AN_ERR_SHAPE,
-                           "the mask is %s, q is %s, k is %s: it must broadcast to (batch, heads, queries, keys)",
-                           AN_DESCRIBE(g, mask), AN_DESCRIBE(g, q), AN_DESCRIBE(g, k));
+    return an_node_mistake(
+        g, node, AN_ERR_SHAPE,
+        "the mask is %s, q is %s and k is %s: the mask must broadcast to (batch, heads, queries, keys)",
+        AN_DESCRIBE(g, mask), AN_DESCRIBE(g, q), AN_DESCRIBE(g, k));
 }
 
 /* Attributes and optional inputs, which stand `shift` further on than among the inputs of attention. */
@@ -101,17 +100,16 @@ static an_status expect_options(an_graph *g, const an_node *node, int shift, con
     if (an_node_input(node, shift + MASK)) AN_TRY_RETURN(expect_mask(g, node, shift + MASK, q, k));
     if (attributes->window < 0 || attributes->window > AN_ATTENTION_FARTHEST)
         return an_node_mistake(g, node, AN_ERR_ARGUMENT,
-                               "the window is %" PRId64 "; it is a number of keys, 0 for all of them",
+                               "the window is %" PRId64 ", but must be a number of keys, or 0 for all keys",
                                attributes->window);
     if (!(attributes->scale > 0 && attributes->scale <= 1e30)) /* a number that f32 can hold */
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "the scale is %g; it must be positive", attributes->scale);
     AN_TRY_RETURN(an_expect_rate(g, node, attributes->dropout));
     if (attributes->dropout == 0) return AN_OK;
     if (!an_node_input(node, shift + AN_ATTENTION_SAMPLES))
-        return an_node_mistake(
-            g, node, AN_ERR_ARGUMENT,
-            "dropout of %g needs samples, the global sample numbers of the batch: set options.samples",
-            attributes->dropout);
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT,
+                               "dropout of %g needs the global sample numbers of the batch: set options.samples",
+                               attributes->dropout);
     AN_TRY_RETURN(an_expect_random(g, node, shift + AN_ATTENTION_SAMPLES, q->dims[0]));
     return AN_OK;
 }
@@ -142,7 +140,7 @@ static void attention_grad(an_graph *g, const an_node *node, const an_value *dif
     if (an_refuse_statistics(g, node, diff_dst)) return;
     if (want >> MASK & 1) {
         an_node_mistake(g, node, AN_ERR_UNSUPPORTED,
-                        "the mask has no gradient: build attention from products and an_softmax to train a mask");
+                        "the mask has no gradient: to train a mask, build attention from products and an_softmax");
         return;
     }
     for (int i = Q; i <= V; i++) inputs[AN_ATTENTION_DIFF_OF_Q + i] = an_node_input_value(g, node, i);
@@ -186,7 +184,7 @@ static an_cost cost_of(const an_graph *g, const an_node *node, int first, int fi
     const int64_t offset = an_node_input(node, first_optional) && keys > queries ? keys - queries : 0;
     const int64_t step = 1 + queries / AN_ATTENTION_QUERIES / MOST_TILES;
     for (int64_t begin = 0; begin < queries; begin += step * AN_ATTENTION_QUERIES) {
-        const int64_t count = an_attention_smaller(AN_ATTENTION_QUERIES, queries - begin);
+        const int64_t count = an_smaller(AN_ATTENTION_QUERIES, queries - begin);
         const an_key_range seen = an_attention_visible(attributes, offset + begin, offset + begin + count - 1, keys);
         const int64_t tiles_begin = seen.begin / AN_ATTENTION_KEYS * AN_ATTENTION_KEYS;
         if (seen.end > seen.begin) scores += (double)step * (double)count * (double)(seen.end - tiles_begin);
@@ -264,7 +262,7 @@ static an_status attention_diff_infer(an_graph *g, an_node *node) {
     AN_TRY_RETURN(an_expect_same_shape(g, node, AN_ATTENTION_DIFF_OF_DST, first));
     if (sum->ndims != 3 || sum->dims[0] != q->dims[0] || sum->dims[1] != q->dims[1] || sum->dims[2] != q->dims[2])
         return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "the log-sum-exp is %s, q is %s: it must be (batch, heads, queries)",
+                               "the log-sum-exp is %s and q is %s: the log-sum-exp must be (batch, heads, queries)",
                                AN_DESCRIBE(g, sum), AN_DESCRIBE(g, q));
     for (int i = 0; i < DIFF_OUTPUTS; i++) {
         const an_result *operand = an_node_input(node, first + i);

@@ -53,9 +53,10 @@ static an_status expect_channels(an_graph *g, const an_node *node, int first, in
         AN_TRY_RETURN(an_expect_float(g, node, i));
         const an_result *vector = an_node_input(node, i);
         if (vector->ndims != 1 || vector->dims[0] != src->dims[1])
-            return an_node_mistake(g, node, AN_ERR_SHAPE,
-                                   "input %d is %s, but src is %s: it must have one dimension, dimension 1 of src", i,
-                                   AN_DESCRIBE(g, vector), AN_DESCRIBE(g, src));
+            return an_node_mistake(
+                g, node, AN_ERR_SHAPE,
+                "input %d is %s, but src is %s: the input must have one dimension, equal to dimension 1 of src", i,
+                AN_DESCRIBE(g, vector), AN_DESCRIBE(g, src));
     }
     return AN_OK;
 }
@@ -78,8 +79,7 @@ static an_status batch_norm_infer(an_graph *g, an_node *node) {
     if (!(attributes->momentum >= 0 && attributes->momentum <= 1))
         return an_node_mistake(
             g, node, AN_ERR_ARGUMENT,
-            "momentum is %g; it is the share of a step's statistics in the running ones, from 0 to 1 "
-            "(0.1 is usual)",
+            "momentum is %g; the share of a step in the running statistics must be 0 to 1 (0.1 is usual)",
             attributes->momentum);
     an_result_like(an_node_output(node, 0), src);
     set_channels(node, src);
@@ -185,10 +185,9 @@ static void batch_norm_fixed_grad(an_graph *g, const an_node *node, const an_val
     an_value inputs[] = {diff_dst[0], an_node_input_value(g, node, SRC), an_node_input_value(g, node, WEIGHT),
                          an_node_input_value(g, node, MEAN), an_node_input_value(g, node, VARIANCE)};
     if (want & (1 << MEAN | 1 << VARIANCE)) {
-        an_node_mistake(
-            g, node, AN_ERR_UNSUPPORTED,
-            "mean and variance are fixed statistics and have no gradient: use an_batch_norm to train through "
-            "the batch's own");
+        an_node_mistake(g, node, AN_ERR_UNSUPPORTED,
+                        "mean and variance are fixed statistics without a gradient: use an_batch_norm to train through "
+                        "the statistics of the batch");
         return;
     }
     set_gradients(an_graph_add(g, &an_op_batch_norm_fixed_diff, AN_COUNT(inputs), inputs, node->attributes), want,

@@ -25,7 +25,7 @@ static an_status check_program(an_graph *g, const an_node *node, const char *pro
         if (chain->stages[i].dtype == AN_DTYPE_NONE) chain->stages[i].dtype = real;
     for (int i = 0; i < node->input_count; i++) same = same && an_compute_dtype(an_node_input(node, i)->dtype) == real;
     for (int i = 0; i < chain->count; i++) same = same && an_compute_dtype(chain->stages[i].dtype) == real;
-    return same ? AN_OK : an_node_mistake(g, node, AN_ERR_DTYPE, "f64 and lower types are mixed in one chain");
+    return same ? AN_OK : an_node_mistake(g, node, AN_ERR_DTYPE, "a chain mixes f64 with lower types");
 }
 
 /* ---- chain ---- */
@@ -105,11 +105,11 @@ static an_status product_chain_infer(an_graph *g, an_node *node) {
     const bool is_kept = node->output_count == 2;
     if (left->dims[a->transpose_a ? last - 1 : last] != right->dims[a->transpose_b ? 1 : 0] ||
         (a->transpose_a && left->ndims > 2))
-        return an_node_mistake(g, node, AN_ERR_SHAPE, "a is %s and b is %s: they do not fit", AN_DESCRIBE(g, left),
-                               AN_DESCRIBE(g, right));
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "a is %s and b is %s: their shapes do not match",
+                               AN_DESCRIBE(g, left), AN_DESCRIBE(g, right));
     if ((a->dtype != AN_DTYPE_NONE && !an_dtype_is_float(a->dtype)) || node->output_count < 1 ||
         node->output_count > 2 || is_kept != (a->kept >= 0) || a->kept >= chain->count)
-        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "dtype %s, stage %lld kept, %d outputs: they do not fit",
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "dtype %s, kept stage %lld and %d outputs do not match",
                                an_dtype_name(a->dtype), (long long)a->kept, node->output_count);
     an_result_like(dst, left);
     dst->dtype = chain->stages[chain->count - 1].dtype;
@@ -122,7 +122,7 @@ static an_status product_chain_infer(an_graph *g, an_node *node) {
     for (int i = 2; i < node->input_count; i++)
         if (!fits_dst(g, dst, an_node_input(node, i)))
             return an_node_mistake(g, node, AN_ERR_SHAPE,
-                                   "input %d is %s; it must lie as dst, %s, or along its columns", i,
+                                   "input %d is %s; it must have the layout of dst, %s, or lie along its columns", i,
                                    AN_DESCRIBE(g, an_node_input(node, i)), AN_DESCRIBE(g, dst));
     return AN_OK;
 }

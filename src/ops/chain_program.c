@@ -54,7 +54,7 @@ static bool parse_stage(const an_context *ctx, const char **at, int inputs, an_c
     stage->kernel = stage_kernel(ctx, *at, length, &operands);
     if (!stage->kernel) return false;
     *at += length;
-    *wrong = "the operands of a stage are as many as its op takes, x or the number of an input";
+    *wrong = "a stage needs as many operands as its op takes, each x or the number of an input";
     for (; stage->operand_count < operands; stage->operand_count++) {
         if (*(*at)++ != (stage->operand_count ? ',' : '(')) return false;
         if (!parse_operand(at, inputs, &stage->operands[stage->operand_count])) return false;

@@ -95,7 +95,7 @@ an_status an_infer_broadcast(an_graph *g, an_node *node) {
 
 bool an_expect_list(an_graph *g, const char *what, int count, const void *list) {
     if (count <= 0 || list) return true;
-    an_graph_mistake(g, AN_ERR_ARGUMENT, "%d %s were said to be there, but the pointer to them is NULL", count, what);
+    an_graph_mistake(g, AN_ERR_ARGUMENT, "%d %s were announced, but the pointer to them is NULL", count, what);
     return false;
 }
 

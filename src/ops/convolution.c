@@ -48,13 +48,13 @@ static an_status check_node(an_graph *g, const an_node *node, bool has_dims) {
     AN_TRY_RETURN(an_expect_pair(g, node, "padding", &attributes->padding, 0));
     AN_TRY_RETURN(an_expect_pair(g, node, "dilation", &attributes->dilation, 1));
     if (attributes->groups < 1)
-        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "groups is %" PRId64 "; there is at least one",
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "groups is %" PRId64 ", but must be at least 1",
                                attributes->groups);
     if (attributes->dtype != AN_DTYPE_NONE && !an_dtype_is_float(attributes->dtype))
-        return an_node_mistake(g, node, AN_ERR_DTYPE, "dtype is %s; a convolution is floating",
+        return an_node_mistake(g, node, AN_ERR_DTYPE, "dtype is %s; a convolution needs a floating-point type",
                                an_dtype_name(attributes->dtype));
     if (has_dims && attributes->dims.count != NDIMS)
-        return an_node_mistake(g, node, AN_ERR_SHAPE, "dims has %d dimensions; it needs %d", attributes->dims.count,
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "dims has %d dimensions, but needs %d", attributes->dims.count,
                                NDIMS);
     return AN_OK;
 }
@@ -67,18 +67,18 @@ static an_status dst_dims(an_graph *g, const an_node *node, const an_dim *src, c
     for (int i = 0; i < NDIMS; i++)
         if (weights[i] < 1)
             return an_node_mistake(g, node, AN_ERR_SHAPE,
-                                   "dimension %d of the weights has a symbol in it; theirs must be numbers", i);
+                                   "dimension %d of the weights contains a symbol, but must be a constant", i);
     if (weights[0] % groups != 0)
         return an_node_mistake(g, node, AN_ERR_SHAPE,
                                "%" PRId64 " filters cannot be divided into %" PRId64 " equal groups", weights[0],
                                groups);
     if (src[1] < 1)
         return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "dimension 1 of src, its channels, has a symbol in it; it must be a number");
+                               "dimension 1 of src, its channels, contains a symbol, but must be a constant");
     if (src[1] % groups != 0 || src[1] / groups != weights[1])
         return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "src has %" PRId64 " channels, but weights of %" PRId64 " channels in %" PRId64
-                               " group%s were given: dimension 1 of weights is the channels of one group",
+                               "src has %" PRId64 " channels, but the weights have %" PRId64 " channels in %" PRId64
+                               " group%s: dimension 1 of the weights is the number of channels of one group",
                                src[1], weights[1], groups, groups == 1 ? "" : "s");
     for (int i = 0; i < 2; i++) {
         int64_t size = weights[2 + i], dilation = attributes->dilation.values[i];

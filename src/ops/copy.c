@@ -1,7 +1,7 @@
 /* Ops that move elements: dense copies, casts, concatenation, padding, gathering.
  *
- * concat and pad are each other's neighbours of the views: concat is the gradient of split, pad that of slice, and slices
- * are the gradient of both.
+ * concat and pad complement the views: concat is the gradient of split, pad is the gradient of slice, and slices are
+ * the gradients of both.
  */
 #include "ops/common.h"
 
@@ -71,7 +71,8 @@ static an_status cast_infer(an_graph *g, an_node *node) {
     AN_TRY_RETURN(an_expect_ndims(g, node, 0, 0, AN_MAX_DIMS));
     const an_result *src = an_node_input(node, 0);
     if (!an_dtype_is_float(attributes->dtype))
-        return an_node_mistake(g, node, AN_ERR_DTYPE, "%s to %s: values are cast to f32, f64, bf16 and f16 only",
+        return an_node_mistake(g, node, AN_ERR_DTYPE,
+                               "%s cannot be cast to %s: values can be cast only to f32, f64, bf16 and f16",
                                AN_DESCRIBE(g, src), an_dtype_name(attributes->dtype));
     an_result_set(an_node_output(node, 0), attributes->dtype, src->ndims, src->dims);
     return AN_OK;
@@ -126,8 +127,9 @@ static an_status concat_infer(an_graph *g, an_node *node) {
         for (int d = 0; d < src->ndims; d++) fits = fits && (d == attributes->axis || src->dims[d] == first->dims[d]);
         if (!fits)
             return an_node_mistake(g, node, AN_ERR_SHAPE,
-                                   "input %d is %s and input 0 is %s: all but axis %" PRId64 " must be the same", i,
-                                   AN_DESCRIBE(g, src), AN_DESCRIBE(g, first), attributes->axis);
+                                   "input %d is %s and input 0 is %s: all dimensions except axis %" PRId64
+                                   " must be the same",
+                                   i, AN_DESCRIBE(g, src), AN_DESCRIBE(g, first), attributes->axis);
         if (src->dtype != dtype && !(an_dtype_is_float(src->dtype) && an_dtype_is_float(dtype)))
             return an_node_mistake(g, node, AN_ERR_DTYPE, "input %d is %s and input 0 is %s: cast one of them", i,
                                    AN_DESCRIBE(g, src), AN_DESCRIBE(g, first));
@@ -251,10 +253,11 @@ static an_status gather_infer(an_graph *g, an_node *node) {
         fits = i == attributes->axis || indices->dims[i] == src->dims[i] || is_smaller;
     }
     if (!fits)
-        return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "indices are %s and src is %s: they need as many dimensions, and none but axis %" PRId64
-                               " may be larger than src's",
-                               AN_DESCRIBE(g, indices), AN_DESCRIBE(g, src), attributes->axis);
+        return an_node_mistake(
+            g, node, AN_ERR_SHAPE,
+            "indices are %s and src is %s: they must have the same number of dimensions, and only axis %" PRId64
+            " of the indices may be larger than in src",
+            AN_DESCRIBE(g, indices), AN_DESCRIBE(g, src), attributes->axis);
     an_result_set(an_node_output(node, 0), src->dtype, indices->ndims, indices->dims);
     return AN_OK;
 }

@@ -17,7 +17,7 @@ int64_t an_random_site(const an_graph *g) {
 an_status an_expect_rate(an_graph *g, const an_node *node, double rate) {
     if (rate >= 0 && rate < 1) return AN_OK;
     return an_node_mistake(g, node, AN_ERR_ARGUMENT,
-                           "the dropout rate is %g; it is the share that is dropped, at least 0 and below 1", rate);
+                           "the dropout rate is %g; the share to drop must be at least 0 and less than 1", rate);
 }
 
 an_status an_expect_random(an_graph *g, const an_node *node, int first, an_dim batch) {
@@ -28,8 +28,8 @@ an_status an_expect_random(an_graph *g, const an_node *node, int first, an_dim b
         if (i == 0 ? r->ndims == 1 && r->dims[0] == batch : r->ndims == 0) continue;
         if (i == 0)
             return an_node_mistake(g, node, AN_ERR_SHAPE,
-                                   "samples are %s; they must be one global sample number for each of the batch, the "
-                                   "first dimension of %s",
+                                   "samples are %s; there must be one global sample number for each entry of the "
+                                   "batch, the first dimension of %s",
                                    AN_DESCRIBE(g, r), AN_DESCRIBE(g, an_node_input(node, 0)));
         return an_node_mistake(g, node, AN_ERR_SHAPE, "input %d is %s; seed and step are scalars", first + i,
                                AN_DESCRIBE(g, r));

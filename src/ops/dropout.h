@@ -1,4 +1,4 @@
-/* What random ops share: who they are, and what their numbers depend on. */
+/* What random ops share: their site, and what their random numbers depend on. */
 #ifndef AN_OPS_DROPOUT_H
 #define AN_OPS_DROPOUT_H
 

@@ -73,8 +73,8 @@ static an_status embedding_diff_infer(an_graph *g, an_node *node) {
     for (int i = 0; fits && i < indices->ndims; i++) fits = diff_dst->dims[i] == indices->dims[i];
     if (!fits)
         return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "diff_dst is %s and indices are %s: diff_dst must have the shape of indices and the "
-                               "width of the table",
+                               "diff_dst is %s and indices are %s: diff_dst must have the shape of the indices "
+                               "followed by the width of the table",
                                AN_DESCRIBE(g, diff_dst), AN_DESCRIBE(g, indices));
     an_result_set(an_node_output(node, 0), an_compute_dtype(diff_dst->dtype), 2, attributes->dims.values);
     return AN_OK;

@@ -32,7 +32,7 @@ static an_dtype param_dtype(an_graph *g, an_value src) {
     if (an_dtype_is_float(dtype)) return an_compute_dtype(dtype);
     an_graph_mistake(g, AN_ERR_DTYPE, "src is %s; a layer takes floating-point numbers%s",
                      AN_DESCRIBE(g, an_graph_result(g, src)),
-                     an_dtype_is_index(dtype) ? ": cast it, or look it up with an_embedding_layer" : "");
+                     an_dtype_is_index(dtype) ? ": cast it, or use an_embedding_layer for indices" : "");
     return AN_DTYPE_NONE;
 }
 
@@ -40,10 +40,10 @@ static an_dtype param_dtype(an_graph *g, an_value src) {
 static int64_t fixed_dim(an_graph *g, an_value src, int dimension) {
     an_dim dim = an_value_dim(g, src, dimension);
     if (dim >= 0 || g->status != AN_OK) return dim;
-    an_graph_mistake(
-        g, AN_ERR_SHAPE,
-        "dimension %d of %s has a symbol in it, but it sizes this layer's parameters, which serve every size",
-        dimension, AN_DESCRIBE(g, an_graph_result(g, src)));
+    an_graph_mistake(g, AN_ERR_SHAPE,
+                     "dimension %d of %s contains a symbol, but this layer's parameters take their size from it, so it "
+                     "must be a constant",
+                     dimension, AN_DESCRIBE(g, an_graph_result(g, src)));
     return 0;
 }
 

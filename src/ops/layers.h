@@ -1,7 +1,9 @@
-/* Layers with a start of their own, for models. The public ones (anneal/builders.h) start as PyTorch's do.
+/* Layers with their own initialization, for models. The public ones (anneal/builders.h) are initialized like
+ * PyTorch's.
  *
- * A layer's parameters are made in a scope of its name; a name of NULL puts them right under the open block, for layers
- * that are a block by themselves. */
+ * A layer's parameters are created in a scope of its name; a name of NULL puts them directly under the open block,
+ * for layers that are a block by themselves.
+ */
 #ifndef AN_OPS_LAYERS_H
 #define AN_OPS_LAYERS_H
 

@@ -33,20 +33,18 @@ static an_status check_weights(an_graph *g, const an_node *node, int at, const a
     bool fits = weights->ndims <= targets->ndims && an_compute_dtype(weights->dtype) == real;
     for (int i = 0; fits && i < weights->ndims; i++) fits = weights->dims[i] == targets->dims[i];
     if (fits) return AN_OK;
-    return an_node_mistake(
-        g, node, AN_ERR_SHAPE,
-        "weights %s do not fit targets %s: give %s with the first dimensions of the targets, so that "
-        "there is one weight for each sample or for each target",
-        AN_DESCRIBE(g, weights), AN_DESCRIBE(g, targets), an_dtype_name(real));
+    return an_node_mistake(g, node, AN_ERR_SHAPE,
+                           "weights %s do not match targets %s: use %s with the leading dimensions of the targets, so "
+                           "that there is one weight for each sample or for each target",
+                           AN_DESCRIBE(g, weights), AN_DESCRIBE(g, targets), an_dtype_name(real));
 }
 
 enum { WEIGHTS = 2 }; /* the input of every loss */
 
 static bool refuse_weights(an_graph *g, const an_node *node, uint32_t want) {
     if (!(want >> WEIGHTS & 1)) return false;
-    an_node_mistake(
-        g, node, AN_ERR_UNSUPPORTED,
-        "the weights of a loss are data and have no gradient, but a trainable parameter is upstream of them");
+    an_node_mistake(g, node, AN_ERR_UNSUPPORTED,
+                    "the weights of a loss have no gradient, but they depend on a trainable parameter");
     return true;
 }
 
@@ -69,8 +67,8 @@ static an_status check_labels(an_graph *g, const an_node *node, int at) {
     for (int i = 0; fits && i < targets->ndims; i++) fits = targets->dims[i] == logits->dims[i];
     if (!fits)
         return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "targets %s do not fit logits %s: the last dimension of the logits are the classes, the "
-                               "others must be those of the targets",
+                               "targets %s do not match logits %s: the last dimension of the logits is the classes, "
+                               "and the others must equal those of the targets",
                                AN_DESCRIBE(g, targets), AN_DESCRIBE(g, logits));
     if (!(attributes->label_smoothing >= 0 && attributes->label_smoothing <= 1))
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "label_smoothing is %g; it must be 0 to 1",
@@ -218,7 +216,7 @@ static an_status error_diff_infer(an_graph *g, an_node *node) {
 static an_status check_delta(an_graph *g, const an_node *node) {
     double delta = ((const an_huber_error_attributes *)node->attributes)->delta;
     if (delta > 0) return AN_OK;
-    return an_node_mistake(g, node, AN_ERR_ARGUMENT, "delta is %g; it must be above 0", delta);
+    return an_node_mistake(g, node, AN_ERR_ARGUMENT, "delta is %g; it must be greater than 0", delta);
 }
 
 static an_status huber_error_infer(an_graph *g, an_node *node) {
@@ -325,8 +323,9 @@ an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights) {
     const an_result *r = an_graph_result(graph, loss);
     an_builder_begin(graph);
     if (!r || !r->node->op->count_targets || an_node_input(r->node, WEIGHTS)) {
-        an_graph_mistake(graph, AN_ERR_ARGUMENT,
-                         "weights are for a loss, as an_cross_entropy gives it, that has no weights yet");
+        an_graph_mistake(
+            graph, AN_ERR_ARGUMENT,
+            "weights can only be added to a loss, such as the result of an_cross_entropy, that has none yet");
         return an_builder_end(graph, 0);
     }
     an_value inputs[] = {an_node_input_value(graph, r->node, 0), an_node_input_value(graph, r->node, 1), weights};
@@ -338,13 +337,13 @@ an_status an_graph_set_label_smoothing(an_graph *graph, double smoothing) {
     AN_NEED(graph);
     bool found = false;
     if (!(smoothing >= 0 && smoothing < 1))
-        return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT, "label smoothing is %g: it is 0 or more and below 1", smoothing);
+        return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT, "label smoothing is %g; it must be at least 0 and less than 1",
+                        smoothing);
     for (an_node *n = graph->first; n; n = n->next) {
         if (n->op != &an_op_cross_entropy) continue;
         ((an_cross_entropy_attributes *)n->attributes)->label_smoothing = smoothing;
         found = true;
     }
     if (found) return AN_OK;
-    return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT,
-                    "label smoothing is for classes, but the model's loss is no cross entropy");
+    return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT, "label smoothing needs a model whose loss is a cross entropy");
 }

@@ -41,9 +41,10 @@ static an_status expect_vector(an_graph *g, const an_node *node, int input, cons
     AN_TRY_RETURN(an_expect_float(g, node, input));
     const an_result *vector = an_node_input(node, input);
     if (vector->ndims == 1 && vector->dims[0] == src->dims[src->ndims - 1]) return AN_OK;
-    return an_node_mistake(g, node, AN_ERR_SHAPE,
-                           "input %d is %s, but src is %s: weight and bias have one dimension, the last of src", input,
-                           AN_DESCRIBE(g, vector), AN_DESCRIBE(g, src));
+    return an_node_mistake(
+        g, node, AN_ERR_SHAPE,
+        "input %d is %s, but src is %s: weight and bias must have one dimension, equal to the last of src", input,
+        AN_DESCRIBE(g, vector), AN_DESCRIBE(g, src));
 }
 
 /* A statistic: one number for each row of src. */
@@ -55,21 +56,21 @@ static an_status expect_statistic(an_graph *g, const an_node *node, int input, c
     for (int i = 0; fits && i < statistic->ndims; i++) fits = statistic->dims[i] == src->dims[i];
     if (fits) return AN_OK;
     return an_node_mistake(g, node, AN_ERR_SHAPE,
-                           "input %d is %s, but a statistic of %s has its shape without the last dimension", input,
-                           AN_DESCRIBE(g, statistic), AN_DESCRIBE(g, src));
+                           "input %d is %s, but a statistic of %s must have its shape without the last dimension",
+                           input, AN_DESCRIBE(g, statistic), AN_DESCRIBE(g, src));
 }
 
 an_status an_expect_epsilon(an_graph *g, const an_node *node, double epsilon) {
     if (epsilon >= 0 && epsilon < 1) return AN_OK;
-    return an_node_mistake(g, node, AN_ERR_ARGUMENT, "epsilon is %g; it must be at least 0 and below 1 (1e-5 is usual)",
-                           epsilon);
+    return an_node_mistake(g, node, AN_ERR_ARGUMENT,
+                           "epsilon is %g; it must be at least 0 and less than 1 (1e-5 is usual)", epsilon);
 }
 
 bool an_refuse_statistics(an_graph *g, const an_node *node, const an_value *diff_dst) {
     for (int i = 1; i < node->output_count; i++) {
         if (!diff_dst[i]) continue;
         an_node_mistake(g, node, AN_ERR_UNSUPPORTED,
-                        "output %d is a statistic without a gradient: build it from other ops to train through it", i);
+                        "output %d is a statistic without a gradient: to train through it, build it from other ops", i);
         return true;
     }
     return false;

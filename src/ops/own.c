@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "ir/kernel_name.h"
 #include "ops/common.h"
 
 /* A record of the program as passes see it, and what only this file asks. The op is the first member, so a node's op leads back to it. */
@@ -277,7 +278,7 @@ an_status an_context_add_kernel(an_context *ctx, const char *op, const an_kernel
     if (mistake) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a kernel for %s: %s", found->name, mistake);
     an_choices choices = an_op_choices(ctx, found);
     for (const an_kernel *k; (k = an_choices_next(&choices, NULL));)
-        if (!strcmp(k->name, kernel->name))
+        if (an_kernel_has_name(k->name, kernel->name, strlen(kernel->name)))
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s has a kernel '%s' already: give the new one another name",
                             found->name, kernel->name);
     AN_TRY_RETURN(an_registry_own(ctx, &registry));
@@ -313,8 +314,7 @@ static an_status check_attributes(an_graph *g, const an_op *op, const void *attr
 static an_status find_own(an_graph *g, const char *name, const an_op **op) {
     *op = an_op_find(g->ctx, name, strlen(name));
     if (!*op)
-        return an_graph_mistake(g, AN_ERR_UNKNOWN, "no op is called '%.80s': add it with an_context_add_op first",
-                                name);
+        return an_graph_mistake(g, AN_ERR_UNKNOWN, "there is no op '%.80s': add it with an_context_add_op first", name);
     if (!((*op)->flags & AN_OP_OWN))
         return an_graph_mistake(g, AN_ERR_ARGUMENT, "%s is an op of the library: call its builder, an_%s", (*op)->name,
                                 (*op)->name);

@@ -46,7 +46,7 @@ static an_status check_node(an_graph *g, const an_node *node) {
         if (a->padding.values[i] > a->window.values[i] / 2)
             return an_node_mistake(g, node, AN_ERR_ARGUMENT,
                                    "padding is (%" PRId64 ", %" PRId64 ") and the window (%" PRId64 ", %" PRId64
-                                   "): padding may be half a window at most, so that no window lies in it",
+                                   "): padding may be at most half a window, so that no window lies entirely in it",
                                    a->padding.values[0], a->padding.values[1], a->window.values[0],
                                    a->window.values[1]);
     return AN_OK;
@@ -97,7 +97,7 @@ static an_status average_pool_diff_infer(an_graph *g, an_node *node) {
     const an_pool_attributes *a = node->attributes;
     AN_TRY_RETURN(check_node(g, node));
     if (a->dims.count != NDIMS)
-        return an_node_mistake(g, node, AN_ERR_SHAPE, "dims has %d dimensions; src has %d", a->dims.count, NDIMS);
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "dims has %d dimensions, but src has %d", a->dims.count, NDIMS);
     return diff_infer(g, node, an_node_input(node, 0)->dtype, a->dims.values);
 }
 
@@ -198,7 +198,7 @@ static an_value pool(an_graph *g, const char *name, const an_op *op, an_value sr
     an_value value = 0;
     an_builder_begin(g);
     if (!options) {
-        an_graph_mistake(g, AN_ERR_ARGUMENT, "%s needs options: its window has no default", name);
+        an_graph_mistake(g, AN_ERR_ARGUMENT, "%s needs options, because the window has no default", name);
     } else if (an_builder_took(g, an_pool_options_read(g->ctx, &o, options))) {
         an_pool_attributes attributes = {
             .window = an_window_pair(o.window, NULL),

@@ -38,22 +38,24 @@ static an_status infer(an_graph *g, an_node *node) {
     }
     const an_result *a = an_node_input(node, 0), *b = an_node_input(node, 1);
     if (column_dim(a, transpose_a) != row_dim(b, transpose_b)) {
-        const char *hint = transpose_b ? "; they are with transpose_b false" : "; they are with transpose_b true";
+        const char *hint = transpose_b ? "; they match with transpose_b false" : "; they match with transpose_b true";
         if (column_dim(a, transpose_a) != row_dim(b, !transpose_b)) hint = "";
-        return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "a is %s%s and b is %s%s: the columns of a must be as many as the rows of b%s",
-                               AN_DESCRIBE(g, a), transpose_a ? " transposed" : "", AN_DESCRIBE(g, b),
-                               transpose_b ? " transposed" : "", hint);
+        return an_node_mistake(
+            g, node, AN_ERR_SHAPE,
+            "a is %s%s and b is %s%s: the number of columns of a must equal the number of rows of b%s",
+            AN_DESCRIBE(g, a), transpose_a ? " transposed" : "", AN_DESCRIBE(g, b), transpose_b ? " transposed" : "",
+            hint);
     }
     an_result a_batch = batch_of(a), b_batch = batch_of(b);
     if (!an_broadcast_dims(g, &a_batch, &b_batch, &batch_dims, dims))
-        return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "a is %s and b is %s: before the last two, aligned at the end, dimensions must be equal "
-                               "or 1",
-                               AN_DESCRIBE(g, a), AN_DESCRIBE(g, b));
+        return an_node_mistake(
+            g, node, AN_ERR_SHAPE,
+            "a is %s and b is %s: dimensions before the last two, aligned at the end, must be equal or 1",
+            AN_DESCRIBE(g, a), AN_DESCRIBE(g, b));
     if (dtype == AN_DTYPE_NONE) dtype = an_wider(a->dtype, b->dtype);
     if (!an_dtype_is_float(dtype))
-        return an_node_mistake(g, node, AN_ERR_DTYPE, "dtype is %s; a product is floating", an_dtype_name(dtype));
+        return an_node_mistake(g, node, AN_ERR_DTYPE, "dtype is %s; a product needs a floating-point type",
+                               an_dtype_name(dtype));
     dims[batch_dims] = row_dim(a, transpose_a);
     dims[batch_dims + 1] = column_dim(b, transpose_b);
     an_result_set(an_node_output(node, 0), dtype, batch_dims + 2, dims);

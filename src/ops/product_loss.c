@@ -30,18 +30,19 @@ static an_status infer(an_graph *g, an_node *node) {
     bool fits = targets->ndims == src->ndims - 1 && weights->dims[1] == src->dims[src->ndims - 1];
     for (int i = 0; fits && i < targets->ndims; i++) fits = targets->dims[i] == src->dims[i];
     if (!fits)
-        return an_node_mistake(g, node, AN_ERR_SHAPE, "src %s, weights %s and targets %s do not fit",
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "the shapes of src %s, weights %s and targets %s do not match",
                                AN_DESCRIBE(g, src), AN_DESCRIBE(g, weights), AN_DESCRIBE(g, targets));
     if (node->output_count < 1 || node->output_count > OUTPUTS ||
         (node->output_count > 1) != (an_node_input(node, DIFF) != NULL))
-        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "%d outputs; gradients need diff_dst", node->output_count);
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "there are %d outputs, but gradients need diff_dst",
+                               node->output_count);
     if (node->output_count > 1) AN_TRY_RETURN(an_expect_ndims(g, node, DIFF, 0, 0));
     const an_dtype real = an_compute_dtype(an_wider(src->dtype, weights->dtype));
     const an_result *factors = an_node_input(node, TARGET_WEIGHTS);
     fits = !factors || (factors->ndims <= targets->ndims && factors->dtype == real);
     for (int i = 0; factors && fits && i < factors->ndims; i++) fits = factors->dims[i] == targets->dims[i];
     if (!fits)
-        return an_node_mistake(g, node, AN_ERR_SHAPE, "weights %s do not fit targets %s", AN_DESCRIBE(g, factors),
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "weights %s do not match targets %s", AN_DESCRIBE(g, factors),
                                AN_DESCRIBE(g, targets));
     an_result_set(&node->outputs[LOSS], real, 0, NULL);
     if (node->output_count > DIFF_SRC) an_result_like(&node->outputs[DIFF_SRC], src);

@@ -42,8 +42,9 @@ static an_status check_axes(an_graph *g, const an_node *node, const an_result *s
             return an_node_mistake(g, node, AN_ERR_ARGUMENT, "axis %" PRId64 " does not exist in %s", axis,
                                    AN_DESCRIBE(g, src));
         if (i > 0 && axis <= attributes->axes.values[i - 1])
-            return an_node_mistake(g, node, AN_ERR_ARGUMENT, "axes must rise, but %" PRId64 " comes after %" PRId64,
-                                   axis, attributes->axes.values[i - 1]);
+            return an_node_mistake(g, node, AN_ERR_ARGUMENT,
+                                   "axes must be in increasing order, but %" PRId64 " comes after %" PRId64, axis,
+                                   attributes->axes.values[i - 1]);
     }
     return AN_OK;
 }
@@ -56,7 +57,7 @@ static an_status reduce_infer(an_graph *g, an_node *node) {
     AN_TRY_RETURN(an_expect_float(g, node, 0));
     AN_TRY_RETURN(check_axes(g, node, src));
     if (attributes->dtype != AN_DTYPE_NONE && !an_dtype_is_float(attributes->dtype))
-        return an_node_mistake(g, node, AN_ERR_DTYPE, "a sum of %s cannot be %s: it must be floating",
+        return an_node_mistake(g, node, AN_ERR_DTYPE, "the sum of %s cannot be %s: it must be floating-point",
                                AN_DESCRIBE(g, src), an_dtype_name(attributes->dtype));
     int ndims = reduced_dims(src, attributes, attributes->keep, dims);
     an_result_set(&node->outputs[0], attributes->dtype == AN_DTYPE_NONE ? src->dtype : attributes->dtype, ndims, dims);
@@ -161,7 +162,7 @@ static an_status reduce_mean_diff_infer(an_graph *g, an_node *node) {
     for (int i = 0; fits && i < diff_dst->ndims; i++)
         fits = diff_dst->dims[i] == 1 || diff_dst->dims[i] == attributes->dims.values[i];
     if (fits) return AN_OK;
-    return an_node_mistake(g, node, AN_ERR_SHAPE, "%s is no mean of %s over some axes, kept with size 1",
+    return an_node_mistake(g, node, AN_ERR_SHAPE, "%s is not a mean of %s over some axes that are kept with size 1",
                            AN_DESCRIBE(g, diff_dst), AN_DESCRIBE(g, &node->outputs[0]));
 }
 

@@ -27,7 +27,7 @@ static an_status expect_scaling(an_graph *g, const an_node *node, const an_rotar
     if (a->factor > 0 && a->low_factor > 0 && a->high_factor > a->low_factor && a->original_context > 0) return AN_OK;
     return an_node_mistake(g, node, AN_ERR_ARGUMENT,
                            "scaling by factor %g needs a positive low_factor, a larger high_factor and the original "
-                           "context, but they are %g, %g and %" PRId64 " (Llama 3.1 has 8, 1, 4 and 8192)",
+                           "context, but they are %g, %g and %" PRId64 " (Llama 3.1 uses 8, 1, 4 and 8192)",
                            a->factor, a->low_factor, a->high_factor, a->original_context);
 }
 
@@ -40,17 +40,19 @@ static an_status rotary_infer(an_graph *g, an_node *node) {
     AN_TRY_RETURN(an_expect_float(g, node, SRC));
     if (src->ndims != 4 || src->dims[3] < 0)
         return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "src is %s; it must be (batch, heads, tokens, head size), the head size a number",
+                               "src is %s; it must be (batch, heads, tokens, head size), with a constant head size",
                                AN_DESCRIBE(g, src));
     if (position) AN_TRY_RETURN(an_expect_index(g, node, POSITION));
     if (position && position->ndims != 0)
-        return an_node_mistake(g, node, AN_ERR_SHAPE, "the position is %s; it must be a scalar, that of token 0",
+        return an_node_mistake(g, node, AN_ERR_SHAPE,
+                               "the position is %s; it must be a scalar, the position of token 0",
                                AN_DESCRIBE(g, position));
     if (a->rotated < 2 || a->rotated % 2 || a->rotated > src->dims[3])
-        return an_node_mistake(g, node, AN_ERR_ARGUMENT,
-                               "%" PRId64 " elements of a head of %" PRId64
-                               " cannot turn: they turn in pairs, so it takes an even number of at most the head size",
-                               a->rotated, src->dims[3]);
+        return an_node_mistake(
+            g, node, AN_ERR_ARGUMENT,
+            "%" PRId64 " of %" PRId64
+            " elements of a head cannot be rotated: the number must be even and at most the head size",
+            a->rotated, src->dims[3]);
     if (!(a->base > 0 && a->base <= 1e300)) /* a finite number */
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "base is %g; it must be positive (10000 is usual)", a->base);
     AN_TRY_RETURN(expect_scaling(g, node, a));

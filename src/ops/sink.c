@@ -39,8 +39,8 @@ static an_status grad_infer(an_graph *g, an_node *node) {
     an_result_set(&node->outputs[0], p->dtype, p->dims.count, p->dims.values);
     for (int i = 0; i < p->dims.count || contribution->ndims != p->dims.count; i++)
         if (contribution->ndims != p->dims.count || contribution->dims[i] != p->dims.values[i])
-            return an_node_mistake(g, node, AN_ERR_SHAPE, "the gradient of '%s' is %s, the parameter %s", p->name,
-                                   AN_DESCRIBE(g, contribution), AN_DESCRIBE(g, &param->outputs[0]));
+            return an_node_mistake(g, node, AN_ERR_SHAPE, "the gradient of '%s' is %s, but the parameter is %s",
+                                   p->name, AN_DESCRIBE(g, contribution), AN_DESCRIBE(g, &param->outputs[0]));
     return AN_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Sinks: what a program is for. */
+/* Sinks: the results of a program. */
 #ifndef AN_OPS_SINK_H
 #define AN_OPS_SINK_H
 

@@ -14,7 +14,8 @@ static bool is_dtype(an_dtype dtype) {
 static an_status infer_shape(an_graph *g, an_node *node, an_dtype dtype, const an_dim_list *dims) {
     if (!is_dtype(dtype)) return an_node_mistake(g, node, AN_ERR_DTYPE, "a source needs a type");
     if (dims->count < 0 || dims->count > AN_MAX_DIMS)
-        return an_node_mistake(g, node, AN_ERR_SHAPE, "%d dimensions; 0 to %d are possible", dims->count, AN_MAX_DIMS);
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "there are %d dimensions; 0 to %d are possible", dims->count,
+                               AN_MAX_DIMS);
     an_result_set(&node->outputs[0], dtype, dims->count, dims->values);
     return AN_OK;
 }
@@ -26,7 +27,7 @@ static an_status expect_name(an_graph *g, const an_node *node, const char *name)
 static an_status expect_constant_dims(an_graph *g, const an_node *node, const an_dim_list *dims, const char *why) {
     for (int i = 0; i < dims->count; i++)
         if (dims->values[i] < 0)
-            return an_node_mistake(g, node, AN_ERR_SHAPE, "dimension %d has a symbol in it, but %s", i, why);
+            return an_node_mistake(g, node, AN_ERR_SHAPE, "dimension %d contains a symbol, but %s", i, why);
     return AN_OK;
 }
 
@@ -43,7 +44,7 @@ static an_status state_infer(an_graph *g, an_node *node) {
     AN_TRY_RETURN(expect_name(g, node, a->name));
     AN_TRY_RETURN(expect_constant_dims(g, node, &a->dims, "a state keeps its size from run to run: use its maximum"));
     if (node->op == &an_op_run_state && !an_dtype_is_float(a->dtype))
-        return an_node_mistake(g, node, AN_ERR_DTYPE, "a run state is floating, as a running statistic is, not %s",
+        return an_node_mistake(g, node, AN_ERR_DTYPE, "a run state must be floating-point, not %s",
                                an_dtype_name(a->dtype));
     return infer_shape(g, node, a->dtype, &a->dims);
 }
@@ -65,14 +66,14 @@ static an_status param_infer(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
     an_dtype dtype = a->copy != AN_DTYPE_NONE ? a->copy : a->dtype;
     AN_TRY_RETURN(expect_name(g, node, a->name));
-    AN_TRY_RETURN(expect_constant_dims(g, node, &a->dims, "a parameter serves every batch size: its shape is fixed"));
+    AN_TRY_RETURN(expect_constant_dims(g, node, &a->dims, "the shape of a parameter must be constant"));
     if (!an_dtype_is_float(a->dtype) || !an_dtype_is_float(dtype))
         return an_node_mistake(g, node, AN_ERR_DTYPE,
-                               "a parameter is f32 or f64 (frozen ones also bf16 or f16), not %s",
+                               "a parameter must be f32 or f64 (if frozen, also bf16 or f16), not %s",
                                an_dtype_name(an_dtype_is_float(a->dtype) ? dtype : a->dtype));
     if (!a->frozen && a->dtype != AN_DTYPE_F32 && a->dtype != AN_DTYPE_F64)
         return an_node_mistake(g, node, AN_ERR_DTYPE,
-                               "a trainable parameter's master is f32 or f64, not %s: precision is chosen by the plan",
+                               "a trainable parameter must be f32 or f64, not %s: choose lower precision in the plan",
                                an_dtype_name(a->dtype));
     if (a->initializer < AN_INITIALIZER_CONSTANT || a->initializer > AN_INITIALIZER_UNIFORM)
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "initializer %lld does not exist", (long long)a->initializer);
@@ -150,7 +151,7 @@ an_value an_param_copy(an_graph *g, const an_node *param, an_dtype dtype) {
 /* Copies the dimensions; false after a mistake. */
 static bool take_dims(an_graph *g, an_dim_list *list, int ndims, const an_dim *dims) {
     if (ndims < 0 || ndims > AN_MAX_DIMS) {
-        an_graph_mistake(g, AN_ERR_SHAPE, "%d dimensions; 0 to %d are possible", ndims, AN_MAX_DIMS);
+        an_graph_mistake(g, AN_ERR_SHAPE, "there are %d dimensions; 0 to %d are possible", ndims, AN_MAX_DIMS);
         return false;
     }
     if (!an_expect_list(g, "dimensions", ndims, dims)) return false;

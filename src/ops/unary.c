@@ -154,8 +154,8 @@ static an_status clamp_infer(an_graph *g, an_node *node) {
     const an_clamp_attributes *a = node->attributes;
     if (!(a->low <= a->high)) /* so written, it finds NaN too */
         return an_node_mistake(g, node, AN_ERR_ARGUMENT,
-                               "low is %g and high is %g: low must not be above high, nor either of them NaN", a->low,
-                               a->high);
+                               "low is %g and high is %g: low must not be greater than high, and neither may be NaN",
+                               a->low, a->high);
     return an_infer_like_inputs(g, node);
 }
 

@@ -85,12 +85,12 @@ static an_status reshape_infer(an_graph *g, an_node *node) {
     an_result *base;
     AN_TRY_RETURN(base_of(g, node, &base));
     if (a->dims.count < 0 || a->dims.count > AN_MAX_DIMS)
-        return an_node_mistake(g, node, AN_ERR_SHAPE, "%d dimensions; 0 to %d are possible", a->dims.count,
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "there are %d dimensions; 0 to %d are possible", a->dims.count,
                                AN_MAX_DIMS);
     an_result_set(&node->outputs[0], base->dtype, a->dims.count, a->dims.values);
     an_dim from = count_elements(g, base->ndims, base->dims), to = count_elements(g, a->dims.count, a->dims.values);
     if (from == 0 || from != to)
-        return an_node_mistake(g, node, AN_ERR_SHAPE, "%s cannot be reshaped to %s: the numbers of elements differ",
+        return an_node_mistake(g, node, AN_ERR_SHAPE, "%s cannot be reshaped to %s: the number of elements differs",
                                AN_DESCRIBE(g, base), AN_DESCRIBE(g, &node->outputs[0]));
     return AN_OK;
 }
@@ -99,10 +99,10 @@ static an_status reshape_view(an_graph *g, an_node *node, int output) {
     an_result *r = &node->outputs[output], *base = an_node_input(node, 0);
     r->offset = base->offset;
     if (reshape_strides(g, base, r->ndims, r->dims, r->strides)) return AN_OK;
-    return an_node_mistake(g, node, AN_ERR_SHAPE,
-                           "%s lies in memory so that %s is no view of it: use an_reshape, which "
-                           "copies where it must",
-                           AN_DESCRIBE(g, base), AN_DESCRIBE(g, r));
+    return an_node_mistake(
+        g, node, AN_ERR_SHAPE,
+        "the memory layout of %s does not allow a view as %s: use an_reshape, which copies if necessary",
+        AN_DESCRIBE(g, base), AN_DESCRIBE(g, r));
 }
 
 /* The gradient of any view that only renames: back to the shape of the source. */
@@ -150,7 +150,8 @@ an_value an_reshape(an_graph *graph, an_value src, int ndims, const an_dim *dims
     if (graph->status != AN_OK || !base) /* let add say what is wrong */
         return an_builder_end(graph, an_graph_add(graph, &an_op_reshape, 1, &src, &a));
     if (ndims < 0 || ndims > AN_MAX_DIMS) {
-        an_graph_mistake(graph, AN_ERR_SHAPE, "reshape to %d dimensions; 0 to %d are possible", ndims, AN_MAX_DIMS);
+        an_graph_mistake(graph, AN_ERR_SHAPE, "reshape to %d dimensions is not possible; 0 to %d are supported", ndims,
+                         AN_MAX_DIMS);
         return an_builder_end(graph, 0);
     }
     for (int i = 0; i < ndims; i++) {
@@ -166,7 +167,7 @@ an_value an_reshape(an_graph *graph, an_value src, int ndims, const an_dim *dims
         an_dim total = count_elements(graph, base->ndims, base->dims);
         an_dim *left = &a.dims.values[rest];
         if (an_dimensions_divide(&graph->dimensions, &graph->arena, total, known, left) != AN_OK || *left == 0)
-            an_graph_mistake(graph, AN_ERR_SHAPE, "reshape of %s: what is left for AN_REST is no whole dimension",
+            an_graph_mistake(graph, AN_ERR_SHAPE, "reshape of %s: the size for AN_REST is not a whole number",
                              AN_DESCRIBE(graph, base));
     }
     if (graph->status != AN_OK) return an_builder_end(graph, 0);
@@ -408,7 +409,8 @@ an_value an_split(an_graph *graph, an_value src, int axis, int parts) {
     const an_result *base = an_graph_result(graph, src);
     a.axis = base && graph->status == AN_OK ? an_normalize_axis(graph, "split", axis, base->ndims) : axis;
     if (graph->status == AN_OK && (parts < 1 || parts > AN_MAX_OUTPUTS)) {
-        an_graph_mistake(graph, AN_ERR_ARGUMENT, "split into %d parts; 1 to %d are possible", parts, AN_MAX_OUTPUTS);
+        an_graph_mistake(graph, AN_ERR_ARGUMENT, "split into %d parts is not possible; 1 to %d are supported", parts,
+                         AN_MAX_OUTPUTS);
         return an_builder_end(graph, 0);
     }
     return an_builder_end(graph, an_graph_add_outputs(graph, &an_op_split, 1, &src, &a, parts));

@@ -13,7 +13,7 @@ an_int_list an_window_pair(const int64_t *values, const int64_t *standard) {
 
 an_status an_expect_pair(an_graph *g, const an_node *node, const char *name, const an_int_list *pair, int64_t least) {
     if (pair->count != 2)
-        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "%s has %d numbers; it needs two, for height and width", name,
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "%s has %d numbers, but needs two, for height and width", name,
                                pair->count);
     for (int i = 0; i < 2; i++)
         if (pair->values[i] < least || pair->values[i] > LARGEST)

@@ -139,7 +139,7 @@ static an_status check_masters(an_graph *g, an_dtype low) {
     for (size_t i = 0; i < g->parameter_count; i++) {
         const an_result *r = &g->parameters[i].node->outputs[0];
         if (r->storage == AN_STORAGE_MASTER && r->dtype != AN_DTYPE_F32)
-            return AN_ERROR(g->ctx, AN_ERR_DTYPE, "'%s' is %s, but precision %s is for models whose parameters are f32",
+            return AN_ERROR(g->ctx, AN_ERR_DTYPE, "'%s' is %s, but precision %s needs a model whose parameters are f32",
                             g->parameters[i].name, an_dtype_name(r->dtype), an_dtype_name(low));
     }
     return AN_OK;

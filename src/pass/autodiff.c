@@ -64,11 +64,10 @@ static an_status differentiate(differentiation *d, an_node *node) {
         if (needs(node->inputs[i].result)) want |= 1u << i;
     if (!any || !want) return AN_OK;
     if (!node->op->grad)
-        return an_node_mistake(
-            g, node, AN_ERR_UNSUPPORTED,
-            "%s has no gradient, but a trainable parameter is upstream of it: freeze that parameter, or "
-            "keep the op out of the way to the loss",
-            node->op->name);
+        return an_node_mistake(g, node, AN_ERR_UNSUPPORTED,
+                               "%s has no gradient, but it depends on a trainable parameter: freeze that parameter, or "
+                               "do not use this op on the way to the loss",
+                               node->op->name);
     g->origin = node;
     node->op->grad(g, node, diff_dst, want, diff_src);
     for (int i = node->input_count - 1; i >= 0; i--) /* a value used twice here: last slot first */

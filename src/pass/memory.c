@@ -59,7 +59,7 @@ static an_status add_unit(memory *m, unit u) {
     an_context *ctx = m->g->ctx;
     if (!an_add_i64(m->bytes, u.bytes, &m->bytes) || m->bytes > MOST_BYTES)
         return an_node_mistake(m->g, u.node, AN_ERR_OVERFLOW,
-                               "all values together have more bytes than 64 bits can count");
+                               "the size of all values in bytes does not fit in 64 bits");
     AN_TRY_RETURN(an_grow(ctx, (void **)&m->units, &m->unit_capacity, m->unit_count + 1, sizeof *m->units));
     m->units[m->unit_count++] = u;
     return AN_OK;
@@ -84,7 +84,8 @@ static an_status find_lives(memory *m) {
             an_result *r = &n->outputs[i];
             if (r->storage != AN_STORAGE_ARENA) continue;
             if (!an_result_maximum_bytes(g, r, &r->bytes) || r->bytes > INT64_MAX / 4)
-                return an_node_mistake(g, n, AN_ERR_OVERFLOW, "%s does not fit in 64 bits of bytes", AN_DESCRIBE(g, r));
+                return an_node_mistake(g, n, AN_ERR_OVERFLOW, "the size of %s in bytes does not fit in 64 bits",
+                                       AN_DESCRIBE(g, r));
             m->of_result[r->number] = m->unit_count;
             AN_TRY_RETURN(add_unit(m, (unit){.begin = m->instructions,
                                              .end = m->instructions,

@@ -1,6 +1,6 @@
 #include "pass/offsets.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* Blocks tile [0, end) and are linked by address; free ones are also in a treap ordered by (bytes, offset). */
 struct an_offset_block {

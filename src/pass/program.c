@@ -32,7 +32,7 @@ an_status an_pass_program(an_graph *g, const an_pass_options *options) {
     bool trains = an_form_trains(options->form), has_loss = options->form != AN_FORM_PREDICT;
     if (has_loss && g->loss == 0)
         return AN_ERROR(ctx, AN_ERR_STATE,
-                        "graph '%s' has no loss, so it can only predict: name it with an_graph_set_loss", g->name);
+                        "graph '%s' has no loss, so it can only predict: set one with an_graph_set_loss", g->name);
     for (an_node *node = g->first, *next; node; node = next) {
         next = node->next;
         if (!wanted(node, options->form)) {

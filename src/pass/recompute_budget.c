@@ -73,8 +73,8 @@ static an_status find_lives(choice *p) {
             if (r->storage != AN_STORAGE_ARENA) continue;
             l->begin = l->last_forward = l->end = now;
             if (!an_result_maximum_bytes(g, r, &l->bytes))
-                return AN_ERROR(g->ctx, AN_ERR_OVERFLOW, "%s at '%s': %s does not fit in 64 bits of bytes", n->op->name,
-                                n->path, AN_DESCRIBE(g, r));
+                return AN_ERROR(g->ctx, AN_ERR_OVERFLOW, "%s at '%s': the size of %s in bytes does not fit in 64 bits",
+                                n->op->name, n->path, AN_DESCRIBE(g, r));
         }
         p->alive[now++] += (double)n->scratch_bytes;
     }

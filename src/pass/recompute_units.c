@@ -108,12 +108,12 @@ an_status an_recompute_find_units(an_recomputation *c, const an_pass_options *op
     AN_TRY(an_alloc(ctx, (void **)&b.ordinals, g->block_count, sizeof *b.ordinals));
     number_blocks(&b);
     AN_CHECK(ctx, c->blocks > 0 || mode == AN_RECOMPUTE_BUDGET, AN_ERR_ARGUMENT,
-             "graph '%s' has no blocks, which are what is recomputed: put its layers between an_block_begin and "
-             "an_block_end, or give a budget",
+             "graph '%s' has no blocks to recompute: put its layers between an_block_begin and an_block_end, or set a "
+             "budget",
              g->name);
     AN_CHECK(ctx, mode != AN_RECOMPUTE_SEGMENTS || options->segments <= c->blocks, AN_ERR_ARGUMENT,
-             "%d segments were asked for, but graph '%s' has %d blocks: ask for at most as many", options->segments,
-             g->name, c->blocks);
+             "%d segments were requested, but graph '%s' has only %d blocks: request at most that many",
+             options->segments, g->name, c->blocks);
     c->runs = options->segments > 0 ? options->segments : 1;
     if (mode == AN_RECOMPUTE_FULL)
         AN_TRY(line_up(&b));

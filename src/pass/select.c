@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/kernel_name.h"
 #include "ir/registry.h"
 #include "pass/call.h"
 #include "pass/pass.h"
@@ -27,7 +28,7 @@ static an_status check_list(an_context *ctx, const char *list) {
     while (list && *list) {
         size_t entry = strcspn(list, ","), name = strcspn(list, "=,");
         if (list[name] != '=')
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "'%.*s' does not choose a kernel: write op=kernel", (int)entry, list);
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "'%.*s' does not choose a kernel: write OP=KERNEL", (int)entry, list);
         if (!an_op_find(ctx, list, name))
             return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there is no op '%.*s' to choose a kernel for", (int)name, list);
         list += entry + (list[entry] == ',');
@@ -57,13 +58,12 @@ static an_status refuse(const an_graph *g, const an_node *node, const char *from
         snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", k->name);
     }
     if (from != node->op->name)
-        return AN_ERROR(
-            g->ctx, AN_ERR_UNKNOWN,
-            "%s=%.*s also chooses the kernel of %s, the gradient of %s, which has no kernel '%.*s' that can do "
-            "%s at '%s'; it has %s: add %s=KERNEL to choose another one",
-            from, (int)length, name, node->op->name, from, (int)length, name, AN_DESCRIBE(g, &node->outputs[0]),
-            node->path, others, node->op->name);
-    return AN_ERROR(g->ctx, AN_ERR_UNKNOWN, "%s has no kernel '%.*s' that can do %s at '%s'; it has %s", node->op->name,
+        return AN_ERROR(g->ctx, AN_ERR_UNKNOWN,
+                        "%s=%.*s also chooses the kernel of %s, the gradient of %s, which has no kernel '%.*s' for %s "
+                        "at '%s'; it has %s: add %s=KERNEL to choose another one",
+                        from, (int)length, name, node->op->name, from, (int)length, name,
+                        AN_DESCRIBE(g, &node->outputs[0]), node->path, others, node->op->name);
+    return AN_ERROR(g->ctx, AN_ERR_UNKNOWN, "%s has no kernel '%.*s' for %s at '%s'; it has %s", node->op->name,
                     (int)length, name, AN_DESCRIBE(g, &node->outputs[0]), node->path, others);
 }
 
@@ -80,7 +80,7 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char 
     an_choices choices = an_op_choices(ctx, node->op);
     node->kernel = NULL;
     for (const an_kernel *k; !node->kernel && (k = an_choices_next(&choices, &is_added));) {
-        const bool wanted = !name || (strlen(k->name) == length && !memcmp(k->name, name, length));
+        const bool wanted = !name || an_kernel_has_name(k->name, name, length);
         if ((!wanted && (usual || is_added)) || (k->applies && !k->applies(&c->call))) continue;
         if (!usual && !is_added) usual = k;
         if (wanted) node->kernel = k;

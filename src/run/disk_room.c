@@ -1,4 +1,4 @@
-/* Disk space: the checkpoints that a run keeps against what its file system has left. */
+/* Disk space: compares the checkpoints that a run keeps with the free space of its file system. */
 #define _GNU_SOURCE /* syscall; NOLINT(bugprone-reserved-identifier) */
 #include <fcntl.h>
 #include <stdio.h>
@@ -132,11 +132,11 @@ static an_status check_file_size(const an_trainer *t, const need *n) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= (rlim_t)n->largest)
         return AN_OK;
-    return AN_ERROR(
-        t->ctx, AN_ERR_FILE,
-        "%s: a file of a checkpoint has %s, and ulimit -f allows %s: no save could succeed. Raise the limit, "
-        "or cut checkpoints into more files with save.writers",
-        t->run->folder, an_bytes_in_words(n->largest).text, an_bytes_in_words((int64_t)limit.rlim_cur).text);
+    return AN_ERROR(t->ctx, AN_ERR_FILE,
+                    "%s: a file of a checkpoint needs %s, but ulimit -f allows only %s, so no save could succeed. "
+                    "Raise the limit, or split checkpoints into more files with save.writers",
+                    t->run->folder, an_bytes_in_words(n->largest).text,
+                    an_bytes_in_words((int64_t)limit.rlim_cur).text);
 }
 
 /* A fast folder that is full is a pity and no more: the checkpoint still gets to where it belongs. */
@@ -145,7 +145,7 @@ static an_status look_at_stage(an_trainer *t, const need *n) {
     char note[AN_FILE_PATH + AN_LIMITS_TEXT];
     const int64_t room = t->run->stage ? find_room(t->run->stage, &what) : -1;
     if (room < 0 || room >= n->bytes) return AN_OK;
-    snprintf(note, sizeof note, "save.stage: a checkpoint takes %s, and %s %s left in %s\n",
+    snprintf(note, sizeof note, "save.stage: a checkpoint needs %s, but %s only %s left in %s\n",
              an_bytes_in_words(n->bytes).text, what, an_bytes_in_words(room).text, t->run->stage);
     return an_trainer_add_note(t, note);
 }
@@ -167,13 +167,13 @@ an_status an_disk_room_check(an_trainer *t) {
     if (room >= 0 && n.bytes > 0 && room / n.bytes < n.certain)
         return AN_ERROR(
             ctx, AN_ERR_FILE,
-            "%s: %lld more checkpoint%s of %s must fit there at once (save.keep_last, and the one being "
-            "written), and %s %s left. Free some space, give run.dir another place, or lower save.keep_last",
+            "%s: %lld more checkpoint%s of %s must fit there at the same time (save.keep_last, and the one being "
+            "written), but %s only %s left. Free some space, move run.dir elsewhere, or lower save.keep_last",
             t->run->folder, (long long)n.certain, n.certain == 1 ? "" : "s", each.text, what, left.text);
     t->run->has_room = true;
     AN_TRY_RETURN(look_at_stage(t, &n));
     if (room < 0 || n.bytes == 0 || room / n.bytes >= n.possible) return AN_OK;
-    snprintf(note, sizeof note, "%s: %lld checkpoints of %s may be kept, and %s %s left\n", t->run->folder,
+    snprintf(note, sizeof note, "%s: up to %lld checkpoints of %s are kept, but %s only %s left\n", t->run->folder,
              (long long)n.possible, each.text, what, left.text);
     return an_trainer_add_note(t, note);
 }

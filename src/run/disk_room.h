@@ -1,4 +1,4 @@
-/* Whether a run has the disk space that it will need, before its first step. */
+/* Checks before the first step whether a run has enough disk space. */
 #ifndef AN_RUN_DISK_ROOM_H
 #define AN_RUN_DISK_ROOM_H
 

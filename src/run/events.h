@@ -1,4 +1,4 @@
-/* A TensorBoard event file: records of scalars, appended. docs of the format: TFRecord framing around protobuf Events. */
+/* A TensorBoard event file: records of scalars, appended. The format is TFRecord framing around protobuf Events. */
 #ifndef AN_RUN_EVENTS_H
 #define AN_RUN_EVENTS_H
 

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/isa.h"
-#include "base/json.h"
 #include "base/structs.h"
+#include "base/text/json.h"
 #include "run/run.h"
 #include "store/launch.h"
 #include "store/places.h"
@@ -207,8 +207,8 @@ static an_status check_empty(const an_folder *f) {
     an_release(ctx, (void **)&places, capacity, sizeof *places);
     if (state != AN_FOLDER_FINISHED && count == 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_FILE,
-                    "%s: the folder has a run in it: --fresh starts a new one beside it and deletes nothing, or give "
-                    "run.dir another name",
+                    "%s: this folder already has a run; add --fresh to start a new one beside it (nothing is deleted), "
+                    "or set run.dir to another name",
                     f->path);
 }
 

@@ -1,9 +1,9 @@
-/* The folder of a run: its config, its metrics as they come, and how it ended. */
+/* The folder of a run: its config, its metrics while it runs, and how it ended. */
 #ifndef AN_RUN_FOLDER_H
 #define AN_RUN_FOLDER_H
 
 #include "base/file.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "run/events.h"
 #include "train/trainer.h"
 

@@ -1,4 +1,5 @@
-/* How much time a launch has, where something outside says so: the end of a Slurm job. Slurm says it to the job since version 23.02, as seconds since 1970. */
+/* How much time a launch has, if something outside limits it: the end of a Slurm job. Since version 23.02, Slurm
+ * tells the job, in seconds since 1970. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,23 +21,20 @@ an_status an_job_seconds(an_context *ctx, double *seconds) {
     const char *end = getenv("SLURM_JOB_END_TIME");
     int64_t at = 0;
     if (!end && !getenv("SLURM_JOB_ID"))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "this is no Slurm job; start it in one, or give a time, as 3h50m");
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "this is not a Slurm job; start it in one, or set a time such as 3h50m");
     if (!end)
-        return AN_ERROR(
-            ctx, AN_ERR_ARGUMENT,
-            "SLURM_JOB_END_TIME is not set, which Slurm does since 23.02; "
-            "let the batch script do it: export SLURM_JOB_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID "
-            "-o %%e)\" +%%s)");
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "SLURM_JOB_END_TIME is not set (Slurm sets it since 23.02); set it in the batch script: export "
+                        "SLURM_JOB_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID -o %%e)\" +%%s)");
     if (!*end || end[strspn(end, digits)] || !an_read_count(end, &at))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "SLURM_JOB_END_TIME is '%s'; it is in seconds since 1970, as "
-                        "date +%%s prints",
+                        "SLURM_JOB_END_TIME is '%s'; it must be in seconds since 1970, as printed by date +%%s",
                         AN_QUOTE(end));
     const double left = (double)at - an_clock_of_day();
     if (left <= 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "SLURM_JOB_END_TIME was %.0f seconds ago; it may be another "
-                        "job's: unset it there, or set it anew",
+                        "SLURM_JOB_END_TIME was %.0f seconds ago; it may belong to another job: unset it, or set it to "
+                        "the end of this job",
                         -left);
     *seconds = left > MARGIN + least_seconds ? left - MARGIN : least_seconds;
     return AN_OK;

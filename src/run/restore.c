@@ -92,7 +92,7 @@ static an_status match(an_trainer *t, const an_manifest *m, const an_save_layout
         const bool fits = index >= 0 && m->tensors[index].ndims == s->ndims && m->tensors[index].dtype == s->dtype &&
                           !memcmp(dims, s->dims, (size_t)s->ndims * sizeof *dims);
         if (!fits && bad++ < MOST_LISTED)
-            an_text_add(&text, "\n  '%s' %s", s->name, index < 0 ? "is missing" : "has another shape or type");
+            an_text_add(&text, "\n  '%s' %s", s->name, index < 0 ? "is missing" : "has a different shape or type");
         if (!fits) continue;
         const an_stored *e = &t->params->entries[s->entry];
         p->base = s->moment ? t->params->moments[s->moment - 1] : an_params_base(t->params, e->storage);
@@ -101,10 +101,10 @@ static an_status match(an_trainer *t, const an_manifest *m, const an_save_layout
         AN_TRY(an_manifest_slices(m, (size_t)index, place_slice, p));
     }
     if (found < m->tensor_count)
-        an_text_add(&text, "\n  it has %zu tensors that the model has not", m->tensor_count - found);
+        an_text_add(&text, "\n  it has %zu tensors that the model does not have", m->tensor_count - found);
     AN_TRY(text.status);
-    AN_CHECK(ctx, bad == 0 && found == m->tensor_count, AN_ERR_SHAPE, "%s is of another model:%s%s", folder, text.bytes,
-             bad > MOST_LISTED ? "\n  and more" : "");
+    AN_CHECK(ctx, bad == 0 && found == m->tensor_count, AN_ERR_SHAPE, "%s belongs to a different model:%s%s", folder,
+             text.bytes, bad > MOST_LISTED ? "\n  and more" : "");
     status = AN_OK;
 fail:
     an_text_destroy(&text);
@@ -122,7 +122,7 @@ static an_status load_part(an_trainer *t, const an_manifest *m, int64_t file, co
     AN_TRY(an_alloc(ctx, (void **)&segments, 2 * count + 1, sizeof *segments));
     for (size_t i = 0; i < count; i++) {
         const an_file_segment *s = &items[i].segment;
-        AN_CHECK(ctx, s->offset >= at, AN_ERR_DAMAGED, "%s/%s: two tensors have the same bytes of it", folder,
+        AN_CHECK(ctx, s->offset >= at, AN_ERR_DAMAGED, "%s/%s: two tensors overlap in this file", folder,
                  m->files[file].name);
         if (s->offset > at) segments[used++] = (an_file_segment){.offset = at, .bytes = s->offset - at};
         segments[used++] = *s;

@@ -10,6 +10,7 @@
 #include "base/structs.h"
 #include "config/compare.h"
 #include "exec/plan.h"
+#include "ir/kernel_name.h"
 #include "run/saver.h"
 #include "store/read.h"
 #include "train/own_metrics.h"
@@ -101,14 +102,16 @@ static an_status find(an_candidates *c, an_config *config, const an_open_options
         AN_TRY_RETURN(add_run(c, o->resume, o->user_step));
         if (c->count == 0) AN_TRY_RETURN(add_folder(c, o->resume, o->user_step));
         if (c->count > 0) return AN_OK;
-        return AN_ERROR(ctx, AN_ERR_FILE,
-                        "%s: there is no checkpoint here: neither a manifest.json nor a folder of them", o->resume);
+        return AN_ERROR(
+            ctx, AN_ERR_FILE,
+            "%s: this is not a checkpoint or a run: it has neither a manifest.json nor a folder of checkpoints",
+            o->resume);
     }
     AN_TRY_RETURN(an_config_path(config, "run.dir", &folder));
     AN_TRY_RETURN(add_run(c, folder, o->user_step));
     AN_TRY_RETURN(add_staged(c, config, folder, o->user_step));
     if (c->count == 0 && o->user_step)
-        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: no checkpoint was saved at time %lld, or it is damaged", folder,
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: there is no intact checkpoint of user step %lld", folder,
                         (long long)*o->user_step);
     return AN_OK;
 }
@@ -254,15 +257,15 @@ static an_status say_extension(an_resume *r, const shape *kept, const shape *str
     if (r->options.extend == AN_EXTEND_REFUSE)
         return AN_ERROR(
             r->ctx, AN_ERR_ARGUMENT,
-            "%s: the run was planned for %lld steps and is now to have %lld, and its schedule depends on "
-            "that. The last rate was %.4g. --extend=keep leaves the schedule as it is, and the rate goes on "
-            "with %.4g; --extend=stretch resolves it anew, and the rate goes on with %.4g",
+            "%s: the run was planned for %lld steps and would now have %lld, and its schedule depends on that. The "
+            "last learning rate was %.4g. Choose --extend=keep to keep the schedule and continue with a learning rate "
+            "of %.4g, or --extend=stretch to compute the schedule for the new length and continue with %.4g",
             an_config_place(r->config, "run"), (long long)p->steps, (long long)steps, before, keep, stretch);
     if (r->options.extend == AN_EXTEND_KEEP)
-        an_text_add(&r->notes, "the schedule stays that of %lld steps: the rate goes on with %.4g\n",
+        an_text_add(&r->notes, "the schedule of %lld steps is kept: the learning rate continues at %.4g\n",
                     (long long)p->schedule_steps, keep);
     else
-        an_text_add(&r->notes, "the schedule is stretched to %lld steps: the rate goes from %.4g to %.4g\n",
+        an_text_add(&r->notes, "the schedule is stretched to %lld steps: the learning rate changes from %.4g to %.4g\n",
                     (long long)steps, before, stretch);
     return r->notes.status;
 }
@@ -280,7 +283,8 @@ an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, vo
     shape kept = {0}, stretched = {0};
     AN_CHECK(ctx, make, AN_ERR_ARGUMENT, "an_resume_schedule_steps: make is NULL");
     *schedule_steps = p->schedule_steps;
-    AN_CHECK(ctx, steps >= p->step, AN_ERR_ARGUMENT, "%s: the run has taken %lld steps already; %lld are too few",
+    AN_CHECK(ctx, steps >= p->step, AN_ERR_ARGUMENT,
+             "%s: the run has already taken %lld steps, so its length cannot be %lld",
              an_config_place(r->config, "run"), (long long)p->step, (long long)steps);
     if (steps != p->steps) {
         AN_TRY(make(user, p->schedule_steps, &kept.schedule, &kept.rate));
@@ -317,29 +321,28 @@ static an_status check_bits(an_resume *r, an_trainer *t) {
     const an_bits *then = &r->manifest->bits;
     an_bits_get(t, &now);
     const minor_version old_minor = minor_of(then->anneal), new_minor = minor_of(now.anneal);
+    const char *kernels_then = an_kernel_lists_agree(then->kernels, now.kernels) ? now.kernels : then->kernels;
     const struct {
         const char *what, *then, *now;
     } rows[] = {{"instructions", then->isa, now.isa},
                 {"oneDNN", then->onednn, now.onednn},
                 {"precision", then->precision, now.precision},
                 {"anneal", old_minor.text, new_minor.text},
-                {"kernels", *then->kernels ? then->kernels : "as usual", *now.kernels ? now.kernels : "as usual"}};
+                {"kernels", *kernels_then ? kernels_then : "chosen by default",
+                 *now.kernels ? now.kernels : "chosen by default"}};
     if (then->leaves != now.leaves)
-        return AN_ERROR(
-            r->ctx, AN_ERR_UNSUPPORTED,
-            "%s: the run cuts each step into %lld leaves, and here it would be %lld: sums in another order have "
-            "other bits. Set batch.leaves to %lld, or start a new run with --fresh",
-            r->path, (long long)then->leaves, (long long)now.leaves, (long long)then->leaves);
+        return AN_ERROR(r->ctx, AN_ERR_UNSUPPORTED,
+                        "%s: the run divides each step into %lld leaves, but here it would be %lld; the order of sums, "
+                        "and so the results, would differ. Set batch.leaves to %lld, or start a new run with --fresh",
+                        r->path, (long long)then->leaves, (long long)now.leaves, (long long)then->leaves);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!strcmp(rows[i].then, rows[i].now)) continue;
         if (!r->allows_new_bits)
-            return AN_ERROR(
-                r->ctx, AN_ERR_UNSUPPORTED,
-                "%s: the run has computed with %s %s until now, and here it would be %s: its numbers would no "
-                "longer be the same to the last bit; --allow-new-bits, or run.allow_new_bits: on, carries on in spite "
-                "of that",
-                r->path, rows[i].what, rows[i].then, rows[i].now);
-        an_text_add(&r->notes, "%s: %s now, %s before; the numbers may differ in their last bits from here on\n",
+            return AN_ERROR(r->ctx, AN_ERR_UNSUPPORTED,
+                            "%s: the run has used %s %s until now, but here it would be %s, so results would no longer "
+                            "be bit-identical; to resume anyway, add --allow-new-bits or set run.allow_new_bits to on",
+                            r->path, rows[i].what, rows[i].then, rows[i].now);
+        an_text_add(&r->notes, "%s: %s now, %s before; from here on, results may differ in the last bits\n",
                     rows[i].what, rows[i].now, rows[i].then);
         r->has_new_bits = true;
     }
@@ -349,11 +352,10 @@ static an_status check_bits(an_resume *r, an_trainer *t) {
 
 static an_status check_data(const an_resume *r, const an_trainer *t) {
     if (!memcmp(r->manifest->data, t->fingerprint, sizeof t->fingerprint)) return AN_OK;
-    return AN_ERROR(
-        r->ctx, AN_ERR_ARGUMENT,
-        "%s: the data is not the data that this run was trained on: it has another number of samples, or others "
-        "in its first, middle or last place. Give it the same files, or start a new run with --fresh",
-        an_config_place(r->config, "data"));
+    return AN_ERROR(r->ctx, AN_ERR_ARGUMENT,
+                    "%s: the data is not the data that this run was trained on: the number of samples differs, or the "
+                    "first, middle or last sample does. Use the same files, or start a new run with --fresh",
+                    an_config_place(r->config, "data"));
 }
 
 /* Metrics of the program belong to what the state's hash is made of: a program that has others goes on, and is told. */
@@ -383,7 +385,8 @@ an_status an_resume_apply(an_resume *resume, an_trainer *trainer) {
     an_resume *r = resume;
     an_trainer *t = trainer;
     an_context *ctx = r->ctx;
-    if (t->planned || t->next > 0) return AN_ERROR(ctx, AN_ERR_STATE, "a checkpoint is loaded before the first step");
+    if (t->planned || t->next > 0)
+        return AN_ERROR(ctx, AN_ERR_STATE, "a checkpoint can only be loaded before the first step");
     AN_TRY_RETURN(an_run_attach(t));
     AN_TRY_RETURN(an_fingerprint_make(t));
     const size_t before = ctx->bytes;

@@ -1,4 +1,4 @@
-/* Carrying on: which checkpoint, whether the config asks for the same run, and what of it may have changed. */
+/* Resuming: which checkpoint, whether the config describes the same run, and what may have changed. */
 #ifndef AN_RUN_RESUME_H
 #define AN_RUN_RESUME_H
 

@@ -1,4 +1,4 @@
-/* A whole run: steps, evaluations between them, the best of these, and when to stop. */
+/* A whole run: steps, the evaluations between them, the best evaluation, and when to stop. */
 #include <stdio.h>
 #include <string.h>
 
@@ -228,22 +228,21 @@ static an_status check_options(an_context *ctx, const an_trainer *t, const an_ru
              "evaluate_every is %lld, patience %lld and min_delta %g; patience must be 1 or more, the others 0 or more",
              (long long)o->evaluate_every, (long long)o->patience, o->min_delta);
     AN_CHECK(ctx, o->evaluate_seconds >= 0 && o->most_seconds >= 0, AN_ERR_ARGUMENT,
-             "evaluate_seconds %g, most_seconds %g: a time is 0 or more, and 0 means none", o->evaluate_seconds,
+             "evaluate_seconds %g, most_seconds %g: a time must be positive, or 0 for none", o->evaluate_seconds,
              o->most_seconds);
     AN_CHECK(ctx, o->best_mode >= AN_METRIC_BETTER_AUTO && o->best_mode <= AN_METRIC_BETTER_HIGHER, AN_ERR_ARGUMENT,
              "best_mode is %d, which is no value of an_metric_better", (int)o->best_mode);
     AN_CHECK(ctx, o->evaluate_epochs >= 0, AN_ERR_ARGUMENT, "evaluate_epochs is %g: it must be 0 or more",
              o->evaluate_epochs);
     AN_CHECK(ctx, o->evaluate_epochs == 0 || (o->evaluate_every == 0 && o->evaluate_seconds == 0), AN_ERR_ARGUMENT,
-             "evaluate_epochs is %g, and evaluate_every %lld, evaluate_seconds %g: give one of them",
+             "evaluate_epochs is %g, evaluate_every %lld and evaluate_seconds %g: set only one of them",
              o->evaluate_epochs, (long long)o->evaluate_every, o->evaluate_seconds);
     AN_CHECK(ctx, !t->streams || o->evaluate_epochs == 0, AN_ERR_ARGUMENT,
-             "evaluate_epochs is %g, but a stream has no epochs: give evaluate_every", o->evaluate_epochs);
+             "evaluate_epochs is %g, but a stream has no epochs: set evaluate_every instead", o->evaluate_epochs);
     AN_CHECK(ctx, t->evaluation || !o->early_stop, AN_ERR_ARGUMENT,
-             "stopping early needs data for evaluation, and the trainer was made without");
+             "early stopping needs evaluation data, but the trainer was created without it");
     AN_CHECK(ctx, !o->early_stop || o->evaluate_every > 0 || o->evaluate_epochs > 0 || o->evaluate_seconds > 0,
-             AN_ERR_ARGUMENT,
-             "stopping early needs evaluations during the run: give evaluate_every or evaluate_epochs");
+             AN_ERR_ARGUMENT, "early stopping needs evaluations during the run: set evaluate_every or evaluate_epochs");
     return AN_OK;
 fail:
     return status;

@@ -1,5 +1,5 @@
-/* A whole run: where it is kept, when it is saved, evaluated and logged, and how it began. A trainer has one from the first call that
- * asks for it. */
+/* A whole run: where it is stored, when it is saved, evaluated and logged, and how it began. A trainer gets one at
+ * the first call that needs it. */
 #ifndef AN_RUN_RUN_H
 #define AN_RUN_RUN_H
 

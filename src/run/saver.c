@@ -92,7 +92,7 @@ static an_status check_layout(const an_saver *s) {
         const an_saved_tensor *t = &s->job.layout->tensors[i];
         if (t->entry >= p->entry_count || t->elements != p->entries[t->entry].elements ||
             t->dtype != p->entries[t->entry].dtype || t->moment > p->moment_count)
-            return AN_ERROR(s->ctx, AN_ERR_STATE, "the parameters are not those of the graph: '%s'", t->name);
+            return AN_ERROR(s->ctx, AN_ERR_STATE, "the parameters do not match the graph: '%s'", t->name);
     }
     return AN_OK;
 }
@@ -387,7 +387,7 @@ an_status an_saver_wait(an_saver *s) {
     an_save_job *job = &s->job;
     if (!s->is_started) return AN_OK;
     if (s->is_running && !an_context_is_forked(s->ctx)) {
-        an_heartbeat_enter(s->ctx, AN_HEARTBEAT_SAVE, "save: waits until it is safe");
+        an_heartbeat_enter(s->ctx, AN_HEARTBEAT_SAVE, "save: waits until it is durable");
         pthread_join(s->thread, NULL);
     }
     s->is_started = s->is_running = false;

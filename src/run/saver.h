@@ -1,11 +1,12 @@
-/* Saving a run: a copy of its state on the thread that trains, everything else in the background.
+/* Saves a run: the training thread copies its state, and everything else happens in the background.
  *
- *     run/saver.c     what is saved when, and what may go once the save is durable
+ *     run/saver.c     what is saved when, and what may be removed once the save is durable
  *     store/layout.c  which bytes are where
- *     store/write.c   files: written beside, synced, renamed
+ *     store/write.c   files: written to a temporary folder, synced, renamed
  *
- * The copy is the image of the files, so that nothing is gathered or copied a second time. One save at a time: the next begins when
- * the last is safe. */
+ * The copy is the image of the files, so nothing is gathered or copied a second time. There is one save at a time:
+ * the next begins when the last one is durable.
+ */
 #ifndef AN_RUN_SAVER_H
 #define AN_RUN_SAVER_H
 

@@ -1,4 +1,4 @@
-/* Where a run is kept: its folder, the generation of this launch, its saves. */
+/* Where a run is stored: its folder, the generation of this launch, its saves. */
 #include <string.h>
 #include <unistd.h>
 
@@ -34,9 +34,9 @@ an_status an_run_claim(an_trainer *t) {
     an_context *ctx = t->ctx;
     if (h->generation) return AN_OK;
     if (!h->folder)
-        return AN_ERROR(ctx, AN_ERR_STATE,
-                        "this run has no folder to be saved in: open it from a config, or give it one "
-                        "with an_trainer_set_folder");
+        return AN_ERROR(
+            ctx, AN_ERR_STATE,
+            "this run has no folder to save to: open it from a config, or set one with an_trainer_set_folder");
     return an_launch_claim(ctx, h->folder, &h->generation);
 }
 
@@ -129,21 +129,21 @@ bool an_run_has(const an_trainer *t) {
 
 static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
     an_context *ctx = t->ctx;
-    if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only: it has no weights");
+    if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
     AN_TRY_RETURN(an_context_check_process(ctx));
     AN_TRY_RETURN(an_trainer_check_idle(t, "save"));
     AN_TRY_RETURN(an_run_attach(t));
     if (t->stepper->place != AN_STEP_IDLE)
         return AN_ERROR(ctx, AN_ERR_ORDER,
-                        "a save in the middle of a step would be half of two: an_step_end, or "
-                        "an_step_cancel, comes first");
+                        "a step is not finished, so there is no consistent state to save: call an_step_end or "
+                        "an_step_cancel first");
     AN_TRY_RETURN(an_run_wait(t));
     AN_TRY_RETURN(make_saver(t));
     const an_checkpoint_place *there = an_saver_find(t->run->saver, user_step);
     if (there && !replaces)
         return AN_ERROR(ctx, AN_ERR_STATE,
-                        "%s: user step %lld was saved already, as %s; an_trainer_save_over replaces it", t->run->folder,
-                        (long long)user_step, there->name);
+                        "%s: user step %lld is already saved as %s; use an_trainer_save_over to replace it",
+                        t->run->folder, (long long)user_step, there->name);
     t->progress.has_user_step = true;
     t->progress.user_step = user_step;
     AN_TRY_RETURN(an_run_save(t, false, &user_step));
@@ -170,14 +170,14 @@ an_status an_trainer_load(an_trainer *trainer, const char *path) {
     an_context *ctx = t->ctx;
     an_manifest *manifest = NULL;
     AN_TRY(an_context_check_process(ctx));
-    AN_CHECK(ctx, !t->planned && t->next == 0, AN_ERR_STATE, "a checkpoint is loaded before the first step");
+    AN_CHECK(ctx, !t->planned && t->next == 0, AN_ERR_STATE, "a checkpoint can only be loaded before the first step");
     AN_TRY(an_run_attach(t));
     AN_TRY(an_manifest_read(&manifest, ctx, path));
     AN_CHECK(ctx, manifest->bits.leaves == t->batches.leaves, AN_ERR_ARGUMENT,
-             "%s: was trained with %lld leaves, and this trainer has %lld: its numbers would be others", path,
+             "%s: was trained with %lld leaves, but this trainer has %lld, so results would differ", path,
              (long long)manifest->bits.leaves, (long long)t->batches.leaves);
-    AN_CHECK(ctx, manifest->step <= t->steps, AN_ERR_ARGUMENT, "%s: has taken %lld steps; this run has only %lld", path,
-             (long long)manifest->step, (long long)t->steps);
+    AN_CHECK(ctx, manifest->step <= t->steps, AN_ERR_ARGUMENT, "%s: has taken %lld steps, but this run has only %lld",
+             path, (long long)manifest->step, (long long)t->steps);
     AN_TRY(an_load_check_optimizer(t, manifest, path));
     t->broken = true; /* until all of it is there: to read every byte twice would be twice the time */
     AN_TRY(an_load(t, manifest, path));

@@ -1,4 +1,4 @@
-/* How a run is saved, logged and evaluated, as a program or a config says it. */
+/* How a run is saved, logged and evaluated, set by a program or a config. */
 #include <string.h>
 
 #include "base/guard.h"
@@ -29,14 +29,14 @@ an_status an_trainer_set_saving(an_trainer *trainer, const an_save_options *opti
     const an_save_options *const o = &own;
     AN_TRY(an_save_options_read(ctx, &own, options));
     AN_CHECK(ctx, o->keep_last >= 0 && o->keep_named >= 0, AN_ERR_ARGUMENT,
-             "keep_last is %lld and keep_named %lld: none is negative, and 0 means all", (long long)o->keep_last,
+             "keep_last is %lld and keep_named %lld; they cannot be negative, and 0 means all", (long long)o->keep_last,
              (long long)o->keep_named);
     AN_CHECK(ctx, is_interval(&o->every) && is_interval(&o->keep_every), AN_ERR_ARGUMENT,
-             "an interval is in steps, epochs or seconds, and not negative");
+             "an interval must be in steps, epochs or seconds, and not negative");
     const size_t before = ctx->bytes;
     AN_TRY(an_run_attach(t));
     an_run *r = t->run;
-    AN_CHECK(ctx, !r->generation, AN_ERR_STATE, "the run has been written to %s already", r->folder);
+    AN_CHECK(ctx, !r->generation, AN_ERR_STATE, "the run is already being written to %s", r->folder);
     AN_TRY(an_trainer_keep_text(t, &r->folder, o->folder));
     AN_TRY(an_trainer_keep_text(t, &r->stage, o->stage));
     AN_TRY(an_trainer_keep_text(t, &r->config, o->config));
@@ -59,7 +59,7 @@ an_status an_trainer_set_logging(an_trainer *trainer, const an_log_options *opti
     an_log_options own;
     AN_TRY(an_log_options_read(ctx, &own, options));
     AN_CHECK(ctx, is_interval(&own.every), AN_ERR_ARGUMENT,
-             "an interval is in steps, epochs or seconds, and not negative");
+             "an interval must be in steps, epochs or seconds, and not negative");
     const size_t before = ctx->bytes;
     AN_TRY(an_run_attach(trainer));
     trainer->run->log = own;
@@ -105,7 +105,7 @@ an_status an_trainer_set_folder(an_trainer *trainer, const char *folder) {
     an_context *ctx = trainer->ctx;
     AN_TRY_RETURN(an_run_attach(trainer));
     if (trainer->run->generation)
-        return AN_ERROR(ctx, AN_ERR_STATE, "the run has been written to %s already", trainer->run->folder);
+        return AN_ERROR(ctx, AN_ERR_STATE, "the run is already being written to %s", trainer->run->folder);
     AN_TRY_RETURN(an_trainer_keep_text(trainer, &trainer->run->folder, folder));
     return an_disk_room_check(trainer);
 }

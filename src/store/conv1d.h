@@ -1,5 +1,5 @@
-/* GPT-2's published files have the weights of four layers of each block as [in, out] (a layer that Hugging Face calls Conv1D). A linear
- * layer here has [out, in]. */
+/* GPT-2's published files store the weights of four layers of each block as [in, out] (Hugging Face calls this layer
+ * Conv1D). A linear layer here has [out, in]. */
 #ifndef AN_STORE_CONV1D_H
 #define AN_STORE_CONV1D_H
 

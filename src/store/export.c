@@ -1,4 +1,5 @@
-/* One file of safetensors from a checkpoint, tensor by tensor in pieces of constant size: nothing is ever gathered. */
+/* Writes one safetensors file from a checkpoint, tensor by tensor in pieces of constant size, so that nothing is ever
+ * gathered. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -39,7 +39,7 @@ an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char
     char code[AN_FILE_PATH], weights[AN_FILE_PATH], message[1024] = "";
     const an_note note = {message, sizeof message};
     AN_CHECK(ctx, checkpoint->manifest, AN_ERR_UNSUPPORTED,
-             "%s: has tensors only; the code of a model is written from the checkpoint of a run, which has its graph",
+             "%s: has only tensors; to write the code of a model, give a run or a checkpoint, which has its graph",
              checkpoint->path);
     AN_CHECK(ctx, an_path_join(code, folder, "model.py") && an_path_join(weights, folder, "model.safetensors"),
              AN_ERR_ARGUMENT, "the path is too long: %.100s…", folder);

@@ -1,4 +1,4 @@
-/* Looking at a checkpoint: which tensors it has, what they are, whether it is as it was written. */
+/* Reads a checkpoint: lists its tensors, describes them, and checks that it is intact. */
 #include "store/inspect.h"
 
 #include <dirent.h>
@@ -211,7 +211,7 @@ static an_status read_slice(void *user, const an_manifest_slice *s) {
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0)
             status = AN_ERROR(ctx, got < 0 ? AN_ERR_FILE : AN_ERR_DAMAGED, "%s: cannot be read: %s", path,
-                              got < 0 ? strerror(errno) : "it became shorter");
+                              got < 0 ? strerror(errno) : "it was truncated");
         else
             done += (size_t)got;
     }
@@ -231,8 +231,10 @@ an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t index, int
     an_safetensor found = {0};
     AN_TRY_RETURN(an_checkpoint_tensor_get(c, index, &t));
     if (begin < 0 || count < 0 || begin > t.elements || count > t.elements - begin)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "elements %lld and %lld more of '%s', which has %lld", (long long)begin,
-                        (long long)count, t.name, (long long)t.elements);
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT,
+            "the range that begins at element %lld and has %lld elements is not inside '%s', which has %lld",
+            (long long)begin, (long long)count, t.name, (long long)t.elements);
     if (!c->manifest) {
         AN_TRY_RETURN(c->weights.get(&c->weights, index, &found));
         return c->weights.read(&c->weights, index, &found, begin, count, elements);
@@ -257,7 +259,7 @@ an_status an_checkpoint_text(const an_checkpoint *checkpoint, const char *name, 
     AN_CHECK(ctx, an_path_join(path, c->path, name), AN_ERR_ARGUMENT, "the path is too long: %s", c->path);
     if (!is_manifest) AN_TRY(an_checkpoint_check_file(ctx, &c->manifest->files[file], c->path));
     AN_TRY(an_file_read(ctx, path, MOST, &bytes, &length));
-    AN_CHECK(ctx, !memchr(bytes, 0, length), AN_ERR_DAMAGED, "%s: is no text", path);
+    AN_CHECK(ctx, !memchr(bytes, 0, length), AN_ERR_DAMAGED, "%s: is not a text", path);
     *text = bytes;
     return AN_OK;
 fail:

@@ -1,4 +1,4 @@
-/* A checkpoint that is looked at, as other parts of the library use it. */
+/* An open checkpoint, for use by other parts of the library. */
 #ifndef AN_STORE_INSPECT_H
 #define AN_STORE_INSPECT_H
 

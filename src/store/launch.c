@@ -126,11 +126,10 @@ static an_status check_free(const char *folder, const char *launches, int64_t la
     if (last == 0 || !an_path_join(path, launches, name)) return AN_OK;
     read_word(path, identity, sizeof identity);
     if (!is_at_work(identity, &process)) return AN_OK;
-    return AN_NOTE(
-        note, AN_ERR_STATE,
-        "%s: process %ld is training in this folder: wait for it, stop it (kill %ld), or give run.dir another "
-        "name",
-        folder, process, process);
+    return AN_NOTE(note, AN_ERR_STATE,
+                   "%s: process %ld is already training in this folder; wait for it, stop it (kill %ld), or set "
+                   "run.dir to another name",
+                   folder, process, process);
 }
 
 static an_status claim(const char *folder, int64_t *generation, an_note note) {
@@ -175,6 +174,6 @@ an_status an_launch_check(const char *folder, int64_t generation, an_note note) 
     const an_status status = find_last(launches, &last, note);
     if (status != AN_OK || last <= generation) return status;
     return AN_NOTE(note, AN_ERR_TAKEN_OVER,
-                   "%s: launch %" PRId64 " has taken this run over; this process is launch %" PRId64 " and stops",
-                   folder, last, generation);
+                   "%s: launch %" PRId64 " has taken over this run, so this process, launch %" PRId64 ", stops", folder,
+                   last, generation);
 }

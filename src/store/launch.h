@@ -1,6 +1,6 @@
-/* Launches of a run. Each start has a generation, a number that rises by one; files that it makes have it in their names, and before
- * it changes anything of the run it looks whether a later one has started. No file lock is relied on: file systems that many
- * machines share drop them, or keep those of the dead. */
+/* Launches of a run. Each start has a generation, a number that increases by one. The files that it creates have it
+ * in their names, and before it changes anything of the run, it checks whether a later launch has started. No file
+ * lock is relied on: shared file systems may drop locks, or keep those of dead processes. */
 #ifndef AN_STORE_LAUNCH_H
 #define AN_STORE_LAUNCH_H
 

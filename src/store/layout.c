@@ -20,8 +20,8 @@ static an_status add_tensor(an_save_layout *l, const an_node *node, const char *
     an_saved_tensor *t = &l->tensors[l->tensor_count++];
     if (!moment && (!strncmp(name, "moment_1/", 9) || !strncmp(name, "moment_2/", 9) || strchr(name, '#')))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "'%s' cannot be saved: names that begin with moment_1/ or moment_2/, or have a #, are those of "
-                        "moments and of parts of tensors",
+                        "'%s' cannot be saved: names that begin with moment_1/ or moment_2/ or contain # are reserved "
+                        "for moments and parts of tensors",
                         name);
     char *full;
     *t = (an_saved_tensor){.entry = entry, .moment = moment, .dtype = r->dtype, .ndims = r->ndims, .elements = 1};

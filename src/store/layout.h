@@ -1,5 +1,5 @@
-/* Where everything of a checkpoint lies: tensors, cut into as many files as write at a time. Depends on the model alone, so it is known
- * before the first step, to the byte. */
+/* Where everything in a checkpoint lies: tensors, divided into as many files as are written at the same time. Depends
+ * only on the model, so it is known to the byte before the first step. */
 #ifndef AN_STORE_LAYOUT_H
 #define AN_STORE_LAYOUT_H
 

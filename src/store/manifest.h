@@ -1,8 +1,8 @@
-/* The manifest of a checkpoint: which files it has, which tensors are where in them, and how far the run had come. Specified in
- * docs/checkpoint-format.md.
+/* The manifest of a checkpoint: its files, the place of every tensor in them, and the progress of the run. Specified
+ * in docs/checkpoint-format.md.
  *
- * O(tensors + writers). A manifest that is read keeps its text and a few words for each tensor; shapes and slices are read from
- * the text when they are asked for, so that hostile ones cannot take more memory than they have themselves.
+ * O(tensors + writers). A manifest that was read keeps its text and a few words for each tensor; shapes and slices
+ * are read from the text when they are needed, so a hostile manifest cannot take more memory than its own size.
  */
 #ifndef AN_STORE_MANIFEST_H
 #define AN_STORE_MANIFEST_H
@@ -34,7 +34,7 @@ typedef struct an_bits {
     char isa[AN_BITS_TEXT], onednn[AN_BITS_TEXT], anneal[AN_BITS_TEXT], precision[AN_BITS_TEXT];
     int64_t leaves;
     const char *
-        kernels; /* that are not the usual ones, as "attention=reference"; "": none. Of the manifest, or of the trainer */
+        kernels; /* that are not the usual ones, as "attention=portable"; "": none. Of the manifest, or of the trainer */
     int64_t since; /* the step after which the run began to compute with these; 0: it always did */
 } an_bits;
 

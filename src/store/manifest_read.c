@@ -85,7 +85,7 @@ static bool read_bits(an_json *json, an_bits *bits) {
             bit = 64, good = an_json_string_value(json, &kernels);
         else
             good = an_json_skip(json);
-        if (!good || seen & bit) return refuse(json, "a member of the bits is there twice");
+        if (!good || seen & bit) return refuse(json, "a member of the bits appears twice");
         seen |= bit;
     }
     if (json->problem) return false;
@@ -132,12 +132,12 @@ static bool read_file(an_json *json, an_manifest_file *file) {
             bit = 4, good = an_json_hash(json, file->hash);
         else
             good = an_json_skip(json);
-        if (!good || seen & bit) return refuse(json, "a member of a file is there twice");
+        if (!good || seen & bit) return refuse(json, "a member of a file appears twice");
         seen |= bit;
     }
     if (json->problem) return false;
     if (seen != 7U) return refuse(json, "a file needs name, bytes and xxh3");
-    if (!is_plain(&name)) return refuse(json, "a file's name is not a plain one");
+    if (!is_plain(&name)) return refuse(json, "a file name is not valid");
     file->name = name.bytes;
     return true;
 }
@@ -170,8 +170,8 @@ static bool read_slice(an_json *json, an_manifest_slice *slice) {
     if (!an_json_array(json)) return false;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!an_json_element(json) || !an_json_count(json, numbers[i]))
-            return refuse(json, "a slice is [file, begin, end, offset]");
-    if (an_json_element(json)) return refuse(json, "a slice is [file, begin, end, offset]");
+            return refuse(json, "a slice must be [file, begin, end, offset]");
+    if (an_json_element(json)) return refuse(json, "a slice must be [file, begin, end, offset]");
     return !json->problem;
 }
 
@@ -190,10 +190,10 @@ static bool check_slices(an_json *json, an_manifest *m, const an_manifest_tensor
         if (slice.end == slice.begin && elements > 0) return refuse(json, "a slice is empty");
         if (m->slice_count++ >= m->tensor_count + m->file_count)
             return refuse(json, "there are more slices than tensors and files together");
-        if ((uint64_t)slice.file >= m->file_count) return refuse(json, "a slice is in a file that there is not");
+        if ((uint64_t)slice.file >= m->file_count) return refuse(json, "a slice is in a file that does not exist");
         if (__builtin_mul_overflow(slice.end - slice.begin, size, &bytes) ||
             __builtin_add_overflow(slice.offset, bytes, &end) || end > m->files[slice.file].bytes)
-            return refuse(json, "a slice is outside of its file");
+            return refuse(json, "a slice is outside its file");
         next = slice.end;
     }
     if (again.problem) return refuse(json, again.problem);
@@ -217,7 +217,7 @@ static bool read_tensor(an_json *json, an_manifest *m, an_manifest_tensor *tenso
             bit = 8, tensor->slices_at = (uint32_t)json->at, good = an_json_skip(json);
         else
             good = an_json_skip(json);
-        if (!good || seen & bit) return refuse(json, "a member of a tensor is there twice");
+        if (!good || seen & bit) return refuse(json, "a member of a tensor appears twice");
         seen |= bit;
     }
     if (json->problem) return false;
@@ -246,7 +246,7 @@ static an_status read_files(reading *r) {
     size_t done = 0;
     if (!an_json_array(&r->json)) return AN_OK;
     while (an_json_element(&r->json) && done < count && read_file(&r->json, &m->files[done])) done++;
-    if (done != count) refuse(&r->json, "the list of files has something else in it");
+    if (done != count) refuse(&r->json, "the list of files has an unexpected element");
     for (size_t i = 1; !r->json.problem && i < count; i++) /* so that none can be there twice */
         if (strcmp(m->files[i - 1].name, m->files[i].name) >= 0) refuse(&r->json, "the files are not sorted by name");
     return AN_OK;
@@ -261,7 +261,7 @@ static an_status read_tensors(reading *r) {
     an_context *ctx = m->ctx;
     const size_t count = count_objects(&r->json);
     if (m->tensors || !m->files || count > rest_of(&r->json) / LEAST_OBJECT) {
-        refuse(&r->json, "tensors come once, after the files, and each has its members");
+        refuse(&r->json, "tensors must appear once, after the files, and each must be an object");
         return AN_OK;
     }
     AN_TRY_RETURN(an_alloc(ctx, (void **)&m->tensors, count, sizeof *m->tensors));
@@ -269,11 +269,11 @@ static an_status read_tensors(reading *r) {
     size_t done = 0;
     if (!an_json_array(&r->json)) return AN_OK;
     while (an_json_element(&r->json) && done < count && read_tensor(&r->json, m, &m->tensors[done])) done++;
-    if (done != count) refuse(&r->json, "the list of tensors has something else in it");
+    if (done != count) refuse(&r->json, "the list of tensors has an unexpected element");
     if (r->json.problem || count == 0) return AN_OK;
     qsort(m->tensors, count, sizeof *m->tensors, compare_names);
     for (size_t i = 1; i < count; i++)
-        if (!compare_names(&m->tensors[i - 1], &m->tensors[i])) refuse(&r->json, "a tensor is there twice");
+        if (!compare_names(&m->tensors[i - 1], &m->tensors[i])) refuse(&r->json, "a tensor appears twice");
     return AN_OK;
 }
 
@@ -310,7 +310,7 @@ static an_status read_member(reading *r, int which) {
         return AN_OK;
     case VERSION:
         if (an_json_count(json, &version) && (version < 1 || version > AN_MANIFEST_VERSION))
-            refuse(json, version < 1 ? "there is no such version" : "a later version of anneal wrote it");
+            refuse(json, version < 1 ? "this version does not exist" : "a newer version of anneal wrote it");
         return AN_OK;
     case STEP: an_json_count(json, &m->step); return AN_OK;
     case GENERATION: an_json_count(json, &m->generation); return AN_OK;
@@ -335,7 +335,7 @@ static an_status read_members(reading *r) {
     while (an_json_member(json, &key)) {
         int which = 0;
         while (which < MEMBERS && strcmp(members[which], key.bytes) != 0) which++;
-        if (which < MEMBERS && seen >> which & 1U) refuse(json, "a member is there twice");
+        if (which < MEMBERS && seen >> which & 1U) refuse(json, "a member appears twice");
         if (which < MEMBERS) seen |= 1U << which;
         if (!json->problem) AN_TRY_RETURN(read_member(r, which));
         if (json->problem) return AN_OK;
@@ -368,7 +368,7 @@ an_status an_manifest_parse(an_manifest **manifest, an_context *ctx, const char 
     taken = NULL;
     reading r = {.manifest = m, .name = name};
     AN_CHECK(ctx, has_its_hash(text, bytes), AN_ERR_DAMAGED,
-             "%s: is damaged: its hash is not that of what is in it, or it is no manifest of a checkpoint", name);
+             "%s: is damaged: its hash does not match its contents, or it is not a manifest of a checkpoint", name);
     an_json_init(&r.json, text, bytes);
     AN_TRY(read_members(&r));
     AN_CHECK(ctx, !r.json.problem, AN_ERR_DAMAGED, "%s: byte %zu: %s", name, r.json.at, r.json.problem);
@@ -389,9 +389,9 @@ static an_status check_files(const an_manifest *m, const char *folder) {
         if (!an_path_join(path, folder, m->files[i].name))
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", folder);
         if (lstat(path, &found) != 0) return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: is missing: %s", path, strerror(errno));
-        if (!S_ISREG(found.st_mode)) return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: is no regular file", path);
+        if (!S_ISREG(found.st_mode)) return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: is not a regular file", path);
         if (found.st_size != m->files[i].bytes)
-            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: has %lld bytes, and %lld were written", path,
+            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: has %lld bytes, but %lld were written", path,
                             (long long)found.st_size, (long long)m->files[i].bytes);
     }
     return AN_OK;
@@ -405,7 +405,7 @@ an_status an_manifest_read(an_manifest **manifest, an_context *ctx, const char *
     *manifest = NULL;
     AN_CHECK(ctx, an_path_join(path, folder, AN_MANIFEST_NAME), AN_ERR_ARGUMENT, "the path is too long: %s", folder);
     AN_CHECK(ctx, lstat(path, &found) == 0 && S_ISREG(found.st_mode), AN_ERR_DAMAGED,
-             "%s: is missing, or no regular file", path);
+             "%s: is missing, or is not a regular file", path);
     status = an_file_read(ctx, path, MOST_BYTES, &text, &bytes);
     if (status == AN_ERR_FILE) status = AN_ERR_DAMAGED; /* a sector that cannot be read is damage too */
     if (status != AN_OK) goto fail;

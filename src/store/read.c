@@ -85,7 +85,7 @@ static an_status read_bytes(reading *r, char *memory, size_t bytes, int64_t offs
         const ssize_t got = pread(r->file, memory + done, bytes - done, (off_t)(offset + (int64_t)done));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return AN_ERROR(r->ctx, AN_ERR_DAMAGED, "%s: cannot be read: %s", r->path, strerror(errno));
-        if (got == 0) return AN_ERROR(r->ctx, AN_ERR_DAMAGED, "%s: became shorter while it was read", r->path);
+        if (got == 0) return AN_ERROR(r->ctx, AN_ERR_DAMAGED, "%s: was truncated while it was being read", r->path);
         done += (size_t)got;
     }
     return AN_OK;
@@ -140,7 +140,7 @@ static an_status read_and_hash(reading *r, int64_t bytes) {
     if (bytes <= CHUNK || pthread_mutex_init(&r->mutex, NULL) != 0) return read_chunks(r);
     if (pthread_cond_init(&r->moved, NULL) != 0) {
         pthread_mutex_destroy(&r->mutex);
-        return AN_ERROR(ctx, AN_ERR_MEMORY, "no memory for a lock");
+        return AN_ERROR(ctx, AN_ERR_MEMORY, "out of memory: a lock cannot be created");
     }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the host's signals are for the host's threads */
@@ -168,17 +168,17 @@ an_status an_checkpoint_load_file(an_context *ctx, const an_device *device, cons
         r.file = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     AN_CHECK(ctx, r.file >= 0, AN_ERR_DAMAGED, "%s: cannot be opened: %s", path, strerror(errno));
     AN_CHECK(ctx, fstat(r.file, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == file->bytes, AN_ERR_DAMAGED,
-             "%s: is no regular file of %lld bytes", path, (long long)file->bytes);
+             "%s: is not a regular file of %lld bytes", path, (long long)file->bytes);
     posix_fadvise(r.file, 0, 0, POSIX_FADV_SEQUENTIAL);
     r.state = XXH3_createState();
-    AN_CHECK(ctx, r.state, AN_ERR_MEMORY, "no memory for a hash");
+    AN_CHECK(ctx, r.state, AN_ERR_MEMORY, "out of memory: a hash cannot be computed");
     XXH3_128bits_reset(r.state);
     bounce = (size_t)(file->bytes < 2 * CHUNK ? file->bytes : 2 * CHUNK);
     AN_TRY(an_alloc_raw(ctx, (void **)&r.bounce, bounce));
     AN_TRY(read_and_hash(&r, file->bytes));
     const XXH128_hash_t hash = XXH3_128bits_digest(r.state);
     AN_CHECK(ctx, hash.low64 == file->hash[0] && hash.high64 == file->hash[1], AN_ERR_DAMAGED,
-             "%s: is damaged: its bytes are not those that were written (their hash differs)", path);
+             "%s: is damaged: its contents have changed since it was written (the hash differs)", path);
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&r.bounce, bounce, 1);

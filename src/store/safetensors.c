@@ -1,4 +1,4 @@
-/* Reading safetensors. Whatever a file says is checked before it is believed, and costs no more than its bytes. */
+/* Reads safetensors. Everything in a file is checked before it is used, and costs no more than its bytes. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,14 +78,14 @@ static an_status check_cover(an_safetensors *s) {
         const an_safetensors_entry *e = &s->entries[i];
         AN_CHECK(ctx, e->begin == at, AN_ERR_DAMAGED,
                  "%s: byte %" PRId64 ": tensor '%s' begins at byte %" PRId64
-                 " of the data, and the one before ends at %" PRId64 ": %s",
+                 " of the data, but the one before ends at %" PRId64 ": %s",
                  s->path, data + at, an_safetensors_show(&name, s->header + e->name), e->begin, at,
                  e->begin > at ? "there is a gap" : "they overlap");
         at = e->end;
     }
     AN_CHECK(ctx, at == s->file.size - data, AN_ERR_DAMAGED,
-             "%s: byte %" PRId64 ": the last tensor ends here, and %" PRId64 " bytes follow that belong to none",
-             s->path, data + at, s->file.size - data - at);
+             "%s: byte %" PRId64 ": the last tensor ends here, but %" PRId64 " more bytes follow", s->path, data + at,
+             s->file.size - data - at);
     return AN_OK;
 fail:
     return status;
@@ -99,13 +99,13 @@ static an_status check_names(an_safetensors *s) {
     sort(s, s->count, name_before, swap_numbers);
     for (size_t i = 1; i < s->count; i++)
         if (!name_before(s, i - 1, i))
-            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: tensor '%s' is there twice", s->path,
+            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: tensor '%s' appears twice", s->path,
                             AN_SAFETENSORS_LENGTH + (size_t)s->entries[s->numbers[i]].name,
                             an_safetensors_show(&name, name_of(s, i)));
     sort(s, s->key_count, key_before, swap_keys);
     for (size_t i = 1; i < s->key_count; i++)
         if (!key_before(s, i - 1, i))
-            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: key '%s' of the metadata is there twice", s->path,
+            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: key '%s' of the metadata appears twice", s->path,
                             AN_SAFETENSORS_LENGTH + (size_t)s->keys[i],
                             an_safetensors_show(&name, s->header + s->keys[i]));
     return AN_OK;
@@ -125,18 +125,19 @@ static an_status read_header(an_safetensors *s) {
     uint64_t length = 0;
     const int64_t left = s->file.size - AN_SAFETENSORS_LENGTH;
     AN_CHECK(ctx, left >= 0, AN_ERR_DAMAGED,
-             "%s: byte 0: the file has %" PRId64
-             " bytes, and a safetensors file begins with %d that say how long its header is",
+             "%s: byte 0: the file has only %" PRId64
+             " bytes, but a safetensors file begins with %d bytes that hold the length of its header",
              s->path, s->file.size, AN_SAFETENSORS_LENGTH);
     AN_TRY(read_bytes(s, 0, length_bytes, sizeof length_bytes));
     for (int i = AN_SAFETENSORS_LENGTH; i-- > 0;) length = length << 8 | length_bytes[i];
     AN_CHECK(ctx, length > 0, AN_ERR_DAMAGED, "%s: byte 0: the header has a length of 0", s->path);
     AN_CHECK(ctx, length <= AN_SAFETENSORS_MOST_HEADER, AN_ERR_DAMAGED,
-             "%s: byte 0: the header has a length of %" PRIu64 ", and the format allows %d: is it a safetensors file?",
+             "%s: byte 0: the header has a length of %" PRIu64
+             ", but the format allows at most %d: check that it is a safetensors file",
              s->path, length, AN_SAFETENSORS_MOST_HEADER);
     AN_CHECK(ctx, length <= (uint64_t)left, AN_ERR_DAMAGED,
-             "%s: byte 0: the header has a length of %" PRIu64 ", and the file has %" PRId64 " bytes after it", s->path,
-             length, left);
+             "%s: byte 0: the header has a length of %" PRIu64 ", but only %" PRId64 " bytes follow", s->path, length,
+             left);
     AN_TRY(read_bytes(s, AN_SAFETENSORS_LENGTH, &first, 1));
     AN_CHECK(ctx, first == '{', AN_ERR_DAMAGED, "%s: byte %d: the header does not begin with {", s->path,
              AN_SAFETENSORS_LENGTH);
@@ -223,8 +224,8 @@ an_status an_safetensors_get(const an_safetensors *file, int index, an_safetenso
     an_status status;
     an_context *ctx = s->ctx;
     an_json json;
-    AN_CHECK(ctx, index >= 0 && (size_t)index < s->count, AN_ERR_ARGUMENT, "%s: there is no tensor %d among %zu",
-             s->path, index, s->count);
+    AN_CHECK(ctx, index >= 0 && (size_t)index < s->count, AN_ERR_ARGUMENT,
+             "%s: tensor %d does not exist; there are %zu", s->path, index, s->count);
     const an_safetensors_entry *e = &s->entries[index];
     *tensor =
         (an_safetensor){.name = s->header + e->name, .type = e->type, .begin = e->begin, .bytes = e->end - e->begin};
@@ -253,7 +254,8 @@ an_status an_safetensors_fetch(const an_safetensors *file, const an_safetensor *
                                void *to, an_note note) {
     an_safetensors_shown name;
     if (offset < 0 || offset > tensor->bytes || bytes > (uint64_t)(tensor->bytes - offset))
-        return AN_NOTE(note, AN_ERR_ARGUMENT, "%s: tensor '%s' has %" PRId64 " bytes, not %zu from byte %" PRId64 " on",
+        return AN_NOTE(note, AN_ERR_ARGUMENT,
+                       "%s: tensor '%s' has %" PRId64 " bytes, so %zu bytes from byte %" PRId64 " on do not exist",
                        file->path, an_safetensors_show(&name, tensor->name), tensor->bytes, bytes, offset);
     return an_reader_read(&file->file, an_safetensors_data_offset(file) + tensor->begin + offset, to, bytes, note);
 }

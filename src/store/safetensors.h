@@ -1,13 +1,13 @@
-/* safetensors: the file format of weights. A length, a header in JSON, then the tensors' bytes one after another.
+/* safetensors: the file format of weights. A length, a header in JSON, then the bytes of the tensors.
  *
- * What is read may be anything: whatever an open file says has been checked. Its header and what is kept about it take at most twice
- * the bytes that the file has.
+ * Files are untrusted: everything that an open file returns has been checked. Its header and what is kept about it
+ * take at most twice the size of the file.
  */
 #ifndef AN_STORE_SAFETENSORS_H
 #define AN_STORE_SAFETENSORS_H
 
 #include "base/note.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 #define AN_SAFETENSORS_METADATA "__metadata__"
 enum { AN_SAFETENSORS_LENGTH = 8, AN_SAFETENSORS_MOST_HEADER = 100000000 }; /* bytes of the length; what it may say */

@@ -1,9 +1,9 @@
-/* The inside of an open safetensors file. */
+/* The internals of an open safetensors file. */
 #ifndef AN_STORE_SAFETENSORS_FILE_H
 #define AN_STORE_SAFETENSORS_FILE_H
 
-#include "base/json.h"
 #include "base/reader.h"
+#include "base/text/json.h"
 #include "store/safetensors.h"
 
 /* What is kept of a tensor: its shape is read again from the header when it is asked for. */

@@ -46,13 +46,13 @@ static uint32_t place_of(const an_safetensors *s, an_json_string string) {
 static bool need_room(const an_safetensors *s, an_json *json, size_t entries, size_t keys) {
     const size_t bytes = (sizeof *s->entries + sizeof *s->numbers) * entries + sizeof *s->keys * keys;
     return bytes <= s->table_bytes ||
-           an_json_refuse(json, json->at, "it has more than a header of its length can have");
+           an_json_refuse(json, json->at, "it has more entries than a header of its length can hold");
 }
 
 /* Strings by strings. Whether one is there twice is seen later, when all keys are there. */
 static an_status read_metadata(an_safetensors *s, an_json *json, size_t at) {
     an_json_string key, value;
-    if (s->has_metadata) an_json_refuse(json, at, AN_SAFETENSORS_METADATA " is there twice");
+    if (s->has_metadata) an_json_refuse(json, at, AN_SAFETENSORS_METADATA " appears twice");
     s->has_metadata = true;
     an_json_object(json);
     while (an_json_member(json, &key) && an_json_string_value(json, &value) &&
@@ -71,14 +71,13 @@ static an_status read_type(an_safetensors *s, an_json *json, an_safetensors_entr
     const char *const t = an_safetensors_show(&tensor, s->header + e->name);
     if (!an_json_string_value(json, &name)) return AN_OK; /* the caller looks at the problem */
     const size_t at = AN_SAFETENSORS_LENGTH + place_of(s, name);
-    AN_CHECK(
-        ctx, strncmp(name.bytes, "F8_", 3) != 0, AN_ERR_UNSUPPORTED,
-        "%s: byte %zu: tensor '%s' has the type %s, which anneal does not have: convert the file to BF16 or F32 first",
-        s->path, at, t, an_safetensors_show(&type, name.bytes));
+    AN_CHECK(ctx, strncmp(name.bytes, "F8_", 3) != 0, AN_ERR_UNSUPPORTED,
+             "%s: byte %zu: tensor '%s' has the type %s, which is not supported: convert the file to BF16 or F32 first",
+             s->path, at, t, an_safetensors_show(&type, name.bytes));
     e->type = an_safetensors_type_named(name.bytes);
     AN_CHECK(ctx, e->type, AN_ERR_DAMAGED,
-             "%s: byte %zu: tensor '%s' has the unknown type '%s'; there are BOOL, U8, I8, I16, U16, F16, BF16, I32, "
-             "U32, F32, F64, I64 and U64",
+             "%s: byte %zu: tensor '%s' has the unknown type '%s'; the types are BOOL, U8, I8, I16, U16, F16, BF16, "
+             "I32, U32, F32, F64, I64 and U64",
              s->path, at, t, an_safetensors_show(&type, name.bytes));
     return AN_OK;
 fail:
@@ -112,15 +111,16 @@ static an_status check_entry(const an_safetensors *s, const an_safetensors_entry
     const char *const shown_name = an_safetensors_show(&name, t->name);
     const int64_t data = s->file.size - an_safetensors_data_offset(s);
     AN_CHECK(ctx, t->ndims <= AN_MAX_DIMS, AN_ERR_UNSUPPORTED,
-             "%s: byte %zu: tensor '%s' has %d dimensions, and anneal's have at most %d", s->path, at, shown_name,
-             t->ndims, AN_MAX_DIMS);
+             "%s: byte %zu: tensor '%s' has %d dimensions; at most %d are supported", s->path, at, shown_name, t->ndims,
+             AN_MAX_DIMS);
     AN_CHECK(ctx, an_safetensor_measure(t, &bytes), AN_ERR_DAMAGED,
-             "%s: byte %zu: tensor '%s' has a shape whose bytes do not fit in 63 bits", s->path, at, shown_name);
+             "%s: byte %zu: the size of tensor '%s' in bytes does not fit in 63 bits", s->path, at, shown_name);
     AN_CHECK(ctx, e->begin <= e->end && e->end <= data, AN_ERR_DAMAGED,
-             "%s: byte %zu: tensor '%s' is from byte %" PRId64 " to %" PRId64 " of the data, which has %" PRId64,
+             "%s: byte %zu: tensor '%s' lies from byte %" PRId64 " to %" PRId64 " of the data, which has only %" PRId64
+             " bytes",
              s->path, at, shown_name, e->begin, e->end, data);
     AN_CHECK(ctx, e->end - e->begin == bytes, AN_ERR_DAMAGED,
-             "%s: byte %zu: tensor '%s' needs %" PRId64 " bytes by its shape and type, and has %" PRId64, s->path, at,
+             "%s: byte %zu: tensor '%s' needs %" PRId64 " bytes for its shape and type, but has %" PRId64, s->path, at,
              shown_name, bytes, e->end - e->begin);
     return AN_OK;
 fail:
@@ -140,9 +140,9 @@ static an_status read_entry(an_safetensors *s, an_json *json, an_json_string nam
         int part = 0;
         while (part < PARTS && strcmp(key.bytes, parts[part]) != 0) part++;
         if (part == PARTS)
-            an_json_refuse(json, place_of(s, key), "a tensor has something else than dtype, shape and data_offsets");
+            an_json_refuse(json, place_of(s, key), "a tensor has a key other than dtype, shape and data_offsets");
         else if (seen[part])
-            an_json_refuse(json, place_of(s, key), "a key of a tensor is there twice");
+            an_json_refuse(json, place_of(s, key), "a key of a tensor appears twice");
         else
             seen[part] = true;
         if (part == DTYPE) AN_TRY_RETURN(read_type(s, json, &e));
@@ -151,7 +151,7 @@ static an_status read_entry(an_safetensors *s, an_json *json, an_json_string nam
         if (part == OFFSETS) read_offsets(json, &e);
     }
     for (int part = 0; part < PARTS; part++)
-        if (!seen[part]) an_json_refuse(json, e.name, "a tensor lacks its dtype, its shape or its data_offsets");
+        if (!seen[part]) an_json_refuse(json, e.name, "a tensor has no dtype, no shape or no data_offsets");
     need_room(s, json, s->count + 1, s->key_count);
     AN_TRY_RETURN(check_json(s, json));
     t.type = e.type;
@@ -173,7 +173,7 @@ an_status an_safetensors_parse(an_safetensors *s) {
         else
             AN_TRY(read_entry(s, &json, key));
     while (!json.problem && json.at < json.length && s->header[json.at] == ' ') json.at++;
-    if (json.at < json.length) an_json_refuse(&json, json.at, "something else than spaces follows the last }");
+    if (json.at < json.length) an_json_refuse(&json, json.at, "only spaces may follow the last }");
     AN_TRY(check_json(s, &json));
     return AN_OK;
 fail:

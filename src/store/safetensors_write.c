@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "store/safetensors.h"
 
 static const an_safetensors_type types[] = {
@@ -51,7 +51,7 @@ static an_status check_tensor(an_context *ctx, const an_safetensor *t, int64_t e
              "tensor '%s' for a safetensors file has no type, or %d dimensions", t->name, t->ndims);
     AN_CHECK(ctx, an_safetensor_measure(t, &bytes) && bytes == t->bytes && t->begin == expected, AN_ERR_ARGUMENT,
              "tensor '%s' for a safetensors file has %" PRId64 " bytes at %" PRId64
-             ", which are not those of its shape where the one before ends",
+             ", which does not match its shape and the end of the tensor before it",
              t->name, t->bytes, t->begin);
     AN_CHECK(ctx, t->begin <= INT64_MAX - bytes, AN_ERR_OVERFLOW, "tensor '%s' ends beyond 2^63 bytes", t->name);
     return AN_OK;
@@ -95,7 +95,8 @@ an_status an_safetensors_header(an_text *text, const an_safetensor *tensors, siz
     AN_TRY(text->status);
     uint64_t length = text->length - sizeof length_bytes;
     AN_CHECK(ctx, length <= AN_SAFETENSORS_MOST_HEADER, AN_ERR_UNSUPPORTED,
-             "%zu tensors are too many for one safetensors file: their header has %" PRIu64 " bytes, and may have %d",
+             "%zu tensors are too many for one safetensors file: their header needs %" PRIu64
+             " bytes, but at most %d are allowed",
              count, length, AN_SAFETENSORS_MOST_HEADER);
     for (size_t i = 0; i < sizeof length_bytes; i++, length >>= 8) text->bytes[i] = (char)(length & 0xff);
     return AN_OK;

@@ -174,16 +174,16 @@ static bool read_own(an_json *json, an_own_metrics *own) {
     an_json_string key;
     if (!an_json_object(json)) return false;
     while (an_json_member(json, &key)) {
-        double known;
+        double value = 0;
         if (strncmp(key.bytes, AN_METRIC_PREFIX, PREFIX) != 0 || !an_added_is_name(key.bytes + PREFIX))
             return refuse(json, "a metric of the program has no name of one");
         for (int64_t i = 0; i < own->count; i++)
             if (!strcmp(own->items[i].name, key.bytes)) return refuse(json, "a metric is there twice");
         if (own->count == AN_MOST_OWN_METRICS) return refuse(json, "there are too many metrics of the program");
-        if (!read_real(json, &known)) return false;
+        if (!read_real(json, &value)) return false;
         an_own_metric *metric = &own->items[own->count++];
         memcpy(metric->name, key.bytes, strlen(key.bytes) + 1);
-        metric->value = known;
+        metric->value = value;
     }
     return !json->problem;
 }
@@ -207,7 +207,7 @@ bool an_progress_read(an_json *json, an_progress *progress) {
             if (!an_json_skip(json)) return false;
             continue;
         }
-        if (seen >> row & 1U) return refuse(json, "a member of the state is there twice");
+        if (seen >> row & 1U) return refuse(json, "a member of the state appears twice");
         seen |= UINT64_C(1) << row;
         if (!read_row(json, row, progress)) return false;
     }

@@ -1,11 +1,11 @@
-/* How far a run has come: the numbers that belong to its state beside the tensors, and how they are written down. */
+/* The progress of a run: the numbers of its state besides the tensors, and how they are stored. */
 #ifndef AN_STORE_STATE_RECORD_H
 #define AN_STORE_STATE_RECORD_H
 
 #include "anneal/train.h"
 #include "base/added.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 
 /* Values of the metrics that the program has added. */
 #define AN_METRIC_PREFIX "val_"

@@ -1,4 +1,4 @@
-/* What each op is in PyTorch. */
+/* The PyTorch code of each op. */
 #ifndef AN_STORE_TORCH_NODES_H
 #define AN_STORE_TORCH_NODES_H
 

@@ -73,15 +73,13 @@ static an_status mark(an_torch *t) {
         n->mark = is_wanted(n);
         any = any || n->mark;
     }
-    if (!any)
-        return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED,
-                        "the model has no output: an_graph_set_output says what it computes");
+    if (!any) return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED, "the model has no output: set one with an_graph_set_output");
     for (an_node *n = g->last; n; n = n->previous) {
         if (!n->mark) continue;
         const bool constant = !strcmp(n->op->name, "constant");
         const an_torch_op *row = an_torch_find(n->op);
         if (!row && !is_wanted(n) && !is_parameter(n) && !is_input(n))
-            return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED, "the op '%s'%s%s cannot be written for PyTorch", n->op->name,
+            return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED, "the op '%s'%s%s cannot be exported to PyTorch", n->op->name,
                             *n->path ? " in " : "", n->path);
         if (is_input(n) && !constant && !t->device)
             t->device = *(const char *const *)an_node_attribute(n, "name", AN_ATTRIBUTE_STRING);
@@ -92,7 +90,7 @@ static an_status mark(an_torch *t) {
             t->uses[r->number]++;
             if (r->output > 0 && !(an_torch_find(r->node->op) && an_torch_find(r->node->op)->many))
                 return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED,
-                                "output %d of the op '%s' is read, which PyTorch does not give", r->output,
+                                "the model reads output %d of the op '%s', which PyTorch does not have", r->output,
                                 r->node->op->name);
         }
     }

@@ -1,4 +1,4 @@
-/* Weights that another run starts from: those of a checkpoint, or else of files. */
+/* Weights that a new run starts from: of a checkpoint, or of files. */
 #include <string.h>
 
 #include "store/inspect.h"

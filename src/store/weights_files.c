@@ -1,12 +1,12 @@
-/* Weights in safetensors files: one file, or several and their index. */
+/* Weights in safetensors files: one file, or several files with an index. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/reader.h"
+#include "base/text/json.h"
 #include "store/weights.h"
 
 enum { MOST_FILES = 512, MOST_INDEX = 100000000 }; /* files are open at once; bytes of an index, as of a header */
@@ -67,7 +67,8 @@ static an_status open_shard(an_weights *w, const char *index, an_json_string nam
         if (!strcmp(s->files[*number].name.bytes, name.bytes)) return AN_OK;
     AN_CHECK(ctx,
              *name.bytes && !strchr(name.bytes, '/') && strcmp(name.bytes, ".") != 0 && strcmp(name.bytes, "..") != 0,
-             AN_ERR_DAMAGED, "%s: names the file '%s'; files of an index lie beside it", index, AN_QUOTE(name.bytes));
+             AN_ERR_DAMAGED, "%s: names the file '%s', but the files of an index must be in the same folder", index,
+             AN_QUOTE(name.bytes));
     AN_CHECK(ctx, s->count < MOST_FILES, AN_ERR_UNSUPPORTED, "%s: names more than %d files", index, MOST_FILES);
     an_text_bytes(&path, index, (size_t)(strrchr(index, '/') - index) + 1);
     an_text_add(&path, "%s", name.bytes);
@@ -75,7 +76,8 @@ static an_status open_shard(an_weights *w, const char *index, an_json_string nam
     /* a file that leads out of the folder could be any; a pipe would be waited for */
     const int descriptor = open(path.bytes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     AN_CHECK(ctx, descriptor >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", path.bytes,
-             errno == ELOOP ? "it is a link, and files of an index lie beside it: copy it there" : strerror(errno));
+             errno == ELOOP ? "it is a link, but the files of an index must be in the same folder: copy it there"
+                            : strerror(errno));
     AN_TRY(an_safetensors_open_file(&s->files[s->count].file, ctx, path.bytes, descriptor));
     s->files[s->count].name = name;
     w->count += an_safetensors_count(s->files[s->count++].file);
@@ -97,19 +99,20 @@ static an_status read_index(an_weights *w, const char *path, an_json *json) {
             an_json_skip(json);
             continue;
         }
-        if (mapped) an_json_refuse(json, at, "weight_map is there twice");
+        if (mapped) an_json_refuse(json, at, "weight_map appears twice");
         mapped = true;
         an_json_object(json);
         while (an_json_member(json, &tensor) && an_json_string_value(json, &file)) {
             int number;
             AN_TRY_RETURN(open_shard(w, path, file, &number));
             if (an_safetensors_find(s->files[number].file, tensor.bytes) < 0)
-                return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: says that '%s' is in %s, which does not have it", path,
-                                AN_QUOTE(tensor.bytes), AN_QUOTE(file.bytes));
+                return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: says that '%s' is in %s, but that file does not have it",
+                                path, AN_QUOTE(tensor.bytes), AN_QUOTE(file.bytes));
         }
     }
     if (!an_json_end(json)) return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: %s", path, json->at, json->problem);
-    if (!mapped) return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: has no weight_map, which says where tensors are", path);
+    if (!mapped)
+        return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: has no weight_map, the list of tensors and their files", path);
     return AN_OK;
 }
 
@@ -123,8 +126,8 @@ static an_status open_index(an_weights *w, const char *path) {
     an_reader file;
     an_json json;
     AN_TRY_RETURN(an_note_raise(ctx, an_reader_open(&file, path, note), note));
-    AN_CHECK(ctx, file.size <= MOST_INDEX, AN_ERR_UNSUPPORTED, "%s: has %lld bytes; an index of tensors has at most %d",
-             path, (long long)file.size, MOST_INDEX);
+    AN_CHECK(ctx, file.size <= MOST_INDEX, AN_ERR_UNSUPPORTED,
+             "%s: has %lld bytes, but an index of tensors has at most %d", path, (long long)file.size, MOST_INDEX);
     bytes = (size_t)file.size;
     AN_TRY(an_alloc_raw(ctx, (void **)&text, bytes));
     AN_TRY(an_note_raise(ctx, an_reader_read(&file, 0, text, bytes, note), note));
@@ -156,11 +159,10 @@ static an_status open_folder(an_weights *w, const char *path) {
         an_text_destroy(&inside);
         if (there || status != AN_OK) return status;
     }
-    return AN_ERROR(
-        ctx, AN_ERR_FILE,
-        "%s: has neither %s nor %s, nor is it a run with checkpoints; give the folder of a model or a run, or a "
-        "safetensors file",
-        path, folders[0].file, folders[1].file);
+    return AN_ERROR(ctx, AN_ERR_FILE,
+                    "%s: has neither %s nor %s, and is not a run with checkpoints; give the folder of a model or of a "
+                    "run, or a safetensors file",
+                    path, folders[0].file, folders[1].file);
 }
 
 an_status an_weights_open_files(an_weights *weights, an_context *ctx, const char *path) {

@@ -1,5 +1,5 @@
-/* The files of a save: a folder beside, everything in it synced, then one rename to a name that never existed. Runs on a thread of its
- * own, allocates nothing and touches no context. */
+/* Writes the files of a save: a temporary folder, everything in it synced, then one rename to a name that never
+ * existed. Runs on its own thread, allocates nothing and uses no context. */
 #define _GNU_SOURCE /* O_DIRECT; NOLINT(bugprone-reserved-identifier) */
 #include <dirent.h>
 #include <errno.h>
@@ -98,7 +98,7 @@ static an_status cut_file(int file, size_t bytes, const char *path, an_note note
     int cut;
     do cut = ftruncate(file, (off_t)bytes);
     while (cut != 0 && errno == EINTR);
-    return cut == 0 ? AN_OK : an_file_failed(path, "cannot be cut to its length", note);
+    return cut == 0 ? AN_OK : an_file_failed(path, "cannot be truncated to its length", note);
 }
 
 static an_status write_image(const writing *w, int file, const char *image, size_t bytes, const char *path) {
@@ -203,14 +203,15 @@ static an_status make_folder(const writing *w) {
     for (int attempt = 0;; attempt++) {
         if (mkdir(w->unfinished, 0777) == 0) return AN_OK;
         if (errno == EINTR) continue;
-        if (errno != EEXIST || attempt > 0) return an_file_failed(w->unfinished, "the folder cannot be made", w->note);
+        if (errno != EEXIST || attempt > 0)
+            return an_file_failed(w->unfinished, "the folder cannot be created", w->note);
         an_checkpoint_remove(w->base, name);
     }
 }
 
 /* A name that never existed: nothing is ever replaced. */
 static an_status rename_folder(const writing *w) {
-    if (an_file_exists(w->finished)) return AN_NOTE(w->note, AN_ERR_FILE, "%s: is there already", w->finished);
+    if (an_file_exists(w->finished)) return AN_NOTE(w->note, AN_ERR_FILE, "%s: already exists", w->finished);
     return an_file_rename(w->unfinished, w->finished, w->note);
 }
 
@@ -275,7 +276,7 @@ an_status an_save_link_best(const char *folder, const char *name, an_note note) 
     const int reason = errno;
     if (done != 0 && !is_link_to(beside, target)) {
         errno = reason;
-        return an_file_failed(beside, "the link to the best checkpoint cannot be made", note);
+        return an_file_failed(beside, "the link to the best checkpoint cannot be created", note);
     }
     const an_status status = an_file_rename(beside, path, note);
     return status == AN_OK ? an_folder_sync(folder, note) : status;
@@ -320,7 +321,7 @@ static an_status write_all(an_save_job *job, int slot) {
     job->seconds = an_clock_seconds() - job->begin; /* what follows is tidying */
     if (status == AN_OK) status = an_launch_check(job->folder, job->generation, note);
     if (status == AN_OK && job->best) {
-        an_heartbeat_say(job->ctx, slot, "save: links best");
+        an_heartbeat_say(job->ctx, slot, "save: links the best checkpoint");
         status = an_save_link_best(job->folder, job->place.name, note);
         job->is_linked = status == AN_OK;
     }

@@ -1,4 +1,4 @@
-/* Writing a checkpoint: one job on a thread of its own. */
+/* Writes a checkpoint: one job on its own thread. */
 #ifndef AN_STORE_WRITE_H
 #define AN_STORE_WRITE_H
 

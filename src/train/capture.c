@@ -1,4 +1,4 @@
-/* The state of a run as numbers: what a checkpoint has beside the tensors. */
+/* The state of a run as numbers: what a checkpoint stores besides the tensors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -103,7 +103,7 @@ an_status an_fingerprint_make(an_trainer *t) {
     an_status status;
     an_context *ctx = t->ctx;
     XXH3_state_t *state = XXH3_createState();
-    AN_CHECK(ctx, state, AN_ERR_MEMORY, "no memory for a hash");
+    AN_CHECK(ctx, state, AN_ERR_MEMORY, "out of memory: a hash cannot be computed");
     XXH3_128bits_reset(state);
     if (t->training && !t->streams) AN_TRY(add_samples(state, ctx, t->training));
     if (t->evaluation) AN_TRY(add_samples(state, ctx, t->evaluation));

@@ -1,5 +1,5 @@
-/* Evaluation: every sample once, in order, with sums over targets, never means of means. The program that runs has no gradients and
- * no dropout, and nothing here writes what training reads. */
+/* Evaluation: every sample once, in order, with sums over targets, never means of means. The program has no gradients
+ * and no dropout, and nothing here writes to what training reads. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -155,7 +155,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     const double started = an_clock_seconds();
     AN_TRY(an_context_check_process(ctx));
     AN_TRY(an_evaluation_check(ctx, evaluation));
-    AN_CHECK(ctx, t->evaluation, AN_ERR_STATE, "the trainer was made without data for evaluation");
+    AN_CHECK(ctx, t->evaluation, AN_ERR_STATE, "the trainer was created without evaluation data");
     AN_TRY(an_trainer_check_idle(t, "evaluate"));
     const int64_t count = an_evaluation_samples(t);
     for (int64_t begin = 0; begin < count; begin += t->evaluation_samples.capacity) {
@@ -163,7 +163,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
         if (stopped && (*stopped = t->stop)) return AN_OK;
         AN_TRY(run_batch(t, begin, rest < t->evaluation_samples.capacity ? rest : t->evaluation_samples.capacity, &s));
     }
-    AN_CHECK(ctx, s.targets > 0, AN_ERR_ARGUMENT, "the data for evaluation has no targets: every label is masked");
+    AN_CHECK(ctx, s.targets > 0, AN_ERR_ARGUMENT, "the evaluation data has no targets: every label is masked");
     const double n = (double)s.targets, spread = s.squares - s.sum * s.sum / n;
     an_evaluation own = {
         .size = sizeof own,

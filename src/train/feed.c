@@ -37,7 +37,7 @@ static an_status collect_inputs(matching *m) {
     }
     m->field_count = an_dataset_field_count(m->dataset);
     AN_CHECK(ctx, m->field_count >= m->input_count, AN_ERR_ARGUMENT,
-             "the model reads %d inputs, and a sample of the data has %d fields", m->input_count, m->field_count);
+             "the model reads %d inputs, but a sample of the data has %d fields", m->input_count, m->field_count);
     return AN_OK;
 fail:
     return status;
@@ -83,7 +83,9 @@ static an_status take_symbol(an_feed *feed, const char *symbol, int64_t value, c
     for (int i = 0; i < feed->symbol_count; i++) {
         if (strcmp(feed->symbols[i], symbol) != 0) continue;
         if (feed->values[i] == value) return AN_OK;
-        return AN_ERROR(ctx, AN_ERR_SHAPE, "the model's '%s' is %lld by one field of the data and %lld by that of '%s'",
+        return AN_ERROR(ctx, AN_ERR_SHAPE,
+                        "the model's symbol '%s' is %lld according to one field of the data and %lld according to the "
+                        "field for '%s'",
                         symbol, (long long)feed->values[i], (long long)value, input);
     }
     if (feed->symbol_count == AN_MAX_FEED_SYMBOLS)
@@ -99,10 +101,10 @@ static an_status shape_mistake(const matching *m, const an_result *input, const 
         const size_t length = strlen(dims);
         snprintf(dims + length, sizeof dims - length, "%s%lld", d ? "," : "", (long long)field->dims[d]);
     }
-    return AN_ERROR(
-        m->graph->ctx, AN_ERR_SHAPE,
-        "the model's input '%s' is %s with the sample first, and the data's field '%s' is %s[%s] for each sample",
-        name_of(input), AN_DESCRIBE(m->graph, input), field->name, an_dtype_name(field->dtype), dims);
+    return AN_ERROR(m->graph->ctx, AN_ERR_SHAPE,
+                    "the model's input '%s' is %s, where the first dimension is the sample, but the data's field '%s' "
+                    "is %s[%s] for each sample",
+                    name_of(input), AN_DESCRIBE(m->graph, input), field->name, an_dtype_name(field->dtype), dims);
 }
 
 static an_status take_input(matching *m, int index) {
@@ -125,10 +127,10 @@ static an_status take_input(matching *m, int index) {
     }
     const char *batch = symbol_of(m->graph, r->dims[0]);
     if (!batch || (feed->batch && strcmp(batch, feed->batch) != 0))
-        return AN_ERROR(
-            ctx, AN_ERR_SHAPE,
-            "the first dimension of the model's input '%s' must be the symbol of samples, the same for all inputs",
-            input->name);
+        return AN_ERROR(ctx, AN_ERR_SHAPE,
+                        "the first dimension of the model's input '%s' must be the symbol for samples, which is the "
+                        "same for all inputs",
+                        input->name);
     feed->batch = batch;
     if (an_graph_result(m->graph, m->graph->targets) == r) feed->targets = index;
     return AN_OK;
@@ -196,7 +198,8 @@ an_status an_feed_set(const an_feed *feed, an_program *program, void *const *fie
 an_status an_feed_count(const an_feed *feed, const an_program *program, void *const *fields, int64_t first,
                         int64_t count, int64_t *targets) {
     if (feed->targets < 0)
-        return AN_ERROR(feed->ctx, AN_ERR_UNSUPPORTED, "the model's loss has no targets: nothing to divide by");
+        return AN_ERROR(feed->ctx, AN_ERR_UNSUPPORTED,
+                        "the model's loss has no targets, so the number to divide by is not known");
     const an_feed_input *input = &feed->inputs[feed->targets];
     const an_array array = array_of(input, fields[input->field], first, count);
     return an_program_count_targets(program, &array, targets);

@@ -1,8 +1,8 @@
-/* From fields of a dataset to inputs of a program.
+/* Maps the fields of a dataset to the inputs of a program.
  *
- * An input takes the field of its name; inputs and fields that are left are matched in their order. The input "samples" takes the
- * global numbers of the samples. The first dimension of an input is the sample; a dimension that is a symbol takes its size
- * from the field.
+ * An input takes the field with its name; the remaining inputs and fields are matched in order. The input "samples"
+ * takes the global numbers of the samples. The first dimension of an input is the sample; a dimension that is a
+ * symbol takes its size from the field.
  */
 #ifndef AN_TRAIN_FEED_H
 #define AN_TRAIN_FEED_H

@@ -1,4 +1,4 @@
-/* Parameter groups. What a parameter is for is known from the ops that read it, never guessed from its name alone. */
+/* Parameter groups. The role of a parameter follows from the ops that read it, never from its name alone. */
 #include "train/groups.h"
 
 #include <string.h>
@@ -41,14 +41,15 @@ static an_status pattern_create(pattern *p, an_context *ctx, const char *text) {
     if (!p->code) {
         PCRE2_UCHAR message[128];
         pcre2_get_error_message(error, message, sizeof message);
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the pattern '%s' of a group cannot be read: %s, at character %zu", text,
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "the pattern '%s' of a group is not a valid regular expression: %s, at character %zu", text,
                         (const char *)message, (size_t)at + 1);
     }
     p->match = pcre2_match_data_create(1, NULL);
     p->limits = pcre2_match_context_create(NULL);
     if (!p->match || !p->limits) {
         pattern_destroy(p);
-        return AN_ERROR(ctx, AN_ERR_MEMORY, "no memory for the pattern '%s'", text);
+        return AN_ERROR(ctx, AN_ERR_MEMORY, "not enough memory for the pattern '%s'", text);
     }
     pcre2_set_match_limit(p->limits, MATCH_STEPS);
     return AN_OK;
@@ -60,7 +61,7 @@ static an_status pattern_finds(const pattern *p, an_context *ctx, const char *na
     if (count >= 0 || count == PCRE2_ERROR_NOMATCH) return AN_OK;
     PCRE2_UCHAR message[128];
     pcre2_get_error_message(count, message, sizeof message);
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the pattern '%s' of a group gives up on parameter '%s': %s", p->text, name,
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the pattern '%s' of a group fails on parameter '%s': %s", p->text, name,
                     (const char *)message);
 }
 
@@ -222,16 +223,16 @@ static an_status check_options(an_context *ctx, const an_group_options *o) {
     AN_CHECK(ctx, is_decay(o->weight_decay), AN_ERR_ARGUMENT, "weight_decay is %g; it must be 0 or more",
              o->weight_decay);
     AN_CHECK(ctx, o->optimizer_name || an_optimizer_builtin(o->optimizer), AN_ERR_ARGUMENT,
-             "optimizer is %d, which is no value of an_optimizer_type", (int)o->optimizer);
+             "optimizer is %d, which is not a value of an_optimizer_type", (int)o->optimizer);
     AN_CHECK(ctx, o->layer_decay > 0 && is_factor(o->layer_decay), AN_ERR_ARGUMENT,
-             "layer_decay is %g; it is the factor on the rate from one layer to the one before it (usual are 0.85 to "
-             "0.95)",
+             "layer_decay is %g; the factor on the learning rate from one layer to the one before it must be positive "
+             "(0.85 to 0.95 is usual)",
              o->layer_decay);
     if (o->layer_decay < least_layer_decay || o->layer_decay > 1)
-        an_log_write(
-            ctx, AN_LOG_WARNING,
-            "layer_decay is %g: every layer gets %g times the rate of the one after it (usual are 0.85 to 0.95)",
-            o->layer_decay, o->layer_decay);
+        an_log_write(ctx, AN_LOG_WARNING,
+                     "layer_decay is %g: every layer gets %g times the learning rate of the one after it (0.85 to 0.95 "
+                     "is usual)",
+                     o->layer_decay, o->layer_decay);
     AN_CHECK(ctx, o->rule_count == 0 || (o->rule_count > 0 && o->rules), AN_ERR_ARGUMENT,
              "rule_count is %d, but rules is NULL", o->rule_count);
     return AN_OK;
@@ -267,11 +268,10 @@ static an_status find_depths(sorting *s) {
         if (depth < least) least = depth;
     }
     if (decay == 1 || least < s->deepest) return AN_OK;
-    return AN_ERROR(
-        g->ctx, AN_ERR_ARGUMENT,
-        "layer_decay is %g, but the model '%s' has no blocks of different depth, so every parameter would get the "
-        "same rate; leave layer_decay out, or give the blocks their depths with an_block_begin",
-        decay, g->name);
+    return AN_ERROR(g->ctx, AN_ERR_ARGUMENT,
+                    "layer_decay is %g, but the model '%s' has no blocks of different depth, so every parameter would "
+                    "get the same learning rate; remove layer_decay, or set the depth of blocks with an_block_begin",
+                    decay, g->name);
 }
 
 an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_options *options) {
@@ -290,7 +290,7 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     rules = own.rule_count;
     AN_TRY(an_alloc(ctx, (void **)&s.rules, (size_t)rules + 1, sizeof *s.rules));
     AN_TRY(read_rules(ctx, &own, s.rules));
-    AN_CHECK(ctx, graph->status == AN_OK, AN_ERR_STATE, "graph '%s' has a mistake: an_graph_verify tells it",
+    AN_CHECK(ctx, graph->status == AN_OK, AN_ERR_STATE, "graph '%s' has a mistake: call an_graph_verify to see it",
              graph->name);
     AN_TRY(an_optimizer_record_get(&record, ctx, own.optimizer, own.optimizer_name));
     s.weight_decay = an_is_auto(own.weight_decay) ? record->weight_decay : own.weight_decay;
@@ -313,7 +313,7 @@ an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_o
     for (int i = 0; i < rules; i++)
         AN_CHECK(ctx, s.matched[i] > 0, AN_ERR_ARGUMENT,
                  "the pattern '%s' of a group matches no parameter%s; 'anneal graph' lists their names",
-                 s.rules[i].match, i ? " that the rules before it have left" : "");
+                 s.rules[i].match, i ? " that earlier groups have not already matched" : "");
     for (size_t i = 0; i < graph->parameter_count; i++)
         if (g->groups[g->members[i].group].frozen)
             an_param_freeze(graph, an_node_output_value(graph, graph->parameters[i].node, 0));

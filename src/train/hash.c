@@ -1,4 +1,4 @@
-/* Hashes of what a run has learned. */
+/* Hashes of the weights and of the whole state of a run. */
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
@@ -19,8 +19,8 @@ static an_status hashing_begin(hashing *h, const an_trainer *t) {
     an_status status;
     an_context *ctx = t->ctx;
     *h = (hashing){.params = t->params, .state = XXH3_createState()};
-    AN_CHECK(ctx, t->params, AN_ERR_STATE, "this trainer was opened for its plan only: it has no weights");
-    AN_CHECK(ctx, h->state, AN_ERR_MEMORY, "no memory for a hash");
+    AN_CHECK(ctx, t->params, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
+    AN_CHECK(ctx, h->state, AN_ERR_MEMORY, "out of memory: a hash cannot be computed");
     AN_TRY(an_alloc_raw(ctx, &h->part, PART_BYTES));
     XXH3_128bits_reset(h->state);
     return AN_OK;

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/reader.h"
+#include "base/text/json.h"
 #include "train/huggingface_keys.h"
 
 enum { MOST_BYTES = 4 << 20, MOST_LISTED = 512, MOST_ARCHITECTURES = 8, WORD = 48 }; /* a list, a word: in bytes */
@@ -61,7 +61,7 @@ static bool read_word(an_json *j, value *v) {
     an_json_string string;
     const size_t at = j->at;
     if (!an_json_string_value(j, &string)) return false;
-    if (string.length >= WORD) return an_json_refuse(j, at, "this word is too long");
+    if (string.length >= WORD) return an_json_refuse(j, at, "this text is too long");
     memcpy(v->word, string.bytes, string.length + 1);
     return true;
 }
@@ -98,7 +98,7 @@ static bool read_value(reading *r, int row, const char *parent) {
                                                                          : read_number(j, kind, &v);
     if (!read) return false;
     if (known->given && (known->number != v.number || strcmp(known->word, v.word) != 0))
-        return an_json_refuse(j, at, "this key is there twice, with different values");
+        return an_json_refuse(j, at, "this key appears twice, with different values");
     if (kind == AN_KEY_ACTIVATION) v.number = an_activation_find(v.word);
     v.given = true;
     *known = v;
@@ -135,7 +135,7 @@ static void read_architectures(reading *r) {
     }
     an_json_array(j);
     while (an_json_element(j)) {
-        if (r->architecture_count == MOST_ARCHITECTURES) an_json_refuse(j, j->at, "these are too many architectures");
+        if (r->architecture_count == MOST_ARCHITECTURES) an_json_refuse(j, j->at, "there are too many architectures");
         if (j->problem || !read_word(j, &r->architectures[r->architecture_count])) return;
         r->architecture_count++;
     }
@@ -226,7 +226,7 @@ static void contradict(reading *r, const value *v, const char *key, const char *
 
 static const char *without_option(const reading *r, char remedy[WORD]) {
     if (!r->model_type) return "change the graph";
-    snprintf(remedy, WORD, "model.type %s cannot change it", an_family_name(r->family));
+    snprintf(remedy, WORD, "model.type %s has no setting for it", an_family_name(r->family));
     return remedy;
 }
 
@@ -300,11 +300,11 @@ static an_status find_family(reading *r) {
     r->family = an_family_find(v->word);
     if (r->family == AN_FAMILIES)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
-                        "%s: model_type is '%s'; folders of gpt2 and llama are supported. To load the weights without "
-                        "this check, name the safetensors file itself",
+                        "%s: model_type is '%s', but only gpt2 and llama are supported. To load the weights without "
+                        "this check, give the path of the safetensors file itself",
                         r->path, AN_QUOTE(v->word));
     if (!r->model_type || !strcmp(r->model_type, v->word)) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: model_type is %s, and model.type is another: set model.type: %s",
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: model_type is %s, but model.type is different: set model.type to %s",
                     r->path, v->word, v->word);
 }
 
@@ -313,10 +313,10 @@ static an_status find_family(reading *r) {
 static an_status report(const reading *r) {
     an_context *ctx = r->ctx;
     if (r->uncompared.length)
-        an_log_write(ctx, AN_LOG_WARNING, "%s: not compared with the model, which has nothing of the kind: %s", r->path,
-                     r->uncompared.bytes);
+        an_log_write(ctx, AN_LOG_WARNING, "%s: not checked, because the model has nothing to compare them with: %s",
+                     r->path, r->uncompared.bytes);
     if (r->unknown.length)
-        an_log_write(ctx, AN_LOG_WARNING, "%s: unknown keys, which may change what the model computes elsewhere: %s",
+        an_log_write(ctx, AN_LOG_WARNING, "%s: unknown keys, which may change what the original model computes: %s",
                      r->path, r->unknown.bytes);
     if (!r->contradictions.length && !r->others.length) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s contradicts the model:%s%s%s", r->path,
@@ -348,7 +348,7 @@ static an_status check_file(reading *r) {
     const an_note note = {message, sizeof message};
     an_reader file;
     AN_TRY_RETURN(an_note_raise(ctx, an_reader_open(&file, r->path, note), note));
-    AN_CHECK(ctx, file.size <= MOST_BYTES, AN_ERR_UNSUPPORTED, "%s: has %lld bytes; a config.json has at most %d",
+    AN_CHECK(ctx, file.size <= MOST_BYTES, AN_ERR_UNSUPPORTED, "%s: has %lld bytes, but a config.json has at most %d",
              r->path, (long long)file.size, MOST_BYTES);
     bytes = (size_t)file.size;
     AN_TRY(an_alloc_raw(ctx, (void **)&text, bytes));
@@ -373,8 +373,7 @@ an_status an_huggingface_check(const an_trainer *trainer, const char *folder, co
     an_text_add(&path, "%s/config.json", folder);
     AN_TRY(path.status);
     if (access(path.bytes, F_OK) != 0) {
-        an_log_write(ctx, AN_LOG_WARNING, "%s: has no config.json, so nothing but names and shapes was checked",
-                     folder);
+        an_log_write(ctx, AN_LOG_WARNING, "%s: has no config.json, so only names and shapes were checked", folder);
         goto fail;
     }
     AN_TRY(an_alloc(ctx, (void **)&r, 1, sizeof *r));

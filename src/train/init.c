@@ -1,4 +1,4 @@
-/* Weights from files: which tensor goes where, what does not fit, and the copy, piece by piece. */
+/* Loads weights from files: which tensor goes where, what does not fit, and the copy, piece by piece. */
 #include "base/guard.h"
 #include "base/structs.h"
 
@@ -118,10 +118,9 @@ static an_status find_layout(matching *m) {
     }
     m->transposes = turned > 0 || (straight == 0 && m->gpt2);
     if (square > 0 && straight == 0 && turned == 0 && !m->gpt2)
-        an_log_write(
-            ctx, AN_LOG_WARNING,
-            "model.init: nothing shows whether attn.c_proj.weight is [in, out], as Hugging Face has it; it was "
-            "taken as [out, in]");
+        an_log_write(ctx, AN_LOG_WARNING,
+                     "model.init: attn.c_proj.weight could be [in, out], as in Hugging Face files, or [out, in]; it "
+                     "was read as [out, in]");
     return AN_OK;
 }
 
@@ -159,7 +158,7 @@ static an_status add_problem(const matching *m, an_text *text, problem p, int64_
     if (p == TYPE) an_text_add(text, "is %s; weights are F32, F64, F16 or BF16", tensor.type->name);
     if (p == TWICE) {
         AN_TRY_RETURN(m->weights.get(&m->weights, m->tensors[e - m->params->entries] - 1, &first));
-        an_text_add(text, "is what %s is already", AN_QUOTE(first.name));
+        an_text_add(text, "has the same name as %s", AN_QUOTE(first.name));
     }
     return AN_OK;
 }
@@ -176,7 +175,8 @@ static an_status describe(const matching *m, const char *path, int64_t most, an_
         if (m->counts[p] > most)
             an_text_add(text, "\n  %s: and %lld more", problem_names[p], (long long)(m->counts[p] - most));
     }
-    an_text_add(text, "\nrename changes the file's names; missing: init and unexpected: ignore let the others be");
+    an_text_add(text, "\nuse rename to change the names in the file, missing: init to accept missing tensors, and "
+                      "unexpected: ignore to accept unexpected ones");
     return text->status;
 }
 
@@ -266,8 +266,8 @@ static an_status load_all(matching *m) {
 
 static void tell(const matching *m, const char *path) {
     if (m->converted > 0)
-        an_log_write(m->ctx, AN_LOG_INFO, "%s: %lld tensors have another type than the model and were converted", path,
-                     (long long)m->converted);
+        an_log_write(m->ctx, AN_LOG_INFO, "%s: %lld tensors have a different type than the model and were converted",
+                     path, (long long)m->converted);
     an_renamings_tell(&m->names, path);
 }
 
@@ -289,7 +289,8 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     AN_TRY(an_init_options_read(ctx, &own, options));
     AN_CHECK(ctx, o->path && o->rename_count >= 0 && (o->renames || !o->rename_count), AN_ERR_ARGUMENT,
              "an_init_options has no path, or no renames");
-    AN_CHECK(ctx, !trainer->planned && trainer->next == 0, AN_ERR_STATE, "weights are loaded before the first step");
+    AN_CHECK(ctx, !trainer->planned && trainer->next == 0, AN_ERR_STATE,
+             "initial weights can only be loaded before the first step");
     prefix_of(o, prefix);
     AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
     m->ctx = ctx;

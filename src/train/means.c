@@ -1,7 +1,9 @@
-/* Means over samples: every sample has a weight in the loss, so that a micro-batch is one run whatever its samples have of targets.
+/* Means over samples: every sample has a weight in the loss, so a micro-batch is one run even if its samples have
+ * different numbers of targets.
  *
- * A sample's weight is the most targets that a sample of the step has ÷ its own, and the step divides by that number. So weights are
- * 1, and the bits those of the mean over targets, where all samples have as many.
+ * A sample's weight is the largest number of targets of a sample in the step, divided by its own number, and the step
+ * divides by that largest number. So where all samples have the same number of targets, the weights are 1 and the
+ * bits are those of the mean over targets.
  */
 #include "base/parallel.h"
 #include "exec/array.h"

@@ -1,4 +1,4 @@
-/* Memory: the plan against the limits, and what would fit where it does not. */
+/* Memory: compares the plan with the limits, and suggests what would fit. */
 #include "train/memory_room.h"
 
 #include <stdio.h>
@@ -57,16 +57,16 @@ static void advise(an_trainer *t, const an_trainer_options *options, const an_li
             again = find_micro(t, options, limits, (an_recompute)mode, smaller.fits ? smaller.micro : 0);
     int length = 0;
     if (smaller.fits)
-        length = snprintf(text, ADVICE, "batch.micro %lld would take %s", (long long)smaller.micro,
+        length = snprintf(text, ADVICE, "batch.micro %lld would need %s", (long long)smaller.micro,
                           an_bytes_in_words(smaller.bytes).text);
     if (again.fits)
         length += snprintf(text + length, ADVICE - (size_t)length,
-                           "%strain.recompute %s with batch.micro %lld would take %s", length ? "; " : "",
+                           "%strain.recompute %s with batch.micro %lld would need %s", length ? "; " : "",
                            name_of(again.recompute), (long long)again.micro, an_bytes_in_words(again.bytes).text);
     if (length == 0)
         snprintf(text, ADVICE,
-                 "even batch.micro 1 and train.recompute full would take %s: take a smaller model or context, or more "
-                 "memory",
+                 "even batch.micro 1 with train.recompute full would need %s: use a smaller model or context, or a "
+                 "machine with more memory",
                  an_bytes_in_words(again.bytes).text);
 }
 
@@ -87,7 +87,7 @@ an_status an_memory_room_check(an_trainer *t, const an_trainer_options *options)
     }
     advise(t, options, &limits, advice);
     /* Not AN_ERR_MEMORY: another try on this machine would be refused too. */
-    if (!t->planned) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "the run does not fit: %s; %s", text, advice);
-    snprintf(note, sizeof note, "the run does not fit: %s; %s\n", text, advice);
+    if (!t->planned) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "the run does not fit in memory: %s; %s", text, advice);
+    snprintf(note, sizeof note, "the run does not fit in memory: %s; %s\n", text, advice);
     return an_trainer_add_note(t, note);
 }

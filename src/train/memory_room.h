@@ -1,4 +1,4 @@
-/* Whether a run has the memory that it will need, before its first step. */
+/* Checks before the first step whether a run has enough memory. */
 #ifndef AN_TRAIN_MEMORY_ROOM_H
 #define AN_TRAIN_MEMORY_ROOM_H
 

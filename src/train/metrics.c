@@ -1,12 +1,12 @@
-/* Metrics of evaluations: which there are, built in or added by the program, which a model can have, and which of them a run reports. */
+/* Metrics of evaluations: which exist, built in or added by the program, which a model can compute, and which a run reports. */
 #include "train/metrics.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/nearest.h"
 #include "base/structs.h"
+#include "base/text/nearest.h"
 #include "train/own_metrics.h"
 #include "train/trainer.h"
 
@@ -152,7 +152,7 @@ bool an_metric_rises(const an_trainer *t, const char *name) {
     return own >= 0 ? an_own_metric_at(t, own)->options.better == AN_METRIC_BETTER_HIGHER : i >= 0 && metrics[i].up;
 }
 
-/* "there is no metric 'x': val_loss, …" with the program's own. */
+/* "there is no metric 'x'; the metrics are val_loss, …" with the program's own. */
 static an_status refuse_name(const an_trainer *t, const char *name) {
     enum { MOST_TEXT = 512 };
     char names[MOST_TEXT] = "";
@@ -164,7 +164,7 @@ static an_status refuse_name(const an_trainer *t, const char *name) {
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", known);
         an_nearest_consider(&nearest, known, strlen(known));
     }
-    return AN_ERROR(t->ctx, AN_ERR_UNKNOWN, "there is no metric '%s': %s%s", AN_QUOTE(name), names,
+    return AN_ERROR(t->ctx, AN_ERR_UNKNOWN, "there is no metric '%s'; the metrics are %s%s", AN_QUOTE(name), names,
                     AN_NEAREST(&nearest));
 }
 
@@ -174,9 +174,9 @@ an_status an_metric_check(const an_trainer *t, const char *name, const char **kn
     const int i = find_metric(name), own = an_own_metric_find(t, name);
     if (i < 0 && own < 0) return refuse_name(t, name);
     if (i >= 0 && !an_evaluation_metric(&possible, name, &value))
-        return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "this model has no '%s': it %s", name,
-                        metrics[i].classifies ? "gives no numbers for classes in evaluation"
-                                              : "gives no numbers like its targets");
+        return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "this model cannot compute '%s': it %s", name,
+                        metrics[i].classifies ? "has no output with a number for each class in evaluation"
+                                              : "has no output with the shape of its targets");
     *known = i >= 0 ? metrics[i].name : an_own_metric_at(t, own)->reported;
     return AN_OK;
 }

@@ -1,4 +1,4 @@
-/* Metrics of evaluations, as other parts of the library use them. */
+/* Metrics of evaluations, for use by other parts of the library. */
 #ifndef AN_TRAIN_METRICS_H
 #define AN_TRAIN_METRICS_H
 

@@ -1,5 +1,5 @@
-/* Facts about a model that its graph tells, whatever built it: sizes, heads, rotary positions, epsilon, activation. They are what the
- * configurations of other tools also say, so the two can be compared. */
+/* Facts about a model that follow from its graph, whatever built it: sizes, heads, rotary positions, epsilon,
+ * activation. The configurations of other tools state the same facts, so the two can be compared. */
 #ifndef AN_TRAIN_MODEL_FACTS_H
 #define AN_TRAIN_MODEL_FACTS_H
 

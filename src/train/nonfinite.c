@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/float16.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "exec/array.h"
 
 /* ---- looking at numbers ---- */
@@ -138,9 +138,10 @@ static void tell_samples(an_text *text, const int64_t *indices, int64_t count) {
 
 static void tell_place(an_text *text, const search *s) {
     if (s->weight) {
-        an_text_add(text,
-                    "the first value that is not finite is a weight: '%s', element %lld. It was so before this step",
-                    s->weight->name, (long long)s->element);
+        an_text_add(
+            text,
+            "the first value that is not finite is a weight: '%s', element %lld. It was not finite before this step",
+            s->weight->name, (long long)s->element);
     } else if (s->input) {
         const int64_t each = (int64_t)(s->input->bytes / an_dtype_size(s->input->dtype));
         an_text_add(text, "the first value that is not finite is in the data: input '%s' of sample %lld, element %lld",
@@ -154,13 +155,13 @@ static void tell_place(an_text *text, const search *s) {
             s->count == 1 ? "" : "s");
         tell_samples(text, s->samples->indices + s->first, s->count);
     } else {
-        an_text_add(text, "every value of every micro-batch is finite: only their sum over the step is not");
+        an_text_add(text, "every value of every micro-batch is finite, but their sum over the step is not");
     }
 }
 
 static void tell_history(an_text *text, const an_trainer *t) {
     const int64_t count = t->history_count < AN_HISTORY ? t->history_count : AN_HISTORY;
-    if (count) an_text_add(text, "\nthe steps before it (step: loss, norm, rate):");
+    if (count) an_text_add(text, "\nthe steps before it (step: loss, gradient norm, learning rate):");
     for (int64_t i = t->history_count - count; i < t->history_count; i++) {
         const an_step_metrics *m = &t->history[i % AN_HISTORY];
         an_text_add(text, "\n  %lld: %.6g, %.6g, %.6g", (long long)m->step, m->loss, m->norm, m->rate);
@@ -180,7 +181,7 @@ an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples, const cha
     char numbers[2][32]; /* without the sign that a NaN may have */
     an_text_number(numbers[0], sizeof numbers[0], loss);
     an_text_number(numbers[1], sizeof numbers[1], norm);
-    an_text_add(&text, "step %lld: %sthe loss is %s and the norm of the gradients %s; nothing was updated; ",
+    an_text_add(&text, "step %lld: %sthe loss is %s and the gradient norm is %s; nothing was updated; ",
                 (long long)t->next + 1, reason, numbers[0], numbers[1]);
     tell_place(&text, &s);
     tell_history(&text, t);

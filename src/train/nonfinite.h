@@ -1,4 +1,5 @@
-/* Why a step was not finite: the first value that is none, the samples that were in its micro-batch, and how it came to that. */
+/* Explains why a step was not finite: the first value that is not, the samples in its micro-batch, and the steps
+ * before it. */
 #ifndef AN_TRAIN_NONFINITE_H
 #define AN_TRAIN_NONFINITE_H
 

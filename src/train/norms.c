@@ -17,7 +17,7 @@ an_status an_norms_make(an_trainer *t, an_norms norms) {
     const an_graph *g = t->graph;
     an_norm_parts *parts = &t->norms;
     if ((unsigned)norms > AN_NORMS_PARAMETER)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "norms %d do not exist; AN_NORMS_… has them", (int)norms);
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "norms is %d, which is not a value of an_norms", (int)norms);
     if (norms == AN_NORMS_GLOBAL) return AN_OK;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&parts->names, g->parameter_count, sizeof *parts->names));
     parts->parameter_count = g->parameter_count;
@@ -55,7 +55,7 @@ an_status an_trainer_norm(const an_trainer *trainer, int index, const char **nam
     double sum = 0;
     if (index < 0 || index >= parts->count)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "norm %d does not exist; there are %d", index, parts->count);
-    if (trainer->next == 0) return AN_ERROR(ctx, AN_ERR_STATE, "norms are known after the first step");
+    if (trainer->next == 0) return AN_ERROR(ctx, AN_ERR_STATE, "norms are available only after the first step");
     for (size_t i = 0; i < parts->parameter_count; i++)
         if (parts->part_of[i] == index) sum += an_optimizer_squares(trainer->optimizer, i);
     *name = parts->names[index];

@@ -1,4 +1,5 @@
-/* Optimizers: what is the same for all parameters is worked out here, once an update; the pass over them is one kernel. */
+/* Optimizers: what is the same for all parameters is computed here, once per update; one kernel then goes over all of
+ * them. */
 #include "train/optimizer.h"
 
 #include <string.h>
@@ -61,19 +62,22 @@ static an_status check(an_context *ctx, const an_optimizer_options *o, const an_
              "beta_1 is %g and beta_2 %g; both must be 0 or more and below 1", o->beta_1, o->beta_2);
     const bool f64 = params->sizes.trainable_dtype == AN_DTYPE_F64; /* what is above 0 there may be 0 in f32 */
     AN_CHECK(ctx, (f64 ? o->epsilon : (double)(float)o->epsilon) > 0, AN_ERR_ARGUMENT,
-             "epsilon is %g; it must be above 0, or a weight whose gradient was always 0 would become NaN", o->epsilon);
+             "epsilon is %g; it must be greater than 0, because otherwise a weight whose gradient was always 0 would "
+             "become NaN",
+             o->epsilon);
     AN_CHECK(ctx, o->momentum >= 0 && __builtin_isfinite(o->momentum), AN_ERR_ARGUMENT,
-             "momentum is %g; it is not negative", o->momentum);
+             "momentum is %g; it cannot be negative", o->momentum);
     AN_CHECK(ctx, __builtin_isfinite(o->dampening), AN_ERR_ARGUMENT, "dampening is %g", o->dampening);
     AN_CHECK(ctx, !o->nesterov || (is_sgd(record) && o->momentum > 0 && o->dampening == 0), AN_ERR_ARGUMENT,
              "nesterov needs sgd with momentum and without dampening");
     AN_CHECK(ctx, is_sgd(record) || (o->momentum == 0 && o->dampening == 0), AN_ERR_ARGUMENT,
-             "momentum and dampening are sgd's; %s has betas", record->name);
+             "momentum and dampening are for sgd; %s has betas", record->name);
     const int moments = moments_of(record, o);
     AN_CHECK(ctx, params->has_gradients, AN_ERR_STATE,
-             "the parameters were made without gradients: there is nothing to update them with");
+             "the parameters were created without gradients, so they cannot be updated");
     AN_CHECK(ctx, params->moment_count >= moments, AN_ERR_STATE,
-             "the parameters have %d moments, the optimizer needs %d: make them with an_optimizer_moments",
+             "the parameters have %d moments, but the optimizer needs %d: create them with the number from "
+             "an_optimizer_moments",
              params->moment_count, moments);
     return AN_OK;
 fail:
@@ -109,7 +113,7 @@ static an_status check_groups(an_context *ctx, const an_params *params, const an
     if (same) return AN_OK;
     return AN_ERROR(
         ctx, AN_ERR_ARGUMENT,
-        "these groups are of another graph, or were made after the parameters: groups first, then parameters");
+        "these groups belong to another graph, or were created after the parameters: create the groups first");
 }
 
 static an_update_rule rule_of(const an_optimizer_record *record) {
@@ -276,12 +280,12 @@ an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char 
     const an_params *p = optimizer->params;
     an_context *ctx = optimizer->ctx;
     if (!optimizer->has_norm)
-        return AN_ERROR(ctx, AN_ERR_ORDER, "the norm of a parameter is known after an_optimizer_norm");
+        return AN_ERROR(ctx, AN_ERR_ORDER, "the norm of a parameter is available only after an_optimizer_norm");
     for (size_t i = 0; i < p->parameter_count; i++) {
         const an_stored *e = &p->entries[i];
         if (strcmp(e->name, parameter) != 0) continue;
         if (e->storage != AN_STORAGE_MASTER)
-            return AN_ERROR(ctx, AN_ERR_STATE, "'%s' is frozen: it has no gradient", parameter);
+            return AN_ERROR(ctx, AN_ERR_STATE, "'%s' is frozen and has no gradient", parameter);
         *norm = __builtin_sqrt(an_optimizer_squares(optimizer, i));
         return AN_OK;
     }
@@ -304,7 +308,8 @@ static double correction(double beta, int64_t t) {
 static an_status check_update(const an_optimizer *o, const an_update *u) {
     an_status status;
     an_context *ctx = o->ctx;
-    AN_CHECK(ctx, u->rate >= 0 && u->rate <= most_rate, AN_ERR_ARGUMENT, "the rate is %g", u->rate);
+    AN_CHECK(ctx, u->rate >= 0 && u->rate <= most_rate, AN_ERR_ARGUMENT,
+             "the learning rate is %g, which is out of range", u->rate);
     AN_CHECK(ctx, an_is_auto(u->beta_1) || (u->beta_1 >= 0 && u->beta_1 < 1), AN_ERR_ARGUMENT,
              "beta_1 is %g; it must be 0 or more and below 1", u->beta_1);
     AN_CHECK(ctx, u->clip_norm >= 0 && u->clip_value >= 0, AN_ERR_ARGUMENT,
@@ -313,13 +318,13 @@ static an_status check_update(const an_optimizer *o, const an_update *u) {
     AN_CHECK(ctx, u->scale > 0 && __builtin_isfinite(u->scale), AN_ERR_ARGUMENT, "scale is %g; it must be above 0",
              u->scale);
     AN_CHECK(ctx, u->clip_norm == 0 || o->has_norm, AN_ERR_ORDER,
-             "clipping needs the norm of these gradients: call an_optimizer_norm after the last backward, before the "
-             "update");
+             "clipping needs the norm of these gradients: call an_optimizer_norm after the last backward pass and "
+             "before the update");
     AN_CHECK(ctx, !o->has_norm || o->scale == u->scale, AN_ERR_ORDER,
-             "the norm was taken with scale %g and the update has %g: clipping one would limit another", o->scale,
+             "the norm was computed with scale %g, but the update has scale %g: use the same scale for both", o->scale,
              u->scale);
     AN_CHECK(ctx, !o->has_norm || __builtin_isfinite(o->norm), AN_ERR_STATE,
-             "the norm of the gradients is %g: updating would destroy the weights", o->norm);
+             "the gradient norm is %g, so an update would destroy the weights", o->norm);
     return AN_OK;
 fail:
     return status;
@@ -330,7 +335,7 @@ static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attri
     const double momentum = or_default(u->beta_1, o->options.momentum);
     *a = (an_update_attributes){
         .rule = rule_of(o->record),
-        .record = o->record,
+        .record = an_optimizer_for_isa(o->record, o->ctx->isa),
         .update = o->updates + 1,
         .factor = (clip < 1 ? clip : 1) / u->scale,
         .clip_value = u->clip_value,

@@ -5,9 +5,10 @@
 
 #include "base/added.h"
 #include "base/guard.h"
-#include "base/nearest.h"
 #include "base/status.h"
-#include "base/text.h"
+#include "base/text/nearest.h"
+#include "base/text/text.h"
+#include "kernels/update/update.h"
 
 /* By an_optimizer_type. The first three have kernels of their own (kernels/update/), which know options that a record has not. */
 static const an_optimizer_record adamw = {
@@ -31,6 +32,11 @@ static const an_optimizer_record *record_at(const an_context *ctx, int index) {
 
 const an_optimizer_record *an_optimizer_builtin(an_optimizer_type type) {
     return (unsigned)type < BUILTIN ? builtin[type] : NULL;
+}
+
+const an_optimizer_record *an_optimizer_for_isa(const an_optimizer_record *record, an_isa isa) {
+    static const an_optimizer_record *const lion[AN_LEVELS] = AN_OPTIMIZER_LEVELS(lion);
+    return record == lion[0] ? lion[an_level_of(isa)] : record;
 }
 
 const an_optimizer_record *an_optimizer_record_find(const an_context *ctx, const char *name) {

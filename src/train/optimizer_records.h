@@ -5,13 +5,13 @@
 #include "anneal/experimental.h"
 #include "anneal/train.h"
 
-extern const an_optimizer_record an_optimizer_lion;
-
 /* The record of an optimizer. name NULL: the built-in one of that type. An error lists the names that there are. */
 an_status an_optimizer_record_get(const an_optimizer_record **record, an_context *ctx, an_optimizer_type type,
                                   const char *name);
 /* A built-in one; NULL: there is no such type. */
 const an_optimizer_record *an_optimizer_builtin(an_optimizer_type type);
+/* The same optimizer, with the functions for a level of instructions: an added one has one of each. */
+const an_optimizer_record *an_optimizer_for_isa(const an_optimizer_record *record, an_isa isa);
 /* By name, built-in or added; NULL: there is none. */
 const an_optimizer_record *an_optimizer_record_find(const an_context *ctx, const char *name);
 

@@ -1,8 +1,11 @@
-/* Prediction on a copy of a trainer's weights, in a context of its own: so predictors of different threads never meet.
+/* Prediction on a copy of a trainer's weights, in its own context, so predictors of different threads are
+ * independent.
  *
- * A model whose samples are little work runs on one thread, a part of the samples at a time, so that what lies between its
- * layers stays in a cache; threads take a part each, and meet once a call. Any other model runs as a whole, and its kernels
- * have the threads. A sample has the same bits in any company, so nobody sees which. */
+ * A model with little work per sample runs on one thread, on a part of the samples at a time, so that the values
+ * between its layers stay in a cache; each thread takes a part, and they synchronize once per call. Any other model
+ * runs as a whole, with all threads in its kernels. A sample's result never depends on its batch, so callers cannot
+ * see the difference.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -88,7 +91,7 @@ static an_status find_ends(an_predictor *p, lane *l, const char *output) {
     for (size_t i = 0; i < form->sized.source_count; i++) {
         const an_result *r = &form->sized.sources[i]->outputs[0];
         if (r->storage != AN_STORAGE_INPUT || !r->first_use) continue;
-        if (input) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "prediction of this model reads several inputs");
+        if (input) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "prediction with this model reads several inputs");
         input = r;
         p->input = ((const an_input_attributes *)r->node->attributes)->name;
     }
@@ -98,7 +101,7 @@ static an_status find_ends(an_predictor *p, lane *l, const char *output) {
             p->output = form->outputs[i].name;
         }
     if (!input || !result)
-        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "prediction of this model has no %s%s%s%s", input ? "output" : "input",
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "prediction with this model has no %s%s%s%s", input ? "output" : "input",
                         input && output ? " '" : "", input && output ? output : "", input && output ? "'" : "");
     if (!an_result_tensor(&form->sized, input, &t))
         return AN_ERROR(ctx, AN_ERR_SHAPE, "the sizes of '%s' are not known", p->input);
@@ -261,7 +264,7 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (parts[i].bytes != parts[i].expected)
-            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the trainer has another model than the predictor");
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the trainer and the predictor have different models");
         if (parts[i].bytes)
             AN_TRY_RETURN(
                 device->copy(device, ctx, parts[i].to, parts[i].from, (size_t)parts[i].bytes, AN_COPY_ON_DEVICE));
@@ -353,12 +356,12 @@ static an_status run(an_predictor *p, int64_t n, an_dtype in, const void *inputs
     an_context *ctx = p->ctx;
     const an_dtype reads = p->lanes[0].in.dtype, gives = p->lanes[0].out.dtype;
     if (in != reads || out != gives)
-        return AN_ERROR(ctx, AN_ERR_DTYPE, "the model reads %s and gives %s; it was asked with %s and %s",
+        return AN_ERROR(ctx, AN_ERR_DTYPE, "the model reads %s and gives %s, but the arrays are %s and %s",
                         an_dtype_name(reads), an_dtype_name(gives), an_dtype_name(in), an_dtype_name(out));
     if (!inputs || !outputs) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "there is no %s", inputs ? "output" : "input");
     if (n < 1 || n > p->most)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%lld samples, but the predictor was made for 1 to %lld", (long long)n,
-                        (long long)p->most);
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "there are %lld samples, but the predictor was created for 1 to %lld",
+                        (long long)n, (long long)p->most);
     if (p->team && an_context_check_threads(p->team) != AN_OK)
         return AN_ERROR(ctx, AN_ERR_STATE, "%s", an_last_error(p->team));
     return run_parts(p, n, inputs, outputs);

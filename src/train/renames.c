@@ -6,7 +6,7 @@
 #include "base/context.h"
 #include "base/memory.h"
 #include "base/pattern.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 enum { MATCH_STEPS = 100000 }; /* a pattern that needs more is refused instead of being waited for */
 
@@ -27,7 +27,7 @@ an_status an_renamings_create(an_renamings *n, an_context *ctx, int count, const
     *n = (an_renamings){.ctx = ctx, .count = count};
     AN_TRY(an_alloc(ctx, (void **)&n->rules, (size_t)n->count, sizeof *n->rules));
     n->limits = pcre2_match_context_create(NULL);
-    AN_CHECK(ctx, n->limits, AN_ERR_MEMORY, "no memory for the patterns of model.init.rename");
+    AN_CHECK(ctx, n->limits, AN_ERR_MEMORY, "not enough memory for the patterns of model.init.rename");
     pcre2_set_match_limit(n->limits, MATCH_STEPS);
     for (int i = 0; i < n->count; i++) {
         an_renaming *r = &n->rules[i];
@@ -38,7 +38,8 @@ an_status an_renamings_create(an_renamings *n, an_context *ctx, int count, const
         r->text = renames[i].text;
         r->code = an_pattern_compile(r->pattern, PCRE2_UTF, &error, &at);
         if (!r->code) pcre2_get_error_message(error, message, sizeof message);
-        AN_CHECK(ctx, r->code, AN_ERR_ARGUMENT, "the pattern '%s' of rename cannot be read: %s, at character %zu",
+        AN_CHECK(ctx, r->code, AN_ERR_ARGUMENT,
+                 "the pattern '%s' of rename is not a valid regular expression: %s, at character %zu",
                  AN_QUOTE(r->pattern), (const char *)message, (size_t)at + 1);
     }
     status = AN_OK;
@@ -61,7 +62,7 @@ an_status an_renamings_apply(const an_renamings *n, const char *name, char out[A
         if (count >= 0) continue;
         PCRE2_UCHAR message[128];
         pcre2_get_error_message(count, message, sizeof message);
-        return AN_ERROR(n->ctx, AN_ERR_ARGUMENT, "rename of '%s' by '%s: %s' does not work: %s", AN_QUOTE(before),
+        return AN_ERROR(n->ctx, AN_ERR_ARGUMENT, "renaming '%s' by '%s: %s' failed: %s", AN_QUOTE(before),
                         AN_QUOTE(r->pattern), AN_QUOTE(r->text),
                         count == PCRE2_ERROR_NOMEMORY ? "the name would be too long" : (const char *)message);
     }

@@ -1,4 +1,4 @@
-/* model.init.rename: the names that tensors of a file have in the model. */
+/* model.init.rename: maps the names of tensors in a file to names in the model. */
 #ifndef AN_TRAIN_RENAMES_H
 #define AN_TRAIN_RENAMES_H
 

@@ -1,4 +1,4 @@
-/* The loss scaler of f16, as PyTorch's GradScaler. The scale is a number of the program, so it is one of f32. */
+/* The loss scaler of f16, like PyTorch's GradScaler. The scale is an input of the program, so it is an f32 number. */
 #include "base/guard.h"
 #include "base/status.h"
 #include "base/structs.h"

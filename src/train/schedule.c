@@ -218,13 +218,13 @@ static bool is_factor(double number) {
 static an_status check_points(an_context *ctx, const an_schedule_options *o) {
     an_status status;
     AN_CHECK(ctx, o->point_count > 0 && o->point_steps && o->point_factors, AN_ERR_ARGUMENT,
-             "a schedule of points has none");
+             "a schedule of type points needs at least one point");
     for (int i = 0; i < o->point_count; i++) {
         AN_CHECK(ctx, o->point_steps[i] >= 0 && (i == 0 || o->point_steps[i] > o->point_steps[i - 1]), AN_ERR_ARGUMENT,
-                 "point %d of the schedule is at step %lld; points stand in order, each later than the one before", i,
+                 "point %d of the schedule is at step %lld, but each point must be later than the one before", i,
                  (long long)o->point_steps[i]);
         AN_CHECK(ctx, is_factor(o->point_factors[i]), AN_ERR_ARGUMENT,
-                 "point %d of the schedule has the factor %g; factors are not negative", i, o->point_factors[i]);
+                 "point %d of the schedule has the factor %g; factors cannot be negative", i, o->point_factors[i]);
     }
     return AN_OK;
 fail:
@@ -234,11 +234,11 @@ fail:
 static an_status check_sequence(an_context *ctx, const an_schedule_options *o) {
     an_status status;
     AN_CHECK(ctx, o->part_count > 0 && o->parts && (o->part_count == 1 || o->milestones), AN_ERR_ARGUMENT,
-             "a sequence of schedules needs parts, and a milestone between each two of them");
+             "a sequence of schedules needs parts, and one milestone fewer than parts");
     for (int i = 0; i + 1 < o->part_count; i++)
         AN_CHECK(ctx, o->milestones[i] > (i ? o->milestones[i - 1] : 0), AN_ERR_ARGUMENT,
-                 "milestone %d of the schedule is step %lld; milestones stand in order, each later than the one before",
-                 i, (long long)o->milestones[i]);
+                 "milestone %d of the schedule is step %lld, but each milestone must be later than the one before", i,
+                 (long long)o->milestones[i]);
     return AN_OK;
 fail:
     return status;
@@ -250,7 +250,7 @@ static an_status check_borders(an_context *ctx, const an_schedule_options *o) {
              "the schedule has %d borders between periods, but borders is NULL", o->border_count);
     for (int i = 0; i < o->border_count; i++)
         AN_CHECK(ctx, o->borders[i] > (i ? o->borders[i - 1] : 0), AN_ERR_ARGUMENT,
-                 "border %d of the schedule is step %lld: each border must come after the one before it", i,
+                 "border %d of the schedule is step %lld, but each border must be later than the one before", i,
                  (long long)o->borders[i]);
     return AN_OK;
 fail:
@@ -260,12 +260,12 @@ fail:
 static an_status check_holds(an_context *ctx, const an_schedule_options *o) {
     an_status status;
     AN_CHECK(ctx, o->hold_count >= 0 && (o->hold_count == 0 || o->holds), AN_ERR_ARGUMENT,
-             "a schedule has %d holds, and they are not given", o->hold_count);
+             "the schedule has %d holds, but holds is NULL", o->hold_count);
     for (int i = 0; i < o->hold_count; i++)
         AN_CHECK(ctx, o->holds[i].every > 0 && (i ? o->holds[i].from > o->holds[i - 1].from : o->holds[i].from == 0),
                  AN_ERR_ARGUMENT,
-                 "hold %d of the schedule is every %lld steps from step %lld on; they stand in order, the first from "
-                 "step 0 on",
+                 "hold %d of the schedule is every %lld steps from step %lld on; holds must be in order, and the first "
+                 "must begin at step 0",
                  i, (long long)o->holds[i].every, (long long)o->holds[i].from);
     return AN_OK;
 fail:
@@ -274,7 +274,8 @@ fail:
 
 static an_status check(an_context *ctx, const an_schedule_options *o) {
     an_status status;
-    AN_CHECK(ctx, (unsigned)o->type < SHAPES, AN_ERR_ARGUMENT, "schedule type %d does not exist", (int)o->type);
+    AN_CHECK(ctx, (unsigned)o->type < SHAPES, AN_ERR_ARGUMENT, "type is %d, which is not a value of an_schedule_type",
+             (int)o->type);
     const char *name = shapes[o->type].name;
     AN_CHECK(ctx, o->steps > 0 || (o->steps == 0 && !shapes[o->type].needs_steps), AN_ERR_ARGUMENT,
              "the schedule '%s' needs the number of steps of the run", name);
@@ -282,7 +283,7 @@ static an_status check(an_context *ctx, const an_schedule_options *o) {
     AN_CHECK(ctx, an_is_auto(o->start_factor) || (o->start_factor >= 0 && o->start_factor <= 1), AN_ERR_ARGUMENT,
              "start_factor is %g; it is the first rate as a fraction of the peak, from 0 to 1", o->start_factor);
     AN_CHECK(ctx, o->min_ratio >= 0 && o->min_ratio <= 1, AN_ERR_ARGUMENT,
-             "min_ratio is %g; it is the last rate as a share of the peak, from 0 to 1", o->min_ratio);
+             "min_ratio is %g; the last learning rate as a share of the peak must be 0 to 1", o->min_ratio);
     AN_CHECK(ctx, !shapes[o->type].needs_period || o->period > 0, AN_ERR_ARGUMENT,
              "the schedule '%s' needs a period of at least one step", name);
     AN_CHECK(ctx, !shapes[o->type].needs_gamma || (o->gamma > 0 && is_factor(o->gamma)), AN_ERR_ARGUMENT,

@@ -23,27 +23,30 @@ static const struct {
     const char *name, *too_early, *too_late;
 } calls[CALLS] = {
     [BEGIN] = {AT(IDLE), AN_STEP_BEGUN, "an_step_begin", "",
-               "the step before it has not ended: an_step_end, or an_step_cancel to give it up"},
+               "the previous step has not ended: call an_step_end, or an_step_cancel to abandon it"},
     [MICRO_BATCH] = {AT(BEGUN) | AT(ACCUMULATED), AN_STEP_ACCUMULATED, "an_step_micro_batch",
-                     "the divisor of the loss must be known before the first micro-batch: an_step_begin comes first",
-                     "the gradients of this step have been added up; another micro-batch would not be in them"},
-    [REDUCE] = {AT(ACCUMULATED), AN_STEP_REDUCED, "an_step_reduce", "there is no gradient yet: no micro-batch has run",
-                "the gradients of this step are reduced already; a second time would count them twice"},
+                     "the divisor of the loss must be known before the first micro-batch: call an_step_begin first",
+                     "the gradients of this step are already reduced; another micro-batch would not be part of them"},
+    [REDUCE] = {AT(ACCUMULATED), AN_STEP_REDUCED, "an_step_reduce",
+                "there is no gradient yet, because no micro-batch has run",
+                "the gradients of this step are already reduced; reducing them again would count them twice"},
     [UNSCALE] = {AT(REDUCED), AN_STEP_UNSCALED, "an_step_unscale",
-                 "the gradients are not complete: unscaling comes after an_step_reduce",
-                 "the gradients of this step are unscaled already; a second time would make them too small"},
+                 "the gradients are not complete: call an_step_reduce before unscaling",
+                 "the gradients of this step are already unscaled; unscaling them again would make them too small"},
     [CLIP] = {AT(UNSCALED), AN_STEP_CLIPPED, "an_step_clip",
-              "clipping gradients that are still scaled would clip them by the wrong norm: an_step_unscale comes first",
-              "this step is clipped or updated already: clipping after the update changes nothing"},
+              "clipping scaled gradients would use the wrong norm: call an_step_unscale first",
+              "this step is already clipped or updated, so clipping would change nothing"},
     [UPDATE] =
         {AT(UNSCALED) | AT(CLIPPED), AN_STEP_UPDATED, "an_step_update",
-         "an update needs gradients that are complete and unscaled: an_step_reduce and an_step_unscale come first",
-         "this gradient has been used: a second update on it would take the step twice"},
+         "an update needs gradients that are complete and unscaled: call an_step_reduce and an_step_unscale first",
+         "the weights are already updated with this gradient; a second update would take the step twice"},
     [SCHEDULE] = {AT(UPDATED), AN_STEP_SCHEDULED, "an_step_schedule",
-                  "the schedule moves after the update: before it, the first rate would never be used",
-                  "the schedule has moved already in this step"},
+                  "the schedule advances after the update; otherwise the first learning rate would never be used",
+                  "the schedule has already advanced in this step"},
     [END] = {AT(SCHEDULED), AN_STEP_IDLE, "an_step_end",
-             "the step is not complete: update and schedule come before its end (an_step_cancel gives it up)", ""},
+             "the step is not complete: update the weights and advance the schedule before ending it, or abandon it "
+             "with an_step_cancel",
+             ""},
 };
 
 static an_status check_order(const an_stepper *s, call c) {
@@ -95,7 +98,7 @@ static an_status find_states(an_stepper *s) {
         if (!is_state(n)) continue;
         const double *momentum = an_node_attribute(an_node_input(n, 0)->node, "momentum", AN_ATTRIBUTE_FLOAT);
         an_step_state *state = &s->states[count++];
-        AN_CHECK(ctx, momentum, AN_ERR_UNSUPPORTED, "the op that makes the statistic '%s' has no momentum", a->name);
+        AN_CHECK(ctx, momentum, AN_ERR_UNSUPPORTED, "the op that computes the statistic '%s' has no momentum", a->name);
         state->momentum = *momentum;
         for (size_t i = p->parameter_count; i < p->entry_count; i++)
             if (!strcmp(p->entries[i].name, a->name)) state->stored = &p->entries[i];
@@ -115,14 +118,14 @@ static an_status check_options(an_context *ctx, const an_program *program, const
                                const an_stepper_options *o) {
     an_status status;
     AN_CHECK(ctx, program->forms[AN_FORM_TRAIN_FIRST].graph, AN_ERR_ARGUMENT,
-             "the program cannot train: its plan was made without AN_PROGRAM_TRAINING");
+             "the program cannot train, because its plan was created without AN_PROGRAM_TRAINING");
     AN_CHECK(ctx, program->params == optimizer->params, AN_ERR_ARGUMENT,
              "the program and the optimizer have different parameters");
     AN_CHECK(ctx, o->rate >= 0, AN_ERR_ARGUMENT, "the rate is %g; it must be 0 or more", o->rate);
     AN_CHECK(ctx, o->clip_norm >= 0 && o->clip_value >= 0, AN_ERR_ARGUMENT,
              "clip_norm is %g and clip_value %g; they must be 0 or more, and 0 means no limit", o->clip_norm,
              o->clip_value);
-    AN_CHECK(ctx, o->leaves >= 0 && o->leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "%lld leaves; there are 1 to %d",
+    AN_CHECK(ctx, o->leaves >= 0 && o->leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "leaves is %lld, but must be 1 to %d",
              (long long)o->leaves, AN_MOST_LEAVES);
     return AN_OK;
 fail:
@@ -308,7 +311,7 @@ an_status an_step_begin(an_stepper *stepper, int64_t targets) {
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(check_order(s, BEGIN));
     if (targets < 1)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets: every label of its batch is masked",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets, because every label of its batch is masked",
                         (long long)targets);
     s->divisor = targets;
     s->each = 1;
@@ -333,9 +336,11 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     double loss;
     AN_TRY_RETURN(check_order(s, MICRO_BATCH));
     if (leaf < 0 || leaf < last || leaf >= s->options.leaves)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "leaf %lld comes after leaf %lld of %lld: leaves come in rising order",
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "leaf %lld comes after leaf %lld of %lld, but leaves must come in increasing order",
                         (long long)leaf, (long long)last, (long long)s->options.leaves);
-    if (samples < 1) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a micro-batch of %lld samples", (long long)samples);
+    if (samples < 1)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a micro-batch cannot have %lld samples", (long long)samples);
     const bool first = leaf != s->leaf;
     if (first) AN_TRY_RETURN(begin_leaf(s, leaf));
     AN_TRY_RETURN(an_program_run(s->program, first ? AN_FORM_TRAIN_FIRST : AN_FORM_TRAIN_NEXT));
@@ -371,7 +376,7 @@ an_status an_step_unscale(an_stepper *stepper) {
     AN_TRY_RETURN(an_optimizer_norm(s->optimizer, scale, &s->norm));
     const bool finite = __builtin_isfinite(s->norm) && __builtin_isfinite(s->losses[0]);
     if (!finite && !s->options.scales && !s->options.skips)
-        return AN_ERROR(ctx, AN_ERR_NONFINITE, "the loss is %g and the norm of the gradients %g: nothing was updated",
+        return AN_ERROR(ctx, AN_ERR_NONFINITE, "the loss is %g and the gradient norm is %g, so nothing was updated",
                         s->losses[0] / (double)s->divisor, s->norm);
     s->skipped = !finite;
     s->place = calls[UNSCALE].to;

@@ -1,4 +1,4 @@
-/* A step on samples of the caller's own. Arrays that lie as the program wants them are used where they are; others are copied,
+/* A step on the caller's own samples. Arrays that already have the right layout are used in place; others are copied
  * into memory that is kept for the next step. */
 #include <inttypes.h>
 #include <string.h>
@@ -140,8 +140,8 @@ static an_status check_integers(const an_trainer *t, int end, const void *values
             input->dtype == AN_DTYPE_I32 ? ((const int32_t *)values)[i] : ((const int64_t *)values)[i];
         if ((value >= 0 && value < limit) || (end == 1 && value == AN_TARGET_IGNORED)) continue;
         return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
-                        "sample %" PRId64 " has %" PRId64 " in '%s', whose numbers are from 0 to %" PRId64, i / each,
-                        value, input->name, limit - 1);
+                        "sample %" PRId64 " has the value %" PRId64 " in '%s', but values must be 0 to %" PRId64,
+                        i / each, value, input->name, limit - 1);
     }
     return AN_OK;
 }
@@ -171,13 +171,15 @@ static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, c
                        const an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_trainer_check_step(t, metrics));
-    if (n < 0) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step on %" PRId64 " samples", n);
-    if (n == 0) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step on no samples at all: there is no gradient");
+    if (n < 0) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step cannot have %" PRId64 " samples", n);
+    if (n == 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "a step needs at least one sample, because otherwise there is no gradient");
     if (t->feed.count != ENDS || t->feed.targets < 0)
-        return AN_ERROR(
-            ctx, AN_ERR_UNSUPPORTED,
-            "the model reads %d inputs; a step on the caller's samples is for those that have one, and targets",
-            t->feed.count);
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                        "the model reads %d inputs, but a step on the caller's samples is possible only for models "
+                        "with one input and targets",
+                        t->feed.count);
     if (!inputs || !targets || !inputs->data || !targets->data)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step on %" PRId64 " samples needs inputs and targets", n);
     return AN_OK;
@@ -213,8 +215,9 @@ static an_status step_on_dense(an_trainer *t, int64_t n, an_dtype dtype, const v
     for (int i = 0; i < ENDS; i++) {
         const an_feed_input *input = end_of(t, i);
         if (!is_float(input->dtype))
-            return AN_ERROR(ctx, AN_ERR_DTYPE, "'%s' of the model is %s: give an_trainer_step_on arrays of that type",
-                            input->name, an_dtype_name(input->dtype));
+            return AN_ERROR(ctx, AN_ERR_DTYPE,
+                            "'%s' of the model is %s: pass arrays of that type to an_trainer_step_on", input->name,
+                            an_dtype_name(input->dtype));
         arrays[i].ndims = input->ndims;
         memcpy(arrays[i].dims, input->dims, sizeof arrays[i].dims);
         arrays[i].dims[0] = n;

@@ -1,4 +1,4 @@
-/* Data and a graph: whether they go together, and datasets whose samples the program hands over. */
+/* Checks whether data and a graph match, and creates datasets whose samples come from the program. */
 #include <string.h>
 
 #include "base/guard.h"
@@ -36,8 +36,8 @@ static an_status make_field(an_field *field, const an_graph *g, const an_result 
         field->dims[d - 1] = r->dims[d] >= 0 ? r->dims[d] : symbol_size;
         if (field->dims[d - 1] == 0)
             return AN_ERROR(g->ctx, AN_ERR_SHAPE,
-                            "the model's input '%s' is %s, and a stream does not say how large that is; write "
-                            "numbers for all but the samples",
+                            "the model's input '%s' is %s, and a stream does not provide these sizes; use constants "
+                            "for all dimensions except the samples",
                             field->name, AN_DESCRIBE(g, r));
     }
     return AN_OK;

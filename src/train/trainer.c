@@ -1,4 +1,4 @@
-/* The trainer: makes the parts of a run from a graph, data and options. */
+/* The trainer: creates the parts of a run from a graph, data and options. */
 #include "train/trainer.h"
 
 #include <stdio.h>
@@ -21,14 +21,14 @@
 static an_status check_options(an_context *ctx, const an_trainer_options *o) {
     an_status status;
     AN_CHECK(ctx, !(o->steps && o->epochs), AN_ERR_ARGUMENT,
-             "the length of the run is given in steps or in epochs, not both");
+             "the length of the run must be in steps or in epochs, not both");
     AN_CHECK(ctx, o->steps >= 0 && o->epochs >= 0, AN_ERR_ARGUMENT, "the length of the run is negative");
-    AN_CHECK(ctx, o->loader_threads >= 0, AN_ERR_ARGUMENT, "%d threads to load", o->loader_threads);
+    AN_CHECK(ctx, o->loader_threads >= 0, AN_ERR_ARGUMENT, "%d loader threads are not possible", o->loader_threads);
     AN_CHECK(ctx, o->writers >= 0 && o->owned_bytes >= 0, AN_ERR_ARGUMENT,
-             "writers is %lld and owned_bytes %lld: none is negative", (long long)o->writers,
+             "writers is %lld and owned_bytes %lld; they cannot be negative", (long long)o->writers,
              (long long)o->owned_bytes);
     AN_CHECK(ctx, o->purpose >= AN_OPEN_RUN && o->purpose <= AN_OPEN_PLAIN, AN_ERR_ARGUMENT,
-             "purpose is %d, which is no value of an_open_purpose", (int)o->purpose);
+             "purpose is %d, which is not a value of an_open_purpose", (int)o->purpose);
     AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
              (long long)o->max_skips);
     return AN_OK;
@@ -76,7 +76,7 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     const size_t before = ctx->bytes;
     AN_TRY_RETURN(make_groups(t, o));
     if (!an_groups_train(t->groups))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter: nothing is left to train");
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter, so nothing is left to train");
     AN_TRY_RETURN(an_graph_verify(t->graph));
     AN_TRY_RETURN(an_feed_make(&t->feed, t->graph, t->training));
     if (t->evaluation) AN_TRY_RETURN(an_feed_make(&t->evaluation_feed, t->graph, t->evaluation));

@@ -1,4 +1,4 @@
-/* What belongs to a trainer, and what it tells. */
+/* What a trainer owns, and what it reports. */
 #include <string.h>
 
 #include "anneal/checkpoint.h"

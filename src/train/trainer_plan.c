@@ -1,5 +1,5 @@
-/* The plan of a trainer: the program's, and what the trainer holds beside parameters and program. What was made before the plan is
- * measured; what is made after it says how large it will be, so that a plan without a run has the same numbers. */
+/* The plan of a trainer: the program's, and everything else that the trainer holds. What exists before the plan is
+ * measured; what is created after it reports its size in advance, so a plan without a run has the same numbers. */
 #include <string.h>
 
 #include "data/loader.h"
@@ -42,8 +42,7 @@ static an_status count(an_trainer *t) {
     an_context *ctx = t->ctx;
     size_t bytes = t->held;
     if (!add_parts(t, &bytes))
-        return AN_ERROR(ctx, AN_ERR_OVERFLOW,
-                        "batch: the samples of a step do not fit in memory: make batch.global smaller");
+        return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: the samples of a step do not fit in memory: lower batch.global");
     return an_plan_count_trainer(t->plan, bytes);
 }
 

@@ -1,4 +1,4 @@
-/* Steps of a trainer: samples of the loader, or of the caller, through the calls of step.c in their order. */
+/* Steps of a trainer: samples from the loader, or from the caller, go through the calls of step.c in order. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,17 +29,15 @@ static an_status check_skip(an_trainer *t, const an_batch *samples) {
     an_scaler next = s->scaler;
     if (s->options.scales) an_scaler_update(&next, false);
     if (s->options.scales && next.scale < 1)
-        snprintf(
-            reason, sizeof reason,
-            "the loss scale would fall to %g, so these gradients are not finite in f16 at any scale (%lld steps in a "
-            "row were skipped); take train.precision bf16 or f32, or a lower optimizer.lr; ",
-            next.scale, skips);
+        snprintf(reason, sizeof reason,
+                 "the loss scale would fall to %g, so these gradients are not finite in f16 at any scale (%lld steps "
+                 "in a row were skipped); set train.precision to bf16 or f32, or lower optimizer.lr; ",
+                 next.scale, skips);
     else if (skips >= t->max_skips)
-        snprintf(
-            reason, sizeof reason,
-            "%lld steps in a row were skipped, and train.max_skips allows no more; take a lower optimizer.lr, or look "
-            "at the data; ",
-            skips);
+        snprintf(reason, sizeof reason,
+                 "%lld steps in a row were skipped, and train.max_skips allows no more; lower optimizer.lr, or check "
+                 "the data; ",
+                 skips);
     else
         return AN_OK;
     return an_nonfinite_explain(t, samples, reason);
@@ -71,13 +69,13 @@ an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metr
     AN_TRY_RETURN(an_context_check_process(ctx)); /* the loader's threads too are the parent's */
     if (metrics) AN_TRY_RETURN(an_step_metrics_check(ctx, metrics));
     AN_TRY_RETURN(an_trainer_check_idle(t, "step"));
-    if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened for its plan only");
+    if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened only for its plan");
     if (t->broken)
         return AN_ERROR(ctx, AN_ERR_STATE,
-                        "a checkpoint was loaded into this trainer that turned out to be damaged: it "
-                        "has part of its weights, and is only to be destroyed");
+                        "the checkpoint loaded into this trainer was damaged, so only part of its weights are set: "
+                        "destroy the trainer");
     if (t->next < t->steps) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_STATE, "the run has its %lld steps: it is done", (long long)t->steps);
+    return AN_ERROR(ctx, AN_ERR_STATE, "the run has already taken all of its %lld steps", (long long)t->steps);
 }
 
 an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
@@ -88,10 +86,9 @@ an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
     an_batch samples;
     AN_TRY_RETURN(an_trainer_check_step(t, metrics));
     if (!t->loader)
-        return AN_ERROR(
-            ctx, AN_ERR_STATE,
-            "the data is a stream, and nothing was pushed to it; an_trainer_step_on takes a step on samples "
-            "of the caller's");
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "the data is a stream, and nothing was pushed to it; use an_trainer_step_on to train on the "
+                        "caller's samples");
     an_status status = an_loader_next(t->loader, &samples);
     if (status == AN_OK) status = an_trainer_take(t, &samples, metrics);
     if (status == AN_OK) return AN_OK;

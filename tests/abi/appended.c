@@ -21,25 +21,25 @@ static void expect(const char *name, an_status status, const char *message) {
 }
 
 /* A call that takes &o of this type, whose appended member is set. */
-#define REFUSED(type, call)                     \
-    do {                                        \
-        type o;                                 \
-        type##_init(&o, sizeof o);              \
-        o.appended = 1;                         \
+#define REFUSED(type, call)                      \
+    do {                                         \
+        type o;                                  \
+        type##_init(&o, sizeof o);               \
+        o.appended = 1;                          \
         expect(#type, call, an_last_error(ctx)); \
     } while (0)
 
 /* The same for a builder: the graph keeps the mistake until it is verified. */
-#define REFUSED_BUILDER(type, call)                           \
-    do {                                                      \
-        type o;                                               \
-        an_graph *g = NULL;                                   \
-        type##_init(&o, sizeof o);                            \
-        o.appended = 1;                                       \
-        if (an_graph_create(&g, ctx, "g") != AN_OK) return 1; \
-        (void)(call);                                         \
+#define REFUSED_BUILDER(type, call)                            \
+    do {                                                       \
+        type o;                                                \
+        an_graph *g = NULL;                                    \
+        type##_init(&o, sizeof o);                             \
+        o.appended = 1;                                        \
+        if (an_graph_create(&g, ctx, "g") != AN_OK) return 1;  \
+        (void)(call);                                          \
         expect(#type, an_graph_verify(g), an_last_error(ctx)); \
-        an_graph_destroy(&g);                                 \
+        an_graph_destroy(&g);                                  \
     } while (0)
 
 int main(void) {

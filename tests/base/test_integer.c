@@ -9,6 +9,12 @@ static void test_integers(void **state) {
         for (int64_t b = 1; b <= 7; b++) {
             const int64_t quotient = an_divide_up(a, b); /* the least whole number that is not below a / b */
             assert_true(quotient * b >= a && (quotient - 1) * b < a);
+            if (a >= 0) assert_true(an_next_multiple(a, b) == quotient * b);
+            if (a > 0) { /* as few parts as parts of b would be, and no smaller size gives as few */
+                const int64_t part = an_even_part(a, b);
+                assert_true(part <= b && an_divide_up(a, part) == quotient);
+                assert_true(part == 1 || an_divide_up(a, part - 1) > quotient);
+            }
             assert_true(an_smaller(a, b) + an_larger(a, b) == a + b && an_smaller(a, b) <= an_larger(a, b));
         }
     }

@@ -2,8 +2,8 @@
  * where it stands. */
 #include <locale.h>
 
-#include "base/json.h"
-#include "base/number.h"
+#include "base/text/json.h"
+#include "base/text/number.h"
 #include "support/support.h"
 
 /* A copy without anything behind it, so that a sanitizer sees a read beyond its end. */
@@ -141,21 +141,21 @@ static void test_refused(void **state) {
         {"nul", 0, "a value is expected"},
         {"True", 0, "a value is expected"},
         {"NaN", 0, "a value is expected"},
-        {"-Infinity", 0, "no number"},
+        {"-Infinity", 0, "this is not a JSON number"},
         {"+1", 0, "a value is expected"},
         {".5", 0, "a value is expected"},
         {"'a'", 0, "a value is expected"},
         {"\xef\xbb\xbf{}", 0, "a value is expected"}, /* a byte order mark */
         {"\f1", 0, "a value is expected"},
-        {"-", 0, "no number"},
-        {"1.", 0, "no number"},
-        {"1.e3", 0, "no number"},
-        {"1e", 0, "no number"},
-        {"007", 0, "a zero too many"},
-        {"-01", 0, "a zero too many"},
-        {"1 2", 2, "nothing is expected"},
-        {"0x10", 1, "nothing is expected"},
-        {"1/*c*/", 1, "nothing is expected"},
+        {"-", 0, "this is not a JSON number"},
+        {"1.", 0, "this is not a JSON number"},
+        {"1.e3", 0, "this is not a JSON number"},
+        {"1e", 0, "this is not a JSON number"},
+        {"007", 0, "a number has a leading zero"},
+        {"-01", 0, "a number has a leading zero"},
+        {"1 2", 2, "unexpected text after the end of the value"},
+        {"0x10", 1, "unexpected text after the end of the value"},
+        {"1/*c*/", 1, "unexpected text after the end of the value"},
         {"[1", 2, "',' or ']'"},
         {"[1 2]", 3, "',' or ']'"},
         {"[1}", 2, "',' or ']'"},
@@ -177,15 +177,15 @@ static void test_refused(void **state) {
         {"{\"a\":1]", 6, "',' or '}'"},
         {"{\"a\":1 \"b\":2}", 7, "',' or '}'"},
         {"{\"a\":1,}", 7, "nothing follows a comma"},
-        {"\"", 0, "no end"},
-        {"\"abc", 0, "no end"},
-        {"\"abc\\\"", 0, "no end"},
-        {"\"\\", 1, "no escape"},
-        {"\"\\x41\"", 1, "no escape"},
-        {"\"\\'\"", 1, "no escape"},
-        {"\"\\u12\"", 1, "no escape"},
-        {"\"\\u12g4\"", 1, "no escape"},
-        {"\"\\u+123\"", 1, "no escape"},
+        {"\"", 0, "not terminated"},
+        {"\"abc", 0, "not terminated"},
+        {"\"abc\\\"", 0, "not terminated"},
+        {"\"\\", 1, "this is not a JSON escape"},
+        {"\"\\x41\"", 1, "this is not a JSON escape"},
+        {"\"\\'\"", 1, "this is not a JSON escape"},
+        {"\"\\u12\"", 1, "this is not a JSON escape"},
+        {"\"\\u12g4\"", 1, "this is not a JSON escape"},
+        {"\"\\u+123\"", 1, "this is not a JSON escape"},
         {"\"a\\u0000\"", 2, "U+0000"},
         {"\"\\ud800\"", 1, "surrogate"},
         {"\"\\udc00\"", 1, "surrogate"},

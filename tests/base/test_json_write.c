@@ -2,9 +2,9 @@
 #include <locale.h>
 #include <math.h>
 
-#include "base/json.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
+#include "base/text/utf8.h"
 #include "support/support.h"
 
 static void write_sample(an_json_writer *w) {

@@ -60,9 +60,9 @@ static void test_what_cannot_fit_and_what_is_tight(void **state) {
     (void)state;
     assert_int_equal(an_limits_compare(&l, 5 * gigabyte, 0, text), AN_LIMITS_FITS);
     assert_int_equal(an_limits_compare(&l, 7 * gigabyte, 0, text), AN_LIMITS_TIGHT);
-    assert_non_null(strstr(text, "6.00 GiB are available now"));
+    assert_non_null(strstr(text, "only 6.00 GiB are available now"));
     assert_int_equal(an_limits_compare(&l, 9 * gigabyte, 0, text), AN_LIMITS_EXCEEDED);
-    assert_string_equal(text, "9.00 GiB of memory are planned, and this machine has 8.00 GiB");
+    assert_string_equal(text, "it needs 9.00 GiB of memory, and this machine has 8.00 GiB");
     l.swap = 2 * gigabyte;
     assert_int_equal(an_limits_compare(&l, 9 * gigabyte, 0, text), AN_LIMITS_TIGHT);
     l.swap = 0;

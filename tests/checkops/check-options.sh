@@ -17,11 +17,11 @@ ends_with() { # ends_with CODE ARGUMENT...: the exit code of checkops, or one of
 ends_with 0 --mode=list
 [ "$(wc -l < output.txt)" -ge 45 ] || fail "the list has only $(wc -l < output.txt) ops"
 [ -z "$(cut -d' ' -f1 output.txt | sort | uniq -d)" ] || fail "the list names an op twice"
-grep -qE ' reference$' output.txt || fail "the reference kernel does not come last"
+grep -qE ' portable$' output.txt || fail "the portable kernel does not come last"
 grep -qvE '^[a-z_]+( [a-z0-9_]+)+$' output.txt && fail "the list has a line that is not an op and its kernels"
 
 ends_with 0 --help
-ends_with 0 --mode=test --op=relu --kernel=reference --dtype=bf16 --case=3 --seed=7
+ends_with 0 --mode=test --op=relu --kernel=portable --dtype=bf16 --case=3 --seed=7
 for level in base avx2 avx512 amx; do
     ends_with '0|77' --mode=test --op=relu --isa=$level # 77: this machine lacks it, and that is said
     [ "$code" = 0 ] || grep -q "no instructions of level $level" output.txt || fail "it does not say why nothing was checked"

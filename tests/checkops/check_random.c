@@ -1,5 +1,5 @@
 /* Random numbers of cases: a counter and a mixing function, so that a case depends on its number alone. */
-#include "base/text.h"
+#include "base/text/text.h"
 #include "checkops/checkops.h"
 
 #include <string.h>

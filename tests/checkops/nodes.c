@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/float16.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "exec/plan.h"
 
 enum { ALIGNMENT = 64, GARBAGE = 0xff };

@@ -54,7 +54,7 @@ find run | sort >names
 # --- inspect ---
 ends 0 inspect run
 for words in "$newest" 'step 12 of 12, launch 1' 'run, model gpt2, seed 3' 'last step    loss ' 'at step 12' '28 weights' \
-    '56 of the optimizer, which --all shows' 'h.0.attn.c_attn.weight  F32   [96, 32]'; do
+    '56 optimizer tensors (shown with --all)' 'h.0.attn.c_attn.weight  F32   [96, 32]'; do
     says "$words"
 done
 ! grep -q moment_1 out || fail "moments are shown unasked"
@@ -93,13 +93,13 @@ for name, entry in header.items():
         assert math.isclose(t[key], value, rel_tol=1e-6, abs_tol=1e-12), (name, key, t[key], value)
 P
 ends 0 inspect weights.safetensors
-says 'tensors only, of no run'
+says 'tensors only, not part of a run'
 
 # --- diff ---
 ends 0 diff run $newest
-says 'the same bits, in all of 84 tensors'
+says 'all 84 tensors are bit-identical'
 ends 0 diff weights.safetensors run
-says 'the same bits, in all of 28 tensors'
+says 'all 28 tensors are bit-identical'
 ends 1 diff $before $newest
 says 'step: 6, 12'
 says 'tensors differ'
@@ -131,12 +131,12 @@ ends 0 eval base --json
 [ "$(field out 'd["metrics"]["val_loss"]')" = "$(field base/summary.json 'd["metrics"]["val_loss"]')" ] || fail "eval has other instructions"
 head -c 3000 "$text" >few.txt
 ends 1 eval run --data few.txt
-complains 'few.txt: has not the characters of the training data'
+complains 'few.txt: does not have the same characters as the training data'
 python3 -c "t = open('$text').read(); open('all.txt', 'w').write(t[:3000] + ''.join(sorted(set(t))))"
 ends 0 eval run --data all.txt
 says '191 samples'
 ends 1 eval numbers
-complains 'this run has no data.eval; --data FILE says what to evaluate on'
+complains 'this run has no data.eval; give the data to evaluate on with --data FILE'
 ends 0 eval numbers --data rows.csv
 says '60 samples'
 says 'val_r2'
@@ -236,22 +236,22 @@ ends 0 export run --to torch torch
 python3 -m py_compile torch/model.py || fail "model.py is no Python"
 ends 0 diff run torch/model.safetensors
 ends 2 export weights.safetensors --to torch torch-2
-complains 'weights.safetensors: has tensors only'
+complains 'weights.safetensors: has only tensors'
 
 # --- verify, and damage of every kind ---
 ends 0 verify run
-says "$before: as it was written: 8 files, "
-says "$newest: as it was written: 8 files, "
+says "$before: intact: 8 files,"
+says "$newest: intact: 8 files,"
 ends 0 verify $newest --json
 [ "$(field out 'd["state"], d["checkpoints"][0]["files"]')" = "good 8" ] || fail "verify --json"
 [ "$(field out 'd["checkpoints"][0]["bytes"]')" = "$(cat $newest/* | wc -c)" ] || fail "not all bytes were counted"
 ends 0 verify weights.safetensors
-says 'its structure is right, 28 tensors'
+says ': valid structure, 28 tensors; this format has no hashes'
 cp -r run sound
 damaged() { # FILE: of the newest
     ends 1 verify run
     complains "$newest/$1"
-    says "$before: as it was written"
+    says "$before: intact:"
     ends 1 verify $newest
     complains "$newest/$1"
     ends 1 verify --json run
@@ -294,28 +294,28 @@ complains 'empty: has neither model.safetensors nor model.safetensors.index.json
 ends 2 diff run
 complains 'PATH is missing'
 ends 2 diff run run run
-complains "what is 'run'? Two arguments are enough"
+complains "unexpected argument 'run': give two arguments"
 ends 2 export run
-complains '--to says where it goes'
+complains '--to is required: write --to model.safetensors, or --to torch FOLDER'
 ends 2 export run --to torch
-complains 'FOLDER is missing: --to torch FOLDER'
+complains 'the folder is missing: write --to torch FOLDER'
 ends 2 export run --to model.bin
 complains "ends in .safetensors, or 'torch', not 'model.bin'"
 ends 2 export run folder --to model.safetensors
-complains "what is 'folder'? Only --to torch takes a folder"
+complains "unexpected argument 'folder': only --to torch takes a folder"
 ends 2 predict run --output x.csv
 complains '--input FILE is missing'
 ends 2 predict run --input prompt.txt --output x.txt
 complains 'ends in .csv or .npy'
 cut -d , -f 1,2 rows.csv >two.csv
 ends 1 predict numbers --input two.csv --output x.csv
-complains 'two.csv: has 2 columns; the model reads 3'
+complains 'two.csv: has 2 columns, but the model reads 3'
 ends 1 predict numbers --input nowhere.csv --output x.csv
 complains 'nowhere.csv: cannot be opened'
 ends 1 predict numbers --input numbers.npy --output x.csv
-complains 'numbers.npy: has 60 samples of 1 numbers; the model reads 3'
+complains 'numbers.npy: has 60 samples of 1 numbers, but the model reads 3'
 ends 1 predict weights.safetensors --input rows.csv --output x.csv
-complains 'has tensors only'
+complains 'has only tensors, without a model'
 printf 'abc\001def' >strange.txt
 ends 1 predict run --input strange.txt --output x.csv
 [ ! -e x.csv ] || fail "half a prediction is left"

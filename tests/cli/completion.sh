@@ -87,7 +87,7 @@ while read -r command; do # every command has a page, that of "config show" is a
     [ -s "pages/anneal-${command// /-}.1" ] || fail "'$command' has no page"
 done < <("${anneal[@]}" help | sed -n 's/^  \([a-z]*\( [a-z]*\)\?\)  .*/\1/p')
 "${anneal[@]}" manual anneal-plan.1 | cmp -s - pages/anneal-plan.1 || fail "a page alone is another"
-grep -qF 'anneal\-plan \- show what' pages/anneal-plan.1 || fail "whatis does not find the name"
+grep -qF 'anneal\-plan \- show the memory' pages/anneal-plan.1 || fail "whatis does not find the name"
 grep -qF '\fB\-\-precision\fR \fIf32|f64|bf16|f16\fR' pages/anneal-plan.1 || fail "--precision is not in the page"
 grep -qF '\fBoptimizer.lr\fR' pages/anneal-config.5 || fail "optimizer.lr is not in anneal-config.5"
 if command -v groff >/dev/null; then
@@ -101,9 +101,9 @@ fi
 
 # --- wrong use ---
 refused 'bash|zsh|fish is missing' completion
-refused "there is a script for bash, zsh and fish, not for 'bsh'; the nearest is 'bash'" completion bsh
-refused "there is no page 'anneal-pln.1'; the nearest is 'anneal-plan.1'" manual anneal-pln.1
+refused "unknown shell 'bsh'; there are scripts for bash, zsh and fish; did you mean 'bash'?" completion bsh
+refused "unknown page 'anneal-pln.1'; did you mean 'anneal-plan.1'?" manual anneal-pln.1
 refused "'nowhere/anneal.1' cannot be written: No such file or directory" manual --output nowhere
-refused '--output is for all pages, not for one' manual anneal.1 --output pages
+refused '--output writes all pages and cannot be combined with a page' manual anneal.1 --output pages
 
 echo "completion: all as expected"

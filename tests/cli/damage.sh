@@ -49,9 +49,9 @@ carries_on() {
     shift 2
     "${anneal[@]}" train small.yaml --set run.dir="$name" >out 2>err || fail "$name: it ended with $?"
     [ ! -s err ] || fail "$name: there is something on standard error"
-    says "carries on after step $step, from $name/checkpoints/step-0000000$step-1"
+    says "resumes after step $step, from $name/checkpoints/step-0000000$step-1"
     for named in "$@"; do says "$name/checkpoints/$named"; done
-    [ "$(grep -c 'passed over:' out)" = $# ] || fail "$name: not $# checkpoints were passed over"
+    [ "$(grep -c 'skipped:' out)" = $# ] || fail "$name: not $# checkpoints were skipped"
     [ "$(state "$name")" = "$expected" ] || fail "$name: it ends with other bits"
 }
 

@@ -14,9 +14,9 @@ complains() { grep -qF -- "$1" err || failed "standard error does not say: $1"; 
 unset OMP_NUM_THREADS OMP_WAIT_POLICY
 run 0 doctor
 for words in '^anneal +0\.' '^processor +[^ ]' '^instructions +[^ ]' '^level +(base|avx2|avx512|amx)' \
-    '^AMX +(permitted|refused|none)$' '^processors +[0-9]+.*; load ' '(no limit by a cgroup|the cgroup allows)' \
+    '^AMX +(permitted|refused|none)$' '^processors +[0-9]+.*; load ' '(no cgroup limit|the cgroup allows)' \
     '^memory +[0-9.]+ [KMGT]iB, ' '^speed +f32 [0-9.]+ .FLOP/s, bf16 [0-9.]+ .FLOP/s, memory [0-9.]+ .B/s' \
-    '^threads +[0-9]+; idle ones (spin 0\.2 ms, then sleep|sleep at once)$' '^OpenMP +lib(g|i)?omp' '^oneDNN +(3\.|none)' '^MPI +.*: this version runs one rank$' \
+    '^threads +[0-9]+; idle ones (spin 0\.2 ms, then sleep|sleep immediately)$' '^OpenMP +lib(g|i)?omp' '^oneDNN +(3\.|none)' '^MPI +.*; this version trains with one rank only$' \
     '^(What would make it faster:|Nothing was found that would make it faster\.)$'; do
     says "$words"
 done
@@ -45,9 +45,9 @@ run 0 doctor --json
 [ "$(spin)" = 0.0002 ] || [ "$(python3 -c 'import json; f = json.load(open("out")); print(f["threads"] > f["processors_allowed"])')" = True ] ||
     failed "threads do not spin for 0.2 ms"
 OMP_WAIT_POLICY=active run 0 doctor
-says '; idle ones spin and never sleep$'
+says '; idle ones spin without sleeping$'
 OMP_WAIT_POLICY=passive run 0 doctor
-says '; idle ones sleep at once$'
+says '; idle ones sleep immediately$'
 
 # --- an MPI is found by its launcher, and the library beside it ---
 mkdir -p mpi/bin mpi/lib
@@ -58,8 +58,8 @@ grep -qF '"name": "Open MPI"' out || failed "libmpi.so.40 was not found"
 
 # --- wrong use ---
 run 2 doctor more
-complains "what is 'more'? This command takes no argument"
+complains "unexpected argument 'more': this command takes none"
 run 2 doctor --jsn
-complains "there is no option '--jsn'; the nearest is '--json'"
+complains "there is no option '--jsn'; did you mean '--json'?"
 
 echo "doctor: all as expected"

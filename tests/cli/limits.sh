@@ -29,7 +29,7 @@ Y
 # --- lengths ---
 for steps in 9223372036854775807 9223372036854775000 9007199254740992; do
     run 2 --set run.steps=$steps
-    says "--set run.steps=$steps: run.steps: this is more than 9007199254740992 steps (2^53); make it shorter"
+    says "--set run.steps=$steps: run.steps: this is more than 9007199254740992 steps (2^53); use a shorter length"
 done
 run 2 --set run.steps= --set run.epochs=9007199254740992
 says 'run.epochs: this is more than 9007199254740992 steps (2^53)'
@@ -45,7 +45,7 @@ run 0 --set train.precision=f64 --set data.train.dtype=f64
 mnist=$tree/examples/mnist/mnist-10k
 idx="data={train: {type: idx, path: $mnist-images-idx3-ubyte.gz, labels: $mnist-labels-idx1-ubyte.gz}}"
 run 2 --set train.precision=f64 --set "$idx"
-says 'train.precision is f64, but data.train is read in f32; take f32, as its type cannot be read in f64'
+says 'train.precision is f64, but data.train is read in f32; use f32, because data of this type cannot be read as f64'
 
 # --- how numbers are shown ---
 sed '1!s/,[^,]*$/,3e9/' rows.csv >large.csv
@@ -53,7 +53,7 @@ run 0 --set data.train.path=large.csv
 says 'loss 9e+18'
 never 'loss [0-9]{8}'
 run 1 --set optimizer.lr=1e30 --set train.clip_norm=off
-says 'the norm of the gradients nan;'
+says 'and the gradient norm is nan; nothing was updated;'
 never '-nan'
 head -n 2 rows.csv >one.csv
 run 0 --set data.train.path=one.csv --set batch.global=1
@@ -75,21 +75,21 @@ says 'val_top5 1.0000'
 # --- data ---
 classes='data={train: {type: csv, path: sorted.csv, classes: on, part: 40%..100%}, eval: {type: csv, path: sorted.csv, classes: on, part: 0%..40%}}'
 run 0 --set "$classes"
-says 'data.train has no sample of class 0, of 3 classes; if the file is sorted by class, shuffle its lines before it is split'
+says 'data.train has no samples of class 0, of 3 classes; if the file is sorted by class, shuffle its lines before splitting it'
 sed '9s/.*/3,1000000/' sorted.csv >large_label.csv
 run 0 --set 'data={train: {type: csv, path: large_label.csv, classes: on}}' --set run.steps=1
-says 'the largest class is 1000000, so there are 1000001 classes, but data.train has samples of 4 only; is one label wrong?'
+says 'the largest class is 1000000, so there are 1000001 classes, but data.train has samples of only 4; check the labels, and number classes from 0 without gaps'
 sed '1s/.*/a,a,y/' rows.csv >twice.csv
 run 1 --set data.train.path=twice.csv
-says "twice.csv: line 1: two columns are called 'a'; rename one, or choose columns by number"
+says "twice.csv: line 1: two columns are called 'a'; rename one of them, or choose columns by number"
 run 1 --set data.train.path=twice.csv --set 'data.train.inputs=[a]'
-says "twice.csv: line 1: columns 1 and 2 are both called 'a'; rename one, or choose columns by number"
+says "twice.csv: line 1: columns 1 and 2 are both called 'a'; rename one of them, or choose columns by number"
 run 0 --set data.train.path=twice.csv --set 'data.train.inputs=[1, 2]'
 
 # --- paths ---
 for path in data.train.path=~/rows.csv run.dir=~/run model.init.from=~somebody/weights; do
     run 2 --set "${path/$HOME/\~}"
-    says "only a shell expands ~; write the whole path"
+    says "', but ~ is expanded only by a shell; write the full path (or ./~ for a file of that name)"
 done
 [ ! -e '~' ] || fail 'a folder is called ~'
 run 0 --set 'run.dir=./~/run' # a folder of that name

@@ -65,72 +65,72 @@ printf 'abc' >odd.bin
 for i in $(seq 0 1999); do n=$((i % 300)) && printf "\\x$(printf %02x $((n % 256)))\\x$(printf %02x $((n / 256)))"; done >tokens.bin
 
 # --- configs: exit code 2, and the place first; data and folders: exit code 1, and the path ---
-mistake 2 'c.yaml:6:1: there is no key '\''optimzer'\''; the nearest is '\''optimizer'\''' \
+mistake 2 'c.yaml:6:1: unknown key '\''optimzer'\''; did you mean '\''optimizer'\''?' \
     'optimzer: {lr: 1}'
-mistake 2 'c.yaml:5:13: there is no key '\''optimizer.lrr'\''; the nearest is '\''lr'\''' \
+mistake 2 'c.yaml:5:13: unknown key '\''optimizer.lrr'\''; did you mean '\''lr'\''?' \
     'optimizer: {lrr: 1e-3}'
-mistake 2 'c.yaml:5:17: optimizer.lr is '\''fast'\''; it takes a number from 0 on' \
+mistake 2 'c.yaml:5:17: optimizer.lr is '\''fast'\''; it takes a number of at least 0' \
     'optimizer: {lr: fast}'
-mistake 2 'c.yaml:5:17: optimizer.lr is '\''-1'\''; it takes a number from 0 on' \
+mistake 2 'c.yaml:5:17: optimizer.lr is '\''-1'\''; it takes a number of at least 0' \
     'optimizer: {lr: -1}'
-mistake 2 'c.yaml:5:19: optimizer.type is '\''adamax'\''; it takes adamw, adam, sgd or lion; the nearest is '\''adamw'\''' \
+mistake 2 'c.yaml:5:19: optimizer.type is '\''adamax'\''; it takes adamw, adam, sgd or lion; did you mean '\''adamw'\''?' \
     'optimizer: {type: adamax}'
-mistake 2 'c.yaml:6:18: schedule.type is '\''cosin'\''; it takes constant, linear, cosine, cosine_restarts, one_cycle, inverse_sqrt, wsd, step, exponential, polynomial, points or sequence; the nearest is '\''cosine'\''' \
+mistake 2 'c.yaml:6:18: schedule.type is '\''cosin'\''; it takes constant, linear, cosine, cosine_restarts, one_cycle, inverse_sqrt, wsd, step, exponential, polynomial, points or sequence; did you mean '\''cosine'\''?' \
     'schedule: {type: cosin}'
-mistake 2 'c.yaml:5:9: batch.global is 16, but micro 4 × accumulate 3 = 12 for each leaf, and 16 is no multiple of it; change one of them, or take global out' \
+mistake 2 'c.yaml:5:9: batch.global is 16, but micro 4 × accumulate 3 = 12 for each leaf, and 16 is not a multiple of that; change one of them, or remove global' \
     'batch: {global: 16, micro: 4, accumulate: 3}'
-mistake 2 'c.yaml:5:17: batch.global is '\''0'\''; it takes a whole number from 1 on' \
+mistake 2 'c.yaml:5:17: batch.global is '\''0'\''; it takes a whole number of at least 1' \
     'batch: {global: 0}'
-mistake 2 'c.yaml:5:8: batch: accumulate is a table from epochs to numbers, in order, from epoch 0 on; entry 0 is 1: 2' \
+mistake 2 'c.yaml:5:8: batch: the table of accumulate must begin with epoch 0 and be sorted by epoch; entry 0 is 1: 2' \
     'batch: {micro: 4, accumulate: {1: 2}}'
-mistake 2 'c.yaml:5:20: batch.leaves is 8, but a step has 4 samples, so 4 leaves would be empty; take at most 4' \
+mistake 2 'c.yaml:5:20: batch.leaves is 8, but a step has 4 samples, so 4 leaves would be empty; set it to at most 4' \
     'batch: {global: 4, leaves: 8}'
 mistake 2 'c.yaml:5:21: the pattern '\''^attention'\'' of a group matches no parameter; '\''anneal graph'\'' lists their names' \
     'optimizer: {groups: [{match: "^attention", lr_scale: 0.1}]}'
-mistake 2 'c.yaml:5:21: the pattern '\''('\'' of a group cannot be read: missing closing parenthesis, at character 2' \
+mistake 2 'c.yaml:5:21: the pattern '\''('\'' of a group is not a valid regular expression: missing closing parenthesis, at character 2' \
     'optimizer: {groups: [{match: "(", lr_scale: 0.1}]}'
-mistake 2 'c.yaml:5:21: the groups freeze every parameter: nothing is left to train' \
+mistake 2 'c.yaml:5:21: the groups freeze every parameter, so nothing is left to train' \
     'optimizer: {groups: [{match: ".", freeze: on}]}'
-mistake 2 'c.yaml:5:20: optimizer.betas is a list of 3; it takes two numbers, as [0.9, 0.999]' \
+mistake 2 'c.yaml:5:20: optimizer.betas has 3 numbers; it takes two, such as [0.9, 0.999]' \
     'optimizer: {betas: [0.9, 0.99, 0.999]}'
-mistake 2 'c.yaml:5:26: optimizer.betas[1] is '\''1.0'\''; it takes a list of numbers from 0 to below 1' \
+mistake 2 'c.yaml:5:26: optimizer.betas[1] is '\''1.0'\''; it takes a list of numbers of at least 0 and below 1' \
     'optimizer: {betas: [0.9, 1.0]}'
-mistake 2 'c.yaml:5:24: optimizer.nesterov looks ahead along momentum, which is 0; give optimizer.momentum, as 0.9' \
+mistake 2 'c.yaml:5:24: optimizer.nesterov needs momentum, which is 0; set optimizer.momentum, for example to 0.9' \
     'optimizer: {type: sgd, nesterov: on}'
-mistake 2 'c.yaml:5:26: optimizer of type '\''adamw'\'' has no key '\''momentum'\'', which belongs to sgd; it has type, lr, betas, eps, weight_decay, decay, decay_embeddings, groups, layer_decay' \
+mistake 2 'c.yaml:5:26: optimizer of type '\''adamw'\'' has no key '\''momentum'\'', which is for type sgd; its keys are type, lr, betas, eps, weight_decay, decay, decay_embeddings, groups, layer_decay' \
     'optimizer: {type: adamw, momentum: 0.9}'
-mistake 2 'c.yaml:5:27: optimizer.weight_decay is '\''none'\''; it takes a number from 0 on' \
+mistake 2 'c.yaml:5:27: optimizer.weight_decay is '\''none'\''; it takes a number of at least 0' \
     'optimizer: {weight_decay: none}'
 mistake 2 'c.yaml:6:34: schedule.warmup.steps is '\''-5'\''; it takes a length such as 250 steps, 2 epochs, 300M tokens, 50k samples or 3%' \
     'schedule: {type: cosine, warmup: -5}'
 mistake 2 'c.yaml:6:37: schedule.min_ratio is '\''2'\''; it takes a number from 0 to 1' \
     'schedule: {type: cosine, min_ratio: 2}'
-mistake 2 'c.yaml:6:11: schedule of type '\''cosine_restarts'\'' needs '\''T_0'\''; give it a length such as 250 steps, 2 epochs, 300M tokens, 50k samples or 3%, above 0' \
+mistake 2 'c.yaml:6:11: schedule of type '\''cosine_restarts'\'' needs '\''T_0'\''; set it to a length such as 250 steps, 2 epochs, 300M tokens, 50k samples or 3%, above 0' \
     'schedule: {type: cosine_restarts}'
-mistake 2 'c.yaml:6:83: a sequence has 2 parts and 2 milestones; a milestone is where the next part begins, so there is one less of them than of parts' \
+mistake 2 'c.yaml:6:83: a sequence has 2 parts and 2 milestones; it needs one milestone fewer than parts, because each milestone begins the next part' \
     'schedule: {type: sequence, parts: [{type: constant}, {type: linear}], milestones: [1, 2]}'
-mistake 2 'c.yaml:6:11: schedule of type '\''exponential'\'' needs '\''gamma'\''; give it a number above 0' \
+mistake 2 'c.yaml:6:11: schedule of type '\''exponential'\'' needs '\''gamma'\''; set it to a number above 0' \
     'schedule: {type: exponential}'
 mistake 2 'c.yaml:6:20: train.clip_norm is '\''-1'\''; it takes off, or a number above 0' \
     'train: {clip_norm: -1}'
 mistake 2 'c.yaml:6:20: train.precision is '\''f8'\''; it takes auto, f32, bf16, f16 or f64' \
     'train: {precision: f8}'
-mistake 2 'c.yaml:6:27: train.matmul_precision is '\''high'\''; there is no TF32 on CPUs; take highest, or medium for products in bf16' \
+mistake 2 'c.yaml:6:27: train.matmul_precision is '\''high'\''; CPUs have no TF32; use highest, or medium for products in bf16' \
     'train: {matmul_precision: high}'
 mistake 2 'c.yaml:6:20: train.recompute.mode is '\''some'\''; it takes none, block or full' \
     'train: {recompute: some}'
 mistake 2 'c.yaml:6:23: train.on_nonfinite is '\''rollback'\'', which is not supported yet; it takes stop or skip' \
     'train: {on_nonfinite: rollback}'
-mistake 2 'c.yaml:6:14: eval.best.metric is '\''val_los'\''; it takes val_loss, val_perplexity, val_accuracy, val_top5, val_mae, val_r2, loss, perplexity, accuracy, top5, mae or r2; the nearest is '\''val_loss'\''' \
+mistake 2 'c.yaml:6:14: eval.best.metric is '\''val_los'\''; it takes val_loss, val_perplexity, val_accuracy, val_top5, val_mae, val_r2, loss, perplexity, accuracy, top5, mae or r2; did you mean '\''val_loss'\''?' \
     'data: {train: {type: csv, path: rows.csv}, eval: {type: csv, path: rows.csv}}' 'eval: {best: val_los}'
-mistake 2 'c.yaml:6:14: eval.best: this model has no '\''val_accuracy'\''; it has val_loss, val_mae, val_r2' \
+mistake 2 'c.yaml:6:14: eval.best: this model does not have the metric '\''val_accuracy'\''; it has val_loss, val_mae, val_r2' \
     'data: {train: {type: csv, path: rows.csv, part: 0%..50%}, eval: {type: csv, path: rows.csv, part: 50%..100%}}' \
     'eval: {best: val_accuracy}'
-mistake 2 'c.yaml:6:8: eval.early_stop is given, but there is nothing to evaluate on; give data.eval, or take it out' \
+mistake 2 'c.yaml:6:8: eval.early_stop is set, but there is no data to evaluate on; set data.eval, or remove this key' \
     'eval: {early_stop: val_loss}'
 mistake 2 'c.yaml:6:15: eval.every is '\''0'\''; it takes off, or a length such as 250 steps, 2 epochs, 300M tokens, 50k samples, 3% or 30m, above 0' \
     'eval: {every: 0}'
-mistake 2 'c.yaml:5:27: run.steps is 3 and run.epochs is 2; a run has one length: take one out (--set run.steps= does it)' \
+mistake 2 'c.yaml:5:27: run.steps is 3 and run.epochs is 2, but a run has only one length; remove one of them (for example with --set run.steps=)' \
     'run: {dir: run, steps: 3, epochs: 2}'
 mistake 2 'c.yaml:5:24: run.steps is '\''0'\''; it takes a length such as 250 steps, above 0' \
     'run: {dir: run, steps: 0}'
@@ -138,41 +138,41 @@ mistake 2 'c.yaml:5:27: run.max_time is '\''3'\''; it takes off or slurm, or a d
     'run: {dir: run, max_time: 3}'
 mistake 2 'c.yaml:5:24: run.steps is '\''3 parsecs'\''; it takes a length such as 250 steps, above 0' \
     'run: {dir: run, steps: 3 parsecs}'
-mistake 2 'c.yaml:5:23: run.seed is '\''-1'\''; it takes a whole number from 0 on' \
+mistake 2 'c.yaml:5:23: run.seed is '\''-1'\''; it takes a whole number of at least 0' \
     'run: {dir: run, seed: -1}'
 mistake 2 'c.yaml:5:22: run.isa is '\''sse9'\''; it takes auto, base, avx2, avx512 or amx' \
     'run: {dir: run, isa: sse9}'
-mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; give it idx, csv, text, tokens, megatron, mixture or stream' \
+mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, text, tokens, megatron, mixture or stream' \
     'data: {train: {path: rows.csv}}'
-mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, text, tokens, megatron, mixture or stream; the nearest is '\''csv'\''' \
+mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, text, tokens, megatron, mixture or stream; did you mean '\''csv'\''?' \
     'data: {train: {type: cvs, path: rows.csv}}'
-mistake 2 'c.yaml:5:7: data has no '\''train'\''; it takes a table such as {type: text, path: FILE}' \
+mistake 2 'c.yaml:5:7: data has no '\''train'\''; set it to a table such as {type: text, path: FILE}' \
     'data: {eval: {type: csv, path: rows.csv}}'
-mistake 2 'c.yaml:5:15: data.train of type '\''csv'\'' needs '\''path'\''; give it the path of a file' \
+mistake 2 'c.yaml:5:15: data.train of type '\''csv'\'' needs '\''path'\''; set it to the path of a file' \
     'data: {train: {type: csv}}'
 mistake 2 'c.yaml:5:15: model.type is '\''transformer'\''; it takes mlp, cnn, gpt2, llama, sequential or graph' \
     'model: {type: transformer}'
-mistake 2 'c.yaml:5:29: model.hidden[0] is '\''0'\''; it takes a list of whole numbers from 1 on' \
+mistake 2 'c.yaml:5:29: model.hidden[0] is '\''0'\''; it takes a list of whole numbers of at least 1' \
     'model: {type: mlp, hidden: [0]}'
-mistake 2 'c.yaml:5:8: data.train: the model'\''s input '\''x'\'' is f32[batch,5] with the sample first, and the data'\''s field '\''inputs'\'' is f32[3] for each sample; change the model'\''s sizes (auto takes those of data.train), or data.train' \
+mistake 2 'c.yaml:5:8: data.train: the model'\''s input '\''x'\'' is f32[batch,5], where the first dimension is the sample, but the data'\''s field '\''inputs'\'' is f32[3] for each sample; change the model'\''s sizes (auto takes those of data.train), or data.train' \
     'model: {type: mlp, inputs: 5}'
-mistake 2 'c.yaml:5:8: data.train: the model'\''s input '\''targets'\'' is f32[batch,2] with the sample first, and the data'\''s field '\''targets'\'' is f32[1] for each sample; change the model'\''s sizes (auto takes those of data.train), or data.train' \
+mistake 2 'c.yaml:5:8: data.train: the model'\''s input '\''targets'\'' is f32[batch,2], where the first dimension is the sample, but the data'\''s field '\''targets'\'' is f32[1] for each sample; change the model'\''s sizes (auto takes those of data.train), or data.train' \
     'model: {type: mlp, outputs: 2}'
-mistake 2 'c.yaml:4:32: model.width 64 divided by model.heads 3 leaves 1; take a width such as 63 or 66' \
+mistake 2 'c.yaml:4:32: model.width 64 is not a multiple of model.heads 3 (remainder 1); use a width such as 63 or 66' \
     'model: {type: gpt2, layers: 1, heads: 3, width: 64, context: 16}' 'data: {train: {type: text, path: some.txt}}'
-mistake 2 'c.yaml:2:16: data.train has type '\''csv'\'', which gives numbers, but a model of type '\''gpt2'\'' takes tokens; take text, tokens or megatron' \
+mistake 2 'c.yaml:2:16: data.train has type '\''csv'\'', which gives numbers, but a model of type '\''gpt2'\'' takes tokens; use text, tokens or megatron' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}'
-mistake 2 'c.yaml:5:8: the model needs classes, and the targets of data.train are numbers; take data with labels, or csv with classes: on' \
+mistake 2 'c.yaml:5:8: the model needs classes, but the targets of data.train are numbers; use data with labels, or csv with classes: on' \
     'model: {type: cnn}'
-mistake 1 'anneal train: short.txt: the part has 5 tokens, and a sample needs 17: the context and the token that follows it (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: short.txt: the part has 5 tokens, but a sample needs 17: the context and the token after it (data.train of c.yaml:5:15)' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}' 'data: {train: {type: text, path: short.txt}}'
 mistake 2 'c.yaml:5:50: data.train.part is '\''90%..10%'\''; it takes a range such as 0%..90%' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}' 'data: {train: {type: text, path: some.txt, part: 90%..10%}}'
 mistake 2 'c.yaml:5:49: data.train.part is '\''50%..120%'\''; it takes a range such as 0%..90%' \
     'data: {train: {type: csv, path: rows.csv, part: 50%..120%}}'
-mistake 1 'anneal train: rows.csv: line 1: no column is called '\''z'\'' (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: rows.csv: line 1: there is no column '\''z'\'' (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: rows.csv, targets: [z]}}'
-mistake 2 'c.yaml:6:10: this config has version 2, and this anneal reads version 1; take a newer anneal' \
+mistake 2 'c.yaml:6:10: this config has version 2, but this anneal reads only version 1; use a newer anneal' \
     'version: 2'
 mistake 2 'c.yaml:5:53: data.threads is '\''-1'\''; it takes a whole number from 0 to 256' \
     'data: {train: {type: csv, path: rows.csv}, threads: -1}'
@@ -184,7 +184,7 @@ mistake 2 'c.yaml:5:38: data.train.parts is empty; it takes a list of tables' \
     'data: {train: {type: mixture, parts: []}}'
 mistake 2 'c.yaml:5:26: optimizer.layer_decay is '\''0'\''; it takes a number above 0' \
     'optimizer: {layer_decay: 0}'
-mistake 2 'c.yaml:6:33: train.loss.label_smoothing is '\''1.5'\''; it takes a number from 0 to below 1' \
+mistake 2 'c.yaml:6:33: train.loss.label_smoothing is '\''1.5'\''; it takes a number of at least 0 and below 1' \
     'train: {loss: {label_smoothing: 1.5}}'
 mistake 1 'anneal train: nosuch.csv: cannot be opened: No such file or directory (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: nosuch.csv}}'
@@ -192,37 +192,37 @@ mistake 1 'anneal train: folder: is a folder, not a file (data.train of c.yaml:5
     'data: {train: {type: csv, path: folder}}'
 mistake 1 'anneal train: text.csv: line 5, column 2: '\''oops'\'' is not a number (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: text.csv}}'
-mistake 1 'anneal train: ragged.csv: line 6: 2 columns; the first line has 4 (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: ragged.csv: line 6: this line has 2 columns, but the first line has 4 (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: ragged.csv}}'
 mistake 1 'anneal train: empty.csv: line 1: the table is empty (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: empty.csv}}'
 mistake 1 'anneal train: nan.csv: line 9, column 2: '\''nan'\'' is not a number (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: nan.csv}}'
-mistake 1 'anneal train: classes.csv: line 5, column 3: 4 in field '\''targets'\'', whose numbers are from 0 to 3: the data is wrong, or the model too small for it' \
+mistake 1 'anneal train: classes.csv: line 5, column 3: the value 4 in field '\''targets'\'' is not in 0 to 3: the data is wrong, or the model is too small for it' \
     'data: {train: {type: csv, path: classes.csv, classes: on}}' 'model: {type: mlp, outputs: 4}'
-mistake 1 'anneal train: cut-images: byte 100000: its sizes need 7840016 bytes, and the file ends here: fetch it again (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: cut-images: byte 100000: the file ends here, but its header announces 7840016 bytes: download it again (data.train of c.yaml:5:15)' \
     'data: {train: {type: idx, path: cut-images, labels: labels}}'
-mistake 1 'anneal train: cut-labels: byte 5008: its sizes need 10008 bytes, and the file ends here: fetch it again (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: cut-labels: byte 5008: the file ends here, but its header announces 10008 bytes: download it again (data.train of c.yaml:5:15)' \
     'data: {train: {type: idx, path: images, labels: cut-labels}}'
-mistake 1 'anneal train: few-labels: byte 4: 100 targets, and images has 10000 inputs (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: few-labels: byte 4: the file has 100 targets, but images has 10000 inputs (data.train of c.yaml:5:15)' \
     'data: {train: {type: idx, path: images, labels: few-labels}}'
-mistake 1 'anneal train: rows.csv: byte 0: 61 2c 62 2c begins no IDX file (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: rows.csv: byte 0: this is not an IDX file: it begins with 61 2c 62 2c (data.train of c.yaml:5:15)' \
     'data: {train: {type: idx, path: rows.csv, labels: labels}}'
 mistake 1 'anneal train: cut.gz: byte 200000: the compressed data is cut off (data.train of c.yaml:5:15)' \
     'data: {train: {type: idx, path: cut.gz, labels: labels}}'
-mistake 2 'c.yaml:2:8: data.train: the model reads 2 inputs, and a sample of the data has 1 fields; change the model'\''s sizes (auto takes those of data.train), or data.train' \
+mistake 2 'c.yaml:2:8: data.train: the model reads 2 inputs, but a sample of the data has 1 fields; change the model'\''s sizes (auto takes those of data.train), or data.train' \
     'data: {train: {type: idx, path: images}}'
-mistake 1 'anneal train: odd.bin: byte 3: the file ends within a token of u16 (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: odd.bin: byte 3: the file ends in the middle of a token of u16 (data.train of c.yaml:5:15)' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}' 'data: {train: {type: tokens, path: odd.bin}}'
-mistake 1 'anneal train: tokens.bin: byte 1088: 244 in field '\''tokens'\'', whose numbers are from 0 to 199: the data is wrong, or the model too small for it' \
+mistake 1 'anneal train: tokens.bin: byte 1088: the value 244 in field '\''tokens'\'' is not in 0 to 199: the data is wrong, or the model is too small for it' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16, vocabulary: 200}' 'data: {train: {type: tokens, path: tokens.bin}}'
 mistake 1 'anneal train: tokens.idx: cannot be opened: No such file or directory (data.train of c.yaml:5:15)' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}' 'data: {train: {type: megatron, path: tokens}}'
-mistake 1 'anneal train: rows.csv/run: the folder cannot be made: Not a directory' \
+mistake 1 'anneal train: rows.csv/run: the folder cannot be created: Not a directory' \
     'run: {dir: rows.csv/run, steps: 3}'
-mistake 1 'anneal train: /proc/run: the folder cannot be made: No such file or directory' \
+mistake 1 'anneal train: /proc/run: the folder cannot be created: No such file or directory' \
     'run: {dir: /proc/run, steps: 3}'
-mistake 2 'c.yaml:5:22: the samples of a stream come from a program, by an_trainer_step_on; give a file here' \
+mistake 2 'c.yaml:5:22: the samples of a stream come from a program that calls an_trainer_step_on; with this command, use data from a file' \
     'model: {type: mlp, inputs: 3, outputs: 1}' 'data: {train: {type: stream}}'
 
 # --- the text of a config ---
@@ -230,27 +230,27 @@ mistake 2 'c.yaml:5:22: the samples of a stream come from a program, by an_train
 wrong() { expect "$1" "$2" "${anneal[@]}" train c.yaml; }
 with
 echo 'batch: {global: 4}' >>c.yaml
-wrong 2 "c.yaml:6:1: 'batch' stands twice in one table, first at 4:1; take one out"
+wrong 2 "c.yaml:6:1: 'batch' appears twice in one table, first at 4:1; remove one of them"
 with
 printf 'train:\n\tclip_norm: 1\n' >>c.yaml
-wrong 2 "c.yaml:7:1: a tab; YAML indents with spaces only"
+wrong 2 "c.yaml:7:1: found a tab; YAML must be indented with spaces"
 with
 echo 'train: {clip_norm: 1' >>c.yaml
-wrong 2 "c.yaml:7:1: this is not YAML: did not find expected ',' or '}', while parsing a flow mapping; look at brackets, quotes and indentation"
+wrong 2 "c.yaml:7:1: this is not valid YAML: did not find expected ',' or '}', while parsing a flow mapping; check brackets, quotes and indentation"
 printf -- '- 1\n- 2\n' >c.yaml
-wrong 2 'c.yaml:1:1: this is a list; a config is a table of keys, of which it needs at least model and data'
+wrong 2 'c.yaml:1:1: this is a list; a config is a table of keys and needs at least model and data'
 : >c.yaml
 wrong 2 "c.yaml:1:1: 'model' is missing; a config needs at least model and data"
 echo 'model: {type: mlp}' >c.yaml
 wrong 2 "c.yaml:1:1: 'data' is missing; a config needs at least model and data"
-expect 2 'nosuch.yaml: the config cannot be read: No such file or directory; look at its name and its rights' \
+expect 2 'nosuch.yaml: the config cannot be read: No such file or directory; check its name and permissions' \
     "${anneal[@]}" train nosuch.yaml
 
 # --- folders and disks ---
 with 'run: {dir: full, steps: 3}'
 mkdir full
 ln -s /dev/full full/metrics-1.new
-expect 1 'anneal train: full/metrics-1.new: is no regular file but a pipe, a device or a folder; move it away' \
+expect 1 'anneal train: full/metrics-1.new: is not a regular file but a pipe, a device or a folder; move it away' \
     "${anneal[@]}" train c.yaml
 with 'run: {dir: busy, steps: 100000000}'
 "${anneal[@]}" train c.yaml >busy.out 2>busy.err &
@@ -260,7 +260,7 @@ for _ in $(seq 600); do
     sleep 0.1
 done
 training=$(cut -d' ' -f1 busy/launches/1)
-expect 1 "anneal train: busy: process $training is training in this folder: wait for it, stop it (kill $training), or give run.dir another name" \
+expect 1 "anneal train: busy: process $training is already training in this folder; wait for it, stop it (kill $training), or set run.dir to another name" \
     "${anneal[@]}" train c.yaml
 kill -KILL $process
 wait $process 2>/dev/null || true
@@ -270,22 +270,22 @@ rm -rf run
 mkdir run
 echo '{"step": 1}' >run/metrics.jsonl
 echo 'version: 1' >run/config.yaml
-expect 2 'anneal train: run: a run with another config is in it: --fresh starts this one beside it, or give run.dir another name' \
+expect 2 'anneal train: run: this folder already has a run with a different config; add --fresh to start a new run beside it, or set run.dir to another name' \
     "${anneal[@]}" train c.yaml
 
 # --- the command line ---
-help="('anneal train --help' shows what it takes)"
+help="(see 'anneal train --help')"
 expect 2 "anneal train: CONFIG is missing
 $help" "${anneal[@]}" train
-expect 2 "anneal train: there is no option '--theads'; the nearest is '--threads'
+expect 2 "anneal train: there is no option '--theads'; did you mean '--threads'?
 $help" "${anneal[@]}" train c.yaml --theads 2
-expect 2 "anneal train: --threads takes a whole number from 1 on, not 'none'
+expect 2 "anneal train: --threads takes a whole number of at least 1, not 'none'
 $help" "${anneal[@]}" train c.yaml --threads none
 expect 2 "anneal train: --isa takes base|avx2|avx512|amx, not 'sse'
 $help" "${anneal[@]}" train c.yaml --isa sse
-expect 2 '--set optimizer.lr: this is no setting; write KEY=VALUE, as optimizer.lr=1e-3' \
+expect 2 '--set optimizer.lr: this is not a setting; write KEY=VALUE, as in optimizer.lr=1e-3' \
     "${anneal[@]}" train c.yaml --set optimizer.lr
-expect 2 "--set optimizer.lr=x: optimizer.lr is 'x'; it takes a number from 0 on" "${anneal[@]}" train c.yaml --set optimizer.lr=x
+expect 2 "--set optimizer.lr=x: optimizer.lr is 'x'; it takes a number of at least 0" "${anneal[@]}" train c.yaml --set optimizer.lr=x
 
 [ "$count" -ge 60 ]
 echo "$count mistakes are explained"

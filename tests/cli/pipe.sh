@@ -26,10 +26,10 @@ closed() {
     [ "$(field "$name/outcome.json" 'd["end"]')" = "stopped on request" ] || fail "$name: $(cat "$name/outcome.json")"
     field "$name/outcome.json" 'd["reason"]' | grep -q 'SIGPIPE' || fail "$name: $(cat "$name/outcome.json")"
     [ "$(field "$name/outcome.json" 'd["step"]')" -gt 0 ] || fail "$name: it took no step"
-    grep -q 'nobody reads the output any more: stopped with a checkpoint' err || fail "$name: it does not say so"
+    grep -q 'anneal train: nothing reads the output any more: stopped with a checkpoint after step' err || fail "$name: it does not say so"
     ls "$name"/checkpoints/step-* >/dev/null || fail "$name: there is no checkpoint"
     "${anneal[@]}" train small.yaml --set "run.dir=$name" --set run.max_time=1s >out 2>err && fail "$name: it is done"
-    grep -q 'carries on' out || fail "$name: it does not carry on"
+    grep -q 'resumes' out || fail "$name: it does not carry on"
 }
 closed pipe
 [ -n "${ANNEAL_RUN:-}" ] || closed supervised --supervise # the supervisor starts the command itself, without an emulator
@@ -94,11 +94,11 @@ if [ -z "${ANNEAL_RUN:-}" ]; then # of an emulator, the limit would be the emula
     done
     prlimit --pid $process --fsize=65536:unlimited
     for _ in $(seq 600); do
-        grep -q 'is not saved' err && break
+        grep -q 'was not saved' err && break
         kill -0 $process 2>/dev/null || break
         sleep 0.1
     done
-    grep -q 'is not saved: .*File too large' err || fail "ulimit -f: no failed save"
+    grep -q 'was not saved: .*File too large' err || fail "ulimit -f: no failed save"
     kill -0 $process || fail "ulimit -f: it has ended"
     kill -TERM $process
     code=0

@@ -92,7 +92,7 @@ says $'odd &quot;&lt;&amp;\xef\xbf\xbd\xef\xbf\xbd'
 # --- a line that a kill cut off is left out ---
 { cat runs/b/metrics.jsonl; printf '{"step": 400, "loss": 2.'; } >cut.jsonl
 run 0 plot cut.jsonl
-complains 'anneal plot: note: cut.jsonl:7 is cut off and was left out: the run was killed there, or is writing'
+complains 'anneal plot: note: cut.jsonl:7 is incomplete and was skipped: the run was killed there, or is still writing'
 says 'step 300 '
 { cat runs/b/metrics.jsonl; printf '{"step": 400, "loss": 2.5}'; } >whole.jsonl
 run 0 plot whole.jsonl
@@ -104,48 +104,48 @@ says 'step 400 '
 broken() {
     { head -2 runs/b/metrics.jsonl; printf '%b\n' "$1"; tail -1 runs/b/metrics.jsonl; } >broken.jsonl
     run 1 plot broken.jsonl
-    complains "anneal plot: broken.jsonl:3: $2; take that line out, or plot a copy of the file without it"
+    complains "anneal plot: broken.jsonl:3: $2; remove that line, or plot a copy of the file without it"
 }
-broken '{"step": 3, "loss": NaN}' 'this is no JSON object (a value is expected here, at byte 21)'
-broken '{"step": 3, "loss": 1e999}' 'this is no JSON object (a number is too large for a double, at byte 21)'
-broken '{"step": 3, "loss": 2.' 'this is no JSON object (this is no number that JSON has, at byte 21)'
-broken '{"step": 3, "step": 4}' 'this is no JSON object (a key appears twice, at byte 13)'
-broken '{"a": "\0033[2J"}' 'this is no JSON object (a string has a control character that is not escaped, at byte 8)'
-broken '\0000' 'this is no JSON object (a value is expected here, at byte 1)'
-broken '[1, 2]' 'this is JSON, but no object'
+broken '{"step": 3, "loss": NaN}' 'this is not a JSON object (a value is expected here, at byte 21)'
+broken '{"step": 3, "loss": 1e999}' 'this is not a JSON object (a number is too large for a double, at byte 21)'
+broken '{"step": 3, "loss": 2.' 'this is not a JSON object (this is not a JSON number, at byte 21)'
+broken '{"step": 3, "step": 4}' 'this is not a JSON object (a key appears twice, at byte 13)'
+broken '{"a": "\0033[2J"}' 'this is not a JSON object (a string has a control character that is not escaped, at byte 8)'
+broken '\0000' 'this is not a JSON object (a value is expected here, at byte 1)'
+broken '[1, 2]' 'this is JSON, but not an object'
 broken '{"loss": 2}' "the object has no 'step'"
 for step in -1 1.5 9007199254740994 1e300 99999999999999999999999 '"3"' null; do
-    broken "{\"step\": $step, \"loss\": 2}" "'step' is no whole number from 0 to 2^53"
+    broken "{\"step\": $step, \"loss\": 2}" "'step' is not a whole number from 0 to 2^53"
 done
 broken '{"step": 3, "loss": "NaN"}' "'loss' is neither a number nor null"
 broken '{"step": 3, "grad_norm": [1]}' "'grad_norm' is neither a number nor null"
 broken "$(head -c 1200000 /dev/zero | tr '\0' ' ')" 'the line is longer than 1 MiB'
 run 1 plot runs/a runs/none
-complains "anneal plot: 'runs/none' has no metrics.jsonl; give the folder of a run (run.dir) that has logged a step"
+complains "anneal plot: 'runs/none' has no metrics.jsonl; give a run folder (run.dir) with at least one logged step"
 run 1 plot runs/empty
-complains "'runs/empty/metrics.jsonl' has no step yet; plot it when the run has logged one (log.every)"
+complains "'runs/empty/metrics.jsonl' has no steps yet; plot it after the run has logged one (log.every)"
 run 1 plot nowhere
-complains "'nowhere' cannot be read: No such file or directory; give the folder of a run, or its metrics.jsonl"
+complains "'nowhere' cannot be read: No such file or directory; give a run folder, or its metrics.jsonl"
 if [ "$(id -u)" != 0 ]; then # root may read everything
     cp one.jsonl locked.jsonl
     chmod 0 locked.jsonl
     run 1 plot locked.jsonl
-    complains "'locked.jsonl' cannot be read: Permission denied; see to it that you may read it"
+    complains "'locked.jsonl' cannot be read: Permission denied; check its permissions"
 fi
 
 # --- wrong use ---
 run 2 plot
 complains 'RUN... is missing'
 run 2 plot runs/{a,b,a,b,a,b,a,b,a,b,a,b,a}
-complains 'at most 12 runs can be told apart in one picture, not 13'
+complains 'a picture can show at most 12 runs, not 13'
 run 2 plot runs/a --width 100
-complains "--width takes a whole number from 640 on, not '100'"
+complains "--width takes a whole number of at least 640, not '100'"
 run 2 plot runs/a --width 5000
 complains '--width takes at most 4000 pixels'
 run 1 plot runs/a --output nowhere/picture.svg
 complains "'nowhere/picture.svg' cannot be written: No such file or directory"
 run 2 plot runs/a --output runs/a/metrics.jsonl
-complains "'runs/a/metrics.jsonl' holds the metrics of a run; give another --output"
+complains "'runs/a/metrics.jsonl' holds the metrics of a run; choose another file for --output"
 [ "$(wc -l <runs/a/metrics.jsonl)" = 104 ] || failed "the metrics were written over"
 run 1 plot runs/a --output /dev/full
 complains "'/dev/full' could not be written"

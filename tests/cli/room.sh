@@ -38,18 +38,18 @@ refused() {
     rm -rf run
     "$@" "${anneal[@]}" train large.yaml >out 2>err || code=$?
     [ "$code" = 2 ] || fail "exit code $code"
-    complains "^anneal train: the run does not fit: [0-9.]+ [MG]iB of memory are planned, and $words"
+    complains "^anneal train: the run does not fit in memory: it needs [0-9.]+ [MG]iB of memory, and $words"
     ! grep -q ' in an_' err || fail "there is a call trace"
     [ ! -e run ] || fail "there is a run folder"
     "$@" "${anneal[@]}" train large.yaml --verbose >out 2>err && fail "it trains"
     complains '  in an_memory_room_check '
     # What it advises does fit, under the same limit.
-    complains 'batch.micro [0-9]+ would take '
-    micro=$(sed -nE 's/.*; batch.micro ([0-9]+) would take.*/\1/p' err)
+    complains 'batch.micro [0-9]+ would need '
+    micro=$(sed -nE 's/.*; batch.micro ([0-9]+) would need.*/\1/p' err)
     "$@" "${anneal[@]}" train large.yaml --set batch.micro="$micro" >out 2>err || fail "batch.micro $micro does not fit after all"
     rm -rf run
     complains_again=$("$@" "${anneal[@]}" train large.yaml 2>&1 || true)
-    micro=$(sed -nE 's/.*train.recompute ([a-z]+) with batch.micro ([0-9]+) would take.*/\1 \2/p' <<<"$complains_again")
+    micro=$(sed -nE 's/.*train.recompute ([a-z]+) with batch.micro ([0-9]+) would need.*/\1 \2/p' <<<"$complains_again")
     [ -n "$micro" ] || fail "no recompute is advised: $complains_again"
     "$@" "${anneal[@]}" train large.yaml --set train.recompute="${micro% *}" --set batch.micro="${micro#* }" >out 2>err ||
         fail "recompute $micro does not fit after all"
@@ -61,7 +61,7 @@ memory)
     limit() { (ulimit -v "$kilobytes" && "$@"); }
     refused 'ulimit -v leaves [0-9.]+ [MG]iB; ' limit
     limit "${anneal[@]}" plan large.yaml >out 2>err || fail "plan: $?"
-    says 'the run does not fit: .* ulimit -v leaves .*batch.micro [0-9]+ would take'
+    says 'the run does not fit in memory: .* ulimit -v leaves .*batch.micro [0-9]+ would need'
     limit() { (ulimit -d "$kilobytes" && "$@"); }
     refused 'ulimit -d leaves [0-9.]+ [MG]iB; ' limit
     "${anneal[@]}" plan large.yaml >out 2>err || fail "plan: $?"
@@ -72,7 +72,7 @@ memory)
     code=0
     "${anneal[@]}" train huge.yaml >out 2>err || code=$?
     [ "$code" = 2 ] && [ ! -e run ] || fail "huge: exit code $code"
-    complains 'this machine has .*; even batch.micro 1 and train.recompute full would take '
+    complains 'this machine has .*; even batch.micro 1 with train.recompute full would need '
     ! grep -q ' in an_' err || fail "there is a call trace"
     "${anneal[@]}" plan huge.yaml >out 2>err || fail "plan: $?"
     says 'the run does not fit'
@@ -109,7 +109,7 @@ disk)
     code=0
     "${anneal[@]}" train small.yaml >out 2>err || code=$?
     [ "$code" = 1 ] || fail "a small disk: exit code $code"
-    complains 'small/run: 9 more checkpoints of [0-9.]+ KiB must fit there at once .*the file system has [0-9.]+ [KM]iB left'
+    complains 'small/run: 9 more checkpoints of [0-9.]+ KiB must fit there at the same time .*the file system has only [0-9.]+ [KM]iB left'
     [ ! -e small/run ] || fail "there is a run folder"
     # What fits, trains; that the best may be one too many is a note.
     "${anneal[@]}" train small.yaml --set save.keep_last=2 >out 2>err || fail "three do not fit after all"
@@ -125,7 +125,7 @@ disk)
     code=0
     (ulimit -f 64 && "${anneal[@]}" train small.yaml --set run.dir=limited >out 2>err) || code=$?
     [ "$code" = 1 ] || fail "ulimit -f: exit code $code"
-    complains 'a file of a checkpoint has .*, and ulimit -f allows 64.00 KiB'
+    complains ': a file of a checkpoint needs .*, but ulimit -f allows only 64.00 KiB'
     [ ! -e limited ] || fail "ulimit -f: there is a run folder"
     umount small
     ;;

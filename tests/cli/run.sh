@@ -117,79 +117,79 @@ says 'h.23.mlp.c_proj.weight'
 
 # --- wrong use ---
 run 2
-complains 'which command?'
+complains 'the command is missing'
 run 2 paln
-complains "there is no command 'paln'; the nearest is 'plan'"
+complains "there is no command 'paln'; did you mean 'plan'?"
 run 2 --json plan
-complains 'a command comes first'
+complains "the command must come before the option '"
 run 2 help grpah
-complains "the nearest is 'graph'"
+complains "; did you mean 'graph'?"
 run 2 plan
 complains 'PRESET|FILE.ang is missing'
 run 2 plan gpt2-124
-complains "the nearest is 'gpt2-124m'"
+complains "; did you mean 'gpt2-124m'?"
 run 2 plan config
-complains 'ends in .yaml, that of a graph in .ang'
+complains '(file names of configs end in .yaml, those of graphs in .ang)'
 run 2 plan nowhere.ang
 complains "'nowhere.ang' cannot be read: No such file"
 run 2 plan gpt2-124m more
-complains "what is 'more'?"
+complains "unexpected argument 'more'"
 run 2 plan gpt2-124m --batsh 4
-complains "there is no option '--batsh'; the nearest is '--batch'"
+complains "there is no option '--batsh'; did you mean '--batch'?"
 run 2 plan gpt2-124m -b
 complains "there is no option '-b'"
 run 2 plan gpt2-124m --batch
 complains '--batch needs an argument'
 for number in 0 -1 4x '' 9223372036854775807 99999999999999999999; do
     run 2 plan gpt2-124m --batch "$number"
-    complains "--batch takes a whole number from 1 on, not '$number'"
+    complains "--batch takes a whole number of at least 1, not '$number'"
 done
 run 2 plan gpt2-124m --batch 4 --batch 5
 complains '--batch was given twice'
 run 2 plan gpt2-124m --json=yes
 complains '--json takes no argument'
 run 2 plan gpt2-124m --json --svg
-complains '--json and --svg exclude each other'
+complains '--json and --svg cannot be combined'
 run 2 graph gpt2-124m --precision bf16
-complains 'a model is f32 or f64'
+complains "is for 'anneal plan'; the parameters of a model are f32 or f64"
 run 2 plan gpt2-124m --precision f31
-complains "the nearest is 'f32'"
+complains "; did you mean 'f32'?"
 run 2 plan "$graph" --precision f64
-complains '--precision f64 is for presets'
+complains '--precision f64 works with presets only; a graph in a file states its own types'
 run 2 plan gpt2-124m --program trainign
-complains "the nearest is 'training'"
+complains "; did you mean 'training'?"
 run 2 plan gpt2-124m --dump=autodif
 complains "there is no pass 'autodif'"
 run 2 plan "$graph" --seq 5
 complains "has no symbol 'tokens'"
 run 2 plan "$graph" --symbol bach=5
-complains "has no symbol 'bach'; the nearest is 'batch'"
+complains "has no symbol 'bach'; did you mean 'batch'?"
 run 2 plan "$graph" --symbol batch
 complains "--symbol takes NAME=N, not 'batch'"
 run 2 plan "$graph" --symbol batch=0
-complains "'batch' takes a whole number from 1 on, not '0'"
+complains "--symbol: 'batch' takes a whole number of at least 1, not '0'"
 run 2 bench "$graph" --pases 3
-complains "the nearest is '--passes'"
+complains "; did you mean '--passes'?"
 run 2 bench "$graph" --passes 0
-complains '--passes takes a whole number from 1 on'
+complains "--passes takes a whole number of at least 1, not '"
 run 2 bench "$graph" --isa avx51
-complains "the nearest is 'avx512'"
+complains "; did you mean 'avx512'?"
 run 2 bench "$graph" --threads 0
-complains '--threads takes a whole number from 1 on'
+complains "--threads takes a whole number of at least 1, not '"
 run 2 bench "$graph" --profile nowhere/trace.json
 complains "'nowhere/trace.json' cannot be written: No such file"
 run 2 bench "$graph" --seq 5
 complains "has no symbol 'tokens'"
 run 2 bench gpt2-124
-complains "the nearest is 'gpt2-124m'"
+complains "; did you mean 'gpt2-124m'?"
 run 2 version more
-complains 'takes no argument'
+complains 'this command takes none'
 sed 's/\[64,32\]/[64,33]/' "$graph" >wrong.ang
 run 2 plan wrong.ang --batch 4
 complains 'f32[64,33]'
 printf 'ang 1\nsymbol rows\n%%0 = input(name="x") : f32[rows,2]\noutput(%%0, name="y")\n' >other.ang
 run 2 plan other.ang
-complains "has a symbol 'rows': give its largest value with --symbol rows=N"
+complains "' has a symbol 'rows': set its largest value with --symbol rows=N"
 run 0 plan other.ang --symbol rows=3
 says prediction
 run 2 plan other.ang --symbol rows=3 --program training
@@ -227,7 +227,7 @@ run 0 config keys --json
 says '"path": "batch.global"'
 sed 's/global/globl/' run.yaml >typo.yaml
 run 2 config show typo.yaml
-complains "typo.yaml:3:9: there is no key 'batch.globl'; the nearest is 'global'"
+complains "typo.yaml:3:9: unknown key 'batch.globl'; did you mean 'global'?"
 run 2 config show run.yaml --set batch.globl=3
 complains '--set batch.globl=3'
 run 2 config show no-such.yaml

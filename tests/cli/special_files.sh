@@ -39,7 +39,7 @@ for name in config.yaml outcome.json metrics.jsonl log.txt; do
     for maker in mkfifo link_zero mkdir; do
         special "$name" "$maker"
         run 1 "${anneal[@]}" train longer.yaml --extend=keep
-        says "run/$name: is no regular file but a pipe, a device or a folder; move it away"
+        says "run/$name: is not a regular file but a pipe, a device or a folder; move it away"
     done
 done
 # a pipe that somebody reads must not be written to, either
@@ -47,7 +47,7 @@ special log.txt mkfifo
 sleep "$patience" <>run/log.txt &
 reader=$!
 run 1 "${anneal[@]}" train longer.yaml --extend=keep
-says 'run/log.txt: is no regular file'
+says 'run/log.txt: is not a regular file but a pipe, a device or a folder; move it away'
 kill "$reader"
 wait "$reader" || true
 
@@ -55,7 +55,7 @@ wait "$reader" || true
 for name in config.yaml.new outcome.json.new summary.json.new metrics-2.new; do
     special "$name" mkfifo
     run 1 "${anneal[@]}" train longer.yaml --extend=keep
-    says "run/$name: is no regular file"
+    says "run/$name: is not a regular file but a pipe, a device or a folder; move it away"
 done
 special launches/1 mkfifo # one that does not say whose it is
 run 0 "${anneal[@]}" train longer.yaml --extend=keep
@@ -103,7 +103,7 @@ run 0 "${anneal[@]}" plan <(cat c.yaml)
 run 0 "${anneal[@]}" train <(grep -v run: c.yaml)
 [ -e runs/config/summary.json ] || fail 'the folder of a run from a pipe is runs/config'
 run 2 "${anneal[@]}" train <(cat c.yaml) --supervise
-says 'which a pipe cannot do; write it to a file'
+says '--supervise reads the config again at each restart, which does not work with a pipe; write the config to a file'
 run 2 "${anneal[@]}" train /dev/zero # it has no end
 run 2 "${anneal[@]}" train <(yes '#')
 echo "special files: refused or read in time"

@@ -104,12 +104,12 @@ if [ "$part" = quick ]; then
     # --- a heartbeat that is none ---
     for number in 1 9999 x -1; do
         ANNEAL_HEARTBEAT=$number "${anneal[@]}" train small.yaml --set run.dir=beat$number >out 2>err || fail "ANNEAL_HEARTBEAT=$number: $?"
-        grep -qF "ANNEAL_HEARTBEAT=$number is no heartbeat" err || fail "ANNEAL_HEARTBEAT=$number is taken"
+        grep -qF "ANNEAL_HEARTBEAT=$number does not name" err || fail "ANNEAL_HEARTBEAT=$number is taken"
     done
     # A file that anybody could cut short is none either, right as it may look: the record's size, 32 + 32 × 128, and zeros.
     { printf '\x20\x10\0\0\0\0\0\0' && head -c 4120 /dev/zero; } >file
     ANNEAL_HEARTBEAT=7 "${anneal[@]}" train small.yaml --set run.dir=beat7 7<>file >out 2>err || fail "a file as heartbeat: $?"
-    says 'is no heartbeat'
+    says "does not name a supervisor's heartbeat and is ignored"
 
     # --- a crash that comes again at the same place is given up ---
     echo 'crash 1' >flag
@@ -117,9 +117,9 @@ if [ "$part" = quick ]; then
     ends
     rm flag
     [ "$code" = 139 ] || fail "three crashes: exit code $code"
-    says 'the training process crashed (signal 11) at step 0, while "start"; starting it again (restart 1 of 100)'
+    says 'the training process crashed (signal 11) at step 0, while "start"; restarting it (restart 1 of 100)'
     says '(restart 2 of 100)'
-    says 'crashed (signal 11) at step 0, while "start"; that happened there 3 times on end: it is given up'
+    says 'crashed (signal 11) at step 0, while "start"; this happened 3 times in a row at the same step, so it is not restarted'
 
     # --- the limit; kill -9 says nothing against the run ---
     supervise --set run.dir=limit --set run.steps=$long --restarts 0
@@ -127,7 +127,7 @@ if [ "$part" = quick ]; then
     kill -KILL $child
     ends
     [ "$code" = 137 ] || fail "--restarts 0: exit code $code"
-    matches "was killed \(signal 9\) at step [1-9][0-9]*, $place; it was started again 0 times"
+    matches "was killed \(signal 9\) at step [1-9][0-9]*, $place; it was restarted 0 times and has reached the limit"
 
     # --- it takes its training process with it ---
     supervise --set run.dir=orphan --set run.steps=$long
@@ -168,11 +168,11 @@ sed -nE 's/.*no progress for ([0-9.]+) s( \(ranks.timeout\))? at step ([0-9]+),.
 matches "  thread $child \(anneal\) is stopped.*: "
 matches '  thread [0-9]+ \(anneal\) is stopped.*: (waits until batch [0-9]+ was used|loading batch [0-9]+)'
 if grep -q 'no stacks' err; then # a build without them, or a system that forbids them, says so
-    matches 'no stacks: (this build is without libdw|this system does not allow ptrace here)'
+    matches 'no stacks: (anneal was built without libdw|this system does not allow ptrace here)'
 else
     matches "  stack of thread $child: .*an_trainer_run.* < main"
 fi
-matches "the training process hung at step [1-9][0-9]*, $place; starting it again \(restart 1 of 100\)"
+matches "the training process hung at step [1-9][0-9]*, $place; restarting it \(restart 1 of 100\)"
 kill -KILL $process
 ends
 
@@ -189,7 +189,7 @@ matches 'no progress for [0-9.]+ s \(ranks.timeout\) at step [1-9][0-9]*, while 
 matches '  thread [0-9]+ \(anneal\) sleeps.*: loading batch [0-9]+'
 grep -q 'no stacks' err || matches '  stack of thread [0-9]+: pause < .*an_dataset_fetch'
 says '(restart 1 of 100)'
-[ "$(grep -c 'starting it again' err)" = 1 ] || fail "it was started more than twice"
+[ "$(grep -c 'restarting it' err)" = 1 ] || fail "it was started more than twice"
 same_run asleep
 
 # --- a crash that comes again at the same step is given up, and the step is named; without it the run is finished ---
@@ -198,8 +198,8 @@ with_preload=1 supervise --set run.dir=crash --set data.threads=0 --set save.eve
 ends
 rm flag
 [ "$code" = 139 ] || fail "three crashes: exit code $code"
-matches 'crashed \(signal 11\) at step ([1-9][0-9]*), while "loading batch [0-9]+"; starting it again \(restart 2 of 100\)'
-matches 'crashed \(signal 11\) at step ([1-9][0-9]*), while "loading batch [0-9]+"; that happened there 3 times on end'
+matches 'crashed \(signal 11\) at step ([1-9][0-9]*), while "loading batch [0-9]+"; restarting it \(restart 2 of 100\)'
+matches 'crashed \(signal 11\) at step ([1-9][0-9]*), while "loading batch [0-9]+"; this happened 3 times in a row at the same step'
 [ "$(grep -o 'at step [0-9]*' err | sort -u | wc -l)" = 1 ] || fail "the three crashes were not at one step"
 supervise --set run.dir=crash --set data.threads=0 --set save.every=off
 ends
@@ -224,7 +224,7 @@ for restart in 1 2 3 4 5; do
 done
 ends
 [ "$code" = 0 ] || fail "kill -9: exit code $code"
-matches "was killed \(signal 9\) at step [0-9]+, $place; starting it again \(restart 5 of 100\)"
+matches "was killed \(signal 9\) at step [0-9]+, $place; restarting it \(restart 5 of 100\)"
 says 'signal 9 comes from an operator, or from the system when memory runs out'
 same_run killed
 

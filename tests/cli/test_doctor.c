@@ -141,10 +141,13 @@ static void test_advice_on_instructions(void **state) {
 #if defined(__x86_64__)
     doctor_facts f = {.threads = 1, .isa = AN_ISA_AVX2, .limits = {.online = 1, .allowed = 1, .cores = 1}};
     snprintf(f.limits.instructions, sizeof f.limits.instructions, " avx2 fma f16c avx512f avx512vl hypervisor ");
-    assert_true(advises(&f, "Level avx512 needs avx512bw, avx512dq, which this virtual machine does not show"));
+    assert_true(
+        advises(&f, "The instruction set avx512 needs avx512bw, avx512dq, which this virtual machine does not expose: "
+                    "if the host processor has them, pass the host processor through (QEMU: -cpu host)."));
     f.isa = AN_ISA_AVX512;
     snprintf(f.limits.instructions, sizeof f.limits.instructions, " avx512_bf16 amx_tile amx_bf16 hypervisor ");
-    assert_true(advises(&f, "The system refuses AMX to this process"));
+    assert_true(advises(&f, "The system does not let this process use AMX, so bf16 runs without tiles: use Linux 5.16 "
+                            "or later, and allow arch_prctl if this is a sandbox or container."));
 #else
     skip();
 #endif

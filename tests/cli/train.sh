@@ -26,7 +26,7 @@ Y
 for words in 'anneal 0.' 'model ' 'parameters' 'data ' '6,971 samples of 16 tokens' 'for evaluation' \
     '8 samples a step = 4 leaves × 1 micro-batch × 2' '25 steps' 'seed 3' 'adamw (default), lr 3e-3, betas 0.9 0.999 (default)' \
     'weight decay 0.1' 'rate × 1, decay 0.1' 'rate × 1, decay 0 ' 'tied' 'cosine, warmup 5' 'norm 1.0 (default)' 'memory ' \
-    '1 rank × 2 threads' 'may grow to 4 ranks' 'step  1/25  loss ' 'step 25/25  loss ' 'step 10/25  val_loss ' \
+    '1 rank × 2 threads' 'can grow to 4 ranks' 'step  1/25  loss ' 'step 25/25  loss ' 'step 10/25  val_loss ' \
     'done, after 25 steps' 'weights ' 'anneal plot run'; do
     says "$words"
 done
@@ -70,7 +70,7 @@ hash=$(field run/summary.json 'd["weights_hash"]')
 
 # --- a finished run, and a fresh one ---
 "${anneal[@]}" train small.yaml >out 2>err || fail "a finished run is no failure"
-says 'run: this run is finished; --fresh starts another one beside it'
+says 'run: this run is finished; add --fresh to start a new run beside it'
 code=0
 "${anneal[@]}" train small.yaml --set run.seed=4 >out 2>err || code=$?
 [ "$code" = 2 ] && grep -q 'run.seed=4: run.seed is 4, was 3' err || fail "another config in a finished run's folder: $code"
@@ -111,7 +111,7 @@ kill -KILL $process 2>/dev/null || true
 wait $process 2>/dev/null || true
 process=
 "${anneal[@]}" train small.yaml --set run.dir=twice --set 'save.every=5 steps' >out 2>err || fail "a killed run does not carry on"
-says 'carries on'
+says 'resumes'
 says 'save.every: 5 steps now, 3 steps before'
 [ "$(field twice/summary.json 'd["weights_hash"] + d["state_hash"]')" = "$(field run/summary.json 'd["weights_hash"] + d["state_hash"]')" ] ||
     fail "a run that was killed ends with other bits"

@@ -335,12 +335,12 @@ static void test_refusal(void **state) {
     assert_int_equal(an_config_changes_check(&p.changes, p.after, 0), AN_ERR_ARGUMENT);
     const char *message = an_last_error(ctx);
     static const char *const lines[] = {
-        "folder/run.yaml: this run cannot carry on with what was changed since its checkpoint:\n",
-        "\n  folder/run.yaml:3:14: run.steps is 20, was 10: the end of the run moves",
+        "folder/run.yaml: this run cannot be resumed with these changes since its checkpoint:\n",
+        "\n  folder/run.yaml:3:14: run.steps is 20, was 10: the end of the run would move",
         "\n  folder/run.yaml:3:23: run.isa is base, was auto: ",
         "\n  folder/run.yaml:4:17: batch.global is 64, was 32: the order of the data depends on it\n",
         "\n  folder/run.yaml: batch.leaves is auto, was 4: ",
-        "\nput them back, or start a new run: with --fresh",
+        "\nundo the changes, or start a new run with --fresh",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (!strstr(message, lines[i])) fail_msg("'%s' is not in: %s", lines[i], message);
@@ -382,7 +382,7 @@ static void test_many(void **state) {
     assert_int_equal(an_config_changes_check(&p.changes, p.after, 0), AN_ERR_ARGUMENT);
     const char *message = an_last_error(ctx), *more = strstr(message, "\n  and ");
     assert_non_null(strstr(message, "optimizer.groups[0].lr_scale is 3, was 2: "));
-    assert_non_null(strstr(message, "put them back, or start a new run: with --fresh, or with another run.dir"));
+    assert_non_null(strstr(message, "undo the changes, or start a new run with --fresh or another run.dir"));
     if (more) {
         lines = 0;
         for (const char *c = message; c < more; c++) lines += *c == '\n';

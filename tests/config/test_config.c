@@ -188,7 +188,8 @@ static void test_the_example_is_read_word_for_word(void **state) {
     assert_true(length.unit == AN_LENGTH_STEPS && length.amount == 100);
     assert_true(an_config_is(c, "train.recompute.mode", "none"));
     assert_true(an_config_is(c, "eval.samples", "all"));
-    FAILS(ctx, an_config_count(c, "eval.samples", &count), AN_ERR_STATE, "eval.samples is 'all', which is no number");
+    FAILS(ctx, an_config_count(c, "eval.samples", &count), AN_ERR_STATE,
+          "eval.samples is 'all', which is not a number; check an_config_is first");
     ASSERT_STRING(ctx, c, "eval.best.metric", "val_loss");
     OK(ctx, an_config_bool(c, "log.tensorboard", &flag));
     assert_true(flag);
@@ -371,7 +372,8 @@ static void test_settings_reach_into_lists(void **state) {
     ASSERT_STRING(ctx, c, "optimizer.groups[0].match", "c");
     ASSERT_STRING(ctx, c, "optimizer.groups[1].match", "b");
     FAILS(ctx, an_config_set(c, "optimizer.groups[2].match=x"), AN_ERR_PARSE, "has 2 elements");
-    FAILS(ctx, an_config_set(c, "optimizer.groups[0]="), AN_ERR_PARSE, "cannot be taken out");
+    FAILS(ctx, an_config_set(c, "optimizer.groups[0]="), AN_ERR_PARSE,
+          "has elements that cannot be removed one by one; set the whole list");
     an_config_destroy(&c);
     an_context_destroy(&ctx);
 }
@@ -382,28 +384,28 @@ static void test_what_is_hardly_meant_warns(void **state) {
     (void)state;
     static const char *const cases[][2] = {
         {BOTH "run: {steps: 50}\nschedule: {warmup: 100 steps}\n",
-         "folder/run.yaml:4:20: schedule.warmup.steps is 100 steps, longer than the run of 50; the run ends inside it"},
+         "folder/run.yaml:4:20: schedule.warmup.steps is 100 steps, which is longer than the run of 50"},
         {BOTH "run: {epochs: 2}\nsave: {every: 3 epochs}\n",
-         "folder/run.yaml:4:15: save.every is 3 epochs, longer than the run of 2; the run ends inside it"},
+         "folder/run.yaml:4:15: save.every is 3 epochs, which is longer than the run of 2"},
         {BOTH "run: {steps: 5}\nschedule: {type: sequence, parts: [constant, linear], milestones: [10]}\n",
-         "folder/run.yaml:4:68: the milestone 10 is later than the end of the run of 5"},
+         "folder/run.yaml:4:68: the milestone 10 is after the end of the run of 5"},
         {BOTH "optimizer: {layer_decay: 0.3}\n",
-         "folder/run.yaml:3:13: optimizer.layer_decay is 0.3; usual are 0.85 to 0.95"},
+         "folder/run.yaml:3:13: optimizer.layer_decay is 0.3; 0.85 to 0.95 is usual"},
         {BOTH "optimizer: {type: sgd}\nschedule: {type: one_cycle}\n",
-         "folder/run.yaml:4:18: one_cycle moves the momentum of sgd, but optimizer.momentum is 0 and stays 0; give "
-         "optimizer.momentum, as 0.9, or set momentum of the schedule to off"},
+         "folder/run.yaml:4:18: one_cycle changes the momentum of sgd, but optimizer.momentum is 0 and stays 0; set "
+         "optimizer.momentum, for example to 0.9, or set schedule.momentum to off"},
         {BOTH "optimizer: {type: sgd}\nschedule: {type: sequence, milestones: [3], parts: [constant, one_cycle]}\n",
-         "folder/run.yaml:4:63: one_cycle moves the momentum of sgd, but optimizer.momentum is 0 and stays 0; give "
-         "optimizer.momentum, as 0.9, or set momentum of the schedule to off"},
+         "folder/run.yaml:4:63: one_cycle changes the momentum of sgd, but optimizer.momentum is 0 and stays 0; set "
+         "optimizer.momentum, for example to 0.9, or set schedule.momentum to off"},
         {BOTH "batch: {global: 4, micro: 8}\n",
-         "folder/run.yaml:3:20: batch.micro is 8, but a step has 4 samples: it is one micro-batch"},
+         "folder/run.yaml:3:20: batch.micro is 8, but a step has 4 samples, so every step is a single micro-batch"},
         {"model: {type: mlp, batch_norm: on}\ndata: {train: stream}\nbatch: {micro: 4}\n",
-         "folder/run.yaml:3:9: batch norm over micro-batches of 4 samples is noisy; 16 or more are usual"},
+         "folder/run.yaml:3:9: batch norm over micro-batches of 4 samples is noisy; 16 or more samples are usual"},
         {"model: {type: gpt2}\ndata: {train: {type: tokens, path: a, border_targets: off}}\n",
-         "folder/run.yaml:2:39: data.train.border_targets changes nothing with data.train.documents join; take "
-         "documents apart"},
+         "folder/run.yaml:2:39: data.train.border_targets has no effect while data.train.documents is join; set "
+         "documents to apart"},
         {BOTH "train: {precision: bf16, matmul_precision: medium}\n",
-         "folder/run.yaml:3:26: train.matmul_precision is for f32 and changes nothing with precision bf16"},
+         "folder/run.yaml:3:26: train.matmul_precision affects only f32 and has no effect with precision bf16"},
     };
     an_context *ctx = make_context();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -446,7 +448,7 @@ static void test_old_names_are_read_with_a_note(void **state) {
     ASSERT_STRING(ctx, c, "optimizer.lr", "2e-3");
     assert_int_equal(an_config_warning_count(c), 1);
     assert_string_equal(an_config_warning(c, 0),
-                        "config:3:13: 'optimizer.rate' is called 'lr' since 0.2; the old name will go");
+                        "config:3:13: 'optimizer.rate' is deprecated: it is called 'lr' since 0.2");
     OK(ctx, an_config_set(c, "optimizer.rate=5"));
     ASSERT_STRING(ctx, c, "optimizer.lr", "5");
     assert_int_equal(an_config_warning_count(c), 1);
@@ -454,7 +456,7 @@ static void test_old_names_are_read_with_a_note(void **state) {
     options.text = both;
     options.length = sizeof both - 1;
     FAILS(ctx, an_config_create_renamed(&c, ctx, &options, renames), AN_ERR_ARGUMENT,
-          "config:3:13: 'optimizer.rate' is the old name of 'lr', which is given too; take it out");
+          "config:3:13: 'optimizer.rate' is the old name of 'lr', which is also set; remove the old one");
     an_context_destroy(&ctx);
 }
 
@@ -541,7 +543,7 @@ static void test_the_table_is_whole(void **state) {
     }
     assert_int_equal(count, an_option_count);
     assert_true(required >= 2);
-    FAILS(ctx, an_config_key_get(ctx, -1, &key), AN_ERR_UNKNOWN, "none has the number -1");
+    FAILS(ctx, an_config_key_get(ctx, -1, &key), AN_ERR_UNKNOWN, "options, and none has number -1");
     /* a default is right for its option, and the first key of a table is not inside another type */
     for (int i = 0; i < an_option_count; i++) {
         const an_option *o = &an_options[i];
@@ -589,7 +591,7 @@ static void test_a_file_is_read(void **state) {
     an_config_destroy(&c);
     options.file = "nowhere.yaml";
     FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_FILE,
-          "nowhere.yaml: the config cannot be read: No such file or directory; look at its name and its rights");
+          "nowhere.yaml: the config cannot be read: No such file or directory; check its name and permissions");
     options.file = folder; /* a folder is no file */
     FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_FILE, "cannot be read");
     f = fopen(name, "wb"); /* too large to be one */
@@ -608,12 +610,12 @@ static void test_wrong_calls_are_refused(void **state) {
     an_config_options options;
     an_config_options_init(&options, sizeof options);
     an_config *c = NULL;
-    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "needs a file or a text");
+    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "an_config_options has neither a file nor a text");
     options.size = 0;
     FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "call an_config_options_init first");
     options.size = sizeof options;
     options.file = "\xff.yaml";
-    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "the path of a config is UTF-8");
+    FAILS(ctx, an_config_create(&c, ctx, &options), AN_ERR_ARGUMENT, "the path of a config must be UTF-8; rename it");
     c = make(ctx, "\xef\xbb\xbf" BOTH); /* a byte order mark */
     an_config_destroy(&c);
     an_config_destroy(NULL);

@@ -13,23 +13,23 @@ static const struct {
     {"data.train.type", "array", "csv",
      "data.train.type is 'array', which is not supported yet; it takes idx, csv, text, tokens, megatron, mixture or "
      "stream"},
-    {"data.capacity", "2k", "1000000", "data.capacity is not supported yet; take it out"},
-    {"data.policy", "fifo", "reservoir", "data.policy is not supported yet; take it out"},
-    {"data.holdout", "5%", "0", "data.holdout is not supported yet; take it out"},
-    {"data.normalize", "standard", "off", "data.normalize.inputs is not supported yet; take it out"},
-    {"data.normalize.inputs", "range", "off", "data.normalize.inputs is not supported yet; take it out"},
-    {"data.normalize.targets", "standard", "off", "data.normalize.targets is not supported yet; take it out"},
-    {"data.normalize.fit", "running", "first 10k samples", "data.normalize.fit is not supported yet; take it out"},
+    {"data.capacity", "2k", "1000000", "data.capacity is not supported yet; remove it"},
+    {"data.policy", "fifo", "reservoir", "data.policy is not supported yet; remove it"},
+    {"data.holdout", "5%", "0", "data.holdout is not supported yet; remove it"},
+    {"data.normalize", "standard", "off", "data.normalize.inputs is not supported yet; remove it"},
+    {"data.normalize.inputs", "range", "off", "data.normalize.inputs is not supported yet; remove it"},
+    {"data.normalize.targets", "standard", "off", "data.normalize.targets is not supported yet; remove it"},
+    {"data.normalize.fit", "running", "first 10k samples", "data.normalize.fit is not supported yet; remove it"},
     {"train.on_nonfinite", "rollback", "skip",
      "train.on_nonfinite is 'rollback', which is not supported yet; it takes stop or skip"},
     {"ranks.shard", "full", "none", "ranks.shard is 'full', which is not supported yet; it takes auto or none"},
     {"ranks.shard", "optimizer", "auto",
      "ranks.shard is 'optimizer', which is not supported yet; it takes auto or none"},
-    {"ranks.unit", "100", "blocks", "ranks.unit.min_elements is not supported yet; take it out"},
-    {"ranks.unit.min_elements", "100", "blocks", "ranks.unit.min_elements is not supported yet; take it out"},
-    {"ranks.precision", "bf16", "auto", "ranks.precision.params is not supported yet; take it out"},
-    {"ranks.precision.params", "f32", "auto", "ranks.precision.params is not supported yet; take it out"},
-    {"ranks.precision.reduce", "bf16", "f32", "ranks.precision.reduce is not supported yet; take it out"},
+    {"ranks.unit", "100", "blocks", "ranks.unit.min_elements is not supported yet; remove it"},
+    {"ranks.unit.min_elements", "100", "blocks", "ranks.unit.min_elements is not supported yet; remove it"},
+    {"ranks.precision", "bf16", "auto", "ranks.precision.params is not supported yet; remove it"},
+    {"ranks.precision.params", "f32", "auto", "ranks.precision.params is not supported yet; remove it"},
+    {"ranks.precision.reduce", "bf16", "f32", "ranks.precision.reduce is not supported yet; remove it"},
 };
 enum { COUNT = sizeof values / sizeof *values };
 
@@ -138,7 +138,7 @@ static void test_every_mark_is_shown(void **state) {
     }
     assert_true(marked > 0);
     assert_null(strstr(schema, "\"rollback\""));
-    assert_non_null(strstr(schema, "stop shows it; not supported yet: rollback\""));
+    assert_non_null(strstr(schema, "stop makes the problem visible; not supported yet: rollback\""));
     assert_non_null(strstr(schema, "\"default\": \"1M\", \"allOf\": [{\"enum\": [\"1M\"]}]"));
     an_string_release(ctx, &schema);
     an_context_destroy(&ctx);

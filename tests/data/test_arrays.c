@@ -129,7 +129,8 @@ static void test_limits(void **state) {
     OK(ctx, an_dataset_create_arrays(&d, ctx, &source));
     OK(ctx, an_dataset_read(d, 1, (int64_t[]){0}, fields));
     OK(ctx, an_dataset_set_limit(d, "inputs", 9));
-    FAILS(ctx, an_dataset_read(d, 1, (int64_t[]){0}, fields), AN_ERR_PARSE, "sample 0, element 1: 9 in field 'inputs'");
+    FAILS(ctx, an_dataset_read(d, 1, (int64_t[]){0}, fields), AN_ERR_PARSE,
+          "sample 0, element 1: the value 9 in field 'inputs'");
     OK(ctx, an_dataset_set_limit(d, "inputs", 10));
     OK(ctx, an_dataset_read(d, 1, (int64_t[]){0}, fields));
     FAILS(ctx, an_dataset_read(d, 1, (int64_t[]){2}, fields), AN_ERR_PARSE, "-1 in field");
@@ -153,12 +154,12 @@ static void test_mistakes(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) a[i] = array_of(x, AN_DTYPE_F32, 1, (int64_t[]){4});
     an_array_source source = source_of(3, a);
-    FAILS(ctx, an_dataset_create_arrays(&d, ctx, &source), AN_ERR_ARGUMENT, "need names");
+    FAILS(ctx, an_dataset_create_arrays(&d, ctx, &source), AN_ERR_ARGUMENT, "arrays, but names is NULL");
     source.names = (const char *const[]){"a", "b", "a"};
     FAILS(ctx, an_dataset_create_arrays(&d, ctx, &source), AN_ERR_ARGUMENT, "two fields of the dataset are called 'a'");
     source.names = (const char *const[]){"a", "b", "c"};
     a[2].dims[0] = 3;
-    FAILS(ctx, an_dataset_create_arrays(&d, ctx, &source), AN_ERR_SHAPE, "array 2 has 3 samples, array 0 has 4");
+    FAILS(ctx, an_dataset_create_arrays(&d, ctx, &source), AN_ERR_SHAPE, "array 2 has 3 samples, but array 0 has 4");
     a[2].dims[0] = 0;
     FAILS(ctx, an_dataset_create_arrays(&d, ctx, &source), AN_ERR_SHAPE, "dimension 0 of array 2 is 0");
     a[2].ndims = 4;
@@ -216,7 +217,7 @@ static void test_record(void **state) {
     assert_int_equal(values[0], 9);
     FAILS(ctx, an_dataset_read(d, 2, (int64_t[]){3, 13}, (void *const[]){values}), AN_ERR_STATE, "bad luck");
     FAILS(ctx, an_dataset_read(d, 2, (int64_t[]){3, 32}, (void *const[]){values}), AN_ERR_PARSE,
-          "sample 32, element 0: 1024");
+          "sample 32, element 0: the value 1024");
     an_dataset_destroy(&d);
     assert_int_equal(closed, 1);
     field.ndims = AN_MAX_DIMS;

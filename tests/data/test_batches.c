@@ -105,7 +105,7 @@ static void test_contradictions_are_written_out(void **state) {
     an_batch_options o;
     an_batch_options_init(&o, sizeof o);
     (void)state;
-    refused(o, "give global, the samples of a step, or micro and accumulate");
+    refused(o, "batch: set global, the number of samples in a step, or micro and accumulate");
     o.global = 64;
     o.micro = 4;
     o.accumulate = 8;
@@ -113,13 +113,13 @@ static void test_contradictions_are_written_out(void **state) {
     refused(o, "global is 64, but micro 4 × accumulate 8 × leaves 3 = 96");
     o.accumulate = 0;
     o.leaves = 65;
-    refused(o, "65 leaves for 64 samples in a step");
+    refused(o, "65 leaves, but a step has only 64 samples; every leaf needs at least one");
     o = (an_batch_options){.size = sizeof o, .accumulate = 4};
-    refused(o, "accumulate counts micro-batches, so it needs micro");
+    refused(o, "batch: accumulate counts micro-batches, so micro, the number of samples in a micro-batch, must be set");
     o = (an_batch_options){.size = sizeof o, .global = 104, .drop_last = true};
-    refused(o, "an epoch has 103 samples and a step takes 104");
+    refused(o, "drop_last drops everything: an epoch has 103 samples, but a step takes 104");
     o = (an_batch_options){.size = sizeof o, .micro = INT64_MAX, .accumulate = 2};
-    refused(o, "does not fit");
+    refused(o, "is too large");
 }
 
 int main(void) {

@@ -1,7 +1,7 @@
 /* Tables: numbers to the last bit in any locale, columns by name and number, and a place for everything that is wrong. */
 #include <locale.h>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "data/support.h"
 
 static an_csv_source table_of(const char *text) {
@@ -92,7 +92,7 @@ static void test_columns(void **state) {
     source.targets = (const char *const[]){"q\"1"};
     refuse(ctx, &source, AN_ERR_PARSE, "table.csv: line 2, column 5: 'x' is not a number");
     source.targets = (const char *const[]){"yy"};
-    refuse(ctx, &source, AN_ERR_UNKNOWN, "no column is called 'yy'; the nearest is 'y'");
+    refuse(ctx, &source, AN_ERR_UNKNOWN, ": line 1: there is no column 'yy'; did you mean 'y'?");
     source.targets = (const char *const[]){"6"};
     refuse(ctx, &source, AN_ERR_UNKNOWN, "'6'");
     source.targets = (const char *const[]){"0"};
@@ -100,13 +100,13 @@ static void test_columns(void **state) {
     source.targets = (const char *const[]){"99999999999999999999"};
     refuse(ctx, &source, AN_ERR_UNKNOWN, "'99999999999999999999'");
     source.targets = (const char *const[]){"a"};
-    refuse(ctx, &source, AN_ERR_ARGUMENT, "column 4 is asked for twice");
+    refuse(ctx, &source, AN_ERR_ARGUMENT, ": column 4 is listed twice");
     /* Places count lines as an editor does, also behind a cell of two lines, and limits know them too. */
     source.targets = (const char *const[]){"y"};
     source.classes = true;
     OK(ctx, an_dataset_create_csv(&d, ctx, &source));
     OK(ctx, an_dataset_set_limit(d, "targets", 7));
-    FAILS(ctx, read_all(d), AN_ERR_PARSE, "table.csv: line 2, column 2: 7 in field 'targets'");
+    FAILS(ctx, read_all(d), AN_ERR_PARSE, "table.csv: line 2, column 2: the value 7 in field 'targets'");
     an_dataset_destroy(&d);
     source = table_of("name,x,y\n\"Al\r\nice\",1,2\n\n\"B\rob\",3,4\nEve,5,z\n");
     source.input_count = 1;
@@ -124,7 +124,7 @@ static void test_columns(void **state) {
     source.targets = (const char *const[]){"y"};
     refuse(ctx, &source, AN_ERR_ARGUMENT, "has_targets is false, but there are 1 targets");
     source.has_targets = true;
-    refuse(ctx, &source, AN_ERR_UNKNOWN, "there is no header");
+    refuse(ctx, &source, AN_ERR_UNKNOWN, "the file has no header, so choose columns by number, starting at 1");
     source.targets = (const char *const[]){"1"};
     check_table(ctx, &source, 2, 1, (double[]){2, 4}, (double[]){1, 3});
     end_context(&ctx);
@@ -135,9 +135,9 @@ static void test_mistakes(void **state) {
         const char *text, *words;
     } cases[] = {{"", "line 1: the table is empty"},
                  {"\n\n\r\n", "the table is empty"},
-                 {"a,b\n", "line 2: no row of numbers"},
-                 {"1,2\n3\n", "line 2: 1 columns; the first line has 2"},
-                 {"1,2\n3,4,5\n", "line 2: 3 columns; the first line has 2"},
+                 {"a,b\n", ": line 2: there are no rows of numbers"},
+                 {"1,2\n3\n", ": line 2: this line has 1 columns, but the first line has 2"},
+                 {"1,2\n3,4,5\n", ": line 2: this line has 3 columns, but the first line has 2"},
                  {"1,2\n\n3,x\n", "line 3, column 2: 'x' is not a number"},
                  {"1,2\n3,\n", "line 2, column 2: '' is an empty cell"},
                  {"1,2\n3,nan\n", "'nan' is not a number"},
@@ -148,9 +148,10 @@ static void test_mistakes(void **state) {
                  {"1,2\n3,1e39\n", "does not fit in f32"},
                  {"1,2\n3,3.4028236e38\n", "does not fit in f32"},
                  {"1,2\n3,1 2\n", "'1 2' is not a number"},
-                 {"1,2\n3,\"4\n", "quotes that do not end"},
-                 {"1,2\n3,\"4\"5\n", "is followed by more text"},
-                 {"1,setosa\n2,virginica\n", "line 1: numbers and words"},
+                 {"1,2\n3,\"4\n", "has an opening quote without a closing one"},
+                 {"1,2\n3,\"4\"5\n", "has more text after its closing quote"},
+                 {"1,setosa\n2,virginica\n",
+                  ": line 1: this line has both numbers and words; set data.train.header to on or off"},
                  {"1,2\n3,4\x01\x1f\n", "'4?\?' is not a number"}};
     an_context *ctx = new_context();
     (void)state;
@@ -165,18 +166,18 @@ static void test_mistakes(void **state) {
         refuse(ctx, &source, AN_ERR_PARSE, "line 1, column 2: '");
     }
     an_csv_source source = table_of("1\n2\n");
-    refuse(ctx, &source, AN_ERR_ARGUMENT, "none are left for inputs");
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "in total, and none left for inputs");
     source = table_of("1,2\n");
     source.delimiter = '.';
-    refuse(ctx, &source, AN_ERR_ARGUMENT, "delimited by '.'");
+    refuse(ctx, &source, AN_ERR_ARGUMENT, ": '.' cannot be a delimiter");
     source.delimiter = 0;
-    refuse(ctx, &source, AN_ERR_ARGUMENT, "cannot be delimited");
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "table.csv: '"); /* NUL ends the message */
     source.delimiter = ',';
     source.dtype = AN_DTYPE_I32;
     refuse(ctx, &source, AN_ERR_DTYPE, "f32 or f64");
     source.dtype = AN_DTYPE_NONE;
     source.input_count = 1;
-    refuse(ctx, &source, AN_ERR_ARGUMENT, "no names");
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "input_count or target_count does not match the lists of columns");
     end_context(&ctx);
 }
 

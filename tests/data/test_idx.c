@@ -61,7 +61,8 @@ static void check_pair(an_context *ctx, const an_idx_source *source) {
     assert_int_equal(out[0], 7);
     assert_int_equal(out[1], 2);
     OK(ctx, an_dataset_set_limit(d, "targets", 7));
-    FAILS(ctx, an_dataset_read(d, 1, (int64_t[]){2}, (void *const[]){in, out}), AN_ERR_PARSE, ": byte 10: 7 in field");
+    FAILS(ctx, an_dataset_read(d, 1, (int64_t[]){2}, (void *const[]){in, out}), AN_ERR_PARSE,
+          ": byte 10: the value 7 in field");
     an_dataset_destroy(&d);
 }
 
@@ -125,7 +126,7 @@ static void test_types(void **state) {
             assert_int_equal(field.dtype, AN_DTYPE_F32);
             an_dataset_destroy(&d);
         } else if (cases[c].type > 8) {
-            FAILS(ctx, an_dataset_create_idx(&d, ctx, &source), AN_ERR_PARSE, "one.idx: byte 8: the label -");
+            FAILS(ctx, an_dataset_create_idx(&d, ctx, &source), AN_ERR_PARSE, "one.idx: byte 8: the label is -");
         }
     }
     end_context(&ctx);
@@ -150,14 +151,15 @@ static void test_cut(void **state) {
     const size_t size = image_file();
     (void)state;
     for (size_t i = 0; i < size; i++) refuse(ctx, file, i, "");
-    refuse(ctx, file, size + 1, "goes on");
+    refuse(ctx, file, size + 1, "there is more data after the last number");
     append_gzip("whole.gz", "wb", file, size);
     const size_t packed = read_file("whole.gz", compressed, sizeof compressed);
     for (size_t i = 2; i < packed; i++) refuse(ctx, compressed, i, "");
     compressed[packed] = compressed[packed + 1] = 0;
     refuse(ctx, compressed, packed + 2, "damaged");
     append_gzip("long.gz", "wb", file, size + 1);
-    refuse(ctx, compressed, read_file("long.gz", compressed, sizeof compressed), "goes on");
+    refuse(ctx, compressed, read_file("long.gz", compressed, sizeof compressed),
+           "there is more data after the last number");
     /* Every byte of the compressed file changed: never a crash, and never other numbers than those that were written. */
     read_file("whole.gz", compressed, sizeof compressed);
     for (size_t i = 0; i < packed; i++) {
@@ -186,22 +188,32 @@ static void test_headers(void **state) {
     static const struct {
         int at, value;
         const char *words;
-    } cases[] = {{0, 1, "begins no IDX"}, {1, 1, "begins no IDX"}, {2, 10, "begins no IDX"}, {3, 0, "dimensions"},
-                 {3, 8, "dimensions"},    {3, 255, "dimensions"},  {4, 0x80, "size"},        {4, 0xff, "size"},
-                 {7, 0, "size 0"},        {11, 0, "size 0"},       {7, 2, "goes on"},        {7, 4, "needed"}};
+    } cases[] = {{0, 1, "this is not an IDX file"},
+                 {1, 1, "this is not an IDX file"},
+                 {2, 10, "this is not an IDX file"},
+                 {3, 0, "dimensions"},
+                 {3, 8, "dimensions"},
+                 {3, 255, "dimensions"},
+                 {4, 0x80, "header announces"},
+                 {4, 0xff, "header announces"},
+                 {7, 0, "size 0"},
+                 {11, 0, "size 0"},
+                 {7, 2, "there is more data after the last number"},
+                 {7, 4, "needed"}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         bad[cases[c].at] = (unsigned char)cases[c].value;
         refuse(ctx, bad, size, cases[c].words);
         bad[cases[c].at] = file[cases[c].at];
     }
     /* Sizes whose product is 0 modulo 2^64. */
-    refuse(ctx, bad, make_idx(bad, 8, 4, (uint32_t[]){1u << 31, 1u << 31, 4, 1}, images, 1), "size");
+    refuse(ctx, bad, make_idx(bad, 8, 4, (uint32_t[]){1u << 31, 1u << 31, 4, 1}, images, 1), "the size");
     /* Memory is not asked for on the word of a header alone: 4 GB from a few bytes of gzip. */
     append_gzip("bomb.gz", "wb", bad, make_idx(bad, 8, 1, (uint32_t[]){UINT32_MAX}, images, 1));
-    refuse(ctx, bad, read_file("bomb.gz", bad, sizeof bad), "its sizes need 4294967303 bytes, and the file ends here");
+    refuse(ctx, bad, read_file("bomb.gz", bad, sizeof bad),
+           ": the file ends here, but its header announces 4294967303 bytes: download it again");
     /* Not a number. */
     refuse(ctx, bad, make_idx(bad, 13, 1, (uint32_t[]){1}, "\x7f\xc0\0\0", 4), "byte 8: nan");
-    refuse(ctx, bad, make_idx(bad, 14, 1, (uint32_t[]){1}, "\x7e\0\0\0\0\0\0\0", 8), "no finite number of f32");
+    refuse(ctx, bad, make_idx(bad, 14, 1, (uint32_t[]){1}, "\x7e\0\0\0\0\0\0\0", 8), "is not a finite f32 number");
     end_context(&ctx);
 }
 
@@ -225,7 +237,7 @@ static void test_not_files(void **state) {
     FAILS(ctx, an_dataset_create_idx(&d, ctx, &source), AN_ERR_ARGUMENT, "no name");
     source.inputs = "images.idx";
     write_file("labels.idx", file, make_idx(file, 8, 1, (uint32_t[]){2}, labels, 2));
-    FAILS(ctx, an_dataset_create_idx(&d, ctx, &source), AN_ERR_SHAPE, "2 targets, and images.idx has 3 inputs");
+    FAILS(ctx, an_dataset_create_idx(&d, ctx, &source), AN_ERR_SHAPE, "2 targets, but images.idx has 3 inputs");
     end_context(&ctx);
 }
 

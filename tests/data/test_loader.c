@@ -172,7 +172,7 @@ static void test_errors(void **state) {
                 OK(ctx, an_loader_next(l, &batch));
             assert_int_equal(batch.number, b);
         }
-        for (int i = 0; i < 3; i++) FAILS(ctx, an_loader_next(l, &batch), AN_ERR_STATE, "there is no batch 6");
+        for (int i = 0; i < 3; i++) FAILS(ctx, an_loader_next(l, &batch), AN_ERR_STATE, "batch 6");
         an_loader_seek(l, 5);
         OK(ctx, an_loader_next(l, &batch));
         an_loader_destroy(&l);

@@ -60,7 +60,7 @@ static void test_types(void **state) {
         source.limit = 9 * 9;
         OK(ctx, an_dataset_create_megatron(&d, ctx, &source));
         char words[64];
-        snprintf(words, sizeof words, "set.bin: byte %d: 81 in field", 9 * types[c][1]);
+        snprintf(words, sizeof words, "set.bin: byte %d: the value 81 in field", 9 * types[c][1]);
         FAILS(ctx, read_all(d), AN_ERR_PARSE, words);
         an_dataset_destroy(&d);
     }
@@ -70,10 +70,10 @@ static void test_types(void **state) {
     put_u64(tokens_file + 16, (uint64_t)-7);
     write_file("set.bin", tokens_file, 8 * TOKENS);
     OK(ctx, an_dataset_create_megatron(&d, ctx, &source));
-    FAILS(ctx, read_all(d), AN_ERR_PARSE, "set.bin: byte 16: the token -7");
+    FAILS(ctx, read_all(d), AN_ERR_PARSE, "set.bin: byte 16: the token is -7");
     put_u64(tokens_file + 16, UINT64_C(1) << 32);
     write_file("set.bin", tokens_file, 8 * TOKENS);
-    FAILS(ctx, read_all(d), AN_ERR_PARSE, "set.bin: byte 16: the token 4294967296");
+    FAILS(ctx, read_all(d), AN_ERR_PARSE, "set.bin: byte 16: the token is 4294967296");
     an_dataset_destroy(&d);
     end_context(&ctx);
 }
@@ -163,7 +163,7 @@ static void test_wrong(void **state) {
     put_u32(index_file + HEADER, 0xffffffff);
     FAILS(ctx, create(ctx, INDEX, 2 * TOKENS), AN_ERR_PARSE, "sequence 0 has -1 tokens");
     make_index(6, 2);
-    FAILS(ctx, create(ctx, INDEX, 2 * TOKENS), AN_ERR_PARSE, "byte 17: type 6");
+    FAILS(ctx, create(ctx, INDEX, 2 * TOKENS), AN_ERR_PARSE, ": byte 17: the token type is 6");
     an_dataset *d = NULL;
     an_megatron_source source = write_pair(8, 2, 3);
     source.prefix = "nothing";

@@ -168,7 +168,7 @@ static void test_limits_and_mistakes(void **state) {
     assert_int_equal(an_dataset_count(d), 20);
     OK(ctx, an_dataset_set_limit(d, "pair", 5));
     FAILS(ctx, an_dataset_read(d, 1, (int64_t[]){11}, (void *const[]){pair}), AN_ERR_PARSE,
-          ": 0 5 1: 5 in field 'pair'");
+          ": 0 5 1: the value 5 in field 'pair'");
     an_dataset_destroy(&d);
     static const double wrong[][2] = {{1, 0}, {-1, 1}, {1, NAN}, {INFINITY, 1}};
     for (int i = 0; i < 4; i++) {
@@ -212,7 +212,9 @@ static void test_vocabularies(void **state) {
     OK(ctx, an_dataset_create_text(&texts[1], ctx, &text));
     source.source_count = 2;
     source.sources = texts;
-    FAILS(ctx, an_dataset_create_mixture(&d, ctx, &source), AN_ERR_ARGUMENT, "another vocabulary");
+    FAILS(ctx, an_dataset_create_mixture(&d, ctx, &source), AN_ERR_ARGUMENT,
+          "of the mixture has a different vocabulary than source 0, so a token would mean different things; use the "
+          "vocabulary of source 0");
     an_dataset_destroy(&texts[1]);
     text.vocabulary = texts[0];
     OK(ctx, an_dataset_create_text(&texts[1], ctx, &text));

@@ -51,9 +51,9 @@ static void test_bytes(void **state) {
     an_dataset_destroy(&d);
     source = text_of("bytes.txt", AN_TEXT_BYTES, SIZE);
     FAILS(ctx, an_dataset_create_text(&d, ctx, &source), AN_ERR_ARGUMENT,
-          "bytes.txt: the part has 30000 tokens, and a sample needs 30001");
+          "bytes.txt: the part has 30000 tokens, but a sample needs 30001");
     source.context = 0;
-    FAILS(ctx, an_dataset_create_text(&d, ctx, &source), AN_ERR_ARGUMENT, "context is at least 1");
+    FAILS(ctx, an_dataset_create_text(&d, ctx, &source), AN_ERR_ARGUMENT, "tokens, but must be at least 1");
     end_context(&ctx);
 }
 
@@ -111,7 +111,8 @@ static void test_characters(void **state) {
     check_samples(ctx, other, 2, (int32_t[]){1, 3, 2, 2, 3}, 5);
     an_dataset_destroy(&other);
     second.tokens = AN_TEXT_BYTES;
-    FAILS(ctx, an_dataset_create_text(&other, ctx, &second), AN_ERR_ARGUMENT, "vocabulary of another");
+    FAILS(ctx, an_dataset_create_text(&other, ctx, &second), AN_ERR_ARGUMENT,
+          "vocabulary is a dataset with a different kind of tokens");
     an_dataset_destroy(&d);
     end_context(&ctx);
 }

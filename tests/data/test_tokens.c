@@ -92,7 +92,8 @@ static void test_limit(void **state) {
     an_dataset_destroy(&d);
     source.limit--;
     OK(ctx, an_dataset_create_tokens(&d, ctx, &source));
-    snprintf(words, sizeof words, "tokens.bin: byte %d: %d in field", (int)(HEADER + 2 * worst), token(worst));
+    snprintf(words, sizeof words, "tokens.bin: byte %d: the value %d in field", (int)(HEADER + 2 * worst),
+             token(worst));
     FAILS(ctx, read_all(d), AN_ERR_PARSE, words);
     an_dataset_destroy(&d);
     /* The last token of all is only a target, and has its own place. */
@@ -100,7 +101,7 @@ static void test_limit(void **state) {
     source = source_of("tokens.bin", 2);
     source.limit = 99;
     OK(ctx, an_dataset_create_tokens(&d, ctx, &source));
-    FAILS(ctx, read_all(d), AN_ERR_PARSE, "tokens.bin: byte 8: 99 in field 'targets'");
+    FAILS(ctx, read_all(d), AN_ERR_PARSE, "tokens.bin: byte 8: the value 99 in field 'targets'");
     an_dataset_destroy(&d);
     source.limit = -1;
     FAILS(ctx, an_dataset_create_tokens(&d, ctx, &source), AN_ERR_ARGUMENT, "limit");
@@ -109,7 +110,7 @@ static void test_limit(void **state) {
     source = source_of("tokens.bin", 2);
     source.format = AN_TOKENS_U32;
     OK(ctx, an_dataset_create_tokens(&d, ctx, &source));
-    FAILS(ctx, read_all(d), AN_ERR_PARSE, "tokens.bin: byte 4: the token 2147483648");
+    FAILS(ctx, read_all(d), AN_ERR_PARSE, "tokens.bin: byte 4: the token is 2147483648");
     an_dataset_destroy(&d);
     end_context(&ctx);
 }
@@ -127,19 +128,20 @@ static void test_wrong(void **state) {
     an_context *ctx = new_context();
     (void)state;
     const size_t size = make_file(20240520, 1, 2);
-    for (size_t cut = 12; cut < size; cut++) refuse(ctx, cut, "bad.bin: byte 8: the header says 1000 tokens of u16");
+    for (size_t cut = 12; cut < size; cut++)
+        refuse(ctx, cut, "bad.bin: byte 8: the header announces 1000 tokens of u16");
     refuse(ctx, size + 1, "byte 8");
     static const uint32_t counts[] = {0, 999, 1001, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffe00};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         put_u32(file + 8, counts[i]);
-        refuse(ctx, size, "byte 8: the header says");
+        refuse(ctx, size, "byte 8: the header announces");
     }
     make_file(20240520, 7, 2);
-    refuse(ctx, size, "byte 4: version 7 of llm.c's tokens; 1 is known");
+    refuse(ctx, size, ": byte 4: version 7 of llm.c's token format is not supported; only version 1 is");
     make_file(20240801, 1, 4);
     refuse(ctx, HEADER + 4 * TOKENS, "byte 4: version 1");
     make_file(0, 0, 2);
-    refuse(ctx, 2 * TOKENS - 1, "bad.bin: byte 1999: the file ends within a token of u16");
+    refuse(ctx, 2 * TOKENS - 1, "bad.bin: byte 1999: the file ends in the middle of a token of u16");
     end_context(&ctx);
 }
 

@@ -39,7 +39,7 @@ refuses() {
         echo "anneal $* was not refused"
         exit 1
     fi
-    grep -q "no op is called 'soft_sign'.*an op that a program added" out.txt || { cat out.txt; exit 1; }
+    grep -q "there is no op 'soft_sign'.*an op that a program added" out.txt || { cat out.txt; exit 1; }
 }
 refuses train own-op.yaml
 refuses plan own-op.yaml

@@ -150,8 +150,8 @@ static an_status run_talk(const an_call *call) {
     return AN_OK;
 }
 
-static const an_kernel kernels_fail[] = {{.name = "reference", .run = run_fail}, {0}};
-static const an_kernel kernels_talk[] = {{.name = "reference", .run = run_talk}, {0}};
+static const an_kernel kernels_fail[] = {{.name = "portable", .run = run_fail}, {0}};
+static const an_kernel kernels_talk[] = {{.name = "portable", .run = run_talk}, {0}};
 static const an_op op_fail = {.name = "fail",
                               .inputs_min = 1,
                               .inputs_max = 1,
@@ -186,7 +186,7 @@ static void test_communication_goes_on_after_a_failure(void **state) {
     OK(ctx, an_plan_create(&plan, ctx, g, NULL));
     OK(ctx, an_program_create(&program, plan, params));
     talks = 0;
-    FAILS(ctx, an_program_run(program, AN_FORM_PREDICT), AN_ERR_KERNEL, "fail at '' (kernel reference): planted");
+    FAILS(ctx, an_program_run(program, AN_FORM_PREDICT), AN_ERR_KERNEL, "fail at '' (kernel portable): planted");
     assert_int_equal(talks, 2);
     assert_int_equal(told, AN_ERR_KERNEL);
     an_program_destroy(&program);

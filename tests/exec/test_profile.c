@@ -158,14 +158,14 @@ static const char *kernel_of(const rig *r, const char *op) {
 static void test_forced_kernels(void **state) {
     rig r;
     (void)state;
-    rig_up_gpt2_with(&r, "attention=reference");
-    assert_string_equal(kernel_of(&r, "attention"), "reference");
-    assert_string_equal(kernel_of(&r, "attention_diff"), "reference");
+    rig_up_gpt2_with(&r, "attention=portable");
+    assert_string_equal(kernel_of(&r, "attention"), "portable");
+    assert_string_equal(kernel_of(&r, "attention_diff"), "portable");
     const bool has_others = an_context_isa(r.ctx) != AN_ISA_BASE;
     rig_down(&r);
     if (!has_others) return;
-    rig_up_gpt2_with(&r, "attention=reference,attention_diff=tiled");
-    assert_string_equal(kernel_of(&r, "attention"), "reference");
+    rig_up_gpt2_with(&r, "attention=portable,attention_diff=tiled");
+    assert_string_equal(kernel_of(&r, "attention"), "portable");
     assert_string_equal(kernel_of(&r, "attention_diff"), "tiled");
     rig_down(&r);
 }

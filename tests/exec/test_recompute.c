@@ -178,10 +178,10 @@ static void test_mistakes(void **state) {
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
     OK(ctx, build_gpt(&g, ctx));
     OK(ctx, small_mlp(&plain, ctx));
-    FAILS(ctx, plan_choice(&plan, ctx, g, (choice){.mode = (an_recompute)9}), AN_ERR_ARGUMENT, "recompute 9");
+    FAILS(ctx, plan_choice(&plan, ctx, g, (choice){.mode = (an_recompute)9}), AN_ERR_ARGUMENT, "recompute is 9");
     FAILS(ctx, plan_choice(&plan, ctx, g, (choice){.mode = AN_RECOMPUTE_SEGMENTS}), AN_ERR_ARGUMENT, "segments is 0");
     FAILS(ctx, plan_choice(&plan, ctx, g, (choice){.mode = AN_RECOMPUTE_SEGMENTS, .segments = 6}), AN_ERR_ARGUMENT,
-          "'gpt2' has 5 blocks");
+          "'gpt2' has only 5 blocks");
     FAILS(ctx, plan_choice(&plan, ctx, g, (choice){.mode = AN_RECOMPUTE_BLOCK, .segments = 2}), AN_ERR_ARGUMENT,
           "segments is 2");
     FAILS(ctx, plan_choice(&plan, ctx, g, (choice){.mode = AN_RECOMPUTE_BUDGET}), AN_ERR_ARGUMENT, "budget is 0");

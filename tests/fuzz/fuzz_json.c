@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
+#include "base/text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -105,13 +105,14 @@ static void test_types_that_clash(void **state) {
     REFUSED(g, AN_ERR_DTYPE, "embedding", "i32 or i64");
     g = graph();
     an_param(g, "w", AN_DTYPE_BF16, AN_INITIALIZER_NORMAL, 1, AN_DIMS(4));
-    REFUSED(g, AN_ERR_DTYPE, "f32 or f64", "precision is chosen by the plan");
+    REFUSED(g, AN_ERR_DTYPE, "f32 or f64", "choose lower precision in the plan");
     g = graph(); /* two master types */
     an_param(g, "a", AN_DTYPE_F32, AN_INITIALIZER_NORMAL, 1, AN_DIMS(4));
     an_param(g, "b", AN_DTYPE_F64, AN_INITIALIZER_NORMAL, 1, AN_DIMS(4));
     OK(ctx, an_graph_verify(g));
     an_params *params = NULL;
-    FAILS(ctx, an_params_create(&params, ctx, g, NULL), AN_ERR_DTYPE, "one master type");
+    FAILS(ctx, an_params_create(&params, ctx, g, NULL), AN_ERR_DTYPE,
+          "all trainable parameters of a model must have the same type");
     an_graph_destroy(&g);
 }
 
@@ -153,7 +154,7 @@ static void test_names(void **state) {
     g = graph();
     an_scope_begin(g, "s");
     an_block_end(g);
-    REFUSED(g, AN_ERR_ORDER, "an_block_end without its an_block_begin");
+    REFUSED(g, AN_ERR_ORDER, "an_block_end without an_block_begin");
     g = graph();
     an_symbol_dim(g, "two words");
     REFUSED(g, AN_ERR_ARGUMENT, "letters, digits and _");
@@ -173,7 +174,7 @@ static void test_views(void **state) {
     assert_ptr_equal(an_graph_result(g, back)->root, an_graph_result(g, x));
     assert_int_equal(an_value_dim(g, back, 1), an_dim_multiply(g, t, 12));
     an_reshape(g, x, AN_DIMS(b, 5));
-    REFUSED(g, AN_ERR_SHAPE, "f32[batch,tokens,12]", "numbers of elements differ");
+    REFUSED(g, AN_ERR_SHAPE, "f32[batch,tokens,12]", "the number of elements differs");
     g = graph();
     an_slice(g, an_input(g, "x", AN_DTYPE_F32, AN_DIMS(4)), 0, 2, 6);
     REFUSED(g, AN_ERR_SHAPE, "beyond axis 0 of f32[4]");

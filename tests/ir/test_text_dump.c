@@ -9,7 +9,7 @@ static void test_annotations(void **state) {
     an_graph *g =
         must_parse("ang 1 dump\nsymbol n maximum=64 value=32\nblock 1 \"h\" depth=3\n"
                    "%x = input(name=\"x\") : f32[n,4]\n"
-                   "%y = relu(%x) {block=1, path=\"h\", at=\"src/model.c:12\", kernel=\"reference\", storage=arena, "
+                   "%y = relu(%x) {block=1, path=\"h\", at=\"src/model.c:12\", kernel=\"portable\", storage=arena, "
                    "offset=128, bytes=512, scratch=64, scratch_offset=1024, order=[0,1]}\n"
                    "%a, %b = split(%y, axis=1) {phase=backward, origin=%y, offset=[-1,8], elided=true}\n");
     const an_node *relu = g->first->next, *split = relu->next;

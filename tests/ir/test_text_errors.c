@@ -10,17 +10,16 @@ typedef struct wrong {
 #define X "ang 1\n%x = input(name=\"x\") : f32[4,8]\n"
 
 static const wrong header[] = {
-    {"", "1:1: expected 'ang 1', with which every text begins, not the end of the text"},
-    {"\n# a comment\n  agn 1\n", "3:3: expected 'ang 1', with which every text begins, not 'agn'"},
+    {"", "1:1: expected 'ang 1' at the beginning of the text, not the end of the text"},
+    {"\n# a comment\n  agn 1\n", "3:3: expected 'ang 1' at the beginning of the text, not 'agn'"},
     {"ang\n", "1:4: expected an integer, not the end of the line"},
-    {"ang 2\n", "1:5: the text is of version 2; this library reads version 1"},
-    {"ang 1 dump\n", "1:7: this is a dump, what passes made of a model, and not a model"},
+    {"ang 2\n", "1:5: the text has version 2, but this library reads version 1"},
+    {"ang 1 dump\n", "1:7: this is a dump of a model after some passes, not a model"},
     {"ang 1 2\n", "1:7: expected the end of the line, not '2'"},
     {"ang 1\ngraph mlp\n", "2:7: expected a string, not 'mlp'"},
-    {"ang 1\ngraph \"a\"\ngraph \"b\"\n", "3:1: the graph's name stands once, right after the first line"},
+    {"ang 1\ngraph \"a\"\ngraph \"b\"\n", "3:1: the graph's name must appear once, right after the first line"},
     {X "grap \"a\"\n",
-     "3:1: expected a node such as %y = relu(%x), or symbol, block, scope or loss, not 'grap'; the nearest "
-     "is 'graph'"},
+     "3:1: expected a node such as %y = relu(%x), or symbol, block, scope or loss, not 'grap'; did you mean 'graph'?"},
     {X "= relu(%x)\n", "3:1: expected the name of an op, not '='"},
 };
 
@@ -37,18 +36,18 @@ static const wrong tokens[] = {
     {X "%y = softmax(%x, axis=1.0)\n", "3:23: expected an integer, not '1.0'"},
     {X "output(%x, name=\"y)\n", "3:17: a string has no closing quote on its line"},
     {X "output(%x, name=\"\\q\")\n",
-     "3:18: a \\ in a string begins \\\" \\\\ \\n \\t \\r or \\x and two hexadecimal digits"},
+     "3:18: a \\ in a string must be followed by \" \\ n t r, or by x and two hexadecimal digits"},
     {X "output(%x, name=\"\\x00\")\n", "3:18: a string cannot hold the byte 0"},
     {X "output(%x, name=\"a\tb\")\n", "3:19: byte 0x09 in a string: write it as \\x09"},
     {X "%y = product(%x, %x, transpose_b=yes)\n", "3:34: expected true or false, not 'yes'"},
 };
 
 static const wrong nodes[] = {
-    {X "%y = prodct(%x, %x)\n", "3:6: no op is called 'prodct'; the nearest is 'product'"},
+    {X "%y = prodct(%x, %x)\n", "3:6: there is no op 'prodct'; did you mean 'product'?"},
     {X "%y = frobnicate(%x)\n",
-     "3:6: no op is called 'frobnicate'; an op that a program added (an_context_add_op) is known to that program only"},
+     "3:6: there is no op 'frobnicate'; an op that a program added (an_context_add_op) is known to that program only"},
     {X "%y = product(%x, %x, transpos_b=true)\n",
-     "3:22: product has no attribute 'transpos_b'; the nearest is 'transpose_b'"},
+     "3:22: product has no attribute 'transpos_b'; did you mean 'transpose_b'?"},
     {X "%y = relu(%x, alpha=1)\n", "3:15: relu has no attribute 'alpha'"},
     {X "%y = softmax(%x, axis=1, axis=1)\n", "3:26: 'axis' is given twice"},
     {X "%y = softmax(axis=1, %x)\n", "3:22: inputs come before attributes"},
@@ -58,26 +57,24 @@ static const wrong nodes[] = {
     {X "%y = relu %x\n", "3:11: expected '(' after the op, not %x"},
     {X "%y relu(%x)\n", "3:4: expected '=' after the outputs, not 'relu'"},
     {X "%y, 3 = relu(%x)\n", "3:5: expected a value such as %x, or _, not '3'"},
-    {X "%y = relu(%z)\n", "3:11: %z is not defined above this line; values are defined before they are "
-                          "used, so that cycles cannot be written"},
-    {X "%hidden = relu(%x)\n%z = relu(%hiden)\n", "4:11: %hiden is not defined above this line; the nearest is "
-                                                  "'hidden'; values are defined before they are used, so that "
-                                                  "cycles cannot be written"},
+    {X "%y = relu(%z)\n", "3:11: %z is not defined above this line, and values must be defined before they are used"},
+    {X "%hidden = relu(%x)\n%z = relu(%hiden)\n", "4:11: %hiden is not defined above this line, and values must be "
+                                                  "defined before they are used; did you mean 'hidden'?"},
     {X "%loop = add(%x, %loop)\n",
-     "3:17: %loop is not defined above this line; values are defined before they are used, so "
-     "that cycles cannot be written"},
-    {X "%x = relu(%x)\n", "3:1: %x is defined twice: first on line 2"},
-    {X "relu(%x)\n", "3:1: relu has 1 output, but the line names 0; _ stands for one that nobody reads"},
-    {X "%a, %b = relu(%x)\n", "3:10: relu has 1 output, but the line names 2; _ stands for one that nobody reads"},
+     "3:17: %loop is not defined above this line, and values must be defined before they are used"},
+    {X "%x = relu(%x)\n", "3:1: %x is defined twice, first on line 2"},
+    {X "relu(%x)\n", "3:1: relu has 1 output, but the line names 0; use _ for an output that is not read"},
+    {X "%a, %b = relu(%x)\n", "3:10: relu has 1 output, but the line names 2; use _ for an output that is not read"},
     {X "split(%x, axis=1)\n",
-     "3:1: split has at least 1 output, but the line names 0; _ stands for one that nobody reads"},
+     "3:1: split has at least 1 output, but the line names 0; use _ for an output that is not read"},
     {X "%y = output(%x, name=\"y\")\n",
-     "3:6: output has 0 outputs, but the line names 1; _ stands for one that nobody reads"},
+     "3:6: output has 0 outputs, but the line names 1; use _ for an output that is not read"},
     {X "%y = relu(%x) relu\n", "3:15: expected the end of the line, not 'relu'"},
 };
 
 static const wrong types[] = {
-    {X "%y = relu(%x) : f33[4,8]\n", "3:17: no type is called 'f33'; there are f32, f64, bf16, f16, i32, i64 and u8"},
+    {X "%y = relu(%x) : f33[4,8]\n",
+     "3:17: there is no type 'f33'; the types are f32, f64, bf16, f16, i32, i64 and u8"},
     {X "%y = relu(%x) : 3\n", "3:17: expected a type such as f32, not '3'"},
     {X "%y = relu(%x) : f32\n", "3:20: expected '[' before the list, not the end of the line"},
     {X "%y = relu(%x) : f32[4,9]\n", "3:17: relu gives f32[4,8] here, not f32[4,9]"},
@@ -91,14 +88,14 @@ static const wrong types[] = {
 
 static const wrong dimensions[] = {
     {X "%y = input(name=\"y\") : f32[batch]\n",
-     "3:28: no symbol is called 'batch'; a line 'symbol batch' above would declare it"},
+     "3:28: there is no symbol 'batch'; declare it with a line 'symbol batch' above this one"},
     {"ang 1\nsymbol batch\n%y = input(name=\"y\") : f32[bach]\n",
-     "3:28: no symbol is called 'bach'; the nearest is 'batch'; a line 'symbol bach' above would declare it"},
-    {"ang 1\nsymbol batch\nsymbol batch\n", "3:8: symbol batch is defined twice: first on line 2"},
+     "3:28: there is no symbol 'bach'; declare it with a line 'symbol bach' above this one; did you mean 'batch'?"},
+    {"ang 1\nsymbol batch\nsymbol batch\n", "3:8: symbol batch is defined twice, first on line 2"},
     {"ang 1\nsymbol 3\n", "2:8: expected a name that begins with a letter, not '3'"},
     {"ang 1\nsymbol _a\n", "2:8: expected a name that begins with a letter, not '_a'"},
     {"ang 1\nsymbol a maximum=3\n",
-     "2:10: 'maximum' is noted by the library: it stands in dumps ('ang 1 dump'), not in models"},
+     "2:10: 'maximum' is written by the library: it is allowed in dumps ('ang 1 dump'), not in models"},
     {X "%y = input(name=\"y\") : f32[2*]\n", "3:30: expected a dimension, not ']'"},
     {X "%y = input(name=\"y\") : f32[(2]\n", "3:30: expected ')' in a dimension, not ']'"},
     {X "%y = input(name=\"y\") : f32[3-5]\n", "3:28: a dimension is negative: -2"},
@@ -110,14 +107,13 @@ static const wrong dimensions[] = {
 };
 
 static const wrong statements[] = {
-    {"ang 1\nblock 2 \"h\"\n", "2:7: blocks and scopes are numbered in order: this is 1"},
+    {"ang 1\nblock 2 \"h\"\n", "2:7: blocks and scopes must be numbered in order; this one is 1"},
     {"ang 1\nblock 1 \"h\" parent=1\n", "2:20: parent is 1; it must be 0 to 0"},
     {"ang 1\nblock 1 \"h\" depth=1 depth=1\n", "2:21: expected the end of the line, not 'depth'"},
     {"ang 1\nblock 1 \"\"\n", "2:7: a block needs a name"},
     {X "\nscope 1 \"\"\n", "4:7: a scope needs a name"},
     {"ang 1\nscope 1 \"h\" depth=1\n", "2:13: expected the end of the line, not 'depth'"},
-    {X "loss %y\n", "3:6: %y is not defined above this line; values are defined before they are used, so "
-                    "that cycles cannot be written"},
+    {X "loss %y\n", "3:6: %y is not defined above this line, and values must be defined before they are used"},
     {X "loss %x\n", "3:6: the loss is f32[4,8]; it must be one f32 or f64 number, a sum over the targets"},
     {X "%s = reduce_sum(%x, axes=[0,1])\nloss %s\nloss %s\n", "5:6: the loss is given twice"},
     {X "%s = reduce_sum(%x, axes=[0,1])\nloss %s targets %s\n",
@@ -125,29 +121,29 @@ static const wrong statements[] = {
 };
 
 static const wrong annotations[] = {
-    {X "%y = relu(%x) {blok=1}\n", "3:16: 'blok' is not an annotation; the nearest is 'block'"},
+    {X "%y = relu(%x) {blok=1}\n", "3:16: 'blok' is not an annotation; did you mean 'block'?"},
     {X "%y = relu(%x) {block=1}\n", "3:22: block 1 is not declared above this line"},
     {X "%y = relu(%x) {block=0, block=0}\n", "3:25: 'block' is given twice"},
     {X "%y = relu(%x) {block=-1}\n", "3:22: expected at least 0, not -1"},
     {X "%y = relu(%x) {path=\"fc\"}\n", "3:21: the path of block 0 is \"\", not \"fc\""},
     {X "%y = relu(%x) {block=0\n", "3:23: expected '}' after the annotations, not the end of the line"},
     {X "%y = relu(%x) {offset=64}\n",
-     "3:16: 'offset' is noted by the library: it stands in dumps ('ang 1 dump'), not in models"},
+     "3:16: 'offset' is written by the library: it is allowed in dumps ('ang 1 dump'), not in models"},
     {"ang 1\n%w = param(name=\"w\", parameter=0) : f32[4]\n",
-     "2:22: 'parameter' is noted by the library: it stands in dumps ('ang 1 dump'), not in models"},
+     "2:22: 'parameter' is written by the library: it is allowed in dumps ('ang 1 dump'), not in models"},
 };
 
 /* These are dumps. */
 #define D "ang 1 dump\n%x = input(name=\"x\") : f32[4,8]\n"
 static const wrong dumps[] = {
-    {D "%y = relu(%x) {phase=backwards}\n", "3:22: 'backwards' is not a phase; the nearest is 'backward'"},
-    {D "%y = relu(%x) {storage=arenas}\n", "3:24: 'arenas' is not a storage; the nearest is 'arena'"},
-    {D "%y = relu(%x) {kernel=\"referense\"}\n",
-     "3:23: relu has no kernel 'referense' in this build; the nearest is 'reference'"},
+    {D "%y = relu(%x) {phase=backwards}\n", "3:22: 'backwards' is not a phase; did you mean 'backward'?"},
+    {D "%y = relu(%x) {storage=arenas}\n", "3:24: 'arenas' is not a storage; did you mean 'arena'?"},
+    {D "%y = relu(%x) {kernel=\"portabel\"}\n",
+     "3:23: relu has no kernel 'portabel' in this build; did you mean 'portable'?"},
     {D "%y = relu(%x) {at=\"model.c\"}\n", "3:19: expected a place such as \"model.c:12\""},
-    {D "%y = relu(%x) {origin=%z}\n", "3:23: %z is not defined above this line; values are defined before "
-                                      "they are used, so that cycles cannot be written"},
-    {D "%y = relu(%x) {order=[1,0]}\n", "3:22: the physical order of output 0 is not what relu gives it"},
+    {D "%y = relu(%x) {origin=%z}\n",
+     "3:23: %z is not defined above this line, and values must be defined before they are used"},
+    {D "%y = relu(%x) {order=[1,0]}\n", "3:22: the physical order of output 0 does not match relu"},
     {D "%a, %b = split(%x, axis=1) {offset=0}\n", "3:36: expected '[' and a value for each output, not '0'"},
     {D "%a, %b = split(%x, axis=1) {offset=[0]}\n", "3:38: expected ',' and a value for each output, not ']'"},
     {"ang 1 dump\nsymbol a maximum=4 value=5\n", "2:26: value is 5; it must be 1 to 4"},
@@ -224,7 +220,7 @@ static void test_limits(void **state) {
     start = strlen(text);
     memset(text + start, '(', LONG);
     FAILS(ctx, an_graph_parse(&g, ctx, text, start + LONG), AN_ERR_PARSE,
-          "a dimension nests deeper than 72 parentheses");
+          "a dimension has more than 72 nested parentheses");
 
     strcpy(text, X "_");
     for (int i = 0; i < 32; i++) strcat(text, ",_");
@@ -236,7 +232,7 @@ static void test_limits(void **state) {
 
     /* The length is looked at before the text. */
     FAILS(ctx, an_graph_parse(&g, ctx, text, (size_t)1 << 40), AN_ERR_PARSE,
-          "the text has 1099511627776 bytes; at most 268435456 can be read");
+          "the text has 1099511627776 bytes, but at most 268435456 can be read");
     free(text);
     an_context_destroy(&ctx);
 }

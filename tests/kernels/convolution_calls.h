@@ -17,10 +17,10 @@ typedef struct {
     int64_t samples, channels, height, width, filters, window, stride, padding, groups;
 } problem;
 
-static inline const an_kernel *reference_of(int kind) {
+static inline const an_kernel *portable_of(int kind) {
     const an_kernel *k = kernels[kind];
     while (k[1].name) k++;
-    assert_string_equal(k->name, "reference");
+    assert_string_equal(k->name, "portable");
     return k;
 }
 

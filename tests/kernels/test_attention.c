@@ -211,7 +211,7 @@ static bool applies(const operands *o, an_context *ctx, int number) {
 
 typedef void kernel_test(an_context *ctx, int number, const char *name, an_dtype dtype);
 
-/* Calls a test with every kernel that is not the reference, at every level of the machine. */
+/* Calls a test with every kernel that is not the portable one, at every level of the machine. */
 static void for_each_kernel(kernel_test *test) {
     static const an_dtype dtypes[] = {AN_DTYPE_F32, AN_DTYPE_F64, AN_DTYPE_BF16};
     an_context *machine = context_of(AN_ISA_AUTO, 1);
@@ -238,10 +238,10 @@ static void for_each_kernel(kernel_test *test) {
     if (!tested) print_message("no fast kernel of attention on this machine: nothing tested\n");
 }
 
-static int reference_of(an_isa isa) {
+static int portable_of(an_isa isa) {
     int last = 0;
     while (kernels_of(false, isa)[last + 1].name) last++;
-    assert_string_equal(kernels_of(false, isa)[last].name, "reference");
+    assert_string_equal(kernels_of(false, isa)[last].name, "portable");
     return last;
 }
 
@@ -279,7 +279,7 @@ static errors compare(const an_tensor *got, const an_tensor *want) {
  * before the gradient reads it and, on AMX, of probabilities and gradients of scores before they are summed. */
 static const errors most_f32 = {20, 150}, most_bf16 = {2, 30};
 
-static operands *right[2]; /* in f64, by the reference */
+static operands *right[2]; /* in f64, by the portable kernel */
 
 static problem precision_problem(int i, an_dtype dtype) {
     const int64_t tokens = i == 0 ? 256 : 1024, heads = 2 - i;
@@ -312,7 +312,7 @@ static void test_precision(void **state) {
     for (int i = 0; i < 2; i++) {
         const problem p = precision_problem(i, AN_DTYPE_F64);
         right[i] = make(&p);
-        run(right[i], base, reference_of(AN_ISA_BASE));
+        run(right[i], base, portable_of(AN_ISA_BASE));
     }
     for_each_kernel(check_precision);
     for (int i = 0; i < 2; i++) destroy(&right[i]);
@@ -396,7 +396,7 @@ static void check_cache(an_context *ctx, int number, const char *name, an_dtype 
     for (int64_t first = 0, i = 0; first < whole.queries; first += counts[i % 4], i++) {
         problem part = whole;
         part.offset = first;
-        part.queries = an_attention_smaller(counts[i % 4], whole.queries - first);
+        part.queries = an_smaller(counts[i % 4], whole.queries - first);
         part.nan_after = true;
         operands *some = make(&part);
         run(some, ctx, number);
@@ -452,7 +452,7 @@ static void test_levels(void **state) {
 /* ---- dropout ---- */
 
 /* With as many keys as elements, v the identity and all scores 0, dst shows which probabilities were dropped; in the
- * gradient of v, the gradient of dst being the identity, so does that. They are those that the reference drops. */
+ * gradient of v, the gradient of dst being the identity, so does that. They are those that the portable kernel drops. */
 static void check_dropout(an_context *ctx, int number, const char *name, an_dtype dtype) {
     const int64_t tokens = AN_ATTENTION_HEAD;
     const an_attention_attributes attributes = {false, 1, 0, 0.4, -5};
@@ -465,7 +465,7 @@ static void check_dropout(an_context *ctx, int number, const char *name, an_dtyp
                 for (int64_t n = 0; n < tokens; n++)
                     for (int64_t d = 0; d < tokens; d++)
                         set(&o[i]->t[t], offset_of(&o[i]->t[t], b, 0, n, d), (t == V || t == DIFF_DST) && n == d);
-        run(o[i], ctx, i == 0 ? number : reference_of(an_context_isa(ctx)));
+        run(o[i], ctx, i == 0 ? number : portable_of(an_context_isa(ctx)));
     }
     int64_t dropped = 0;
     for (int t = DST; t <= DIFF_V; t += DIFF_V - DST)

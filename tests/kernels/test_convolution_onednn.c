@@ -53,7 +53,7 @@ static void run(an_context *ctx, const problem *p, int kind, const an_kernel *ke
     munmap(e.pages, e.bytes);
 }
 
-/* Against the reference: the largest difference may be this part of the largest value. */
+/* Against the portable kernel: the largest difference may be this part of the largest value. */
 static void compare(const problem *p, int kind, const float *got, const float *want, int64_t n) {
     const float tolerance = 1e-4f;
     float largest = 0, difference = 0;
@@ -68,7 +68,7 @@ static void compare(const problem *p, int kind, const float *got, const float *w
                  (long long)p->filters, (double)difference, (double)largest);
 }
 
-/* One problem with oneDNN and with the reference, all tensors at the edge of memory. */
+/* One problem with oneDNN and with the portable kernel, all tensors at the edge of memory. */
 static void check_problem(an_context *ctx, const problem *p, int kind, an_dtype dtype, bool channels_last) {
     an_tensor tensors[TENSORS];
     edge edges[TENSORS];
@@ -90,7 +90,7 @@ static void check_problem(an_context *ctx, const problem *p, int kind, an_dtype 
     assert_non_null(want);
     run(ctx, p, kind, onednn_of(kind), tensors);
     result->data = want;
-    run(ctx, p, kind, reference_of(kind), tensors);
+    run(ctx, p, kind, portable_of(kind), tensors);
     compare(p, kind, got, want, elements_of(result));
     free(want);
     for (int i = 0; i < TENSORS; i++) munmap(edges[i].pages, edges[i].bytes);

@@ -18,25 +18,27 @@ static void wrong_options(void **state) {
     REFUSES(gpt2, small_gpt2(), layers, 0, "gpt2: layers is 0; it must be from 1");
     REFUSES(gpt2, small_gpt2(), vocabulary, INT64_MAX, "vocabulary is 9223372036854775807");
     REFUSES(gpt2, small_gpt2(), heads, 3,
-            "3 heads cannot share a width of 8: it must be a multiple of the heads, such as 9");
-    REFUSES(gpt2, small_gpt2(), dropout, 1.0, "dropout is 1; it is the share");
+            "3 heads cannot share a width of 8: the width must be a multiple of the number of heads, such as 9");
+    REFUSES(gpt2, small_gpt2(), dropout, 1.0,
+            ": dropout is 1; the share of values to drop must be at least 0 and less than 1");
     REFUSES(gpt2, small_gpt2(), dropout, (double)NAN, "dropout is");
     REFUSES(llama, small_llama(), kv_heads, 3, "4 heads cannot share 3 key and value heads");
-    REFUSES(llama, small_llama(), width, 12, "an odd size of 3: rotary positions turn pairs");
+    REFUSES(llama, small_llama(), width, 12, "heads an odd size of 3, but rotary positions need an even size");
     REFUSES(llama, small_llama(), epsilon, -1.0, "epsilon -1");
     REFUSES(mlp, small_mlp_options(), hidden, NULL, "hidden is NULL; it must point to the widths of 2 hidden layers");
     REFUSES(mlp, small_mlp_options(), hidden_count, -1, "hidden_count is -1");
     REFUSES(mlp, small_mlp_options(), outputs, 0, "mlp: outputs is 0");
-    REFUSES(mlp, small_mlp_options(), activation, (an_activation)9, "activation 9 does not exist");
-    REFUSES(mlp, small_mlp_options(), loss, (an_loss_kind)9, "loss 9 does not exist");
+    REFUSES(mlp, small_mlp_options(), activation, (an_activation)9, "activation is 9");
+    REFUSES(mlp, small_mlp_options(), loss, (an_loss_kind)9, "loss is 9");
     REFUSES(cnn, small_cnn(), filters, NULL, "filters is NULL");
     REFUSES(cnn, small_cnn(), filter_count, 0, "at least one convolution");
-    REFUSES(cnn, small_cnn(), height, 3,
-            "an image of 3 × 8 is too small for 2 convolutions, each of which halves it; 1 are");
-    FAILS(ctx, an_model_gpt2(&g, ctx, NULL), AN_ERR_ARGUMENT, "options are missing");
+    REFUSES(
+        cnn, small_cnn(), height, 3,
+        ": an image of 3 × 8 is too small for 2 convolutions, because each of them halves it; at most 1 are possible");
+    FAILS(ctx, an_model_gpt2(&g, ctx, NULL), AN_ERR_ARGUMENT, "options is NULL");
     code = AN_ERR_DTYPE;
-    REFUSES(gpt2, small_gpt2(), dtype, AN_DTYPE_BF16, "its parameters are f32 or f64, not bf16");
-    FAILS(ctx, an_model_preset(&g, ctx, "gpt2-124", AN_DTYPE_NONE), AN_ERR_UNKNOWN, "the nearest is 'gpt2-124m'");
+    REFUSES(gpt2, small_gpt2(), dtype, AN_DTYPE_BF16, ": parameters must be f32 or f64, not bf16");
+    FAILS(ctx, an_model_preset(&g, ctx, "gpt2-124", AN_DTYPE_NONE), AN_ERR_UNKNOWN, "; did you mean 'gpt2-124m'?");
     FAILS(ctx, an_model_preset(&g, ctx, NULL, AN_DTYPE_NONE), AN_ERR_ARGUMENT, "NULL");
 }
 
@@ -47,13 +49,13 @@ static void wrong_layers(void **state) {
     OK(ctx, an_graph_create(&g, ctx, "wrong"));
     an_value x = an_input(g, "x", AN_DTYPE_F32, AN_DIMS(4, an_symbol_dim(g, "batch")));
     an_linear(g, x, "fc", 8);
-    FAILS(ctx, an_graph_verify(g), AN_ERR_SHAPE, "f32[4,batch] has a symbol in it");
+    FAILS(ctx, an_graph_verify(g), AN_ERR_SHAPE, "f32[4,batch] contains a symbol");
     assert_non_null(strstr(an_last_error(ctx), "test_options.c:"));
     an_graph_destroy(&g);
     OK(ctx, an_graph_create(&g, ctx, "wrong"));
     x = an_input(g, "x", AN_DTYPE_I32, AN_DIMS(4, 4));
     an_linear(g, x, "fc", 8);
-    FAILS(ctx, an_graph_verify(g), AN_ERR_DTYPE, "look it up with an_embedding_layer");
+    FAILS(ctx, an_graph_verify(g), AN_ERR_DTYPE, "cast it, or use an_embedding_layer for indices");
     an_graph_destroy(&g);
 }
 

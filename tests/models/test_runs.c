@@ -159,7 +159,8 @@ static void dot(void **state) {
     assert_non_null(strstr(text, "attention_diff"));
     assert_int_equal(count_words(text, "{"), count_words(text, "}"));
     an_string_release(ctx, &text);
-    FAILS(ctx, an_plan_dot(plan, AN_FORM_PREDICT, &text), AN_ERR_ARGUMENT, "no such form");
+    FAILS(ctx, an_plan_dot(plan, AN_FORM_PREDICT, &text), AN_ERR_ARGUMENT,
+          "the plan does not have this form: add it to an_plan_options.programs");
     assert_null(text);
     an_plan_destroy(&plan);
     an_graph_destroy(&g);

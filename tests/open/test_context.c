@@ -16,8 +16,8 @@ static void test_other_threads_are_refused(void **state) {
     (void)state;
     write_sums();
     refused(RUN "ranks: {threads: 3}\n", AN_ERR_ARGUMENT,
-            "run.yaml:4:18: ranks.threads is 3, but the context has 2; create it with the options that "
-            "an_context_options_from_config gives, or set ranks.threads to auto");
+            "run.yaml:4:18: ranks.threads is 3, but the context has 2; create it with the options from "
+            "an_context_options_from_config, or set ranks.threads to auto");
     for (int i = 0; i < 2; i++) {
         an_trainer *trainer = open_run(i ? RUN "ranks: {threads: 2}\n" : RUN "ranks: {threads: auto}\n");
         an_trainer_destroy(&trainer);

@@ -60,7 +60,7 @@ static void test_metrics_fit_the_model(void **state) {
         open_run("model: {type: mlp}\ndata: {train: " SUMS("") ", eval: " SUMS("") "}\n" REST "eval: {metrics: r2}\n"),
         "val_r2");
     refused("model: {type: mlp}\ndata: {train: " SUMS("") ", eval: " SUMS("") "}\neval: {metrics: [accuracy]}\n",
-            AN_ERR_ARGUMENT, "run.yaml:3:17: eval.metrics: this model has no 'val_accuracy'");
+            AN_ERR_ARGUMENT, "run.yaml:3:17: eval.metrics: this model cannot compute 'val_accuracy'");
 }
 
 /* ---- norms ---- */
@@ -127,13 +127,11 @@ static void test_classes_that_training_never_sees(void **state) {
         const char *text, *part, *warning;
     } cases[] = {
         {"a,k\n1,0\n2,0\n3,1\n4,1\n5,2\n6,2\n", "34%..100%",
-         "run.yaml:2:15: data.train has no sample of class 0, of 3 classes; if the file is sorted by class, shuffle "
-         "its "
-         "lines before it is split"},
+         "run.yaml:2:15: data.train has no samples of class 0, of 3 classes; if the file is sorted by class, shuffle "
+         "its lines before splitting it"},
         {"a,k\n1,0\n2,1\n3,500\n", "0%..100%",
-         "run.yaml:2:15: the largest class is 500, so there are 501 classes, but data.train has samples of 3 only; is "
-         "one "
-         "label wrong? Number classes from 0 without gaps"},
+         "run.yaml:2:15: the largest class is 500, so there are 501 classes, but data.train has samples of only 3; "
+         "check the labels, and number classes from 0 without gaps"},
         {"a,k\n1,0\n2,1\n3,2\n", "0%..100%", NULL},
     };
     (void)state;

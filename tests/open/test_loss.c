@@ -61,7 +61,8 @@ static void test_smoothing_needs_classes(void **state) {
     write_sums();
     refused("model: {type: mlp}\ndata: {train: {type: csv, path: sums.csv, targets: [sum]}}\n"
             "train: {loss: {label_smoothing: 0.1}}\n",
-            AN_ERR_ARGUMENT, "run.yaml:3:33: train.loss.label_smoothing: label smoothing is for classes");
+            AN_ERR_ARGUMENT,
+            "run.yaml:3:33: train.loss.label_smoothing: label smoothing needs a model whose loss is a cross entropy");
 }
 
 /* ---- means over samples ---- */

@@ -104,21 +104,20 @@ static void test_mistakes_of_layers_have_their_place(void **state) {
     write_sums();
     write_images();
     refused("model:\n  type: sequential\n  layers:\n  - {type: linear, size: 4}\n" IMAGES REST, AN_ERR_SHAPE,
-            "run.yaml:4:5: this layer takes rows of features, [batch,features], but what comes to it is "
-            "f32[batch,1,6,6]; put {type: flatten} before it");
+            "run.yaml:4:5: this layer takes rows of features, [batch,features], but its input is f32[batch,1,6,6]; put "
+            "{type: flatten} before it");
     refused("model:\n  type: sequential\n  layers:\n  - {type: linear}\n  - linear\n" SUMS REST, AN_ERR_ARGUMENT,
-            "run.yaml:4:5: only the last linear layer can have the size that targets need");
+            "run.yaml:4:5: only the last linear layer can take its size from the targets; set the size of this one");
     refused("model:\n  type: sequential\n  layers:\n  - {type: convolution, filters: 2}\n" SUMS REST, AN_ERR_SHAPE,
-            "run.yaml:4:5: this layer takes images, [batch,channels,height,width], but what comes to it is "
-            "f32[batch,2]");
+            "run.yaml:4:5: this layer takes images, [batch,channels,height,width], but its input is f32[batch,2]");
     refused("model:\n  type: sequential\n  layers:\n  - {type: convolution, filters: 2, window: 4}\n" IMAGES REST,
-            AN_ERR_ARGUMENT, "no padding keeps the size of an image under a window of 4");
+            AN_ERR_ARGUMENT, ": no padding keeps the image size with a window of 4");
     refused("model:\n  type: sequential\n  layers:\n  - {type: max_pool, window: 9}\n" IMAGES REST, AN_ERR_SHAPE,
             "run.yaml:4:5: ");
     refused("model:\n  type: sequential\n  layers:\n  - {type: convolution, filters: 2}\n" IMAGES REST, AN_ERR_SHAPE,
             "end with {type: flatten} and a linear layer");
     refused("model:\n  type: sequential\n  layers:\n  - {type: linear, size: 3}\n" SUMS REST, AN_ERR_SHAPE,
-            "the last layer gives [3] for a sample, but a target of the data is [1]");
+            "the last layer gives [3] for each sample, but a target of the data is [1]");
     refused("model:\n  type: sequential\n  inputs: [3]\n  layers: [linear]\n" SUMS REST, AN_ERR_SHAPE,
             "run.yaml:3:11: model.inputs is [3], but a sample of the data is [2]");
     refused(
@@ -145,8 +144,10 @@ static void test_batch_norm_over_few_samples_warns(void **state) {
 /* What only the data and the batch together tell: 96 rows, 40 images. */
 static void test_batch_norm_looks_at_the_micro_batches_of_a_run(void **state) {
 #define ROWS "model: {type: mlp, batch_norm: on}\n" SUMS
-#define NOISY(samples) "batch norm over micro-batches of " samples " samples is noisy; 16 or more are usual"
-#define ALONE "some micro-batches have one sample, and batch norm over one sample gives its biases"
+#define NOISY(samples) "batch norm over micro-batches of " samples " samples is noisy; 16 or more samples are usual"
+#define ALONE                                                                                                  \
+    "some micro-batches have only one sample, and the batch norm of one sample does not depend on it; change " \
+    "batch.global or batch.micro so that every micro-batch has more, or set data.drop_last to on"
     static const struct {
         const char *text, *warning; /* NULL: none */
     } cases[] = {
@@ -225,14 +226,15 @@ static void test_mistakes_of_files_have_their_place(void **state) {
     refused("model: {graph: small.ang}\n" SUMS, AN_ERR_ARGUMENT, "run.yaml:1:16: small.ang has no loss");
     snprintf(text, sizeof text, "%sloss %%l\n", small_graph);
     write_text("small.ang", text);
-    refused("model: {graph: small.ang}\n" SUMS, AN_ERR_ARGUMENT, "does not say whose targets are counted");
+    refused("model: {graph: small.ang}\n" SUMS, AN_ERR_ARGUMENT,
+            "does not name its targets; write 'loss %9 targets %y'");
     snprintf(text, sizeof text, "%sloss %%l targets %%y\n", small_graph);
     write_text("small.ang", text);
     refused("model: {graph: small.ang}\n" SUMS, AN_ERR_SHAPE,
-            "run.yaml:1:16: data.train: the model's input 'x' is f32[batch,3] with the sample first, and the data's "
-            "field 'inputs' is f32[2] for each sample; change the graph's input, or data.train");
+            "run.yaml:1:16: data.train: the model's input 'x' is f32[batch,3], where the first dimension is the "
+            "sample, but the data's field 'inputs' is f32[2] for each sample; change the graph's input, or data.train");
     write_text("small.ang", "ang 1\n%x = inputt(name=\"x\") : f32[3]\n");
-    refused("model: {graph: small.ang}\n" SUMS, AN_ERR_PARSE, "run.yaml:1:16: small.ang:2:6: no op is called 'inputt'");
+    refused("model: {graph: small.ang}\n" SUMS, AN_ERR_PARSE, "run.yaml:1:16: small.ang:2:6: there is no op 'inputt'");
     refused("model: {graph: no-such.ang}\n" SUMS, AN_ERR_FILE, "run.yaml:1:16: no-such.ang");
     write_graph("mlp.ang", AN_DTYPE_F32);
     refused("model: {graph: mlp.ang}\n" SUMS "train: {precision: f64}\n", AN_ERR_ARGUMENT,

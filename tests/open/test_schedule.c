@@ -158,13 +158,13 @@ static void test_mistakes_have_their_place(void **state) {
     (void)state;
     write_sums();
     refused(MODEL "schedule: {type: sequence, milestones: [2], parts: [constant, {type: linear, per: epoch}]}\n",
-            AN_ERR_ARGUMENT, "per is for a whole schedule, not for a part of it; give schedule.per");
+            AN_ERR_ARGUMENT, "per applies to a whole schedule, not to a part of it; use schedule.per");
     refused(MODEL "schedule: {type: sequence, milestones: [2], parts: [constant, {type: one_cycle, max_lr: 1}]}\n",
-            AN_ERR_ARGUMENT, "run.yaml:3:89: max_lr is for a whole schedule");
+            AN_ERR_ARGUMENT, "run.yaml:3:89: max_lr applies to a whole schedule, not to a part of it; use");
     refused(MODEL "run: {steps: 10}\nschedule: {type: wsd, warmup: 4, stable: 7}\n", AN_ERR_ARGUMENT,
-            "run.yaml:4:42: a warm-up of 4 steps and 7 at the peak leave nothing of 10 steps");
+            "run.yaml:4:42: a warm-up of 4 steps and 7 steps at the peak leave nothing of 10 steps");
     refused(MODEL "schedule: {type: sequence, milestones: [20 steps, 1%], parts: [constant, linear, cosine]}\n",
-            AN_ERR_ARGUMENT, "milestones stand in order");
+            AN_ERR_ARGUMENT, "but each milestone must be later than the one before");
 }
 
 int main(void) {

@@ -128,7 +128,7 @@ static void test_wrong_index(void **state) {
     OK(f.ctx, an_program_set_input(f.program, "indices", &at));
     for (int i = 0; i < 20; i++)
         FAILS(f.ctx, an_program_run(f.program, AN_FORM_PREDICT), AN_ERR_KERNEL,
-              "indices[7,2] is 5, but src has 5 entries along axis 1: an index lies in 0 to 4");
+              "indices[7,2] is 5, but src has 5 entries along axis 1: an index must be 0 to 4");
     indices[0] = INT64_MIN;
     OK(f.ctx, an_program_set_input(f.program, "indices", &at));
     FAILS(f.ctx, an_program_run(f.program, AN_FORM_PREDICT), AN_ERR_KERNEL, "indices[0,0] is -9223372036854775808");
@@ -225,12 +225,13 @@ static void test_mistakes(void **state) {
         an_status status;
         const char *words;
     } cases[] = {
-        {cast_to_integer, AN_ERR_DTYPE, "f32[batch,3] to i32: values are cast to f32, f64, bf16 and f16 only"},
+        {cast_to_integer, AN_ERR_DTYPE,
+         "f32[batch,3] cannot be cast to i32: values can be cast only to f32, f64, bf16 and f16"},
         {concat_none, AN_ERR_ARGUMENT, "concat takes 2 to 32 inputs, not 0"},
         {concat_many, AN_ERR_ARGUMENT, "concat takes 2 to 32 inputs, not 33"},
         {concat_axis, AN_ERR_ARGUMENT, "axis 2"},
         {concat_shapes, AN_ERR_SHAPE,
-         "input 1 is f32[batch,2] and input 0 is f32[batch,3]: all but axis 0 must be the same"},
+         "input 1 is f32[batch,2] and input 0 is f32[batch,3]: all dimensions except axis 0 must be the same"},
         {concat_types, AN_ERR_DTYPE, "input 1 is i64[batch,3] and input 0 is f32[batch,3]: cast one of them"},
         {concat_absent, AN_ERR_SHAPE, "input 1 is nothing"},
         {pad_scalar, AN_ERR_ARGUMENT, "axis 0 does not exist in 0 dimensions"},

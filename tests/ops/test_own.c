@@ -124,7 +124,7 @@ static void test_same_bits(void **state) {
     /* a context that does not know the op */
     OK(NULL, an_context_create(&stranger, NULL));
     FAILS(stranger, an_graph_parse(&other, stranger, text, strlen(text)), AN_ERR_PARSE,
-          "no op is called 'steep_relu'; an op that a program added (an_context_add_op)");
+          "there is no op 'steep_relu'; an op that a program added (an_context_add_op)");
     an_context_destroy(&stranger);
     an_string_release(ctx, &again);
     an_string_release(ctx, &text);
@@ -178,7 +178,7 @@ static void test_wrong_functions(void **state) {
         const char *words;
     } cases[] = {
         {NO_TYPE, "its infer gave output 0 the type 99"},
-        {NO_DIMENSION, "is not one of graph"},
+        {NO_DIMENSION, "does not belong to graph"},
         {ADDS_NODES, "its infer added nodes"},
         {ASKS_WRONG, "dimension 7 of f32[batch,16] does not exist"},
         {WRONG_SHAPE, "its gradient of input 0 is f32[16], but the input is f32[batch,16]"},
@@ -224,7 +224,7 @@ static void test_wrong_calls(void **state) {
     const an_value none = AN_NONE;
     (void)state;
     OK(ctx, add_steep(ctx));
-    MISTAKE(an_own(g, "step_relu", 1, &x, &good), AN_ERR_UNKNOWN, "no op is called 'step_relu'");
+    MISTAKE(an_own(g, "step_relu", 1, &x, &good), AN_ERR_UNKNOWN, "there is no op 'step_relu'");
     MISTAKE(an_own(g, "relu", 1, &x, NULL), AN_ERR_ARGUMENT, "relu is an op of the library: call its builder, an_relu");
     MISTAKE(an_own(g, "steep_relu", 1, &x, &bad), AN_ERR_SHAPE, "test_own.c");
     MISTAKE(an_own(g, "steep_relu", 1, &x, &bad), AN_ERR_SHAPE, "the slope is not above 0");
@@ -315,7 +315,7 @@ static void test_added_kernel(void **state) {
     assert_int_equal(mine_runs, 2);
     an_plan *plan = NULL;
     FAILS(ctx, plan_with(&plan, g, AN_DTYPE_NONE, "relu=unable,relu_diff=reference"), AN_ERR_UNKNOWN,
-          "it has unable, mine, reference");
+          "it has unable, mine, portable");
     an_graph_destroy(&g);
 }
 

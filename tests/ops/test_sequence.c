@@ -183,13 +183,13 @@ static void test_mistakes(void **state) {
     rig r = rig_up();
     an_value q = heads_of(&r, "q", 4, 300);
     an_attention(r.g, q, q, q, NULL);
-    rig_down(&r, AN_ERR_UNSUPPORTED, "at most 256; use more heads of fewer elements");
+    rig_down(&r, AN_ERR_UNSUPPORTED, ": the head size must be a constant of at most 256; use more, smaller heads");
 
     r = rig_up();
     q = heads_of(&r, "q", 6, 8);
     an_value k = heads_of(&r, "k", 4, 8);
     an_attention(r.g, q, k, k, NULL);
-    rig_down(&r, AN_ERR_SHAPE, "the heads of q must be a multiple of those of k and v");
+    rig_down(&r, AN_ERR_SHAPE, "the number of heads of q must be a multiple of that of k and v");
 
     r = rig_up();
     q = heads_of(&r, "q", 4, 8);
@@ -206,16 +206,17 @@ static void test_mistakes(void **state) {
     r = rig_up();
     rotary.rotated = 5;
     an_rotary(r.g, heads_of(&r, "q", 4, 8), &rotary);
-    rig_down(&r, AN_ERR_ARGUMENT, "they turn in pairs");
+    rig_down(&r, AN_ERR_ARGUMENT,
+             "elements of a head cannot be rotated: the number must be even and at most the head size");
 
     r = rig_up();
     an_dropout(r.g, heads_of(&r, "q", 4, 8), an_input(r.g, "samples", AN_DTYPE_I64, AN_DIMS(r.batch)), 1);
-    rig_down(&r, AN_ERR_ARGUMENT, "at least 0 and below 1");
+    rig_down(&r, AN_ERR_ARGUMENT, "the share to drop must be at least 0 and less than 1");
 
     r = rig_up();
     an_value weight = an_param(r.g, "weight", AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 1, AN_DIMS(7));
     an_layer_norm(r.g, heads_of(&r, "q", 4, 8), weight, AN_NONE, 1e-5);
-    rig_down(&r, AN_ERR_SHAPE, "weight and bias have one dimension, the last of src");
+    rig_down(&r, AN_ERR_SHAPE, "weight and bias must have one dimension, equal to the last of src");
 }
 
 /* ---- forms and views ---- */

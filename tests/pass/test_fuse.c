@@ -149,12 +149,13 @@ static void test_text(void **state) {
         const char *program, *words;
     } wrong[] = {
         {"", "at least one stage"},
-        {"relu", "as many as its op takes"},
+        {"relu", "a stage needs as many operands as its op takes, each x or the number of an input"},
         {"relu(x", "ends with ) or ):dtype"},
         {"relu(x):i32", "ends with ) or ):dtype"},
-        {"relu(1):f32", "as many as its op takes"},
-        {"relu(99999999999999999999):f32", "as many as its op takes"},
-        {"add(x):f32", "as many as its op takes"},
+        {"relu(1):f32", "a stage needs as many operands as its op takes, each x or the number of an input"},
+        {"relu(99999999999999999999):f32",
+         "a stage needs as many operands as its op takes, each x or the number of an input"},
+        {"add(x):f32", "a stage needs as many operands as its op takes, each x or the number of an input"},
         {"softmax(x):f32", "elementwise op without attributes"},
         {"scale(x):f32", "elementwise op without attributes"},
         {"relu(x):f32  relu(x):f32", "elementwise op without attributes"},

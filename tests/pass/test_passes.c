@@ -191,12 +191,16 @@ static void test_select_by_name(void **state) {
     (void)state;
     text_graph t =
         from_text("ang 1\ngraph \"s\"\n%x = input(name=\"x\") : f32[4]\n%a = exp(%x)\noutput(%a, name=\"a\")\n");
-    an_pass_options options = {.form = AN_FORM_PREDICT, .kernels = "relu=fast,exp=reference"};
+    an_pass_options options = {.form = AN_FORM_PREDICT, .kernels = "relu=fast,exp=portable"};
     OK(t.ctx, an_pass_select(t.g, &options));
-    options.kernels = "exq=reference";
+    options.kernels = "exp=reference"; /* the portable kernel's old name */
+    OK(t.ctx, an_pass_select(t.g, &options));
+    options.kernels = "exp=referenc";
+    FAILS(t.ctx, an_pass_select(t.g, &options), AN_ERR_UNKNOWN, "no kernel 'referenc'");
+    options.kernels = "exq=portable";
     FAILS(t.ctx, an_pass_select(t.g, &options), AN_ERR_UNKNOWN, "no op 'exq'");
     options.kernels = "exp";
-    FAILS(t.ctx, an_pass_select(t.g, &options), AN_ERR_ARGUMENT, "op=kernel");
+    FAILS(t.ctx, an_pass_select(t.g, &options), AN_ERR_ARGUMENT, "OP=KERNEL");
     options.kernels = "exp=nonsense";
     FAILS(t.ctx, an_pass_select(t.g, &options), AN_ERR_UNKNOWN, "no kernel 'nonsense'");
     done(&t);
@@ -211,10 +215,10 @@ static void test_select_gradient_by_name(void **state) {
     FAILS(t.ctx, an_pass_select(t.g, &options), AN_ERR_UNKNOWN,
           "relu=fast also chooses the kernel of relu_diff, the gradient of relu, which has no kernel 'fast'");
     FAILS(t.ctx, an_pass_select(t.g, &options), AN_ERR_UNKNOWN,
-          "it has reference: add relu_diff=KERNEL to choose another one");
-    options.kernels = "relu=reference";
+          "it has portable: add relu_diff=KERNEL to choose another one");
+    options.kernels = "relu=portable";
     OK(t.ctx, an_pass_select(t.g, &options));
-    options.kernels = "relu=fast,relu_diff=reference";
+    options.kernels = "relu=fast,relu_diff=portable";
     OK(t.ctx, an_pass_select(t.g, &options));
     done(&t);
 }

@@ -192,7 +192,7 @@ static void same_grad(an_graph *g, const an_node *node, const an_value *diff_dst
     diff_src[0] = an_multiply(g, diff_dst[0], an_node_output_value(g, node, 0));
 }
 
-static const an_kernel same_kernels[] = {{.name = "reference"}, {0}};
+static const an_kernel same_kernels[] = {{.name = "portable"}, {0}};
 
 static void test_no_copy(void **state) {
     (void)state;

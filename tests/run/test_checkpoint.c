@@ -216,7 +216,7 @@ static void test_hosts_clock(void **state) {
     same(hash(trainer), at[1]);
     an_trainer_close(&trainer);
     assert_int_equal(an_trainer_open_at(&trainer, ctx, "run.yaml", 250), AN_ERR_UNKNOWN);
-    assert_non_null(strstr(an_last_error(ctx), "folder: no checkpoint was saved at time 250"));
+    assert_non_null(strstr(an_last_error(ctx), "folder: there is no intact checkpoint of user step 250"));
     OK(ctx, an_trainer_open_at(&trainer, ctx, "run.yaml", 100));
     same(hash(trainer), at[0]);
     OK(ctx, an_trainer_step(trainer, &metrics));
@@ -241,8 +241,9 @@ static void test_a_user_step_is_saved_once(void **state) {
         assert_true((an_trainer_resumed(trainer) != NULL) == (launch == 1));
         const hashes before = hash(trainer);
         assert_int_equal(an_trainer_save(trainer, -7), AN_ERR_STATE);
-        assert_non_null(strstr(an_last_error(ctx), "folder: user step -7 was saved already, as step-00000001-1-at--7; "
-                                                   "an_trainer_save_over replaces it"));
+        assert_non_null(strstr(
+            an_last_error(ctx),
+            "folder: user step -7 is already saved as step-00000001-1-at--7; use an_trainer_save_over to replace it"));
         assert_int_equal(an_trainer_user_step(trainer), 8);
         same(hash(trainer), before);
         has_names("folder/checkpoints", "", ". .. step-00000001-1-at--7 step-00000002-1-at-8 ");
@@ -356,7 +357,7 @@ static void test_an_old_launch_is_fenced(void **state) {
     OK(ctx, an_trainer_save(young, 2));
     OK(ctx, an_trainer_step(old, &metrics));
     assert_int_equal(an_trainer_save(old, 3), AN_ERR_TAKEN_OVER);
-    assert_non_null(strstr(an_last_error(ctx), "launch 2 has taken this run over; this process is launch 1"));
+    assert_non_null(strstr(an_last_error(ctx), ": launch 2 has taken over this run, so this process, launch 1"));
     assert_int_equal(an_trainer_run(old, NULL, NULL), AN_ERR_TAKEN_OVER);
     has_names("folder/checkpoints", "", ". .. step-00000001-1-at-1 step-00000002-2-at-2 ");
     OK(ctx, an_trainer_run(young, NULL, NULL));

@@ -161,7 +161,7 @@ static void test_checkpoint_moves(void **state) {
         begin_context(half == 0 ? NULL : &device);
         if (half == 1)
             FAILS(ctx, open_on(&trainer, "moves", "relu"), AN_ERR_UNSUPPORTED,
-                  "the run has computed with kernels as usual until now, and here it would be device=apart");
+                  "the run has used kernels chosen by default until now, but here it would be device=apart");
         allows_new_bits = half == 1;
         OK(ctx, open_on(&trainer, "moves", "relu"));
         allows_new_bits = false;

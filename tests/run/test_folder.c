@@ -95,13 +95,14 @@ static void test_two_runs_never_share_a_folder(void **state) {
     an_open_options_init(&anew, sizeof anew);
     (void)state;
     an_folder *folder = make(false);
-    refuse_folder(AN_ERR_STATE, "the run has been written to folder already");
+    refuse_folder(AN_ERR_STATE, "the run is already being written to folder");
     run_in(folder);
     an_folder_destroy(&folder);
     an_trainer_close(&trainer);
     anew.fresh = true;
     OK(ctx, an_trainer_open_with(&trainer, ctx, config, &anew));
-    refuse_folder(AN_ERR_FILE, "folder: the folder has a run in it: --fresh starts a new one beside it");
+    refuse_folder(AN_ERR_FILE, "folder: this folder already has a run; add --fresh to start a new one beside it "
+                               "(nothing is deleted), or set run.dir to another name");
     folder = make(true);
     assert_string_equal(an_folder_path(folder), "folder-2");
     an_folder_destroy(&folder);

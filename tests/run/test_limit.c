@@ -61,7 +61,8 @@ static void test_refused(void **state) {
     FAILS(ctx, an_job_seconds(ctx, &seconds), AN_ERR_ARGUMENT, "seconds ago");
     unsetenv("SLURM_JOB_END_TIME");
     unsetenv("SLURM_JOB_ID");
-    FAILS(ctx, an_job_seconds(ctx, &seconds), AN_ERR_ARGUMENT, "this is no Slurm job");
+    FAILS(ctx, an_job_seconds(ctx, &seconds), AN_ERR_ARGUMENT,
+          "this is not a Slurm job; start it in one, or set a time such as 3h50m");
     assert_true(seconds == 0);
 }
 

@@ -107,11 +107,11 @@ static void test_op_in_config(void **state) {
     (void)state;
     write_files("own usual");
     finish(usual, false, usual_weights, usual_outputs);
-    FAILS(ctx, open_text(&trainer, own, false), AN_ERR_PARSE, "own.ang:10:6: no op is called 'steep_relu'");
+    FAILS(ctx, open_text(&trainer, own, false), AN_ERR_PARSE, "own.ang:10:6: there is no op 'steep_relu'");
     OK(ctx, add_steep(ctx));
     save_middle(own);
     new_context(); /* a program without the op cannot resume, one with it can */
-    FAILS(ctx, open_text(&trainer, own, false), AN_ERR_PARSE, "no op is called 'steep_relu'");
+    FAILS(ctx, open_text(&trainer, own, false), AN_ERR_PARSE, "there is no op 'steep_relu'");
     assert_null(trainer);
     OK(ctx, add_steep(ctx));
     steep_runs = 0;
@@ -147,10 +147,10 @@ static void test_kernel_in_checkpoint(void **state) {
     assert_int_equal(mine_runs, MIDDLE);
     new_context();
     FAILS(ctx, open_text(&trainer, text, false), AN_ERR_UNSUPPORTED,
-          "the run has computed with kernels relu=mine until now, and here it would be as usual");
+          "the run has used kernels relu=mine until now, but here it would be chosen by default");
     OK(ctx, an_context_add_kernel(ctx, "relu", &yours));
     FAILS(ctx, open_text(&trainer, text, false), AN_ERR_UNSUPPORTED,
-          "the run has computed with kernels relu=mine until now, and here it would be relu=yours");
+          "the run has used kernels relu=mine until now, but here it would be relu=yours");
     assert_null(trainer);
     OK(ctx, open_text(&trainer, text, true)); /* who allows new bits may */
     an_trainer_close(&trainer);

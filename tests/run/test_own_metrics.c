@@ -169,7 +169,7 @@ static void test_the_choice_of_metrics(void **state) {
     assert_null(strstr(read_text("chosen/metrics.jsonl"), "val_mine"));
     assert_null(strstr(read_text("chosen/metrics.jsonl"), "val_r2"));
     refused(RUN("chosen", "eval: {metrics: [loss, othr]}\n"), AN_ERR_PARSE,
-            "or of this program mine, other; the nearest is 'other'");
+            "or of this program mine, other; did you mean 'other'?");
 }
 
 /* ---- the state ---- */
@@ -290,13 +290,14 @@ static void test_unknown_metrics(void **state) {
     refused(RUN("unknown", "eval: {best: val_min}\n"), AN_ERR_PARSE, "or of this program val_mine");
     refused(RUN("unknown", "eval: {early_stop: val_min}\n"), AN_ERR_PARSE, "or of this program val_mine");
     refused(RUN("unknown", "eval: {metrics: [loss], best: val_mine}\n"), AN_ERR_ARGUMENT,
-            "eval.metrics does not have mine");
+            "eval.metrics does not include mine");
     an_trainer *trainer = open_run(RUN("unknown", ""));
     an_run_options run = {DEFAULTS(an_run_options), .best = "val_mien"};
     assert_int_equal(an_trainer_run(trainer, &run, NULL), AN_ERR_UNKNOWN);
-    assert_non_null(strstr(an_last_error(ctx),
-                           "there is no metric 'val_mien': val_loss, val_perplexity, val_accuracy, val_top5, "
-                           "val_mae, val_r2, val_mine; the nearest is 'val_mine'"));
+    assert_non_null(
+        strstr(an_last_error(ctx),
+               "there is no metric 'val_mien'; the metrics are val_loss, val_perplexity, val_accuracy, val_top5, "
+               "val_mae, val_r2, val_mine; did you mean 'val_mine'?"));
     run = (an_run_options){DEFAULTS(an_run_options), .early_stop = "mine", .evaluate_every = 1};
     assert_int_equal(an_trainer_set_run_options(trainer, &run), AN_ERR_UNKNOWN);
     OK(ctx, an_trainer_check_metric(trainer, "val_mine"));

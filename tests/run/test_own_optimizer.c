@@ -131,7 +131,7 @@ static void test_a_record_is_copied(void **state) {
     options.name = "fleting";
     assert_int_equal(an_optimizer_moments_in(ctx, &options, &moments), AN_ERR_UNKNOWN);
     assert_non_null(strstr(an_last_error(ctx), "this program has adamw, adam, sgd, lion, fleeting"));
-    assert_non_null(strstr(an_last_error(ctx), "the nearest is 'fleeting'"));
+    assert_non_null(strstr(an_last_error(ctx), "did you mean 'fleeting'?"));
 }
 
 /* ---- configs ---- */
@@ -152,10 +152,11 @@ static void test_names_in_a_config(void **state) {
                    "run.yaml:1:19: optimizer.type is 'twin'; it takes adamw, adam, sgd or lion");
     OK(ctx, an_context_add_optimizer(ctx, &twin));
     refuses_config("optimizer: {type: twins}\n" MLP,
-                   "it takes adamw, adam, sgd or lion, or of this program twin; the nearest is 'twin'");
-    refuses_config("optimizer: {type: twin, momentum: 0.9}\n" MLP,
-                   "optimizer of type 'twin' has no key 'momentum', which belongs to sgd; it has type, lr, betas, eps, "
-                   "weight_decay");
+                   "it takes adamw, adam, sgd or lion, or of this program twin; did you mean 'twin'?");
+    refuses_config(
+        "optimizer: {type: twin, momentum: 0.9}\n" MLP,
+        "optimizer of type 'twin' has no key 'momentum', which is for type sgd; its keys are type, lr, betas, eps, "
+        "weight_decay");
     refuses_config("optimizer: {type: twin, betas: [0.9]}\n" MLP, "it takes two numbers");
     refuses_config("optimizer: {type: twin, betas: [0.9, 1]}\n" MLP, "optimizer.betas[1] is '1'");
     refuses_config("optimizer: {type: twin, weight_decay: -1}\n" MLP, "optimizer.weight_decay is '-1'");

@@ -119,7 +119,9 @@ static void test_version(void **state) {
                                          VERSION("9" MINOR ".0"), VERSION("")};
     for (size_t i = 1; i < sizeof others / sizeof *others; i++) {
         edit(MANIFEST("version"), others[i - 1], others[i]);
-        refuses(text, AN_ERR_UNSUPPORTED, "and here it would be " MINOR ": its numbers would no longer be the same");
+        refuses(text, AN_ERR_UNSUPPORTED,
+                "but here it would be " MINOR ", so results would no longer be bit-identical; to resume anyway, add "
+                "--allow-new-bits or set run.allow_new_bits to on");
         assert_string_equal(carry_on(text, true, "anneal: " MINOR " now, ").hash, same.hash);
     }
 }
@@ -131,7 +133,9 @@ static void test_the_config_allows_new_bits(void **state) {
     (void)state;
     begin("version", text);
     edit(MANIFEST("version"), VERSION(AN_VERSION_STRING), VERSION("0.1.0"));
-    refuses(text, AN_ERR_UNSUPPORTED, "run.allow_new_bits: on, carries on");
+    refuses(text, AN_ERR_UNSUPPORTED,
+            ", so results would no longer be bit-identical; to resume anyway, add --allow-new-bits or set "
+            "run.allow_new_bits to on");
     carry_on(allowing, false, "anneal: " MINOR " now, 0.1 before");
 }
 
@@ -141,7 +145,8 @@ static void test_the_config_allows_new_bits(void **state) {
     "model: {type: gpt2, layers: 1, heads: 2, width: 8, context: 8}\n"            \
     "data: {train: {type: text, path: letters.txt, tokens: chars}, threads: 0}\n" \
     "batch: {global: 4}\ntrain: {precision: f32}\n"
-#define PLAIN "attention=reference,attention_diff=reference"
+#define PLAIN "attention=portable,attention_diff=portable"
+#define OLD_PLAIN "attention=reference,attention_diff=reference"
 
 /* Other kernels have other bits, in whichever launch they were asked for; one that would have been taken anyway is no other. */
 static void test_kernels(void **state) {
@@ -158,11 +163,12 @@ static void test_kernels(void **state) {
                "the letters of a text that is read again and again, and of which no one letter is new\n");
     begin("kernels", text);
     const end usual = carry_on(text, false, "");
-    kernels = "softmax=reference"; /* it has no other */
+    kernels = "softmax=portable"; /* it has no other */
     assert_string_equal(carry_on(text, false, "").hash, usual.hash);
     kernels = PLAIN;
-    refuses(text, AN_ERR_UNSUPPORTED, "computed with kernels as usual until now, and here it would be " PLAIN);
-    const end other = carry_on(text, true, "kernels: " PLAIN " now, as usual before");
+    refuses(text, AN_ERR_UNSUPPORTED,
+            "the run has used kernels chosen by default until now, but here it would be " PLAIN);
+    const end other = carry_on(text, true, "kernels: " PLAIN " now, chosen by default before");
     assert_string_not_equal(other.hash, usual.hash);
 
     begin("kernels", text);
@@ -171,9 +177,21 @@ static void test_kernels(void **state) {
     assert_string_equal(info.kernels, PLAIN);
     an_checkpoint_close(&c);
     carry_on(text, false, "");
+
+    /* Portable kernels were once called "reference", in checkpoints and on command lines. */
+    begin("kernels", text);
+    edit(MANIFEST("kernels"), PLAIN, OLD_PLAIN);
+    carry_on(text, false, "");
+    kernels = OLD_PLAIN;
+    begin("kernels", text);
+    carry_on(text, false, "");
+    edit(MANIFEST("kernels"), PLAIN, "attention=reference,attention_diff=tiled");
+    refuses(text, AN_ERR_UNSUPPORTED, "the run has used kernels attention=reference,attention_diff=tiled until now");
+    begin("kernels", text);
     kernels = NULL;
-    refuses(text, AN_ERR_UNSUPPORTED, "computed with kernels " PLAIN " until now, and here it would be as usual");
-    carry_on(text, true, "kernels: as usual now, " PLAIN " before");
+    refuses(text, AN_ERR_UNSUPPORTED,
+            "the run has used kernels " PLAIN " until now, but here it would be chosen by default");
+    carry_on(text, true, "kernels: chosen by default now, " PLAIN " before");
 }
 
 /* No option allows another number of leaves. */
@@ -185,7 +203,7 @@ static void test_leaves(void **state) {
     begin("leaves", text);
     carry_on(text, false, "");
     edit(MANIFEST("leaves"), "\"leaves\": 2", "\"leaves\": 4");
-    refuses(text, AN_ERR_UNSUPPORTED, "cuts each step into 4 leaves, and here it would be 2");
+    refuses(text, AN_ERR_UNSUPPORTED, "the run divides each step into 4 leaves, but here it would be 2");
     assert_int_equal(open_settings(&trainer, &config, text, true), AN_ERR_UNSUPPORTED);
     an_config_destroy(&config);
 }

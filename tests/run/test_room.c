@@ -61,7 +61,7 @@ static void test_a_run_that_cannot_fit_is_refused(void **state) {
     assert_null(trainer);
     const char *report = an_last_error(own);
     if (!strstr(report, "ulimit -d leaves") ||
-        !strstr(report, "even batch.micro 1 and train.recompute full would take"))
+        !strstr(report, "even batch.micro 1 with train.recompute full would need"))
         fail_msg("the message is: %s", report);
     assert_true(an_context_bytes(own) < (size_t)16 << 20); /* nothing was allocated for it */
     an_graph_destroy(&graph);

@@ -97,7 +97,7 @@ static an_status count_warnings(void *user, an_trainer *trainer) {
     if (report.warning) {
         ++*(int *)user;
         assert_non_null(
-            strstr(report.warning, "the link to the best checkpoint cannot be made: Operation not permitted"));
+            strstr(report.warning, "the link to the best checkpoint cannot be created: Operation not permitted"));
     }
     return AN_OK;
 }
@@ -221,11 +221,11 @@ static void test_best_that_cannot_be_linked(void **state) {
 
 /* The loader needs the threads that it was given. Everything else does its work on the calling thread, with the same bits. */
 static void test_no_threads(void **state) {
-    static const char loader[] = "data.threads 0", large[] =
-                                                       "run: {dir: faults, steps: 6}\nbatch: {global: 96}\n"
-                                                       "model: {type: mlp, hidden: [512, 512]}\n"
-                                                       "data: {train: {type: csv, path: sums.csv, inputs: [a, b], "
-                                                       "targets: [sum]}, threads: ";
+    static const char loader[] = "setting data.threads to 0",
+                      large[] = "run: {dir: faults, steps: 6}\nbatch: {global: 96}\n"
+                                "model: {type: mlp, hidden: [512, 512]}\n"
+                                "data: {train: {type: csv, path: sums.csv, inputs: [a, b], "
+                                "targets: [sum]}, threads: ";
     char text[sizeof large + 8], hashes[2][AN_HASH_TEXT];
     (void)state;
     for (int i = 0; i < 2; i++) {

@@ -198,17 +198,17 @@ static const struct {
 } places[] = {
     /* the head */
     {"\"version\": 1", "\"version\": 0", "version"},
-    {"\"version\": 1", "\"version\": 2", "a later version"},
+    {"\"version\": 1", "\"version\": 2", "a newer version of anneal wrote it"},
     {"\"version\": 1", "\"version\": -1", "without a sign"},
     {"\"version\": 1", "\"version\": 1.0", "a whole number"},
     {"\"version\": 1", "\"version\": 1e0", "a whole number"},
     {"\"version\": 1", "\"version\": \"1\"", "a number is expected"},
     {"\"version\": 1", "\"version\": 18446744073709551615", "64 bits"},
-    {"\"version\": 1", "\"version\": 01", "a zero too many"},
+    {"\"version\": 1", "\"version\": 01", "a number has a leading zero"},
     {"anneal checkpoint", "other checkpoint", "not the manifest"},
     {"\"format\": \"anneal checkpoint\",\n", "", "a member is missing"},
-    {"\"step\": 6", "\"step\": 6, \"step\": 6", "there twice"},
-    {"\"step\": 6", "\"st\\u0065p\": 6, \"step\": 6", "there twice"},
+    {"\"step\": 6", "\"step\": 6, \"step\": 6", "appears twice"},
+    {"\"step\": 6", "\"st\\u0065p\": 6, \"step\": 6", "appears twice"},
     {"\"step\": 6", "\"step\": 7", "two steps differ"},
     {"\"step\": 6", "\"step\": -6", "without a sign"},
     {"\"step\": 6", "\"step\": 9223372036854775808", "64 bits"},
@@ -227,12 +227,12 @@ static const struct {
     {"\"leaves\": ", "\"kernels\": \"\", \"kernels\": \"\", \"leaves\": ", "twice"},
     {"\"isa\": \"", "\"isa\": \"0123456789012345678901234567890123456789012345678901234567890123", "too long"},
     {"\"isa\": ", "\"isb\": ", "the bits need"},
-    {"\"isa\": ", "\"isa\": \"\", \"isa\": ", "there twice"},
+    {"\"isa\": ", "\"isa\": \"\", \"isa\": ", "appears twice"},
     {"\"optimizer\": {", "\"optimizer\": [{", "an object is expected"},
     {"\"optimizer\": {", "\"optimizer\": {}, \"x\": {", "the optimizer needs name and version"},
     {"\"optimizer\": {", "\"optimizer\": {\"name\": \"adamw\", ", "the optimizer is there twice"},
     {"\"optimizer\": {", "\"optimizer\": {\"name\": \"adamw\", \"version\": 1}, \"optimizer\": {",
-     "a member is there twice"},
+     "a member appears twice"},
     {"\"name\": \"adamw\"", "\"name\": \"\"", "no name of one"},
     {"\"name\": \"adamw\"", "\"name\": \"Adam W\"", "no name of one"},
     {"\"name\": \"adamw\"", "\"name\": \"a2345678901234567890123456789012\"", "no name of one"},
@@ -245,7 +245,7 @@ static const struct {
     {"{\n\"format\"", "{,\n\"format\"", "a string is expected"},
     {"\"kept\": true,", "\"kept\": true,,", "a string is expected"},
     {"\"kept\": true,", "\"kept\": true, /* */", "a string is expected"},
-    {"\"kept\": true,", "\"kept\": true, \"hash\": \"\",", "there twice"},
+    {"\"kept\": true,", "\"kept\": true, \"hash\": \"\",", "appears twice"},
     {"\"kept\": true,", "\"kept\": true, \"\\ud800\": 1,", "surrogate"},
     {"\"kept\": true,", "\"kept\": true, \"x\": \"\\udc00\\ud800\",", "surrogate"},
     {"\"kept\": true,", "\"kept\": true, \"x\\u0000\": 1,", "U+0000"},
@@ -255,7 +255,7 @@ static const struct {
     /* the state */
     {"\"chain\": ", "\"chains\": ", "state is missing"},
     {"\"chain\": \"", "\"chain\": \"0", "32 digits"},
-    {"\"skips\": 0", "\"skips\": 0, \"skips\": 0", "state is there twice"},
+    {"\"skips\": 0", "\"skips\": 0, \"skips\": 0", "a member of the state appears twice"},
     {"\"schedule_steps\": 8, \"step\": 6", "\"schedule_steps\": 8, \"step\": -6", "without a sign"},
     {"\"schedule_steps\": 8, \"step\": 6", "\"schedule_steps\": 8, \"step\": 9223372036854775807", "out of range"},
     {"\"schedule_steps\": 8, \"step\": 6", "\"schedule_steps\": 8, \"step\": 6.5", "a whole number"},
@@ -293,16 +293,17 @@ static const struct {
      "\"val_q\": 1}, ",
      "too many metrics"},
     /* files */
-    {"\"config.yaml\"", "\"../config.yaml\"", "not a plain one"},
-    {"\"config.yaml\"", "\"/etc/passwd\"", "not a plain one"},
-    {"\"config.yaml\"", "\"a/../config.yaml\"", "not a plain one"},
-    {"\"config.yaml\"", "\"\\u002e\\u002e\\u002fconfig.yaml\"", "not a plain one"},
-    {"\"config.yaml\"", "\".\"", "not a plain one"},
-    {"\"config.yaml\"", "\"..\"", "not a plain one"},
-    {"\"config.yaml\"", "\".hidden\"", "not a plain one"},
-    {"\"config.yaml\"", "\"\"", "not a plain one"},
-    {"\"config.yaml\"", "\"manifest.json\"", "not a plain one"},
-    {"\"config.yaml\"", "\"a234567890123456789012345678901234567890123456789012345678901234\"", "not a plain one"},
+    {"\"config.yaml\"", "\"../config.yaml\"", "a file name is not valid"},
+    {"\"config.yaml\"", "\"/etc/passwd\"", "a file name is not valid"},
+    {"\"config.yaml\"", "\"a/../config.yaml\"", "a file name is not valid"},
+    {"\"config.yaml\"", "\"\\u002e\\u002e\\u002fconfig.yaml\"", "a file name is not valid"},
+    {"\"config.yaml\"", "\".\"", "a file name is not valid"},
+    {"\"config.yaml\"", "\"..\"", "a file name is not valid"},
+    {"\"config.yaml\"", "\".hidden\"", "a file name is not valid"},
+    {"\"config.yaml\"", "\"\"", "a file name is not valid"},
+    {"\"config.yaml\"", "\"manifest.json\"", "a file name is not valid"},
+    {"\"config.yaml\"", "\"a234567890123456789012345678901234567890123456789012345678901234\"",
+     "a file name is not valid"},
     {"\"config.yaml\"", "\"a\\u0000b\"", "U+0000"},
     {"\"config.yaml\"", "\"a\\ud800\"", "surrogate"},
     {"\"config.yaml\"", "\"a\xc0\xaf\"", "UTF-8"},
@@ -310,14 +311,14 @@ static const struct {
     {"\"config.yaml\"", "\"zzz\"", "not sorted"},
     {"\"config.yaml\"", "\"graph.ang\"", "not sorted"},
     {"\"config.yaml\"", "7", "a string is expected"},
-    {"{\"name\": \"config.yaml\",", "{\"name\": \"config.yaml\", \"name\": \"config.yaml\",", "file is there twice"},
+    {"{\"name\": \"config.yaml\",", "{\"name\": \"config.yaml\", \"name\": \"config.yaml\",", "file appears twice"},
     {"{\"name\": \"config.yaml\",", "{", "a file needs"},
-    {"{\"name\": \"config.yaml\",", "{\"name\": \"config.yaml\", \"bytes\": 0,", "file is there twice"},
+    {"{\"name\": \"config.yaml\",", "{\"name\": \"config.yaml\", \"bytes\": 0,", "file appears twice"},
     {"\"bytes\": ", "\"bytes\": -", "without a sign"},
     {"\"bytes\": ", "\"bytes\": 9223372036854775807, \"x\": ", "9223372036854775807 were written"},
     {"\"bytes\": ", "\"bytes\": 9223372036854775808, \"x\": ", "64 bits"},
     {"\"bytes\": ", "\"bytes\": 18446744073709551615, \"x\": ", "64 bits"},
-    {"\"bytes\": ", "\"bytes\": 0, \"x\": ", "and 0 were written"},
+    {"\"bytes\": ", "\"bytes\": 0, \"x\": ", "but 0 were written"},
     {"\"xxh3\": \"", "\"xxh3\": \"0", "32 digits"},
     {"\"xxh3\": \"", "\"xxh3\": \"\", \"x\": \"", "32 digits"},
     {"\"files\": [", "\"files\": [1, ", "an object is expected"},
@@ -330,8 +331,8 @@ static const struct {
     {"\"f32\"", "\"f31\"", "a type"},
     {"\"f32\"", "\"\"", "a type"},
     {"\"dtype\": \"f32\", ", "", "a tensor needs"},
-    {"\"dtype\": \"f32\", ", "\"dtype\": \"f32\", \"dtype\": \"f32\", ", "tensor is there twice"},
-    {"\"shape\": [5, 2]", "\"shape\": [5, 2], \"shape\": [5, 2]", "tensor is there twice"},
+    {"\"dtype\": \"f32\", ", "\"dtype\": \"f32\", \"dtype\": \"f32\", ", "tensor appears twice"},
+    {"\"shape\": [5, 2]", "\"shape\": [5, 2], \"shape\": [5, 2]", "tensor appears twice"},
     {"\"shape\": [5, 2]", "\"shape\": [1, 1, 1, 1, 1, 1, 5, 1, 2]", "more than 8"},
     {"\"shape\": [5, 2]", "\"shape\": [4294967296, 4294967296]", "too many elements"},
     {"\"shape\": [5, 2]", "\"shape\": [9223372036854775807, 2]", "too many elements"},
@@ -342,27 +343,27 @@ static const struct {
     {"\"shape\": [5, 2]", "\"shape\": []", "gap or overlap"},
     {"\"shape\": [5, 2]", "\"shape\": 10", "an array is expected"},
     {"\"shape\": [5, 2]", "\"shape\": [5, [2]]", "a number is expected"},
-    {"\"name\": \"hidden.0.weight\"", "\"name\": \"hidden.0.bias\"", "a tensor is there twice"},
-    {"\"name\": \"hidden.0.weight\"", "\"name\": \"hidden.0.bi\\u0061s\"", "a tensor is there twice"},
+    {"\"name\": \"hidden.0.weight\"", "\"name\": \"hidden.0.bias\"", "tensor appears twice"},
+    {"\"name\": \"hidden.0.weight\"", "\"name\": \"hidden.0.bi\\u0061s\"", "tensor appears twice"},
     {"\"name\": \"hidden.0.weight\"", "\"name\": \"\"", "a tensor has no name"},
     {"\"name\": \"hidden.0.weight\"", "\"name\": \"hidden.0.weight\\u0000\"", "U+0000"},
     {"\"tensors\": [", "\"tensors\": [1, ", "an object is expected"},
     {"\"tensors\": [", "\"tensors\": [{}, ", "a tensor needs"},
     {"\"tensors\": [", "\"tensors\": {}, \"more\": [", "an array is expected"},
-    {"\"tensors\": [", "\"tensors\": [], \"tensors\": [", "there twice"},
+    {"\"tensors\": [", "\"tensors\": [], \"tensors\": [", "appears twice"},
 };
 
 /* Good by themselves, and not of this model. */
 static const struct {
     const char *from, *to, *words;
 } other_models[] = {
-    {"\"dtype\": \"f32\"", "\"dtype\": \"f64\"", "another shape or type"},
+    {"\"dtype\": \"f32\"", "\"dtype\": \"f64\"", "has a different shape or type"},
     {"\"name\": \"adamw\"", "\"name\": \"adam\"", "and this trainer has 'adamw'"},
     {"\"name\": \"adamw\"", "\"name\": \"mine\"", "optimizer 'mine' of another program"},
     {"\"name\": \"adamw\", \"version\": 1", "\"name\": \"adamw\", \"version\": 7",
      "with version 7 of the optimizer 'adamw'"},
-    {"\"shape\": [5, 2]", "\"shape\": [2, 5]", "another shape or type"},
-    {"\"shape\": [5, 2]", "\"shape\": [10]", "another shape or type"},
+    {"\"shape\": [5, 2]", "\"shape\": [2, 5]", "has a different shape or type"},
+    {"\"shape\": [5, 2]", "\"shape\": [10]", "has a different shape or type"},
     {"\"moment_1/hidden.0.weight\"", "\"moment_3/hidden.0.weight\"", "is missing"},
     {"\"name\": \"hidden.0.weight\"", "\"name\": \"../../etc/passwd\"", "'hidden.0.weight' is missing"},
     {"\"tensors\": [", "\"tensors\": [], \"more\": [", "is missing"},
@@ -402,15 +403,15 @@ static void test_slices(void **state) {
         {"[[3, 0, 9223372036854775807, 4096]]", "gap or overlap"},
         {"[[3, 9223372036854775807, 10, 4096]]", "gap or overlap"},
         {"[[3, 0, 18446744073709551615, 4096]]", "64 bits"},
-        {"[[5, 0, 10, 0]]", "a file that there is not"},
-        {"[[9223372036854775807, 0, 10, 0]]", "a file that there is not"},
+        {"[[5, 0, 10, 0]]", "a slice is in a file that does not exist"},
+        {"[[9223372036854775807, 0, 10, 0]]", "a slice is in a file that does not exist"},
         {"[[-1, 0, 10, 0]]", "without a sign"},
         {"[[3, 0, 10, -4]]", "without a sign"},
-        {"[[3, 0, 10, 4181]]", "outside of its file"},
-        {"[[3, 0, 10, 9223372036854775807]]", "outside of its file"},
-        {"[[3, 0, 10, 9223372036854775767]]", "outside of its file"},
-        {"[[3, 0, 10]]", "a slice is"},
-        {"[[3, 0, 10, 4096, 0]]", "a slice is"},
+        {"[[3, 0, 10, 4181]]", "a slice is outside its file"},
+        {"[[3, 0, 10, 9223372036854775807]]", "a slice is outside its file"},
+        {"[[3, 0, 10, 9223372036854775767]]", "a slice is outside its file"},
+        {"[[3, 0, 10]]", "a slice"},
+        {"[[3, 0, 10, 4096, 0]]", "a slice"},
         {"[3, 0, 10, 4096]", "an array is expected"},
         {"[\"[3, 0, 10, 4096]\"]", "an array is expected"},
         {"[[\"3\", 0, 10, 4096]]", "a number is expected"},
@@ -430,10 +431,10 @@ static void test_slices(void **state) {
     }
     begin_body(); /* only who loads them all sees that two are in one place */
     replace("[[3, 0, 10, 4096]]", "[[3, 0, 10, 4100]]");
-    manifest_is_refused(LOAD, "two tensors have the same bytes", "shared bytes");
+    manifest_is_refused(LOAD, "two tensors overlap in this file", "shared bytes");
     begin_body();
     replace("[[3, 0, 10, 4096]]", "[[3, 0, 5, 4096], [3, 5, 10, 4096]]");
-    manifest_is_refused(LOAD, "two tensors have the same bytes", "a slice twice");
+    manifest_is_refused(LOAD, "two tensors overlap in this file", "a slice twice");
     write_good();
     is_good();
 }
@@ -477,7 +478,8 @@ static void test_large_ones(void **state) {
     begin_body();
     replace_by_many("\"tensors\": [\n", "{},", 200000, "");
     replace("{},{},", "\"tensors\": [{},");
-    manifest_is_refused(OPEN, "each has its members", "objects that are no tensors");
+    manifest_is_refused(OPEN, "tensors must appear once, after the files, and each must be an object",
+                        "objects that are no tensors");
     begin_body();
     replace_by_many("[[3, 0, 10, 4096]]", "[3,0,0,0],", 80000, "[3,0,0,0]]");
     replace("[3,0,0,0],", "[[3,0,0,0],");
@@ -531,15 +533,15 @@ static void test_what_is_no_file(void **state) {
         assert_int_equal(rename(path, "aside"), 0);
         check_refused(i == 0 ? VERIFY : OPEN, TRIES, folder_bytes, "is missing", path);
         assert_int_equal(symlink("../../../aside", path), 0); /* to the very bytes */
-        stands_in(path, "no regular file");
+        stands_in(path, "not a regular file");
         assert_int_equal(symlink("/dev/zero", path), 0);
-        stands_in(path, "no regular file");
+        stands_in(path, "not a regular file");
         assert_int_equal(symlink("nowhere", path), 0);
-        stands_in(path, "no regular file");
+        stands_in(path, "not a regular file");
         assert_int_equal(mkfifo(path, 0666), 0);
-        stands_in(path, "no regular file");
+        stands_in(path, "not a regular file");
         assert_int_equal(mkdir(path, 0777), 0);
-        stands_in(path, "no regular file");
+        stands_in(path, "not a regular file");
         write_text(path, "");
         stands_in(path, i == 0 ? "is damaged" : "has 0 bytes");
         write_text(path, ""); /* sparse: it takes no room, and must take no memory */

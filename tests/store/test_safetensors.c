@@ -228,8 +228,8 @@ static void test_reads(void **state) {
     FAILS(ctx, an_safetensors_read(s, &t, 6, 0, bytes), AN_ERR_ARGUMENT, "tensor 'b'");
     FAILS(ctx, an_safetensors_read(s, &t, -1, 1, bytes), AN_ERR_ARGUMENT, "tensor 'b'");
     FAILS(ctx, an_safetensors_read(s, &t, 1, SIZE_MAX, bytes), AN_ERR_ARGUMENT, "tensor 'b'");
-    FAILS(ctx, an_safetensors_get(s, 2, &t), AN_ERR_ARGUMENT, "there is no tensor 2");
-    FAILS(ctx, an_safetensors_get(s, -1, &t), AN_ERR_ARGUMENT, "there is no tensor -1");
+    FAILS(ctx, an_safetensors_get(s, 2, &t), AN_ERR_ARGUMENT, "tensor 2 does not exist");
+    FAILS(ctx, an_safetensors_get(s, -1, &t), AN_ERR_ARGUMENT, "tensor -1 does not exist");
     an_safetensors_close(&s);
     an_safetensors_close(&s);
     assert_int_equal(next_descriptor(), next);

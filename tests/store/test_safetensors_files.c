@@ -23,7 +23,7 @@ static void test_truncations_and_flips(void **state) {
         check_refused(ctx, path, length, AN_ERR_DAMAGED, ": byte ");
     }
     write_file(path, bytes, size + 1);
-    check_refused(ctx, path, size + 1, AN_ERR_DAMAGED, "1 bytes follow");
+    check_refused(ctx, path, size + 1, AN_ERR_DAMAGED, "1 more bytes follow");
     int readable = 0;
     for (size_t bit = 0; bit < 8 * size; bit++) {
         an_safetensors *s = NULL;
@@ -77,7 +77,7 @@ static void test_not_a_file(void **state) {
         assert_int_equal(remove("f.link"), 0);
     }
     if (access("/proc/version", R_OK) == 0) /* a file by its kind that has no size */
-        check_refused(ctx, "/proc/version", 0, AN_ERR_DAMAGED, "the file has 0 bytes");
+        check_refused(ctx, "/proc/version", 0, AN_ERR_DAMAGED, "the file has only 0 bytes");
     FAILS(ctx, an_safetensors_open(&s, ctx, ""), AN_ERR_ARGUMENT, "no name");
     FAILS(ctx, an_safetensors_open_file(&s, ctx, "a pipe", open("f.fifo", O_RDONLY | O_NONBLOCK)), AN_ERR_FILE,
           "a pipe: is not");

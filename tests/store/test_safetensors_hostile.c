@@ -14,22 +14,22 @@ static void test_lengths(void **state) {
     } cases[] = {
         {0, "a length of 0"},
         {1, "a string is expected here"},
-        {7, "this string has no end"},
+        {7, "this string is not terminated"},
         {sizeof good - 2, "',' or '}' is expected here"},
-        {sizeof good, "of the data, which has 3"},
-        {sizeof good + 3, "of the data, which has 0"},
-        {sizeof good + 4, "the file has 57 bytes after it"},
-        {100000000, "the file has 57 bytes after it"},
-        {100000001, "the format allows 100000000"},
-        {UINT32_MAX, "the format allows 100000000"},
-        {(uint64_t)1 << 32, "the format allows 100000000"},
-        {(uint64_t)1 << 62, "the format allows 100000000"},
-        {INT64_MAX - 8, "the format allows 100000000"},
-        {INT64_MAX, "the format allows 100000000"},
-        {(uint64_t)1 << 63, "the format allows 100000000"},
-        {UINT64_MAX - 8, "the format allows 100000000"},
-        {UINT64_MAX - 7, "the format allows 100000000"},
-        {UINT64_MAX, "the format allows 100000000"},
+        {sizeof good, "of the data, which has only 3"},
+        {sizeof good + 3, "of the data, which has only 0"},
+        {sizeof good + 4, ", but only 57 bytes follow"},
+        {100000000, ", but only 57 bytes follow"},
+        {100000001, "the format allows at most 100000000"},
+        {UINT32_MAX, "the format allows at most 100000000"},
+        {(uint64_t)1 << 32, "the format allows at most 100000000"},
+        {(uint64_t)1 << 62, "the format allows at most 100000000"},
+        {INT64_MAX - 8, "the format allows at most 100000000"},
+        {INT64_MAX, "the format allows at most 100000000"},
+        {(uint64_t)1 << 63, "the format allows at most 100000000"},
+        {UINT64_MAX - 8, "the format allows at most 100000000"},
+        {UINT64_MAX - 7, "the format allows at most 100000000"},
+        {UINT64_MAX, "the format allows at most 100000000"},
     };
     an_context *ctx = new_context();
     (void)state;
@@ -39,10 +39,11 @@ static void test_lengths(void **state) {
     }
     for (size_t size = 0; size < AN_SAFETENSORS_LENGTH; size++) { /* not even a length */
         write_file(path, "\2\0\0\0\0\0\0\0", size);
-        check_refused(ctx, path, size, AN_ERR_DAMAGED, "begins with 8 that say how long its header is");
+        check_refused(ctx, path, size, AN_ERR_DAMAGED,
+                      "bytes, but a safetensors file begins with 8 bytes that hold the length of its header");
     }
     write_file(path, "\2\0\0\0\0\0\0\0", 8); /* a length and no header */
-    check_refused(ctx, path, 8, AN_ERR_DAMAGED, "the file has 0 bytes after it");
+    check_refused(ctx, path, 8, AN_ERR_DAMAGED, ", but only 0 bytes follow");
     end_context(&ctx);
 }
 
@@ -68,10 +69,10 @@ static const struct {
     {"{" A4, 4, "',' or '}'"},
     {"{" A4 ",}", 4, "nothing follows a comma"},
     {"{," A4 "}", 4, "a string is expected here"},
-    {"{" A4 "}}", 4, "something else than spaces follows"},
-    {"{" A4 "}{}", 4, "something else than spaces follows"},
-    {"{" A4 "} \n", 4, "something else than spaces follows"},
-    {"{" A4 "}\t", 4, "something else than spaces follows"},
+    {"{" A4 "}}", 4, "only spaces may follow the last }"},
+    {"{" A4 "}{}", 4, "only spaces may follow the last }"},
+    {"{" A4 "} \n", 4, "only spaces may follow the last }"},
+    {"{" A4 "}\t", 4, "only spaces may follow the last }"},
     {"{a:1}", 0, "a string is expected here"},
     {"{\"a\"}", 0, "':' is expected here"},
     {"{\"a\":1}", 0, "an object is expected here"},
@@ -80,11 +81,11 @@ static const struct {
     {"{\"a\":\"F32\"}", 0, "an object is expected here"},
     /* names */
     {"{" A4 "," A4 "}", 4, "they overlap"},
-    {"{" A4 "," TENSOR("a", "F32", "1", "4,8") "}", 8, "tensor 'a' is there twice"},
-    {"{" A4 "," TENSOR("\\u0061", "F32", "1", "4,8") "}", 8, "tensor 'a' is there twice"},
-    {"{" TENSOR("", "U8", "0", "0,0") "," TENSOR("", "U8", "0", "0,0") "}", 0, "tensor '' is there twice"},
+    {"{" A4 "," TENSOR("a", "F32", "1", "4,8") "}", 8, "tensor 'a' appears twice"},
+    {"{" A4 "," TENSOR("\\u0061", "F32", "1", "4,8") "}", 8, "tensor 'a' appears twice"},
+    {"{" TENSOR("", "U8", "0", "0,0") "," TENSOR("", "U8", "0", "0,0") "}", 0, "tensor '' appears twice"},
     {"{" TENSOR("\xc3\xa9", "U8", "0", "0,0") "," TENSOR("\\u00e9", "I8", "0", "0,0") "}", 0,
-     "tensor '\xc3\xa9' is there twice"},
+     "tensor '\xc3\xa9' appears twice"},
     {"{" TENSOR("../../etc/passwd", "U8", "2", "0,1") "}", 1, "tensor '../../etc/passwd' needs 2 bytes"},
     {"{" TENSOR("\\ud800", "U8", "0", "0,0") "}", 0, "surrogate"},
     {"{" TENSOR("\\udc00\\ud800", "U8", "0", "0,0") "}", 0, "surrogate"},
@@ -94,8 +95,8 @@ static const struct {
     {"{" TENSOR("\xed\xa0\x80", "U8", "0", "0,0") "}", 0, "not valid UTF-8"},
     {"{" TENSOR("\xf4\x90\x80\x80", "U8", "0", "0,0") "}", 0, "not valid UTF-8"},
     {"{" TENSOR("a\nb", "U8", "0", "0,0") "}", 0, "control character"},
-    {"{\"a\\", 0, "no escape"},
-    {"{\"a", 0, "this string has no end"},
+    {"{\"a\\", 0, "this is not a JSON escape"},
+    {"{\"a", 0, "this string is not terminated"},
     {"{" TENSOR("a\\u001b[31m\\u007f\\u009b", "U8", "2", "0,1") "}", 1, "tensor 'a?[31m\?\?' needs"},
     /* metadata */
     {"{\"__metadata__\":1}", 0, "an object is expected here"},
@@ -105,24 +106,26 @@ static const struct {
     {"{\"__metadata__\":{\"a\":null}}", 0, "a string is expected here"},
     {"{\"__metadata__\":{\"a\":{}}}", 0, "a string is expected here"},
     {"{\"__metadata__\":{\"a\":[\"b\"]}}", 0, "a string is expected here"},
-    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ is there twice"},
-    {"{\"__metadata__\":{},\"\\u005f_metadata__\":{}}", 0, "__metadata__ is there twice"},
-    {"{\"__metadata__\":{\"a\":\"\",\"b\":\"\",\"a\":\"\"}}", 0, "key 'a' of the metadata is there twice"},
-    {"{\"__metadata__\":{\"a\":\"\",\"\\u0061\":\"x\"}}", 0, "key 'a' of the metadata is there twice"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ appears twice"},
+    {"{\"__metadata__\":{},\"\\u005f_metadata__\":{}}", 0, "__metadata__ appears twice"},
+    {"{\"__metadata__\":{\"a\":\"\",\"b\":\"\",\"a\":\"\"}}", 0, "key 'a' of the metadata appears twice"},
+    {"{\"__metadata__\":{\"a\":\"\",\"\\u0061\":\"x\"}}", 0, "key 'a' of the metadata appears twice"},
     {"{\"__metadata__\":{\"a\":\"\\ud800\"}}", 0, "surrogate"},
     {"{\"__metadata__\":{\"a\":\"\xfe\"}}", 0, "not valid UTF-8"},
     {"{\"__metadata__\":{\"a\":\"b\",}}", 0, "nothing follows a comma"},
     {"{" TENSOR("__metadata__", "F32", "1", "0,4") "}", 4, "a string is expected here"},
     /* parts that are missing, there twice, or unknown */
-    {"{\"a\":{}}", 0, "lacks"},
-    {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "lacks"},
-    {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "lacks"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "lacks"},
-    {"{\"a\":{\"Dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "something else than dtype"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":0}}", 4, "something else than dtype"},
-    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "is there twice"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"sh\\u0061pe\":[1],\"data_offsets\":[0,4]}}", 4, "is there twice"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"data_offsets\":[0,4]}}", 4, "is there twice"},
+    {"{\"a\":{}}", 0, "no dtype"},
+    {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "no dtype"},
+    {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "no dtype"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "no dtype"},
+    {"{\"a\":{\"Dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+     "a tensor has a key other than dtype, shape and data_offsets"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":0}}", 4,
+     "a tensor has a key other than dtype, shape and data_offsets"},
+    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "appears twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"sh\\u0061pe\":[1],\"data_offsets\":[0,4]}}", 4, "appears twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"data_offsets\":[0,4]}}", 4, "appears twice"},
     /* types */
     {DTYPE("null"), 4, "a string is expected here"},
     {DTYPE("32"), 4, "a string is expected here"},
@@ -148,8 +151,8 @@ static const struct {
     {SHAPE("[1.0]"), 4, "whole number"},
     {SHAPE("[1e0]"), 4, "whole number"},
     {SHAPE("[1E3]"), 4, "whole number"},
-    {SHAPE("[007]"), 4, "a zero too many"},
-    {SHAPE("[01]"), 4, "a zero too many"},
+    {SHAPE("[007]"), 4, "a number has a leading zero"},
+    {SHAPE("[01]"), 4, "a number has a leading zero"},
     {SHAPE("[0x1]"), 4, "',' or ']'"},
     {SHAPE("[1,]"), 4, "nothing follows a comma"},
     {SHAPE("[,1]"), 4, "a number is expected here"},
@@ -158,19 +161,19 @@ static const struct {
     {SHAPE("[9223372036854775808]"), 4, "does not fit in 64 bits"},
     {SHAPE("[18446744073709551617]"), 4, "does not fit in 64 bits"},
     {SHAPE("[36893488147419103233]"), 4, "does not fit in 64 bits"},
-    {SHAPE("[9223372036854775807]"), 4, "do not fit in 63 bits"},
-    {SHAPE("[4611686018427387905]"), 4, "do not fit in 63 bits"},   /* × 4 wraps to 4 */
-    {SHAPE("[4294967296,4294967296]"), 4, "do not fit in 63 bits"}, /* wraps to 0 */
-    {SHAPE("[4294967296,4294967296,4294967296,4294967296]"), 4, "do not fit in 63 bits"},
-    {SHAPE("[2147483648,2147483648,2]"), 4, "do not fit in 63 bits"},
-    {SHAPE("[4294967297,4294967297,4294967297]"), 4, "do not fit in 63 bits"},
-    {SHAPE("[3,6148914691236517206]"), 4, "do not fit in 63 bits"}, /* wraps to 2 */
-    {SHAPE("[0,4294967296,4294967296,4294967296]"), 4, "do not fit in 63 bits"},
-    {SHAPE("[4294967296,4294967296,0]"), 4, "do not fit in 63 bits"},
-    {SHAPE("[]"), 3, "to 4 of the data, which has 3"},
-    {SHAPE("[2]"), 4, "needs 8 bytes by its shape and type, and has 4"},
-    {SHAPE("[0]"), 4, "needs 0 bytes by its shape and type, and has 4"},
-    {SHAPE("[1,0,1]"), 4, "needs 0 bytes by its shape and type, and has 4"},
+    {SHAPE("[9223372036854775807]"), 4, "does not fit in 63 bits"},
+    {SHAPE("[4611686018427387905]"), 4, "does not fit in 63 bits"},   /* × 4 wraps to 4 */
+    {SHAPE("[4294967296,4294967296]"), 4, "does not fit in 63 bits"}, /* wraps to 0 */
+    {SHAPE("[4294967296,4294967296,4294967296,4294967296]"), 4, "does not fit in 63 bits"},
+    {SHAPE("[2147483648,2147483648,2]"), 4, "does not fit in 63 bits"},
+    {SHAPE("[4294967297,4294967297,4294967297]"), 4, "does not fit in 63 bits"},
+    {SHAPE("[3,6148914691236517206]"), 4, "does not fit in 63 bits"}, /* wraps to 2 */
+    {SHAPE("[0,4294967296,4294967296,4294967296]"), 4, "does not fit in 63 bits"},
+    {SHAPE("[4294967296,4294967296,0]"), 4, "does not fit in 63 bits"},
+    {SHAPE("[]"), 3, "to 4 of the data, which has only 3"},
+    {SHAPE("[2]"), 4, "needs 8 bytes for its shape and type, but has 4"},
+    {SHAPE("[0]"), 4, "needs 0 bytes for its shape and type, but has 4"},
+    {SHAPE("[1,0,1]"), 4, "needs 0 bytes for its shape and type, but has 4"},
     /* offsets */
     {OFFSETS("4"), 4, "an array is expected here"},
     {OFFSETS("null"), 4, "an array is expected here"},
@@ -183,19 +186,19 @@ static const struct {
     {OFFSETS("[0,4e0]"), 4, "whole number"},
     {OFFSETS("[-0,4]"), 4, "without a sign"},
     {OFFSETS("[-4,0]"), 4, "without a sign"},
-    {OFFSETS("[00,4]"), 4, "a zero too many"},
+    {OFFSETS("[00,4]"), 4, "a number has a leading zero"},
     {OFFSETS("[0,18446744073709551620]"), 4, "does not fit in 64 bits"},
     {OFFSETS("[9223372036854775804,9223372036854775808]"), 4, "does not fit in 64 bits"},
-    {OFFSETS("[9223372036854775803,9223372036854775807]"), 4, "of the data, which has 4"},
-    {OFFSETS("[4,0]"), 4, "is from byte 4 to 0 of the data"},
-    {OFFSETS("[0,5]"), 4, "to 5 of the data, which has 4"},
-    {OFFSETS("[1,5]"), 4, "to 5 of the data, which has 4"},
-    {OFFSETS("[0,0]"), 4, "needs 4 bytes by its shape and type, and has 0"},
-    {OFFSETS("[0,3]"), 4, "needs 4 bytes by its shape and type, and has 3"},
+    {OFFSETS("[9223372036854775803,9223372036854775807]"), 4, "of the data, which has only 4"},
+    {OFFSETS("[4,0]"), 4, "lies from byte 4 to 0 of the data, which has only"},
+    {OFFSETS("[0,5]"), 4, "to 5 of the data, which has only 4"},
+    {OFFSETS("[1,5]"), 4, "to 5 of the data, which has only 4"},
+    {OFFSETS("[0,0]"), 4, "needs 4 bytes for its shape and type, but has 0"},
+    {OFFSETS("[0,3]"), 4, "needs 4 bytes for its shape and type, but has 3"},
     /* gaps, overlaps, bytes that belong to nobody */
-    {"{}", 1, "1 bytes follow that belong to none"},
-    {"{" A4 "}", 5, "1 bytes follow that belong to none"},
-    {"{" TENSOR("a", "U8", "0", "0,0") "}", 4096, "4096 bytes follow that belong to none"},
+    {"{}", 1, "1 more bytes follow"},
+    {"{" A4 "}", 5, "1 more bytes follow"},
+    {"{" TENSOR("a", "U8", "0", "0,0") "}", 4096, "4096 more bytes follow"},
     {"{" TENSOR("a", "F32", "1", "1,5") "}", 5, "there is a gap"},
     {"{" A4 "," TENSOR("b", "F32", "1", "5,9") "}", 9, "there is a gap"},
     {"{" TENSOR("b", "F32", "1", "8,12") "," A4 "}", 12, "there is a gap"},
@@ -230,8 +233,7 @@ static void test_not_supported(void **state) {
         assert_non_null(strstr(an_last_error(ctx), types[i]));
     }
     static const char nine[] = "{" TENSOR("a", "U8", "1,1,1,1,1,1,1,1,1", "0,1") "}";
-    check_refused(ctx, path, write_tensors(path, nine, 1), AN_ERR_UNSUPPORTED,
-                  "9 dimensions, and anneal's have at most 8");
+    check_refused(ctx, path, write_tensors(path, nine, 1), AN_ERR_UNSUPPORTED, "9 dimensions; at most 8");
     end_context(&ctx);
 }
 
@@ -263,22 +265,22 @@ static void test_large(void **state) {
         {"{\"a\":", "[", "}", DEEP, AN_ERR_DAMAGED, "an object is expected here"},
         {"{\"a\":{\"shape\":", "[", "}}", DEEP, AN_ERR_DAMAGED, "a number is expected here"},
         {"{\"__metadata__\":{\"a\":", "[", "}}", DEEP, AN_ERR_DAMAGED, "a string is expected here"},
-        {"", "{\"a\":", "", DEEP, AN_ERR_DAMAGED, "something else than dtype"},
+        {"", "{\"a\":", "", DEEP, AN_ERR_DAMAGED, "a tensor has a key other than dtype, shape and data_offsets"},
         {"{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,0],\"shape\":[1", ",1", "]}}", DEEP, AN_ERR_UNSUPPORTED,
          "100001 dimensions"},
         {"{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,0],\"shape\":[9", "9", "]}}", DEEP, AN_ERR_DAMAGED,
          "does not fit in 64 bits"},
         {"{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0", ",0", "]}}", DEEP, AN_ERR_DAMAGED,
          "not an array of two numbers"},
-        {"{\"", "a", "\":{}}", DEEP, AN_ERR_DAMAGED, "lacks"},
+        {"{\"", "a", "\":{}}", DEEP, AN_ERR_DAMAGED, "no dtype"},
         {"{", "\"\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},",
          "\"\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", MANY, AN_ERR_DAMAGED,
-         "tensor '' is there twice"},
+         "tensor '' appears twice"},
         {"{", "\"\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},", "\"\":{}}", MANY, AN_ERR_DAMAGED,
-         "to 1 of the data, which has 0"},
+         "to 1 of the data, which has only 0"},
         {"{\"__metadata__\":{", "\"\":\"\",", "\"\":\"\"}}", MANY, AN_ERR_DAMAGED,
-         "key '' of the metadata is there twice"},
-        {"{}", " ", "x", DEEP, AN_ERR_DAMAGED, "something else than spaces follows"},
+         "key '' of the metadata appears twice"},
+        {"{}", " ", "x", DEEP, AN_ERR_DAMAGED, "only spaces may follow the last }"},
     };
     an_context *ctx = new_context();
     (void)state;

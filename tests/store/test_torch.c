@@ -97,10 +97,10 @@ static void test_refused(void **state) {
         {"ang 1\n%x = input(name=\"x\") : f32[4,3]\n%1 = relu(%x)\n", "the model has no output"},
         {"ang 1\n%x = input(name=\"x\") : f32[4,3]\n%s = program_state(name=\"s\") : f32[3]\n%1 = add(%x, %s)\n"
          "output(%1, name=\"y\")\n",
-         "the op 'program_state' cannot be written for PyTorch"},
+         "the op 'program_state' cannot be exported to PyTorch"},
         {"ang 1\n%x = input(name=\"x\") : f32[4,3]\n%w = param(name=\"w\") : f32[3]\n"
          "%1, %2, %3 = layer_norm(%x, %w, epsilon=1e-05)\noutput(%2, name=\"mean\")\n",
-         "output 1 of the op 'layer_norm' is read, which PyTorch does not give"},
+         "the model reads output 1 of the op 'layer_norm', which PyTorch does not have"},
     };
     an_context *ctx = NULL;
     (void)state;

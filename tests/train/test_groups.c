@@ -339,8 +339,10 @@ static void test_layer_decay_out_of_range(void **state) {
         o.layer_decay = unusual[i];
         OK(ctx, an_groups_create(&groups, g, &o));
         assert_int_equal(warned.count, 1);
-        assert_non_null(strstr(warned.text, i ? "layer_decay is 1.01: every layer gets 1.01 times the rate"
-                                              : "layer_decay is 0.49: every layer gets 0.49 times the rate"));
+        assert_non_null(strstr(warned.text, i ? "layer_decay is 1.01: every layer gets 1.01 times the learning rate of "
+                                                "the one after it (0.85 to 0.95 is usual)"
+                                              : "layer_decay is 0.49: every layer gets 0.49 times the learning rate of "
+                                                "the one after it (0.85 to 0.95 is usual)"));
         an_groups_destroy(&groups);
     }
     warned = (warnings){0};
@@ -447,15 +449,16 @@ static void test_refused_rules(void **state) {
     const size_t size = sizeof(an_group_rule);
     refuse_rules(1, &(an_group_rule){.size = size, .match = "nothing"},
                  "the pattern 'nothing' of a group matches no parameter; 'anneal graph' lists their names");
-    refuse_rules(
-        2, (an_group_rule[]){{.size = size, .match = "^h\\.", .freeze = true}, {.size = size, .match = "attn"}},
-        "the pattern 'attn' of a group matches no parameter that the rules before it have left; 'anneal graph' "
-        "lists their names");
+    refuse_rules(2,
+                 (an_group_rule[]){{.size = size, .match = "^h\\.", .freeze = true}, {.size = size, .match = "attn"}},
+                 "the pattern 'attn' of a group matches no parameter that earlier groups have not already matched; "
+                 "'anneal graph' lists their names");
     refuse_rules(1, &(an_group_rule){.size = size, .match = "h\\.(0"},
-                 "the pattern 'h\\.(0' of a group cannot be read: missing closing parenthesis, at character 6");
+                 "the pattern 'h\\.(0' of a group is not a valid regular expression: missing closing parenthesis, at "
+                 "character 6");
     refuse_rules(1, &(an_group_rule){.size = size, .match = "wte[z-a]"}, "range out of order in character class, at");
     refuse_rules(1, &(an_group_rule){.size = size, .match = "^(?:[a-z0-9_.]+)+[^a-z0-9_.]$"},
-                 "of a group gives up on parameter");
+                 "' of a group fails on parameter '");
     refuse_rules(1, &(an_group_rule){.match = "wte"},
                  "an_group_rule has size 0, expected at least 40: call an_group_rule_init first");
     refuse_rules(1, &(an_group_rule){.size = size}, "group rule 0 has no pattern");
@@ -553,7 +556,7 @@ static void test_frozen_parameters(void **state) {
     double norm;
     OK(ctx, an_optimizer_norm(optimizer, 1, &norm));
     FAILS(ctx, an_optimizer_parameter_norm(optimizer, "fc1.weight", &norm), AN_ERR_STATE,
-          "'fc1.weight' is frozen: it has no gradient");
+          "'fc1.weight' is frozen and has no gradient");
     an_optimizer_destroy(&optimizer);
     an_params_destroy(&params);
     an_groups_destroy(&groups);

@@ -2,7 +2,7 @@
 #include "anneal/experimental.h"
 #include "anneal/optimizer.h"
 #include "base/memory.h"
-#include "train/optimizer_records.h"
+#include "kernels/update/update.h"
 #include "train/series.h"
 
 enum { STEPS = 100 };
@@ -123,7 +123,7 @@ static double run_case(const lion_case *c, const an_optimizer_options *chosen) {
 static void test_formulas_over_100_steps(void **state) {
     (void)state;
     const an_optimizer_options by_type = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_LION},
-                               by_name = {.size = sizeof by_name, .name = "lion"};
+                               by_name = {DEFAULTS(an_optimizer_options), .name = "lion"};
     double largest = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         largest = fmax(largest, run_case(&cases[i], i % 2 ? &by_name : &by_type));

@@ -239,9 +239,9 @@ static void test_weights_that_do_not_fit_are_refused(void **state) {
         int ndims;
         an_dim dims[2];
         const char *words;
-    } cases[] = {{AN_DTYPE_F32, 1, {5}, "do not fit targets"},
-                 {AN_DTYPE_F32, 2, {4, 3}, "do not fit targets"},
-                 {AN_DTYPE_F64, 1, {4}, "give f32"},
+    } cases[] = {{AN_DTYPE_F32, 1, {5}, "do not match targets"},
+                 {AN_DTYPE_F32, 2, {4, 3}, "do not match targets"},
+                 {AN_DTYPE_F64, 1, {4}, "use f32"},
                  {AN_DTYPE_I32, 1, {4}, "float"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -268,7 +268,8 @@ static void test_only_losses_are_weighed(void **state) {
                        w = an_input(g, "w", AN_DTYPE_F32, AN_DIMS(4));
         const an_value loss = an_squared_error(g, x, t);
         an_weigh_loss(g, twice ? an_weigh_loss(g, loss, w) : x, w);
-        FAILS(ctx, an_graph_verify(g), AN_ERR_ARGUMENT, "weights are for a loss");
+        FAILS(ctx, an_graph_verify(g), AN_ERR_ARGUMENT,
+              "weights can only be added to a loss, such as the result of an_cross_entropy, that has none yet");
         an_graph_destroy(&g);
     }
 }

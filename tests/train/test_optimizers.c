@@ -362,7 +362,7 @@ static void test_mistakes_of_options(void **state) {
     REFUSED("beta_2 -0.5", DEFAULTS(an_optimizer_options), .beta_2 = -0.5);
     REFUSED("epsilon is -1e-08", DEFAULTS(an_optimizer_options), .epsilon = -1e-8);
     REFUSED("epsilon is 1e-60", DEFAULTS(an_optimizer_options), .epsilon = 1e-60); /* 0 in f32 */
-    REFUSED("momentum and dampening are sgd's", DEFAULTS(an_optimizer_options), .momentum = 0.9);
+    REFUSED("momentum and dampening are for sgd; adamw has betas", DEFAULTS(an_optimizer_options), .momentum = 0.9);
     REFUSED("momentum is -0.5", DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_SGD, .momentum = -0.5);
     REFUSED("nesterov needs sgd with momentum", DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_SGD,
             .nesterov = true);
@@ -389,14 +389,14 @@ static void test_mistakes_of_the_store(void **state) {
     store.moments = 1;
     OK(b.ctx, an_params_create(&params, b.ctx, b.graph, &store));
     FAILS(b.ctx, an_optimizer_create(&none, params, b.groups, NULL), AN_ERR_STATE,
-          "the parameters have 1 moments, the optimizer needs 2");
+          "the parameters have 1 moments, but the optimizer needs 2");
     OK(b.ctx, an_optimizer_create(&none, params, b.groups, &momentum));
     an_optimizer_destroy(&none);
     an_params_destroy(&params);
     store.gradients = false;
     OK(b.ctx, an_params_create(&params, b.ctx, b.graph, &store));
     FAILS(b.ctx, an_optimizer_create(&none, params, b.groups, &sgd), AN_ERR_STATE,
-          "the parameters were made without gradients");
+          "the parameters were created without gradients");
     an_params_destroy(&params);
     bench_close(&b);
 }
@@ -413,10 +413,12 @@ static void test_groups_of_another_graph(void **state) {
     bench_open(&b, AN_DTYPE_F32, NULL, NULL, NULL);
     OK(b.ctx, small_mlp(&other, b.ctx));
     OK(b.ctx, an_groups_create(&groups, other, NULL));
-    FAILS(b.ctx, an_optimizer_create(&none, b.params, groups, NULL), AN_ERR_ARGUMENT, "groups are of another graph");
+    FAILS(b.ctx, an_optimizer_create(&none, b.params, groups, NULL), AN_ERR_ARGUMENT,
+          "these groups belong to another graph, or were created after the parameters: create the groups first");
     an_groups_destroy(&groups);
     OK(b.ctx, an_groups_create(&groups, b.graph, &freezes));
-    FAILS(b.ctx, an_optimizer_create(&none, b.params, groups, NULL), AN_ERR_ARGUMENT, "made after the parameters");
+    FAILS(b.ctx, an_optimizer_create(&none, b.params, groups, NULL), AN_ERR_ARGUMENT,
+          "these groups belong to another graph, or were created after the parameters: create the groups first");
     an_groups_destroy(&groups);
     an_graph_destroy(&other);
     bench_close(&b);
@@ -449,9 +451,9 @@ static void test_mistakes_of_an_update(void **state) {
         assert_unchanged(&b);                                                  \
     } while (0)
     REFUSED(AN_ERR_ARGUMENT, "_init first", .rate = 0.1);
-    REFUSED(AN_ERR_ARGUMENT, "the rate is -0.1", DEFAULTS(an_update), .rate = -0.1);
-    REFUSED(AN_ERR_ARGUMENT, "the rate is", DEFAULTS(an_update), .rate = NAN);
-    REFUSED(AN_ERR_ARGUMENT, "the rate is", DEFAULTS(an_update), .rate = INFINITY);
+    REFUSED(AN_ERR_ARGUMENT, "the learning rate is -0.1", DEFAULTS(an_update), .rate = -0.1);
+    REFUSED(AN_ERR_ARGUMENT, "the learning rate is", DEFAULTS(an_update), .rate = NAN);
+    REFUSED(AN_ERR_ARGUMENT, "the learning rate is", DEFAULTS(an_update), .rate = INFINITY);
     REFUSED(AN_ERR_ARGUMENT, "clip_norm is -1", DEFAULTS(an_update), .rate = 0.1, .clip_norm = -1);
     REFUSED(AN_ERR_ARGUMENT, "and clip_value", DEFAULTS(an_update), .rate = 0.1, .clip_value = NAN);
     REFUSED(AN_ERR_ARGUMENT, "scale is -2", DEFAULTS(an_update), .rate = 0.1, .scale = -2);
@@ -459,10 +461,10 @@ static void test_mistakes_of_an_update(void **state) {
     REFUSED(AN_ERR_ORDER, "clipping needs the norm of these gradients", DEFAULTS(an_update), .rate = 0.1,
             .clip_norm = 1);
     OK(b.ctx, an_optimizer_norm(b.optimizer, 8, &norm));
-    REFUSED(AN_ERR_ORDER, "the norm was taken with scale 8 and the update has 1", DEFAULTS(an_update), .rate = 0.1,
-            .clip_norm = 1);
-    REFUSED(AN_ERR_ORDER, "the norm was taken with scale 8 and the update has 4", DEFAULTS(an_update), .rate = 0.1,
-            .clip_norm = 1, .scale = 4);
+    REFUSED(AN_ERR_ORDER, "the norm was computed with scale 8, but the update has scale 1", DEFAULTS(an_update),
+            .rate = 0.1, .clip_norm = 1);
+    REFUSED(AN_ERR_ORDER, "the norm was computed with scale 8, but the update has scale 4", DEFAULTS(an_update),
+            .rate = 0.1, .clip_norm = 1, .scale = 4);
     FAILS(b.ctx, an_optimizer_norm(b.optimizer, -1, &norm), AN_ERR_ARGUMENT, "scale is -1");
     FAILS(b.ctx, an_optimizer_norm(b.optimizer, NAN, &norm), AN_ERR_ARGUMENT, "scale is");
     /* An update uses the norm up: the next gradients need their own. */
@@ -488,9 +490,10 @@ static void test_a_norm_that_is_not_finite_changes_nothing(void **state) {
             series_set(b.ctx, b.params, 0, AN_PART_GRADIENT, b.dtype, numbers);
             OK(b.ctx, an_optimizer_norm(b.optimizer, 2, &norm));
             assert_true(!isfinite(norm));
-            REFUSED(AN_ERR_STATE, "updating would destroy the weights", DEFAULTS(an_update), .rate = 0.1, .scale = 2);
-            REFUSED(AN_ERR_STATE, "updating would destroy the weights", DEFAULTS(an_update), .rate = 0.1, .scale = 2,
-                    .clip_norm = 1);
+            REFUSED(AN_ERR_STATE, "so an update would destroy the weights", DEFAULTS(an_update), .rate = 0.1,
+                    .scale = 2);
+            REFUSED(AN_ERR_STATE, "so an update would destroy the weights", DEFAULTS(an_update), .rate = 0.1,
+                    .scale = 2, .clip_norm = 1);
             /* With other gradients it goes on. */
             const an_update good = {DEFAULTS(an_update), .rate = 0.1};
             bench_gradients(&b, 0, 1);

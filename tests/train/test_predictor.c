@@ -175,7 +175,7 @@ static void test_mistakes_are_told(void **state) {
     run_create(&r, AN_DTYPE_NONE);
     an_predictor *predictor = make_predictor(&r, 8);
     assert_int_equal(an_predictor_run_f32(predictor, 9, inputs[0], outputs), AN_ERR_ARGUMENT);
-    assert_non_null(strstr(an_predictor_error(predictor), "made for 1 to 8"));
+    assert_non_null(strstr(an_predictor_error(predictor), "created for 1 to 8"));
     assert_int_equal(an_predictor_run_f64(predictor, 1, wide, wide), AN_ERR_DTYPE);
     assert_non_null(strstr(an_predictor_error(predictor), "the model reads f32"));
     an_predictor_destroy(&predictor);

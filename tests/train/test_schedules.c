@@ -330,7 +330,8 @@ static void test_names(void **state) {
 static void test_mistakes(void **state) {
     (void)state;
     REFUSED("_init first", .type = AN_SCHEDULE_LINEAR, .steps = 1);
-    REFUSED("schedule type 99 does not exist", DEFAULTS(an_schedule_options), .type = (an_schedule_type)99, .steps = 1);
+    REFUSED("type is 99, which is not a value of an_schedule_type", DEFAULTS(an_schedule_options),
+            .type = (an_schedule_type)99, .steps = 1);
     REFUSED("needs the number of steps of the run", DEFAULTS(an_schedule_options), .type = AN_SCHEDULE_COSINE);
     REFUSED("the warm-up has -1 steps", SCHEDULE(LINEAR), .warmup = -1);
     REFUSED("start_factor is 2", SCHEDULE(LINEAR), .warmup = 1, .start_factor = 2);
@@ -349,7 +350,7 @@ static void test_mistakes(void **state) {
     REFUSED("div_factor", SCHEDULE(ONE_CYCLE), .final_div_factor = NAN);
     REFUSED("power is -1", SCHEDULE(POLYNOMIAL), .power = -1);
     REFUSED("has no function", SCHEDULE(CUSTOM));
-    REFUSED("a schedule of points has none", SCHEDULE(POINTS));
+    REFUSED("a schedule of type points needs at least one point", SCHEDULE(POINTS));
     REFUSED("point 1 of the schedule is at step 5", SCHEDULE(POINTS), .point_count = 2,
             .point_steps = (const int64_t[]){5, 5}, .point_factors = point_factors);
     REFUSED("point 0 of the schedule has the factor", SCHEDULE(POINTS), .point_count = 1, .point_steps = point_steps,

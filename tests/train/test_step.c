@@ -309,21 +309,21 @@ static void test_messages_of_wrong_orders(void **state) {
     training t;
     (void)state;
     training_create(&t, make_gpt(), NULL);
-    MESSAGE(MICRO, "an_step_begin comes first");
+    MESSAGE(MICRO, "the divisor of the loss must be known before the first micro-batch: call an_step_begin first");
     OK(ctx, make_call(&t, BEGIN));
     MESSAGE(UPDATE, "complete and unscaled");
     MESSAGE(BEGIN, "has not ended");
     set_sequences(&t, 0, 2);
     OK(ctx, make_call(&t, MICRO));
     OK(ctx, make_call(&t, REDUCE));
-    MESSAGE(CLIP, "still scaled");
-    MESSAGE(MICRO, "would not be in them");
+    MESSAGE(CLIP, "clipping scaled gradients would use the wrong norm: call an_step_unscale first");
+    MESSAGE(MICRO, "the gradients of this step are already reduced; another micro-batch would not be part of them");
     OK(ctx, make_call(&t, UNSCALE));
     MESSAGE(UNSCALE, "too small");
-    MESSAGE(SCHEDULE, "the first rate would never be used");
+    MESSAGE(SCHEDULE, "the schedule advances after the update; otherwise the first learning rate would never be used");
     OK(ctx, make_call(&t, UPDATE));
     MESSAGE(UPDATE, "take the step twice");
-    MESSAGE(CLIP, "clipping after the update changes nothing");
+    MESSAGE(CLIP, "this step is already clipped or updated, so clipping would change nothing");
     training_destroy(&t);
 }
 

@@ -210,7 +210,7 @@ static void test_classes_are_held_against_their_number(void **state) {
     hash_of(trainer, before);
     labels[2] = 3;
     FAILS(ctx, an_trainer_step_on(trainer, 4, &in, &out, NULL), AN_ERR_ARGUMENT,
-          "sample 2 has 3 in 'targets', whose numbers are from 0 to 2");
+          "sample 2 has the value 3 in 'targets', but values must be 0 to 2");
     labels[2] = (int64_t)1 << 40;
     FAILS(ctx, an_trainer_step_on(trainer, 4, &in, &out, NULL), AN_ERR_ARGUMENT, "does not fit in i32");
     FAILS(ctx, an_trainer_step_on_f32(trainer, 4, &x[0][0], &y[0][0], NULL), AN_ERR_DTYPE,
@@ -229,8 +229,10 @@ static void test_mistakes_change_nothing(void **state) {
     make_samples();
     an_trainer *trainer = open_run(MODEL REST "run: {steps: 2}\n");
     FAILS(ctx, an_trainer_step(trainer, NULL), AN_ERR_STATE, "the data is a stream, and nothing was pushed to it");
-    FAILS(ctx, an_trainer_step_on_f32(trainer, 0, &x[0][0], &y[0][0], NULL), AN_ERR_ARGUMENT, "no samples at all");
-    FAILS(ctx, an_trainer_step_on_f32(trainer, -1, &x[0][0], &y[0][0], NULL), AN_ERR_ARGUMENT, "a step on -1 samples");
+    FAILS(ctx, an_trainer_step_on_f32(trainer, 0, &x[0][0], &y[0][0], NULL), AN_ERR_ARGUMENT,
+          "a step needs at least one sample, because otherwise there is no gradient");
+    FAILS(ctx, an_trainer_step_on_f32(trainer, -1, &x[0][0], &y[0][0], NULL), AN_ERR_ARGUMENT,
+          "a step cannot have -1 samples");
     FAILS(ctx, an_trainer_step_on_f32(trainer, 2, NULL, &y[0][0], NULL), AN_ERR_ARGUMENT, "inputs is NULL");
     FAILS(ctx, an_trainer_step_on(trainer, 4, &in, &out, NULL), AN_ERR_SHAPE, "Fortran");
     in.dims[1] = INPUTS;
@@ -242,7 +244,8 @@ static void test_mistakes_change_nothing(void **state) {
     make_samples();
     OK(ctx, an_trainer_step_on(trainer, 4, &in, &out, NULL));
     OK(ctx, an_trainer_step_on(trainer, 4, &in, &out, NULL));
-    FAILS(ctx, an_trainer_step_on(trainer, 4, &in, &out, NULL), AN_ERR_STATE, "the run has its 2 steps");
+    FAILS(ctx, an_trainer_step_on(trainer, 4, &in, &out, NULL), AN_ERR_STATE,
+          "the run has already taken all of its 2 steps");
     an_trainer_close(&trainer);
 }
 
@@ -275,13 +278,14 @@ static void test_steps_among_those_of_the_data(void **state) {
 
 static void test_streams_need_what_data_would_say(void **state) {
     (void)state;
-    refused("model: {type: mlp, outputs: 2}\n" REST, AN_ERR_ARGUMENT, "give model.inputs");
-    refused("model: {type: cnn, channels: 1, height: 8, width: 8}\n" REST, AN_ERR_ARGUMENT, "give model.classes");
-    refused("model: {type: sequential, layers: [{type: linear, size: 2}]}\n" REST, AN_ERR_ARGUMENT,
-            "give model.inputs");
-    refused("model: {type: sequential, inputs: [3], layers: [linear]}\n" REST, AN_ERR_ARGUMENT, "give its size");
+    refused("model: {type: mlp, outputs: 2}\n" REST, AN_ERR_ARGUMENT, "set model.inputs");
+    refused("model: {type: cnn, channels: 1, height: 8, width: 8}\n" REST, AN_ERR_ARGUMENT, "set model.classes");
+    refused("model: {type: sequential, layers: [{type: linear, size: 2}]}\n" REST, AN_ERR_ARGUMENT, "set model.inputs");
+    refused("model: {type: sequential, inputs: [3], layers: [linear]}\n" REST, AN_ERR_ARGUMENT,
+            "the size cannot be taken from the targets of this data");
     refused(MODEL REST "schedule: {type: cosine}\n", AN_ERR_ARGUMENT, "needs the number of steps of the run");
-    refused(MODEL REST "schedule: {warmup: 10%}\n", AN_ERR_ARGUMENT, "nothing says how long that is");
+    refused(MODEL REST "schedule: {warmup: 10%}\n", AN_ERR_ARGUMENT,
+            "this is a share of the run, but the length of the run is not known; use steps here, or set run.steps");
     refused(MODEL REST "schedule: {warmup: 1 epoch}\n", AN_ERR_ARGUMENT, "a stream has no epochs");
     refused(MODEL REST "schedule: {per: epoch}\n", AN_ERR_ARGUMENT, "a stream has no epochs");
     an_trainer *trainer = open_run(MODEL REST "run: {samples: 320}\nschedule: {type: cosine, warmup: 10%}\n");

@@ -349,7 +349,7 @@ static void test_run_evaluates_by_epochs(void **state) {
     o.evaluate_epochs = 1;
     o.evaluate_every = 4;
     assert_int_equal(an_trainer_run(r.trainer, &o, &outcome), AN_ERR_ARGUMENT);
-    assert_non_null(strstr(an_last_error(ctx), "give one of them"));
+    assert_non_null(strstr(an_last_error(ctx), "set only one of them"));
     o.evaluate_every = 0;
     OK(ctx, an_trainer_run(r.trainer, &o, &outcome));
     assert_int_equal(outcome.steps, 25);
@@ -430,11 +430,11 @@ static void test_unknown_metrics_are_refused_at_the_start(void **state) {
     assert_int_equal(an_trainer_run(r.trainer, &o, &outcome), AN_ERR_UNKNOWN);
     o.best = "val_r2";
     assert_int_equal(an_trainer_run(r.trainer, &o, &outcome), AN_ERR_ARGUMENT);
-    assert_non_null(strstr(an_last_error(ctx), "this model has no 'val_r2'"));
+    assert_non_null(strstr(an_last_error(ctx), "this model cannot compute 'val_r2'"));
     o.best = NULL;
     o.early_stop = "val_loss";
     assert_int_equal(an_trainer_run(r.trainer, &o, &outcome), AN_ERR_ARGUMENT);
-    assert_non_null(strstr(an_last_error(ctx), "give evaluate_every"));
+    assert_non_null(strstr(an_last_error(ctx), "set evaluate_every or evaluate_epochs"));
     assert_int_equal(an_trainer_next_step(r.trainer), 0);
     run_destroy(&r);
 }

@@ -1,6 +1,8 @@
 /* Array forms of the elementary functions, and the exact reduction of huge arguments of sin and cos. */
 #include "base/elementary/elementary.h"
 
+#include "base/unroll.h"
+
 /* dst may be src: the iterations are then still independent, which compilers cannot know. */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -11,13 +13,6 @@
 #endif
 
 /* ---- tanh ---- of several vectors at once, as many as there are registers for */
-
-/* Before a loop over registers: an array of vectors is in registers only if no loop is left. */
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 #define INLINE inline __attribute__((always_inline))
 

@@ -26,7 +26,7 @@ static INLINE NAME(vector) NAME(smaller)(REAL a, NAME(vector) b) {
 }
 static INLINE bool NAME(in_all)(const NAME(mask) * masks) {
     NAME(mask) all = masks[0];
-    UNROLL for (int v = 1; v < TANH_VECTORS; v++) all &= masks[v];
+    AN_UNROLL for (int v = 1; v < TANH_VECTORS; v++) all &= masks[v];
     return all == (NAME(mask)) ~0U;
 }
 #else
@@ -43,14 +43,14 @@ static INLINE NAME(vector) NAME(smaller)(REAL a, NAME(vector) b) {
 static INLINE bool NAME(in_all)(const NAME(mask) * masks) {
     uint64_t words[VECTOR_BYTES / sizeof(uint64_t)], found = ~UINT64_C(0);
     NAME(mask) all = masks[0];
-    UNROLL for (int v = 1; v < TANH_VECTORS; v++) all &= masks[v];
+    AN_UNROLL for (int v = 1; v < TANH_VECTORS; v++) all &= masks[v];
     memcpy(words, &all, sizeof words);
-    UNROLL for (size_t i = 0; i < VECTOR_BYTES / sizeof(uint64_t); i++) found &= words[i];
+    AN_UNROLL for (size_t i = 0; i < VECTOR_BYTES / sizeof(uint64_t); i++) found &= words[i];
     return found == ~UINT64_C(0);
 }
 #endif
 
-#define EACH UNROLL for (int v = 0; v < TANH_VECTORS; v++)
+#define EACH AN_UNROLL for (int v = 0; v < TANH_VECTORS; v++)
 
 /* 1 + e^2a for each, where a is limited. */
 static INLINE void NAME(tanh_large)(const NAME(vector) * a, NAME(vector) * denominator) {

@@ -10,12 +10,14 @@
 enum { PASSES = CLI_PLAN_OPTIONS, PROFILE, JSON };
 static const cli_option options[] = {
     CLI_PLAN_TABLE,
-    [PASSES] = {.name = "passes", .argument = "N", .help = "how often it runs, after one pass to warm up (default 10)"},
+    [PASSES] = {.name = "passes",
+                .argument = "N",
+                .help = "number of passes to time, after one warm-up pass (default 10)"},
     [PROFILE] = {.name = "profile",
                  .argument = "FILE",
-                 .help = "time every node: a trace for chrome://tracing or ui.perfetto.dev goes to FILE, a table by op "
-                         "and kernel to standard output"},
-    [JSON] = {.name = "json", .help = "for programs"},
+                 .help = "time every node; write a trace for chrome://tracing or ui.perfetto.dev to FILE and a table "
+                         "by op and kernel to standard output"},
+    [JSON] = {.name = "json", .help = "write JSON"},
     {0},
 };
 
@@ -35,7 +37,7 @@ typedef struct bench {
 } bench;
 
 static int out_of_memory(const cli_call *call) {
-    return cli_fail(call, "there is not enough memory");
+    return cli_fail(call, "out of memory");
 }
 
 /* ---- inputs ---- */
@@ -277,9 +279,8 @@ const cli_command cli_bench = {
     .name = "bench",
     .argument = "CONFIG|PRESET|FILE.ang",
     .summary = "measure how fast a model runs here, and where the time goes",
-    .text =
-        "Runs forward and backward passes of a model on random inputs and shows their best and median time. Nothing "
-        "is updated, nothing is kept.",
+    .text = "Runs forward and backward passes of a model on random inputs and shows their best and median time. No "
+            "weights are updated and nothing is saved.",
     .options = options,
     .run = run,
 };

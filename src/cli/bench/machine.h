@@ -1,4 +1,4 @@
-/* What this machine can do at most: the roof that a profile is held against. */
+/* The peak speed of this machine, with which a profile is compared. */
 #ifndef AN_CLI_BENCH_MACHINE_H
 #define AN_CLI_BENCH_MACHINE_H
 

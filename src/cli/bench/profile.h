@@ -1,12 +1,12 @@
-/* Where the time of the best pass went: by node as a trace, by op and kernel as a table, held against what the machine can
- * do. The best, since what others do on the machine is in all the others. */
+/* Where the time of the best pass went: by node as a trace, and by op and kernel as a table that compares it with the
+ * peak speed of the machine. The best pass is used because other programs disturb the rest. */
 #ifndef AN_CLI_BENCH_PROFILE_H
 #define AN_CLI_BENCH_PROFILE_H
 
 #include <stdio.h>
 
 #include "anneal/plan.h"
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "cli/bench/machine.h"
 
 /* The nodes of one op that ran in one kernel on one type: their sums. */

@@ -1,4 +1,5 @@
-/* The values of two saved configs, side by side. They are texts of an_config_write: a key a line, two spaces a level. */
+/* Compares the values of two saved configs. They are texts of an_config_write: one key per line, two spaces per
+ * level. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

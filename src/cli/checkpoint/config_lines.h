@@ -1,4 +1,4 @@
-/* The values of two saved configs, side by side. */
+/* Compares the values of two saved configs. */
 #ifndef AN_CLI_CHECKPOINT_CONFIG_LINES_H
 #define AN_CLI_CHECKPOINT_CONFIG_LINES_H
 

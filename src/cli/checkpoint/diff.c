@@ -10,7 +10,7 @@
 
 enum { JSON };
 static const cli_option options[] = {
-    [JSON] = {.name = "json", .help = "for programs"},
+    [JSON] = {.name = "json", .help = "write JSON"},
     {0},
 };
 
@@ -59,7 +59,7 @@ static int match(comparison *c) {
     c->capacity = c->of[A].info.tensors + c->of[B].info.tensors;
     c->pairs = calloc((size_t)c->capacity + 1, sizeof *c->pairs);
     if (!c->pairs || !cli_piece_create(&c->pieces[A]) || !cli_piece_create(&c->pieces[B]))
-        return cli_fail(c->of[A].call, "there is no memory");
+        return cli_fail(c->of[A].call, "out of memory");
     for (int side = A; side < BOTH; side++) {
         const an_status status = list(c, side);
         if (status != AN_OK) return cli_refuse(c->of[A].call, c->of[side].ctx, NULL, status);
@@ -105,8 +105,8 @@ static int compare(comparison *c, pair *p) {
         if (status != AN_OK) return cli_refuse(c->of[A].call, c->of[side].ctx, NULL, status);
     }
     if (!p->problem && (t[A].ndims != t[B].ndims || memcmp(t[A].dims, t[B].dims, sizeof t[A].dims) != 0))
-        p->problem = "of other shapes";
-    if (!p->problem && strcmp(t[A].type, t[B].type) != 0) p->problem = "of other types";
+        p->problem = "different shapes";
+    if (!p->problem && strcmp(t[A].type, t[B].type) != 0) p->problem = "different types";
     if (p->problem) return CLI_DONE;
     p->elements = t[A].elements;
     for (int64_t begin = 0; begin < p->elements; begin += CLI_PIECE) {
@@ -171,7 +171,7 @@ static void show(const comparison *c) {
         printf("  step: %s, %s\n", cli_count(a->step).text, cli_count(b->step).text);
     compare_configs(c, show_key, NULL);
     if (c->differ == 0) {
-        printf("the same bits, in all of %s tensors\n", cli_count(c->count).text);
+        printf("all %s tensors are bit-identical\n", cli_count(c->count).text);
         return;
     }
     for (int64_t i = 0; i < c->count; i++)
@@ -247,11 +247,11 @@ const cli_command cli_diff = {
     .name = "diff",
     .argument = "PATH PATH",
     .summary = "show which tensors of two checkpoints differ",
-    .text =
-        "Compares two checkpoints (of runs: their newest), or files of safetensors, tensor by tensor and bit by bit, "
-        "and shows which differ, in how many elements and by how much, also relative to the larger of the two. The "
-        "exit code is 0 if all tensors have the same bits, else 1. Steps and configs that differ are shown, and do not "
-        "count. The optimizer's tensors are compared if both have them.",
+    .text = "Compares two checkpoints or safetensors files, tensor by tensor and bit by bit. For a run, its newest "
+            "checkpoint is used. Shows which tensors differ, in how many elements and by how much, also relative to "
+            "the larger of the two values. The exit code is 0 if all tensors are bit-identical and 1 if not. "
+            "Differences in steps and configs are shown but do not affect the exit code. Optimizer tensors are "
+            "compared if both checkpoints have them.",
     .options = options,
     .run = run,
 };

@@ -10,19 +10,19 @@ enum { TO };
 static const cli_option options[] = {
     [TO] = {.name = "to",
             .argument = "FILE|torch",
-            .help = "a file, NAME.safetensors; or 'torch', and FOLDER gets model.safetensors and model.py"},
+            .help = "NAME.safetensors writes that file; 'torch' writes model.safetensors and model.py to FOLDER"},
     {0},
 };
 
 static int run(const cli_call *call) {
     const char *to = call->values[TO], *folder = call->argument_count > 1 ? call->arguments[1] : NULL;
     cli_checkpoint c;
-    if (!to) return cli_misuse(call, "--to says where it goes: --to model.safetensors, or --to torch FOLDER");
+    if (!to) return cli_misuse(call, "--to is required: write --to model.safetensors, or --to torch FOLDER");
     const bool torch = !strcmp(to, "torch");
-    if (torch && !folder) return cli_misuse(call, "FOLDER is missing: --to torch FOLDER");
-    if (!torch && folder) return cli_misuse(call, "what is '%s'? Only --to torch takes a folder", folder);
+    if (torch && !folder) return cli_misuse(call, "the folder is missing: write --to torch FOLDER");
+    if (!torch && folder) return cli_misuse(call, "unexpected argument '%s': only --to torch takes a folder", folder);
     if (!torch && !(*to && an_ends_in(to + 1, ".safetensors"))) /* with a name before it */
-        return cli_misuse(call, "--to takes a name that ends in .safetensors, or 'torch', not '%s'", to);
+        return cli_misuse(call, "--to takes a file name that ends in .safetensors, or 'torch', not '%s'", to);
     int code = cli_checkpoint_open(call, call->argument, &c);
     if (code == CLI_DONE) {
         const an_status status =
@@ -42,10 +42,10 @@ const cli_command cli_export = {
     .name = "export",
     .argument = "PATH [FOLDER]",
     .summary = "write the weights of a checkpoint for other programs",
-    .text = "Writes the weights and running statistics of a checkpoint, or of a run's newest, into one file of "
-            "safetensors (--to model.safetensors), after all bytes were held against their hashes. --to torch FOLDER "
-            "writes model.py too: the same model for PyTorch, one line for each node of its graph, with a function "
-            "load(). It computes in the type of the weights, whatever train.precision was.",
+    .text = "Writes the weights and running statistics of a checkpoint to one safetensors file (--to "
+            "model.safetensors), after checking every byte against its hash. For a run, its newest checkpoint is used. "
+            "--to torch FOLDER also writes model.py: the same model for PyTorch, one line for each node of its graph, "
+            "with a function load(). It computes in the type of the weights, whatever train.precision was.",
     .options = options,
     .run = run,
 };

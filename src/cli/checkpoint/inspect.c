@@ -1,4 +1,4 @@
-/* anneal inspect: what a checkpoint or a file of tensors is, and what is in it. */
+/* anneal inspect: shows what a checkpoint or a file of tensors is, and what it contains. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 
 enum { ALL, JSON };
 static const cli_option options[] = {
-    [ALL] = {.name = "all", .help = "the optimizer's tensors too"},
-    [JSON] = {.name = "json", .help = "for programs"},
+    [ALL] = {.name = "all", .help = "also show the optimizer's tensors"},
+    [JSON] = {.name = "json", .help = "write JSON"},
     {0},
 };
 
@@ -112,7 +112,7 @@ static void show_run(const an_checkpoint_info *i, const about *a) {
     printf("  checkpoint   step %s", cli_count(i->step).text);
     if (has_end(i)) printf(" of %s", cli_count(i->steps).text);
     printf(", launch %s", cli_count(i->generation).text);
-    if (i->kept) printf(", saved by its program at time %lld", (long long)i->user_step);
+    if (i->kept) printf(", saved by the program as user step %lld", (long long)i->user_step);
     printf("\n");
     if (*a->folder) printf("  run          %s, model %s, seed %lld\n", a->folder, a->model, (long long)a->seed);
     printf("  computed by  anneal %s, %s, oneDNN %s, %s, %s lea%s", i->anneal, i->isa, *i->onednn ? i->onednn : "none",
@@ -131,10 +131,10 @@ static void show(const cli_checkpoint *c, const about *a, bool all) {
     if (i->is_run)
         show_run(i, a);
     else
-        printf("  tensors only, of no run\n");
+        printf("  tensors only, not part of a run\n");
     printf("  tensors      %s weight%s and running statistics, %s elements", cli_count(a->weights).text,
            a->weights == 1 ? "" : "s", cli_count(a->elements).text);
-    if (a->moments) printf("; %s of the optimizer%s", cli_count(a->moments).text, all ? "" : ", which --all shows");
+    if (a->moments) printf("; %s optimizer tensors%s", cli_count(a->moments).text, all ? "" : " (shown with --all)");
     printf("\n\n");
 }
 
@@ -254,7 +254,7 @@ static int run(const cli_call *call) {
     about a;
     int code = cli_checkpoint_open(call, call->argument, &c);
     if (code == CLI_DONE) code = learn(&c, &a);
-    if (code == CLI_DONE && !cli_piece_create(&piece)) code = cli_fail(call, "there is no memory");
+    if (code == CLI_DONE && !cli_piece_create(&piece)) code = cli_fail(call, "out of memory");
     if (code == CLI_DONE) code = show_all(&c, &a, &piece);
     cli_piece_destroy(&piece);
     cli_checkpoint_close(&c);
@@ -265,12 +265,10 @@ const cli_command cli_inspect = {
     .name = "inspect",
     .argument = "PATH",
     .summary = "show what is in a checkpoint",
-    .text = "Shows what a checkpoint is (of which run, which step, the last loss, the best value) and its tensors, "
-            "each with "
-            "type, shape, least and largest element, mean, standard deviation, and how many elements are zero or not "
-            "finite. PATH is a checkpoint's folder, a run's (its newest is taken), or a file of safetensors. What the "
-            "files "
-            "contain is not held against their hashes: anneal verify does that.",
+    .text = "Shows the run, step, last loss and best value of a checkpoint, and its tensors, each with type, shape, "
+            "smallest and largest element, mean, standard deviation, and the number of elements that are zero or not "
+            "finite. PATH is a checkpoint folder, a run folder (its newest checkpoint is used), or a safetensors file. "
+            "The files are not checked against their hashes; 'anneal verify' does that.",
     .options = options,
     .run = run,
 };

@@ -62,7 +62,8 @@ int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_i
         status = an_context_create(ctx, &options);
         if (status == AN_OK)
             fprintf(stderr,
-                    "warning: this machine has no %s, which the run was computed with: last digits may differ\n",
+                    "warning: this machine does not have %s, which the run was computed with, so the last digits may "
+                    "differ\n",
                     opened->info.isa);
     }
     return status == AN_OK ? CLI_DONE : cli_failure(opened->call, NULL, status);

@@ -1,10 +1,10 @@
-/* What the commands that look at checkpoints share. */
+/* What the checkpoint commands share. */
 #ifndef AN_CLI_CHECKPOINT_SOURCE_H
 #define AN_CLI_CHECKPOINT_SOURCE_H
 
 #include "anneal/checkpoint.h"
 #include "anneal/config.h"
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "cli/main/cli.h"
 
 enum { CLI_PATH = 4096 };

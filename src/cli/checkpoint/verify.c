@@ -1,4 +1,4 @@
-/* anneal verify: whether every byte of a checkpoint, or of all of a run's, is as it was written. */
+/* anneal verify: checks every byte of a checkpoint, or of all checkpoints of a run. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { JSON };
 static const cli_option options[] = {
-    [JSON] = {.name = "json", .help = "for programs"},
+    [JSON] = {.name = "json", .help = "write JSON"},
     {0},
 };
 
@@ -92,9 +92,9 @@ static void say(const cli_call *call, const char *path, const verdict *v) {
     if (v->status != AN_OK)
         cli_fail(call, "%s", v->error);
     else if (v->is_run)
-        printf("%s: as it was written: %s files, %s bytes\n", path, cli_count(v->files).text, cli_count(v->bytes).text);
+        printf("%s: intact: %s files, %s bytes\n", path, cli_count(v->files).text, cli_count(v->bytes).text);
     else
-        printf("%s: its structure is right, %s tensors; this format has no hashes to hold the bytes against\n", path,
+        printf("%s: valid structure, %s tensors; this format has no hashes, so the contents cannot be checked\n", path,
                cli_count(v->tensors).text);
 }
 
@@ -114,7 +114,7 @@ static void write(an_json_writer *j, const char *path, const verdict *v) {
 static int verify(const cli_call *call, an_context *ctx, const found *f) {
     verdict *v = calloc(f->count, sizeof *v);
     bool good = true;
-    if (!v) return cli_fail(call, "there is no memory");
+    if (!v) return cli_fail(call, "out of memory");
     for (size_t i = 0; i < f->count; i++) {
         look(ctx, f->paths[i], &v[i]);
         good = good && v[i].status == AN_OK;
@@ -143,7 +143,7 @@ static int run(const cli_call *call) {
     alone.threads = 1;
     const an_status status = an_context_create(&ctx, &alone);
     if (status != AN_OK) return cli_failure(call, NULL, status);
-    const int code = find(&f, call->argument) ? verify(call, ctx, &f) : cli_fail(call, "there is no memory");
+    const int code = find(&f, call->argument) ? verify(call, ctx, &f) : cli_fail(call, "out of memory");
     free(f.paths);
     an_context_destroy(&ctx);
     return code;
@@ -152,12 +152,11 @@ static int run(const cli_call *call) {
 const cli_command cli_verify = {
     .name = "verify",
     .argument = "PATH",
-    .summary = "whether a checkpoint is as it was written",
-    .text =
-        "Reads every file of a checkpoint's folder, or of all checkpoints of a run's folder, and holds its bytes "
-        "against the hashes of the manifest, which has one of its own. The exit code is 0 if every byte is as it was "
-        "written, else 1, and the message names the file. Of a file of safetensors only its structure can be looked "
-        "at.",
+    .summary = "check that a checkpoint is intact",
+    .text = "Reads every file of a checkpoint, or of all checkpoints of a run, and checks its bytes against the hashes "
+            "in the manifest, which has a hash of its own. The exit code is 0 if every byte is as it was written; "
+            "otherwise it is 1, and the message names the file. A single safetensors file has no hashes, so only its "
+            "structure is checked.",
     .options = options,
     .run = run,
 };

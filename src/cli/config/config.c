@@ -1,9 +1,9 @@
-/* anneal config: a config with its defaults, the schema for editors, the list of keys. */
+/* anneal config: shows a config with its defaults, the JSON Schema for editors, and the list of keys. */
 #include <stdio.h>
 #include <string.h>
 
 #include "anneal/config.h"
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "cli/main/cli.h"
 #include "cli/train/open.h"
 
@@ -11,11 +11,11 @@
 
 enum { WRITE, SET };
 static const cli_option show_options[] = {
-    [WRITE] = {.name = "write", .help = "as a run's folder has it: no remarks, files by their whole path"},
+    [WRITE] = {.name = "write", .help = "print it as it is stored in a run folder: no comments, absolute paths"},
     [SET] = {.name = "set",
              .argument = "KEY=VALUE",
              .repeats = true,
-             .help = "another value for a key, as in optimizer.lr=1e-3; KEY= takes it out; may be given several times"},
+             .help = "override a key, as in optimizer.lr=1e-3; KEY= removes it; can be repeated"},
     {0},
 };
 
@@ -45,10 +45,9 @@ static int show(const cli_call *call) {
 const cli_command cli_config_show = {
     .name = "config show",
     .argument = "FILE",
-    .summary = "show a config whole, with its defaults",
-    .text = "Checks a config and writes every key with its value to standard output, and beside it where that is from: "
-            "default, "
-            "file or --set.",
+    .summary = "show a complete config, with defaults",
+    .text = "Checks a config and writes every key to standard output, with its value and where the value comes from: "
+            "default, file or --set.",
     .options = show_options,
     .run = show,
 };
@@ -71,9 +70,8 @@ static int schema(const cli_call *call) {
 const cli_command cli_config_schema = {
     .name = "config schema",
     .summary = "write the JSON Schema of configs, for editors",
-    .text = "Writes the JSON Schema of configs to standard output. An editor that knows it completes keys and marks "
-            "mistakes: in "
-            "the first line of a config, '# yaml-language-server: $schema=anneal.schema.json'.",
+    .text = "Writes the JSON Schema of configs to standard output. An editor can use it to complete keys and mark "
+            "mistakes: put '# yaml-language-server: $schema=anneal.schema.json' in the first line of a config.",
     .run = schema,
 };
 
@@ -81,7 +79,7 @@ const cli_command cli_config_schema = {
 
 enum { JSON };
 static const cli_option keys_options[] = {
-    [JSON] = {.name = "json", .help = "for programs"},
+    [JSON] = {.name = "json", .help = "write JSON"},
     {0},
 };
 
@@ -140,7 +138,8 @@ static int keys(const cli_call *call) {
 const cli_command cli_config_keys = {
     .name = "config keys",
     .summary = "list the keys of configs",
-    .text = "Lists every key of a config with the types that have it, what it takes, its default and the reason.",
+    .text = "Lists every key of a config, with the types it applies to, the values it takes, its default and the "
+            "reason for the default.",
     .options = keys_options,
     .run = keys,
 };

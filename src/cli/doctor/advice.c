@@ -1,4 +1,4 @@
-/* What would make it faster here: each finding with what to do about it. */
+/* Advice of anneal doctor: what slows a run down on this machine, and what to do about it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void advise_build(const doctor_facts *f, doctor_advice *a) {
     add(a, "This is a build with sanitizers: configure with -DANNEAL_SANITIZE=OFF.");
 #endif
     if (!*an_onednn_version() && f->isa >= AN_ISA_AVX512)
-        add(a, "This build has no oneDNN, so convolutions run on reference kernels: run tools/bootstrap and configure "
+        add(a, "This build has no oneDNN, so convolutions run on portable kernels: run tools/bootstrap and configure "
                "with "
                "-DANNEAL_ONEDNN=ON.");
 }
@@ -54,13 +54,12 @@ static void advise_instructions(const doctor_facts *f, doctor_advice *a) {
             snprintf(missing + length, sizeof missing - length, "%s%s", length > 0 ? ", " : "", i->name);
     }
     if (!*missing && next == AN_ISA_AMX)
-        add(a, "The system refuses AMX to this process, so bf16 runs without tiles: use Linux 5.16 or later, and in a "
-               "sandbox or "
-               "container let arch_prctl through.");
+        add(a, "The system does not let this process use AMX, so bf16 runs without tiles: use Linux 5.16 or later, and "
+               "allow arch_prctl if this is a sandbox or container.");
     else if (*missing && doctor_has(&f->limits, "hypervisor"))
         add(a,
-            "Level %s needs %s, which this virtual machine does not show: if the processor under it has them, give the "
-            "machine the host's processor (QEMU: -cpu host).",
+            "The instruction set %s needs %s, which this virtual machine does not expose: if the host processor has "
+            "them, pass the host processor through (QEMU: -cpu host).",
             an_isa_name(next), missing);
 #else
     (void)f;
@@ -83,14 +82,13 @@ static void advise_threads(const doctor_facts *f, doctor_advice *a) {
             f->threads, l->allowed, l->allowed == 1 ? "" : "s", usable);
     else if (f->threads > usable)
         add(a,
-            "The cgroup allows %.3g processors, but %d threads run, so all stop when it is used up: set "
-            "OMP_NUM_THREADS=%d, "
-            "or raise the limit (docker: --cpus, Kubernetes: resources.limits.cpu).",
+            "The cgroup allows %.3g processors, but %d threads run, so all of them pause when the quota is used up: "
+            "set OMP_NUM_THREADS=%d, or raise the limit (docker: --cpus, Kubernetes: resources.limits.cpu).",
             l->quota, f->threads, usable);
     else if (l->cores > 0 && f->threads > l->cores)
         add(a,
-            "%d threads run on %d cores, two on one, which products gain little from: try OMP_NUM_THREADS=%d "
-            "OMP_PLACES=cores, and compare with 'anneal bench'.",
+            "%d threads run on %d cores, so two threads share a core, which gains little for matrix products: try "
+            "OMP_NUM_THREADS=%d OMP_PLACES=cores, and compare with 'anneal bench'.",
             f->threads, l->cores, l->cores);
     else if (f->threads < (l->cores > 0 && l->cores < usable ? l->cores : usable) && (wanted || limit))
         add(a, "%d of %d processors are used: unset %s.", f->threads, usable,
@@ -103,13 +101,13 @@ static void advise_threads(const doctor_facts *f, doctor_advice *a) {
             l->allowed, l->online);
     if (is_set_to("OMP_WAIT_POLICY", "passive") && f->threads > 1)
         add(a, "OMP_WAIT_POLICY=passive lets threads sleep between two loops, and waking them takes time: unset it. By "
-               "default they spin for a fraction of a millisecond before they sleep, on a busy machine too.");
+               "default, threads spin for a fraction of a millisecond before they sleep.");
     if (is_set_to("OMP_WAIT_POLICY", "active") && f->threads > 1)
-        add(a, "OMP_WAIT_POLICY=active keeps the processors busy while threads wait: unset it, unless nobody else uses "
-               "them.");
+        add(a, "OMP_WAIT_POLICY=active keeps the processors busy while threads wait: unset it, unless nothing else "
+               "runs on this machine.");
     for (size_t i = 0; i < sizeof of_others / sizeof *of_others; i++)
         if (getenv(of_others[i]))
-            add(a, "%s has no effect on anneal, which has threads of its own: use OMP_WAIT_POLICY, or unset it.",
+            add(a, "%s has no effect on anneal, which manages its own threads: unset it, or use OMP_WAIT_POLICY.",
                 of_others[i]);
     if (l->nodes > 1 && f->threads > 1 && !getenv("OMP_PROC_BIND") && !getenv("GOMP_CPU_AFFINITY") &&
         !getenv("KMP_AFFINITY"))
@@ -123,12 +121,12 @@ static void advise_threads(const doctor_facts *f, doctor_advice *a) {
 static void advise_machine(const doctor_facts *f, doctor_advice *a) {
     const doctor_limits *l = &f->limits;
     const char *limit = getenv("ONEDNN_MAX_CPU_ISA") ? "ONEDNN_MAX_CPU_ISA" : "DNNL_MAX_CPU_ISA";
-    if (getenv(limit)) add(a, "%s keeps oneDNN from instructions that it has: unset it.", limit);
+    if (getenv(limit)) add(a, "%s keeps oneDNN from using instructions that this machine has: unset it.", limit);
     if (l->load > l->online * 0.5)
-        add(a, "Other programs keep the processors busy (load %.1f on %d): run when they are done.", l->load,
+        add(a, "Other programs keep the processors busy (load %.1f on %d): run when they have finished.", l->load,
             l->online);
     if (!strcmp(l->governor, "powersave"))
-        add(a, "The frequency's governor is 'powersave': as root, cpupower frequency-set -g performance.");
+        add(a, "The CPU frequency governor is 'powersave': as root, run 'cpupower frequency-set -g performance'.");
 }
 
 void doctor_advise(const doctor_facts *facts, doctor_advice *advice) {

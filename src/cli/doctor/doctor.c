@@ -1,4 +1,4 @@
-/* anneal doctor: what this machine has, what a process gets of it, and what would make it faster. */
+/* anneal doctor: shows what this machine has, how much of it a process may use, and what would make a run faster. */
 #include "cli/doctor/doctor.h"
 
 #include <math.h>
@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 
 enum { JSON };
 static const cli_option options[] = {
-    [JSON] = {.name = "json", .help = "for programs"},
+    [JSON] = {.name = "json", .help = "write JSON"},
     {0},
 };
 
@@ -48,7 +48,7 @@ static void print_instructions(const doctor_facts *f) {
     int count = 0;
     for (const doctor_instruction *i = doctor_instructions; i->name; i++)
         if (doctor_has(&f->limits, i->name)) printf("%s%s", count++ > 0 ? " " : "", i->name);
-    printf("%s\n", count > 0 ? "" : "none that kernels ask for");
+    printf("%s\n", count > 0 ? "" : "none that the kernels use");
     print_head("level");
     printf("%s%s\n", an_isa_name(f->isa), f->isa == AN_ISA_AMX ? ", the highest" : "");
     print_head("AMX");
@@ -68,7 +68,7 @@ static void print_processors(const doctor_limits *l) {
     if (l->quota > 0)
         printf("the cgroup allows %.3g\n", l->quota);
     else
-        printf("no limit by a cgroup\n");
+        printf("no cgroup limit\n");
 }
 
 static void print_memory(const doctor_limits *l) {
@@ -78,7 +78,7 @@ static void print_memory(const doctor_limits *l) {
     if (l->memory_limit > 0)
         printf("the cgroup allows %s\n", cli_bytes((double)l->memory_limit).text);
     else
-        printf("no limit by a cgroup\n");
+        printf("no cgroup limit\n");
 }
 
 static void print_libraries(const doctor_facts *f) {
@@ -94,11 +94,11 @@ static void print_libraries(const doctor_facts *f) {
         printf("%s=%s\n", doctor_variables[i], value);
     }
     print_head("oneDNN");
-    printf("%s\n", *onednn ? onednn : "none: reference kernels only");
+    printf("%s\n", *onednn ? onednn : "none: portable kernels only");
     print_head("MPI");
     if (*f->mpi.library) printf("%s (%s)", f->mpi.name, f->mpi.library);
     if (*f->mpi.launcher) printf("%s%s", *f->mpi.library ? ", " : "", f->mpi.launcher);
-    printf("%s: this version runs one rank\n", *f->mpi.library || *f->mpi.launcher ? "" : "none found");
+    printf("%s; this version trains with one rank only\n", *f->mpi.library || *f->mpi.launcher ? "" : "none found");
 }
 
 static void print_text(const doctor_facts *f, const doctor_advice *advice) {
@@ -210,11 +210,10 @@ static int run(const cli_call *call) {
 
 const cli_command cli_doctor = {
     .name = "doctor",
-    .summary = "show what this machine offers, and what would make it faster",
-    .text = "Shows the instruction sets that kernels can use, the permission for AMX, processors and memory with their "
-            "limits, "
-            "OpenMP, oneDNN and any MPI that is found, measures the machine for a moment, and says what would make a "
-            "run faster.",
+    .summary = "show what this machine offers and how to make it faster",
+    .text =
+        "Shows the instruction sets that kernels can use, whether AMX is permitted, processors and memory with their "
+        "limits, OpenMP, oneDNN and MPI, measures the speed of the machine, and suggests what would make a run faster.",
     .options = options,
     .run = run,
 };

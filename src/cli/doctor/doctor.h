@@ -1,4 +1,4 @@
-/* What anneal doctor finds out about a machine, and what it makes of it. */
+/* What anneal doctor finds out about a machine, and the advice that follows from it. */
 #ifndef AN_CLI_DOCTOR_DOCTOR_H
 #define AN_CLI_DOCTOR_DOCTOR_H
 

@@ -1,4 +1,4 @@
-/* Processors, memory and their limits, as Linux says them. */
+/* Processors, memory and their limits, as Linux reports them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

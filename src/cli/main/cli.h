@@ -1,8 +1,8 @@
 /* What the commands share: tables, messages, models, units.
  *
- * The command links the shared library and knows only what any program can know of it, the public headers. (Files of
- * base that need no context are compiled into it: CMakeLists.txt lists them.) Results go to standard output, everything else to standard
- * error.
+ * The command links the shared library and uses only its public headers, like any other program. (Files of base that
+ * need no context are compiled into it; CMakeLists.txt lists them.) Results go to standard output, everything else to
+ * standard error.
  */
 #ifndef AN_CLI_MAIN_CLI_H
 #define AN_CLI_MAIN_CLI_H
@@ -78,8 +78,11 @@ int cli_fail(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);
 /* Flushes standard output: a full disk is a failure. */
 int cli_finish(const cli_call *call);
 
-/* The nearest of an array of names that ends with NULL; NULL if none is near. */
-const char *cli_nearest(const char *name, const char *const *names);
+/* "; did you mean 'train'?" with the nearest of an array of names that ends with NULL, after `dashes`; "" if none is near. */
+typedef struct {
+    char text[96];
+} cli_hint;
+cli_hint cli_did_you_mean(const char *dashes, const char *name, const char *const *names);
 
 /* ---- values of options ---- CLI_DONE, or CLI_MISUSED after a message. */
 

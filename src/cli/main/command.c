@@ -1,4 +1,4 @@
-/* Arguments by the tables of commands. */
+/* Parses arguments by the tables of the commands. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,16 +55,16 @@ static void print_program_help(void) {
     int width = 0;
     for (int i = 0; cli_commands[i]; i++)
         width = (int)strlen(cli_commands[i]->name) > width ? (int)strlen(cli_commands[i]->name) : width;
-    printf("usage: anneal COMMAND [ARGUMENT] [OPTION...]\n\nTrains neural networks from C.\n\n");
+    printf("usage: anneal COMMAND [ARGUMENT] [OPTION...]\n\nTrains neural networks.\n\n");
     for (int i = 0; cli_commands[i]; i++) print_row(cli_commands[i]->name, width, cli_commands[i]->summary);
-    printf("\n'anneal COMMAND --help' shows what a command takes. Exit codes: 0 done, 1 failed, 2 wrong use,\n75 "
-           "stopped with a checkpoint (run me again), 128 + n ended by signal n.\n");
+    printf("\n'anneal COMMAND --help' describes a command. Exit codes: 0 success, 1 failure, 2 wrong usage or "
+           "config,\n75 stopped with a checkpoint (run the same command again), 128 + n ended by signal n.\n");
 }
 
 void cli_print_help(const cli_command *command) {
     static const cli_option always[] = {
-        {.name = "verbose", .help = "with an error, show where in the library it came from"},
-        {.name = "help", .help = "show this"}};
+        {.name = "verbose", .help = "when there is an error, also show where in the library it came from"},
+        {.name = "help", .help = "show this help"}};
     char name[64];
     int width = (int)strlen("--verbose");
     if (!command) {
@@ -81,7 +81,7 @@ void cli_print_help(const cli_command *command) {
     if (command->argument && strstr(command->argument, "PRESET")) {
         printf("\nPresets:");
         for (int i = 0; an_model_preset_name(i); i++) printf(" %s", an_model_preset_name(i));
-        printf(". A file holds the text form of a graph.\n");
+        printf(". A file holds the text form of a graph (.ang).\n");
     }
     putchar('\n');
     for (const cli_option *o = options_of(command); o->name; o++) {
@@ -111,22 +111,20 @@ static int unknown_option(const cli_call *call, const char *given) {
     for (const cli_option *o = options_of(call->command); o->name; o++) names[count++] = o->name;
     names[count++] = "verbose";
     names[count] = "help";
-    const char *nearest = cli_nearest(name, names);
-    return cli_misuse(call, "there is no option '--%s'%s%s%s", name, nearest ? "; the nearest is '--" : "",
-                      nearest ? nearest : "", nearest ? "'" : "");
+    return cli_misuse(call, "there is no option '--%s'%s", name, cli_did_you_mean("--", name, names).text);
 }
 
 static int take_option(cli_call *call, int index, const char *value) {
     const cli_option *options = options_of(call->command), *option = &options[index];
     if (option->repeats) {
-        if (call->set_count == CLI_MOST_SETS) return cli_misuse(call, "--%s was given too often", option->name);
+        if (call->set_count == CLI_MOST_SETS) return cli_misuse(call, "--%s was given too many times", option->name);
         call->sets[call->set_count++] = value;
         return CLI_DONE;
     }
     if (call->values[index]) return cli_misuse(call, "--%s was given twice", option->name);
     for (int i = 0; options[i].name; i++)
         if (call->values[i] && option->group && options[i].group == option->group)
-            return cli_misuse(call, "--%s and --%s exclude each other", options[i].name, option->name);
+            return cli_misuse(call, "--%s and --%s cannot be combined", options[i].name, option->name);
     call->values[index] = value ? value : "";
     return CLI_DONE;
 }
@@ -160,7 +158,8 @@ static int parse(cli_call *call, int argc, char **argv, bool *help) {
     }
     const char *wanted = call->command->argument;
     const int count = argc - optind;
-    if (count > 0 && !wanted) return cli_misuse(call, "what is '%s'? This command takes no argument", argv[optind]);
+    if (count > 0 && !wanted)
+        return cli_misuse(call, "unexpected argument '%s': this command takes none", argv[optind]);
     const bool repeats = wanted && strlen(wanted) > 3 && !strcmp(wanted + strlen(wanted) - 3, "...");
     int most = 0;
     for (const char *word = wanted; word && *word; most++) {
@@ -169,8 +168,8 @@ static int parse(cli_call *call, int argc, char **argv, bool *help) {
         word += length + (word[length] == ' ');
     }
     if (count > most && !repeats)
-        return cli_misuse(call, "what is '%s'? %s", argv[optind + most],
-                          most == 1 ? "One argument is enough" : "Two arguments are enough");
+        return cli_misuse(call, "unexpected argument '%s': %s", argv[optind + most],
+                          most == 1 ? "give one argument" : "give two arguments");
     call->argument = count > 0 ? argv[optind] : NULL;
     call->arguments = argv + optind;
     call->argument_count = count;
@@ -194,8 +193,8 @@ int cli_number(const cli_call *call, int option, int64_t least, int64_t *number)
     if (!value) return CLI_DONE;
     const long long parsed = strtoll(value, &end, 10); /* the ends of its range are no sizes that anybody means */
     if (end == value || *end || parsed < least || parsed == INT64_MAX)
-        return cli_misuse(call, "--%s takes a whole number from %lld on, not '%s'", call->command->options[option].name,
-                          (long long)least, value);
+        return cli_misuse(call, "--%s takes a whole number of at least %lld, not '%s'",
+                          call->command->options[option].name, (long long)least, value);
     *number = parsed;
     return CLI_DONE;
 }
@@ -208,8 +207,6 @@ int cli_choice(const cli_call *call, int option, const char *const *names, int *
         *choice = i;
         return CLI_DONE;
     }
-    const char *nearest = cli_nearest(value, names);
-    return cli_misuse(call, "--%s takes %s, not '%s'%s%s%s", call->command->options[option].name,
-                      call->command->options[option].argument, value, nearest ? "; the nearest is '" : "",
-                      nearest ? nearest : "", nearest ? "'" : "");
+    return cli_misuse(call, "--%s takes %s, not '%s'%s", call->command->options[option].name,
+                      call->command->options[option].argument, value, cli_did_you_mean("", value, names).text);
 }

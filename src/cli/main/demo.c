@@ -1,4 +1,4 @@
-/* anneal demo: examples that come with the package, written to the working folder and run. */
+/* anneal demo: writes an example that comes with anneal to the working directory and runs it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,9 @@ static int copy_file(const cli_call *call, const char *from, const char *to) {
     char block[4096];
     size_t got;
     FILE *in = fopen(from, "rb");
-    if (!in) return cli_fail(call, "%s: cannot be opened: %s; is anneal installed whole?", from, strerror(errno));
+    if (!in)
+        return cli_fail(call, "%s: cannot be opened: %s; check that anneal is completely installed", from,
+                        strerror(errno));
     FILE *out = fopen(to, "wb");
     bool good = out != NULL;
     while (good && (got = fread(block, 1, sizeof block, in)) > 0) good = fwrite(block, 1, got, out) == got;
@@ -69,11 +71,13 @@ static int copy_file(const cli_call *call, const char *from, const char *to) {
 static int write_files(const cli_call *call, const demo *d, const char *folder) {
     static char examples[PATH], from[2 * PATH], to[2 * PATH]; /* the stack may be small, and the run comes on top */
     if (!find_examples(examples, sizeof examples))
-        return cli_fail(
-            call, "the examples are not beside this program, in ../share/anneal/examples: is anneal installed whole?");
+        return cli_fail(call, "the examples are not in ../share/anneal/examples, relative to this program: check that "
+                              "anneal is completely installed");
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return cli_fail(call, "%s: the folder cannot be made: %s; demos are written to the working folder", folder,
-                        strerror(errno));
+        return cli_fail(call,
+                        "%s: the folder cannot be created: %s; a demo is written to the working directory, so run it "
+                        "where you may write",
+                        folder, strerror(errno));
     for (int i = 0; i < (int)(sizeof d->files / sizeof *d->files) && d->files[i]; i++) {
         snprintf(from, sizeof from, "%s/%s/%s", examples, d->folder, d->files[i]);
         snprintf(to, sizeof to, "%s/%s", folder, d->files[i]);
@@ -87,7 +91,7 @@ static int write_files(const cli_call *call, const demo *d, const char *folder) 
 
 static int list(const cli_call *call) {
     for (int i = 0; i < DEMOS; i++) printf("%-10s%s\n", demos[i].name, demos[i].summary);
-    printf("\n'anneal demo NAME' writes its files to ./anneal-NAME and runs it.\n");
+    printf("\n'anneal demo NAME' writes the example to ./anneal-NAME and runs it.\n");
     return cli_finish(call);
 }
 
@@ -109,13 +113,13 @@ static int run_demo(const cli_call *call, const demo *d) {
     if (code == CLI_DONE) code = cli_training_run(&training, true);
     if (code == CLI_DONE && d->prompt) {
         const cli_sampling sampling = {.prompt = d->prompt, .tokens = SAMPLE, .temperature = 0.5, .seed = 1};
-        printf("\nWhat it writes now:\n\n");
+        printf("\nA sample of what it writes now:\n\n");
         fflush(stdout);
         code = cli_sample(&training, &sampling);
     }
     cli_training_close(&training);
     if (code != CLI_DONE) return code;
-    printf("\nNext: look at %s, change it, and run 'anneal train %s --fresh'.\n", config, config);
+    printf("\nNext: read %s, change it, and run 'anneal train %s --fresh'.\n", config, config);
     return cli_finish(call);
 }
 
@@ -126,17 +130,15 @@ static int run(const cli_call *call) {
         names[i] = demos[i].name;
         if (!strcmp(demos[i].name, call->argument)) return run_demo(call, &demos[i]);
     }
-    const char *nearest = cli_nearest(call->argument, names);
-    return cli_misuse(call, "there is no demo '%s'%s%s%s", call->argument, nearest ? "; the nearest is '" : "",
-                      nearest ? nearest : "", nearest ? "'" : "");
+    return cli_misuse(call, "there is no demo '%s'%s", call->argument,
+                      cli_did_you_mean("", call->argument, names).text);
 }
 
 const cli_command cli_demo = {
     .name = "demo",
     .argument = "[NAME]",
     .summary = "run an example that comes with anneal",
-    .text = "Lists the examples that come with anneal, or writes one of them to the working folder, trains it, and "
-            "shows what it "
-            "has learned.",
+    .text = "Lists the examples that come with anneal, or writes one of them to the working directory, trains it, and "
+            "shows what it has learned.",
     .run = run,
 };

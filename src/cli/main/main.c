@@ -1,4 +1,4 @@
-/* The command `anneal`: finds the command that was named and runs it. */
+/* The command `anneal`: finds the subcommand and runs it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,9 +52,7 @@ static int unknown_command(const cli_call *call, const char *name) {
     enum { MOST = 32 };
     const char *names[MOST + 1] = {NULL};
     for (int i = 0; i < MOST && cli_commands[i]; i++) names[i] = cli_commands[i]->name;
-    const char *nearest = cli_nearest(name, names);
-    return cli_misuse(call, "there is no command '%s'%s%s%s", name, nearest ? "; the nearest is '" : "",
-                      nearest ? nearest : "", nearest ? "'" : "");
+    return cli_misuse(call, "there is no command '%s'%s", name, cli_did_you_mean("", name, names).text);
 }
 
 static int help(const cli_call *call) {
@@ -69,7 +67,7 @@ const cli_command cli_help = {
     .name = "help",
     .argument = "[COMMAND]",
     .summary = "show how to use a command",
-    .text = "Shows the commands, or the options of one.",
+    .text = "Shows the list of commands, or the options of one command.",
     .run = help,
 };
 
@@ -87,7 +85,7 @@ int main(int argc, char **argv) {
     unsetenv("POSIXLY_CORRECT"); /* options may follow arguments, as everywhere in the documentation */
     signal(SIGXFSZ, SIG_IGN);    /* past ulimit -f a write fails with a message, instead of ending the process */
     const char *name = argc > 1 ? argv[1] : NULL;
-    if (!name) return cli_misuse(&none, "which command?");
+    if (!name) return cli_misuse(&none, "the command is missing");
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";
     char both[64];
@@ -100,6 +98,6 @@ int main(int argc, char **argv) {
     if (command) return cli_run(command, argc - words, argv + words);
     if (words == 1 && is_first_word(name))
         return first_word_alone(name, argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")));
-    if (name[0] == '-') return cli_misuse(&none, "a command comes first, not the option '%s'", name);
+    if (name[0] == '-') return cli_misuse(&none, "the command must come before the option '%s'", name);
     return unknown_command(&none, name);
 }

@@ -1,10 +1,10 @@
-/* What the command says when something is wrong, and numbers for people. */
+/* Error messages of the command, and numbers formatted for people. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "cli/main/cli.h"
 
 /* "anneal plan: " */
@@ -18,7 +18,7 @@ int cli_misuse(const cli_call *call, const char *format, ...) {
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "\n('anneal%s%s --help' shows what it takes)\n", call->command ? " " : "",
+    fprintf(stderr, "\n(see 'anneal%s%s --help')\n", call->command ? " " : "",
             call->command ? call->command->name : "");
     return CLI_MISUSED;
 }
@@ -65,11 +65,13 @@ int cli_finish(const cli_call *call) {
     return cli_fail(call, "standard output could not be written");
 }
 
-const char *cli_nearest(const char *name, const char *const *names) {
+cli_hint cli_did_you_mean(const char *dashes, const char *name, const char *const *names) {
+    cli_hint hint = {""};
     an_nearest nearest;
     an_nearest_init(&nearest, name, strlen(name));
     for (int i = 0; names[i]; i++) an_nearest_consider(&nearest, names[i], strlen(names[i]));
-    return nearest.best;
+    if (nearest.best) snprintf(hint.text, sizeof hint.text, "; did you mean '%s%s'?", dashes, nearest.best);
+    return hint;
 }
 
 /* The prefix of the unit that gives a number below `base`. */
@@ -111,10 +113,10 @@ cli_text cli_count(int64_t number) {
 cli_text cli_waiting(double spin_seconds) {
     cli_text out;
     if (isinf(spin_seconds))
-        snprintf(out.text, sizeof out.text, "spin and never sleep");
+        snprintf(out.text, sizeof out.text, "spin without sleeping");
     else if (spin_seconds > 0)
         snprintf(out.text, sizeof out.text, "spin %.3g ms, then sleep", 1e3 * spin_seconds);
     else
-        snprintf(out.text, sizeof out.text, "sleep at once");
+        snprintf(out.text, sizeof out.text, "sleep immediately");
     return out;
 }

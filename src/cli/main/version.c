@@ -1,13 +1,13 @@
-/* anneal version: what this build has in it. */
+/* anneal version: shows the version and how it was built. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "cli/main/cli.h"
 
 enum { JSON };
 static const cli_option options[] = {
-    [JSON] = {.name = "json", .help = "for programs"},
+    [JSON] = {.name = "json", .help = "write JSON"},
     {0},
 };
 
@@ -25,7 +25,7 @@ static int run(const cli_call *call) {
         an_json_write_finish(&j);
     } else {
         printf("anneal  %s\n", an_version());
-        printf("oneDNN  %s\n", *onednn ? onednn : "none: reference kernels only");
+        printf("oneDNN  %s\n", *onednn ? onednn : "none: portable kernels only");
         printf("MPI     none: one rank\n");
     }
     return cli_finish(call);
@@ -33,7 +33,7 @@ static int run(const cli_call *call) {
 
 const cli_command cli_version = {
     .name = "version",
-    .summary = "show what this build has in it",
+    .summary = "show the version and how it was built",
     .text = "Shows the version of anneal and of the libraries it was built with.",
     .options = options,
     .run = run,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 void xml_write(FILE *file, const char *text) {
     static const char special[] = "<>&\"";

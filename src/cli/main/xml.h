@@ -1,4 +1,4 @@
-/* Text that may come from anywhere, in an XML file. */
+/* Writes untrusted text to an XML file. */
 #ifndef AN_CLI_MAIN_XML_H
 #define AN_CLI_MAIN_XML_H
 

@@ -1,4 +1,4 @@
-/* The plan of a config: as a run of it would have it. */
+/* The plan of a config, exactly as its run would make it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,9 +43,9 @@ int cli_report_config(const cli_call *call, cli_report *report) {
         const char *value = call->values[keys[i].option];
         if (!value) continue;
         if (!keys[i].key)
-            return cli_misuse(call, "--%s is for presets and graphs, not for configs",
+            return cli_misuse(call, "--%s works with presets and graphs, not with configs",
                               call->command->options[keys[i].option].name);
-        if (with_settings.set_count == CLI_MOST_SETS) return cli_misuse(call, "--set was given too often");
+        if (with_settings.set_count == CLI_MOST_SETS) return cli_misuse(call, "--set was given too many times");
         snprintf(settings[i], sizeof settings[i], "%s=%s", keys[i].key, value);
         with_settings.sets[with_settings.set_count++] = settings[i];
     }

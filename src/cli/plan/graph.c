@@ -6,9 +6,13 @@
 enum { DOT, ANG, PRECISION };
 enum { WHAT = 1 };
 static const cli_option options[] = {
-    [DOT] = {.name = "dot", .group = WHAT, .help = "for Graphviz: 'anneal graph small.ang --dot | dot -Tsvg' draws it"},
-    [ANG] = {.name = "ang", .group = WHAT, .help = "the text form, which 'anneal plan' reads again (default)"},
-    [PRECISION] = {.name = "precision", .argument = "f32|f64", .help = "of a preset's parameters (default f32)"},
+    [DOT] = {.name = "dot",
+             .group = WHAT,
+             .help = "write a drawing for Graphviz: anneal graph small.ang --dot | dot -Tsvg"},
+    [ANG] = {.name = "ang", .group = WHAT, .help = "write the text form, which 'anneal plan' can read (default)"},
+    [PRECISION] = {.name = "precision",
+                   .argument = "f32|f64",
+                   .help = "number type of a preset's parameters (default f32)"},
     {0},
 };
 
@@ -25,7 +29,8 @@ static int write_graph(const cli_call *call, an_context *ctx, const an_graph *gr
 static int run_config(const cli_call *call) {
     cli_training training;
     const cli_opening opening = {.file = call->argument, .planned = true};
-    if (call->values[PRECISION]) return cli_misuse(call, "--precision is for presets: a config has train.precision");
+    if (call->values[PRECISION])
+        return cli_misuse(call, "--precision works with presets only; in a config, set train.precision");
     int code = cli_training_open(call, &opening, &training);
     if (code == CLI_DONE) code = write_graph(call, training.ctx, an_trainer_graph(training.trainer));
     cli_training_close(&training);
@@ -40,7 +45,7 @@ static int run(const cli_call *call) {
     int code = cli_precision(call, PRECISION, &dtype, &precision);
     if (code != CLI_DONE) return code;
     if (precision != AN_DTYPE_NONE)
-        return cli_misuse(call, "--precision %s: a plan computes in it ('anneal plan'); a model is f32 or f64",
+        return cli_misuse(call, "--precision %s is for 'anneal plan'; the parameters of a model are f32 or f64",
                           an_dtype_name(precision));
     an_status status = an_context_create(&ctx, NULL);
     if (status != AN_OK) return cli_failure(call, NULL, status);

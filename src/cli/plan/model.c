@@ -24,7 +24,7 @@ int cli_precision(const cli_call *call, int option, an_dtype *dtype, an_dtype *p
     int choice = 0;
     if (cli_choice(call, option, names, &choice) != CLI_DONE) return CLI_MISUSED;
     if (call->values[option] && is_file && choices[choice].precision == AN_DTYPE_NONE)
-        return cli_misuse(call, "--precision %s is for presets: a graph in a file says itself which types it has",
+        return cli_misuse(call, "--precision %s works with presets only; a graph in a file states its own types",
                           names[choice]);
     *dtype = is_file ? AN_DTYPE_NONE : choices[choice].dtype;
     *precision = choices[choice].precision;
@@ -71,7 +71,7 @@ int cli_preset(const cli_call *call, an_context *ctx, an_gpt2_options *model) {
     an_status status = an_model_preset_options(ctx, call->argument, model);
     if (status == AN_OK) return CLI_DONE;
     const int code = cli_failure(call, ctx, status);
-    if (status == AN_ERR_UNKNOWN) fprintf(stderr, "(the name of a config ends in .yaml, that of a graph in .ang)\n");
+    if (status == AN_ERR_UNKNOWN) fprintf(stderr, "(file names of configs end in .yaml, those of graphs in .ang)\n");
     return code;
 }
 

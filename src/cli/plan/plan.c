@@ -1,4 +1,4 @@
-/* anneal plan: what a step will cost, before anything is allocated. */
+/* anneal plan: shows what a step will need, before anything is allocated. */
 #include <stdio.h>
 
 #include "cli/plan/report.h"
@@ -7,15 +7,15 @@ enum { JSON = CLI_PLAN_OPTIONS, SVG, POLICY, DUMP };
 enum { WHAT = 1 };
 static const cli_option options[] = {
     CLI_PLAN_TABLE,
-    [JSON] = {.name = "json", .group = WHAT, .help = "for programs: bytes are integers, peak_bytes is the sum"},
-    [SVG] = {.name = "svg", .group = WHAT, .help = "a picture: what lies where in memory during the step"},
+    [JSON] = {.name = "json", .group = WHAT, .help = "write JSON: bytes are integers, peak_bytes is their sum"},
+    [SVG] = {.name = "svg", .group = WHAT, .help = "write an SVG picture of the memory during the step"},
     [POLICY] = {.name = "policy",
                 .group = WHAT,
-                .help = "the ops: how mixed precision treats them, how often they run"},
+                .help = "list the ops: how mixed precision treats them and how often they run"},
     [DUMP] = {.name = "dump",
               .argument = "PASS",
               .group = WHAT,
-              .help = "the graph after a pass (verify, program, autodiff, …, memory), as text"},
+              .help = "write the graph after a pass (verify, program, autodiff, …, memory) as text"},
     {0},
 };
 
@@ -49,10 +49,10 @@ static int run(const cli_call *call) {
 const cli_command cli_plan = {
     .name = "plan",
     .argument = "CONFIG|PRESET|FILE.ang",
-    .summary = "show what a training step will cost, before it starts",
-    .text =
-        "Shows the memory of a model's step by kind, to the byte, its peak, and the arithmetic. No weight is allocated "
-        "for that. Of a config (its name ends in .yaml), it is the plan that its run will have.",
+    .summary = "show the memory and arithmetic of a training step before it runs",
+    .text = "Shows how much memory a step of a model needs, by kind and to the byte, its peak, and the amount of "
+            "arithmetic. No weights are allocated. For a config (a file name that ends in .yaml), it is the plan that "
+            "the run will use.",
     .options = options,
     .run = run,
 };

@@ -6,8 +6,8 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/plan.h"
-#include "base/json_write.h"
 #include "base/limits.h"
+#include "base/text/json_write.h"
 
 void cli_kinds(const cli_report *report, cli_kind kinds[CLI_KINDS]) {
     const an_plan_memory *m = &report->memory;
@@ -136,8 +136,7 @@ an_status cli_write_policy(const cli_report *report) {
                describe_mask(op.low_outputs).text, (long long)op.instructions, cli_amount(op.flops, "FLOP").text,
                report->cost.flops > 0 ? 100 * op.flops / report->cost.flops : 0);
     }
-    printf("\nlow   takes and gives low precision where a run asks for it, and adds up in f32\n"
-           "keep  reads any precision and computes in f32\n"
-           "f32   always f32\n");
+    printf("\nlow   reads and writes low precision if the run uses it, and sums in f32\nkeep  reads any precision and "
+           "computes in f32\nf32   always f32\n");
     return AN_OK;
 }

@@ -1,4 +1,4 @@
-/* A model that was planned, as `anneal plan` and `anneal bench` asked for it, and the forms a plan can be written in. */
+/* A planned model, as requested from `anneal plan` and `anneal bench`, and the formats a plan can be written in. */
 #ifndef AN_CLI_PLAN_REPORT_H
 #define AN_CLI_PLAN_REPORT_H
 
@@ -64,20 +64,20 @@ enum {
 };
 /* clang-format off */
 #define CLI_PLAN_TABLE \
-    [CLI_BATCH] = {.name = "batch", .argument = "N", .help = "samples in a micro-batch, at most (default 1)"}, \
-    [CLI_SEQ] = {.name = "seq", .argument = "N", .help = "tokens in a sample, at most (default, for presets, 1024)"}, \
-    [CLI_SYMBOL] = {.name = "symbol", .argument = "NAME=N,...", .help = "largest values of other symbols of a graph"}, \
+    [CLI_BATCH] = {.name = "batch", .argument = "N", .help = "most samples in a micro-batch (default 1)"}, \
+    [CLI_SEQ] = {.name = "seq", .argument = "N", .help = "most tokens in a sample (default for presets: 1024)"}, \
+    [CLI_SYMBOL] = {.name = "symbol", .argument = "NAME=N,...", .help = "largest values of other symbols in a graph"}, \
     [CLI_PRECISION] = {.name = "precision", .argument = "f32|f64|bf16|f16", \
-        .help = "of the arithmetic; of a preset's parameters too, if it is f32 (default) or f64"}, \
+        .help = "precision of the arithmetic; f32 (default) and f64 also apply to a preset's parameters"}, \
     [CLI_PROGRAM] = {.name = "program", .argument = "training|evaluation|prediction", \
-        .help = "which form of the model (default: training, with evaluation; prediction if there is no loss)"}, \
-    [CLI_KERNEL] = {.name = "kernel", .argument = "OP=NAME,...", .help = "take these kernels, as in attention=reference"}, \
-    [CLI_THREADS] = {.name = "threads", .argument = "N", .help = "threads (default: all cores)"}, \
+        .help = "form of the model (default: training with evaluation, or prediction if there is no loss)"}, \
+    [CLI_KERNEL] = {.name = "kernel", .argument = "OP=NAME,...", .help = "use these kernels, as in attention=portable"}, \
+    [CLI_THREADS] = {.name = "threads", .argument = "N", .help = "number of threads (default: all cores)"}, \
     [CLI_ISA] = {.name = "isa", .argument = "base|avx2|avx512|amx", \
-        .help = "instructions that kernels use (default: all that the machine has)"}, \
+        .help = "instruction set of the kernels (default: the best that the machine has)"}, \
     [CLI_SET] = {.name = "set", .argument = "KEY=VALUE", .repeats = true, \
-        .help = "a key of the config: train.recompute, train.precision, batch.micro, and the model's sizes, as in " \
-                "model.layers=6 or train.recompute=block; may be given several times"}
+        .help = "set a key: train.recompute, train.precision, batch.micro or a size of the model, as in " \
+                "model.layers=6 or train.recompute=block; can be repeated"}
 /* clang-format on */
 
 /* Loads the model, chooses its sizes and plans it. The report begins as CLI_REPORT and is ended whatever this returns: an

@@ -1,4 +1,4 @@
-/* --set KEY=VALUE: keys of the config, as far as a plan of a preset or a graph knows them. */
+/* --set KEY=VALUE for presets and graphs: the keys of a config that affect their plan. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,13 +92,13 @@ static bool take_recompute(const setting *s, const char *value, cli_settings *se
 static const setting settings_table[] = {
     {"train.recompute", 0, false, "none, block, full, {segments: N} or {budget: SIZE}", take_recompute},
     {"train.precision", offsetof(cli_settings, precision), false, "f32, f64, bf16 or f16", take_option},
-    {"batch.micro", offsetof(cli_settings, batch), false, "a whole number from 1 on", take_option},
-    {"model.layers", MODEL(layers), "a whole number from 1 on", take_count},
-    {"model.heads", MODEL(heads), "a whole number from 1 on", take_count},
-    {"model.width", MODEL(width), "a whole number from 1 on", take_count},
-    {"model.context", MODEL(context), "a whole number from 1 on", take_count},
-    {"model.vocabulary", MODEL(vocabulary), "a whole number from 1 on", take_count},
-    {"model.dropout", MODEL(dropout), "a number from 0 to below 1", take_share},
+    {"batch.micro", offsetof(cli_settings, batch), false, "a whole number of at least 1", take_option},
+    {"model.layers", MODEL(layers), "a whole number of at least 1", take_count},
+    {"model.heads", MODEL(heads), "a whole number of at least 1", take_count},
+    {"model.width", MODEL(width), "a whole number of at least 1", take_count},
+    {"model.context", MODEL(context), "a whole number of at least 1", take_count},
+    {"model.vocabulary", MODEL(vocabulary), "a whole number of at least 1", take_count},
+    {"model.dropout", MODEL(dropout), "a number of at least 0 and less than 1", take_share},
 };
 enum { SETTINGS = sizeof settings_table / sizeof *settings_table };
 
@@ -112,13 +112,12 @@ static int take(const cli_call *call, const char *given, bool is_preset, cli_set
         names[i] = s->key;
         if (strcmp(s->key, key) != 0) continue;
         if (s->of_model && !is_preset)
-            return cli_misuse(call, "--set %s: a graph in a file has its sizes; only presets can be changed", key);
+            return cli_misuse(call, "--set %s: the sizes of a graph in a file are fixed; only presets can be changed",
+                              key);
         if (s->take(s, value + 1, settings)) return CLI_DONE;
         return cli_misuse(call, "--set %s takes %s, not '%s'", key, s->wants, value + 1);
     }
-    const char *nearest = cli_nearest(key, names);
-    return cli_misuse(call, "--set: there is no key '%s'%s%s%s", key, nearest ? "; the nearest is '" : "",
-                      nearest ? nearest : "", nearest ? "'" : "");
+    return cli_misuse(call, "--set: unknown key '%s'%s", key, cli_did_you_mean("", key, names).text);
 }
 
 int cli_set(const cli_call *call, bool is_preset, cli_settings *settings) {

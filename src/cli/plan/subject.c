@@ -1,4 +1,4 @@
-/* From arguments to a plan, for every command that needs one: the model, its sizes, the form that is meant. */
+/* Makes a plan from arguments, for every command that needs one: the model, its sizes, and the form. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int find_symbol(const cli_call *call, const char *list, const char *name,
         char *end;
         *number = strtoll(item + length + 1, &end, 10);
         if (end == item + length + 1 || (*end && *end != ',') || *number < 1)
-            return cli_misuse(call, "--symbol: '%s' takes a whole number from 1 on, not '%.*s'", name,
+            return cli_misuse(call, "--symbol: '%s' takes a whole number of at least 1, not '%.*s'", name,
                               (int)strcspn(item + length + 1, ","), item + length + 1);
     }
     return CLI_DONE;
@@ -37,9 +37,8 @@ static int check_symbol_names(const cli_call *call, const cli_report *report) {
             known = known || !strcmp(names[i], name);
         }
         if (known) continue;
-        const char *nearest = cli_nearest(name, names);
-        return cli_misuse(call, "--symbol: '%s' has no symbol '%s'%s%s%s", report->model, name,
-                          nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
+        return cli_misuse(call, "--symbol: '%s' has no symbol '%s'%s", report->model, name,
+                          cli_did_you_mean("", name, names).text);
     }
     return CLI_DONE;
 }
@@ -64,7 +63,7 @@ static int choose_sizes(const cli_call *call, cli_report *report) {
         if (maximum == 0 && !strcmp(name, "batch")) maximum = batch;
         if (maximum == 0 && !strcmp(name, "tokens")) maximum = tokens;
         if (maximum == 0)
-            return cli_misuse(call, "'%s' has a symbol '%s': give its largest value with %s%s=N", report->model, name,
+            return cli_misuse(call, "'%s' has a symbol '%s': set its largest value with %s%s=N", report->model, name,
                               strcmp(name, "tokens") ? "--symbol " : "--", strcmp(name, "tokens") ? name : "seq");
         report->symbols[report->symbol_count] = name;
         report->maxima[report->symbol_count] = maximum;

@@ -1,14 +1,14 @@
-/* The memory of a step as a picture: the arena, place by time, and beside it everything that a run holds.
+/* Draws the memory of a step: the arena, place by time, and next to it everything else that a run holds.
  *
- * A value is a rectangle: from the instruction that makes it to its last use, as high as its bytes. Values never overlap, so
- * there are few large ones; the many that are smaller than a pixel or two are painted into a grid, and what is written are
- * its runs. So the picture of a graph of any size stays small.
+ * A value is a rectangle from the instruction that makes it to its last use, as high as its bytes. Values never
+ * overlap, so there are few large ones. The many values smaller than a pixel or two are painted into a grid, and only
+ * the runs of the grid are written. So the picture of a graph of any size stays small.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "cli/plan/report.h"
 
 enum {
@@ -27,7 +27,7 @@ static const struct {
     const char *fill, *name;
 } colors[COLORS] = {
     [FORWARD] = {"#4477aa", "kept from forward"},
-    [BACKWARD] = {"#cc6677", "made in backward"},
+    [BACKWARD] = {"#cc6677", "created in backward"},
     [SCRATCH] = {"#ddaa33", "scratch of a kernel"},
 };
 

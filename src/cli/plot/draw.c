@@ -1,8 +1,8 @@
-/* The picture: a legend, and panels beneath each other over one axis of steps. */
+/* The picture: a legend, and panels below each other that share one axis of steps. */
 #include <math.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "cli/main/xml.h"
 #include "cli/plot/plot.h"
 

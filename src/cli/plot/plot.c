@@ -7,8 +7,8 @@
 
 enum { OUTPUT, WIDTH };
 static const cli_option options[] = {
-    [OUTPUT] = {.name = "output", .argument = "FILE", .help = "where the picture goes (default: standard output)"},
-    [WIDTH] = {.name = "width", .argument = "N", .help = "of the picture, in pixels, from 640 to 4000 (default 960)"},
+    [OUTPUT] = {.name = "output", .argument = "FILE", .help = "file for the picture (default: standard output)"},
+    [WIDTH] = {.name = "width", .argument = "N", .help = "width of the picture in pixels, 640 to 4000 (default 960)"},
     {0},
 };
 
@@ -24,7 +24,7 @@ static bool is_input(const char *path, const plot_run *runs, int count) {
 static int write_file(const cli_call *call, const plot_run *runs, int count, int width) {
     const char *path = call->values[OUTPUT];
     if (is_input(path, runs, count))
-        return cli_misuse(call, "'%s' holds the metrics of a run; give another --output", path);
+        return cli_misuse(call, "'%s' holds the metrics of a run; choose another file for --output", path);
     FILE *file = fopen(path, "w");
     if (!file) return cli_fail(call, "'%s' cannot be written: %s", path, strerror(errno));
     plot_draw(file, runs, count, width);
@@ -39,8 +39,7 @@ static int run(const cli_call *call) {
     if (code != CLI_DONE) return code;
     if (width > PLOT_MOST_WIDTH) return cli_misuse(call, "--width takes at most %d pixels", PLOT_MOST_WIDTH);
     if (call->argument_count > PLOT_MOST_RUNS)
-        return cli_misuse(call, "at most %d runs can be told apart in one picture, not %d", PLOT_MOST_RUNS,
-                          call->argument_count);
+        return cli_misuse(call, "a picture can show at most %d runs, not %d", PLOT_MOST_RUNS, call->argument_count);
     for (; code == CLI_DONE && count < call->argument_count; count++)
         code = plot_run_read(call, call->arguments[count], &runs[count]);
     if (code == CLI_DONE && call->values[OUTPUT])
@@ -57,10 +56,9 @@ const cli_command cli_plot = {
     .name = "plot",
     .argument = "RUN...",
     .summary = "draw loss, learning rate and gradient norm of runs",
-    .text =
-        "Draws the metrics of one or several runs as an SVG picture: the loss with that of evaluations, the learning "
-        "rate and the norm of the gradient, step by step. A RUN is the folder of a run, or a file as the "
-        "metrics.jsonl in it. A run that is still going can be drawn too.",
+    .text = "Draws the metrics of one or more runs as an SVG picture: training and evaluation loss, learning rate and "
+            "gradient norm, step by step. RUN is a run folder, or a file such as the metrics.jsonl in it. Runs that "
+            "are still going can be drawn too.",
     .options = options,
     .run = run,
 };

@@ -1,13 +1,13 @@
-/* The metrics of a run, one JSON object a line. Nothing in the file is trusted: its lines are read one by one, none longer
- * than a limit, and every number is checked. */
+/* Reads the metrics of a run, one JSON object per line. Nothing in the file is trusted: lines are read one by one,
+ * their length is limited, and every number is checked. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/json.h"
 #include "base/regular.h"
+#include "base/text/json.h"
 #include "cli/plot/plot.h"
 
 static const char *const keys[PLOT_METRICS] = {
@@ -67,7 +67,7 @@ static bool is_blank(const line *l) {
 /* ---- objects ---- */
 
 static int broken(const cli_call *call, const plot_run *run, int64_t number, const char *what) {
-    return cli_fail(call, "%s:%lld: %s; take that line out, or plot a copy of the file without it", run->path,
+    return cli_fail(call, "%s:%lld: %s; remove that line, or plot a copy of the file without it", run->path,
                     (long long)number, what);
 }
 
@@ -103,7 +103,7 @@ static int take_object(const cli_call *call, plot_run *run, int64_t number, cons
     const double at = members[STEP].number;
     if (members[STEP].kind == VALUE_MISSING) return broken(call, run, number, "the object has no 'step'");
     if (members[STEP].kind != VALUE_NUMBER || at < 0 || at > most_step || at != floor(at))
-        return broken(call, run, number, "'step' is no whole number from 0 to 2^53");
+        return broken(call, run, number, "'step' is not a whole number from 0 to 2^53");
     for (int metric = 0; metric < PLOT_METRICS; metric++) {
         const member *m = &members[metric];
         if (m->kind == VALUE_MISSING) continue;
@@ -115,7 +115,7 @@ static int take_object(const cli_call *call, plot_run *run, int64_t number, cons
         const bool is_norm = metric == PLOT_GRAD_NORM; /* a norm of 0 has no place on a logarithmic scale */
         const bool can_be_drawn = m->kind == VALUE_NUMBER && fabs(y) <= most_value && (!is_norm || y > 0);
         if (!plot_curve_add(&run->curves[metric], (int64_t)at, can_be_drawn ? y : NAN))
-            return cli_fail(call, "there is not enough memory");
+            return cli_fail(call, "out of memory");
     }
     if (run->last_step < 0 || (int64_t)at < run->first_step) run->first_step = (int64_t)at;
     if ((int64_t)at > run->last_step) run->last_step = (int64_t)at;
@@ -130,12 +130,13 @@ static int take_line(const cli_call *call, plot_run *run, int64_t number, const 
     const bool is_object = an_json_peek(&json) == '{';
     if (is_object ? read_object(&json, members) : an_json_skip(&json) && an_json_end(&json))
         return is_object ? take_object(call, run, number, members)
-                         : broken(call, run, number, "this is JSON, but no object");
+                         : broken(call, run, number, "this is JSON, but not an object");
     if (l->is_whole) {
-        snprintf(what, sizeof what, "this is no JSON object (%s, at byte %zu)", json.problem, json.at + 1);
+        snprintf(what, sizeof what, "this is not a JSON object (%s, at byte %zu)", json.problem, json.at + 1);
         return broken(call, run, number, what);
     }
-    fprintf(stderr, "anneal plot: note: %s:%lld is cut off and was left out: the run was killed there, or is writing\n",
+    fprintf(stderr,
+            "anneal plot: note: %s:%lld is incomplete and was skipped: the run was killed there, or is still writing\n",
             run->path, (long long)number);
     return CLI_DONE;
 }
@@ -175,18 +176,17 @@ static int open_metrics(const cli_call *call, const char *argument, plot_run *ru
     struct stat about;
     const bool is_found = stat(argument, &about) == 0, is_folder = is_found && S_ISDIR(about.st_mode);
     if (!is_found)
-        return cli_fail(call, "'%s' cannot be read: %s; give the folder of a run, or its %s", argument, strerror(errno),
-                        name);
+        return cli_fail(call, "'%s' cannot be read: %s; give a run folder, or its %s", argument, strerror(errno), name);
     run->name = join(argument, "");
     run->path = join(argument, is_folder ? name : "");
-    if (!run->name || !run->path) return cli_fail(call, "there is not enough memory");
+    if (!run->name || !run->path) return cli_fail(call, "out of memory");
     strip(run->name, name);
     *file = is_folder ? an_regular_read(run->path) : fopen(run->path, "r");
     if (!*file && is_folder && errno == ENOENT)
-        return cli_fail(call, "'%s' has no %s; give the folder of a run (run.dir) that has logged a step", argument,
+        return cli_fail(call, "'%s' has no %s; give a run folder (run.dir) with at least one logged step", argument,
                         name);
     if (!*file || fstat(fileno(*file), &about) != 0)
-        return cli_fail(call, "'%s' cannot be read: %s; see to it that you may read it", run->path, strerror(errno));
+        return cli_fail(call, "'%s' cannot be read: %s; check its permissions", run->path, strerror(errno));
     run->device = about.st_dev;
     run->inode = about.st_ino;
     return CLI_DONE;
@@ -195,11 +195,11 @@ static int open_metrics(const cli_call *call, const char *argument, plot_run *ru
 int plot_run_read(const cli_call *call, const char *argument, plot_run *run) {
     lines l = {.buffer = calloc(1, LINE_BYTES)};
     run->last_step = -1;
-    if (!l.buffer) return cli_fail(call, "there is not enough memory");
+    if (!l.buffer) return cli_fail(call, "out of memory");
     int code = open_metrics(call, argument, run, &l.file);
     if (code == CLI_DONE) code = read_lines(call, run, &l);
     if (code == CLI_DONE && run->last_step < 0)
-        code = cli_fail(call, "'%s' has no step yet; plot it when the run has logged one (log.every)", run->path);
+        code = cli_fail(call, "'%s' has no steps yet; plot it after the run has logged one (log.every)", run->path);
     if (l.file) fclose(l.file);
     free(l.buffer);
     return code;

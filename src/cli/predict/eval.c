@@ -1,4 +1,4 @@
-/* anneal eval: the metrics of a checkpoint, on the data of its run or on other data. */
+/* anneal eval: computes the metrics of a checkpoint, on the data of its run or on other data. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +11,16 @@ enum { DATA, LABELS, JSON, SET };
 static const cli_option options[] = {
     [DATA] = {.name = "data",
               .argument = "FILE",
-              .help = "evaluate on this file, which is read as data.eval (else data.train) of the run is (default: "
-                      "data.eval)"},
-    [LABELS] = {.name = "labels", .argument = "FILE", .help = "with --data, of IDX files: their labels"},
-    [JSON] = {.name = "json", .help = "for programs"},
-    [SET] = {.name = "set",
-             .argument = "KEY=VALUE",
-             .repeats = true,
-             .help =
-                 "another value for a key of the run's config, as in data.train.path=FILE where that has moved; may "
-                 "be given several times"},
+              .help = "evaluate on this file, read with the settings of the run's data.eval, or of data.train if it "
+                      "has none (default: data.eval)"},
+    [LABELS] = {.name = "labels", .argument = "FILE", .help = "labels of the images given by --data, for IDX files"},
+    [JSON] = {.name = "json", .help = "write JSON"},
+    [SET] =
+        {.name = "set",
+         .argument = "KEY=VALUE",
+         .repeats = true,
+         .help =
+             "override a key of the run's config, as in data.train.path=FILE if the file has moved; can be repeated"},
     {0},
 };
 
@@ -89,18 +89,17 @@ static int choose_data(const cli_call *call, an_config *config, settings *s) {
     const char *file = call->values[DATA], *labels = call->values[LABELS];
     const bool given = an_config_origin_of(config, "data.eval.type") != AN_ORIGIN_NONE;
     const char *type = given ? "data.eval.type" : "data.train.type";
-    if (labels && !file) return cli_misuse(call, "--labels are those of --data, which was not given");
+    if (labels && !file) return cli_misuse(call, "--labels needs --data, which was not given");
     if (!file && !given && call->set_count == 0)
-        return cli_fail(call, "this run has no data.eval; --data FILE says what to evaluate on");
+        return cli_fail(call, "this run has no data.eval; give the data to evaluate on with --data FILE");
     if (!file) return CLI_DONE;
     if (an_config_is(config, type, "mixture") || an_config_is(config, type, "stream"))
-        return cli_misuse(call,
-                          "the run's data is a mixture or a stream, which no single file is read like; describe the "
-                          "file with --set data.eval='{type: …, path: …}'");
+        return cli_misuse(call, "the run's data is a mixture or a stream, so nothing says how to read a single file; "
+                                "describe the file with --set data.eval='{type: …, path: …}'");
     if (an_config_is(config, type, "idx") && !labels)
-        return cli_misuse(call, "the images of --data need their labels: --labels FILE");
+        return cli_misuse(call, "the images of --data need labels: add --labels FILE");
     if (!an_config_is(config, type, "idx") && labels)
-        return cli_misuse(call, "--labels are for IDX files; here the targets are in the file of --data");
+        return cli_misuse(call, "--labels is for IDX files; here the targets are in the file given by --data");
     if (!given) copy_training(s, config);
     add(s, "data.eval.path", file);
     if (labels) add(s, "data.eval.labels", labels);
@@ -136,8 +135,8 @@ static int check_characters(const cli_training *t) {
     an_dataset_destroy(&dataset);
     if (code == CLI_DONE && !same)
         return cli_fail(t->call,
-                        "%s: has not the characters of the training data, so its tokens would be numbered differently; "
-                        "append it to that file and evaluate on a part of it, as data.eval.part says",
+                        "%s: does not have the same characters as the training data, so its tokens would be numbered "
+                        "differently; append it to that file, and evaluate on that part of it (data.eval.part)",
                         t->call->values[DATA]);
     return code;
 }
@@ -154,7 +153,7 @@ static int open_trainer(const cli_checkpoint *from, const settings *s, cli_train
     if (status == AN_OK) return CLI_DONE;
     cli_refuse(t->call, t->ctx, NULL, status);
     if (status == AN_ERR_FILE)
-        fprintf(stderr, "A run is opened with its data. Where that lies elsewhere now: --set data.train.path=FILE\n");
+        fprintf(stderr, "Opening a run needs its data. If the data has moved, add --set data.train.path=FILE\n");
     return CLI_FAILED;
 }
 
@@ -164,7 +163,7 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     const char *name;
     double value;
     if (t->info.evaluation_samples == 0)
-        return cli_fail(t->call, "this run has no data.eval; --data FILE says what to evaluate on");
+        return cli_fail(t->call, "this run has no data.eval; give the data to evaluate on with --data FILE");
     an_status status = an_trainer_load(t->trainer, from->info.path);
     if (status == AN_OK) status = an_trainer_evaluate(t->trainer, &e);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
@@ -211,7 +210,7 @@ static int prepare(const cli_call *call, const cli_checkpoint *from, settings *s
     const an_status status = cli_checkpoint_config(from, from->ctx, 0, NULL, &config);
     if (status != AN_OK) return cli_refuse(call, from->ctx, NULL, status);
     if (!config)
-        return cli_fail(call, "%s: has no config, so nothing says what its data is: a program made this run",
+        return cli_fail(call, "%s: has no config, so nothing describes its data; a program created this run",
                         from->info.path);
     int code = choose_data(call, config, s);
     add(s, "run.isa", "auto"); /* the context has those that it was trained with */
@@ -225,7 +224,7 @@ static int prepare(const cli_call *call, const cli_checkpoint *from, settings *s
         if (!value && code == CLI_DONE) code = cli_misuse(call, "--set takes KEY=VALUE, not '%s'", call->sets[i]);
         if (value) add(s, key, value + 1);
     }
-    if (code == CLI_DONE && s->failed) code = cli_misuse(call, "--set was given too often");
+    if (code == CLI_DONE && s->failed) code = cli_misuse(call, "--set was given too many times");
     an_config_destroy(&config);
     return code == CLI_DONE ? make_context(call, from, s, ctx) : code;
 }
@@ -234,10 +233,10 @@ static int run(const cli_call *call) {
     cli_checkpoint from;
     cli_training t = {.call = call, .info = {.size = sizeof t.info}};
     settings *s = calloc(1, sizeof *s);
-    if (!s) return cli_fail(call, "there is no memory");
+    if (!s) return cli_fail(call, "out of memory");
     int code = cli_checkpoint_open(call, call->argument, &from);
     if (code == CLI_DONE && !from.info.is_run)
-        code = cli_fail(call, "%s: has tensors only; a run or one of its checkpoints says what they are weights of",
+        code = cli_fail(call, "%s: has only tensors, without a model; give a run or one of its checkpoints",
                         call->argument);
     if (code == CLI_DONE) code = prepare(call, &from, s, &t.ctx);
     if (code == CLI_DONE) code = open_trainer(&from, s, &t);
@@ -253,10 +252,9 @@ const cli_command cli_eval = {
     .name = "eval",
     .argument = "RUN|CHECKPOINT",
     .summary = "evaluate a checkpoint",
-    .text =
-        "Evaluates a checkpoint, or the newest of a run, as its run does it, and shows the same metrics. On the same "
-        "data and instructions they are the same numbers to the last bit. Nothing in the run's folder changes; the "
-        "run may be under way.",
+    .text = "Evaluates a checkpoint in the same way as its run does, and shows the same metrics. For a run, its newest "
+            "checkpoint is used. On the same data and instruction set, the numbers are bit-identical. Nothing in the "
+            "run folder changes, and the run may still be going.",
     .options = options,
     .run = run,
 };

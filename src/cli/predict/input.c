@@ -1,4 +1,4 @@
-/* Samples of a file, read as the config says of the run's own. */
+/* Reads samples from a file, in the format that the config describes for the run's own data. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,10 +86,10 @@ static int open_csv(cli_samples *s, an_config *config, const char *source, const
             return CLI_DONE;
     }
     if (columns == 0) return cli_refuse(s->call, s->ctx, NULL, status);
-    return cli_fail(s->call,
-                    "%s: has %lld columns; the model reads %lld (data.train.inputs names them), and the targets "
-                    "may be there too",
-                    file, (long long)columns, (long long)s->elements);
+    return cli_fail(
+        s->call,
+        "%s: has %lld columns, but the model reads %lld (named by data.train.inputs), with or without the targets",
+        file, (long long)columns, (long long)s->elements);
 }
 
 /* ---- images ---- */
@@ -103,7 +103,7 @@ static int open_idx(cli_samples *s, an_config *config, const char *source, const
     const an_status status = an_dataset_create_idx(&s->dataset, s->ctx, &idx);
     if (status != AN_OK) return cli_refuse(s->call, s->ctx, NULL, status);
     if (elements_of(s->dataset) == s->elements) return CLI_DONE;
-    return cli_fail(s->call, "%s: an image has %lld numbers; the model reads %lld", file,
+    return cli_fail(s->call, "%s: an image has %lld numbers, but the model reads %lld", file,
                     (long long)elements_of(s->dataset), (long long)s->elements);
 }
 
@@ -146,7 +146,7 @@ static int encode(cli_samples *s, an_config *config, const char *source, const c
     an_dataset *dataset = NULL;
     const int64_t context = s->elements, capacity = ((int64_t)length / context + 1) * context;
     s->tokens = calloc((size_t)capacity, sizeof *s->tokens);
-    if (!s->tokens) return cli_fail(s->call, "there is no memory for %zu tokens", length);
+    if (!s->tokens) return cli_fail(s->call, "not enough memory for %zu tokens", length);
     if (!is(config, source, "tokens", "chars")) {
         for (size_t i = 0; i < length; i++) s->tokens[i] = (unsigned char)text[i];
         s->token_count = (int64_t)length;
@@ -158,8 +158,8 @@ static int encode(cli_samples *s, an_config *config, const char *source, const c
     if (status == AN_OK) status = an_dataset_create_text(&dataset, s->ctx, &vocabulary);
     if (status != AN_OK) {
         cli_refuse(s->call, s->ctx, NULL, status);
-        fprintf(stderr, "The characters of the training text number the model's tokens. Where that file lies elsewhere "
-                        "now: --set data.train.path=FILE\n");
+        fprintf(stderr, "The characters of the training text define the model's tokens. If that file has moved, add "
+                        "--set data.train.path=FILE\n");
         return CLI_FAILED;
     }
     status = an_dataset_encode(dataset, text, length, s->tokens, capacity, &s->token_count);
@@ -242,7 +242,7 @@ static int make_fields(cli_samples *s) {
         s->fields[i] = good ? malloc(elements * an_dtype_size(field.dtype)) : NULL;
         good = good && s->fields[i];
     }
-    return good ? CLI_DONE : cli_fail(s->call, "there is no memory for %lld samples", (long long)s->most);
+    return good ? CLI_DONE : cli_fail(s->call, "not enough memory for %lld samples", (long long)s->most);
 }
 
 int cli_samples_open(cli_samples *samples, an_config *config, const char *file) {
@@ -257,7 +257,7 @@ int cli_samples_open(cli_samples *samples, an_config *config, const char *file) 
         return code == CLI_DONE ? make_fields(samples) : code;
     }
     return cli_fail(samples->call,
-                    "the run's data came from a program, so nothing says how '%s' is read; give a .npy file", file);
+                    "the run's data came from a program, so nothing says how to read '%s'; give a .npy file", file);
 }
 
 void cli_samples_close(cli_samples *samples) {

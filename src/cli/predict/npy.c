@@ -1,4 +1,4 @@
-/* NumPy's .npy: a magic word, a version, the length of a head in Python, the head, the numbers. */
+/* NumPy's .npy format: a magic word, a version, the length of a header in Python, the header, the numbers. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,11 +57,11 @@ static const type types[] = {{"'<f4'", 4, of_f32}, {"'<f8'", 8, of_f64}, {"'|u1'
 static const type *read_head(const char *head, int64_t *first, int64_t *rest, const char **problem) {
     const char *descr = strstr(head, "'descr':"), *shape = strstr(head, "'shape': (");
     const type *found = NULL;
-    *problem = "is no .npy file that can be read here";
+    *problem = "is not a supported .npy file";
     if (!descr || !shape) return NULL;
-    *problem = "its numbers are stored in Fortran's order; numpy.ascontiguousarray makes them C's";
+    *problem = "its numbers are in Fortran order; convert it to C order with numpy.ascontiguousarray";
     if (!strstr(head, "'fortran_order': False")) return NULL;
-    *problem = "its type is none of f4, f8, u1, u2, i4 and i8 of this machine's order of bytes";
+    *problem = "its type is not one of f4, f8, u1, u2, i4 and i8 in this machine's byte order";
     descr += strlen("'descr':");
     descr += strspn(descr, " ");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -109,13 +109,13 @@ static void *read_numbers(FILE *file, const type *t, int64_t count, an_dtype dty
     const long at = ftell(file);
     char *raw = NULL;
     void *numbers = NULL;
-    *problem = "its length is not what its head says";
+    *problem = "its length does not match its header";
     if (at < 0 || fstat(fileno(file), &about) != 0 || about.st_size - at != (off_t)bytes) return NULL;
-    *problem = "there is no memory for it";
+    *problem = "is too large for memory";
     raw = malloc(bytes);
     numbers = malloc((size_t)count * an_dtype_size(dtype));
-    if (raw && numbers) *problem = fread(raw, 1, bytes, file) == bytes ? NULL : "cannot be read to its end";
-    if (!*problem && !convert(t, raw, count, dtype, numbers)) *problem = "has numbers that are no tokens";
+    if (raw && numbers) *problem = fread(raw, 1, bytes, file) == bytes ? NULL : "cannot be read to the end";
+    if (!*problem && !convert(t, raw, count, dtype, numbers)) *problem = "has numbers that are not tokens";
     free(raw);
     if (!*problem) return numbers;
     free(numbers);
@@ -124,7 +124,7 @@ static void *read_numbers(FILE *file, const type *t, int64_t count, an_dtype dty
 
 void *cli_npy_read(const char *file, an_dtype dtype, int64_t elements, int64_t *count, char *problem, size_t capacity) {
     unsigned char begin[HEAD];
-    const char *why = "is no .npy file that can be read here";
+    const char *why = "is not a supported .npy file";
     void *numbers = NULL;
     int64_t rest = 0;
     *count = 0;
@@ -137,7 +137,7 @@ void *cli_npy_read(const char *file, an_dtype dtype, int64_t elements, int64_t *
         if (fread(head, 1, length, stream) == length) t = read_head(head, count, &rest, &why);
     }
     if (t && (*count < 1 || rest != elements))
-        snprintf(problem, capacity, "has %lld samples of %lld numbers; the model reads %lld", (long long)*count,
+        snprintf(problem, capacity, "has %lld samples of %lld numbers, but the model reads %lld", (long long)*count,
                  (long long)rest, (long long)elements);
     else {
         if (t) numbers = read_numbers(stream, t, *count * rest, dtype, &why);

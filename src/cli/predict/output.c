@@ -1,4 +1,4 @@
-/* What a model says, as a table or as NumPy has arrays. */
+/* Writes predictions as a CSV table or a NumPy array. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* anneal predict: what a checkpoint's model says of samples in a file. */
+/* anneal predict: computes the predictions of a checkpoint for samples in a file. */
 #include "cli/predict/predict.h"
 
 #include <errno.h>
@@ -10,19 +10,19 @@
 
 enum { INPUT, OUTPUT, SET };
 static const cli_option options[] = {
-    [INPUT] = {.name = "input",
-               .argument = "FILE",
-               .help = "samples, in the form of the run's training data (a table with or without the targets), or an "
-                       "array as .npy"},
-    [OUTPUT] = {.name = "output",
-                .argument = "FILE",
-                .help =
-                    "NAME.csv, a line a sample (of language models: a token), or NAME.npy, the outputs as they are"},
+    [INPUT] =
+        {.name = "input",
+         .argument = "FILE",
+         .help =
+             "samples in the format of the run's training data (a table with or without the targets), or a .npy array"},
+    [OUTPUT] =
+        {.name = "output",
+         .argument = "FILE",
+         .help = "NAME.csv, with one line per sample (language models: per token), or NAME.npy, with the raw outputs"},
     [SET] = {.name = "set",
              .argument = "KEY=VALUE",
              .repeats = true,
-             .help = "another value for a key of the run's config, as in data.train.header=off; may be given several "
-                     "times"},
+             .help = "override a key of the run's config, as in data.train.header=off; can be repeated"},
     {0},
 };
 
@@ -166,7 +166,7 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     p->inputs = malloc((size_t)(with.most * in) * an_dtype_size(p->samples.dtype));
     p->outputs = malloc((size_t)(with.most * out) * an_dtype_size(p->out.dtype));
     return p->inputs && p->outputs ? CLI_DONE
-                                   : cli_fail(t->call, "there is no memory for %lld samples", (long long)with.most);
+                                   : cli_fail(t->call, "not enough memory for %lld samples", (long long)with.most);
 }
 
 static an_status predict_some(predicting *p, int64_t n) {
@@ -226,17 +226,17 @@ static int run(const cli_call *call) {
     an_config *config = NULL;
     if (!input || !output) return cli_misuse(call, "--%s FILE is missing", input ? "output" : "input");
     if (!dot || (strcmp(dot, ".csv") != 0 && strcmp(dot, ".npy") != 0))
-        return cli_misuse(call, "--output takes a name that ends in .csv or .npy, not '%s'", output);
+        return cli_misuse(call, "--output takes a file name that ends in .csv or .npy, not '%s'", output);
     int code = cli_checkpoint_open(call, call->argument, &from);
     if (code == CLI_DONE && !from.info.is_run)
-        code = cli_fail(call, "%s: has tensors only; a run or one of its checkpoints says what they are weights of",
+        code = cli_fail(call, "%s: has only tensors, without a model; give a run or one of its checkpoints",
                         call->argument);
     if (code == CLI_DONE) {
         const an_status status = cli_checkpoint_config(&from, from.ctx, call->set_count, call->sets, &config);
         if (status != AN_OK)
             code = cli_refuse(call, from.ctx, NULL, status);
         else if (!config)
-            code = cli_fail(call, "%s: has no config, so nothing says how samples are read: a program made this run",
+            code = cli_fail(call, "%s: has no config, so nothing says how to read samples; a program created this run",
                             from.info.path);
     }
     if (code == CLI_DONE) code = open_model(&from, config, &t);
@@ -252,12 +252,10 @@ const cli_command cli_predict = {
     .argument = "RUN|CHECKPOINT",
     .summary = "predict with a checkpoint",
     .text =
-        "Reads samples and writes what the model of a checkpoint, or of a run's newest, says of them. A table of "
-        "numbers "
-        "has a column for each output; of classes, the likeliest and the probability of each; of language models, a "
-        "line for each token with the next one's probability and the likeliest. As .npy the outputs are written as "
-        "they "
-        "are: numbers, or logits. The run's data is not needed, but for the characters of texts.",
+        "Reads samples and writes the predictions of a checkpoint. For a run, its newest checkpoint is used. A CSV "
+        "file has one column per output; for classes, the most likely class and the probability of each; for language "
+        "models, one line per token with the probability of the next token and the most likely one. A .npy file has "
+        "the raw outputs: numbers, or logits. The run's data is not needed, except for the characters of a text.",
     .options = options,
     .run = run,
 };

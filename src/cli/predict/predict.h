@@ -1,4 +1,4 @@
-/* Prediction: samples from a file, what the model says of them into another. */
+/* Prediction: reads samples from a file and writes the model's outputs to another. */
 #ifndef AN_CLI_PREDICT_PREDICT_H
 #define AN_CLI_PREDICT_PREDICT_H
 

@@ -1,4 +1,4 @@
-/* anneal completion: a script that teaches a shell the commands, their options and the keys of configs. */
+/* anneal completion: writes a script that completes commands, options and config keys in a shell. */
 #include "cli/shell/completion.h"
 
 #include <string.h>
@@ -17,19 +17,16 @@ static int run(const cli_call *call) {
         shells[i].print();
         return cli_finish(call);
     }
-    const char *nearest = cli_nearest(call->argument, names);
-    return cli_misuse(call, "there is a script for bash, zsh and fish, not for '%s'%s%s%s", call->argument,
-                      nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
+    return cli_misuse(call, "unknown shell '%s'; there are scripts for bash, zsh and fish%s", call->argument,
+                      cli_did_you_mean("", call->argument, names).text);
 }
 
 const cli_command cli_completion = {
     .name = "completion",
     .argument = "bash|zsh|fish",
-    .summary = "write a script that completes commands in a shell",
-    .text =
-        "Writes a script to standard output that completes commands, options, their values and keys of configs. It is "
-        "installed with anneal; where it is not, 'source <(anneal completion bash)' in ~/.bashrc does the same, for "
-        "zsh 'source "
-        "<(anneal completion zsh)' after compinit, for fish 'anneal completion fish | source'.",
+    .summary = "write a shell completion script",
+    .text = "Writes a script to standard output that completes commands, options, option values and config keys. It is "
+            "installed with anneal. Without an installation, add 'source <(anneal completion bash)' to ~/.bashrc; for "
+            "zsh, 'source <(anneal completion zsh)' after compinit; for fish, 'anneal completion fish | source'.",
     .run = run,
 };

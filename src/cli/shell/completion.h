@@ -1,4 +1,4 @@
-/* What the shells' scripts are made of: the tables of commands, and the keys of configs. */
+/* What the completion scripts are made from: the tables of the commands, and the keys of configs. */
 #ifndef AN_CLI_SHELL_COMPLETION_H
 #define AN_CLI_SHELL_COMPLETION_H
 

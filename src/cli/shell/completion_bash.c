@@ -1,4 +1,4 @@
-/* The script for bash. It splits words at '=' too: "--set optimizer.lr=1" is four of them. */
+/* The completion script for bash. Bash also splits words at '=': "--set optimizer.lr=1" is four words. */
 #include <string.h>
 
 #include "cli/shell/completion.h"

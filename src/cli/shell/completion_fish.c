@@ -1,4 +1,4 @@
-/* The script for fish: a line for everything that can be completed. */
+/* The completion script for fish: one line for everything that can be completed. */
 #include <string.h>
 
 #include "cli/shell/completion.h"

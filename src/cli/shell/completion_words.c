@@ -1,4 +1,4 @@
-/* The words that the shells' scripts complete. */
+/* The words that the completion scripts offer. */
 #include "cli/shell/completion.h"
 
 #include <string.h>

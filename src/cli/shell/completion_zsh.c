@@ -1,4 +1,4 @@
-/* The script for zsh, on its _arguments. */
+/* The completion script for zsh, based on its _arguments. */
 #include <string.h>
 
 #include "cli/shell/completion.h"

@@ -1,4 +1,4 @@
-/* anneal manual: manual pages, from the tables that the parser and the config work from. */
+/* anneal manual: writes manual pages from the same tables that the parser and the config use. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -6,12 +6,12 @@
 
 #include "anneal/config.h"
 #include "anneal/models.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "cli/main/cli.h"
 
 enum { OUTPUT };
 static const cli_option options[] = {
-    [OUTPUT] = {.name = "output", .argument = "FOLDER", .help = "write all pages into this folder"},
+    [OUTPUT] = {.name = "output", .argument = "FOLDER", .help = "write all pages to this folder"},
     {0},
 };
 
@@ -95,10 +95,11 @@ static void write_option(FILE *file, const cli_option *option) {
 }
 
 static void write_codes(FILE *file) {
-    static const char *const codes[][2] = {{"0", "done"},
-                                           {"1", "failed"},
-                                           {"2", "wrong use, or a mistake in a config"},
-                                           {"75", "stopped on request with a checkpoint: run it again to go on"}};
+    static const char *const codes[][2] = {
+        {"0", "done"},
+        {"1", "failed"},
+        {"2", "wrong usage, or a mistake in a config"},
+        {"75", "stopped on request with a checkpoint: run the same command again to continue"}};
     fputs(".SH \"EXIT STATUS\"\n", file);
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         fprintf(file, ".TP\n.B %s\n%s\n", codes[i][0], codes[i][1]);
@@ -107,9 +108,9 @@ static void write_codes(FILE *file) {
 /* ---- pages ---- */
 
 static void write_command(FILE *file, const cli_command *command) {
-    static const cli_option help = {.name = "help", .help = "show what the command takes"},
+    static const cli_option help = {.name = "help", .help = "show the options of the command"},
                             verbose = {.name = "verbose",
-                                       .help = "with an error, show where in the library it came from"};
+                                       .help = "when there is an error, also show where in the library it came from"};
     char name[64];
     page_name(command, name, sizeof name);
     write_head(file, name, 1, command->summary);
@@ -142,10 +143,9 @@ static void write_program(FILE *file) {
     char name[64];
     write_head(file, "anneal", 1, "train neural networks");
     fputs(".SH SYNOPSIS\n.B anneal\n\\fICOMMAND\\fR [\\fIARGUMENT\\fR] [\\fIOPTION\\fR...]\n", file);
-    write_paragraphs(
-        file, "DESCRIPTION",
-        "Trains neural networks on CPUs. A config says what is trained on which data. Results go to standard "
-        "output, everything else to standard error.");
+    write_paragraphs(file, "DESCRIPTION",
+                     "Trains neural networks on CPUs. A config describes the model, the data and the training. Results "
+                     "go to standard output, everything else to standard error.");
     fputs(".SH COMMANDS\n", file);
     for (int i = 0; cli_commands[i]; i++) {
         page_name(cli_commands[i], name, sizeof name);
@@ -156,12 +156,11 @@ static void write_program(FILE *file) {
         putc('\n', file);
     }
     write_codes(file);
-    fputs(".SH ENVIRONMENT\n.TP\n.B OMP_NUM_THREADS\nthreads, where neither an option nor the config says how many\n"
-          ".TP\n.B OMP_WAIT_POLICY\nwhat threads without work do:\n.B passive\nsleeps at once,\n.B active\nspins and "
-          "never "
-          "sleeps. By default they spin for 0.2 ms and then sleep.\n"
-          ".SH \"SEE ALSO\"\n.BR anneal\\-config (5)\n",
-          file);
+    fputs(
+        ".SH ENVIRONMENT\n.TP\n.B OMP_NUM_THREADS\nnumber of threads, if neither an option nor the config sets "
+        "it\n.TP\n.B OMP_WAIT_POLICY\nwhat idle threads do:\n.B passive\nsleeps immediately,\n.B active\nspins without "
+        "sleeping. By default, threads spin for 0.2 ms and then sleep.\n.SH \"SEE ALSO\"\n.BR anneal\\-config (5)\n",
+        file);
 }
 
 static void write_key(FILE *file, const an_config_key *key) {
@@ -193,15 +192,15 @@ static void write_config(FILE *file) {
     an_config_key key;
     an_config_key_init(&key, sizeof key);
     char section[64] = "";
-    write_head(file, "anneal-config", 5, "what is trained, on which data, and how");
+    write_head(file, "anneal-config", 5, "the model, the data and the training of a run");
     write_paragraphs(
         file, "DESCRIPTION",
-        "A config is a YAML file. Only 'model' and 'data' are required; every other key has a default. A single "
-        "value stands for the first key of a table: 'best: val_loss' is 'best: {metric: val_loss}'. A relative "
-        "path is relative to the config's folder; 'run.dir' and paths given by --set are relative to the working "
-        "directory. '--set KEY=VALUE' goes over the file, and '--set KEY=' takes a key out.\n"
-        "Counts are written as 12, 50k or 1.5M; lengths as 250 steps, 2 epochs, 300M tokens, 50k samples or 3%; "
-        "durations as 10s, 15m or 3h50m; sizes as 500MB or 6GiB; shares as 5% or 0.05.");
+        "A config is a YAML file. Only 'model' and 'data' are required; every other key has a default. A single value "
+        "in place of a table sets the first key of the table: 'best: val_loss' means 'best: {metric: val_loss}'. A "
+        "relative path is relative to the config's folder; 'run.dir' and paths given by --set are relative to the "
+        "working directory. '--set KEY=VALUE' overrides the file, and '--set KEY=' removes a key.\nCounts are written "
+        "as 12, 50k or 1.5M; lengths as 250 steps, 2 epochs, 300M tokens, 50k samples or 3%; durations as 10s, 15m or "
+        "3h50m; sizes as 500MB or 6GiB; shares as 5% or 0.05.");
     fputs(".SH KEYS\n", file);
     for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
         const size_t length = strcspn(key.path, ".[");
@@ -242,7 +241,7 @@ static int write_all(const cli_call *call) {
     char name[64], path[1024];
     for (int i = 0; get_page(i, name, sizeof name); i++) {
         if (snprintf(path, sizeof path, "%s/%s", call->values[OUTPUT], name) >= (int)sizeof path)
-            return cli_misuse(call, "the name of that folder is too long");
+            return cli_misuse(call, "the folder name is too long");
         FILE *file = fopen(path, "w");
         if (!file) return cli_misuse(call, "'%s' cannot be written: %s", path, strerror(errno));
         write_page(file, i);
@@ -256,7 +255,8 @@ static int run(const cli_call *call) {
     enum { MOST = 40 };
     static char pages[MOST][64];
     const char *names[MOST + 1] = {NULL};
-    if (call->argument && call->values[OUTPUT]) return cli_misuse(call, "--output is for all pages, not for one");
+    if (call->argument && call->values[OUTPUT])
+        return cli_misuse(call, "--output writes all pages and cannot be combined with a page");
     if (call->values[OUTPUT]) return write_all(call);
     for (int i = 0; i < MOST && get_page(i, pages[i], sizeof pages[i]); i++) {
         names[i] = pages[i];
@@ -268,18 +268,15 @@ static int run(const cli_call *call) {
         }
     }
     if (!call->argument) return cli_finish(call);
-    const char *nearest = cli_nearest(call->argument, names);
-    return cli_misuse(call, "there is no page '%s'%s%s%s", call->argument, nearest ? "; the nearest is '" : "",
-                      nearest ? nearest : "", nearest ? "'" : "");
+    return cli_misuse(call, "unknown page '%s'%s", call->argument, cli_did_you_mean("", call->argument, names).text);
 }
 
 const cli_command cli_manual = {
     .name = "manual",
     .argument = "[PAGE]",
     .summary = "write manual pages",
-    .text = "Writes a manual page, such as anneal-plan.1, to standard output, for 'man -l -'; without a page, lists "
-            "them all. "
-            "They are installed with anneal.",
+    .text = "Writes a manual page, such as anneal-plan.1, to standard output, for 'man -l -'. Without an argument, "
+            "lists all pages. The pages are installed with anneal.",
     .options = options,
     .run = run,
 };

@@ -94,7 +94,7 @@ an_heartbeat *cli_heartbeat(void) {
         close(file);
     }
     if (heartbeat == MAP_FAILED || heartbeat->size != sizeof *heartbeat)
-        fprintf(stderr, "warning: %s=%s is no heartbeat of a supervisor, and is not used\n", variable, value);
+        fprintf(stderr, "warning: %s=%s does not name a supervisor's heartbeat and is ignored\n", variable, value);
     prctl(PR_SET_NAME, "anneal", 0, 0, 0); /* or it and its threads would be called after /proc/self/exe */
     unsetenv(variable);                    /* it is used once, and not by programs that this one may start */
     return heartbeat == MAP_FAILED || heartbeat->size != sizeof *heartbeat ? NULL : heartbeat;

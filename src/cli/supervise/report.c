@@ -1,4 +1,4 @@
-/* What the threads of a process that hangs are doing, as far as can be seen from outside. */
+/* Reports what the threads of a hanging process are doing, as far as that is visible from outside. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static const char *state_of(pid_t pid, long thread) {
     const char *end = strrchr(line, ')');
     for (size_t i = 0; end && end[1] == ' ' && i < sizeof states / sizeof *states; i++)
         if (states[i].letter == end[2]) return states[i].text;
-    return "is in a state of its own";
+    return "is in an unknown state";
 }
 
 static const char *text_of(const an_heartbeat *heartbeat, long thread) {
@@ -72,7 +72,7 @@ void supervise_report(pid_t pid, const an_heartbeat *heartbeat) {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
     DIR *folder = opendir(path);
-    if (!folder) supervise_say("  its threads cannot be listed");
+    if (!folder) supervise_say("  the threads cannot be listed");
     for (const struct dirent *entry; folder && (entry = readdir(folder));) {
         const long thread = strtol(entry->d_name, NULL, BASE);
         if (thread > 0) report_thread(pid, thread, heartbeat);

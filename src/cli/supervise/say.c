@@ -1,4 +1,4 @@
-/* What a supervisor says, on standard error. */
+/* Messages of a supervisor, on standard error. */
 #include <stdarg.h>
 #include <stdio.h>
 

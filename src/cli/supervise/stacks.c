@@ -1,4 +1,4 @@
-/* Stacks of the threads of another process. */
+/* Reads the stacks of the threads of another process. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ static void print_stacks(pid_t pid) {
 
 static void print_stacks(pid_t pid) {
     (void)pid;
-    supervise_say("  no stacks: this build is without libdw");
+    supervise_say("  no stacks: anneal was built without libdw");
 }
 
 #endif
@@ -111,7 +111,7 @@ void supervise_stacks(pid_t pid, double seconds) {
     }
     while (waitpid(looker, NULL, WNOHANG) == 0) {
         if (an_clock_seconds() >= end) {
-            supervise_say("  no more stacks: they take longer than %g seconds", seconds);
+            supervise_say("  no more stacks: reading them takes longer than %g seconds", seconds);
             kill(looker, SIGKILL);
             waitpid(looker, NULL, 0);
             return;

@@ -1,4 +1,4 @@
-/* anneal train --supervise: with what the training process is started, when it is started again, and when not. */
+/* anneal train --supervise: starts the training process and decides whether to restart it when it ends. */
 #include "cli/supervise/supervise.h"
 
 #include <dirent.h>
@@ -248,27 +248,27 @@ static bool decide(supervisor *s, int *code) {
     if (!end->signal && (end->code == CLI_DONE || end->code == CLI_MISUSED || end->code == STOPPED)) return false;
     describe(end, text, sizeof text);
     if (is_taken_over(s)) {
-        supervise_say("%s; another process has taken the run over, so it is not started again", text);
+        supervise_say("%s; another process has taken over the run, so it is not restarted", text);
         return false;
     }
     if (s->signals.stopping) {
         if (end->signal == SIGUSR1) *code = STOPPED; /* it had not begun to listen, nor to train */
         if (s->signals.interrupts > 1) *code = KILLED + SIGINT;
-        if (*code == code_of(end)) supervise_say("%s; it was asked to stop, and is not started again", text);
+        if (*code == code_of(end)) supervise_say("%s; it was asked to stop, so it is not restarted", text);
         return false;
     }
     count(s);
     if (s->repeats == REPEATS) {
-        supervise_say("%s; that happened there %d times on end: it is given up", text, REPEATS);
+        supervise_say("%s; this happened %d times in a row at the same step, so it is not restarted", text, REPEATS);
         return false;
     }
     if (s->restarts == s->most_restarts) {
-        supervise_say("%s; it was started again %lld times, and is not any more (--restarts)", text,
+        supervise_say("%s; it was restarted %lld times and has reached the limit (--restarts)", text,
                       (long long)s->most_restarts);
         return false;
     }
     s->restarts++;
-    supervise_say("%s; starting it again (restart %lld of %lld)", text, (long long)s->restarts,
+    supervise_say("%s; restarting it (restart %lld of %lld)", text, (long long)s->restarts,
                   (long long)s->most_restarts);
     if (end->signal == SIGKILL && !end->hung && !s->explained) {
         supervise_say("signal 9 comes from an operator, or from the system when memory runs out");

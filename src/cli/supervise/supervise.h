@@ -1,4 +1,4 @@
-/* `anneal train --supervise`: a process that starts the training process, watches its heartbeat, and starts it again. */
+/* `anneal train --supervise`: a process that starts the training process, watches its heartbeat, and restarts it. */
 #ifndef AN_CLI_SUPERVISE_SUPERVISE_H
 #define AN_CLI_SUPERVISE_SUPERVISE_H
 

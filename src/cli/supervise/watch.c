@@ -1,4 +1,4 @@
-/* Watching a training process from outside: its heartbeat, the signals that are meant for it, its end. */
+/* Watches a training process from outside: its heartbeat, the signals meant for it, and its end. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +53,8 @@ static void pass_on(supervise_signals *signals, int number, pid_t pid) {
         kill(pid, SIGKILL);
         return;
     }
-    if (!signals->stopping) supervise_say("asked to stop (signal %d): the training process saves and ends", number);
+    if (!signals->stopping)
+        supervise_say("asked to stop (signal %d): the training process saves a checkpoint and exits", number);
     signals->stopping = true;
     kill(pid, SIGUSR1);
 }
@@ -95,7 +96,7 @@ static void look(watching *w) {
 /* One that waits in the kernel, for a file server say, dies when that answers. */
 static void look_at_killed(watching *w) {
     if (w->reported || an_clock_seconds() - w->killed < undying) return;
-    supervise_say("the kernel does not let the training process go yet: it is waited for");
+    supervise_say("waiting for the kernel to end the training process");
     w->reported = true;
 }
 

@@ -1,4 +1,4 @@
-/* What a person should know of a run before its first step. */
+/* The banner: what a person should know about a run before its first step. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,7 +88,7 @@ static void say_data(cli_training *t) {
     if (i->evaluation_samples)
         ADD(&r, "; %s for evaluation", cli_count(i->evaluation_samples).text);
     else
-        ADD(&r, "; no evaluation: data.eval is not given");
+        ADD(&r, "; no evaluation, because data.eval is not set");
     row_end(&r);
 }
 
@@ -222,7 +222,7 @@ static void say_memory(cli_training *t) {
     ADD(&r, "%s planned: weights %s, gradients %s", cli_bytes((double)m.peak).text, cli_bytes((double)m.weights).text,
         cli_bytes((double)m.gradients).text);
     if (m.leaves) ADD(&r, " and %s for the other leaves", cli_bytes((double)m.leaves).text);
-    ADD(&r, ", optimizer %s, activations %s, the copy for saves %s", cli_bytes((double)m.optimizer).text,
+    ADD(&r, ", optimizer %s, activations %s, copy for saves %s", cli_bytes((double)m.optimizer).text,
         cli_bytes((double)(m.activations + m.scratch + m.inputs)).text, cli_bytes((double)m.checkpoint).text);
     row_end(&r);
 }
@@ -232,7 +232,7 @@ static void say_machine(cli_training *t) {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     ADD(&r, "1 rank × %d thread%s on %ld core%s, %s", an_context_threads(t->ctx),
         an_context_threads(t->ctx) == 1 ? "" : "s", cores, cores == 1 ? "" : "s", an_isa_name(an_context_isa(t->ctx)));
-    if (t->info.leaves > 1) ADD(&r, "; may grow to %s ranks (batch.leaves)", cli_count(t->info.leaves).text);
+    if (t->info.leaves > 1) ADD(&r, "; can grow to %s ranks (batch.leaves)", cli_count(t->info.leaves).text);
     if (an_context_threads(t->ctx) > 1) ADD(&r, "; idle threads %s", cli_waiting(an_context_spin(t->ctx)).text);
     row_end(&r);
 }
@@ -259,7 +259,7 @@ static void log_kernels(cli_training *t) {
 static void say_saves(cli_training *t) {
     row r = row_begin(t, "saves");
     if (an_config_is(t->config, "save.every", "off"))
-        ADD(&r, "the last step only");
+        ADD(&r, "after the last step only");
     else {
         add_value(&r, "save.every", "every");
         if (an_config_is(t->config, "save.keep_last", "all"))
@@ -276,7 +276,7 @@ static void say_saves(cli_training *t) {
 static void say_notes(cli_training *t) {
     const char *path = an_trainer_resumed(t->trainer), *notes = an_trainer_notes(t->trainer);
     if (path) {
-        row r = row_begin(t, "carries on");
+        row r = row_begin(t, "resumes");
         ADD(&r, "after step %s, from %s", cli_count(an_trainer_next_step(t->trainer)).text, path);
         row_end(&r);
     }

@@ -1,4 +1,4 @@
-/* anneal train --check: the real program beside a plain one, step by step, and where they differ. */
+/* anneal train --check: runs the real program next to a plain one, step by step, and shows where they differ. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,10 +62,10 @@ static int show_parameters(cli_training *real, cli_training *plain) {
     for (int64_t i = 0; good && i < count; i++) good = measure(real->trainer, plain->trainer, i, &all[i]);
     if (!good) {
         free(all);
-        return cli_fail(real->call, "there is no memory to compare the weights");
+        return cli_fail(real->call, "not enough memory to compare the weights");
     }
     qsort(all, (size_t)count, sizeof *all, by_difference);
-    printf("\nweights that differ most, relative to their size\n");
+    printf("\nweights with the largest relative differences\n");
     for (int64_t i = 0; i < count && i < SHOWN; i++) printf("  %9.2e  %s\n", all[i].difference, all[i].name);
     free(all);
     return CLI_DONE;
@@ -88,7 +88,7 @@ static int take_steps(cli_training *real, cli_training *plain, int64_t steps) {
                b.norm, relative(a.norm, b.norm));
         fflush(stdout);
     }
-    printf("\nlargest difference of the loss: %.1e\n", worst);
+    printf("\nlargest difference in the loss: %.1e\n", worst);
     return CLI_DONE;
 }
 
@@ -103,8 +103,8 @@ int cli_check(const cli_call *call, const cli_opening *opening, int64_t steps) {
     if (code == CLI_DONE) code = cli_training_open(call, &beside, &plain);
     if (code == CLI_DONE) {
         const an_dtype precision = real.info.precision == AN_DTYPE_NONE ? real.info.dtype : real.info.precision;
-        printf("%s, %s, beside %s with the instructions of every machine and nothing fused\n\n",
-               an_dtype_name(precision), an_isa_name(an_context_isa(real.ctx)), an_dtype_name(plain.info.dtype));
+        printf("%s, %s, compared with %s, base instructions and no fusion\n\n", an_dtype_name(precision),
+               an_isa_name(an_context_isa(real.ctx)), an_dtype_name(plain.info.dtype));
         code = take_steps(&real, &plain, steps);
     }
     if (code == CLI_DONE) code = show_parameters(&real, &plain);

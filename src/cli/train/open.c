@@ -1,4 +1,4 @@
-/* From the name of a config to a trainer, and messages about what is wrong with either. */
+/* Opens a trainer from the name of a config, and reports what is wrong with either. */
 #include "cli/train/open.h"
 
 #include <stdarg.h>

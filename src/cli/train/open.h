@@ -1,4 +1,4 @@
-/* A run that the command leads: what is opened for it, what is said about it. */
+/* A run of the command: what is opened for it, and what is printed about it. */
 #ifndef AN_CLI_TRAIN_OPEN_H
 #define AN_CLI_TRAIN_OPEN_H
 
@@ -41,7 +41,7 @@ void cli_training_close(cli_training *training);
 /* The whole run: its folder, the banner, all steps. `fresh`: where the folder has a run in it, a new one beside it. */
 int cli_training_run(cli_training *training, bool fresh);
 
-/* Takes so many steps beside plain ones, in f32 with reference kernels and nothing fused, and shows where they differ. */
+/* Takes so many steps beside plain ones, in f32 with portable kernels and nothing fused, and shows where they differ. */
 int cli_check(const cli_call *call, const cli_opening *opening, int64_t steps);
 
 /* Shows a message about a config or about what it names: 2 where the config is wrong, else 1. */

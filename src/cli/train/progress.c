@@ -1,4 +1,4 @@
-/* Progress of a run: on a terminal one line that is drawn again and again, elsewhere plain lines. */
+/* Shows the progress of a run: one changing line on a terminal, plain lines elsewhere. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

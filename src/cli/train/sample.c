@@ -1,4 +1,4 @@
-/* Text that a model of characters or bytes writes. */
+/* Lets a model of characters or bytes write some text. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* anneal train: a run from its config, with a banner, progress, and the run's folder. */
+/* anneal train: trains from a config, with a banner, progress, and a run folder. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,41 +18,46 @@ static const cli_option options[] = {
     [RESUME] = {.name = "resume",
                 .argument = "PATH",
                 .group = 1,
-                .help = "carry on from this checkpoint, or from the newest good one of this run's folder (default: of "
-                        "run.dir, if there is one)"},
+                .help =
+                    "resume from this checkpoint, or from the newest intact one of this run folder (default: run.dir)"},
     [FRESH] = {.name = "fresh",
                .group = 1,
-               .help = "where the run's folder has a run in it, a new one beside it; nothing is deleted"},
+               .help =
+                   "start a new run; if run.dir already has a run, create a new folder beside it and delete nothing"},
     [EXTEND] = {.name = "extend",
                 .argument = "keep|stretch",
-                .help = "give a run more steps: keep its schedule, whose rate goes on at its floor, or stretch it, and "
-                        "the rate jumps"},
+                .help = "extend a run: keep its schedule and continue at its final learning rate, or stretch the "
+                        "schedule, which makes the learning rate jump"},
     [NEW_BITS] = {.name = "allow-new-bits",
-                  .help = "carry on with other instructions or kernels, another oneDNN or another anneal than the run "
-                          "had; its last bits may then differ"},
-    [THREADS] = {.name = "threads", .argument = "N", .help = "threads (default: ranks.threads, else all cores)"},
+                  .help = "resume even if the instruction set, the kernels, oneDNN or anneal differ from those of the "
+                          "run; results may then differ in the last bits"},
+    [THREADS] = {.name = "threads",
+                 .argument = "N",
+                 .help = "number of threads (default: ranks.threads, or all cores)"},
     [ISA] = {.name = "isa",
              .argument = "base|avx2|avx512|amx",
-             .help = "instructions that kernels use (default: run.isa, else all that the machine has)"},
-    [KERNEL] = {.name = "kernel",
-                .argument = "OP=NAME,...",
-                .help =
-                    "take these kernels, as in attention=reference, for gradients too; log.txt says which ones run"},
+             .help = "instruction set of the kernels (default: run.isa, or the best that the machine has)"},
+    [KERNEL] =
+        {.name = "kernel",
+         .argument = "OP=NAME,...",
+         .help = "use these kernels, as in attention=portable, also for gradients; log.txt lists the kernels in use"},
     [PROFILE] = {.name = "profile",
                  .argument = "FILE",
-                 .help = "write a Chrome trace of the last step, a bar for each node (default: log.profile)"},
+                 .help = "write a Chrome trace of the last step, one bar per node (default: log.profile)"},
     [CHECK] = {.name = "check",
                .argument = "N",
-               .help = "train nothing: take N steps beside plain ones (f32, reference kernels, nothing fused) and show "
-                       "where they differ"},
-    [SUPERVISE] =
-        {.name = "supervise",
-         .help = "run it in a process of its own, and start that again after a crash, or a hang of ranks.timeout"},
-    [RESTARTS] = {.name = "restarts", .argument = "K", .help = "with --supervise: at most so many times (default 100)"},
+               .help = "instead of training, compare N steps with plain ones (f32, portable kernels, no fusion) and "
+                       "show where they differ"},
+    [SUPERVISE] = {.name = "supervise",
+                   .help =
+                       "train in a separate process and restart it after a crash, or after a hang of ranks.timeout"},
+    [RESTARTS] = {.name = "restarts",
+                  .argument = "K",
+                  .help = "with --supervise, restart at most K times (default 100)"},
     [SET] = {.name = "set",
              .argument = "KEY=VALUE",
              .repeats = true,
-             .help = "another value for a key of the config, as in optimizer.lr=1e-3; may be given several times"},
+             .help = "override a key of the config, as in optimizer.lr=1e-3; can be repeated"},
     {0},
 };
 
@@ -73,7 +78,8 @@ static void on_signal(int number) {
     if (number == SIGPIPE) unread = true;
     if (running) an_trainer_request_stop(running);
     /* A step may be long: who pressed it must see that it was heard. */
-    static const char heard[] = "\nstopping with a checkpoint after this step; Ctrl-C again ends it at once\n";
+    static const char heard[] =
+        "\nstopping with a checkpoint after this step; press Ctrl-C again to stop immediately\n";
     if (number == SIGINT && has_terminal && write(STDERR_FILENO, heard, sizeof heard - 1) < 0) return;
 }
 
@@ -95,7 +101,7 @@ static const char *stop_reason(void) {
     case SIGINT: return "SIGINT (Ctrl-C)";
     case SIGTERM: return "SIGTERM";
     case SIGUSR1: return "SIGUSR1";
-    case SIGPIPE: return "SIGPIPE: the program that read the output has ended";
+    case SIGPIPE: return "SIGPIPE: the program reading the output has exited";
     default: return NULL;
     }
 }
@@ -151,18 +157,18 @@ static an_status after_save(void *user, an_trainer *trainer) {
     if (an_save_report_get(trainer, &report) != AN_OK) return AN_OK;
     if (report.error) {
         cli_progress_end(&w->progress);
-        fprintf(stderr, "warning: step %s is not saved: %s\n", cli_count(report.step).text, report.error);
-        snprintf(line, sizeof line, "step %lld is not saved: %s", (long long)report.step, report.error);
+        fprintf(stderr, "warning: step %s was not saved: %s\n", cli_count(report.step).text, report.error);
+        snprintf(line, sizeof line, "step %lld was not saved: %s", (long long)report.step, report.error);
     } else {
-        snprintf(line, sizeof line, "saved step %lld: %s in %s, %s of them to copy", (long long)report.step,
+        snprintf(line, sizeof line, "saved step %lld: %s in %s, including %s for the copy", (long long)report.step,
                  cli_bytes((double)report.bytes).text, cli_duration(report.copy_seconds + report.seconds).text,
                  cli_duration(report.copy_seconds).text);
     }
     an_folder_log(w->training->folder, line);
     if (report.warning) {
         cli_progress_end(&w->progress);
-        fprintf(stderr, "warning: step %s is saved, but %s\n", cli_count(report.step).text, report.warning);
-        snprintf(line, sizeof line, "step %lld is saved, but %s", (long long)report.step, report.warning);
+        fprintf(stderr, "warning: step %s was saved, but %s\n", cli_count(report.step).text, report.warning);
+        snprintf(line, sizeof line, "step %lld was saved, but %s", (long long)report.step, report.warning);
         an_folder_log(w->training->folder, line);
     }
     return AN_OK;
@@ -177,9 +183,9 @@ static int end_code(const an_run_outcome *outcome) {
 
 static void say_end(cli_training *t, const an_run_outcome *outcome, double seconds) {
     static const char *const ends[] = {[AN_RUN_DONE] = "done",
-                                       [AN_RUN_STOPPED_EARLY] = "stopped early: the metric no longer got better",
+                                       [AN_RUN_STOPPED_EARLY] = "stopped early: the metric stopped improving",
                                        [AN_RUN_REQUESTED] = "stopped on request",
-                                       [AN_RUN_TIME] = "stopped: run.max_time is over"};
+                                       [AN_RUN_TIME] = "stopped: run.max_time was reached"};
     char hash[AN_HASH_TEXT];
     const char *path = an_folder_path(t->folder);
     cli_say(t, "%s", "");
@@ -194,13 +200,13 @@ static void say_end(cli_training *t, const an_run_outcome *outcome, double secon
     if (end_code(outcome) == CLI_AGAIN) {
         if (unread)
             fprintf(stderr,
-                    "anneal train: nobody reads the output any more: stopped with a checkpoint after step %s; the same "
-                    "command carries on from here\n",
+                    "anneal train: nothing reads the output any more: stopped with a checkpoint after step %s; run the "
+                    "same command to continue\n",
                     cli_count(outcome->steps).text);
-        cli_say(t, "saved; the same command carries on from here");
+        cli_say(t, "saved; run the same command to continue");
         return;
     }
-    cli_say(t, "see  %s/summary.json, and: anneal plot %s > curves.svg", path, path);
+    cli_say(t, "see  %s/summary.json, or run: anneal plot %s > curves.svg", path, path);
 }
 
 /* ---- the profile ---- */
@@ -221,7 +227,7 @@ static int write_trace(cli_training *t, FILE *file, const char *path) {
     cli_profile_free(&profile);
     const bool failed = ferror(file);
     if (fclose(file) != 0 || failed) return cli_fail(t->call, "%s: cannot be written: %s", path, strerror(errno));
-    return status == AN_OK ? CLI_DONE : cli_fail(t->call, "there is no memory for a profile");
+    return status == AN_OK ? CLI_DONE : cli_fail(t->call, "not enough memory for a profile");
 }
 
 static int run_it(cli_training *t, FILE *trace) {
@@ -268,7 +274,7 @@ static int compare_config(const cli_training *t, const char *folder, bool *same)
     FILE *file = an_regular_read(path);
     *same = true;
     if (!file && errno == EINVAL)
-        return cli_fail(t->call, "%s: is no regular file but a pipe, a device or a folder; move it away", path);
+        return cli_fail(t->call, "%s: is not a regular file but a pipe, a device or a folder; move it away", path);
     if (!file) return CLI_DONE;
     const an_status status = an_config_write(t->config, &wanted);
     for (const char *c = wanted; status == AN_OK && *same && *c; c++) *same = getc(file) == (unsigned char)*c;
@@ -294,14 +300,14 @@ static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     if (code != CLI_DONE) return code;
     if (!resumed && !same) {
         cli_fail(t->call,
-                 "%s: a run with another config is in it: --fresh starts this one beside it, or give run.dir another "
-                 "name",
+                 "%s: this folder already has a run with a different config; add --fresh to start a new run beside it, "
+                 "or set run.dir to another name",
                  path);
         return CLI_MISUSED; /* another start would find the same */
     }
     *finished =
         state == AN_FOLDER_FINISHED && (same || an_trainer_next_step(t->trainer) == an_trainer_steps(t->trainer));
-    if (*finished) printf("%s: this run is finished; --fresh starts another one beside it\n", path);
+    if (*finished) printf("%s: this run is finished; add --fresh to start a new run beside it\n", path);
     return CLI_DONE;
 }
 
@@ -317,7 +323,9 @@ static int open_folder(cli_training *t, bool fresh) {
 int cli_training_run(cli_training *training, bool fresh) {
     bool finished = false;
     if (training->info.samples == 0) {
-        fprintf(stderr, "%s: the samples of a stream come from a program, by an_trainer_step_on; give a file here\n",
+        fprintf(stderr,
+                "%s: the samples of a stream come from a program that calls an_trainer_step_on; with this command, use "
+                "data from a file\n",
                 an_config_place(training->config, "data.train.type"));
         return CLI_MISUSED;
     }
@@ -345,10 +353,10 @@ static int run(const cli_call *call) {
         cli_number(call, RESTARTS, 0, &restarts) != CLI_DONE)
         return CLI_MISUSED;
     if (call->values[SUPERVISE] && cli_is_pipe(call->argument))
-        return cli_misuse(
-            call, "--supervise reads the config again at each start, which a pipe cannot do; write it to a file");
+        return cli_misuse(call, "--supervise reads the config again at each restart, which does not work with a pipe; "
+                                "write the config to a file");
     if (call->values[SUPERVISE]) return cli_supervise(call, restarts);
-    if (call->values[RESTARTS]) return cli_misuse(call, "--restarts is a limit of --supervise, which was not given");
+    if (call->values[RESTARTS]) return cli_misuse(call, "--restarts needs --supervise, which was not given");
     opening.threads = (int)(threads < INT32_MAX ? threads : INT32_MAX);
     opening.fresh = call->values[FRESH] != NULL;
     opening.resume = call->values[RESUME];
@@ -365,17 +373,15 @@ static int run(const cli_call *call) {
 const cli_command cli_train = {
     .name = "train",
     .argument = "CONFIG",
-    .summary = "train a model as its config says",
+    .summary = "train a model",
     .text =
-        "Trains, with a banner that says what will be done, a line of progress on a terminal (plain lines elsewhere), "
-        "and "
-        "a folder, run.dir of the config, with everything that it did: config.yaml, metrics.jsonl, log.txt, plan.json, "
-        "an event file for TensorBoard, checkpoints, and at the end summary.json and outcome.json.\n\nThe same command "
-        "carries on from the newest good checkpoint of the folder, with the same bits as if it had never stopped; a "
-        "run "
-        "that is finished says so. TERM, USR1, Ctrl-C and a closed pipe (as in '| head') stop it with a checkpoint "
-        "after "
-        "the step that is under way, and the exit code is then 75 (run me again); a second Ctrl-C ends it at once.",
+        "Trains the model that a config describes. It first prints what it is going to do and then shows its progress, "
+        "in one changing line on a terminal and in plain lines elsewhere. The run folder (run.dir) receives "
+        "config.yaml, metrics.jsonl, log.txt, plan.json, an event file for TensorBoard, checkpoints, and at the end "
+        "summary.json and outcome.json.\n\nThe same command resumes from the newest intact checkpoint of the run "
+        "folder, and the result is bit-identical to an uninterrupted run. A finished run is not started again. TERM, "
+        "USR1, Ctrl-C and a closed pipe (as in '| head') stop the run with a checkpoint after the current step, and "
+        "the exit code is then 75: run the same command again to continue. A second Ctrl-C stops it immediately.",
     .options = options,
     .run = run,
 };

@@ -3,7 +3,7 @@
  * q, k, v and the gradient of dst are bf16 as they come; products accumulate in f32; the softmax is computed in f32. What
  * it gives is rounded to bf16 where it is an operand again: the probabilities for the product with v, and in the gradient
  * these and the gradients of the scores. PyTorch and FlashAttention round in the same places. Work is cut as in
- * attention_tiled.c, and what is hidden is treated as there.
+ * tiled.c, and what is hidden is treated as there.
  */
 #include "kernels/attention/job.h"
 
@@ -64,7 +64,7 @@ static size_t forward_layout(void *memory, int64_t size, forward_scratch *s) {
 /* A block of queries with a tile of keys: adds to their sums of values. `first` is the block's place in the task. */
 static void forward_block(const an_attention_job *j, const an_key_tile *tile, an_tokens queries, int64_t first,
                           const forward_scratch *s) {
-    const int64_t width = width_of(j->size), tiles = an_attention_round_up(tile->keys.count, SIDE) / HALF;
+    const int64_t width = width_of(j->size), tiles = an_next_multiple(tile->keys.count, SIDE) / HALF;
     float *sums = s->sums + first * width;
     an_tokens columns;
     an_set_columns(j, tile, queries, SIDE, SIDE, &columns);
@@ -97,19 +97,19 @@ static void forward_task(void *user, int64_t index, int thread) {
     tiles_enter();
     forward_layout(an_thread_scratch(j, thread), j->size, &s);
     load_rows(j->q, at, queries, s.q);
-    memset(s.sums, 0, (size_t)(an_attention_round_up(queries.count, SIDE) * width) * sizeof *s.sums);
+    memset(s.sums, 0, (size_t)(an_next_multiple(queries.count, SIDE) * width) * sizeof *s.sums);
     memset(s.probabilities, 0, SIDE * AN_ATTENTION_TILE * sizeof *s.probabilities);
     for (int64_t i = 0; i < queries.count; i++) s.softmax[i] = (softmax_f32){-infinity_f32(), 0};
     for (int64_t begin = visible.begin / AN_ATTENTION_TILE * AN_ATTENTION_TILE; begin < visible.end;
          begin += AN_ATTENTION_TILE) {
-        an_set_tile(j, &tile, (an_tokens){begin, an_attention_smaller(AN_ATTENTION_TILE, visible.end - begin)});
-        const int64_t keys = an_attention_round_up(tile.keys.count, SIDE);
+        an_set_tile(j, &tile, (an_tokens){begin, an_smaller(AN_ATTENTION_TILE, visible.end - begin)});
+        const int64_t keys = an_next_multiple(tile.keys.count, SIDE);
         load_rows(j->k, an_key_head(j, at), tile.keys, s.rows);
         pack_columns(keys, width, s.rows, s.keys);
         load_rows(j->v, an_key_head(j, at), tile.keys, s.rows);
         pack_pairs(keys, width, s.rows, s.values);
         for (int64_t first = 0; first < queries.count; first += SIDE) {
-            const an_tokens block = {queries.begin + first, an_attention_smaller(SIDE, queries.count - first)};
+            const an_tokens block = {queries.begin + first, an_smaller(SIDE, queries.count - first)};
             forward_block(j, &tile, block, first, &s);
         }
     }

@@ -1,4 +1,4 @@
-/* Products of bf16 on the tiles of AMX, and packing for them: what attention_amx.c and attention_amx_diff.c share.
+/* Products of bf16 on the tiles of AMX, and packing for them: what amx.c and amx_diff.c share.
  *
  * A product computes blocks of 32 × 32, from two tiles of either side for each 32 of its depth. Its left side lies in rows,
  * 32 of its depth side by side. Its right side is packed into tiles of 16 rows × 16 columns of pairs: a pair is two
@@ -142,7 +142,7 @@ static inline void unpack_rows(int64_t count, int64_t width, const bf16 *packed,
 
 /* Elements of a row in scratch. */
 static inline int64_t width_of(int64_t size) {
-    return an_attention_round_up(size, SIDE);
+    return an_next_multiple(size, SIDE);
 }
 
 /* Rows of `width` elements, with zeros after those of the tensor, and rows of zeros up to a multiple of SIDE. */
@@ -158,7 +158,7 @@ static inline void load_rows(const an_tensor *t, an_head at, an_tokens tokens, b
         }
         for (int64_t d = 0; d < width; d++) to[d] = d < size ? from[d * stride] : 0;
     }
-    const int64_t empty = an_attention_round_up(tokens.count, SIDE) - tokens.count;
+    const int64_t empty = an_next_multiple(tokens.count, SIDE) - tokens.count;
     memset(rows + tokens.count * width, 0, (size_t)(empty * width) * sizeof *rows);
 }
 

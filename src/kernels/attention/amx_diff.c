@@ -1,4 +1,4 @@
-/* The gradient of attention in bf16 on the tiles of AMX: attention_amx.c says what is rounded.
+/* The gradient of attention in bf16 on the tiles of AMX: amx.c says what is rounded.
  *
  * The gradients of keys and values are computed as columns. Then what is summed over queries is the right side of a product,
  * whose pairs are made of the scores of two neighbouring queries as they are computed; and its left side, the columns of q
@@ -30,8 +30,8 @@ typedef struct {
 
 static size_t diff_layout(void *memory, int64_t size, int64_t held, int64_t queries, diff_scratch *s) {
     const size_t width = (size_t)width_of(size), tile = KEYS * width, scores = QUERIES * KEYS;
-    const size_t all_queries = (size_t)an_attention_round_up(queries, QUERIES) * width;
-    const size_t all_keys = (size_t)an_attention_round_up(held, KEYS) * width;
+    const size_t all_queries = (size_t)an_next_multiple(queries, QUERIES) * width;
+    const size_t all_keys = (size_t)an_next_multiple(held, KEYS) * width;
     size_t at = 0;
     s->rows = an_scratch_take(memory, &at, QUERIES * width * sizeof *s->rows);
     s->key_columns = an_scratch_take(memory, &at, tile * sizeof *s->key_columns);
@@ -63,7 +63,7 @@ static void load_queries(const an_tensor *t, an_head at, an_tokens queries, bf16
     const int64_t width = width_of(t->dims[3]);
     load_rows(t, at, queries, rows);
     for (int64_t i = 0; i < queries.count; i += QUERIES) {
-        const int64_t count = an_attention_smaller(QUERIES, an_attention_round_up(queries.count - i, SIDE));
+        const int64_t count = an_smaller(QUERIES, an_next_multiple(queries.count - i, SIDE));
         pack_pairs(count, width, rows + i * width, pairs);
         unpack_rows(count, width, pairs, columns + i * width, QUERIES);
     }
@@ -77,7 +77,7 @@ AMX static void load_sums(const an_attention_job *j, an_head at, an_tokens queri
         const bf16 *dst = s->rows + i % QUERIES * width, *diff_dst = s->diff_dst + i * width;
         __m512 sum = _mm512_setzero_ps();
         if (i % QUERIES == 0)
-            load_rows(j->dst, at, (an_tokens){token, an_attention_smaller(QUERIES, queries.count - i)}, s->rows);
+            load_rows(j->dst, at, (an_tokens){token, an_smaller(QUERIES, queries.count - i)}, s->rows);
         for (int64_t d = 0; d < width; d += SIDE) {
             const __m512i a = _mm512_loadu_si512(dst + d), b = _mm512_loadu_si512(diff_dst + d);
             sum = _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
@@ -157,7 +157,7 @@ static void diff_rows(const an_attention_job *j, const an_key_tile *tile, an_tok
 static void diff_tile(const an_attention_job *j, const an_diff_part *part, const an_key_tile *tile, an_tokens queries,
                       const diff_scratch *s, float *diff_k, float *diff_v) {
     const int64_t width = width_of(j->size), first = queries.begin - part->queries.begin;
-    const int64_t step = an_attention_round_up(tile->keys.count, SIDE) / HALF * PACKED;
+    const int64_t step = an_next_multiple(tile->keys.count, SIDE) / HALF * PACKED;
     const bf16 *q = s->q + first * width, *diff_dst = s->diff_dst + first * width;
     const bf16 *q_columns = s->q_columns + first * width, *diff_dst_columns = s->diff_dst_columns + first * width;
     an_tokens columns[QUERIES / SIDE];
@@ -197,7 +197,7 @@ static void diff_tile(const an_attention_job *j, const an_diff_part *part, const
 /* All that one head of queries adds to a tile of keys, and what it gets from there. The tile has those that are seen. */
 static void diff_keys(const an_attention_job *j, const an_diff_part *part, const an_key_tile *tile,
                       const diff_scratch *s, float *diff_k, float *diff_v) {
-    const int64_t width = width_of(j->size), keys = an_attention_round_up(tile->keys.count, SIDE);
+    const int64_t width = width_of(j->size), keys = an_next_multiple(tile->keys.count, SIDE);
     const an_head at = an_key_head(j, tile->at);
     const an_tokens seeing = an_seeing_queries(j, part->queries, tile->keys);
     if (tile->keys.count <= 0 || seeing.count <= 0) return;
@@ -208,7 +208,7 @@ static void diff_keys(const an_attention_job *j, const an_diff_part *part, const
     pack_pairs(keys, width, s->rows, s->key_pairs);
     for (int64_t q = seeing.begin / QUERIES * QUERIES; q < seeing.begin + seeing.count; q += QUERIES) {
         const int64_t rest = part->queries.begin + part->queries.count - q;
-        diff_tile(j, part, tile, (an_tokens){q, an_attention_smaller(QUERIES, rest)}, s, diff_k, diff_v);
+        diff_tile(j, part, tile, (an_tokens){q, an_smaller(QUERIES, rest)}, s, diff_k, diff_v);
     }
 }
 
@@ -238,16 +238,16 @@ static void diff_part(const an_attention_job *j, const an_diff_part *part, void 
         load_queries(j->q, at, part->queries, s.rows, s.q, s.q_columns);
         load_queries(j->diff_dst, at, part->queries, s.rows, s.diff_dst, s.diff_dst_columns);
         load_sums(j, at, part->queries, &s);
-        memset(s.diff_q, 0, (size_t)(an_attention_round_up(part->queries.count, SIDE) * width) * sizeof *s.diff_q);
+        memset(s.diff_q, 0, (size_t)(an_next_multiple(part->queries.count, SIDE) * width) * sizeof *s.diff_q);
         for (int64_t done = 0; done < part->keys.count; done += KEYS) {
             const int64_t begin = part->keys.begin + done, held = part->heads.count > 1 ? done * width : 0;
-            const an_tokens keys = {begin, an_attention_smaller(KEYS, part->keys.count - done)};
+            const an_tokens keys = {begin, an_smaller(KEYS, part->keys.count - done)};
             float *diff_k = s.diff_k + held, *diff_v = s.diff_v + held;
             if (head == part->heads.begin) {
                 memset(diff_k, 0, tile_bytes);
                 memset(diff_v, 0, tile_bytes);
             }
-            an_set_tile(j, &tile, (an_tokens){begin, an_attention_smaller(keys.count, visible.end - begin)});
+            an_set_tile(j, &tile, (an_tokens){begin, an_smaller(keys.count, visible.end - begin)});
             diff_keys(j, part, &tile, &s, diff_k, diff_v);
             if (!part->of_keys || head != last) continue;
             store_columns(j->diff_k, key_at, keys, scale, diff_k);

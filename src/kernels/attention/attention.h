@@ -2,6 +2,7 @@
 #ifndef AN_KERNELS_ATTENTION_ATTENTION_H
 #define AN_KERNELS_ATTENTION_ATTENTION_H
 
+#include "base/integer.h"
 #include "kernels/common/list.h"
 
 typedef struct an_attention_attributes {
@@ -51,16 +52,12 @@ typedef struct an_key_range {
     int64_t begin, end;
 } an_key_range;
 
-static inline int64_t an_attention_smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* The keys that queries at positions first to last may see by causality and window; begin = end if there is none. */
 static inline an_key_range an_attention_visible(const an_attention_attributes *attributes, int64_t first, int64_t last,
                                                 int64_t keys) {
     const int64_t back = attributes->window > 0 ? first - attributes->window + 1 : 0;
-    const int64_t begin = an_attention_smaller(back > 0 ? back : 0, keys);
-    const int64_t end = attributes->causal ? an_attention_smaller(last + 1, keys) : keys;
+    const int64_t begin = an_smaller(back > 0 ? back : 0, keys);
+    const int64_t end = attributes->causal ? an_smaller(last + 1, keys) : keys;
     return (an_key_range){begin, end > begin ? end : begin};
 }
 

@@ -77,7 +77,7 @@ size_t an_attention_diff_scratch(const an_call *call, const an_diff_kernel *kern
     an_attention_diff_job_shape(&j, call);
     for (diff_cut cut = BY_HEADS; cut <= BY_KEYS; cut++) {
         const diff_work w = make_work(&j, kernel, cut);
-        const size_t slots = (size_t)an_attention_smaller(tasks_of(&w), an_context_threads(call->ctx));
+        const size_t slots = (size_t)an_smaller(tasks_of(&w), an_context_threads(call->ctx));
         if (slots * w.slot_bytes > bytes) bytes = slots * w.slot_bytes;
     }
     return bytes;

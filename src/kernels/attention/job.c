@@ -44,7 +44,7 @@ static an_status make(an_attention_job *j, const an_call *call, int first, int f
     }
     if (j->offset < 0 || j->offset > AN_ATTENTION_FARTHEST)
         return AN_ERROR(call->ctx, AN_ERR_KERNEL,
-                        "query_offset is %" PRId64 "; it is the position of query 0, from 0 to %" PRId64, j->offset,
+                        "query_offset, the position of query 0, is %" PRId64 ", but must be 0 to %" PRId64, j->offset,
                         AN_ATTENTION_FARTHEST);
     return AN_OK;
 }

@@ -27,7 +27,7 @@ typedef struct an_attention_job {
     size_t thread_bytes;
 } an_attention_job;
 
-/* The kernels beside the reference: attention_tiled.c and attention_amx.c. */
+/* The kernels besides the portable one: tiled.c and amx.c. */
 #define an_attention_tiled_scratch AN_LEVELED(an_attention_tiled_scratch)
 #define an_attention_tiled_run AN_LEVELED(an_attention_tiled_run)
 #define an_attention_diff_tiled_scratch AN_LEVELED(an_attention_diff_tiled_scratch)
@@ -74,15 +74,11 @@ typedef struct an_tokens {
 } an_tokens;
 
 static inline int64_t an_tiles(int64_t tokens, int64_t size) {
-    return (tokens + size - 1) / size;
-}
-
-static inline int64_t an_attention_round_up(int64_t value, int64_t multiple) {
-    return an_tiles(value, multiple) * multiple;
+    return an_divide_up(tokens, size);
 }
 
 static inline an_tokens an_tile_tokens(int64_t tile, int64_t size, int64_t end) {
-    return (an_tokens){tile * size, an_attention_smaller(size, end - tile * size)};
+    return (an_tokens){tile * size, an_smaller(size, end - tile * size)};
 }
 
 /* In (batch, heads, tokens, size), and in log_sum, which has no size. */
@@ -116,7 +112,7 @@ static inline an_key_range an_visible_keys(const an_attention_job *j, an_tokens 
 static inline an_tokens an_seen_in_tile(const an_attention_job *j, an_tokens tile, int64_t query) {
     const an_key_range visible = an_visible_keys(j, (an_tokens){query, 1});
     const int64_t begin = visible.begin > tile.begin ? visible.begin : tile.begin;
-    const int64_t end = an_attention_smaller(visible.end, tile.begin + tile.count);
+    const int64_t end = an_smaller(visible.end, tile.begin + tile.count);
     return begin < end ? (an_tokens){begin - tile.begin, end - begin} : (an_tokens){0, 0};
 }
 
@@ -125,7 +121,7 @@ static inline an_tokens an_seeing_queries(const an_attention_job *j, an_tokens q
     const int64_t window = j->attributes->window, last = keys.begin + keys.count - 1;
     int64_t begin = queries.begin, end = queries.begin + queries.count;
     if (j->attributes->causal && begin < keys.begin - j->offset) begin = keys.begin - j->offset;
-    if (window > 0) end = an_attention_smaller(end, last + window - j->offset);
+    if (window > 0) end = an_smaller(end, last + window - j->offset);
     return (an_tokens){begin, end - begin};
 }
 

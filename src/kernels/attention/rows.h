@@ -36,11 +36,11 @@ static inline int64_t an_set_columns(const an_attention_job *j, const an_key_til
                                      int64_t rows, int64_t granule, an_tokens *columns) {
     const int64_t groups = an_tiles(queries.count, rows), first = tile->keys.begin;
     for (int64_t g = 0; g < groups; g++) {
-        const int64_t count = an_attention_smaller(rows, queries.count - g * rows);
+        const int64_t count = an_smaller(rows, queries.count - g * rows);
         const an_key_range visible = an_visible_keys(j, (an_tokens){queries.begin + g * rows, count});
-        const int64_t end = an_attention_smaller(visible.end - first, tile->keys.count);
+        const int64_t end = an_smaller(visible.end - first, tile->keys.count);
         const int64_t begin = visible.begin > first ? (visible.begin - first) / granule * granule : 0;
-        columns[g] = (an_tokens){begin, end > begin ? an_attention_round_up(end - begin, granule) : 0};
+        columns[g] = (an_tokens){begin, end > begin ? an_next_multiple(end - begin, granule) : 0};
     }
     return groups;
 }

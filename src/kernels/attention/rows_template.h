@@ -1,4 +1,4 @@
-/* Rows of scores, for REAL. Included by attention_rows.h through instantiate.h. */
+/* Rows of scores, for REAL. Included by rows.h through instantiate.h. */
 
 /* Hides the keys of a row's LANES columns from column i on that are not seen. */
 static inline void NAME(hide)(REAL *row, int64_t i, an_tokens seen) {

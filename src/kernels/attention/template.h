@@ -1,4 +1,4 @@
-/* Tiles of attention, for REAL. Included by attention_reference.c through instantiate.h. */
+/* Tiles of attention, for REAL. Included by portable.c through instantiate.h. */
 
 /* sum[i] += Σ factors[r]·rows[r][i] for i < n, r from 0 up. Every element is its own chain of additions, so that the width
  * of vectors does not matter. Four r at a time save loads and stores of the sum and leave the chain as it is. */

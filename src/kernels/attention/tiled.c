@@ -1,7 +1,7 @@
 /* Attention by tiles, with fused multiply-adds: f32 and f64, and all types that compute in f32.
  *
  * A task of the forward op has some blocks of queries of one head. It goes over the tiles of keys, which it packs for all
- * its queries, with a running softmax. attention_diff.h says how the gradient is cut; a task goes over the tiles of keys
+ * its queries, with a running softmax. diff.h says how the gradient is cut; a task goes over the tiles of keys
  * and, for each, over the tiles of queries, so that what is added up for a tile of keys stays in the cache.
  *
  * Every element of a product is one chain of fused multiply-adds over its terms in order, so that all widths of vectors
@@ -60,13 +60,13 @@ static inline void transpose_f64(const double *const rows[SQUARE], int64_t d, do
 
 /* Elements of a row in scratch. */
 static int64_t width_of(int64_t size) {
-    return an_attention_round_up(size, GRANULE);
+    return an_next_multiple(size, GRANULE);
 }
 
 /* The columns that lie in a slab, counted from there. */
 static an_tokens within_slab(an_tokens columns, int64_t slab) {
     const int64_t begin = columns.begin > slab ? columns.begin - slab : 0;
-    return (an_tokens){begin, an_attention_smaller(columns.begin + columns.count - slab, SLAB) - begin};
+    return (an_tokens){begin, an_smaller(columns.begin + columns.count - slab, SLAB) - begin};
 }
 
 #define AN_TEMPLATE "kernels/attention/tiled_template.h"

@@ -1,4 +1,4 @@
-/* Attention by tiles, for REAL. Included by attention_tiled.c through instantiate.h. */
+/* Attention by tiles, for REAL. Included by tiled.c through instantiate.h. */
 
 /* ---- products ---- */
 
@@ -56,7 +56,7 @@ static void NAME(load_rows)(const an_attention_job *j, const an_tensor *t, an_he
         }
         for (int64_t d = 0; d < width; d++) to[d] = d < j->size ? row[d] : 0;
     }
-    const int64_t empty = an_attention_round_up(tokens.count, multiple) - tokens.count;
+    const int64_t empty = an_next_multiple(tokens.count, multiple) - tokens.count;
     memset(rows + tokens.count * width, 0, (size_t)(empty * width) * sizeof *rows);
 }
 
@@ -65,7 +65,7 @@ static void NAME(load_columns)(const an_attention_job *j, const an_tensor *t, an
                                REAL *slabs) {
     REAL buffer[SQUARE][AN_ATTENTION_HEAD];
     static const REAL zeros[AN_ATTENTION_HEAD];
-    const int64_t size = j->size, end = an_attention_round_up(tokens.count, GRANULE);
+    const int64_t size = j->size, end = an_next_multiple(tokens.count, GRANULE);
     for (int64_t i = 0; i < end; i += SQUARE) {
         REAL *columns = slabs + i / SLAB * SLAB * size + i % SLAB;
         const REAL *rows[SQUARE];
@@ -153,7 +153,7 @@ static void NAME(forward_task)(void *user, int64_t index, int thread) {
     const an_attention_job *j = user;
     const an_head at = {index / j->query_tiles / j->heads, index / j->query_tiles % j->heads};
     const an_tokens queries = an_tile_tokens(index % j->query_tiles, TASK, j->queries);
-    const int64_t width = width_of(j->size), rows = an_attention_round_up(queries.count, ROWS);
+    const int64_t width = width_of(j->size), rows = an_next_multiple(queries.count, ROWS);
     const an_key_range visible = an_visible_keys(j, queries);
     an_key_tile tile = {.at = at};
     NAME(forward_scratch) s;
@@ -164,11 +164,11 @@ static void NAME(forward_task)(void *user, int64_t index, int thread) {
     for (int64_t i = 0; i < queries.count; i++) s.softmax[i] = (NAME(softmax)){-NAME(infinity)(), 0};
     for (int64_t begin = visible.begin / AN_ATTENTION_TILE * AN_ATTENTION_TILE; begin < visible.end;
          begin += AN_ATTENTION_TILE) {
-        an_set_tile(j, &tile, (an_tokens){begin, an_attention_smaller(AN_ATTENTION_TILE, visible.end - begin)});
+        an_set_tile(j, &tile, (an_tokens){begin, an_smaller(AN_ATTENTION_TILE, visible.end - begin)});
         NAME(load_columns)(j, j->k, an_key_head(j, at), tile.keys, s.keys);
         NAME(load_rows)(j, j->v, an_key_head(j, at), tile.keys, GRANULE, s.values);
         for (int64_t first = 0; first < queries.count; first += BLOCK) {
-            const an_tokens block = {queries.begin + first, an_attention_smaller(BLOCK, queries.count - first)};
+            const an_tokens block = {queries.begin + first, an_smaller(BLOCK, queries.count - first)};
             NAME(forward_block)(j, &tile, block, first, &s);
         }
     }
@@ -193,8 +193,8 @@ typedef struct {
 
 static size_t NAME(diff_layout)(void *memory, int64_t size, int64_t held, int64_t queries, NAME(diff_scratch) * s) {
     const size_t row = (size_t)width_of(size) * sizeof(REAL), columns = (size_t)size * sizeof(REAL);
-    const size_t all_keys = (size_t)an_attention_round_up(held, TILE);
-    const size_t all_queries = (size_t)an_attention_round_up(queries, TILE);
+    const size_t all_keys = (size_t)an_next_multiple(held, TILE);
+    const size_t all_queries = (size_t)an_next_multiple(queries, TILE);
     size_t at = 0;
     s->key_columns = an_scratch_take(memory, &at, TILE * columns);
     s->value_columns = an_scratch_take(memory, &at, TILE * columns);
@@ -221,7 +221,7 @@ static void NAME(add_columns)(int64_t keys, int64_t queries, int64_t width, cons
     const int64_t groups = an_tiles(queries, ROWS);
     for (int64_t k = 0; k < keys; k += ROWS) {
         const an_tokens seeing = an_seeing_rows(columns, groups, k, ROWS);
-        const int64_t first = seeing.begin, depth = an_attention_smaller(seeing.count, queries - first);
+        const int64_t first = seeing.begin, depth = an_smaller(seeing.count, queries - first);
         const REAL *column = scores + first * TILE + k, *row = rows + first * width;
         if (depth > 0) NAME(multiply)(width, depth, column, 1, TILE, row, width, sums + k * width, width, true);
     }
@@ -270,7 +270,7 @@ static void NAME(diff_keys)(const an_attention_job *j, const an_diff_part *part,
     if (part->of_queries) NAME(load_rows)(j, j->k, at, tile->keys, GRANULE, s->key_rows);
     for (int64_t q = seeing.begin / TILE * TILE; q < seeing.begin + seeing.count; q += TILE) {
         const int64_t rest = part->queries.begin + part->queries.count - q;
-        NAME(diff_tile)(j, part, tile, (an_tokens){q, an_attention_smaller(TILE, rest)}, s, diff_k, diff_v);
+        NAME(diff_tile)(j, part, tile, (an_tokens){q, an_smaller(TILE, rest)}, s, diff_k, diff_v);
     }
 }
 
@@ -287,16 +287,16 @@ static void NAME(diff_part)(const an_attention_job *j, const an_diff_part *part,
         NAME(load_sums)(j, at, part->queries, s.sums);
         NAME(load_rows)(j, j->q, at, part->queries, ROWS, s.q);
         NAME(load_rows)(j, j->diff_dst, at, part->queries, ROWS, s.diff_dst);
-        memset(s.diff_q, 0, (size_t)(an_attention_round_up(part->queries.count, ROWS) * width) * sizeof *s.diff_q);
+        memset(s.diff_q, 0, (size_t)(an_next_multiple(part->queries.count, ROWS) * width) * sizeof *s.diff_q);
         for (int64_t done = 0; done < part->keys.count; done += TILE) {
             const int64_t begin = part->keys.begin + done, held = part->heads.count > 1 ? done * width : 0;
-            const an_tokens keys = {begin, an_attention_smaller(TILE, part->keys.count - done)};
+            const an_tokens keys = {begin, an_smaller(TILE, part->keys.count - done)};
             REAL *diff_k = s.diff_k + held, *diff_v = s.diff_v + held;
             if (head == part->heads.begin) {
                 memset(diff_k, 0, tile_bytes);
                 memset(diff_v, 0, tile_bytes);
             }
-            an_set_tile(j, &tile, (an_tokens){begin, an_attention_smaller(keys.count, visible.end - begin)});
+            an_set_tile(j, &tile, (an_tokens){begin, an_smaller(keys.count, visible.end - begin)});
             NAME(diff_keys)(j, part, &tile, &s, diff_k, diff_v);
             if (!part->of_keys || head != last) continue;
             NAME(store_rows)(j, j->diff_k, key_at, keys, scale, diff_k);

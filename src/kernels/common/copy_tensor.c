@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "kernels/common/elementwise.h"
+#include "kernels/common/stride_order.h"
 
 /* A row is cut into pieces of at most PIECE elements; a task takes pieces until it has about TASK_ELEMENTS. */
 enum { PIECE = 1 << 12, TASK_ELEMENTS = 1 << 13 };
@@ -22,16 +23,8 @@ typedef struct {
 } job;
 
 void an_copy_space_make(an_copy_space *s, const an_tensor *src, const an_tensor *dst) {
-    int order[AN_MAX_DIMS], n = 0, kept = 0;
-    for (int i = 0; i < dst->ndims; i++) {
-        if (dst->dims[i] == 1) continue;
-        int at = n++;
-        while (at > 0 && dst->strides[order[at - 1]] < dst->strides[i]) { /* insertion sort: stable, at most 8 */
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = i;
-    }
+    int order[AN_MAX_DIMS], kept = 0;
+    const int n = an_stride_order(dst, order);
     for (int i = 0; i < n; i++) {
         int64_t size = dst->dims[order[i]];
         int64_t from = src ? src->strides[order[i]] : 0, to = dst->strides[order[i]];

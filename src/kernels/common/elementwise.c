@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "kernels/common/stride_order.h"
 
 /* The common iteration space: dimensions sorted by dst's strides (so that memory is walked in order) and merged where
  * all operands allow it. Operand 0 is dst. */
@@ -26,18 +27,10 @@ static bool mergeable(const job *j, int a, int b) {
 
 static void job_space(job *j) {
     const an_tensor *dst = j->operands[0];
-    int order[AN_MAX_DIMS], n = 0, kept = 0;
-    for (int i = 0; i < dst->ndims; i++) {
-        int at = n++;
-        while (at > 0 && dst->strides[order[at - 1]] < dst->strides[i]) { /* insertion sort: stable, at most 8 */
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = i;
-    }
+    int order[AN_MAX_DIMS], kept = 0;
+    const int n = an_stride_order(dst, order);
     for (int i = 0; i < n; i++) {
         int d = order[i];
-        if (dst->dims[d] == 1) continue;
         j->dims[kept] = dst->dims[d];
         for (int o = 0; o < j->count; o++) {
             const an_tensor *t = j->operands[o];

@@ -1,4 +1,4 @@
-/* The driver of elementwise reference kernels: broadcasting, strides, dtypes, threads. A kernel gives one function over
+/* The driver of portable elementwise kernels: broadcasting, strides, dtypes, threads. A kernel gives one function over
  * rows. Inputs must broadcast to output 0's shape. */
 #ifndef AN_KERNELS_COMMON_ELEMENTWISE_H
 #define AN_KERNELS_COMMON_ELEMENTWISE_H

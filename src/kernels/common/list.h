@@ -18,7 +18,7 @@
     { an_kernels_##op }
 #endif
 
-/* In a file that is compiled once a level: defines the list, best first, reference last, {0} at the end. */
+/* In a file that is compiled once a level: defines the list, best first, portable last, {0} at the end. */
 #define AN_KERNEL_LIST(op) const an_kernel AN_LEVELED(an_kernels_##op)[]
 
 /* Whether lists have kernels of oneDNN: kernels/onednn/onednn.h says why not at lower levels. */

@@ -1,4 +1,4 @@
-/* The order in which reference kernels add: a function of how many elements there are, and of nothing else.
+/* The order in which portable kernels add: a function of how many elements there are, and of nothing else.
  *
  * The elements of a sum, counted in C order, are cut into chunks of AN_SUM_CHUNK. Inside a chunk, lane l adds the
  * elements whose index is l modulo AN_SUM_LANES, one after the other, and the lanes are added from 0 up. Chunks are added
@@ -10,6 +10,7 @@
 #define AN_KERNELS_COMMON_REDUCE_ORDER_H
 
 #include "anneal/experimental.h"
+#include "base/integer.h"
 #include "base/level.h"
 
 /* Compiled once a level. */
@@ -78,7 +79,7 @@ double an_row_max_f64(const double *src, int64_t n);
         NAME(an_sum_tree) tree_;                                               \
         tree_.chunks = 0;                                                      \
         for (int64_t begin_ = 0; begin_ < (n); begin_ += AN_SUM_CHUNK) {       \
-            int64_t part_ = an_least((n)-begin_, AN_SUM_CHUNK);                \
+            int64_t part_ = an_smaller((n)-begin_, AN_SUM_CHUNK);              \
             for (int64_t k_ = 0; k_ < part_; k_++) {                           \
                 int64_t i = begin_ + k_;                                       \
                 terms_[k_] = (term);                                           \
@@ -87,10 +88,6 @@ double an_row_max_f64(const double *src, int64_t n);
         }                                                                      \
         (sum) = NAME(an_sum_tree_total)(&tree_);                               \
     } while (0)
-
-static inline int64_t an_least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
 
 /* The larger of two; NaN if one of them is. */
 static inline float an_larger_f32(float a, float b) {

@@ -54,7 +54,7 @@ REAL NAME(an_row_sum)(const REAL *src, int64_t n) {
     NAME(an_sum_tree) tree;
     tree.chunks = 0;
     for (int64_t i = 0; i < n; i += AN_SUM_CHUNK)
-        NAME(an_sum_tree_push)(&tree, NAME(an_chunk_sum)(src + i, an_least(n - i, AN_SUM_CHUNK)));
+        NAME(an_sum_tree_push)(&tree, NAME(an_chunk_sum)(src + i, an_smaller(n - i, AN_SUM_CHUNK)));
     return NAME(an_sum_tree_total)(&tree);
 }
 
@@ -71,7 +71,7 @@ void NAME(an_row_sums)(int64_t rows, const REAL *const *src, int64_t n, REAL *su
 REAL NAME(an_row_max)(const REAL *src, int64_t n) {
     REAL largest = src[0];
     for (int64_t i = 0; i < n; i += AN_SUM_CHUNK)
-        largest = NAME(an_larger)(largest, NAME(an_chunk_max)(src + i, an_least(n - i, AN_SUM_CHUNK)));
+        largest = NAME(an_larger)(largest, NAME(an_chunk_max)(src + i, an_smaller(n - i, AN_SUM_CHUNK)));
     return largest;
 }
 
@@ -82,7 +82,7 @@ const REAL *NAME(an_range_load)(const an_tensor *merged, int64_t base, int64_t b
     int64_t offset = base + an_row_offset(merged, last, row) + column * stride;
     if (column + n <= size) return NAME(an_row_load)(merged, offset, stride, n, buffer);
     for (int64_t done = 0; done < n;) {
-        int64_t part = an_least(size - column, n - done);
+        int64_t part = an_smaller(size - column, n - done);
         const REAL *loaded = NAME(an_row_load)(merged, offset, stride, part, buffer + done);
         if (loaded != buffer + done) memcpy(buffer + done, loaded, (size_t)part * sizeof *buffer);
         done += part;

@@ -1,6 +1,6 @@
-/* Rows: how reference kernels read and write tensors of any dtype and stride in their compute type, f32 or f64.
+/* Rows: how portable kernels read and write tensors of any dtype and stride in their compute type, f32 or f64.
  *
- * A reference kernel is written once over rows of REAL and instantiated twice (instantiate.h): f64 computes in f64, all
+ * A portable kernel is written once over rows of REAL and instantiated twice (instantiate.h): f64 computes in f64, all
  * other types compute in f32. Rows that are already dense REAL are used in place.
  */
 #ifndef AN_KERNELS_COMMON_ROW_H

@@ -17,7 +17,7 @@ AN_DECLARE_KERNELS(convolution);              /* src, weights */
 AN_DECLARE_KERNELS(convolution_diff_src);     /* diff_dst, weights */
 AN_DECLARE_KERNELS(convolution_diff_weights); /* diff_dst, src */
 
-/* convolution_onednn_images.c and _weights.c: kernels in builds with oneDNN, from level avx512 on. */
+/* onednn_images.c and onednn_weights.c: kernels in builds with oneDNN, from level avx512 on. */
 #if defined(ANNEAL_HAVE_ONEDNN)
 bool an_convolution_onednn_applies(const an_call *call);
 size_t an_convolution_onednn_scratch(const an_call *call);

@@ -1,8 +1,8 @@
-/* What the kernels of convolution_onednn_*.c share.
+/* What the kernels of onednn_*.c share.
  *
- * Images lie in memory as (batch, channels, height, width), for which oneDNN has no fast code: it wants channels, or
- * blocks of them, innermost. So a task copies its part of the tensors ("outside") into the layout that the primitive
- * chose ("inside"), runs the primitive and copies the result out, all in its core's cache.
+ * Images lie in memory as (batch, channels, height, width), for which oneDNN has no fast code: it needs channels, or
+ * blocks of channels, innermost. So a task copies its part of the tensors ("outside") into the layout that the
+ * primitive chose ("inside"), runs the primitive and copies the result out, all in its core's cache.
  */
 #ifndef AN_KERNELS_CONVOLUTION_ONEDNN_H
 #define AN_KERNELS_CONVOLUTION_ONEDNN_H
@@ -25,7 +25,7 @@ typedef struct an_convolution_key {
     int64_t stride[2], before[2], after[2], dilation[2]; /* before, after: the padding */
 } an_convolution_key;
 
-/* ---- calls (convolution_onednn_call.c) ---- */
+/* ---- calls (onednn_call.c) ---- */
 
 /* Whether oneDNN does this call. It may do one of the largest sizes, and not one of some that are smaller. */
 bool an_convolution_onednn_can(const an_call *call, int kind);
@@ -41,7 +41,7 @@ void *an_convolution_at(const an_convolution_key *key, int tensor, void *outside
  *
  * What oneDNN needs may grow where an image shrinks, as it then may take other code; scratch must not. So there is room that
  * only grows with sizes and is enough for all of oneDNN's fast code; a call that needs more than its room does what the
- * reference does, in the same scratch. */
+ * portable kernel does, in the same scratch. */
 
 size_t an_convolution_sample_room(const an_convolution_key *key); /* for one sample of both images */
 size_t an_convolution_weights_room(const an_convolution_key *key);
@@ -53,9 +53,9 @@ int64_t an_convolution_samples_at_once(size_t bytes, size_t sample, int64_t leas
 size_t an_convolution_samples_room(size_t bytes, size_t sample, int64_t least, int64_t most);
 
 /* The last of a list. */
-const an_kernel *an_convolution_reference(const an_kernel *list);
+const an_kernel *an_convolution_portable(const an_kernel *list);
 
-/* ---- primitives (convolution_onednn_set.c) ---- */
+/* ---- primitives (onednn_set.c) ---- */
 
 typedef struct an_convolution_set {
     an_context *ctx;

@@ -1,4 +1,4 @@
-/* Which calls oneDNN does, and how much room they have. */
+/* Which calls oneDNN can compute, and how much scratch they get. */
 #if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
 #include "kernels/convolution/onednn.h"
 
@@ -6,8 +6,9 @@ enum { SRC = AN_CONVOLUTION_SRC, WEIGHTS = AN_CONVOLUTION_WEIGHTS, DST = AN_CONV
 enum { TENSORS = AN_CONVOLUTION_TENSORS };
 
 enum {
-    BLOCK = 16,         /* inside, channels are filled up to whole blocks */
-    LEAST_POSITIONS = 8 /* for a gradient of weights: with fewer it is mostly copies, and the reference is faster */
+    BLOCK = 16, /* inside, channels are filled up to whole blocks */
+    LEAST_POSITIONS =
+        8 /* for a gradient of weights: with fewer it is mostly copies, and the portable kernel is faster */
 };
 
 /* ---- tensors ---- */
@@ -106,7 +107,7 @@ static axis axis_of(const an_call *call, int kind, const an_tensor *const *tenso
     return a;
 }
 
-/* Windows that oneDNN 3.2 has trouble with are left to the reference: it has no fast code for those that stand on padding
+/* Windows that oneDNN 3.2 has trouble with are left to the portable kernel: it has no fast code for those that stand on padding
  * alone, and in bf16, where a tap never stands on the image, it reads what nobody wrote, or ends the process. */
 static bool has_window(const axis *a, bool is_bf16) {
     const int64_t window = (a->taps - 1) * a->dilation + 1;
@@ -220,7 +221,7 @@ size_t an_convolution_samples_room(size_t bytes, size_t sample, int64_t least, i
     return an_round_up(room, AN_ALIGNMENT) + AN_ALIGNMENT; /* each of two images is aligned */
 }
 
-const an_kernel *an_convolution_reference(const an_kernel *list) {
+const an_kernel *an_convolution_portable(const an_kernel *list) {
     while (list[1].name) list++;
     return list;
 }

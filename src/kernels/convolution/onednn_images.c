@@ -58,8 +58,8 @@ static size_t scratch(const an_call *call, int kind, const an_kernel *list) {
     if (an_convolution_onednn_can(call, kind) && an_convolution_set_find(call->ctx, &j.key, &j.set) != AN_OK)
         return AN_SCRATCH_FAILED;
     const size_t bytes = j.weights + (size_t)j.slots * j.slot;
-    const size_t of_reference = an_convolution_reference(list)->scratch(call);
-    return bytes > of_reference ? bytes : of_reference;
+    const size_t of_portable = an_convolution_portable(list)->scratch(call);
+    return bytes > of_portable ? bytes : of_portable;
 }
 
 static bool has_room(const job *j) {
@@ -104,10 +104,10 @@ static void group_task(void *user, int64_t index, int thread) {
 static an_status run(const an_call *call, int kind, const an_kernel *list) {
     an_context *ctx = call->ctx;
     job j;
-    if (!an_convolution_onednn_can(call, kind)) return an_convolution_reference(list)->run(call);
+    if (!an_convolution_onednn_can(call, kind)) return an_convolution_portable(list)->run(call);
     make_job(call, kind, &j);
     AN_TRY_RETURN(an_convolution_set_find(ctx, &j.key, &j.set));
-    if (!has_room(&j)) return an_convolution_reference(list)->run(call);
+    if (!has_room(&j)) return an_convolution_portable(list)->run(call);
     if (!j.set.is_direct[WEIGHTS]) an_parallel(ctx, j.set.parts[WEIGHTS], weights_task, &j);
     an_parallel(ctx, j.groups, group_task, &j);
     return an_onednn_status(ctx, (dnnl_status_t)atomic_load(&j.failed), "a convolution");

@@ -1,4 +1,4 @@
-/* The primitives of a convolution of some samples, and the copies around it. */
+/* The primitives for the convolution of some samples, and the copies around it. */
 #if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
 #include "kernels/convolution/onednn.h"
 

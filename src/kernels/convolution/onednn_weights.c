@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "kernels/convolution/onednn.h"
 
 enum { SRC = AN_CONVOLUTION_SRC, WEIGHTS = AN_CONVOLUTION_WEIGHTS, DST = AN_CONVOLUTION_DST };
@@ -23,26 +24,16 @@ enum {
     SUM_PIECE = 1 << 14 /* elements: work for a task */
 };
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 /* One direction of the matrix. The last slice may be narrower. */
 typedef struct {
     int64_t width, count, last_width;
 } slices;
 
 static slices cut(int64_t whole, int64_t groups) {
-    const int64_t count = groups == 1 ? divide_up(whole, SLICE) : 1;
+    const int64_t count = groups == 1 ? an_divide_up(whole, SLICE) : 1;
     slices s = {.width = whole};
-    if (count > 1) s.width = (int64_t)an_round_up((size_t)divide_up(whole, count), SLICE_STEP);
-    s.count = divide_up(whole, s.width);
+    if (count > 1) s.width = an_next_multiple(an_divide_up(whole, count), SLICE_STEP);
+    s.count = an_divide_up(whole, s.width);
     s.last_width = whole - (s.count - 1) * s.width;
     return s;
 }
@@ -77,20 +68,20 @@ static void make_job(const an_call *call, job *j) {
     const slices f = cut(whole.dims[WEIGHTS][0], whole.groups), c = cut(whole.dims[WEIGHTS][1], whole.groups);
     const an_convolution_key one = slice_key(&whole, f.width, c.width, 1);
     const size_t sample = an_convolution_sample_room(&one);
-    const int64_t chains = larger(1, ENOUGH_TASKS / (f.count * c.count));
+    const int64_t chains = an_larger(1, ENOUGH_TASKS / (f.count * c.count));
     j->ctx = call->ctx;
     j->filters = f;
     j->channels = c;
     j->samples = whole.dims[SRC][0];
-    const int64_t most = larger(LEAST_SAMPLES, smaller(MOST_SAMPLES, j->samples / chains));
+    const int64_t most = an_larger(LEAST_SAMPLES, an_smaller(MOST_SAMPLES, j->samples / chains));
     j->part = an_convolution_samples_at_once(PART_BYTES, sample, LEAST_SAMPLES, most);
-    j->parts = divide_up(j->samples, j->part);
-    j->chains = smaller(chains, j->parts);
+    j->parts = an_divide_up(j->samples, j->part);
+    j->chains = an_smaller(chains, j->parts);
     for (int i = 0; i < 4; i++)
         j->keys[i / 2][i % 2] =
             slice_key(&whole, i / 2 ? f.last_width : f.width, i % 2 ? c.last_width : c.width, j->part);
     j->tasks = f.count * c.count * j->chains;
-    j->slots = smaller(j->tasks, an_context_threads(call->ctx));
+    j->slots = an_smaller(j->tasks, an_context_threads(call->ctx));
     j->images = an_convolution_samples_room(PART_BYTES, sample, LEAST_SAMPLES, most);
     j->sum = an_convolution_weights_room(&one);
     j->slot = j->images + j->sum + an_convolution_run_room(&one, j->images);
@@ -139,7 +130,7 @@ static void add(int64_t count, const float *from, float *to) {
 }
 
 static dnnl_status_t run_part(const job *j, const slice *s, int64_t part, char *slot, void *sum) {
-    const int64_t first = part * j->part, count = smaller(j->part, j->samples - first);
+    const int64_t first = part * j->part, count = an_smaller(j->part, j->samples - first);
     void *inside[] = {[SRC] = slot, [WEIGHTS] = sum, [DST] = slot + s->set->bytes[SRC]};
     for (int i = 0; i < TENSORS; i++) {
         if (i == WEIGHTS) continue;
@@ -177,11 +168,11 @@ static void chain_task(void *user, int64_t index, int thread) {
 static void sum_task(void *user, int64_t index, int thread) {
     job *j = user;
     (void)thread;
-    const int64_t pieces = divide_up((int64_t)(j->sum / sizeof(float)), SUM_PIECE);
+    const int64_t pieces = an_divide_up((int64_t)(j->sum / sizeof(float)), SUM_PIECE);
     const slice s = slice_at(j, index / pieces);
     const int64_t begin = index % pieces * SUM_PIECE, all = (int64_t)(s.set->bytes[WEIGHTS] / sizeof(float));
     for (int64_t chain = 1; chain < j->chains && begin < all; chain++)
-        add(smaller(SUM_PIECE, all - begin), (const float *)(void *)sum_of(j, index / pieces, chain) + begin,
+        add(an_smaller(SUM_PIECE, all - begin), (const float *)(void *)sum_of(j, index / pieces, chain) + begin,
             (float *)(void *)sum_of(j, index / pieces, 0) + begin);
 }
 
@@ -208,21 +199,22 @@ size_t an_convolution_diff_weights_onednn_scratch(const an_call *call) {
     if (an_convolution_onednn_can(call, AN_CONVOLUTION_DIFF_WEIGHTS) && find_sets(&j) != AN_OK)
         return AN_SCRATCH_FAILED;
     const size_t bytes = (size_t)j.tasks * j.sum + (size_t)j.slots * j.slot;
-    const size_t of_reference = an_convolution_reference(an_kernels_convolution_diff_weights_avx512)->scratch(call);
-    return bytes > of_reference ? bytes : of_reference;
+    const size_t of_portable = an_convolution_portable(an_kernels_convolution_diff_weights_avx512)->scratch(call);
+    return bytes > of_portable ? bytes : of_portable;
 }
 
 an_status an_convolution_diff_weights_onednn_run(const an_call *call) {
     an_context *ctx = call->ctx;
-    const an_kernel *reference = an_convolution_reference(an_kernels_convolution_diff_weights_avx512);
+    const an_kernel *portable = an_convolution_portable(an_kernels_convolution_diff_weights_avx512);
     job j;
-    if (!an_convolution_onednn_can(call, AN_CONVOLUTION_DIFF_WEIGHTS)) return reference->run(call);
+    if (!an_convolution_onednn_can(call, AN_CONVOLUTION_DIFF_WEIGHTS)) return portable->run(call);
     make_job(call, &j);
     AN_TRY_RETURN(find_sets(&j));
-    if (!has_room(&j)) return reference->run(call);
+    if (!has_room(&j)) return portable->run(call);
     const int64_t matrices = j.filters.count * j.channels.count;
     an_parallel(ctx, j.tasks, chain_task, &j);
-    if (j.chains > 1) an_parallel(ctx, matrices * divide_up((int64_t)(j.sum / sizeof(float)), SUM_PIECE), sum_task, &j);
+    if (j.chains > 1)
+        an_parallel(ctx, matrices * an_divide_up((int64_t)(j.sum / sizeof(float)), SUM_PIECE), sum_task, &j);
     an_parallel(ctx, matrices, copy_task, &j);
     return an_onednn_status(ctx, (dnnl_status_t)atomic_load(&j.failed), "a gradient of weights");
 }

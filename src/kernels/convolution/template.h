@@ -1,4 +1,4 @@
-/* Lines of patches, for REAL. Included by convolution_reference.c through instantiate.h. */
+/* Lines of patches, for REAL. Included by portable.c through instantiate.h. */
 
 /* One tap of the window as it moves over all positions: a row of the matrix that others write out as im2col. Outside the
  * image it is zero. */
@@ -16,7 +16,7 @@ static const REAL *NAME(patch_line)(const void *source, int64_t group, int64_t l
         int64_t sample = position / horizontal->positions / vertical->positions;
         int64_t y = place_of(vertical, row, row_tap);
         REAL *to = buffer + done;
-        n = smaller(count - done, horizontal->positions - column);
+        n = an_smaller(count - done, horizontal->positions - column);
         range inside = {0, 0};
         if (y >= 0 && y < image->dims[2]) inside = positions_inside(horizontal, image->dims[3], column, n, column_tap);
         memset(to, 0, (size_t)inside.begin * sizeof *to);

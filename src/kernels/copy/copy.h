@@ -38,7 +38,7 @@ AN_DECLARE_KERNELS(pad);
 AN_DECLARE_KERNELS(gather);
 AN_DECLARE_KERNELS(gather_diff);
 
-/* contiguous in tiles, of what lies transposed (copy_tiled.c) */
+/* contiguous in tiles, of what lies transposed (tiled.c) */
 bool an_contiguous_tiled_applies(const an_call *call);
 an_status an_contiguous_tiled_run(const an_call *call);
 

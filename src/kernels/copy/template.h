@@ -1,4 +1,4 @@
-/* gather_diff for REAL. Included by copy_reference.c through instantiate.h. */
+/* gather_diff for REAL. Included by portable.c through instantiate.h. */
 
 /* One row of diff_src: what its elements were gathered to, added in the order of the indices. */
 static void NAME(gather_diff_row)(gather_job *j, int64_t row, REAL *buffer) {

@@ -1,8 +1,8 @@
-/* contiguous of what lies transposed, in square tiles.
+/* Makes a transposed tensor contiguous, in square tiles.
  *
- * The reference writes dst row by row and so reads src down its columns: of every cache line it takes one element, and
- * where a column is longer than the cache, the line is gone before the next one is wanted. In a tile all that is read of
- * a line is used while it is there.
+ * The portable kernel writes dst row by row and so reads src down its columns: it uses one element of every cache
+ * line, and if a column is larger than the cache, the line is evicted before the next element is needed. In a tile,
+ * all elements that are read from a line are used while it is in the cache.
  */
 #include "base/parallel.h"
 #include "kernels/common/copy_tensor.h"
@@ -21,7 +21,7 @@ typedef struct {
 } job;
 
 /* The dimension in which src is dense, if it is another than dst's; else -1. Where steps of src are small, or none, as
- * where a row has few elements or one is repeated, the reference has the rest of the line in its next steps. */
+ * where a row has few elements or one is repeated, the portable kernel has the rest of the line in its next steps. */
 static int find_across(const an_copy_space *s) {
     int last = s->ndims - 1;
     if (s->dst_strides[last] != 1 || s->src_strides[last] < TILE) return -1;

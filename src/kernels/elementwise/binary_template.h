@@ -1,4 +1,4 @@
-/* Rows of the binary functions, for REAL. Included by binary_reference.c through instantiate.h. */
+/* Rows of the binary functions, for REAL. Included by binary_portable.c through instantiate.h. */
 
 #define BINARY(name, formula)                                                                      \
     static void NAME(name)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) { \

@@ -14,4 +14,4 @@ static an_status run(const an_call *call) {
     return an_elementwise(&rows, chain_row_f32, chain_row_f64);
 }
 
-AN_KERNEL_LIST(chain) = {{.name = "reference", .run = run}, {0}};
+AN_KERNEL_LIST(chain) = {{.name = "portable", .run = run}, {0}};

@@ -1,4 +1,4 @@
-/* Rows of dropout, for REAL. Included by dropout_reference.c through instantiate.h. */
+/* Rows of dropout, for REAL. Included by dropout_portable.c through instantiate.h. */
 
 /* Elements begin … begin + n - 1 of a row, counted through all samples. dst may be src. */
 static void NAME(dropout_piece)(const dropout_job *j, int64_t row, int64_t begin, int64_t n) {

@@ -1,4 +1,4 @@
-/* Rows of the unary functions, for REAL. Included by unary_reference.c through instantiate.h. */
+/* Rows of the unary functions, for REAL. Included by unary_portable.c through instantiate.h. */
 
 static inline REAL NAME(sigmoid_of)(REAL x) {
     return 1 / (1 + NAME(an_exp)(-x));

@@ -1,4 +1,4 @@
-/* Rows of a table, for REAL. Included by embedding_reference.c through instantiate.h. */
+/* Rows of a table, for REAL. Included by portable.c through instantiate.h. */
 
 static void NAME(embedding_task)(void *user, int64_t index, int thread) {
     const embedding_job *j = user;

@@ -1,4 +1,4 @@
-/* Reference kernels of cross-entropy. Labels are checked first, so none can index outside its row; then rows are
+/* Portable kernels of cross-entropy. Labels are checked first, so none can index outside its row; then rows are
  * independent, their losses wait in scratch, and one task adds them. */
 #include <inttypes.h>
 
@@ -78,7 +78,7 @@ an_status an_cross_entropy_check(an_context *ctx, const an_tensor *targets, int6
         if ((label >= 0 && label < classes) || label == ignored) continue;
         return AN_ERROR(ctx, AN_ERR_KERNEL,
                         "cross_entropy: the target of row %" PRId64 " is %" PRId64 ", but there are %" PRId64
-                        " classes: a target is 0 to %" PRId64 ", or %" PRId64 " to be ignored",
+                        " classes: a target must be 0 to %" PRId64 ", or %" PRId64 " to be ignored",
                         row, label, classes, classes - 1, ignored);
     }
     return AN_OK;
@@ -86,7 +86,7 @@ an_status an_cross_entropy_check(an_context *ctx, const an_tensor *targets, int6
 
 static void run_task(void *user, int64_t index, int thread) {
     const job *j = user;
-    int64_t end = an_least((index + 1) * j->rows_per_task, j->rows);
+    int64_t end = an_smaller((index + 1) * j->rows_per_task, j->rows);
     char *buffers = j->thread_bytes ? (char *)j->call->scratch + j->loss_bytes : NULL;
     void *buffer = buffers ? buffers + (size_t)thread * j->thread_bytes : NULL;
     for (int64_t row = index * j->rows_per_task; row < end; row++) {
@@ -142,5 +142,5 @@ static an_status run_diff(const an_call *call) {
     return run_rows(&j);
 }
 
-AN_KERNEL_LIST(cross_entropy) = {{.name = "reference", .scratch = forward_scratch, .run = run_forward}, {0}};
-AN_KERNEL_LIST(cross_entropy_diff) = {{.name = "reference", .scratch = diff_scratch, .run = run_diff}, {0}};
+AN_KERNEL_LIST(cross_entropy) = {{.name = "portable", .scratch = forward_scratch, .run = run_forward}, {0}};
+AN_KERNEL_LIST(cross_entropy_diff) = {{.name = "portable", .scratch = diff_scratch, .run = run_diff}, {0}};

@@ -1,4 +1,4 @@
-/* Cross-entropy for REAL, row by row. Included by loss_cross_entropy.c through instantiate.h. */
+/* Cross-entropy for REAL, row by row. Included by cross_entropy.c through instantiate.h. */
 
 /* What the loss of a row is multiplied by. */
 static REAL NAME(weight_of)(const job *j, int64_t row) {

@@ -1,4 +1,4 @@
-/* Losses of one element and their slopes, for REAL. Included by loss_reference.c through instantiate.h. */
+/* Losses of one element and their slopes, for REAL. Included by portable.c through instantiate.h. */
 
 /* `x` is src, `t` the target, `e` their difference, `d` diff_dst, `w` a weight */
 #define LOSS(name, loss, slope)                                                                           \
@@ -54,7 +54,7 @@ LOSS(binary_cross_entropy, NAME(logistic)(x, t), 1 / (1 + NAME(an_exp)(-x)) - t)
 /* Elements from `begin` on, times their weights. */
 static void NAME(weigh)(const job *j, int64_t begin, int64_t n, REAL *terms) {
     for (int64_t i = 0; i < n;) {
-        const int64_t at = (begin + i) / j->each, end = an_least((at + 1) * j->each - begin, n);
+        const int64_t at = (begin + i) / j->each, end = an_smaller((at + 1) * j->each - begin, n);
         REAL load, w = *NAME(an_row_load)(j->weights, an_row_offset(j->weights, NO_AXIS, at), 1, 1, &load);
         for (; i < end; i++) terms[i] *= w;
     }
@@ -62,7 +62,7 @@ static void NAME(weigh)(const job *j, int64_t begin, int64_t n, REAL *terms) {
 
 static void NAME(sum_chunk)(const job *j, int64_t chunk) {
     REAL buffers[2][AN_SUM_CHUNK], terms[AN_SUM_CHUNK];
-    int64_t begin = chunk * AN_SUM_CHUNK, n = an_least(j->count - begin, AN_SUM_CHUNK);
+    int64_t begin = chunk * AN_SUM_CHUNK, n = an_smaller(j->count - begin, AN_SUM_CHUNK);
     const REAL *src[] = {NAME(an_range_load)(&j->src, 0, begin, n, buffers[0]),
                          NAME(an_range_load)(&j->targets, 0, begin, n, buffers[1])};
     j->NAME(loss)(n, src, terms, j->call->attributes);

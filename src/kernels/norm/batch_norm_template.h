@@ -1,4 +1,4 @@
-/* Channels of batch norm, for REAL. Included by batch_norm_reference.c through instantiate.h. */
+/* Channels of batch norm, for REAL. Included by batch_norm_portable.c through instantiate.h. */
 
 /* Puts elements begin … begin + n - 1 of a channel where an_range_load finds them. */
 static void NAME(store_range)(const an_tensor *merged, int64_t base, int64_t begin, int64_t n, const REAL *values) {

@@ -1,4 +1,4 @@
-/* Rows of the norms, for REAL. Included by norm_reference.c through instantiate.h.
+/* Rows of the norms, for REAL. Included by norm_portable.c through instantiate.h.
  *
  * rms norm is layer norm with a mean of 0 and no bias, so one body does both: `mean` is NULL for it. */
 
@@ -60,7 +60,7 @@ static void NAME(forward_task)(void *user, int64_t index, int thread) {
     const REAL *weight = NAME(load_vector)(j->weight, n, buffer);
     const REAL *bias = NAME(load_vector)(j->bias, n, buffer + n);
     for (int64_t row = index * j->rows_a_task; row < end; row += some)
-        NAME(forward_block)(j, row, an_least(some, end - row), weight, bias, rows, rows + some * n);
+        NAME(forward_block)(j, row, an_smaller(some, end - row), weight, bias, rows, rows + some * n);
 }
 
 /* With y = (src - mean)·inverse and d = diff_dst·weight: diff_src = inverse·(d - mean(d) - y·mean(d·y)), the middle term
@@ -102,7 +102,7 @@ static void NAME(diff_src_task)(void *user, int64_t index, int thread) {
     REAL *buffer = thread_buffer(j, thread);
     const REAL *weight = NAME(load_vector)(j->weight, n, buffer);
     for (int64_t row = index * j->rows_a_task; row < end; row += some)
-        NAME(diff_src_block)(j, row, an_least(some, end - row), weight, buffer + VECTOR_BUFFERS * n);
+        NAME(diff_src_block)(j, row, an_smaller(some, end - row), weight, buffer + VECTOR_BUFFERS * n);
 }
 
 /* The sums over one chunk of rows, in the order of the rows. */

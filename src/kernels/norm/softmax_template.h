@@ -1,4 +1,4 @@
-/* Softmax and its kin for REAL, row by row. Included by softmax_reference.c through instantiate.h.
+/* Softmax and its kin for REAL, row by row. Included by softmax_portable.c through instantiate.h.
  *
  * In place dst is one of the sources, so an element of a source is not read after its element of dst was written. */
 

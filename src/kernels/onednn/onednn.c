@@ -71,8 +71,8 @@ static an_status check_level(an_context *ctx) {
     if ((limit & least) == least && limit <= most && dnnl_get_cpu_isa_hints() == dnnl_cpu_isa_no_hints) return AN_OK;
     return AN_ERROR(
         ctx, AN_ERR_STATE,
-        "the program has set oneDNN to %s%s for the whole process, but a context of level %s needs %s: make a "
-        "plan before oneDNN is first used, or take kernels without it, as in convolution=reference",
+        "the program has limited oneDNN to %s%s for the whole process, but a context with instruction set %s needs %s: "
+        "create a plan before oneDNN is first used, or use kernels without it, as in convolution=portable",
         dnnl_cpu_isa2str(limit), dnnl_get_cpu_isa_hints() == dnnl_cpu_isa_no_hints ? "" : " with hints",
         an_isa_name(ctx->isa), dnnl_cpu_isa2str(least));
 }

@@ -1,4 +1,4 @@
-/* Planes of the pooling kernels, for REAL. Included by pool_reference.c through instantiate.h. A plane is dense; `image`
+/* Planes of the pooling kernels, for REAL. Included by portable.c through instantiate.h. A plane is dense; `image`
  * is one of src or diff_src, `pooled` one of dst or diff_dst. */
 
 /* The largest element of every window and where it is: the first of equal ones. A NaN counts as larger than all others. */
@@ -95,7 +95,7 @@ static void NAME(pool_task)(void *user, int64_t index, int thread) {
     const job *j = user;
     const an_call *call = j->call;
     const an_tensor *dst = &call->dst[0];
-    int64_t end = smaller((index + 1) * j->planes_per_task, j->planes);
+    int64_t end = an_smaller((index + 1) * j->planes_per_task, j->planes);
     for (int64_t plane = index * j->planes_per_task; plane < end; plane++) {
         char *buffer = j->scratch + (size_t)thread * j->thread_bytes;
         const REAL *src[2] = {NULL, NULL};

@@ -1,4 +1,4 @@
-/* A block of 32 × 32 sums: how tiles compute it and how it is stored. For product_amx_core.c alone. */
+/* A block of 32 × 32 sums: how tiles compute it and how it is stored. For amx_core.c alone. */
 #ifndef AN_KERNELS_PRODUCT_AMX_BLOCK_H
 #define AN_KERNELS_PRODUCT_AMX_BLOCK_H
 

@@ -13,6 +13,7 @@
 #ifdef __AVX512F__
 #include <stdatomic.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/product/amx_block.h"
@@ -39,21 +40,8 @@ static const int64_t sums_bytes_most = 4 << 20;  /* of chunks that do not have a
 /* Less work than this, in steps of 32 × 32 sums, is not worth a second thread; 25 ns each. */
 enum { WORTH_THREADS = 512 };
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-static int64_t parts_of(int64_t whole, int64_t part) {
-    return (whole + part - 1) / part;
-}
-/* The size of equal parts, none larger than `most`. */
-static int64_t even_part(int64_t whole, int64_t most) {
-    return parts_of(whole, parts_of(whole, most));
-}
 static an_amx_range range_of(int64_t whole, int64_t begin, int64_t part) {
-    return (an_amx_range){begin, smaller(part, whole - begin)};
+    return (an_amx_range){begin, an_smaller(part, whole - begin)};
 }
 
 /* ---- cuts ---- */
@@ -66,40 +54,41 @@ typedef struct {
 } job_cut;
 
 static job_cut make_cut(int64_t items, int64_t outer, int64_t inner, int64_t depth) {
-    job_cut c = {.steps = larger(1, parts_of(depth, SIDE)), .outer = outer, .inner = inner};
-    c.chunk_steps = even_part(c.steps, CHUNK_STEPS);
-    c.piece_steps = even_part(c.chunk_steps, PIECE_STEPS);
+    job_cut c = {.steps = an_larger(1, an_divide_up(depth, SIDE)), .outer = outer, .inner = inner};
+    c.chunk_steps = an_even_part(c.steps, CHUNK_STEPS);
+    c.piece_steps = an_even_part(c.chunk_steps, PIECE_STEPS);
     c.one_piece = c.piece_steps == c.steps;
-    c.chunk_inner = smaller(inner, inner_bytes_most / (c.chunk_steps * BLOCK_BYTES));
-    c.part_panels = even_part(c.chunk_inner, c.one_piece ? INNER_ONE_PIECE : INNER_MORE_PIECES);
+    c.chunk_inner = an_smaller(inner, inner_bytes_most / (c.chunk_steps * BLOCK_BYTES));
+    c.part_panels = an_even_part(c.chunk_inner, c.one_piece ? INNER_ONE_PIECE : INNER_MORE_PIECES);
     const int64_t enough = c.one_piece ? ENOUGH_ONE_PIECE : ENOUGH_MORE_PIECES;
     int64_t block = c.one_piece ? OUTER_ONE_PIECE : OUTER_MORE_PIECES;
-    while (block > OUTER_LEAST && items * parts_of(outer, block) * parts_of(inner, c.part_panels) < enough) block /= 2;
-    c.block_panels = even_part(outer, block);
+    while (block > OUTER_LEAST && items * an_divide_up(outer, block) * an_divide_up(inner, c.part_panels) < enough)
+        block /= 2;
+    c.block_panels = an_even_part(outer, block);
     int64_t blocks = MOST_BLOCKS;
     if (c.chunk_steps < c.steps) blocks = sums_bytes_most / (c.block_panels * c.chunk_inner * SUMS_BYTES);
-    c.chunk_outer = smaller(outer, blocks * c.block_panels);
+    c.chunk_outer = an_smaller(outer, blocks * c.block_panels);
     c.chunk_items = 1;
     if (c.chunk_inner == inner && c.chunk_outer == outer) {
         const int64_t fit = inner_bytes_most / (inner * c.chunk_steps * BLOCK_BYTES);
-        c.chunk_items = smaller(items, smaller(fit, blocks / parts_of(outer, c.block_panels)));
+        c.chunk_items = an_smaller(items, an_smaller(fit, blocks / an_divide_up(outer, c.block_panels)));
     }
     return c;
 }
 
 /* The largest that any job can have that is not larger than this one, or has rows instead of items. */
 size_t an_amx_scratch(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth) {
-    const int64_t steps = larger(1, parts_of(depth, SIDE));
-    const int64_t row_panels = parts_of(rows, SIDE), column_panels = parts_of(columns, SIDE);
-    const int64_t outer = items * larger(row_panels, column_panels);
-    const int64_t inner = items * smaller(row_panels, column_panels);
-    int64_t thread = smaller(outer, OUTER_ONE_PIECE) * smaller(steps, PIECE_STEPS) * BLOCK_BYTES + SUMS_BYTES;
+    const int64_t steps = an_larger(1, an_divide_up(depth, SIDE));
+    const int64_t row_panels = an_divide_up(rows, SIDE), column_panels = an_divide_up(columns, SIDE);
+    const int64_t outer = items * an_larger(row_panels, column_panels);
+    const int64_t inner = items * an_smaller(row_panels, column_panels);
+    int64_t thread = an_smaller(outer, OUTER_ONE_PIECE) * an_smaller(steps, PIECE_STEPS) * BLOCK_BYTES + SUMS_BYTES;
     if (steps > PIECE_STEPS) {
-        const int64_t sums = smaller(inner, INNER_MORE_PIECES) * SUMS_BYTES;
-        thread = larger(thread, smaller(outer, OUTER_MORE_PIECES) * (PIECE_STEPS * BLOCK_BYTES + sums));
+        const int64_t sums = an_smaller(inner, INNER_MORE_PIECES) * SUMS_BYTES;
+        thread = an_larger(thread, an_smaller(outer, OUTER_MORE_PIECES) * (PIECE_STEPS * BLOCK_BYTES + sums));
     }
-    int64_t shared = smaller(inner_bytes_most, inner * smaller(steps, CHUNK_STEPS) * BLOCK_BYTES);
-    if (steps > CHUNK_STEPS) shared += smaller(sums_bytes_most, outer * inner * SUMS_BYTES);
+    int64_t shared = an_smaller(inner_bytes_most, inner * an_smaller(steps, CHUNK_STEPS) * BLOCK_BYTES);
+    if (steps > CHUNK_STEPS) shared += an_smaller(sums_bytes_most, outer * inner * SUMS_BYTES);
     return MOST_BLOCKS * sizeof(atomic_int) + (size_t)shared + (size_t)ctx->threads * (size_t)thread;
 }
 
@@ -138,7 +127,7 @@ static an_amx_matrix matrix_of(const an_amx_job *job, bool is_b, int64_t item) {
 }
 
 static int64_t blocks_of(const chunk *c) {
-    return c->items.count * parts_of(c->outer.count, c->cut.block_panels);
+    return c->items.count * an_divide_up(c->outer.count, c->cut.block_panels);
 }
 
 static char *inner_panel(const chunk *c, int64_t item, int64_t panel, int64_t step) {
@@ -157,8 +146,8 @@ static inner_strips strips_of(const chunk *c) {
     const an_amx_matrix m = matrix_of(c->job, !c->outer_is_b, c->items.begin);
     inner_strips s = {.panels = 1, .steps = 32}; /* 64 KiB, read along k */
     if (!an_amx_along(&m)) s = (inner_strips){.panels = 16, .steps = 2};
-    s.panel_strips = parts_of(c->inner.count, s.panels);
-    s.step_strips = parts_of(c->steps.count, s.steps);
+    s.panel_strips = an_divide_up(c->inner.count, s.panels);
+    s.step_strips = an_divide_up(c->steps.count, s.steps);
     return s;
 }
 
@@ -199,8 +188,8 @@ static dst_block dst_at(const chunk *c, const piece *p, int64_t outer, int64_t i
     inner += c->inner.begin + p->inner.begin;
     d.row = (c->outer_is_b ? inner : outer) * SIDE;
     d.column = (c->outer_is_b ? outer : inner) * SIDE;
-    d.rows = smaller(SIDE, job->rows - d.row);
-    d.columns = smaller(SIDE, job->columns - d.column);
+    d.rows = an_smaller(SIDE, job->rows - d.row);
+    d.columns = an_smaller(SIDE, job->columns - d.column);
     d.offset = item_offset(&job->dst_items, d.item) + d.row * job->row_stride + d.column;
     return d;
 }
@@ -250,7 +239,7 @@ TILES static void multiply_piece(const chunk *c, const piece *p) {
 /* One part of a block. `packed` is the piece whose outer panels the thread has; -1: none. */
 static void multiply_part(const chunk *c, int64_t block, int64_t part, int thread, int64_t *packed) {
     const job_cut *cut = &c->cut;
-    const int64_t blocks = parts_of(c->outer.count, cut->block_panels);
+    const int64_t blocks = an_divide_up(c->outer.count, cut->block_panels);
     char *own = c->threads + (size_t)thread * c->thread_bytes;
     piece p = {.item = block / blocks,
                .outer = range_of(c->outer.count, block % blocks * cut->block_panels, cut->block_panels),
@@ -281,7 +270,7 @@ static void multiply_part(const chunk *c, int64_t block, int64_t part, int threa
 /* A worker begins where no other does and goes on to what others have left. */
 TILES static void work(void *user, int64_t worker, int thread) {
     const chunk *c = user;
-    const int64_t parts = parts_of(c->inner.count, c->cut.part_panels);
+    const int64_t parts = an_divide_up(c->inner.count, c->cut.part_panels);
     const int64_t blocks = blocks_of(c);
     _tile_loadconfig(&tile_config);
     for (int64_t i = 0; i < blocks; i++) {
@@ -337,9 +326,9 @@ static void lay_out(chunk *c) {
 
 void an_amx_run(const an_amx_job *job) {
     if (job->items < 1 || job->rows < 1 || job->columns < 1) return;
-    const int64_t rows = parts_of(job->rows, SIDE), columns = parts_of(job->columns, SIDE);
+    const int64_t rows = an_divide_up(job->rows, SIDE), columns = an_divide_up(job->columns, SIDE);
     chunk c = {.job = job, .outer_is_b = columns >= rows, .streams = should_stream(job)};
-    c.cut = make_cut(job->items, larger(rows, columns), smaller(rows, columns), job->depth);
+    c.cut = make_cut(job->items, an_larger(rows, columns), an_smaller(rows, columns), job->depth);
     c.one_inner = (c.outer_is_b ? &job->a : &job->b)->items.ndims == 0;
     c.workers = job->items * rows * columns * c.cut.steps < WORTH_THREADS ? 1 : job->ctx->threads;
     lay_out(&c);

@@ -1,4 +1,4 @@
-/* The end of a product for REAL. Included by product_chain.c through instantiate.h. */
+/* The end of a product for REAL. Included by chain.c through instantiate.h. */
 
 /* `rows` rows of an operand, from element `first` of the row `row` of dst on, `stride` apart in `to`. What lies along the
  * columns is the same for every row. */

@@ -2,15 +2,12 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/common/row.h"
 #include "kernels/product/core_level.h"
 #include "kernels/product/core_plan.h"
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
 
 /* How far ahead memory is fetched, as a third-level cache takes some 100 ns: steps of k of b, and lines to be packed. */
 enum { FETCH_STEPS = 24, PACK_AHEAD = 16 };
@@ -62,7 +59,7 @@ static int64_t grid_inner_stride(const an_grid *grid) {
 static int64_t grid_run(const an_grid *grid, int64_t index, int64_t count) {
     if (grid->ndims <= 1) return count;
     int64_t dim = grid->dims[grid->ndims - 1];
-    return smaller(count, dim - index % dim);
+    return an_smaller(count, dim - index % dim);
 }
 
 an_product_operand an_matrix_operand(an_matrix *matrix) {
@@ -115,12 +112,8 @@ typedef struct {
     int64_t step, gap, part;
 } fetch;
 
-static int64_t parts_of(int64_t whole, int64_t part) {
-    return (whole + part - 1) / part;
-}
-
 static range part_of(int64_t whole, int64_t index, int64_t part) {
-    return (range){index * part, smaller(part, whole - index * part)};
+    return (range){index * part, an_smaller(part, whole - index * part)};
 }
 
 static const an_product_operand *operand_of(const job_run *run, int s) {
@@ -134,7 +127,7 @@ static range piece_depth(const job_run *run, int64_t piece) {
 /* The lanes of some panels of a side. */
 static range panel_lanes(const job_run *run, int s, range panels) {
     const int64_t lanes = s == AN_ROWS ? run->job->rows : run->job->columns, width = run->plan.sides[s].width;
-    return (range){panels.begin * width, smaller(panels.count * width, lanes - panels.begin * width)};
+    return (range){panels.begin * width, an_smaller(panels.count * width, lanes - panels.begin * width)};
 }
 
 static int64_t block_tiles(const job_run *run) {
@@ -146,13 +139,13 @@ static int64_t block_tiles(const job_run *run) {
 static range block_panels(const job_run *run, int s) {
     const an_product_side *side = &run->plan.sides[s];
     const int64_t begin = run->block.sides[s].begin * side->tile;
-    return (range){begin, smaller(run->block.sides[s].count * side->tile, side->panels - begin)};
+    return (range){begin, an_smaller(run->block.sides[s].count * side->tile, side->panels - begin)};
 }
 
 static int64_t pack_tasks(const job_run *run, int s) {
     const job_block *block = &run->block;
     if (!block->pack[s]) return 0;
-    return block->items.count * block->pieces.count * parts_of(block_panels(run, s).count, PACK_TASK_PANELS);
+    return block->items.count * block->pieces.count * an_divide_up(block_panels(run, s).count, PACK_TASK_PANELS);
 }
 
 /* Tile `index` of the block. Neighbours share their columns, whose panels stay in a core's cache. */
@@ -171,7 +164,7 @@ static dst_tile tile_at(const job_run *run, int64_t index) {
 /* Shared panels of a piece of an item, both counted from the block's. */
 static void *shared_panels(const job_run *run, int s, int64_t item, int64_t piece) {
     const an_product_side *side = &run->plan.sides[s];
-    int64_t panels = smaller(side->panels, side->block * side->tile);
+    int64_t panels = an_smaller(side->panels, side->block * side->tile);
     int64_t index = (item * run->plan.piece_block + piece) * panels;
     return (char *)run->job->scratch + side->begin + (size_t)index * side->panel_bytes;
 }
@@ -217,9 +210,9 @@ static void find_direct(job_run *run, an_dtype dtype, size_t element) {
 static void run_blocks(job_run *run, void run_block(job_run *run)) {
     const an_product_plan *plan = &run->plan;
     int64_t blocks[AN_SIDES], packed[AN_SIDES] = {-1, -1};
-    for (int s = 0; s < AN_SIDES; s++) blocks[s] = parts_of(plan->sides[s].tiles, plan->sides[s].block);
-    int64_t item_blocks = parts_of(plan->items, plan->item_block);
-    int64_t piece_blocks = parts_of(plan->pieces, plan->piece_block);
+    for (int s = 0; s < AN_SIDES; s++) blocks[s] = an_divide_up(plan->sides[s].tiles, plan->sides[s].block);
+    int64_t item_blocks = an_divide_up(plan->items, plan->item_block);
+    int64_t piece_blocks = an_divide_up(plan->pieces, plan->piece_block);
     int inner = blocks[AN_ROWS] > blocks[AN_COLUMNS] ? AN_ROWS : AN_COLUMNS, outer = 1 - inner;
     for (int64_t i = 0; i < item_blocks * blocks[AN_ROWS] * blocks[AN_COLUMNS] * piece_blocks; i++) {
         int64_t piece = i % piece_blocks, item = i / piece_blocks / blocks[inner] / blocks[outer], place[AN_SIDES];

@@ -3,6 +3,8 @@
 #ifndef AN_KERNELS_PRODUCT_CORE_LEVEL_H
 #define AN_KERNELS_PRODUCT_CORE_LEVEL_H
 
+#include "base/unroll.h"
+
 /* PANEL_ROWS · PANEL_VECTORS sums, PANEL_VECTORS of b and one element of a (and where nothing is fused, a product) are
  * as many registers as there are. One k of a panel of a is PANEL_ROW_STRIDE elements: whole vectors of any type. */
 #define PANEL_VECTORS 2
@@ -46,13 +48,6 @@ enum { PANEL_BYTES = PANEL_VECTORS * VECTOR_BYTES }; /* one k of a panel of b */
 #define INTERLEAVE_HIGH_f32(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #define INTERLEAVE_LOW_f64(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define INTERLEAVE_HIGH_f64(a, b) __builtin_shufflevector(a, b, 1, 3)
-#endif
-
-/* Before a loop over registers: an array of vectors is in registers only if no loop is left. */
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
 #endif
 
 #endif

@@ -1,4 +1,4 @@
-/* Packing of an operand into panels, for REAL. Included by product_core.c through its template.
+/* Packing of an operand into panels, for REAL. Included by core.c through its template.
  *
  * A panel holds `width` lanes: all lanes of the first k, all lanes of the second, … , each `stride` elements after the one
  * before; panels of the same piece of k follow each other. Lanes after an operand's last are copies or zeros: what is
@@ -10,15 +10,15 @@
 static void NAME(turn)(const REAL *const *lines, int64_t begin, REAL *to, int64_t stride) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL) };
     NAME(vector) from[LANES], turned[LANES];
-    UNROLL for (int i = 0; i < LANES; i++) from[i] = *(const NAME(vector_unaligned) *)(lines[i] + begin);
-    UNROLL for (int round = 1; round < LANES; round *= 2) {
-        UNROLL for (int i = 0; i < LANES / 2; i++) {
+    AN_UNROLL for (int i = 0; i < LANES; i++) from[i] = *(const NAME(vector_unaligned) *)(lines[i] + begin);
+    AN_UNROLL for (int round = 1; round < LANES; round *= 2) {
+        AN_UNROLL for (int i = 0; i < LANES / 2; i++) {
             turned[2 * i] = NAME(INTERLEAVE_LOW)(from[i], from[i + LANES / 2]);
             turned[2 * i + 1] = NAME(INTERLEAVE_HIGH)(from[i], from[i + LANES / 2]);
         }
-        UNROLL for (int i = 0; i < LANES; i++) from[i] = turned[i];
+        AN_UNROLL for (int i = 0; i < LANES; i++) from[i] = turned[i];
     }
-    UNROLL for (int i = 0; i < LANES; i++) {
+    AN_UNROLL for (int i = 0; i < LANES; i++) {
         __builtin_prefetch(to + (i + 2 * LANES) * stride, 1); /* the square after the next */
         *(NAME(vector) *)(to + i * stride) = from[i];
     }
@@ -53,10 +53,10 @@ static void NAME(pack_along_k)(NAME(lines) source, range lanes, range depth, int
                                REAL *panels, REAL *buffer) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL) };
     for (int64_t begin = 0; begin < lanes.count; begin += width, panels += stride * depth.count) {
-        int64_t panel_lanes = smaller(width, lanes.count - begin);
+        int64_t panel_lanes = an_smaller(width, lanes.count - begin);
         for (int64_t lane = 0; lane < panel_lanes; lane += LANES) {
             const REAL *lines[LANES];
-            int64_t p = 0, n = smaller(LANES, panel_lanes - lane), first = lanes.begin + begin + lane;
+            int64_t p = 0, n = an_smaller(LANES, panel_lanes - lane), first = lanes.begin + begin + lane;
             for (int64_t i = 0; i < n; i++)
                 lines[i] = NAME(line_at)(source, first + i, depth.begin, depth.count, buffer + i * depth.count);
             for (int64_t i = n; i < LANES; i++) lines[i] = lines[0];
@@ -81,7 +81,7 @@ static inline __attribute__((always_inline)) void NAME(pack_lanes)(NAME(lines) s
                                                                    REAL *panels, REAL *buffer) {
     const int64_t panel = stride * depth.count;
     for (int64_t begin = 0; begin < lanes.count; begin += AN_PACK_PANELS * width) {
-        int64_t n = smaller(AN_PACK_PANELS * width, lanes.count - begin), whole = n / width * width;
+        int64_t n = an_smaller(AN_PACK_PANELS * width, lanes.count - begin), whole = n / width * width;
         REAL *restrict first = panels + begin / width * panel, *restrict last = first + whole / width * panel;
         const REAL *before = NULL;
         if (whole < n) memset(last, 0, (size_t)panel * sizeof *last);

@@ -1,5 +1,6 @@
 #include "kernels/product/core_plan.h"
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "kernels/product/core_level.h"
 
@@ -15,38 +16,23 @@ enum { TASKS_PER_THREAD = 3, LEAST_TILE = 2, LEAST_WORK = 1 << 20 };
  * sums of a block, between blocks of k, and bytes of sums of pieces that run at once. */
 enum { SHARED_BYTES = 10 << 20, BLOCK_LANES = 1024, BLOCK_SUMS = 1 << 20, TOGETHER_BYTES = 4 << 20 };
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-static int64_t parts_of(int64_t whole, int64_t part) {
-    return (whole + part - 1) / part;
-}
-
-/* The smallest part that gives no more of them: the last is then not much smaller than the others. */
-static int64_t even_part(int64_t whole, int64_t part) {
-    return parts_of(whole, parts_of(whole, part));
-}
-
 /* ---- tiles ---- */
 
 static an_product_side make_side(size_t element, int64_t lanes, int64_t width, int64_t stride, int64_t tile,
                                  int64_t piece) {
-    int64_t panels = parts_of(lanes, width);
+    int64_t panels = an_divide_up(lanes, width);
     return (an_product_side){
         .panels = panels,
         .width = width,
         .stride = stride,
-        .tile = smaller(panels, tile),
+        .tile = an_smaller(panels, tile),
         .panel_bytes = an_round_up((size_t)(stride * piece) * element, AN_ALIGNMENT),
     };
 }
 
 static an_product_plan begin_plan(size_t element, int64_t items, int64_t rows, int64_t columns, int64_t depth) {
-    an_product_plan p = {.items = items, .pieces = larger(1, parts_of(depth, AN_PRODUCT_PIECE))};
-    int64_t panel_columns = PANEL_BYTES / (int64_t)element, piece = larger(1, smaller(depth, AN_PRODUCT_PIECE));
+    an_product_plan p = {.items = items, .pieces = an_larger(1, an_divide_up(depth, AN_PRODUCT_PIECE))};
+    int64_t panel_columns = PANEL_BYTES / (int64_t)element, piece = an_larger(1, an_smaller(depth, AN_PRODUCT_PIECE));
     p.sides[AN_ROWS] = make_side(element, rows, PANEL_ROWS, PANEL_ROW_STRIDE, TILE_ROWS / PANEL_ROWS, piece);
     p.sides[AN_COLUMNS] =
         make_side(element, columns, panel_columns, panel_columns, TILE_COLUMN_BYTES / PANEL_BYTES, piece);
@@ -54,7 +40,7 @@ static an_product_plan begin_plan(size_t element, int64_t items, int64_t rows, i
 }
 
 static int64_t tiles_of(const an_product_side *side) {
-    return parts_of(side->panels, side->tile);
+    return an_divide_up(side->panels, side->tile);
 }
 
 static int64_t tile_lanes(const an_product_side *side) {
@@ -80,17 +66,17 @@ static int64_t tasks_of(const an_product_plan *p) {
 
 /* The work of the thread that has most of it, if all tasks take the same time. */
 static int64_t longest_work(const an_product_plan *p, int64_t depth, int64_t threads) {
-    return parts_of(tasks_of(p), threads) * task_work(p, depth);
+    return an_divide_up(tasks_of(p), threads) * task_work(p, depth);
 }
 
 /* Makes the tiles of a side equal, and up to twice as many if threads have more equal shares then. */
 static void even_tiles(an_product_plan *p, int s, int64_t depth, int64_t threads) {
     an_product_side *side = &p->sides[s];
     const int64_t tiles = tiles_of(side);
-    side->tile = parts_of(side->panels, tiles);
+    side->tile = an_divide_up(side->panels, tiles);
     for (int64_t more = tiles + 1; more <= 2 * tiles; more++) {
         an_product_plan other = *p;
-        other.sides[s].tile = parts_of(side->panels, more);
+        other.sides[s].tile = an_divide_up(side->panels, more);
         if (other.sides[s].tile < LEAST_TILE || task_work(&other, depth) < LEAST_WORK) return;
         if (longest_work(&other, depth, threads) < longest_work(p, depth, threads)) side->tile = other.sides[s].tile;
     }
@@ -102,7 +88,7 @@ static void cut_tiles(an_product_plan *p, int64_t depth, int64_t threads, int64_
     while (!whole && tasks_of(p) < enough && task_work(p, depth) >= 2 * LEAST_WORK) {
         const int s = side_to_cut(p);
         if (p->sides[s].tile <= LEAST_TILE) break;
-        p->sides[s].tile = larger(LEAST_TILE, parts_of(p->sides[s].tile, 2));
+        p->sides[s].tile = an_larger(LEAST_TILE, an_divide_up(p->sides[s].tile, 2));
     }
     for (int s = 0; s < AN_SIDES; s++) {
         even_tiles(p, s, depth, threads);
@@ -114,10 +100,10 @@ static void cut_tiles(an_product_plan *p, int64_t depth, int64_t threads, int64_
 static void cut_depth(an_product_plan *p, int64_t enough) {
     const int64_t tiles = tasks_of(p), work = task_work(p, AN_PRODUCT_PIECE);
     const int64_t room = TOGETHER_BYTES / ((int64_t)p->sum_bytes * tiles) - 1; /* one is the total */
-    const int64_t together = smaller(p->pieces, room);
+    const int64_t together = an_smaller(p->pieces, room);
     if (tiles >= enough || together < 2 || together * work < 2 * LEAST_WORK) return;
     p->together = together;
-    p->task_pieces = larger(parts_of(together * tiles, enough), parts_of(LEAST_WORK, work));
+    p->task_pieces = an_larger(an_divide_up(together * tiles, enough), an_divide_up(LEAST_WORK, work));
 }
 
 /* ---- blocks ---- */
@@ -129,28 +115,28 @@ static void make_blocks(an_product_plan *p) {
     p->piece_block = p->pieces;
     for (int s = 0; s < AN_SIDES; s++) {
         const an_product_side *side = &p->sides[s];
-        int64_t panels = smaller(side->panels, larger(side->tile, BLOCK_LANES / side->width));
+        int64_t panels = an_smaller(side->panels, an_larger(side->tile, BLOCK_LANES / side->width));
         if (side->shared)
-            p->piece_block = smaller(p->piece_block, SHARED_BYTES / ((int64_t)side->panel_bytes * panels));
+            p->piece_block = an_smaller(p->piece_block, SHARED_BYTES / ((int64_t)side->panel_bytes * panels));
     }
-    p->piece_block = even_part(p->pieces, p->piece_block);
+    p->piece_block = an_even_part(p->pieces, p->piece_block);
     for (int s = 0; s < AN_SIDES; s++) {
         an_product_side *side = &p->sides[s];
         int64_t bytes = (int64_t)side->panel_bytes * side->tile * p->piece_block;
-        side->block = side->shared ? smaller(side->tiles, SHARED_BYTES / bytes) : side->tiles;
+        side->block = side->shared ? an_smaller(side->tiles, SHARED_BYTES / bytes) : side->tiles;
     }
     if (p->piece_block < p->pieces) { /* sums wait in scratch */
         int64_t tiles = BLOCK_SUMS / (tile_lanes(rows) * tile_lanes(columns));
-        columns->block = smaller(columns->block, tiles);
-        rows->block = smaller(rows->block, tiles / columns->block);
+        columns->block = an_smaller(columns->block, tiles);
+        rows->block = an_smaller(rows->block, tiles / columns->block);
     }
     p->item_block = p->piece_block < p->pieces ? 1 : p->items;
     for (int s = 0; s < AN_SIDES; s++) {
         an_product_side *side = &p->sides[s];
         int64_t item_bytes = (int64_t)side->panel_bytes * side->panels * p->pieces;
-        side->block = even_part(side->tiles, side->block);
+        side->block = an_even_part(side->tiles, side->block);
         if (side->block < side->tiles) p->item_block = 1;
-        if (side->shared) p->item_block = larger(1, smaller(p->item_block, SHARED_BYTES / item_bytes));
+        if (side->shared) p->item_block = an_larger(1, an_smaller(p->item_block, SHARED_BYTES / item_bytes));
     }
 }
 
@@ -158,8 +144,8 @@ static void make_blocks(an_product_plan *p) {
 
 /* Lines along k are asked for as many at a time as a vector has lanes. */
 static size_t line_bytes(int64_t depth) {
-    size_t along_k = VECTOR_BYTES * (size_t)smaller(depth, AN_PRODUCT_PIECE);
-    size_t lanes = AN_PACK_PANELS * (size_t)larger(PANEL_BYTES, PANEL_ROWS * (int64_t)sizeof(double));
+    size_t along_k = VECTOR_BYTES * (size_t)an_smaller(depth, AN_PRODUCT_PIECE);
+    size_t lanes = AN_PACK_PANELS * (size_t)an_larger(PANEL_BYTES, PANEL_ROWS * (int64_t)sizeof(double));
     return an_round_up(along_k > lanes ? along_k : lanes, AN_ALIGNMENT);
 }
 
@@ -175,7 +161,7 @@ static void place_panels(an_product_plan *p, size_t threads, int64_t depth) {
     for (int s = 0; s < AN_SIDES; s++) {
         an_product_side *side = &p->sides[s];
         if (!side->shared) continue;
-        int64_t panels = p->item_block * p->piece_block * smaller(side->panels, side->block * side->tile);
+        int64_t panels = p->item_block * p->piece_block * an_smaller(side->panels, side->block * side->tile);
         side->begin = p->sums_begin;
         p->sums_begin += (size_t)panels * side->panel_bytes;
     }
@@ -212,11 +198,11 @@ size_t an_product_scratch(an_context *ctx, bool f64, int64_t items, int64_t rows
         int64_t packed = side->panels * p.pieces * (int64_t)side->panel_bytes;
         if (packed > SHARED_BYTES) least_sums = BLOCK_SUMS * element; /* k may be in blocks */
         thread += (size_t)side->tile * side->panel_bytes;
-        if (p.sides[1 - s].panels > LEAST_TILE) shared += (size_t)smaller(SHARED_BYTES, items * packed);
+        if (p.sides[1 - s].panels > LEAST_TILE) shared += (size_t)an_smaller(SHARED_BYTES, items * packed);
         sums *= (size_t)tile_lanes(side);
         all *= (size_t)(2 * side->panels * side->width);
     }
-    size_t together = p.pieces > 1 ? (size_t)smaller(TOGETHER_BYTES, (int64_t)all * (p.pieces + 1)) : 0;
+    size_t together = p.pieces > 1 ? (size_t)an_smaller(TOGETHER_BYTES, (int64_t)all * (p.pieces + 1)) : 0;
     if (least_sums < together) least_sums = together;
     return threads * thread + shared + (sums > least_sums ? sums : least_sums);
 }

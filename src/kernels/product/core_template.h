@@ -1,4 +1,4 @@
-/* Lines and tasks of the product core, for REAL. Included by product_core.c through instantiate.h. */
+/* Lines and tasks of the product core, for REAL. Included by core.c through instantiate.h. */
 
 #include "kernels/product/tile.h" /* first: its vectors are the packing's too */
 
@@ -92,7 +92,7 @@ static void NAME(run_edge)(int64_t rows, int64_t vectors, int64_t columns, int64
  * lines of lanes are read as they are, the steps to come, as the next panel lies beside this one. */
 static fetch NAME(fetch_ahead)(NAME(panels) a, int64_t k, int64_t panels) {
     const char *next = (const char *)(a.first + a.panel);
-    int64_t part = parts_of(PANEL_ROW_STRIDE * sizeof(REAL), panels), row = a.lane * (int64_t)sizeof(REAL);
+    int64_t part = an_divide_up(PANEL_ROW_STRIDE * sizeof(REAL), panels), row = a.lane * (int64_t)sizeof(REAL);
     int64_t step = a.step * (int64_t)sizeof(REAL);
     if (a.step == 1) return (fetch){next, sizeof(REAL), row, 2 * row};
     if (a.panel == a.step * k) return (fetch){next, part, 0, part * k};
@@ -104,13 +104,13 @@ static fetch NAME(fetch_ahead)(NAME(panels) a, int64_t k, int64_t panels) {
 static void NAME(add_piece)(const job_run *run, const dst_tile *t, int64_t k, NAME(panels) a, NAME(panels) b,
                             NAME(tile_sums) sums, bool add, bool last) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL), WIDTH = PANEL_BYTES / sizeof(REAL) };
-    int64_t rows = t->sides[AN_ROWS].count, columns = t->sides[AN_COLUMNS].count, panels = parts_of(columns, WIDTH);
+    int64_t rows = t->sides[AN_ROWS].count, columns = t->sides[AN_COLUMNS].count, panels = an_divide_up(columns, WIDTH);
     for (int64_t row = 0; row < rows; row += PANEL_ROWS, a.first += a.panel) {
-        int64_t panel_rows = smaller(PANEL_ROWS, rows - row);
+        int64_t panel_rows = an_smaller(PANEL_ROWS, rows - row);
         NAME(panels) right = b;
         fetch ahead = NAME(fetch_ahead)(a, k, panels);
         for (int64_t column = 0; column < columns; column += WIDTH, right.first += b.panel, ahead.from += ahead.part) {
-            int64_t left = smaller(WIDTH, columns - column), vectors = left > LANES ? 2 : 1;
+            int64_t left = an_smaller(WIDTH, columns - column), vectors = left > LANES ? 2 : 1;
             REAL *sum = sums.first + row * sums.stride + column;
             if (sums.in_dst && left < vectors * LANES)
                 NAME(run_edge)(panel_rows, vectors, left, k, a, right, sum, sums.stride, add, ahead);
@@ -167,7 +167,7 @@ static void NAME(pack_task)(void *user, int64_t index, int thread) {
     const int s = index < row_tasks ? AN_ROWS : AN_COLUMNS;
     if (s == AN_COLUMNS) index -= row_tasks;
     const range panels = block_panels(run, s);
-    const int64_t tasks = parts_of(panels.count, PACK_TASK_PANELS);
+    const int64_t tasks = an_divide_up(panels.count, PACK_TASK_PANELS);
     const int64_t piece = index / tasks % block->pieces.count, item = index / tasks / block->pieces.count;
     const range part = part_of(panels.count, index % tasks, PACK_TASK_PANELS);
     const range depth = piece_depth(run, block->pieces.begin + piece);
@@ -195,7 +195,7 @@ static void NAME(run_block)(job_run *run) {
 
 static void NAME(pieces_task)(void *user, int64_t index, int thread) {
     const job_run *run = user;
-    int64_t tasks = parts_of(run->plan.together, run->plan.task_pieces), tile = index / tasks;
+    int64_t tasks = an_divide_up(run->plan.together, run->plan.task_pieces), tile = index / tasks;
     range pieces = part_of(run->block.pieces.count, index % tasks, run->plan.task_pieces);
     dst_tile t = tile_at(run, tile);
     for (int64_t i = pieces.begin; i < pieces.begin + pieces.count; i++) {
@@ -227,10 +227,10 @@ static void NAME(total_task)(void *user, int64_t index, int thread) {
 
 static void NAME(run_together)(job_run *run) {
     const an_product_plan *plan = &run->plan;
-    int64_t tasks = parts_of(plan->together, plan->task_pieces);
+    int64_t tasks = an_divide_up(plan->together, plan->task_pieces);
     run->block.items = (range){0, plan->items};
     for (int s = 0; s < AN_SIDES; s++) run->block.sides[s] = (range){0, plan->sides[s].tiles};
-    for (int64_t i = 0; i < parts_of(plan->pieces, plan->together); i++) {
+    for (int64_t i = 0; i < an_divide_up(plan->pieces, plan->together); i++) {
         run->block.pieces = part_of(plan->pieces, i, plan->together);
         an_parallel(run->job->ctx, block_tiles(run) * tasks, NAME(pieces_task), run);
         an_parallel(run->job->ctx, block_tiles(run), NAME(total_task), run);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "kernels/common/row.h"
 #include "kernels/product/core.h"
@@ -33,14 +34,6 @@ typedef struct {
 typedef struct {
     int64_t begin, count;
 } range;
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
 
 static void finish_f32(const an_product_finish *finish, const an_product_block *block, float *values) {
     finish->f32(finish->user, block, values);

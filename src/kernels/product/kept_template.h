@@ -1,4 +1,4 @@
-/* Products with kept panels, for REAL. Included by product_kept.c through instantiate.h. */
+/* Products with kept panels, for REAL. Included by kept.c through instantiate.h. */
 
 #include "kernels/product/tile.h"
 
@@ -18,18 +18,18 @@ static inline __attribute__((always_inline)) void NAME(wide)(const int rows, int
                                                              bool add) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL), VECTORS = WIDE_PANELS * PANEL_VECTORS };
     NAME(vector) part[WIDE_ROWS][VECTORS];
-    UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int v = 0; v < VECTORS; v++) part[i][v] = (NAME(vector)){0};
+    AN_UNROLL for (int i = 0; i < rows; i++) {
+        AN_UNROLL for (int v = 0; v < VECTORS; v++) part[i][v] = (NAME(vector)){0};
     }
     for (int64_t p = 0; p < k; p++, a++, b += PANEL_VECTORS * LANES) {
-        UNROLL for (int v = 0; v < VECTORS; v++) {
+        AN_UNROLL for (int v = 0; v < VECTORS; v++) {
             const REAL *at = b + v / PANEL_VECTORS * panel + v % PANEL_VECTORS * LANES;
             const NAME(vector) columns = *(const NAME(vector_unaligned) *)at;
-            UNROLL for (int i = 0; i < rows; i++) part[i][v] = NAME(MULTIPLY_ADD)(a[i * lane], columns, part[i][v]);
+            AN_UNROLL for (int i = 0; i < rows; i++) part[i][v] = NAME(MULTIPLY_ADD)(a[i * lane], columns, part[i][v]);
         }
     }
-    UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int v = 0; v < VECTORS; v++) {
+    AN_UNROLL for (int i = 0; i < rows; i++) {
+        AN_UNROLL for (int v = 0; v < VECTORS; v++) {
             NAME(vector_unaligned) *to = (NAME(vector_unaligned) *)(sum + i * stride + v * LANES);
             if (add)
                 *to += part[i][v];
@@ -88,12 +88,12 @@ static int64_t NAME(run_panels)(const job *j, int64_t row, int64_t rows, int64_t
 
 /* Rows of a times a block of columns, for one piece of k: a panel of b stays in the first-level cache for all rows. */
 static void NAME(run_piece)(const job *j, range rows, range columns, int64_t begin, int64_t k) {
-    const int64_t tiles = divide_up(rows.count, PANEL_ROWS),
-                  tile = divide_up(rows.count, tiles); /* none much smaller */
+    const int64_t tiles = an_divide_up(rows.count, PANEL_ROWS),
+                  tile = an_divide_up(rows.count, tiles); /* none much smaller */
     int64_t some = 0;
     for (int64_t column = 0; column < columns.count; column += some)
         for (int64_t row = 0; row < rows.count; row += tile)
-            some = NAME(run_panels)(j, rows.begin + row, smaller(tile, rows.count - row), columns.begin + column,
+            some = NAME(run_panels)(j, rows.begin + row, an_smaller(tile, rows.count - row), columns.begin + column,
                                     columns.count - column, begin, k, rows.count <= WIDE_ROWS);
 }
 
@@ -112,10 +112,10 @@ static void NAME(run)(const job *j) {
     const int64_t width = BLOCK_COLUMN_BYTES / (int64_t)sizeof(REAL);
     for (int64_t row = 0; row < j->rows; row += BLOCK_ROWS)
         for (int64_t column = 0; column < j->columns; column += width) {
-            const range rows = {row, smaller(BLOCK_ROWS, j->rows - row)};
-            const range columns = {column, smaller(width, j->columns - column)};
+            const range rows = {row, an_smaller(BLOCK_ROWS, j->rows - row)};
+            const range columns = {column, an_smaller(width, j->columns - column)};
             for (int64_t k = 0; k < j->depth; k += AN_PRODUCT_PIECE)
-                NAME(run_piece)(j, rows, columns, k, smaller(AN_PRODUCT_PIECE, j->depth - k));
+                NAME(run_piece)(j, rows, columns, k, an_smaller(AN_PRODUCT_PIECE, j->depth - k));
             NAME(finish_rows_of)(j, rows, columns);
         }
 }

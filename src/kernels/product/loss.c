@@ -49,7 +49,7 @@ static job job_of(const an_call *call) {
     j.depth = src->dims[src->ndims - 1];
     j.rows = an_tensor_elements(src) / j.depth;
     j.classes = weights->dims[0];
-    j.chunk = an_least(AN_PRODUCT_LOSS_ROWS, j.rows);
+    j.chunk = an_smaller(AN_PRODUCT_LOSS_ROWS, j.rows);
     j.logits_bytes = an_round_up((size_t)(j.chunk * j.classes) * real, AN_ALIGNMENT);
     j.losses_bytes = an_round_up((size_t)j.rows * real, AN_ALIGNMENT);
     j.sums_bytes = an_round_up((size_t)j.chunk * real, AN_ALIGNMENT);
@@ -197,10 +197,10 @@ static an_status run(const an_call *call) {
     job j = job_of(call);
     AN_TRY_RETURN(an_cross_entropy_check(ctx, &call->src[AN_PRODUCT_LOSS_TARGETS], j.classes, attributes->ignored));
     for (int64_t row = 0; row < j.rows; row += j.chunk) {
-        spread_factors(&j, row, an_least(j.chunk, j.rows - row));
+        spread_factors(&j, row, an_smaller(j.chunk, j.rows - row));
         for (int i = 0; i < part_count(&j); i++) {
             part p = {0};
-            parts[i](&j, &p, row, an_least(j.chunk, j.rows - row));
+            parts[i](&j, &p, row, an_smaller(j.chunk, j.rows - row));
             AN_TRY_RETURN(p.kernel->run(&p.call));
         }
     }

@@ -1,4 +1,4 @@
-/* The register tile, for REAL: sums over k of a panel of a times a panel of b. Included by product_core.c through its
+/* The register tile, for REAL: sums over k of a panel of a times a panel of b. Included by core.c through its
  * template.
  *
  * A panel of a has PANEL_ROWS rows, of b PANEL_VECTORS vectors of columns: as many as there are registers for sums. At
@@ -25,9 +25,9 @@ static inline __attribute__((always_inline)) void NAME(tile)(const int rows, con
     const int64_t lane = left.lane, a_step = packed ? left.step : 1, b_step = right.step;
     NAME(vector) part[PANEL_ROWS][PANEL_VECTORS];
     /* Rows that are not packed need addresses: three have one register, at 0, 1 and 2 times their distance. */
-    UNROLL for (int i = 0; i < GROUPS; i++) groups[i] = a + i * TOGETHER * lane;
-    UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int v = 0; v < vectors; v++) {
+    AN_UNROLL for (int i = 0; i < GROUPS; i++) groups[i] = a + i * TOGETHER * lane;
+    AN_UNROLL for (int i = 0; i < rows; i++) {
+        AN_UNROLL for (int v = 0; v < vectors; v++) {
             part[i][v] = (NAME(vector)){0};
             __builtin_prefetch(sum + i * stride + v * LANES);
         }
@@ -37,17 +37,18 @@ static inline __attribute__((always_inline)) void NAME(tile)(const int rows, con
         __builtin_prefetch(ahead.from);
         if (!packed) __builtin_prefetch(ahead.from + ahead.gap);
         ahead.from += ahead.step;
-        UNROLL for (int byte = 0; byte < vectors * VECTOR_BYTES; byte += AN_ALIGNMENT)
+        AN_UNROLL for (int byte = 0; byte < vectors * VECTOR_BYTES; byte += AN_ALIGNMENT)
             __builtin_prefetch((const char *)(b + FETCH_STEPS * b_step) + byte);
-        UNROLL for (int v = 0; v < vectors; v++) columns[v] = *(const NAME(vector_unaligned) *)(b + v * LANES);
-        UNROLL for (int i = 0; i < rows; i++) {
+        AN_UNROLL for (int v = 0; v < vectors; v++) columns[v] = *(const NAME(vector_unaligned) *)(b + v * LANES);
+        AN_UNROLL for (int i = 0; i < rows; i++) {
             const REAL element = packed ? a[i] : groups[i / TOGETHER][i % TOGETHER * lane];
-            UNROLL for (int v = 0; v < vectors; v++) part[i][v] = NAME(MULTIPLY_ADD)(element, columns[v], part[i][v]);
+            AN_UNROLL for (int v = 0; v < vectors; v++) part[i][v] =
+                NAME(MULTIPLY_ADD)(element, columns[v], part[i][v]);
         }
-        UNROLL for (int i = 0; i < GROUPS; i++) groups[i]++;
+        AN_UNROLL for (int i = 0; i < GROUPS; i++) groups[i]++;
     }
-    UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int v = 0; v < vectors; v++) {
+    AN_UNROLL for (int i = 0; i < rows; i++) {
+        AN_UNROLL for (int v = 0; v < vectors; v++) {
             NAME(vector_unaligned) *to = (NAME(vector_unaligned) *)(sum + i * stride + v * LANES);
             if (add)
                 *to += part[i][v];

@@ -1,4 +1,4 @@
-/* Reductions for REAL. Included by reduce_reference.c through instantiate.h. */
+/* Reductions for REAL. Included by portable.c through instantiate.h. */
 
 static void NAME(put_output)(const job *j, int64_t output, REAL value) {
     if (j->kind == MEAN) value /= (REAL)j->count;
@@ -15,7 +15,7 @@ static void NAME(put_chunk)(const job *j, int64_t output, int64_t chunk, REAL va
 /* One chunk of one output. */
 static void NAME(reduce_row)(const job *j, int64_t output, int64_t chunk) {
     REAL buffer[AN_SUM_CHUNK];
-    int64_t begin = chunk * AN_SUM_CHUNK, n = an_least(j->count - begin, AN_SUM_CHUNK);
+    int64_t begin = chunk * AN_SUM_CHUNK, n = an_smaller(j->count - begin, AN_SUM_CHUNK);
     int64_t base = an_row_offset(&j->kept, NO_AXIS, output);
     const REAL *row = NAME(an_range_load)(&j->reduced, base, begin, n, buffer);
     NAME(put_chunk)(j, output, chunk, j->kind == MAX ? NAME(an_chunk_max)(row, n) : NAME(an_chunk_sum)(row, n));
@@ -26,9 +26,10 @@ static void NAME(reduce_columns)(const job *j, int64_t block, int64_t chunk) {
     REAL lanes[AN_SUM_LANES][COLUMNS] = {0}, buffer[COLUMNS];
     int last = j->kept.ndims - 1;
     int64_t width = j->kept.dims[last], stride = j->kept.strides[last];
-    int64_t row = block / j->blocks, column = block % j->blocks * COLUMNS, columns = an_least(width - column, COLUMNS);
+    int64_t row = block / j->blocks, column = block % j->blocks * COLUMNS,
+            columns = an_smaller(width - column, COLUMNS);
     int64_t base = an_row_offset(&j->kept, last, row) + column * stride;
-    int64_t begin = chunk * AN_SUM_CHUNK, n = an_least(j->count - begin, AN_SUM_CHUNK);
+    int64_t begin = chunk * AN_SUM_CHUNK, n = an_smaller(j->count - begin, AN_SUM_CHUNK);
     for (int64_t i = 0; i < n; i++) {
         int64_t offset = base + an_row_offset(&j->reduced, NO_AXIS, begin + i);
         const REAL *values = NAME(an_row_load)(&j->reduced, offset, stride, columns, buffer);
@@ -84,7 +85,7 @@ static void NAME(max_share)(const job *j, int64_t output) {
     diff = *NAME(an_row_load)(diff_dst, an_row_offset(diff_dst, NO_AXIS, output), 1, 1, buffer);
     largest = *NAME(an_row_load)(dst, an_row_offset(dst, NO_AXIS, output), 1, 1, buffer);
     for (int64_t begin = 0; begin < j->count; begin += AN_SUM_CHUNK) {
-        int64_t n = an_least(j->count - begin, AN_SUM_CHUNK);
+        int64_t n = an_smaller(j->count - begin, AN_SUM_CHUNK);
         const REAL *row = NAME(an_range_load)(&j->reduced, base, begin, n, buffer);
         for (int64_t i = 0; i < n; i++) ties += row[i] == largest;
     }

@@ -1,4 +1,4 @@
-/* Rows of rotary position embedding, for REAL. Included by rotary_reference.c through instantiate.h. */
+/* Rows of rotary position embedding, for REAL. Included by portable.c through instantiate.h. */
 
 /* Cosines, then sines (of the turn that is wanted, back for the gradient) of one token. */
 static void NAME(angles_task)(void *user, int64_t index, int thread) {

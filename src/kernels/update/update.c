@@ -59,5 +59,5 @@ static an_status run_square_sums(const an_call *call) {
     return AN_OK;
 }
 
-AN_KERNEL_LIST(update) = {{.name = "reference", .run = run_update}, {0}};
-AN_KERNEL_LIST(square_sums) = {{.name = "reference", .run = run_square_sums}, {0}};
+AN_KERNEL_LIST(update) = {{.name = "portable", .run = run_update}, {0}};
+AN_KERNEL_LIST(square_sums) = {{.name = "portable", .run = run_square_sums}, {0}};

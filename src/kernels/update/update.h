@@ -29,6 +29,19 @@ typedef struct an_update_attributes {
     int64_t run_count;
 } an_update_attributes;
 
+/* Optimizers that are records alone, once a level of instructions. */
+#if defined(__x86_64__)
+#define AN_DECLARE_OPTIMIZER(name) \
+    extern const an_optimizer_record an_optimizer_##name, an_optimizer_##name##_avx2, an_optimizer_##name##_avx512
+#define AN_OPTIMIZER_LEVELS(name) \
+    { &an_optimizer_##name, &an_optimizer_##name##_avx2, &an_optimizer_##name##_avx512 }
+#else
+#define AN_DECLARE_OPTIMIZER(name) extern const an_optimizer_record an_optimizer_##name
+#define AN_OPTIMIZER_LEVELS(name) \
+    { &an_optimizer_##name }
+#endif
+AN_DECLARE_OPTIMIZER(lion);
+
 /* (gradients) → weights, moment 1, moment 2, copy of low precision; all but gradients are read and written where they are, and
  * those that a rule or a store does without are absent. One pass: every element is read and written once. */
 AN_DECLARE_KERNELS(update);

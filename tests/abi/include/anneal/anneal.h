@@ -20,7 +20,7 @@
 #ifndef ANNEAL_ANNEAL_H
 #define ANNEAL_ANNEAL_H
 
-#include "anneal/predict.h"
+#include "anneal/core.h"
 
 #ifdef __cplusplus
 extern "C" {

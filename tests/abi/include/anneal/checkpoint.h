@@ -6,7 +6,7 @@
 #ifndef ANNEAL_CHECKPOINT_H
 #define ANNEAL_CHECKPOINT_H
 
-#include "anneal/checkpoint.h"
+#include "anneal/anneal.h"
 
 #ifdef __cplusplus
 extern "C" {

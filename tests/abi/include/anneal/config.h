@@ -6,7 +6,8 @@
 #ifndef ANNEAL_CONFIG_H
 #define ANNEAL_CONFIG_H
 
-#include "anneal/config.h"
+#include "anneal/data.h"
+#include "anneal/graph.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -9,7 +9,7 @@
 #ifndef ANNEAL_DATA_H
 #define ANNEAL_DATA_H
 
-#include "anneal/data.h"
+#include "anneal/core.h"
 
 #ifdef __cplusplus
 extern "C" {

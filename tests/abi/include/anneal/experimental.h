@@ -1,8 +1,9 @@
-/* Own ops, kernels and devices. May change at any release. docs/howto says how each is added. */
+/* Own ops, kernels, devices and optimizers. May change at any release. docs/howto says how each is added. */
 #ifndef ANNEAL_EXPERIMENTAL_H
 #define ANNEAL_EXPERIMENTAL_H
 
-#include "anneal/experimental.h"
+#include "anneal/core.h"
+#include "anneal/graph.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +52,105 @@ typedef struct an_kernel {
     an_status (*keep)(const an_call *call);
 } an_kernel;
 
+/* ---- own ops ---- docs/howto/add-an-op.md */
+
+typedef enum an_attribute_type {
+    AN_ATTRIBUTE_INT,    /* int64_t */
+    AN_ATTRIBUTE_BOOL,   /* bool */
+    AN_ATTRIBUTE_FLOAT,  /* double */
+    AN_ATTRIBUTE_STRING, /* const char *, owned by the graph */
+    AN_ATTRIBUTE_DTYPE,  /* an_dtype */
+    AN_ATTRIBUTE_DIM,    /* an_dim; kernels read its number */
+    AN_ATTRIBUTE_DIMS,   /* an_dim_list; the same */
+    AN_ATTRIBUTE_INTS    /* an_int_list */
+} an_attribute_type;
+
+typedef struct an_dim_list {
+    int count;
+    an_dim values[AN_MAX_DIMS];
+} an_dim_list;
+
+typedef struct an_int_list {
+    int count;
+    int64_t values[AN_MAX_DIMS];
+} an_int_list;
+
+/* A member of an op's struct of attributes. With name, type and offset, graphs are printed, parsed and copied without knowing the struct. A
+ * table ends with name NULL. */
+typedef struct an_attribute {
+    const char *name;
+    an_attribute_type type;
+    size_t offset;
+    bool noted; /* by registration or a pass: no part of the model, so only dumps have it. Not for own ops */
+} an_attribute;
+
+/* How mixed precision treats an op. */
+typedef enum an_autocast {
+    AN_AUTOCAST_KEEP, /* reads any storage, computes in f32; outputs of low_out are low if every consumer wants low;
+                         without low_out it moves elements as they are */
+    AN_AUTOCAST_LOW,  /* inputs of low_in are cast; outputs of low_out are low unless a consumer is F32 */
+    AN_AUTOCAST_F32   /* f32 in and out */
+} an_autocast;
+
+enum { AN_MAX_ATTRIBUTES = 32, AN_MAX_ATTRIBUTE_BYTES = 1024, AN_MAX_OWN_NAME = 47 };
+
+/* A node of an own op, as the functions of its record see it. */
+typedef struct an_own_node {
+    an_graph *graph;
+    void *user; /* the record's */
+    const void *attributes;
+    int input_count, output_count;
+    const an_value *inputs;  /* AN_NONE: absent */
+    const an_value *outputs; /* NULL in `infer`: there are none yet */
+} an_own_node;
+
+typedef struct an_own_output {
+    an_dtype dtype;
+    int ndims;
+    an_dim dims[AN_MAX_DIMS];
+} an_own_output;
+
+/* An op of the program. */
+typedef struct an_own_op {
+    size_t size;
+    const char *name; /* small letters, digits and _, beginning with a letter; at most AN_MAX_OWN_NAME bytes */
+    int inputs_min, inputs_max; /* 1 to AN_MAX_INPUTS; those above the minimum may be left out */
+    int outputs;                /* 1 to AN_MAX_OUTPUTS */
+    size_t attribute_bytes;     /* sizeof the struct of attributes, at most AN_MAX_ATTRIBUTE_BYTES; 0: it has none */
+    const an_attribute *attributes; /* NULL: none */
+    /* Sets type and shape of every output, from the inputs (an_value_dtype, an_value_ndims, an_value_dim) and the attributes. NULL if they fit
+     * together, else a sentence that says what does not. It is called more than once and adds no nodes. */
+    const char *(*infer)(const an_own_node *node, an_own_output *outputs);
+    /* Adds nodes that compute the gradients, with the builders. diff_dst[i] is 0 where output i has no gradient; `want` is a mask over the
+     * inputs; diff_src[i] has the shape of input i, or stays 0 for none. NULL: the op has no gradient. */
+    void (*gradient)(const an_own_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src);
+    /* For the device of the context, best first, name NULL at the end. The same call gives the same bits each time. */
+    const an_kernel *kernels;
+    double flops; /* of one element of output 0, for plans; 0: 1 */
+    an_autocast autocast;
+    uint32_t low_in, low_out; /* masks over inputs, outputs */
+    uint32_t dense;    /* mask over inputs that its kernels want row-major and without gaps: others are copied first */
+    uint32_t in_place; /* mask over inputs that output 0 may overwrite */
+    void *user;
+} an_own_op;
+
+/* Adds an op to a context: builders, .ang files and configs that this context opens then know it. The record, its tables and names are copied;
+ * functions and `user` must stay. The command `anneal` does not know it. */
+AN_API an_status an_context_add_op(an_context *ctx, const an_own_op *op);
+
+/* Adds a kernel for an op that the context has, for the context's device. Plans that are made from now on ask it before the others, the last
+ * one that was added first. Such an op is not fused with others. Checkpoints store the kernel's name, and a run resumes only with it. */
+AN_API an_status an_context_add_kernel(an_context *ctx, const char *op, const an_kernel *kernel);
+
+/* The builder of own ops: output 0 of a new node (an_value_output gives the others). `attributes` is the op's struct; NULL: all zero. */
+AN_API an_value an_own(an_graph *graph, const char *op, int input_count, const an_value *inputs,
+                       const void *attributes);
+
+/* For kernels: leaves a message with the context and returns the status. */
+AN_API an_status an_kernel_error(const an_call *call, an_status status, const char *message);
+
+/* ---- devices ---- docs/howto/add-a-device.md */
+
 /* Who owns tensor memory. Only kernels dereference it; everything else goes through this record. */
 typedef enum an_copy_direction { AN_COPY_TO_DEVICE, AN_COPY_FROM_DEVICE, AN_COPY_ON_DEVICE } an_copy_direction;
 struct an_device {
@@ -63,10 +163,54 @@ struct an_device {
     an_status (*fill)(const an_device *device, an_context *ctx, void *dst, int byte, size_t bytes);
     an_status (*synchronize)(const an_device *device, an_context *ctx);
     an_status (*launch)(const an_device *device, const an_kernel *kernel, const an_call *call);
+    /* Its kernels for an op of the library, best first, name NULL at the end; NULL: it has none, and a plan with the op is refused. Asked
+     * when plans, optimizers and the like are made, never in a run. Besides ops there are "update" and "square_sums", the end of a step.
+     * Those two, "cast" (copies of low precision) and "add" (leaves) also run outside of plans, without scratch. */
+    const an_kernel *(*kernels)(const an_device *device, const an_context *ctx, const char *op);
     void *user;
 };
 
+/* ---- optimizers ---- */
+
+/* The numbers of one update for one parameter group. */
+typedef struct an_optimizer_numbers {
+    int64_t update;      /* the number of this update, from 1 */
+    double rate;         /* learning rate of the group, as the schedule has it now */
+    double weight_decay; /* of the group; 0: none */
+    double beta_1;       /* as the options say, or as the schedule moves it */
+    double beta_2, epsilon;
+    double correction_1, correction_2; /* 1 - beta^update: divides a mean that began as 0 */
+} an_optimizer_numbers;
+
+/* An optimizer: how `count` weights follow from their gradients. Everything else (groups, frozen parameters, unscaling, clipping,
+ * copies of low precision, checkpoints) is the same for all optimizers.
+ *
+ * The functions work on each element alone, so that results do not depend on how parameters are divided among calls. They
+ * are called from several threads at once, for different elements, in anneal's floating-point environment. Gradients are already
+ * unscaled and clipped. Moments start as 0; those that the record does not ask for are NULL. A call may end with padding behind the
+ * end of a parameter: its gradients are 0, and nothing reads what its weights and moments become. */
+typedef struct an_optimizer_record {
+    const char *name; /* a lower-case letter, then lower-case letters, digits and underscores; at most 31 */
+    int version; /* 1 or more; raise it when the same options give other weights. A checkpoint of another is refused */
+    int moments; /* numbers that are kept for each weight: 0 to 2 */
+    double beta_1, beta_2; /* defaults: 0 to below 1 */
+    double weight_decay;   /* default: 0 or more */
+    void (*update_f32)(void *user, const an_optimizer_numbers *numbers, int64_t count, const float *gradients,
+                       float *weights, float *moment_1, float *moment_2);
+    void (*update_f64)(void *user, const an_optimizer_numbers *numbers, int64_t count, const double *gradients,
+                       double *weights, double *moment_1, double *moment_2);
+    void *user;
+} an_optimizer_record;
+
+/* Adds an optimizer to a context, which keeps a copy of the record. After that, `optimizer.type: NAME` of a config that is opened in
+ * this context and an_optimizer_options.name choose it. Not collective. */
+AN_API an_status an_context_add_optimizer(an_context *ctx, const an_optimizer_record *record);
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifndef AN_NO_PLACES
+#define an_own(graph, ...) an_own(AN_AT(graph), __VA_ARGS__)
 #endif
 #endif

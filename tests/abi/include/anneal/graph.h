@@ -7,7 +7,7 @@
 #ifndef ANNEAL_GRAPH_H
 #define ANNEAL_GRAPH_H
 
-#include "anneal/graph.h"
+#include "anneal/core.h"
 
 #ifdef __cplusplus
 #include <initializer_list>
@@ -128,11 +128,13 @@ AN_API an_value an_constant(an_graph *graph, an_dtype dtype, double value, int n
 /* Freezes a parameter, before an_params_create. */
 AN_API void an_param_freeze(an_graph *graph, an_value param);
 
+#include "anneal/builders.h"
 
 #ifdef __cplusplus
 }
 #endif
 
 #ifndef AN_NO_PLACES
+#include "anneal/places.h"
 #endif
 #endif

@@ -9,7 +9,7 @@
 #ifndef ANNEAL_HEARTBEAT_H
 #define ANNEAL_HEARTBEAT_H
 
-#include "anneal/heartbeat.h"
+#include "anneal/core.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,7 @@
 #ifndef ANNEAL_MODELS_H
 #define ANNEAL_MODELS_H
 
-#include "anneal/models.h"
+#include "anneal/graph.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,8 @@
 #ifndef ANNEAL_OPEN_H
 #define ANNEAL_OPEN_H
 
-#include "anneal/open.h"
+#include "anneal/config.h"
+#include "anneal/train.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,7 @@
 #ifndef ANNEAL_OPTIMIZER_H
 #define ANNEAL_OPTIMIZER_H
 
-#include "anneal/optimizer.h"
+#include "anneal/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,6 +14,7 @@ typedef enum an_optimizer_type {
     AN_OPTIMIZER_ADAMW = 0, /* decoupled weight decay; usually the right choice */
     AN_OPTIMIZER_ADAM = 1,  /* weight decay is added to the gradient (L2) */
     AN_OPTIMIZER_SGD = 2,   /* L2 weight decay; optional momentum */
+    AN_OPTIMIZER_LION = 3,  /* the sign of an average of gradients; decoupled weight decay; one moment */
     AN_OPTIMIZER_LIMIT = 0x7fffffff
 } an_optimizer_type;
 
@@ -42,10 +43,11 @@ AN_API void an_group_rule_init(an_group_rule *rule, size_t size);
 
 typedef struct an_group_options {
     size_t size;
-    double weight_decay; /* AN_AUTO: 0.01 with AdamW, 0 with Adam and SGD */
+    double weight_decay; /* AN_AUTO: the default of the optimizer; 0.01 with AdamW, 0 with the other built-in ones */
     double
         layer_decay; /* d: parameters at depth k of L get the learning-rate factor d^(L-k). 1 by default. Needs blocks */
     const an_group_rule *rules;
+    const char *optimizer_name; /* instead of `optimizer`, its name; NULL: `optimizer`. A trainer sets it */
     int rule_count;
     an_decay decay;
     an_optimizer_type optimizer; /* for the default weight decay; a trainer sets it */
@@ -82,18 +84,22 @@ typedef struct an_optimizer an_optimizer;
 
 typedef struct an_optimizer_options {
     size_t size;
-    double beta_1, beta_2; /* AN_AUTO: 0.9 and 0.999 */
+    double beta_1, beta_2; /* AN_AUTO: the defaults of the optimizer; 0.9 and 0.999, with Lion 0.9 and 0.99 */
     double epsilon;        /* 1e-8 by default */
     double momentum;       /* of SGD; 0 by default */
     double dampening;      /* of SGD; 0 by default */
+    const char *name; /* instead of `type`: a built-in optimizer, or one of an_context_add_optimizer; NULL: `type` */
     an_optimizer_type type;
     bool nesterov; /* of SGD; needs momentum and no dampening */
     uint8_t reserved[3];
 } an_optimizer_options;
 AN_API void an_optimizer_options_init(an_optimizer_options *options, size_t size);
 
-/* How many moments the optimizer needs: the value of an_params_options.moments and an_plan_options.moments. */
+/* How many moments the optimizer needs: the value of an_params_options.moments and an_plan_options.moments. With `name`, which only a
+ * context knows, 2: enough for any optimizer. */
 AN_API int an_optimizer_moments(const an_optimizer_options *options);
+/* The same, exactly, for the optimizers of a context. */
+AN_API an_status an_optimizer_moments_in(an_context *ctx, const an_optimizer_options *options, int *moments);
 
 /* Updates the parameters of `params`, by the groups of the graph that they were made from. Both must outlive it. `options` may be NULL. */
 AN_API an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,

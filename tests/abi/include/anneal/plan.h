@@ -7,7 +7,7 @@
 #ifndef ANNEAL_PLAN_H
 #define ANNEAL_PLAN_H
 
-#include "anneal/plan.h"
+#include "anneal/graph.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,7 +7,7 @@
 #ifndef ANNEAL_PREDICT_H
 #define ANNEAL_PREDICT_H
 
-#include "anneal/predict.h"
+#include "anneal/anneal.h"
 
 #ifdef __cplusplus
 extern "C" {

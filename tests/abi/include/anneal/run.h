@@ -3,8 +3,7 @@
 #ifndef ANNEAL_RUN_H
 #define ANNEAL_RUN_H
 
-#include "anneal/config.h"
-#include "anneal/run.h"
+#include "anneal/metric.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,14 +43,6 @@ typedef struct an_run_callbacks {
     void *user;
 } an_run_callbacks;
 AN_API void an_run_callbacks_init(an_run_callbacks *callbacks, size_t size);
-
-/* Which of two values of a metric is better. */
-typedef enum an_metric_better {
-    AN_METRIC_BETTER_AUTO = 0, /* higher for val_accuracy, val_top5 and val_r2, lower for the others */
-    AN_METRIC_BETTER_LOWER = 1,
-    AN_METRIC_BETTER_HIGHER = 2,
-    AN_METRIC_BETTER_LIMIT = 0x7fffffff
-} an_metric_better;
 
 typedef struct an_run_options {
     size_t size;

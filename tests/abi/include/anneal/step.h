@@ -15,7 +15,8 @@
 #ifndef ANNEAL_STEP_H
 #define ANNEAL_STEP_H
 
-#include "anneal/step.h"
+#include "anneal/anneal.h"
+#include "anneal/optimizer.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,8 @@
 #ifndef ANNEAL_TRAIN_H
 #define ANNEAL_TRAIN_H
 
-#include "anneal/train.h"
+#include "anneal/data.h"
+#include "anneal/step.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,57 @@
+#include "base/text/nearest.h"
+
+#include <stdio.h>
+
+/* Names that people type are short. Three edits are as far as a slip goes; fewer for short names, of which three edits
+ * would make any other: none for one letter, one for up to four. */
+enum { LONGEST = 63, MOST_EDITS = 3, LETTERS_AN_EDIT = 3 };
+
+void an_nearest_init(an_nearest *nearest, const char *name, size_t length) {
+    int edits = (int)((length < LONGEST ? length : LONGEST) + 1) / LETTERS_AN_EDIT;
+    *nearest = (an_nearest){.name = name, .length = length, .distance = (edits < MOST_EDITS ? edits : MOST_EDITS) + 1};
+}
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* Insertions, deletions, replacements and swaps of neighbours between a and b; `limit` stands for that many or more.
+ * Only cells within `limit` of the diagonal can stay below it, so a candidate costs length · limit. */
+static int edits_between(const char *a, int m, const char *b, int n, int limit) {
+    int rows[3][LONGEST + 2] = {{0}}; /* this row, the one before, the one before that, by i mod 3 */
+    for (int j = 0; j <= n; j++) rows[0][j] = least(j, limit);
+    for (int i = 1; i <= m; i++) {
+        int *row = rows[i % 3], *above = rows[(i + 2) % 3], *second = rows[(i + 1) % 3];
+        int from = i > limit ? i - limit : 1, to = least(n, i + limit);
+        row[from - 1] = from == 1 ? least(i, limit) : limit;
+        int nearest = row[from - 1];
+        for (int j = from; j <= to; j++) {
+            int cost = least(above[j - 1] + (a[i - 1] != b[j - 1]), least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) cost = least(cost, second[j - 2] + 1);
+            row[j] = least(cost, limit);
+            nearest = least(nearest, cost);
+        }
+        if (nearest >= limit) return limit; /* rows only grow (a swap adds one too) */
+        if (to < n) row[to + 1] = limit;
+    }
+    return rows[m % 3][n];
+}
+
+void an_nearest_consider(an_nearest *nearest, const char *candidate, size_t length) {
+    int limit = nearest->distance, edits;
+    if (length > LONGEST || nearest->length > LONGEST) return;
+    int difference = (int)length - (int)nearest->length;
+    if (difference >= limit || difference <= -limit) return;
+    edits = edits_between(nearest->name, (int)nearest->length, candidate, (int)length, limit);
+    if (edits >= limit) return;
+    nearest->best = candidate;
+    nearest->best_length = length;
+    nearest->distance = edits;
+}
+
+an_nearest_text an_nearest_describe(const an_nearest *nearest) {
+    an_nearest_text text = {""};
+    if (nearest->best)
+        snprintf(text.text, sizeof text.text, "; did you mean '%.*s'?", (int)nearest->best_length, nearest->best);
+    return text;
+}

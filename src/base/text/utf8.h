@@ -1,0 +1,16 @@
+/* UTF-8 validation of untrusted text: JSON, YAML and SVG must be valid UTF-8. */
+#ifndef AN_BASE_UTF8_H
+#define AN_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define AN_UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, for what is no character */
+
+/* The length in bytes of the character that begins here, of at most `left` bytes; 0: there is none (a byte of another encoding). */
+size_t an_utf8_length(const char *bytes, size_t left);
+/* The same in a text that ends in NUL. */
+size_t an_utf8_length_in_text(const char *text);
+bool an_utf8_is_valid(const char *text);
+
+#endif
