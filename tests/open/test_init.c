@@ -281,8 +281,8 @@ static void test_all_are_listed(void **state) {
         "\n  shape: hidden.0.weight [2, 4], in the model [4, 2]\n",
         "\n  type: hidden.0.bias is I64; weights are F32, F64, F16 or BF16\n",
         "\n  twice: x.hidden.0.weight, renamed to hidden.0.weight, has the same name as hidden.0.weight\n",
-        "use rename to change the names in the file, missing: init to accept missing tensors, and unexpected: ignore "
-        "to accept unexpected ones",
+        "use rename to change the names in the file, missing: init to accept missing tensors",
+        "and unexpected: ignore to accept unexpected ones",
     };
     builder b = begin();
     write_sums();

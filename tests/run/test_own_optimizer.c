@@ -157,7 +157,7 @@ static void test_names_in_a_config(void **state) {
         "optimizer: {type: twin, momentum: 0.9}\n" MLP,
         "optimizer of type 'twin' has no key 'momentum', which is for type sgd; its keys are type, lr, betas, eps, "
         "weight_decay");
-    refuses_config("optimizer: {type: twin, betas: [0.9]}\n" MLP, "it takes two numbers");
+    refuses_config("optimizer: {type: twin, betas: [0.9]}\n" MLP, "it takes two, such as");
     refuses_config("optimizer: {type: twin, betas: [0.9, 1]}\n" MLP, "optimizer.betas[1] is '1'");
     refuses_config("optimizer: {type: twin, weight_decay: -1}\n" MLP, "optimizer.weight_decay is '-1'");
     refuses_config("optimizer: {type: lion, eps: 1e-8}\n" MLP, "of type 'lion' has no key 'eps'");
