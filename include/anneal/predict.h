@@ -18,9 +18,21 @@ typedef struct an_predictor_options {
     int64_t most;       /* samples in one call, at most; 1 by default */
     const char *output; /* name of the model's output; NULL: the first */
     int threads;        /* 0: those of the context */
-    uint32_t reserved;
+
+    /* Of an_predictor_open only. */
+    int symbol_count; /* symbols of the model whose sizes the checkpoint does not record, or are to be others */
+    const char *const *symbols; /* such as "tokens" */
+    const int64_t *sizes;       /* and how large each is */
+    bool f32_storage; /* as in an_plan_options, of a checkpoint of 0.1 that was trained so; later ones record it */
+    uint8_t reserved[7];
 } an_predictor_options;
 AN_API void an_predictor_options_init(an_predictor_options *options, size_t size);
+
+/* Opens a predictor without a trainer: a checkpoint's folder, or a run's, whose newest good checkpoint is taken. Reads the graph and the
+ * weights, and neither data nor config. In a context with the run's instructions and ops, the results have the bits that a predictor of the
+ * trainer gives. Checkpoints of 0.1 do not record the sizes of symbols, such as the tokens of a sample: these are options. */
+AN_API an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const char *path,
+                                   const an_predictor_options *options);
 
 /* Copies the trainer's present weights. Not while the trainer or the predictor is at work. */
 AN_API an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer);

@@ -56,7 +56,7 @@ struct an_context {
 };
 
 /* The context without what layers above base give it: an_context_create (exec/context.c) adds its ops. */
-an_status an_context_begin(an_context **context, const an_context_options *options);
+an_status an_context_begin(an_context **context, const an_context_options *given);
 
 /* Threads do not survive fork. Whether this process is a child of the one that made the context; what a call that waits for threads of
  * the context must return there, and what one that computes must, which needs other threads only if the context has more than one. */

@@ -28,7 +28,7 @@ typedef struct an_step_batch {
     int64_t first_sample; /* of the run: the global number of the first one */
 } an_step_batch;
 
-an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *options);
+an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *given);
 an_step_batch an_batches_at(const an_batches *b, int64_t step);
 /* The largest step of the run. */
 int64_t an_batches_largest(const an_batches *b);

@@ -1,4 +1,4 @@
-/* Prediction on a copy of a trainer's weights, in its own context, so predictors of different threads are
+/* Prediction on a copy of the weights, in its own context, so predictors of different threads are
  * independent.
  *
  * A model with little work per sample runs on one thread, on a part of the samples at a time, so that the values
@@ -6,6 +6,8 @@
  * runs as a whole, with all threads in its kernels. A sample's result never depends on its batch, so callers cannot
  * see the difference.
  */
+#include "predict/predictor.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +24,7 @@ static const double little_work = 0x1p24, team_work = 0x1p20;
 enum { PART_SAMPLES = 64 };
 
 /* A program, and what it runs on: no two lanes share anything that a run writes. */
-typedef struct {
+typedef struct an_predictor_lane {
     an_context *ctx;
     an_program *program;
     int64_t bound;
@@ -31,55 +33,28 @@ typedef struct {
     an_status status;
 } lane;
 
-struct an_predictor {
-    an_context *ctx;   /* its own, and that of the first lane */
-    an_context *owner; /* that its struct is from */
-    an_context *team;  /* the threads that take parts; NULL: none */
-    an_graph *graph;
-    an_params *params;
-    an_plan *plan;
-    lane *lanes;
-    int lane_count;
-    const char *input, *output, *batch;  /* names in the graph's memory */
-    int64_t most, part_most, team_least; /* samples: of a call, of a lane's run, and from which on a team is worth it */
-    int64_t input_elements, output_elements;
-};
-
 /* ---- making one ---- */
 
-/* The same model in the predictor's context. */
-static an_status copy_graph(an_predictor *p, const an_trainer *t) {
-    an_status status;
-    an_context *ctx = t->ctx;
-    char *text = NULL;
-    AN_TRY(an_graph_print(t->graph, &text));
-    status = an_graph_parse(&p->graph, p->ctx, text, strlen(text));
-    if (status == AN_OK) status = an_graph_verify(p->graph);
-    if (status != AN_OK) status = AN_ERROR(ctx, status, "%s", an_last_error(p->ctx));
-fail:
-    an_string_release(ctx, &text);
-    return status;
-}
-
-static an_status make_plan(an_predictor *p, const an_trainer *t) {
+an_status an_predictor_plan(an_plan **plan, an_context *ctx, const an_graph *graph, const an_predictor_model *model,
+                            int64_t most) {
     const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
     int64_t maxima[AN_MAX_FEED_SYMBOLS + 1];
-    an_plan_options plan;
-    an_plan_options_init(&plan, sizeof plan);
-    symbols[0] = t->feed.batch;
-    maxima[0] = p->part_most;
-    plan.symbol_count = t->feed.symbol_count + 1;
-    for (int i = 0; i < t->feed.symbol_count; i++) {
-        symbols[i + 1] = t->feed.symbols[i];
-        maxima[i + 1] = t->feed.values[i];
+    an_plan_options options;
+    an_plan_options_init(&options, sizeof options);
+    symbols[0] = model->batch;
+    maxima[0] = most;
+    options.symbol_count = model->symbol_count + 1;
+    for (int i = 0; i < model->symbol_count; i++) {
+        symbols[i + 1] = model->symbols[i];
+        maxima[i + 1] = model->values[i];
     }
-    plan.symbols = symbols;
-    plan.maxima = maxima;
-    plan.moments = 0;
-    plan.precision = t->plan->low;
-    plan.f32_storage = t->plan->passes.f32_storage;
-    plan.programs = AN_PROGRAM_PREDICTION;
-    return an_plan_create(&p->plan, p->ctx, p->graph, &plan);
+    options.symbols = symbols;
+    options.maxima = maxima;
+    options.moments = 0;
+    options.precision = model->precision;
+    options.f32_storage = model->f32_storage;
+    options.programs = AN_PROGRAM_PREDICTION;
+    return an_plan_create(plan, ctx, graph, &options);
 }
 
 /* The one input that prediction reads, and the output that is wanted. */
@@ -117,16 +92,16 @@ static an_status find_ends(an_predictor *p, lane *l, const char *output) {
     return AN_OK;
 }
 
-static an_status bind(const an_predictor *p, lane *l, const an_trainer *t) {
+static an_status bind(const an_predictor *p, lane *l, const an_predictor_model *model) {
     an_context *ctx = l->ctx;
-    AN_TRY_RETURN(an_program_bind(l->program, t->feed.batch, p->part_most));
-    for (int i = 0; i < t->feed.symbol_count; i++)
-        AN_TRY_RETURN(an_program_bind(l->program, t->feed.symbols[i], t->feed.values[i]));
+    AN_TRY_RETURN(an_program_bind(l->program, model->batch, p->part_most));
+    for (int i = 0; i < model->symbol_count; i++)
+        AN_TRY_RETURN(an_program_bind(l->program, model->symbols[i], model->values[i]));
     l->bound = p->part_most;
     return AN_OK;
 }
 
-static an_status fill_lane(an_predictor *p, int index, const an_trainer *t, const char *output) {
+static an_status fill_lane(an_predictor *p, int index, const an_predictor_model *model, const char *output) {
     an_context *ctx = p->ctx;
     lane *l = &p->lanes[index];
     an_status status;
@@ -144,7 +119,7 @@ static an_status fill_lane(an_predictor *p, int index, const an_trainer *t, cons
         an_registry_share(l->ctx, ctx);
     }
     status = an_program_create_in(&l->program, l->ctx, p->plan, p->params);
-    if (status == AN_OK) status = bind(p, l, t);
+    if (status == AN_OK) status = bind(p, l, model);
     if (status != AN_OK && index > 0) return AN_ERROR(ctx, status, "%s", an_last_error(l->ctx));
     if (status != AN_OK) return status;
     AN_TRY_RETURN(find_ends(p, l, output));
@@ -155,37 +130,36 @@ static an_status fill_lane(an_predictor *p, int index, const an_trainer *t, cons
     return AN_OK;
 }
 
-/* Flops of the forward pass of one sample: of a batch, as the trainer runs it, by its samples. */
-static double sample_work(const an_trainer *t) {
-    const an_graph *g = t->plan->forms[AN_FORM_TRAIN_FIRST];
+double an_predictor_work(const an_graph *form, const char *batch) {
     double flops = 0;
-    for (const an_node *n = g->first; n; n = n->next)
-        if (n->phase != AN_PHASE_BACKWARD && an_node_runs(n)) flops += an_node_cost(g, n).flops;
-    for (size_t i = 0; i < g->dimensions.symbol_count; i++)
-        if (!strcmp(g->dimensions.symbols[i].name, t->feed.batch) && g->dimensions.symbols[i].value > 0)
-            flops /= (double)g->dimensions.symbols[i].value;
+    for (const an_node *n = form->first; n; n = n->next)
+        if (n->phase != AN_PHASE_BACKWARD && an_node_runs(n)) flops += an_node_cost(form, n).flops;
+    for (size_t i = 0; i < form->dimensions.symbol_count; i++)
+        if (!strcmp(form->dimensions.symbols[i].name, batch) && form->dimensions.symbols[i].value > 0)
+            flops /= (double)form->dimensions.symbols[i].value;
     return flops > 1 ? flops : 1;
 }
 
-static an_status fill(an_predictor *p, const an_trainer *t, const char *output) {
+/* The same model in the predictor's context, and what runs it. */
+static an_status fill(an_predictor *p, const an_predictor_model *model, const char *output) {
     an_context *ctx = p->ctx;
     an_params_options params;
     an_params_options_init(&params, sizeof params);
     params.gradients = false;
+    AN_TRY_RETURN(an_graph_parse(&p->graph, ctx, model->graph, strlen(model->graph)));
+    AN_TRY_RETURN(an_graph_verify(p->graph));
     AN_TRY_RETURN(an_params_create(&p->params, ctx, p->graph, &params));
-    AN_TRY_RETURN(make_plan(p, t));
+    AN_TRY_RETURN(an_predictor_plan(&p->plan, ctx, p->graph, model, p->part_most));
     for (int i = 0; an_graph_symbol_name(p->graph, i); i++)
-        if (!strcmp(an_graph_symbol_name(p->graph, i), t->feed.batch)) p->batch = an_graph_symbol_name(p->graph, i);
+        if (!strcmp(an_graph_symbol_name(p->graph, i), model->batch)) p->batch = an_graph_symbol_name(p->graph, i);
     AN_TRY_RETURN(an_alloc(ctx, (void **)&p->lanes, (size_t)p->lane_count, sizeof *p->lanes));
-    for (int i = 0; i < p->lane_count; i++) AN_TRY_RETURN(fill_lane(p, i, t, output));
+    for (int i = 0; i < p->lane_count; i++) AN_TRY_RETURN(fill_lane(p, i, model, output));
     return AN_OK;
 }
 
-static an_status make_contexts(an_predictor *p, const an_trainer *t, int threads) {
-    an_context *ctx = t->ctx;
+static an_status make_contexts(an_predictor *p, an_context *ctx, double work, int threads) {
     an_context_options own;
     an_context_options_init(&own, sizeof own);
-    const double work = sample_work(t);
     const bool parts = work < little_work, team = parts && threads > 1 && work * (double)p->most >= team_work;
     own.isa = an_context_isa(ctx);
     own.allocator = &ctx->allocator;
@@ -201,30 +175,56 @@ static an_status make_contexts(an_predictor *p, const an_trainer *t, int threads
     return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(NULL));
 }
 
-an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer, const an_predictor_options *given) {
-    AN_GUARD;
-    AN_NEED(trainer, predictor);
+an_status an_predictor_make(an_predictor **predictor, an_context *ctx, const an_predictor_model *model,
+                            const an_predictor_options *options) {
     an_status status;
-    an_context *ctx = trainer->ctx;
     an_predictor *p = NULL;
-    an_predictor_options own;
-    const an_predictor_options *const options = &own;
     *predictor = NULL;
-    AN_TRY(an_predictor_options_read(ctx, &own, given));
     AN_CHECK(ctx, options->most > 0 && options->threads >= 0, AN_ERR_ARGUMENT,
              "most is %lld and threads %d; the first must be 1 or more, the second 0 or more", (long long)options->most,
              options->threads);
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->owner = ctx;
     p->most = options->most;
-    AN_TRY(make_contexts(p, trainer, options->threads ? options->threads : an_context_threads(ctx)));
-    AN_TRY(copy_graph(p, trainer));
-    status = fill(p, trainer, options->output);
+    AN_TRY(make_contexts(p, ctx, model->work, options->threads ? options->threads : an_context_threads(ctx)));
+    status = fill(p, model, options->output);
     if (status != AN_OK) AN_FAIL(ctx, status, "%s", an_last_error(p->ctx));
-    AN_TRY(an_predictor_refresh(p, trainer));
     *predictor = p;
     return AN_OK;
 fail:
+    an_predictor_destroy(&p);
+    return status;
+}
+
+an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer, const an_predictor_options *given) {
+    AN_GUARD;
+    AN_NEED(trainer, predictor);
+    an_status status;
+    an_context *ctx = trainer->ctx;
+    const an_feed *feed = &trainer->feed;
+    char *text = NULL;
+    an_predictor *p = NULL;
+    an_predictor_options options;
+    *predictor = NULL;
+    AN_TRY(an_predictor_options_read(ctx, &options, given));
+    AN_CHECK(ctx, options.symbol_count == 0 && !options.f32_storage, AN_ERR_ARGUMENT,
+             "symbols and f32_storage are options of an_predictor_open; a trainer knows those of its model");
+    AN_TRY(an_graph_print(trainer->graph, &text));
+    an_predictor_model model = {.graph = text,
+                                .batch = feed->batch,
+                                .symbol_count = feed->symbol_count,
+                                .precision = trainer->precision,
+                                .f32_storage = trainer->plan->passes.f32_storage,
+                                .work = an_predictor_work(trainer->plan->forms[AN_FORM_TRAIN_FIRST], feed->batch)};
+    memcpy(model.symbols, feed->symbols, sizeof model.symbols);
+    memcpy(model.values, feed->values, sizeof model.values);
+    AN_TRY(an_predictor_make(&p, ctx, &model, &options));
+    AN_TRY(an_predictor_refresh(p, trainer));
+    *predictor = p;
+    p = NULL;
+    status = AN_OK;
+fail:
+    an_string_release(ctx, &text);
     an_predictor_destroy(&p);
     return status;
 }
@@ -244,6 +244,11 @@ void an_predictor_destroy(an_predictor **predictor) {
     an_context_destroy(&p->team);
     an_context_destroy(&p->ctx);
     an_release(owner, (void **)predictor, 1, sizeof *p);
+}
+
+an_status an_predictor_keep_again(an_predictor *predictor, an_context *ctx) {
+    const an_status status = an_program_keep_again(predictor->lanes[0].program, AN_FORM_PREDICT);
+    return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(predictor->ctx));
 }
 
 an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer) {
@@ -271,8 +276,7 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
     }
     to->version++;
     AN_TRY_RETURN(device->synchronize(device, ctx));
-    const an_status status = an_program_keep_again(predictor->lanes[0].program, AN_FORM_PREDICT);
-    return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(predictor->ctx));
+    return an_predictor_keep_again(predictor, ctx);
 }
 
 /* ---- asking it ---- */

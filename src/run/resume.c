@@ -206,6 +206,8 @@ an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *confi
     AN_TRY(an_alloc(ctx, (void **)&r, 1, sizeof *r));
     *r = (an_resume){.ctx = ctx, .config = config};
     AN_TRY(an_open_options_read(ctx, &r->options, options));
+    AN_CHECK(ctx, (unsigned)r->options.extend <= AN_EXTEND_STRETCH, AN_ERR_ARGUMENT,
+             "extend is %d, which is not a value of an_extend", (int)r->options.extend);
     an_text_init(&r->notes, ctx);
     const int length = snprintf(r->path, sizeof r->path, "%s", checkpoint);
     AN_CHECK(ctx, length < AN_FILE_PATH, AN_ERR_ARGUMENT, "the path is too long: %.100s…", checkpoint);

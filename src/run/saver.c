@@ -331,6 +331,7 @@ an_status an_saver_start(an_saver *s, const an_save_request *request) {
         head.progress.user_step = *request->user_step;
     }
     an_bits_get(t, &head.bits);
+    an_prediction_get(t, &head.prediction);
     snprintf(head.optimizer.name, sizeof head.optimizer.name, "%s", t->optimizer->record->name);
     head.optimizer.version = t->optimizer->record->version;
     memcpy(head.data, t->fingerprint, sizeof head.data);

@@ -7,6 +7,7 @@
 #ifndef AN_STORE_MANIFEST_H
 #define AN_STORE_MANIFEST_H
 
+#include "store/prediction_record.h"
 #include "store/state_record.h"
 
 enum { AN_MANIFEST_VERSION = 1, AN_FILE_NAME = 64, AN_BITS_TEXT = 48 };
@@ -55,6 +56,7 @@ typedef struct an_manifest {
     bool kept; /* the host program named it: it is never removed */
     an_bits bits;
     an_saved_optimizer optimizer;
+    an_saved_prediction prediction;
     uint64_t data[2]; /* what was trained on: hash of its size and a few samples */
     an_progress progress;
 } an_manifest;

@@ -292,11 +292,14 @@ typedef enum {
     TENSORS,
     HASH,
     OPTIMIZER,
+    PREDICTION,
     MEMBERS
 } member;
 
-static const char *const members[MEMBERS] = {"format", "version", "step",  "generation", "kept", "data",
-                                             "bits",   "state",   "files", "tensors",    "hash", "optimizer"};
+static const char *const members[MEMBERS] = {"format", "version",   "step",      "generation", "kept",
+                                             "data",   "bits",      "state",     "files",      "tensors",
+                                             "hash",   "optimizer", "prediction"};
+static const unsigned optional = 1U << OPTIMIZER | 1U << PREDICTION; /* 0.1 had neither */
 
 static an_status read_member(reading *r, int which) {
     an_manifest *m = r->manifest;
@@ -321,6 +324,7 @@ static an_status read_member(reading *r, int which) {
     case FILES: return read_files(r);
     case TENSORS: return read_tensors(r);
     case OPTIMIZER: read_optimizer(json, &m->optimizer); return AN_OK;
+    case PREDICTION: an_prediction_read(json, &m->prediction); return AN_OK;
     case HASH: an_json_string_value(json, &text); return AN_OK; /* it was looked at before anything else */
     default: an_json_skip(json); return AN_OK;
     }
@@ -340,7 +344,7 @@ static an_status read_members(reading *r) {
         if (!json->problem) AN_TRY_RETURN(read_member(r, which));
         if (json->problem) return AN_OK;
     }
-    if (!json->problem && (seen | 1U << OPTIMIZER) != (1U << MEMBERS) - 1) refuse(json, "a member is missing");
+    if (!json->problem && (seen | optional) != (1U << MEMBERS) - 1) refuse(json, "a member is missing");
     if (!json->problem) an_json_end(json);
     if (!json->problem && r->manifest->progress.step != r->manifest->step) refuse(json, "its two steps differ");
     return AN_OK;

@@ -41,6 +41,13 @@ void an_manifest_begin(an_manifest_text *m, an_context *ctx, const an_manifest *
         an_json_write_end(json);
         json->layout = AN_JSON_MARGIN;
     }
+    if (head->prediction.is_known) {
+        an_json_write_object(json, "prediction");
+        json->layout = AN_JSON_FLAT;
+        an_prediction_write(json, &head->prediction);
+        an_json_write_end(json);
+        json->layout = AN_JSON_MARGIN;
+    }
     an_json_write_object(json, "state");
     json->layout = AN_JSON_FLAT;
     an_progress_write(json, &head->progress);

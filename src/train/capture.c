@@ -49,6 +49,14 @@ void an_bits_get(const an_trainer *t, an_bits *bits) {
     snprintf(bits->precision, sizeof bits->precision, "%s", an_dtype_name(t->precision));
 }
 
+void an_prediction_get(const an_trainer *t, an_saved_prediction *prediction) {
+    _Static_assert((int)AN_MAX_FEED_SYMBOLS <= (int)AN_SAVED_SIZES, "a checkpoint has the size of every symbol");
+    *prediction = (an_saved_prediction){
+        .is_known = true, .f32_storage = t->plan->passes.f32_storage, .size_count = t->feed.symbol_count};
+    for (int i = 0; i < t->feed.symbol_count; i++)
+        prediction->sizes[i] = (an_saved_size){.symbol = t->feed.symbols[i], .value = t->feed.values[i]};
+}
+
 /* ---- metrics ---- */
 
 an_status an_trainer_metrics_text(const an_trainer *t, char **text) {

@@ -20,13 +20,17 @@ static const char *name_of(const an_result *input) {
     return ((const an_input_attributes *)input->node->attributes)->name;
 }
 
+static bool is_numbers(const an_result *input) {
+    return !strcmp(name_of(input), "samples") && input->dtype == AN_DTYPE_I64;
+}
+
 static an_status collect_inputs(matching *m) {
     an_status status;
     an_context *ctx = m->graph->ctx;
     for (size_t i = 0; i < m->graph->source_count; i++) {
         const an_result *r = &m->graph->sources[i]->outputs[0];
         if (r->storage != AN_STORAGE_INPUT) continue;
-        if (!strcmp(name_of(r), "samples") && r->dtype == AN_DTYPE_I64) {
+        if (is_numbers(r)) {
             m->feed->samples = name_of(r);
             continue;
         }
@@ -78,6 +82,18 @@ static const char *symbol_of(an_graph *graph, an_dim dim) {
     return NULL;
 }
 
+static an_status take_batch(an_graph *graph, const an_result *input, const char **batch) {
+    an_context *ctx = graph->ctx;
+    const char *symbol = input->ndims > 0 ? symbol_of(graph, input->dims[0]) : NULL;
+    if (!symbol || (*batch && strcmp(symbol, *batch) != 0))
+        return AN_ERROR(ctx, AN_ERR_SHAPE,
+                        "the first dimension of the model's input '%s' must be the symbol for samples, which is the "
+                        "same for all inputs",
+                        name_of(input));
+    *batch = symbol;
+    return AN_OK;
+}
+
 static an_status take_symbol(an_feed *feed, const char *symbol, int64_t value, const char *input) {
     an_context *ctx = feed->ctx;
     for (int i = 0; i < feed->symbol_count; i++) {
@@ -125,13 +141,7 @@ static an_status take_input(matching *m, int index) {
         if (symbol) AN_TRY_RETURN(take_symbol(feed, symbol, field.dims[d - 1], input->name));
         if (r->dims[d] >= 0 && r->dims[d] != field.dims[d - 1]) return shape_mistake(m, r, &field);
     }
-    const char *batch = symbol_of(m->graph, r->dims[0]);
-    if (!batch || (feed->batch && strcmp(batch, feed->batch) != 0))
-        return AN_ERROR(ctx, AN_ERR_SHAPE,
-                        "the first dimension of the model's input '%s' must be the symbol for samples, which is the "
-                        "same for all inputs",
-                        input->name);
-    feed->batch = batch;
+    AN_TRY_RETURN(take_batch(m->graph, r, &feed->batch));
     if (an_graph_result(m->graph, m->graph->targets) == r) feed->targets = index;
     return AN_OK;
 }
@@ -145,6 +155,16 @@ an_status an_feed_make(an_feed *feed, an_graph *graph, const an_dataset *dataset
     feed->count = m.input_count;
     for (int i = 0; i < m.input_count; i++) AN_TRY_RETURN(take_input(&m, i));
     return AN_OK;
+}
+
+an_status an_feed_find_batch(an_graph *graph, const char **batch) {
+    an_context *ctx = graph->ctx;
+    *batch = NULL;
+    for (size_t i = 0; i < graph->source_count; i++) {
+        const an_result *r = &graph->sources[i]->outputs[0];
+        if (r->storage == AN_STORAGE_INPUT && !is_numbers(r)) AN_TRY_RETURN(take_batch(graph, r, batch));
+    }
+    return *batch ? AN_OK : AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "the model has no input");
 }
 
 an_status an_feed_set_limits(const an_feed *feed, const an_program *program, an_dataset *dataset) {

@@ -35,6 +35,8 @@ typedef struct an_feed {
 
 /* The graph and the dataset must outlive it. */
 an_status an_feed_make(an_feed *feed, an_graph *graph, const an_dataset *dataset);
+/* The symbol of samples, of a graph without data. */
+an_status an_feed_find_batch(an_graph *graph, const char **batch);
 /* Reading will refuse integers that the model has no row or class for. */
 an_status an_feed_set_limits(const an_feed *feed, const an_program *program, an_dataset *dataset);
 /* Gives the program samples first … first + count - 1 of what was read; `numbers` are the global numbers of all that was. */

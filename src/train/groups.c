@@ -222,6 +222,8 @@ static an_status check_options(an_context *ctx, const an_group_options *o) {
     an_status status;
     AN_CHECK(ctx, is_decay(o->weight_decay), AN_ERR_ARGUMENT, "weight_decay is %g; it must be 0 or more",
              o->weight_decay);
+    AN_CHECK(ctx, o->decay == AN_DECAY_DIM || o->decay == AN_DECAY_NAMES, AN_ERR_ARGUMENT,
+             "decay is %d, which is not a value of an_decay", (int)o->decay);
     AN_CHECK(ctx, o->optimizer_name || an_optimizer_builtin(o->optimizer), AN_ERR_ARGUMENT,
              "optimizer is %d, which is not a value of an_optimizer_type", (int)o->optimizer);
     AN_CHECK(ctx, o->layer_decay > 0 && is_factor(o->layer_decay), AN_ERR_ARGUMENT,

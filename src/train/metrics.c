@@ -34,9 +34,7 @@ static int find_metric(const char *name) {
     return -1;
 }
 
-bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value) {
-    AN_GUARD;
-    AN_NEED_OR(false, evaluation, name, value);
+static bool get(const an_evaluation *evaluation, const char *name, double *value) {
     const int i = find_metric(name);
     if (i < 0 || (metrics[i].classifies && !evaluation->classifies) || (metrics[i].measures && !evaluation->measures))
         return false;
@@ -44,8 +42,15 @@ bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, dou
     return true;
 }
 
+bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value) {
+    AN_GUARD;
+    AN_NEED_OR(false, evaluation, name, value);
+    an_evaluation own;
+    return an_evaluation_read(NULL, &own, evaluation) == AN_OK && get(&own, name, value);
+}
+
 bool an_metric_get(const an_evaluation *evaluation, const an_own_metrics *own, const char *name, double *value) {
-    return an_evaluation_metric(evaluation, name, value) || an_own_metrics_get(own, name, value);
+    return get(evaluation, name, value) || an_own_metrics_get(own, name, value);
 }
 
 bool an_trainer_metric_value(const an_trainer *trainer, const char *name, double *value) {
@@ -58,7 +63,7 @@ bool an_trainer_metric_value(const an_trainer *trainer, const char *name, double
 int an_metrics_values(const an_evaluation *evaluation, const an_own_metrics *own, double values[AN_MOST_METRICS]) {
     int count = 0;
     for (int i = 0; i < METRICS; i++)
-        if (an_evaluation_metric(evaluation, metrics[i].name, &values[count])) count++;
+        if (get(evaluation, metrics[i].name, &values[count])) count++;
     for (int64_t i = 0; i < own->count; i++) values[count++] = own->items[i].value;
     return count;
 }
@@ -173,7 +178,7 @@ an_status an_metric_check(const an_trainer *t, const char *name, const char **kn
     double value;
     const int i = find_metric(name), own = an_own_metric_find(t, name);
     if (i < 0 && own < 0) return refuse_name(t, name);
-    if (i >= 0 && !an_evaluation_metric(&possible, name, &value))
+    if (i >= 0 && !get(&possible, name, &value))
         return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "this model cannot compute '%s': it %s", name,
                         metrics[i].classifies ? "has no output with a number for each class in evaluation"
                                               : "has no output with the shape of its targets");

@@ -102,6 +102,7 @@ void an_trainer_chain(an_trainer *t, const double *numbers, int count);
 void an_progress_capture(const an_trainer *t, an_progress *progress);
 void an_progress_restore(an_trainer *t, const an_progress *progress);
 void an_bits_get(const an_trainer *t, an_bits *bits);
+void an_prediction_get(const an_trainer *t, an_saved_prediction *prediction);
 /* {"step": 250, "loss": …, "val_loss": …}: of the last step and the last evaluation. */
 an_status an_trainer_metrics_text(const an_trainer *t, char **text);
 /* What the trainer's data is: how many samples, and a few of them. Reads three of each dataset. */

@@ -75,6 +75,14 @@ static void check_tensor(const an_manifest *m, size_t i, an_manifest_text *again
     if (an_manifest_slice_count(m, i) != c.count) broken("another number of slices");
 }
 
+static void check_same_prediction(const an_saved_prediction *a, const an_saved_prediction *b) {
+    if (a->is_known != b->is_known || a->f32_storage != b->f32_storage || a->size_count != b->size_count)
+        broken("a prediction that has changed");
+    for (int i = 0; i < a->size_count; i++)
+        if (strcmp(a->sizes[i].symbol, b->sizes[i].symbol) || a->sizes[i].value != b->sizes[i].value)
+            broken("a size that has changed");
+}
+
 /* Everything but what this version does not know. */
 static void check_same(const an_manifest *a, const an_manifest *b) {
     an_text one, two;
@@ -83,6 +91,7 @@ static void check_same(const an_manifest *a, const an_manifest *b) {
         memcmp(a->data, b->data, sizeof a->data) || strcmp(a->optimizer.name, b->optimizer.name) ||
         a->optimizer.version != b->optimizer.version)
         broken("a manifest that has changed");
+    check_same_prediction(&a->prediction, &b->prediction);
     for (size_t i = 0; i < a->file_count; i++)
         if (strcmp(a->files[i].name, b->files[i].name) || a->files[i].bytes != b->files[i].bytes ||
             memcmp(a->files[i].hash, b->files[i].hash, sizeof a->files[i].hash))

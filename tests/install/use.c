@@ -21,7 +21,8 @@ static int descend(an_params *params) {
     for (int64_t i = 0; ok && i < an_params_count(params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        an_array array = {0};
+        an_array array;
+        memset(&array, 0, sizeof array);
         ok = an_param_info_get(params, i, &info) == AN_OK && info.elements <= 64;
         if (!ok) break;
         array.dtype = info.dtype;
@@ -48,7 +49,9 @@ int main(void) {
     an_plan_options_init(&options, sizeof options);
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
-    an_array x = {0}, y = {0};
+    an_array x, y;
+    memset(&x, 0, sizeof x);
+    memset(&y, 0, sizeof y);
     float inputs[BATCH * INPUTS], targets[BATCH];
     double loss = 0, first = 0;
     const char *symbols[] = {"batch"};

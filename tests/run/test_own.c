@@ -104,6 +104,7 @@ static void test_op_in_config(void **state) {
     static float usual_outputs[OUTPUTS], outputs[OUTPUTS];
     char usual_weights[AN_HASH_TEXT], weights[AN_HASH_TEXT];
     an_trainer *trainer = NULL;
+    an_predictor *predictor = NULL;
     (void)state;
     write_files("own usual");
     finish(usual, false, usual_weights, usual_outputs);
@@ -113,7 +114,13 @@ static void test_op_in_config(void **state) {
     new_context(); /* a program without the op cannot resume, one with it can */
     FAILS(ctx, open_text(&trainer, own, false), AN_ERR_PARSE, "there is no op 'steep_relu'");
     assert_null(trainer);
+    FAILS(ctx, an_predictor_open(&predictor, ctx, "own", NULL), AN_ERR_PARSE, "there is no op 'steep_relu'");
     OK(ctx, add_steep(ctx));
+    steep_runs = 0;
+    OK(ctx, an_predictor_open(&predictor, ctx, "own", NULL));
+    OK(ctx, an_predictor_run_f32(predictor, 1, (const float[]){1, 2}, outputs));
+    assert_int_equal(steep_runs, 1);
+    an_predictor_destroy(&predictor);
     steep_runs = 0;
     finish(own, true, weights, outputs);
     assert_true(steep_runs >= MIDDLE);

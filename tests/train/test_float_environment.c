@@ -516,13 +516,9 @@ static void note_hashes(const an_trainer *trainer) {
     note_text(hash);
 }
 
-static void predict(an_trainer *trainer) {
-    const an_predictor_options options = {DEFAULTS(an_predictor_options), .most = SAMPLES};
-    an_predictor *predictor = NULL;
+static void ask(an_predictor *predictor) {
     float outputs[SAMPLES];
     double wide[SAMPLES];
-    DO(an_predictor_create, &predictor, trainer, &options);
-    DO(an_predictor_refresh, predictor, trainer);
     if (an_predictor_dtype(predictor) == AN_DTYPE_F64) {
         DO(an_predictor_run_f64, predictor, SAMPLES, &wide_x[0][0], wide);
         NOTE(wide);
@@ -530,6 +526,22 @@ static void predict(an_trainer *trainer) {
         DO(an_predictor_run_f32, predictor, SAMPLES, &x[0][0], outputs);
         NOTE(outputs);
     }
+}
+
+static void predict(an_trainer *trainer) {
+    const an_predictor_options options = {DEFAULTS(an_predictor_options), .most = SAMPLES};
+    an_predictor *predictor = NULL;
+    DO(an_predictor_create, &predictor, trainer, &options);
+    DO(an_predictor_refresh, predictor, trainer);
+    ask(predictor);
+    an_predictor_destroy(&predictor);
+}
+
+static void predict_from_checkpoint(void) {
+    const an_predictor_options options = {DEFAULTS(an_predictor_options), .most = SAMPLES};
+    an_predictor *predictor = NULL;
+    DO(an_predictor_open, &predictor, ctx, "run", &options);
+    ask(predictor);
     an_predictor_destroy(&predictor);
 }
 
@@ -709,6 +721,7 @@ static void train_from_config(an_dtype dtype) {
     DO(an_trainer_save_over, trainer, 77);
     an_trainer_close(&trainer);
     look_at_checkpoint();
+    predict_from_checkpoint();
     DO(an_trainer_open, &trainer, ctx, "run/config.yaml");
     note_hashes(trainer);
     an_trainer_close(&trainer);

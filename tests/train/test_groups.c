@@ -271,6 +271,8 @@ static void test_default_decay_is_the_optimizers(void **state) {
     an_graph *g = gpt2();
     an_groups *groups = NULL;
     FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "optimizer is 7");
+    const an_group_options unknown = {DEFAULTS(an_group_options), .decay = (an_decay)2};
+    FAILS(ctx, an_groups_create(&groups, g, &unknown), AN_ERR_ARGUMENT, "decay is 2, which is not a value of an_decay");
     an_graph_destroy(&g);
 }
 

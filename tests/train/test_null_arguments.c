@@ -256,6 +256,7 @@ static void call_predictors(void) {
     double predicted[4];
     const int32_t tokens[4] = {0};
     STATUS(an_predictor_create, N(&fresh), N(trainer), O(&options));
+    STATUS(an_predictor_open, N(&fresh), N(ctx), N("run"), O(&options));
     NOTHING(an_predictor_destroy, O(&predictor));
     STATUS(an_predictor_refresh, N(predictor), N(trainer));
     VALUE(an_predictor_input_elements, 0, N(predictor));

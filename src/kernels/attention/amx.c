@@ -66,7 +66,7 @@ static void forward_block(const an_attention_job *j, const an_key_tile *tile, an
                           const forward_scratch *s) {
     const int64_t width = width_of(j->size), tiles = an_next_multiple(tile->keys.count, SIDE) / HALF;
     float *sums = s->sums + first * width;
-    an_tokens columns;
+    an_tokens columns = {0};
     an_set_columns(j, tile, queries, SIDE, SIDE, &columns);
     if (columns.count <= 0) return;
     for (int64_t c = columns.begin; c < columns.begin + columns.count; c += SIDE)

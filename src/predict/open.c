@@ -1,0 +1,130 @@
+/* A predictor from a checkpoint: its graph and its weights are read, and neither data, config nor moments. */
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/structs.h"
+#include "exec/plan.h"
+#include "predict/predictor.h"
+#include "store/inspect.h"
+#include "store/load.h"
+
+/* ---- sizes ---- */
+
+static const int64_t *find_given(const an_predictor_options *options, const char *symbol) {
+    for (int i = 0; i < options->symbol_count; i++)
+        if (!strcmp(options->symbols[i], symbol)) return &options->sizes[i];
+    return NULL;
+}
+
+static an_status check_given(an_context *ctx, const an_graph *graph, const char *batch,
+                             const an_predictor_options *options) {
+    const int count = options->symbol_count;
+    if (count < 0 || (count > 0 && (!options->symbols || !options->sizes)))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "symbol_count is %d, but it is below 0, or symbols or sizes is NULL",
+                        count);
+    for (int i = 0; i < count; i++) {
+        const char *symbol = options->symbols[i], *name = NULL;
+        if (!symbol) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "symbols[%d] is NULL", i);
+        if (!strcmp(symbol, batch))
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the symbol '%s' is the number of samples: its option is 'most'",
+                            symbol);
+        for (int k = 0; (name = an_graph_symbol_name(graph, k)) && strcmp(name, symbol) != 0;) k++;
+        if (!name) return AN_ERROR(ctx, AN_ERR_UNKNOWN, "the model has no symbol '%s'", symbol);
+        if (options->sizes[i] < 1)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the size of the symbol '%s' is %lld; it must be 1 or more", symbol,
+                            (long long)options->sizes[i]);
+    }
+    return AN_OK;
+}
+
+/* What the caller gives goes before what was saved: a predictor may be for shorter sequences. */
+static an_status take_sizes(an_predictor_model *model, const an_checkpoint *c, const an_graph *graph,
+                            const an_predictor_options *options) {
+    an_context *ctx = c->ctx;
+    const char *name;
+    AN_TRY_RETURN(check_given(ctx, graph, model->batch, options));
+    for (int i = 0; (name = an_graph_symbol_name(graph, i)); i++) {
+        if (!strcmp(name, model->batch)) continue;
+        const int64_t *given = find_given(options, name);
+        const an_saved_size *saved = an_prediction_size(&c->manifest->prediction, name);
+        if (!given && !saved)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "%s: does not say the size of the model's symbol '%s', as checkpoints of 0.1 do not: give "
+                            "it in an_predictor_options, with symbols and sizes",
+                            c->path, name);
+        if (model->symbol_count == AN_MAX_FEED_SYMBOLS)
+            return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: the model has more than %d symbols", c->path,
+                            AN_MAX_FEED_SYMBOLS);
+        model->symbols[model->symbol_count] = name;
+        model->values[model->symbol_count++] = given ? *given : saved->value;
+    }
+    return AN_OK;
+}
+
+/* ---- the model ---- */
+
+static an_status take_precision(an_predictor_model *model, const an_checkpoint *c,
+                                const an_predictor_options *options) {
+    const an_saved_prediction *saved = &c->manifest->prediction;
+    const char *precision = c->manifest->bits.precision;
+    static const an_dtype known[] = {AN_DTYPE_NONE, AN_DTYPE_BF16, AN_DTYPE_F16};
+    model->f32_storage = saved->is_known ? saved->f32_storage : options->f32_storage;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(an_dtype_name(known[i]), precision)) {
+            model->precision = known[i];
+            return AN_OK;
+        }
+    return AN_ERROR(c->ctx, AN_ERR_UNSUPPORTED,
+                    "%s: was trained in the precision '%s', which this version does not know", c->path, precision);
+}
+
+/* A plan for one sample, which also refuses what no predictor can be made of. */
+static an_status take_work(an_predictor_model *model, const an_graph *graph) {
+    an_context *ctx = graph->ctx;
+    an_plan *plan = NULL;
+    AN_TRY_RETURN(an_predictor_plan(&plan, ctx, graph, model, 1));
+    model->work = an_predictor_work(plan->forms[AN_FORM_PREDICT], model->batch);
+    an_plan_destroy(&plan);
+    return AN_OK;
+}
+
+an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const char *path,
+                            const an_predictor_options *given) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, predictor, path);
+    an_status status;
+    an_checkpoint *c = NULL;
+    an_graph *graph = NULL;
+    an_predictor *p = NULL;
+    char *text = NULL;
+    an_predictor_options options;
+    an_predictor_model model = {0};
+    *predictor = NULL;
+    AN_TRY(an_predictor_options_read(ctx, &options, given));
+    AN_TRY(an_checkpoint_open(&c, ctx, path));
+    AN_CHECK(ctx, c->manifest, AN_ERR_UNSUPPORTED,
+             "%s: has weights, but is no checkpoint of a run, so there is no graph to predict with: make a trainer of "
+             "the model that starts from these weights (model.init.from, an_trainer_init), and a predictor of it with "
+             "an_predictor_create",
+             path);
+    AN_TRY(an_checkpoint_text(c, "graph.ang", &text));
+    AN_TRY(an_graph_parse(&graph, ctx, text, strlen(text)));
+    AN_TRY(an_graph_verify(graph));
+    model.graph = text;
+    AN_TRY(an_feed_find_batch(graph, &model.batch));
+    AN_TRY(take_sizes(&model, c, graph, &options));
+    AN_TRY(take_precision(&model, c, &options));
+    AN_TRY(take_work(&model, graph));
+    AN_TRY(an_predictor_make(&p, ctx, &model, &options));
+    AN_TRY(an_checkpoint_load(ctx, p->params, p->graph, c->manifest, c->path, AN_LOAD_WEIGHTS));
+    AN_TRY(an_predictor_keep_again(p, ctx));
+    *predictor = p;
+    p = NULL;
+    status = AN_OK;
+fail:
+    an_predictor_destroy(&p);
+    an_graph_destroy(&graph);
+    an_string_release(ctx, &text);
+    an_checkpoint_close(&c);
+    return status;
+}

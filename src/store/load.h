@@ -1,0 +1,18 @@
+/* Reads the tensors of a checkpoint into a parameter store. */
+#ifndef AN_STORE_LOAD_H
+#define AN_STORE_LOAD_H
+
+#include "exec/params.h"
+#include "store/manifest.h"
+
+typedef enum an_load_extent {
+    AN_LOAD_STATE,   /* every tensor, and every byte of every file is held against its hash */
+    AN_LOAD_WEIGHTS, /* no moments, and only the files that have weights or running statistics in them */
+} an_load_extent;
+
+/* From a folder whose manifest was read, into the parameters of this graph. AN_ERR_DAMAGED where a byte is not as it was written; the memory
+ * has been written to all the same. A checkpoint of another model is AN_ERR_SHAPE, and all that does not fit is named. */
+an_status an_checkpoint_load(an_context *ctx, an_params *params, const an_graph *graph, const an_manifest *manifest,
+                             const char *folder, an_load_extent extent);
+
+#endif
