@@ -243,8 +243,8 @@ an_status an_context_add_op(an_context *ctx, const an_own_op *op) {
     an_added_op *added = NULL;
     if (op->size != sizeof *op)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "an_own_op has size %zu, expected %zu: set it with AN_INIT, and compile anew", op->size,
-                        sizeof *op);
+                        "an_own_op has size %zu, expected %zu: set it to sizeof(an_own_op), and compile again",
+                        op->size, sizeof *op);
     if (!is_name(op->name))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "the name of an own op is at most %d small letters, digits and _, beginning with a letter",
