@@ -89,9 +89,9 @@ typedef struct an_array {
 /* ---- context ---- */
 
 typedef struct an_context an_context;
-typedef struct an_communicator an_communicator; /* the ranks of a run */
-typedef struct an_device an_device;             /* experimental.h */
-typedef struct an_heartbeat an_heartbeat;       /* heartbeat.h */
+typedef struct an_comm an_comm;           /* the ranks of a run: mpi.h makes one, experimental.h has the record */
+typedef struct an_device an_device;       /* experimental.h */
+typedef struct an_heartbeat an_heartbeat; /* heartbeat.h */
 
 /* Where a context gets the memory of its bookkeeping and, on the host device, of its tensors. `allocate` returns NULL if there is no
  * memory. `release` gets the size that was asked for. */
@@ -127,18 +127,18 @@ typedef struct an_context_options {
     const an_device *device;                                       /* NULL: the host; must outlive the context */
     void (*log)(void *user, an_log_level level, const char *text); /* NULL: no log */
     void *log_user;
-    an_heartbeat *heartbeat;       /* where the context's threads report progress; must outlive it; NULL: nowhere */
-    an_communicator *communicator; /* the ranks to train with; NULL: this process only. Ranks are not supported yet */
-    int threads;                   /* 0: OMP_NUM_THREADS, or else the processors in the affinity mask */
-    an_isa isa;                    /* a level that the machine does not support is refused */
+    an_heartbeat *heartbeat; /* where the context's threads report progress; must outlive it; NULL: nowhere */
+    an_comm *communicator;   /* the ranks to train with, for one context; must outlive it; NULL: this process only */
+    int threads; /* 0: OMP_NUM_THREADS, or else the processors of the affinity mask and cgroup, divided among the ranks of this host */
+    an_isa isa; /* a level that the machine does not support is refused */
     /* This process trains by itself, although mpirun or srun started several of them: each has its own model and run folder. Without this
-     * option, a trainer is refused in such a process, because ranks are not supported yet. */
+     * option, a trainer is refused in such a process if its context has no other ranks. */
     bool alone;
     uint8_t reserved[7];
 } an_context_options;
 AN_API void an_context_options_init(an_context_options *options, size_t size);
 
-/* Not collective. `options` may be NULL. */
+/* Collective over the communicator of the options, if they have one. `options` may be NULL. */
 AN_API an_status an_context_create(an_context **context, const an_context_options *options);
 
 /* Destroy everything that was made from the context first. Sets the pointer to NULL. A NULL pointer is fine. Not collective. */
@@ -173,6 +173,7 @@ AN_API const char *an_dtype_name(an_dtype dtype);    /* "f32" */
 AN_API size_t an_dtype_size(an_dtype dtype);         /* bytes of an element; 0 for AN_DTYPE_NONE */
 AN_API const char *an_version(void);                 /* "0.2.0" */
 AN_API const char *an_onednn_version(void);          /* "3.2.0"; "" without oneDNN */
+AN_API const char *an_mpi_version(void);             /* of the plugins: "Open MPI 4.1.4, MPICH 4.0.2"; "" without any */
 
 #ifdef __cplusplus
 }

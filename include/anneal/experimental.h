@@ -1,4 +1,4 @@
-/* Own ops, kernels, devices and optimizers. May change at any release. docs/howto says how each is added. */
+/* Own ops, kernels, devices, optimizers and communicators. May change at any release. docs/howto says how each is added. */
 #ifndef ANNEAL_EXPERIMENTAL_H
 #define ANNEAL_EXPERIMENTAL_H
 
@@ -205,6 +205,76 @@ typedef struct an_optimizer_record {
 /* Adds an optimizer to a context, which keeps a copy of the record. After that, `optimizer.type: NAME` of a config that is opened in
  * this context and an_optimizer_options.name choose it. Not collective. */
 AN_API an_status an_context_add_optimizer(an_context *ctx, const an_optimizer_record *record);
+
+/* ---- communicators ---- docs/howto/ranks.md
+ *
+ * How bytes move between the ranks of a run. MPI has two implementations of this record (plugins/mpi); a program may bring its own. The library
+ * calls it from one thread at a time, the one that called the library, and never while another call is under way. */
+
+enum {
+    AN_COMM_ANY = -1,         /* receive from any rank */
+    AN_COMM_MOST_TAG = 32767, /* tags are 0 to this */
+    AN_COMM_NOTE = 256
+};
+#define AN_COMM_MOST_BYTES ((size_t)1 << 30) /* of one message: longer ones are sent in pieces */
+
+/* A message on its way. Only the communicator knows what is in it; all zeros is no message. */
+typedef struct an_comm_request {
+    uint64_t words[4];
+} an_comm_request;
+
+/* Memory that several ranks of one host see. Only the communicator knows what is in `words`. */
+typedef struct an_comm_window {
+    void **parts; /* by rank: where the bytes of each begin here; the communicator's, until `unshare` */
+    uint64_t words[4];
+} an_comm_window;
+
+struct an_comm {
+    size_t size;      /* sizeof(an_comm) */
+    const char *name; /* of the library: "Open MPI 4.1.4" */
+    int rank, ranks;
+    void *data;              /* the implementation's own */
+    char note[AN_COMM_NOTE]; /* after a failed call: why it failed */
+    bool broken; /* set by the library when a rank has given up: messages that nobody receives may be on their way */
+    /* Start a message and return at once. The bytes must stay until `test` says that it is done. Messages with the same sender, receiver and tag
+     * arrive in the order in which they were sent. A message that is longer than its receiver's buffer is an error of the receiver. */
+    an_status (*send)(an_comm *comm, const void *bytes, size_t count, int to, int tag, an_comm_request *request);
+    an_status (*receive)(an_comm *comm, void *bytes, size_t count, int from, int tag, an_comm_request *request);
+    /* Whether a message has gone or come; if so, or after an error, the request is all zeros. Moves other messages on as well. */
+    an_status (*test)(an_comm *comm, an_comm_request *request, bool *done);
+    /* Gives a message up. It returns at once, and afterwards the bytes are the caller's again. */
+    void (*cancel)(an_comm *comm, an_comm_request *request);
+    /* Collective, for starting only, as they may block. Ranks with the same color are a communicator of their own, ordered by rank; a negative
+     * color is in none, and gets NULL. `split_hosts`: ranks that share memory are one. */
+    an_status (*split)(an_comm *comm, int color, an_comm **part);
+    an_status (*split_hosts)(an_comm *comm, an_comm **part);
+    /* Collective, for starting and ending only: memory of `bytes` of this rank that all ranks of the communicator see. NULL: it has none. */
+    an_status (*share)(an_comm *comm, size_t bytes, an_comm_window *window);
+    void (*unshare)(an_comm *comm, an_comm_window *window);
+    /* Releases what belongs to this rank and never waits for another. Sets the pointer to NULL. */
+    void (*destroy)(an_comm **comm);
+};
+
+/* What a plugin for an MPI library exports under the name AN_COMM_PLUGIN (plugins/mpi). Its functions leave a message in `note` on an error. */
+#define AN_COMM_PLUGIN "an_comm_plugin_record"
+enum { AN_COMM_PLUGIN_VERSION = 1 };
+typedef struct an_comm_plugin {
+    size_t size;
+    int version;
+    /* A duplicate of the communicator that has this Fortran handle. MPI must be initialized. Collective, and may block. */
+    an_status (*create)(an_comm **comm, int handle, char note[AN_COMM_NOTE]);
+    /* For a program whose only use of MPI is this: initializes MPI, and duplicates the communicator of all its processes. Collective, and may block. */
+    an_status (*start)(an_comm **comm, char note[AN_COMM_NOTE]);
+    /* Finalizes MPI if `start` initialized it. Collective, and may block for ever where another rank is gone. */
+    an_status (*finish)(char note[AN_COMM_NOTE]);
+} an_comm_plugin;
+
+/* For programs that do not use MPI themselves, such as the command `anneal`; others call an_context_create_mpi (mpi.h). Starts MPI by the plugin for this library,
+ * "openmpi" or "mpich", with all processes that the launcher started. Collective. */
+AN_API an_status an_comm_start(an_comm **comm, const char *mpi);
+/* Releases the communicator, after its context, and ends MPI. MPI_Finalize waits for all ranks: a program that must not hang calls this beside a thread that ends it.
+ * Collective. */
+AN_API an_status an_comm_finish(an_comm **comm, const char *mpi);
 
 #ifdef __cplusplus
 }

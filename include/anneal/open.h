@@ -1,4 +1,4 @@
-/* From a config to a trainer. an_trainer_open (anneal.h) does all of this in one call. None of these functions is collective yet.
+/* From a config to a trainer. an_trainer_open (anneal.h) does all of this in one call. Functions that open a trainer are collective over the ranks of the context.
  */
 #ifndef ANNEAL_OPEN_H
 #define ANNEAL_OPEN_H
@@ -9,6 +9,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* As an_config_create, for the ranks of a context: rank 0 reads the file and the settings, and every rank gets the same config, with paths that are relative to rank 0's
+ * file. Collective. On one process it is an_config_create. */
+AN_API an_status an_config_read(an_config **config, an_context *ctx, const an_config_options *options);
 
 /* As an_trainer_open, with a config that was read before. A resumed run keeps the checkpoint's values of keys that the config leaves at
  * their default: `config` then has these values, with the origin AN_ORIGIN_CHECKPOINT. */
@@ -36,6 +40,7 @@ typedef struct an_open_options {
         new_bits; /* resume although the instruction set, kernels, oneDNN or anneal are others than the checkpoint's, so that results may
                       differ in their last bits; the same as run.allow_new_bits in the config */
     uint8_t reserved[6];
+    int rank, ranks; /* as in an_trainer_options */
 } an_open_options;
 AN_API void an_open_options_init(an_open_options *options, size_t size);
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
@@ -71,6 +76,8 @@ AN_API an_status an_resume_create(an_resume **resume, an_context *ctx, an_config
                                   const an_open_options *options);
 /* Restores the config as it was given, unless an_resume_apply succeeded. */
 AN_API void an_resume_destroy(an_resume **resume);
+/* The number of leaves that each step of the run has, which never changes. */
+AN_API int64_t an_resume_leaves(const an_resume *resume);
 /* The number of steps to make the schedule for, if the run is to have `steps`. `make` makes a schedule for a number of steps. If the
  * schedules for the old and the new length differ, options.extend decides. */
 typedef an_status (*an_schedule_maker)(void *user, int64_t steps, an_schedule **schedule, double *rate);

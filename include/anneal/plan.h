@@ -109,6 +109,7 @@ typedef struct an_plan_options {
         weighs_samples; /* training has one more input "loss_weights", with the loss's type and one number for each sample, which multiplies
                             its part of the loss. It is 0 until it is set. Evaluation does not use it */
     uint8_t reserved[5];
+    int rank, ranks; /* plan what this rank of so many allocates and sends; ranks 0: one process */
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 
@@ -135,6 +136,22 @@ typedef struct an_plan_memory {
 } an_plan_memory;
 AN_API void an_plan_memory_init(an_plan_memory *memory, size_t size);
 AN_API an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory);
+
+/* What the planned rank exchanges with others in a step, in a trainer's plan: gradients and two small records. All zeros for one process. */
+typedef struct an_plan_traffic {
+    size_t size;
+    int64_t sent, received; /* bytes of messages */
+    int64_t messages;       /* sent */
+    int64_t leaves;         /* of the rank */
+    /* Two ways to give leaves to ranks: along subtrees of the tree in which leaves are added, or evenly. Of both, the most leaves of a rank, and about how many bytes the busiest
+     * rank sends and receives. The cheaper one is taken. */
+    int64_t subtree_leaves, subtree_bytes, even_leaves, even_bytes;
+    int rank, ranks;
+    bool subtrees; /* are taken */
+    uint8_t reserved[7];
+} an_plan_traffic;
+AN_API void an_plan_traffic_init(an_plan_traffic *traffic, size_t size);
+AN_API an_status an_plan_traffic_get(const an_plan *plan, an_plan_traffic *traffic);
 
 /* A form of the graph. */
 typedef enum an_form {

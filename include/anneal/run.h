@@ -1,4 +1,7 @@
-/* A whole run: all steps to the end, with evaluations, saves, early stopping and the run folder. None of these functions is collective yet.
+/* A whole run: all steps to the end, with evaluations, saves, early stopping and the run folder.
+ *
+ * With several ranks, an_trainer_run, an_folder_create, an_trainer_save, an_trainer_save_over and an_trainer_load are collective. Rank 0 writes; callbacks run on every rank, but for
+ * after_save, which runs on rank 0.
  */
 #ifndef ANNEAL_RUN_H
 #define ANNEAL_RUN_H
@@ -148,7 +151,7 @@ AN_API an_status an_folder_look(an_context *ctx, const char *path, an_folder_sta
 
 /* Creates the folder and the files that belong in it before the first step. A folder that has a run in it is refused, and so is one that
  * another process is using. `config` is the config that the trainer was opened from. `options` may be NULL. The trainer must outlive the
- * folder. */
+ * folder. Collective: rank 0 writes, and the other ranks get a folder that writes nothing. */
 AN_API an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
                                   const an_folder_options *options);
 AN_API void an_folder_destroy(an_folder **folder);

@@ -9,8 +9,11 @@
  *     an_step_schedule              the next learning rate
  *     an_step_end                   the gradients are dropped
  *
- * Any other order is refused with AN_ERR_ORDER and the reason. A call that fails changes no weight. None of these functions is collective
- * yet.
+ * Any other order is refused with AN_ERR_ORDER and the reason. A call that fails changes no weight.
+ *
+ * With several ranks, an_step_begin, an_step_reduce and an_step_unscale are collective: every rank calls them in every step, with its own targets and micro-batches of its own
+ * leaves (an_stepper_leaves), of which there may be none. If a rank fails in between, the next of them returns its error on all ranks. A rank that gives up by
+ * an_step_cancel instead ends the training of all.
  */
 #ifndef ANNEAL_STEP_H
 #define ANNEAL_STEP_H
@@ -44,6 +47,8 @@ AN_API void an_stepper_options_init(an_stepper_options *options, size_t size);
 AN_API an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
                                    const an_schedule *schedule, const an_stepper_options *options);
 AN_API void an_stepper_destroy(an_stepper **stepper);
+/* The leaves of this rank: first … end - 1. */
+AN_API void an_stepper_leaves(const an_stepper *stepper, int64_t *first, int64_t *end);
 
 AN_API an_status an_step_begin(an_stepper *stepper, int64_t targets);
 /* Runs the program on the inputs that are set. Leaves come in ascending order, each with one or more micro-batches. `samples` is the

@@ -49,9 +49,6 @@ an_status an_context_begin(an_context **context, const an_context_options *given
     }
     if (!allocator.allocate || !allocator.release)
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_allocator needs both functions, allocate and release");
-    if (options.communicator)
-        return AN_ERROR(NULL, AN_ERR_UNSUPPORTED,
-                        "an_context_options.communicator is not supported yet: it must be NULL");
     if (options.device && an_device_mistake(options.device))
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "the device record %s", an_device_mistake(options.device));
     if (options.threads < 0 || options.threads > MOST_THREADS)
@@ -77,7 +74,7 @@ an_status an_context_begin(an_context **context, const an_context_options *given
     c->allocator = allocator;
     c->bytes = c->peak_bytes = bytes;
     c->device = options.device ? options.device : &an_device_host;
-    c->threads = threads;
+    c->threads = c->most_threads = threads;
     c->pool = (an_pool *)((char *)c + pool_offset());
     an_pool_init(c->pool, threads);
     c->isa = isa;
@@ -86,6 +83,7 @@ an_status an_context_begin(an_context **context, const an_context_options *given
     c->log_user = options.log_user;
     c->heartbeat = options.heartbeat;
     c->alone = options.alone;
+    c->communicator = options.communicator;
     if (c->heartbeat) an_heartbeat_start(c->heartbeat);
     *context = c;
     return AN_OK;
@@ -97,9 +95,17 @@ void an_context_destroy(an_context **context) {
     if ((*context)->engine_release) (*context)->engine_release(*context);
     if ((*context)->own_ops_release) (*context)->own_ops_release(*context);
     an_added_release(*context);
+    if ((*context)->mesh_release) (*context)->mesh_release(*context);
     if (!an_context_is_forked(*context)) an_pool_end((*context)->pool);
-    allocator.release(allocator.user, *context, bytes_of((*context)->threads));
+    allocator.release(allocator.user, *context, bytes_of((*context)->most_threads));
     *context = NULL;
+}
+
+void an_context_set_threads(an_context *ctx, int threads, bool crowded) {
+    ctx->threads = threads < ctx->most_threads ? threads : ctx->most_threads;
+    an_pool_end(ctx->pool);
+    an_pool_init(ctx->pool, ctx->threads);
+    if (crowded) an_pool_share_processors(ctx->pool);
 }
 
 bool an_context_is_forked(const an_context *ctx) {

@@ -31,7 +31,8 @@ struct an_context {
     an_allocator allocator;
     const an_device *device;
     int threads;
-    an_pool *pool; /* lies behind the context, in the same block */
+    int most_threads; /* that its block has room for */
+    an_pool *pool;    /* lies behind the context, in the same block */
     an_isa isa;
     bool alone;        /* a launcher's other processes do not matter */
     size_t bytes;      /* held now */
@@ -51,18 +52,42 @@ struct an_context {
     /* What a library that kernels call keeps for this context (kernels/onednn/onednn.c); NULL: nothing. */
     void *engine;
     void (*engine_release)(an_context *ctx);
-    pid_t process; /* that made it */
+    /* What the thread that owns the context does between instructions and tasks: messages on their way. NULL: nothing. */
+    void (*progress)(void *user);
+    void *progress_user;
+    /* Takes the gradients of a unit, which are complete, to exchange them with other ranks (the op exchange). NULL: more are to come. */
+    an_status (*exchange)(void *user, int64_t unit, an_status failed);
+    void *exchange_user;
+    /* The ranks that it trains with; NULL: this process only. What is known about them (comm/mesh.h), and who releases that. */
+    an_comm *communicator;
+    struct an_mesh *mesh;
+    void (*mesh_release)(an_context *ctx);
+    uint64_t kernel_fingerprint[2]; /* what kernels compute (train/kernel_fingerprint.h); zeros: not asked for yet */
+    pid_t process;                  /* that made it */
     an_error error;
 };
 
 /* The context without what layers above base give it: an_context_create (exec/context.c) adds its ops. */
 an_status an_context_begin(an_context **context, const an_context_options *given);
 
+/* What a context that has not computed yet gets once its ranks know of each other (comm/start.c). `threads` is at most what it began with; `crowded`: the ranks of this
+ * host have more threads than processors. */
+void an_context_set_threads(an_context *ctx, int threads, bool crowded);
+
 /* Threads do not survive fork. Whether this process is a child of the one that made the context; what a call that waits for threads of
  * the context must return there, and what one that computes must, which needs other threads only if the context has more than one. */
 bool an_context_is_forked(const an_context *ctx);
 an_status an_context_check_process(an_context *ctx);
 an_status an_context_check_threads(an_context *ctx);
+
+/* Moves messages on, if there are any; what that calls does not do it again. Only for the thread that owns the context. */
+static inline void an_context_progress(an_context *ctx) {
+    void (*const progress)(void *user) = ctx->progress;
+    if (!progress) return;
+    ctx->progress = NULL;
+    progress(ctx->progress_user);
+    ctx->progress = progress;
+}
 
 /* Whether memory comes from the system's own allocator: only then do the system's limits hold for it. */
 bool an_context_uses_system_memory(const an_context *ctx);

@@ -52,10 +52,29 @@ void an_float_leave(an_float_environment environment) {
 }
 #endif
 
+/* Tasks of a region, between which the calling thread moves messages on. */
+typedef struct {
+    an_context *ctx;
+    an_task *task;
+    void *user;
+} progressing;
+
+static void run_and_progress(void *user, int64_t index, int thread) {
+    const progressing *p = user;
+    p->task(p->user, index, thread);
+    if (thread == 0) an_context_progress(p->ctx);
+}
+
 /* A thread's tasks come in rising order, so that what fails first on any of them is the first that fails at all. */
 void an_parallel(an_context *ctx, int64_t count, an_task *task, void *user) {
     an_float_environment outside = an_float_enter();
-    if (ctx->threads == 1 || count <= 1 || an_pool_is_inside() || omp_in_parallel())
+    const bool inside = an_pool_is_inside() || omp_in_parallel();
+    progressing p = {ctx, task, user};
+    if (ctx->progress && !inside && count > 1) { /* in a task, the calling thread may be any */
+        task = run_and_progress;
+        user = &p;
+    }
+    if (ctx->threads == 1 || count <= 1 || inside)
         for (int64_t i = 0; i < count; i++) task(user, i, 0);
     else
         an_pool_run(ctx->pool, count, task, user);

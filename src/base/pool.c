@@ -237,6 +237,10 @@ void an_pool_init(an_pool *pool, int threads) {
     pthread_cond_init(&pool->done, NULL);
 }
 
+void an_pool_share_processors(an_pool *pool) {
+    if (pool->spin < INFINITY) pool->spin = 0;
+}
+
 void an_pool_end(an_pool *pool) {
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->state, ENDED);

@@ -34,6 +34,17 @@ const char *an_status_text(an_status status) {
     return "unknown status";
 }
 
+bool an_status_is_error(int64_t number) {
+    static const int64_t known[] = {
+#define AN_STATUS(name, value, text) value,
+#include "anneal/status.def"
+#undef AN_STATUS
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i] == number) return number != AN_OK;
+    return false;
+}
+
 void an_error_set(an_context *ctx, an_status status, const char *function, const char *file, int line,
                   const char *format, ...) {
     an_error *error = ctx ? &ctx->error : &orphan;

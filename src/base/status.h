@@ -10,6 +10,9 @@
 
 #include "anneal/core.h"
 
+/* Whether a number that came from elsewhere is an error of this library. */
+bool an_status_is_error(int64_t number);
+
 /* Sets the message and starts a new trail. A NULL context keeps the message per thread. */
 void an_error_set(an_context *ctx, an_status status, const char *function, const char *file, int line,
                   const char *format, ...) AN_PRINTF(6, 7);

@@ -9,7 +9,9 @@
 #include "anneal/models.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
+#include "anneal/ranks.h"
 #include "anneal/run.h"
+#include "anneal/watch.h"
 
 typedef struct an_struct {
     const char *name;

@@ -27,7 +27,15 @@ static const launch launches[] = {
     {{"PALS_RANKID", "5", "PALS_LOCAL_SIZE", "1"}, "PALS_RANKID=5"},
     {{"PALS_RANKID", "0", "PALS_LOCAL_SIZE", "2"}, "PALS_LOCAL_SIZE=2"},
     {{"PMIX_RANK", "1", "PMIX_NAMESPACE", "slurm.pmix.1.0"}, "PMIX_RANK=1"},
-    {{"WORLD_SIZE", "2", "RANK", "0", "LOCAL_RANK", "0"}, "torchrun"},
+    /* Rank 0 of srun --mpi=pmix knows only from Slurm that it is not alone. */
+    {{"PMIX_RANK", "0", "PMIX_NAMESPACE", "a", "SLURM_PROCID", "0", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"},
+     "SLURM_STEP_NUM_TASKS=4"},
+    {{"PMIX_RANK", "0", "PMIX_NAMESPACE", "a", "SLURM_PROCID", "0", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "1"},
+     NULL},
+    {{"WORLD_SIZE", "2", "RANK", "0", "LOCAL_RANK", "0", "MASTER_ADDR", "a"},
+     "ranks find each other through MPI, which torchrun does not start. Use mpirun or srun, or 'anneal train CONFIG -n "
+     "2'"},
+    {{"WORLD_SIZE", "1", "RANK", "0", "LOCAL_RANK", "0", "MASTER_ADDR", "a"}, NULL},
     {{"WORLD_SIZE", "2"}, NULL}, /* anybody may call a variable so */
     /* A batch script of a job with four tasks is one process; a step that srun started is not. */
     {{"SLURM_JOB_ID", "7", "SLURM_NTASKS", "4", "SLURM_PROCID", "0", "SLURM_LOCALID", "0"}, NULL},

@@ -1,5 +1,8 @@
 /* The trainer: a model, its data and an optimizer, put together in the one right order. run.h trains to the end, with evaluations and
- * saves in between. None of these functions is collective yet.
+ * saves in between.
+ *
+ * With several ranks, these are collective: an_trainer_create, an_trainer_step, an_trainer_step_on and its typed twins, and an_trainer_evaluate. Every rank calls them, in the same order, and
+ * all of them return the same status: an error of one rank is everyone's.
  */
 #ifndef ANNEAL_TRAIN_H
 #define ANNEAL_TRAIN_H
@@ -61,6 +64,7 @@ typedef struct an_trainer_options {
         owns; /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
     bool saves; /* the run will be saved: the plan counts the copy that a checkpoint needs */
     uint8_t reserved[2];
+    int rank, ranks; /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 

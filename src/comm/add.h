@@ -1,0 +1,25 @@
+/* Adds the same pages of several tree nodes, in the order that a schedule gives. */
+#ifndef AN_COMM_ADD_H
+#define AN_COMM_ADD_H
+
+#include "base/context.h"
+
+typedef struct an_addition {
+    an_dtype dtype; /* AN_DTYPE_F32 or AN_DTYPE_F64 */
+    int64_t count;  /* nodes to add, from left to right */
+    const void *const *src;
+    const int *joins; /* [count + 1], as an_rounds_joins has it */
+    int outputs;      /* nodes that are left */
+    int copies;       /* of each of them */
+    void *const *dst; /* [outputs][copies]; each may be one of src, but overlaps no other */
+    size_t bytes;     /* of each: a multiple of AN_ADD_STRIP */
+} an_addition;
+
+enum {
+    AN_ADD_STRIP = 2048
+}; /* bytes that are added at a time: all nodes that wait stay in the first cache. Pages are multiples of it */
+
+/* Every source is read once and every destination written once, however many nodes there are. */
+void an_add_nodes(an_context *ctx, const an_addition *addition);
+
+#endif

@@ -1,0 +1,344 @@
+#include "comm/bucket.h"
+
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/memory.h"
+#include "comm/add.h"
+
+static int64_t length(const an_page_range *pages) {
+    return pages->end - pages->begin;
+}
+
+static bool is_windowed(const an_exchange *x, int round) {
+    return round == 0 && x->host_ranks > 1;
+}
+
+/* ---- the staging ---- For each round: the nodes of others, node after node; then, unless the sum is complete, the nodes after the round. A node has the pages that this rank holds, in
+ * the order of cells. */
+
+static int64_t others_of(const an_exchange *x, int round) {
+    const an_exchange_round *r = &x->rounds[round];
+    return is_windowed(x, round) ? 0 : r->all - r->nodes;
+}
+
+static int64_t outputs_of(const an_exchange *x, int round) {
+    return round + 1 < x->schedule.rounds ? x->rounds[round].outputs : 0;
+}
+
+void an_bucket_measure(const an_exchange *exchange, const an_page_range *pages, int64_t *staging, int *requests,
+                       an_reduction_cost *cost) {
+    const an_exchange *x = exchange;
+    const int64_t page_bytes = (int64_t)x->page_bytes;
+    int64_t all = 0;
+    for (int round = 0; round < x->schedule.rounds; round++) {
+        int64_t kept;
+        const an_traffic t = an_rounds_traffic(&x->schedule, pages, x->rank, round, &kept);
+        all += (others_of(x, round) + outputs_of(x, round)) * kept;
+        if (is_windowed(x, round)) {
+            cost->read += t.gathered_in * page_bytes;
+            cost->written += t.returned_out * page_bytes;
+            continue;
+        }
+        cost->sent += (t.gathered_out + t.returned_out) * page_bytes;
+        cost->received += (t.gathered_in + t.returned_in) * page_bytes;
+        cost->messages += t.gathers_out + t.returns_out;
+        *requests = (int)an_larger(*requests, t.gathers_out + t.gathers_in);
+        *requests = (int)an_larger(*requests, t.returns_out + t.returns_in);
+    }
+    *staging = an_larger(*staging, all);
+}
+
+static char *staged(const an_exchange *x, const an_bucket *b, int64_t page) {
+    return b->staging + (size_t)page * x->page_bytes;
+}
+
+static char *flat_pages(const an_exchange *x, void *flat, int64_t page) {
+    return (char *)flat + (size_t)page * x->page_bytes;
+}
+
+/* Where the sum goes. */
+static char *dst_pages(const an_exchange *x, const an_bucket *b, int64_t page) {
+    return flat_pages(x, b->nodes[x->rounds[0].nodes], page);
+}
+
+/* A node of this rank before a round; `position`: how many pages it holds before this one. */
+static char *node_pages(const an_exchange *x, const an_bucket *b, int round, int node, int64_t page, int64_t position) {
+    if (round == 0) return flat_pages(x, b->nodes[node], page);
+    return staged(x, b, b->outputs_at[round - 1] + node * b->held[round] + position);
+}
+
+/* A node of another group; `node` counts those of all groups. */
+static char *received_pages(const an_exchange *x, const an_bucket *b, int node, int64_t position) {
+    const an_exchange_round *r = &x->rounds[b->round];
+    if (node >= r->starts[r->mine + 1]) node -= r->nodes;
+    return staged(x, b, b->received_at[b->round] + node * b->held[b->round + 1] + position);
+}
+
+/* ---- messages ---- */
+
+static an_status send(an_exchange *x, an_bucket *b, const char *from, const an_page_range *pages, int to) {
+    const size_t bytes = (size_t)length(pages) * x->page_bytes;
+    x->count.sent += (int64_t)bytes;
+    x->count.messages++;
+    return an_comm_send(x->ctx, x->comm, from, bytes, to, AN_TAG_REDUCE + b->slot, &b->requests[b->room - ++b->sends]);
+}
+
+static an_status receive(an_exchange *x, an_bucket *b, char *to, const an_page_range *pages, int from) {
+    const size_t bytes = (size_t)length(pages) * x->page_bytes;
+    x->count.received += (int64_t)bytes;
+    return an_comm_receive(x->ctx, x->comm, to, bytes, from, AN_TAG_REDUCE + b->slot, &b->requests[b->receives++]);
+}
+
+static an_status test_receives(an_exchange *x, an_bucket *b, bool *done) {
+    return an_comm_test(x->ctx, x->comm, b->requests, b->receives, done);
+}
+
+static an_status test_sends(an_exchange *x, an_bucket *b, bool *done) {
+    return an_comm_test(x->ctx, x->comm, b->requests + b->room - b->sends, b->sends, done);
+}
+
+static an_status gather_piece(an_exchange *x, an_bucket *b, const an_cell *cell, int group, int64_t held,
+                              int64_t kept) {
+    an_context *ctx = x->ctx;
+    const an_exchange_round *r = &x->rounds[b->round];
+    const an_page_range theirs = an_cell_piece(cell, group), own = an_cell_piece(cell, cell->mine);
+    const int holder = an_cell_holder(cell, group);
+    const int64_t position = held + theirs.begin - cell->pages.begin;
+    for (int node = r->starts[group]; node < r->starts[group + 1] && length(&own) > 0; node++)
+        AN_TRY_RETURN(receive(x, b, received_pages(x, b, node, kept), &own, holder));
+    for (int node = 0; node < r->nodes && length(&theirs) > 0; node++)
+        AN_TRY_RETURN(send(x, b, node_pages(x, b, b->round, node, theirs.begin, position), &theirs, holder));
+    return AN_OK;
+}
+
+static an_status begin_gather(an_exchange *x, an_bucket *b, int round) {
+    an_context *ctx = x->ctx;
+    b->round = round;
+    b->is_added = false;
+    b->receives = b->sends = 0;
+    if (is_windowed(x, round)) return AN_OK; /* nothing is sent: the others see what is here */
+    int64_t held = 0, kept = 0;
+    an_cell cell;
+    for (int64_t from = b->pages.begin; an_rounds_cell(&x->schedule, &b->pages, x->rank, round, from, &cell);
+         from = cell.pages.end) {
+        for (int group = 0; group < cell.groups; group++)
+            if (group != cell.mine) AN_TRY_RETURN(gather_piece(x, b, &cell, group, held, kept));
+        const an_page_range own = an_cell_piece(&cell, cell.mine);
+        held += length(&cell.pages);
+        kept += length(&own);
+    }
+    return AN_OK;
+}
+
+/* ---- the window ---- */
+
+static int host_first(const an_exchange *x) {
+    return x->rank - x->window.host->rank;
+}
+
+/* A flat gradient of another rank of the host, in its part of the window. Its place was written by another process, so it is looked at before it is used. */
+static an_status find_in_window(an_exchange *x, const an_bucket *b, int group, int node, int64_t page, void **at) {
+    an_context *ctx = x->ctx;
+    char *part = (char *)an_window_part(&x->window, group);
+    const int nodes = x->rounds[0].starts[group + 1] - x->rounds[0].starts[group];
+    const uint64_t *places = (const uint64_t *)(void *)(part + x->places_at);
+    const uint64_t place = places[(int64_t)b->unit * (nodes + 1) + node];
+    const uint64_t end = (uint64_t)b->pages.end * x->page_bytes, bytes = x->part_bytes[group];
+    if (place % AN_ALIGNMENT != 0 || place > bytes || end > bytes - place) {
+        const char *message = "a rank has gradients that are not in its shared memory";
+        an_comm_abort(ctx, AN_ERR_COMMUNICATION, message);
+        return AN_ERROR(ctx, AN_ERR_COMMUNICATION, "rank %d: %s", host_first(x) + group, message);
+    }
+    *at = part + place + (size_t)page * x->page_bytes;
+    return AN_OK;
+}
+
+static bool all_have_started(const an_exchange *x, const an_bucket *b) {
+    for (int i = 0; i < x->window.host->ranks; i++)
+        if (an_window_read(&an_window_part(&x->window, i)->started) <= b->number) return false;
+    return true;
+}
+
+static bool all_have_returned(const an_exchange *x, const an_bucket *b) {
+    for (int i = 0; i < x->window.host->ranks; i++)
+        if (an_window_read(&an_window_part(&x->window, i)->done[b->slot]) <= b->number) return false;
+    return true;
+}
+
+/* ---- adding ---- */
+
+/* The places of the sum: here, and where the others of the host want it, unless further rounds come before it is complete. */
+static an_status find_outputs(an_exchange *x, an_bucket *b, const an_page_range *own, int64_t kept, int *copies) {
+    an_context *ctx = x->ctx;
+    const an_exchange_round *r = &x->rounds[b->round];
+    *copies = 1;
+    if (b->round + 1 < x->schedule.rounds) {
+        for (int node = 0; node < r->outputs; node++)
+            x->dst[node] = node_pages(x, b, b->round + 1, node, own->begin, kept);
+        return AN_OK;
+    }
+    x->dst[0] = dst_pages(x, b, own->begin);
+    if (!is_windowed(x, b->round)) return AN_OK;
+    for (int group = 0; group < r->groups; group++) {
+        const int nodes = r->starts[group + 1] - r->starts[group];
+        if (group == r->mine) continue;
+        AN_TRY_RETURN(find_in_window(x, b, group, nodes, own->begin, &x->dst[(*copies)++]));
+    }
+    x->count.written += (*copies - 1) * length(own) * (int64_t)x->page_bytes;
+    return AN_OK;
+}
+
+static an_status find_sources(an_exchange *x, an_bucket *b, const an_page_range *own, int64_t position, int64_t kept) {
+    an_context *ctx = x->ctx;
+    const an_exchange_round *r = &x->rounds[b->round];
+    for (int group = 0; group < r->groups; group++)
+        for (int node = r->starts[group]; node < r->starts[group + 1]; node++) {
+            const int index = node - r->starts[group];
+            void *at = NULL;
+            if (group == r->mine)
+                at = node_pages(x, b, b->round, index, own->begin, position);
+            else if (is_windowed(x, b->round))
+                AN_TRY_RETURN(find_in_window(x, b, group, index, own->begin, &at));
+            else
+                at = received_pages(x, b, node, kept);
+            x->src[node] = at;
+        }
+    if (is_windowed(x, b->round)) x->count.read += (r->all - r->nodes) * length(own) * (int64_t)x->page_bytes;
+    return AN_OK;
+}
+
+static an_status add_round(an_exchange *x, an_bucket *b) {
+    an_context *ctx = x->ctx;
+    const an_exchange_round *r = &x->rounds[b->round];
+    int64_t held = 0, kept = 0;
+    an_cell cell;
+    for (int64_t from = b->pages.begin; an_rounds_cell(&x->schedule, &b->pages, x->rank, b->round, from, &cell);
+         from = cell.pages.end) {
+        const an_page_range own = an_cell_piece(&cell, cell.mine);
+        an_addition addition = {.dtype = x->dtype,
+                                .count = r->all,
+                                .src = x->src,
+                                .joins = r->joins,
+                                .outputs = r->outputs,
+                                .dst = x->dst,
+                                .bytes = (size_t)length(&own) * x->page_bytes};
+        if (length(&own) > 0) {
+            AN_TRY_RETURN(find_sources(x, b, &own, held + own.begin - cell.pages.begin, kept));
+            AN_TRY_RETURN(find_outputs(x, b, &own, kept, &addition.copies));
+            an_add_nodes(ctx, &addition);
+        }
+        held += length(&cell.pages);
+        kept += length(&own);
+    }
+    return AN_OK;
+}
+
+/* ---- returning ---- */
+
+static an_status return_cell(an_exchange *x, an_bucket *b, const an_cell *cell) {
+    an_context *ctx = x->ctx;
+    const an_page_range own = an_cell_piece(cell, cell->mine);
+    const size_t bytes = (size_t)length(&own) * x->page_bytes;
+    for (int group = 0; group < cell->groups; group++) {
+        const an_page_range theirs = an_cell_piece(cell, group);
+        const int holder = an_cell_holder(cell, group);
+        if (group == cell->mine) continue;
+        if (is_windowed(x, b->round)) {
+            const an_exchange_round *r = &x->rounds[b->round];
+            void *at;
+            if (length(&own) == 0) continue;
+            AN_TRY_RETURN(find_in_window(x, b, group, r->starts[group + 1] - r->starts[group], own.begin, &at));
+            memcpy(at, dst_pages(x, b, own.begin), bytes);
+            x->count.written += (int64_t)bytes;
+            continue;
+        }
+        if (length(&theirs) > 0) AN_TRY_RETURN(receive(x, b, dst_pages(x, b, theirs.begin), &theirs, holder));
+        if (length(&own) > 0) AN_TRY_RETURN(send(x, b, dst_pages(x, b, own.begin), &own, holder));
+    }
+    return AN_OK;
+}
+
+static an_status begin_return(an_exchange *x, an_bucket *b, int round) {
+    an_context *ctx = x->ctx;
+    b->is_returning = true;
+    b->round = round;
+    b->receives = b->sends = 0;
+    if (!is_windowed(x, round) || x->schedule.rounds > 1) { /* else the addition has written the sum everywhere */
+        an_cell cell;
+        for (int64_t from = b->pages.begin; an_rounds_cell(&x->schedule, &b->pages, x->rank, round, from, &cell);
+             from = cell.pages.end)
+            AN_TRY_RETURN(return_cell(x, b, &cell));
+    }
+    if (is_windowed(x, round))
+        an_window_publish(&an_window_part(&x->window, x->window.host->rank)->done[b->slot], b->number + 1);
+    return AN_OK;
+}
+
+/* ---- from one to the next ---- */
+
+an_status an_bucket_begin(an_exchange *exchange, an_bucket *bucket) {
+    an_exchange *x = exchange;
+    int64_t at = 0;
+    bucket->is_busy = true;
+    bucket->is_returning = false;
+    bucket->held[0] = length(&bucket->pages);
+    for (int round = 0; round < x->schedule.rounds; round++) {
+        int64_t *kept = &bucket->held[round + 1];
+        an_rounds_traffic(&x->schedule, &bucket->pages, x->rank, round, kept);
+        bucket->received_at[round] = at;
+        at += others_of(x, round) * *kept;
+        bucket->outputs_at[round] = at;
+        at += outputs_of(x, round) * *kept;
+    }
+    return begin_gather(x, bucket, 0);
+}
+
+static an_status advance_gather(an_exchange *x, an_bucket *b, bool *moved) {
+    an_context *ctx = x->ctx;
+    bool done = true;
+    if (!b->is_added) {
+        if (is_windowed(x, b->round))
+            done = all_have_started(x, b);
+        else
+            AN_TRY_RETURN(test_receives(x, b, &done));
+        if (!done) return AN_OK;
+        AN_TRY_RETURN(add_round(x, b));
+        b->is_added = *moved = true;
+    }
+    /* What returns may be written where these messages are read from. */
+    AN_TRY_RETURN(test_sends(x, b, &done));
+    if (!done) return AN_OK;
+    *moved = true;
+    if (b->round + 1 < x->schedule.rounds) return begin_gather(x, b, b->round + 1);
+    return begin_return(x, b, b->round);
+}
+
+static an_status advance_return(an_exchange *x, an_bucket *b, bool *moved) {
+    an_context *ctx = x->ctx;
+    bool done;
+    if (is_windowed(x, b->round)) {
+        done = all_have_returned(x, b);
+    } else {
+        AN_TRY_RETURN(test_receives(x, b, &done));
+        if (done) AN_TRY_RETURN(test_sends(x, b, &done));
+    }
+    if (!done) return AN_OK;
+    *moved = true;
+    if (b->round > 0) return begin_return(x, b, b->round - 1);
+    b->is_busy = false;
+    return AN_OK;
+}
+
+an_status an_bucket_advance(an_exchange *exchange, an_bucket *bucket, bool *moved) {
+    *moved = false;
+    if (!bucket->is_busy) return AN_OK;
+    return bucket->is_returning ? advance_return(exchange, bucket, moved) : advance_gather(exchange, bucket, moved);
+}
+
+void an_bucket_cancel(an_exchange *exchange, an_bucket *bucket) {
+    if (!bucket->is_busy) return;
+    an_comm_cancel(exchange->comm, bucket->requests, bucket->receives);
+    an_comm_cancel(exchange->comm, bucket->requests + bucket->room - bucket->sends, bucket->sends);
+    bucket->is_busy = false;
+}

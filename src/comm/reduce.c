@@ -1,0 +1,433 @@
+#include "comm/reduce.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "anneal/plan.h"
+#include "base/integer.h"
+#include "base/memory.h"
+#include "comm/add.h"
+#include "comm/bucket.h"
+
+_Static_assert(AN_PAGE * sizeof(float) % AN_ADD_STRIP == 0, "pages are added in whole strips");
+
+enum { WINDOW_ALIGNMENT = 4096 }; /* gradients begin at a page of memory */
+
+typedef struct started_unit {
+    int unit;
+    int64_t next; /* its next page that is in no bucket yet */
+} started_unit;
+
+struct an_reduction {
+    an_exchange exchange;
+    int nodes; /* of this rank */
+    int unit_count, started,
+        first; /* units that were started since the last finish, and the first that has pages left */
+    an_reduction_unit *units;
+    started_unit *order;
+    void **flats;              /* [units][nodes + 1]: what an_reduction_start was given */
+    uint64_t number, finished; /* of buckets: begun, and done in order */
+    uint64_t announced;        /* buckets of all units that were started */
+    int64_t bucket_pages;
+    int in_flight, requests; /* buckets at a time, and requests of each */
+    int64_t staging_pages;   /* of each */
+    an_bucket *buckets;
+    char *memory, *staging; /* the tables, and the staging of all buckets */
+    size_t memory_bytes, buffer_bytes, head_bytes;
+    int buffer_count;
+    void **buffers;
+    bool is_moving; /* adding opens a parallel region, and who waits for one calls an_reduction_progress */
+    an_reduction_cost predicted;
+};
+
+/* ---- sizes ---- */
+
+static int64_t page_bytes_of(const an_reduction_options *o) {
+    return AN_PAGE * (int64_t)an_dtype_size(o->dtype);
+}
+
+static int64_t bucket_pages_of(const an_reduction_options *o) {
+    int64_t most = (int64_t)o->bucket_bytes;
+    if (most == 0) {
+        most = an_larger(AN_BUCKET_BYTES, (int64_t)o->borders.ranks * AN_BUCKET_BYTES_OF_RANK);
+        most = an_smaller(most, AN_MOST_BUCKET_BYTES);
+    }
+    return an_larger(1, most / page_bytes_of(o));
+}
+
+/* The pages of one bucket of this unit, all but the last of which are equal. */
+static int64_t part_of(const an_reduction_unit *unit, int64_t bucket_pages) {
+    return an_even_part(unit->pages.end - unit->pages.begin, bucket_pages);
+}
+
+static int64_t buckets_of(const an_reduction_unit *unit, int64_t bucket_pages) {
+    return an_divide_up(unit->pages.end - unit->pages.begin, part_of(unit, bucket_pages));
+}
+
+/* With a window the first round is the host, and the others are between hosts. */
+static an_rounds schedule_of(const an_reduction_options *o, int host_ranks) {
+    if (host_ranks <= 1) return an_rounds_make(&o->borders, o->radices, o->rounds);
+    int radices[AN_MOST_ROUNDS] = {host_ranks}, rounds = 1;
+    if (o->radices) {
+        for (int i = 0; i < o->rounds && rounds < AN_MOST_ROUNDS; i++) radices[rounds++] = o->radices[i];
+    } else {
+        const int hosts = (int)an_divide_up(o->borders.ranks, host_ranks);
+        const an_rounds s = an_rounds_make(&(an_borders){.ranks = hosts}, NULL, 0);
+        for (int i = 0; i < s.rounds; i++) radices[rounds++] = (int)an_divide_up(s.sizes[i + 1], s.sizes[i]);
+    }
+    return an_rounds_make(&o->borders, radices, rounds);
+}
+
+/* A part of one block of memory; `memory` NULL: it is only counted. */
+static void *take(char *memory, size_t *at, size_t count, size_t element) {
+    void *part = memory ? memory + *at : NULL;
+    *at += an_round_up(count * element, AN_ALIGNMENT);
+    return part;
+}
+
+/* Lays out the tables of the rounds, and fills them if there is memory. */
+static void make_rounds(an_exchange *x, char *memory, size_t *at) {
+    int most_src = 0, most_dst = 0;
+    for (int round = 0; round < x->schedule.rounds; round++) {
+        an_exchange_round *r = &x->rounds[round];
+        r->groups = an_rounds_groups(&x->schedule, x->rank, round);
+        r->nodes = an_rounds_nodes(&x->schedule, x->rank, round);
+        r->all = (int)an_rounds_joins(&x->schedule, x->rank, round, NULL);
+        r->outputs = an_rounds_nodes(&x->schedule, x->rank, round + 1);
+        r->starts = take(memory, at, (size_t)r->groups + 1, sizeof *r->starts);
+        r->joins = take(memory, at, (size_t)r->all + 1, sizeof *r->joins);
+        most_src = (int)an_larger(most_src, r->all);
+        most_dst = (int)an_larger(most_dst, an_larger(r->outputs, r->groups));
+        if (!memory) continue;
+        an_rounds_joins(&x->schedule, x->rank, round, r->joins);
+        for (int group = 0; group < r->groups; group++) {
+            const int first = an_rounds_group_rank(&x->schedule, x->rank, round, group);
+            r->starts[group + 1] = r->starts[group] + an_rounds_nodes(&x->schedule, first, round);
+            if (first <= x->rank) r->mine = group;
+        }
+    }
+    x->src = take(memory, at, (size_t)most_src, sizeof *x->src);
+    x->dst = take(memory, at, (size_t)most_dst, sizeof *x->dst);
+    x->part_bytes = take(memory, at, x->host_ranks > 1 ? (size_t)x->host_ranks : 0, sizeof *x->part_bytes);
+}
+
+/* Fills in what follows from the options alone, and what it costs. */
+static void describe(an_reduction *r, const an_reduction_options *o, int rank, int host_ranks) {
+    an_exchange *x = &r->exchange;
+    an_reduction_cost *cost = &r->predicted;
+    x->rank = rank;
+    x->dtype = o->dtype;
+    x->page_bytes = (size_t)page_bytes_of(o);
+    x->host_ranks = host_ranks;
+    x->schedule = schedule_of(o, host_ranks);
+    r->nodes = an_rounds_nodes(&x->schedule, rank, 0);
+    r->unit_count = o->unit_count;
+    r->bucket_pages = bucket_pages_of(o);
+    r->in_flight = o->in_flight ? o->in_flight : AN_BUCKETS_IN_FLIGHT;
+    r->buffer_count = o->buffers;
+    r->buffer_bytes = (size_t)o->pages * x->page_bytes;
+    size_t tables = 0;
+    make_rounds(x, NULL, &tables);
+    for (int i = 0; i < o->unit_count; i++) {
+        const an_reduction_unit *unit = &o->units[i];
+        const int64_t part = part_of(unit, r->bucket_pages);
+        for (int64_t from = unit->pages.begin; from < unit->pages.end; from += part) {
+            const an_page_range pages = {from, an_smaller(from + part, unit->pages.end)};
+            an_bucket_measure(x, &pages, &r->staging_pages, &r->requests, cost);
+        }
+    }
+    cost->buffer_bytes = (size_t)o->buffers * r->buffer_bytes;
+    if (host_ranks > 1) {
+        x->places_at = sizeof(an_window_head) + (size_t)r->in_flight * sizeof(an_window_counter);
+        r->head_bytes = x->places_at + (size_t)o->unit_count * ((size_t)r->nodes + 1) * sizeof(uint64_t);
+        r->head_bytes = an_round_up(r->head_bytes, WINDOW_ALIGNMENT);
+        cost->window_bytes = r->head_bytes + (size_t)o->buffers * an_round_up(r->buffer_bytes, WINDOW_ALIGNMENT);
+    }
+}
+
+/* Lays out all tables; returns their bytes. */
+static size_t make_tables(an_reduction *r, char *memory) {
+    size_t at = 0;
+    const size_t units = (size_t)r->unit_count, in_flight = (size_t)r->in_flight;
+    make_rounds(&r->exchange, memory, &at);
+    r->units = take(memory, &at, units, sizeof *r->units);
+    r->order = take(memory, &at, units, sizeof *r->order);
+    r->flats = take(memory, &at, units * ((size_t)r->nodes + 1), sizeof *r->flats);
+    r->buckets = take(memory, &at, in_flight, sizeof *r->buckets);
+    r->buffers = take(memory, &at, (size_t)r->buffer_count, sizeof *r->buffers);
+    an_comm_request *requests = take(memory, &at, in_flight * (size_t)r->requests, sizeof *requests);
+    for (int i = 0; memory && i < r->in_flight; i++) {
+        r->buckets[i].slot = i;
+        r->buckets[i].room = r->requests;
+        r->buckets[i].requests = requests + (ptrdiff_t)i * r->requests;
+    }
+    return at;
+}
+
+static size_t staging_bytes_of(const an_reduction *r) {
+    return (size_t)r->in_flight * (size_t)r->staging_pages * r->exchange.page_bytes;
+}
+
+an_reduction_cost an_reduction_predict(const an_reduction_options *options, int rank, int host_ranks) {
+    an_reduction r = {.number = 0};
+    describe(&r, options, rank, host_ranks);
+    r.predicted.bytes = sizeof r + make_tables(&r, NULL) + staging_bytes_of(&r);
+    return r.predicted;
+}
+
+/* ---- making one ---- */
+
+static an_status check_options(an_context *ctx, const an_comm *comm, const an_reduction_options *o) {
+    an_status status;
+    const an_borders *b = &o->borders;
+    AN_CHECK(ctx, ctx->device == &an_device_host, AN_ERR_UNSUPPORTED,
+             "ranks can add gradients only in the memory of the host");
+    AN_CHECK(ctx, o->dtype == AN_DTYPE_F32 || o->dtype == AN_DTYPE_F64, AN_ERR_DTYPE,
+             "gradients of ranks are f32 or f64");
+    AN_CHECK(ctx, b->ranks == comm->ranks, AN_ERR_ARGUMENT, "the borders are for %d ranks, and there are %d", b->ranks,
+             comm->ranks);
+    AN_CHECK(ctx, b->leaves >= b->ranks && b->leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT,
+             "%d ranks need as many leaves, and there are %lld", b->ranks, (long long)b->leaves);
+    AN_CHECK(ctx, o->bucket_bytes <= AN_COMM_MOST_BYTES, AN_ERR_ARGUMENT, "buckets have %zu bytes; they may have %zu",
+             o->bucket_bytes, AN_COMM_MOST_BYTES);
+    AN_CHECK(ctx, o->in_flight >= 0 && o->in_flight <= AN_MOST_IN_FLIGHT, AN_ERR_ARGUMENT,
+             "%d buckets in flight; at most %d", o->in_flight, AN_MOST_IN_FLIGHT);
+    for (int i = 0; o->radices && i < o->rounds; i++)
+        AN_CHECK(ctx, o->radices[i] >= 2, AN_ERR_ARGUMENT, "round %d has radix %d; at least 2", i, o->radices[i]);
+    for (int i = 0; i < o->unit_count; i++) {
+        const an_page_range *pages = &o->units[i].pages;
+        AN_CHECK(ctx, pages->begin >= 0 && pages->begin < pages->end && pages->end <= o->pages, AN_ERR_ARGUMENT,
+                 "unit %s has pages %lld to %lld of %lld", o->units[i].name, (long long)pages->begin,
+                 (long long)pages->end, (long long)o->pages);
+    }
+    return AN_OK;
+fail:
+    return status;
+}
+
+/* A window if all ranks can have one; else the buffers of this rank alone. */
+static an_status make_buffers(an_reduction *r) {
+    an_exchange *x = &r->exchange;
+    an_context *ctx = x->ctx;
+    for (int i = 0; i < r->buffer_count; i++)
+        if (x->host_ranks > 1)
+            r->buffers[i] = (char *)an_window_part(&x->window, x->window.host->rank) + r->head_bytes +
+                            (size_t)i * an_round_up(r->buffer_bytes, WINDOW_ALIGNMENT);
+        else
+            AN_TRY_RETURN(an_alloc_raw(ctx, &r->buffers[i], r->buffer_bytes));
+    for (int i = 0; x->host_ranks > 1 && i < x->window.host->ranks; i++)
+        x->part_bytes[i] = an_window_part(&x->window, i)->bytes;
+    return AN_OK;
+}
+
+/* Ranks agree on the way before anything is sized by it. */
+static an_status open_window(an_reduction *r, const an_reduction_options *o, int *host_ranks) {
+    an_exchange *x = &r->exchange;
+    an_context *ctx = x->ctx;
+    bool opened = false;
+    *host_ranks = 1;
+    if (!o->uses_window || o->buffers == 0) return AN_OK;
+    AN_TRY_RETURN(an_window_ranks(ctx, x->comm, host_ranks));
+    if (*host_ranks == 1) return AN_OK;
+    const an_reduction_cost cost = an_reduction_predict(o, x->comm->rank, *host_ranks);
+    AN_TRY_RETURN(an_window_open(&x->window, ctx, x->comm, cost.window_bytes, &opened));
+    if (!opened) *host_ranks = 1;
+    return AN_OK;
+}
+
+an_status an_reduction_create(an_reduction **reduction, an_context *ctx, an_comm *comm,
+                              const an_reduction_options *options) {
+    an_status status;
+    an_reduction *r = NULL;
+    int host_ranks = 1;
+    AN_TRY_RETURN(check_options(ctx, comm, options));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&r, 1, sizeof *r));
+    r->exchange.ctx = ctx;
+    r->exchange.comm = comm;
+    AN_TRY(open_window(r, options, &host_ranks));
+    describe(r, options, comm->rank, host_ranks);
+    const size_t tables = make_tables(r, NULL);
+    AN_TRY(an_alloc(ctx, (void **)&r->memory, tables, 1));
+    r->memory_bytes = tables;
+    make_tables(r, r->memory);
+    memcpy(r->units, options->units, (size_t)r->unit_count * sizeof *r->units);
+    if (staging_bytes_of(r) > 0) AN_TRY(an_alloc_raw(ctx, (void **)&r->staging, staging_bytes_of(r)));
+    for (int i = 0; i < r->in_flight; i++)
+        r->buckets[i].staging = r->staging + (size_t)i * (size_t)r->staging_pages * r->exchange.page_bytes;
+    AN_TRY(make_buffers(r));
+    r->predicted.bytes = sizeof *r + r->memory_bytes + staging_bytes_of(r);
+    *reduction = r;
+    return AN_OK;
+fail:
+    an_reduction_destroy(&r);
+    return status;
+}
+
+void an_reduction_destroy(an_reduction **reduction) {
+    an_reduction *r = *reduction;
+    if (!r) return;
+    an_context *ctx = r->exchange.ctx;
+    if (r->memory) an_reduction_cancel(r);
+    if (r->exchange.host_ranks <= 1)
+        for (int i = 0; r->memory && i < r->buffer_count; i++) an_release(ctx, &r->buffers[i], r->buffer_bytes, 1);
+    an_window_close(&r->exchange.window, ctx);
+    an_release(ctx, (void **)&r->staging, staging_bytes_of(r), 1);
+    an_release(ctx, (void **)&r->memory, r->memory_bytes, 1);
+    an_release(ctx, (void **)reduction, 1, sizeof *r);
+}
+
+void *an_reduction_buffer(const an_reduction *reduction, int index) {
+    return reduction->buffers[index];
+}
+
+int an_reduction_nodes(const an_reduction *reduction) {
+    return reduction->nodes;
+}
+
+int an_reduction_host_ranks(const an_reduction *reduction) {
+    return reduction->exchange.host_ranks;
+}
+
+an_reduction_cost an_reduction_count(const an_reduction *reduction) {
+    an_reduction_cost cost = reduction->exchange.count;
+    cost.bytes = reduction->predicted.bytes;
+    cost.buffer_bytes = reduction->predicted.buffer_bytes;
+    cost.window_bytes = reduction->predicted.window_bytes;
+    return cost;
+}
+
+/* ---- a step ---- */
+
+static void **flats_of(const an_reduction *r, int unit) {
+    return r->flats + (ptrdiff_t)unit * (r->nodes + 1);
+}
+
+/* Where the gradients of a unit lie in this rank's part of the window, for the others. */
+static an_status announce(an_reduction *r, int unit) {
+    an_exchange *x = &r->exchange;
+    an_context *ctx = x->ctx;
+    void **flats = flats_of(r, unit);
+    const int count = r->nodes + 1;
+    an_window_head *head = an_window_part(&x->window, x->window.host->rank);
+    uint64_t *places = (uint64_t *)(void *)((char *)head + x->places_at) + (ptrdiff_t)unit * count;
+    for (int i = 0; i < count; i++) {
+        int buffer = 0;
+        while (buffer < r->buffer_count && r->buffers[buffer] != flats[i]) buffer++;
+        if (buffer == r->buffer_count)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "gradients of unit %s are not in a buffer of the reduction",
+                            r->units[unit].name);
+        places[i] = (uint64_t)((char *)flats[i] - (char *)head);
+    }
+    an_window_publish(&head->started, r->announced + (uint64_t)buckets_of(&r->units[unit], r->bucket_pages));
+    return AN_OK;
+}
+
+/* Begins buckets of units that were started, as long as there is room for them. */
+static an_status begin_buckets(an_reduction *r) {
+    an_context *ctx = r->exchange.ctx;
+    while (r->first < r->started && r->number - r->finished < (uint64_t)r->in_flight) {
+        started_unit *s = &r->order[r->first];
+        const an_reduction_unit *unit = &r->units[s->unit];
+        an_bucket *b = &r->buckets[r->number % (uint64_t)r->in_flight];
+        b->unit = s->unit;
+        b->number = r->number++;
+        b->nodes = flats_of(r, s->unit);
+        b->pages.begin = s->next;
+        b->pages.end = s->next = an_smaller(s->next + part_of(unit, r->bucket_pages), unit->pages.end);
+        if (s->next == unit->pages.end) r->first++;
+        AN_TRY_RETURN(an_bucket_begin(&r->exchange, b));
+    }
+    return AN_OK;
+}
+
+/* One look at every bucket that is on its way. */
+static an_status move_on(an_reduction *r, bool *moved) {
+    an_context *ctx = r->exchange.ctx;
+    an_status status = AN_OK;
+    *moved = false;
+    if (r->is_moving) return AN_OK;
+    r->is_moving = true;
+    for (uint64_t number = r->finished; number < r->number; number++) {
+        bool this_moved;
+        AN_TRY(an_bucket_advance(&r->exchange, &r->buckets[number % (uint64_t)r->in_flight], &this_moved));
+        *moved |= this_moved;
+    }
+    while (r->finished < r->number && !r->buckets[r->finished % (uint64_t)r->in_flight].is_busy) r->finished++;
+    AN_TRY(begin_buckets(r));
+fail:
+    r->is_moving = false;
+    return status;
+}
+
+an_status an_reduction_start(an_reduction *reduction, int unit, void *const *nodes, void *dst) {
+    an_status status;
+    an_reduction *r = reduction;
+    an_context *ctx = r->exchange.ctx;
+    const int count = r->nodes;
+    AN_CHECK(ctx, unit >= 0 && unit < r->unit_count, AN_ERR_ARGUMENT, "unit %d of %d", unit, r->unit_count);
+    void **flats = flats_of(r, unit);
+    AN_CHECK(ctx, !flats[count], AN_ERR_ORDER, "unit %s was already started in this step", r->units[unit].name);
+    const an_page_range *pages = &r->units[unit].pages;
+    const size_t page_bytes = r->exchange.page_bytes, bytes = (size_t)(pages->end - pages->begin) * page_bytes;
+    if (r->exchange.schedule.rounds == 0) { /* one rank: its node is the sum */
+        const size_t at = (size_t)pages->begin * page_bytes;
+        if (dst != nodes[0]) memcpy((char *)dst + at, (char *)nodes[0] + at, bytes);
+        return AN_OK;
+    }
+    memcpy(flats, nodes, (size_t)count * sizeof *flats);
+    flats[count] = dst;
+    an_comm_enter(ctx, r->units[unit].name, bytes);
+    if (r->exchange.host_ranks > 1) AN_TRY(announce(r, unit));
+    r->announced += (uint64_t)buckets_of(&r->units[unit], r->bucket_pages);
+    r->order[r->started++] = (started_unit){unit, pages->begin};
+    AN_TRY(begin_buckets(r));
+    return AN_OK;
+fail: /* the others would wait for this unit */
+    if (r->exchange.schedule.rounds > 0) an_comm_abort(ctx, status, ctx->error.message);
+    return status;
+}
+
+an_status an_reduction_progress(an_reduction *reduction) {
+    an_context *ctx = reduction->exchange.ctx;
+    bool moved;
+    AN_TRY_RETURN(move_on(reduction, &moved));
+    return AN_OK;
+}
+
+static void forget_units(an_reduction *r) {
+    for (int i = 0; i < r->unit_count; i++) flats_of(r, i)[r->nodes] = NULL;
+    r->started = r->first = 0;
+}
+
+an_status an_reduction_finish(an_reduction *reduction) {
+    an_status status;
+    an_reduction *r = reduction;
+    an_context *ctx = r->exchange.ctx;
+    an_comm_turn turn = {0};
+    while (r->first < r->started || r->finished < r->number) {
+        bool moved;
+        char what[AN_HEARTBEAT_TEXT];
+        AN_TRY(move_on(r, &moved));
+        if (moved) {
+            turn = (an_comm_turn){0};
+            continue;
+        }
+        const an_bucket *oldest = &r->buckets[r->finished % (uint64_t)r->in_flight];
+        snprintf(what, sizeof what, "the gradients of %s", r->units[oldest->unit].name);
+        AN_TRY(an_comm_turn_take(ctx, r->exchange.comm, &turn, what));
+    }
+    AN_TRY(
+        an_comm_check(ctx)); /* a caller may have overlooked the error of an_reduction_start or an_reduction_progress */
+    forget_units(r);
+    return AN_OK;
+fail:
+    an_reduction_cancel(r);
+    return status;
+}
+
+void an_reduction_cancel(an_reduction *reduction) {
+    an_reduction *r = reduction;
+    for (; r->finished < r->number; r->finished++)
+        an_bucket_cancel(&r->exchange, &r->buckets[r->finished % (uint64_t)r->in_flight]);
+    forget_units(r);
+}

@@ -1,0 +1,75 @@
+/* Ranks: several processes that train one model together.
+ *
+ * Functions here that say "collective" are called by all ranks of the context, in the same order and with arguments that agree. If they do not, every rank gets an error
+ * that says who differs. A collective that only some ranks call (inside `if (rank == 0)`) waits for the others, up to the limit of a wait.
+ */
+#ifndef ANNEAL_RANKS_H
+#define ANNEAL_RANKS_H
+
+#include "anneal/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A context on an MPI communicator, by its Fortran handle: C programs call an_context_create_mpi (mpi.h). Collective over the communicator. */
+AN_API an_status an_context_create_mpi_f(an_context **context, int comm, const an_context_options *options);
+
+/* This process among those of the context, from 0, and how many there are. Not collective. */
+AN_API int an_rank(const an_context *ctx);
+AN_API int an_ranks(const an_context *ctx);
+
+/* Where the ranks are, and what they have. */
+typedef struct an_ranks_info {
+    size_t size;
+    const char *mpi;     /* the MPI library between them: "Open MPI 4.1.4"; "" for one process by itself */
+    int rank, ranks;     /* of this process; how many there are */
+    int hosts;           /* that they are on */
+    int host_ranks;      /* of them on this host */
+    int host_threads;    /* that these have together */
+    int host_processors; /* that these may use together */
+} an_ranks_info;
+AN_API void an_ranks_info_init(an_ranks_info *info, size_t size);
+AN_API an_status an_ranks_info_get(const an_context *ctx, an_ranks_info *info); /* not collective */
+
+/* Makes one rank's error everyone's, where ranks do something that may fail on one of them, such as reading a file: call it with the status of this rank. If a rank has
+ * an error, every rank gets it, with its message; with several, that of the lowest rank. Collective. */
+AN_API an_status an_ranks_agree(an_context *ctx, an_status status);
+
+/* ---- collectives for a program's own numbers ----
+ *
+ * Training needs none of them. All are collective. `count` is in elements, the same on all ranks, and may be 0. After an error, arrays that the call writes hold
+ * anything. */
+
+typedef enum an_reduce_kind {
+    AN_REDUCE_SUM = 1, /* integers wrap around */
+    AN_REDUCE_MIN = 2, /* NaN if a number is NaN */
+    AN_REDUCE_MAX = 3, /* the same */
+    AN_REDUCE_LIMIT = 0x7fffffff
+} an_reduce_kind;
+
+/* Returns when all ranks have called it. */
+AN_API an_status an_barrier(an_context *ctx);
+
+/* The data of rank `root`, on all ranks. */
+AN_API an_status an_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtype, int root);
+
+/* `count` elements of every rank in the order of ranks: in `dst` of rank `root`, which has room for `count` times the number of ranks; dst of others may be NULL.
+ * (an_gather is the op.) */
+AN_API an_status an_gather_ranks(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype, int root);
+/* The same in `dst` of every rank. */
+AN_API an_status an_all_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype);
+
+/* Combines the arrays of all ranks, element by element, and leaves the result in the array of every rank. Types: f32, f64, i32, i64.
+ *
+ * Floating-point sums are added in one binary tree over the ranks, (0 + 1) + (2 + 3) and so on. So the same ranks always give the same bits, but another number of
+ * ranks gives others. (Training adds by leaves, which makes its results independent of ranks.) */
+AN_API an_status an_all_reduce(an_context *ctx, void *data, int64_t count, an_dtype dtype, an_reduce_kind kind);
+/* The same result divided among ranks: `src` has `count` times the number of ranks, and rank i gets elements i·count … (i + 1)·count - 1 of the result. */
+AN_API an_status an_reduce_scatter(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype,
+                                   an_reduce_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,174 @@
+/* A communicator whose ranks are threads of one process: a second implementation of the record an_comm, beside MPI's, with which a test can run several ranks, stop one at any message
+ * and look at all of them. Messages are copied when they are sent, so a send is done at once. */
+#ifndef AN_TESTS_SUPPORT_THREAD_COMM_H
+#define AN_TESTS_SUPPORT_THREAD_COMM_H
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "anneal/experimental.h"
+
+typedef struct thread_message {
+    struct thread_message *next;
+    int from, to, tag;
+    size_t bytes;
+    char data[];
+} thread_message;
+
+/* What the ranks have in common. */
+typedef struct thread_hub {
+    pthread_mutex_t mutex;
+    thread_message *first, **last; /* in the order in which they were sent */
+    int ranks;
+} thread_hub;
+
+typedef struct thread_rank {
+    thread_hub *hub;
+    /* The call of this number fails, counted from 1 over sends, receives and tests that find something; 0: none. */
+    int64_t fails_at, calls;
+    int64_t sent; /* bytes */
+} thread_rank;
+
+typedef struct thread_receive {
+    void *bytes;
+    size_t count;
+    int from, tag;
+} thread_receive;
+
+static inline void thread_hub_init(thread_hub *hub, int ranks) {
+    *hub = (thread_hub){.ranks = ranks};
+    hub->last = &hub->first;
+    pthread_mutex_init(&hub->mutex, NULL);
+}
+
+static inline void thread_hub_destroy(thread_hub *hub) {
+    for (thread_message *m = hub->first, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    pthread_mutex_destroy(&hub->mutex);
+}
+
+static inline bool thread_comm_fails(an_comm *comm, const char *what) {
+    thread_rank *r = comm->data;
+    if (++r->calls != r->fails_at) return false;
+    strncpy(comm->note, what, sizeof comm->note - 1);
+    return true;
+}
+
+static inline an_status thread_comm_send(an_comm *comm, const void *bytes, size_t count, int to, int tag,
+                                         an_comm_request *request) {
+    thread_rank *r = comm->data;
+    memset(request, 0, sizeof *request);
+    if (thread_comm_fails(comm, "the planted send failed")) return AN_ERR_DEVICE;
+    thread_message *m = malloc(sizeof *m + count);
+    if (!m) return AN_ERR_MEMORY;
+    *m = (thread_message){.from = comm->rank, .to = to, .tag = tag, .bytes = count};
+    if (count) memcpy(m->data, bytes, count);
+    r->sent += (int64_t)count;
+    pthread_mutex_lock(&r->hub->mutex);
+    *r->hub->last = m;
+    r->hub->last = &m->next;
+    pthread_mutex_unlock(&r->hub->mutex);
+    return AN_OK;
+}
+
+static inline an_status thread_comm_receive(an_comm *comm, void *bytes, size_t count, int from, int tag,
+                                            an_comm_request *request) {
+    memset(request, 0, sizeof *request);
+    if (thread_comm_fails(comm, "the planted receive failed")) return AN_ERR_DEVICE;
+    thread_receive *w = malloc(sizeof *w);
+    if (!w) return AN_ERR_MEMORY;
+    *w = (thread_receive){bytes, count, from, tag};
+    request->words[0] = (uint64_t)(uintptr_t)w;
+    return AN_OK;
+}
+
+static inline void thread_comm_cancel(an_comm *comm, an_comm_request *request) {
+    (void)comm;
+    free((void *)(uintptr_t)request->words[0]);
+    memset(request, 0, sizeof *request);
+}
+
+static inline an_status thread_comm_test(an_comm *comm, an_comm_request *request, bool *done) {
+    thread_rank *r = comm->data;
+    const thread_receive *w = (const void *)(uintptr_t)request->words[0];
+    an_status status = AN_OK;
+    *done = !w;
+    if (!w) return AN_OK;
+    pthread_mutex_lock(&r->hub->mutex);
+    for (thread_message **at = &r->hub->first, *m; (m = *at); at = &m->next) {
+        if (m->to != comm->rank || m->tag != w->tag || (w->from != AN_COMM_ANY && w->from != m->from)) continue;
+        *done = true;
+        *at = m->next;
+        if (r->hub->last == &m->next) r->hub->last = at;
+        if (m->bytes > w->count || thread_comm_fails(comm, "the planted message was lost"))
+            status = AN_ERR_DEVICE;
+        else if (m->bytes)
+            memcpy(w->bytes, m->data, m->bytes);
+        free(m);
+        break;
+    }
+    pthread_mutex_unlock(&r->hub->mutex);
+    if (*done) thread_comm_cancel(comm, request);
+    return status;
+}
+
+static inline void thread_comm_init(an_comm *comm, thread_rank *own, thread_hub *hub, int rank);
+
+/* Every rank is a host of its own: there is no window. */
+typedef struct thread_host {
+    an_comm comm;
+    thread_rank own;
+    thread_hub hub;
+} thread_host;
+
+static inline void thread_host_destroy(an_comm **comm) {
+    if (!*comm) return;
+    thread_host *host = (thread_host *)(void *)*comm;
+    thread_hub_destroy(&host->hub);
+    free(host);
+    *comm = NULL;
+}
+
+static inline an_status thread_comm_split_hosts(an_comm *comm, an_comm **part) {
+    (void)comm;
+    thread_host *host = malloc(sizeof *host);
+    *part = NULL;
+    if (!host) return AN_ERR_MEMORY;
+    thread_hub_init(&host->hub, 1);
+    thread_comm_init(&host->comm, &host->own, &host->hub, 0);
+    host->comm.destroy = thread_host_destroy;
+    *part = &host->comm;
+    return AN_OK;
+}
+
+static inline an_status thread_comm_split(an_comm *comm, int color, an_comm **part) {
+    (void)color;
+    *part = NULL;
+    strncpy(comm->note, "threads are not split", sizeof comm->note - 1);
+    return AN_ERR_UNSUPPORTED;
+}
+
+static inline void thread_comm_destroy(an_comm **comm) {
+    *comm = NULL; /* the test's */
+}
+
+static inline void thread_comm_init(an_comm *comm, thread_rank *own, thread_hub *hub, int rank) {
+    *own = (thread_rank){.hub = hub};
+    *comm = (an_comm){.size = sizeof *comm,
+                      .name = "threads",
+                      .rank = rank,
+                      .ranks = hub->ranks,
+                      .data = own,
+                      .send = thread_comm_send,
+                      .receive = thread_comm_receive,
+                      .test = thread_comm_test,
+                      .cancel = thread_comm_cancel,
+                      .split = thread_comm_split,
+                      .split_hosts = thread_comm_split_hosts,
+                      .destroy = thread_comm_destroy};
+}
+
+#endif
