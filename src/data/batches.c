@@ -241,7 +241,16 @@ bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t 
     return interval->steps > 0 && step % interval->steps == 0;
 }
 
-/* ---- micro-batches ---- */
+/* ---- leaves and micro-batches ---- */
+
+an_batch_part an_leaves_part(const an_batches *b, int64_t step, int64_t begin, int64_t end) {
+    const int64_t total = an_batches_at(b, step).count, first = an_leaf_begin(b, total, begin);
+    return (an_batch_part){.n = an_leaf_begin(b, total, end) - first, .first = first, .total = total};
+}
+
+int64_t an_leaves_most(const an_batches *b, int64_t begin, int64_t end) {
+    return (int64_t)(((__int128)(end - begin) * b->global + b->leaves - 1) / b->leaves);
+}
 
 /* The fewest samples of a micro-batch of a step. */
 static int64_t fewest_in_step(const an_batches *b, int64_t count) {

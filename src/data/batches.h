@@ -64,4 +64,16 @@ static inline int64_t an_leaf_begin(const an_batches *b, int64_t count, int64_t 
     return (int64_t)((__int128)leaf * count / b->leaves);
 }
 
+/* Samples first … first + n - 1 of the `total` of a step. */
+typedef struct an_batch_part {
+    int64_t n, first, total;
+    bool
+        own; /* they are not those that the leaves of this rank would have of the step: they are cut evenly among these leaves */
+} an_batch_part;
+
+/* What leaves begin … end - 1 have of a step; n is 0 if none of them has a sample. */
+an_batch_part an_leaves_part(const an_batches *b, int64_t step, int64_t begin, int64_t end);
+/* The most samples that they can have. A shorter step may give them one more than a longer one does, so this is rounded up. */
+int64_t an_leaves_most(const an_batches *b, int64_t begin, int64_t end);
+
 #endif

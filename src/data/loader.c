@@ -12,7 +12,7 @@ enum { NOTE_BYTES = 512, AHEAD_PER_THREAD = 2, MOST_THREADS = 256, MOST_AHEAD = 
 /* Batch b lies in slot b mod slots: loaded once the batch before it there was given back. */
 typedef struct {
     bool ready;
-    int64_t n; /* negative: no such batch */
+    an_batch_part part; /* n negative: no such batch */
     an_status status;
     int64_t *indices;
     void **fields;
@@ -45,13 +45,13 @@ static void load(const an_loader *l, int64_t batch, slot *s) {
     const an_note note = {s->note, sizeof s->note};
     s->note[0] = 0;
     s->status = AN_OK;
-    s->n = o->indices(o->user, batch, s->indices);
-    if (s->n > o->most)
+    s->part = o->indices(o->user, batch, s->indices);
+    if (s->part.n > o->most)
         s->status = AN_NOTE(note, AN_ERR_ARGUMENT,
                             "batch %" PRId64 " has %" PRId64 " samples, but the loader has room for %" PRId64, batch,
-                            s->n, o->most);
-    else if (s->n > 0)
-        s->status = an_dataset_fetch(o->dataset, s->n, s->indices, s->fields, note);
+                            s->part.n, o->most);
+    else if (s->part.n > 0)
+        s->status = an_dataset_fetch(o->dataset, s->part.n, s->indices, s->fields, note);
 }
 
 /* ---- threads ---- */
@@ -243,8 +243,9 @@ static slot *take(an_loader *l, int64_t batch) {
 an_status an_loader_next(an_loader *l, an_batch *batch) {
     an_context *ctx = l->ctx;
     slot *s = take(l, l->next);
-    *batch = (an_batch){l->next, s->n, s->indices, s->fields};
-    if (s->status == AN_OK && s->n < 0) return AN_ERROR(ctx, AN_ERR_STATE, "batch %" PRId64 " does not exist", l->next);
+    *batch = (an_batch){l->next, s->part, s->indices, s->fields};
+    if (s->status == AN_OK && s->part.n < 0)
+        return AN_ERROR(ctx, AN_ERR_STATE, "batch %" PRId64 " does not exist", l->next);
     l->next++;
     if (s->status != AN_OK) return AN_ERROR(ctx, s->status, "%s", s->note[0] ? s->note : an_status_text(s->status));
     return AN_OK;

@@ -3,6 +3,7 @@
 #ifndef AN_DATA_LOADER_H
 #define AN_DATA_LOADER_H
 
+#include "data/batches.h"
 #include "data/dataset.h"
 
 typedef struct an_loader an_loader;
@@ -11,17 +12,18 @@ typedef struct an_loader_options {
     const an_dataset *dataset; /* must outlive the loader */
     int threads;               /* 0: batches are read when they are asked for */
     int ahead;                 /* batches that are loaded before they are asked for; 0: two a thread */
-    int64_t most;              /* samples of the largest batch */
+    int64_t most;              /* samples of a batch that are loaded, at most */
     int64_t first;             /* batch */
-    /* Writes the samples of a batch (at most `most`) and gives how many there are; negative: there is no such batch. A pure function,
-     * called by several threads at once, also for batches that nobody will ask for. */
-    int64_t (*indices)(void *user, int64_t batch, int64_t *indices);
+    /* Writes the samples of a batch that are to be loaded (n, at most `most`; 0: none) and tells which part of it they are; n negative: there is
+     * no such batch. A pure function, called by several threads at once, also for batches that nobody will ask for. */
+    an_batch_part (*indices)(void *user, int64_t batch, int64_t *indices);
     void *user;
 } an_loader_options;
 
-/* What was loaded: it stays until the next call on the loader. */
+/* What was loaded: it stays until the next call on the loader. Indices and fields begin with the first sample of the part. */
 typedef struct an_batch {
-    int64_t number, n;
+    int64_t number;
+    an_batch_part part;
     const int64_t *indices;
     void *const *fields;
 } an_batch;

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/status.h"
+#include "base/structs.h"
+#include "comm/mesh.h"
+#include "comm/verdict.h"
 #include "kernels/update/update.h"
 #include "ops/ops.h"
 
@@ -23,11 +27,29 @@ static const an_kernel *host_kernels(const an_context *ctx, const char *name) {
     return NULL;
 }
 
+/* What one rank cannot begin, none of them begins: the others would wait for it in MPI. A record that is not whole cannot be asked. */
+static an_status vote(an_context **context, const an_context_options *given, an_status status) {
+    an_context *const ctx = NULL;
+    an_context_options options;
+    AN_TRY_RETURN(an_context_options_read(NULL, &options, given));
+    an_comm *comm = options.communicator;
+    if (!comm || an_comm_mistake(comm)) return status;
+    const an_status all = an_comm_vote(comm, status);
+    if (all != AN_OK) an_context_destroy(context);
+    return all;
+}
+
 an_status an_context_create(an_context **context, const an_context_options *options) {
     AN_NEED_IN(NULL, context);
-    const an_status status = an_context_begin(context, options);
+    AN_GUARD; /* ranks wait for each other, and waits look at the clock */
+    const an_status status = vote(context, options, an_context_begin(context, options));
     if (status != AN_OK) return status;
     (*context)->ops = &builtin_ops;
     (*context)->host_kernels = host_kernels;
-    return AN_OK;
+    an_status mesh = an_mesh_begin(*context);
+    if (mesh == AN_OK) mesh = an_start_agree(*context, options);
+    if (mesh == AN_OK) return AN_OK;
+    const an_status failed = AN_ERROR(NULL, mesh, "%s", an_last_error(*context));
+    an_context_destroy(context);
+    return failed;
 }

@@ -6,6 +6,7 @@
 #include "base/heartbeat.h"
 #include "base/structs.h"
 #include "exec/program.h"
+#include "pass/call.h"
 
 /* Where in the graph the run is, for who watches it from outside. */
 static an_heartbeat_phase phase_of(an_form form, const an_node *node) {
@@ -57,6 +58,7 @@ static an_status run(an_program *p, an_form form) {
     for (size_t i = 0; i < f->tables.instructions; i++) {
         const an_node *node = f->instructions[i].node;
         an_heartbeat_say_place(ctx, phase_of(form, node), node->path, node->op->name);
+        an_context_progress(ctx);
         an_status status = launch(p, &f->instructions[i], AN_OK);
         if (status != AN_OK) status = kernel_failed(p, &f->instructions[i], status);
         if (status == AN_OK && p->hook) { /* the hook is the caller's code: it sees the caller's environment */
@@ -90,6 +92,18 @@ an_status an_program_run(an_program *program, an_form form) {
     return status;
 }
 
+/* A rank whose first step has no samples, or fails before its first micro-batch, has bound no sizes yet. Communication depends on none, but binding also copies attributes. */
+void an_program_communicate(an_program *p, an_form form, an_status status) {
+    an_program_form *f = &p->forms[form];
+    for (size_t i = 0; !f->is_bound && i < f->tables.instructions; i++) {
+        const an_instruction *instruction = &f->instructions[i];
+        if (instruction->node->op->flags & AN_OP_COMMUNICATION)
+            (void)an_node_resolve_attributes(&f->sized, instruction->node,
+                                             (void *)(uintptr_t)instruction->call.attributes);
+    }
+    walk_communication(p, f, 0, status);
+}
+
 /* ---- profile ---- */
 
 void an_program_profile(an_program *program, bool on) {
@@ -114,7 +128,9 @@ an_status an_profile_entry_get(const an_program *program, an_form form, int64_t 
     const an_profile_entry own = {.op = i->node->op->name,
                                   .kernel = i->node->kernel->name,
                                   .path = i->node->path,
-                                  .dtype = i->call.src_count > 0 ? i->call.src[0].dtype : i->call.dst[0].dtype,
+                                  .dtype = i->call.src_count > 0   ? i->call.src[0].dtype
+                                           : i->call.dst_count > 0 ? i->call.dst[0].dtype
+                                                                   : AN_DTYPE_NONE,
                                   .backward = i->node->phase == AN_PHASE_BACKWARD,
                                   .runs = i->runs,
                                   .seconds = i->seconds,

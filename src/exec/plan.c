@@ -5,7 +5,7 @@
 
 #include "base/guard.h"
 #include "base/structs.h"
-#include "comm/tree.h"
+#include "comm/borders.h"
 #include "exec/params.h"
 #include "ir/text_form.h"
 #include "ops/common.h"
@@ -104,13 +104,13 @@ static an_status compile(an_plan *p, an_form form) {
     return AN_OK;
 }
 
-static void sum_memory(an_plan *p, bool trains, int moments, int64_t leaves) {
+static void sum_memory(an_plan *p, bool trains, int moments, const an_leaf_range *range) {
     an_plan_memory *m = &p->memory;
     int64_t flat = an_params_flat_bytes(&p->sizes);
     m->size = sizeof *m;
     m->weights = flat + an_params_low_bytes(&p->sizes, p->low) + p->sizes.frozen_bytes + p->sizes.state_bytes;
     m->gradients = trains ? flat : 0;
-    m->leaves = trains ? (an_tree_nodes(leaves) - 1) * flat : 0;
+    m->leaves = trains ? (an_forest_depth(range) - 1) * flat : 0;
     m->optimizer = trains ? moments * flat : 0;
     m->scratch = p->arena_bytes - m->activations;
     m->inputs = p->sizes.input_bytes + p->scalar_bytes + p->constant_bytes + p->sizes.program_state_bytes;
@@ -160,6 +160,21 @@ static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
     return AN_OK;
 }
 
+/* The leaves that the planned rank has. */
+static an_status find_leaves(an_context *ctx, const an_plan_options *o, an_leaf_range *range) {
+    const int64_t leaves = o->leaves ? o->leaves : 1;
+    const int ranks = o->ranks ? o->ranks : 1;
+    if (leaves < 0 || leaves > AN_MOST_LEAVES)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "leaves is %lld, but must be 1 to %d", (long long)leaves, AN_MOST_LEAVES);
+    if (ranks < 0 || ranks > leaves || o->rank < 0 || o->rank >= ranks)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "rank %d of %d cannot be planned with %lld leaves: there must be a leaf for every rank",
+                        o->rank, ranks, (long long)leaves);
+    const an_borders borders = an_borders_choose(leaves, ranks);
+    *range = an_borders_range(&borders, o->rank);
+    return AN_OK;
+}
+
 an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, plan, graph);
@@ -178,9 +193,8 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
              moments, AN_MOST_MOMENTS);
     AN_CHECK(ctx, options->symbol_count == 0 || (options->symbol_count > 0 && options->symbols && options->maxima),
              AN_ERR_ARGUMENT, "symbol_count is %d, but symbols or maxima is NULL", options->symbol_count);
-    const int64_t leaves = options->leaves;
-    AN_CHECK(ctx, leaves >= 0 && leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "leaves is %lld, but must be 1 to %d",
-             (long long)leaves, AN_MOST_LEAVES);
+    an_leaf_range range;
+    AN_TRY(find_leaves(ctx, options, &range));
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
     if (options->kernels) {
@@ -195,6 +209,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
              "f32_storage rounds the inputs of products to bf16, so it needs precision bf16: it is %s",
              an_dtype_name(options->precision));
     p->passes.f32_storage = options->f32_storage;
+    p->passes.exchanges = options->ranks > 1;
     AN_TRY(an_graph_clone(&p->model, graph));
     AN_TRY(bind_symbols(p, options));
     if (options->weighs_samples) AN_TRY(add_weights(p));
@@ -208,7 +223,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
         AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
     }
     p->memory.checkpoint = options->checkpoint;
-    sum_memory(p, programs & AN_PROGRAM_TRAINING, moments, leaves);
+    sum_memory(p, programs & AN_PROGRAM_TRAINING, moments, &range);
     *plan = p;
     return AN_OK;
 
@@ -233,6 +248,16 @@ an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory) {
     AN_GUARD;
     AN_NEED(plan, memory);
     return an_plan_memory_write(plan->ctx, memory, &plan->memory);
+}
+
+void an_plan_count_traffic(an_plan *plan, const an_plan_traffic *traffic) {
+    plan->traffic = *traffic;
+}
+
+an_status an_plan_traffic_get(const an_plan *plan, an_plan_traffic *traffic) {
+    AN_GUARD;
+    AN_NEED(plan, traffic);
+    return an_plan_traffic_write(plan->ctx, traffic, &plan->traffic);
 }
 
 static const an_graph *form_of(const an_plan *plan, an_form form) {

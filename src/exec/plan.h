@@ -22,6 +22,7 @@ struct an_plan {
     an_form_tables tables[AN_FORMS];
     an_flat_sizes sizes;
     an_plan_memory memory;
+    an_plan_traffic traffic;
     int64_t arena_bytes, scalar_bytes, constant_bytes;
     const char *scalars[AN_MAX_SCALARS]; /* by slot; names belong to the forms */
     an_dtype scalar_dtypes[AN_MAX_SCALARS];
@@ -44,6 +45,9 @@ an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, b
 
 /* Counts bytes that the owner of the plan holds for the same run. */
 an_status an_plan_count_trainer(an_plan *plan, size_t bytes);
+
+/* What the owner's steps exchange with other ranks. */
+void an_plan_count_traffic(an_plan *plan, const an_plan_traffic *traffic);
 
 /* Kernels of the training forms that were asked for by name and are not the ones that would have been chosen, sorted, as
  * "attention=portable,product=portable"; *text is NULL if there are none. For an_string_release. */

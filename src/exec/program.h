@@ -58,6 +58,9 @@ void an_program_keep_of(an_program *p, an_form form, const an_program *other);
 /* Gives every operand of a form its tensor at the bound sizes. */
 an_status an_program_bind_form(an_program *p, an_form form);
 
+/* Runs only the communication of a form, as after a failure: for a rank that has nothing to compute. */
+void an_program_communicate(an_program *p, an_form form, an_status status);
+
 /* Where the next runs put gradients: a buffer of the parameters' flat size. Leaves have one each. */
 void an_program_bind_gradients(an_program *p, void *gradients);
 

@@ -1,4 +1,4 @@
-/* Sinks: named outputs, and contributions to gradients. */
+/* Sinks: named outputs, contributions to gradients, and their exchange between ranks. */
 #include "ops/sink.h"
 
 #include "ops/common.h"
@@ -60,6 +60,24 @@ const an_op an_op_grad = {
     .infer = grad_infer,
     .autocast = AN_AUTOCAST_F32,
     .kernels = AN_KERNELS(grad),
+};
+
+static an_status exchange_infer(an_graph *g, an_node *node) {
+    const an_exchange_attributes *a = node->attributes;
+    return a->unit >= 0 ? AN_OK
+                        : an_node_mistake(g, node, AN_ERR_ARGUMENT, "unit %lld does not exist", (long long)a->unit);
+}
+
+static const an_attribute exchange_attributes[] = {AN_ATTRIBUTE(an_exchange_attributes, unit, INT), {0}};
+
+/* exchange: the gradients of a unit are complete. It has no inputs: its place among the sinks says when it runs. */
+const an_op an_op_exchange = {
+    .name = "exchange",
+    .flags = AN_OP_SINK | AN_OP_COMMUNICATION | AN_OP_NO_COPY,
+    .attribute_bytes = sizeof(an_exchange_attributes),
+    .attributes = exchange_attributes,
+    .infer = exchange_infer,
+    .kernels = AN_KERNELS(exchange),
 };
 
 void an_graph_set_output(an_graph *graph, an_value value, const char *name) {

@@ -11,6 +11,7 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/config.h"
+#include "anneal/ranks.h"
 #include "anneal/run.h"
 #include "base/clock.h"
 #include "base/guard.h"
@@ -20,6 +21,7 @@
 #include "run/run.h"
 #include "store/launch.h"
 #include "store/places.h"
+#include "train/kernel_fingerprint.h"
 #include "train/metrics.h"
 
 enum { MOST_FRESH = 10000, NAME_BYTES = 256, NOTE_BYTES = 1024 };
@@ -212,19 +214,11 @@ static an_status check_empty(const an_folder *f) {
                     f->path);
 }
 
-an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
-                           const an_folder_options *options) {
-    AN_GUARD;
-    AN_NEED(trainer, folder, config);
+/* Rank 0's part: everything that is written. */
+static an_status begin(an_folder *f, an_config *config, const an_folder_options *options) {
     an_status status;
-    an_context *ctx = trainer->ctx;
-    an_folder *f = NULL;
-    *folder = NULL;
-    AN_TRY(an_alloc(ctx, (void **)&f, 1, sizeof *f));
-    f->ctx = ctx;
-    f->trainer = trainer;
-    f->metrics = f->log = -1;
-    f->begin = f->since = f->logged = an_clock_seconds();
+    an_context *ctx = f->ctx;
+    an_trainer *trainer = f->trainer;
     AN_TRY(choose_path(f, config, options));
     AN_TRY(check_empty(f));
     AN_TRY(an_trainer_set_folder(trainer, f->path));
@@ -235,6 +229,38 @@ an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *c
     AN_TRY(write_config(f, config));
     AN_TRY(open_log(f));
     if (trainer->run->log.tensorboard) AN_TRY(an_events_create(&f->events, ctx, f->path, an_clock_of_day()));
+    status = AN_OK;
+fail:
+    return status;
+}
+
+/* The other ranks learn the name of the folder and the number of the launch, and write nothing. */
+static an_status share(an_folder *f) {
+    an_context *ctx = f->ctx;
+    AN_TRY_RETURN(an_broadcast(ctx, f->path, sizeof f->path, AN_DTYPE_U8, 0));
+    f->path[sizeof f->path - 1] = 0;
+    return an_broadcast(ctx, &f->trainer->run->generation, 1, AN_DTYPE_I64, 0);
+}
+
+an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
+                           const an_folder_options *options) {
+    AN_GUARD;
+    AN_NEED(trainer, folder, config);
+    an_status status;
+    an_context *ctx = trainer->ctx;
+    an_folder *f = NULL;
+    *folder = NULL;
+    status = an_alloc(ctx, (void **)&f, 1, sizeof *f);
+    if (status == AN_OK) {
+        f->ctx = ctx;
+        f->trainer = trainer;
+        f->metrics = f->log = -1;
+        f->is_silent = an_rank(ctx) > 0;
+        f->begin = f->since = f->logged = an_clock_seconds();
+        status = f->is_silent ? an_run_attach(trainer) : begin(f, config, options);
+    }
+    AN_TRY(an_ranks_agree(ctx, status));
+    if (an_ranks(ctx) > 1) AN_TRY(share(f));
     *folder = f;
     return AN_OK;
 fail:
@@ -317,6 +343,8 @@ an_status an_folder_step(an_folder *folder, const an_step_metrics *given, bool *
     an_step_metrics own;
     const an_step_metrics *const metrics = &own;
     AN_TRY_RETURN(an_step_metrics_read(ctx, &own, given));
+    if (logged) *logged = false;
+    if (f->is_silent) return AN_OK;
     f->tokens += metrics->samples * an_trainer_tokens(f->trainer);
     const bool due = is_due(f, metrics->step);
     if (logged) *logged = due;
@@ -357,6 +385,7 @@ an_status an_folder_log(an_folder *folder, const char *line) {
     AN_GUARD;
     AN_NEED(folder, line);
     an_context *ctx = folder->ctx;
+    if (folder->is_silent) return AN_OK;
     AN_TRY_RETURN(append(folder, folder->log, "log.txt", line, strlen(line)));
     return append(folder, folder->log, "log.txt", "\n", 1);
 }
@@ -385,6 +414,7 @@ an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluat
     an_evaluation own;
     const an_evaluation *const evaluation = &own;
     AN_TRY_RETURN(an_evaluation_read(ctx, &own, given));
+    if (f->is_silent) return AN_OK;
     an_text_init(&text, ctx);
     an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
     an_json_write_object(&json, NULL);
@@ -417,15 +447,18 @@ static const char *const end_names[] = {[AN_RUN_DONE] = "done",
                                         [AN_RUN_REQUESTED] = "stopped on request",
                                         [AN_RUN_TIME] = "time limit"};
 
-static void add_bits(const an_folder *f, an_json_writer *json) {
+static void add_bits(const an_folder *f, const uint64_t kernels[2], an_json_writer *json) {
     const an_context *ctx = f->ctx;
+    char fingerprint[AN_HASH_TEXT] = "";
+    an_hash_write(fingerprint, kernels);
     an_json_write_object(json, "bits");
     an_json_write_integer(json, "threads", an_context_threads(ctx));
-    an_json_write_integer(json, "ranks", 1);
-    an_json_write_string(json, "mpi", "");
+    an_json_write_integer(json, "ranks", an_ranks(ctx));
+    an_json_write_string(json, "mpi", ctx->communicator ? ctx->communicator->name : "");
     an_json_write_string(json, "isa", an_isa_name(an_context_isa(ctx)));
     an_json_write_string(json, "onednn", an_onednn_version());
     an_json_write_string(json, "anneal", an_version());
+    an_json_write_string(json, "fingerprint", fingerprint);
     an_json_write_end(json);
 }
 
@@ -434,9 +467,11 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
     char weights[AN_HASH_TEXT], state[AN_HASH_TEXT];
+    uint64_t kernels[2];
     AN_TRY_RETURN(an_plan_memory_get(f->trainer->plan, &memory));
     AN_TRY_RETURN(an_trainer_weights_hash(f->trainer, weights));
     AN_TRY_RETURN(an_trainer_state_hash(f->trainer, state));
+    AN_TRY_RETURN(an_kernel_fingerprint(ctx, kernels));
     an_json_write_object(json, NULL);
     an_json_write_integer(json, "steps", outcome->steps);
     an_json_write_object(json, "metrics");
@@ -456,7 +491,7 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_
         an_json_write_real(json, "value", outcome->best_value);
         an_json_write_end(json);
     }
-    add_bits(f, json);
+    add_bits(f, kernels, json);
     an_json_write_finish(json);
     return AN_OK;
 }
@@ -509,6 +544,7 @@ an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, con
     if (!error) AN_NEED(folder, outcome);
     an_context *ctx = folder->ctx;
     an_run_outcome own;
+    if (folder->is_silent) return AN_OK;
     if (error) return write_outcome(folder, "failed", folder->trainer->next, NULL, error);
     AN_TRY_RETURN(an_run_outcome_read(ctx, &own, outcome));
     if ((unsigned)own.end >= sizeof end_names / sizeof *end_names)

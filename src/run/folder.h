@@ -11,6 +11,7 @@ struct an_folder {
     an_context *ctx;
     an_trainer *trainer;
     char path[AN_FILE_PATH];
+    bool is_silent;      /* a rank other than 0, which writes nothing */
     int metrics, log;    /* files */
     an_events *events;   /* NULL: not wanted */
     int64_t tokens;      /* that training has seen since `since` */

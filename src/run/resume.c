@@ -234,6 +234,11 @@ void an_resume_destroy(an_resume **resume) {
     an_release(r->ctx, (void **)resume, 1, sizeof *r);
 }
 
+int64_t an_resume_leaves(const an_resume *resume) {
+    AN_NEED_OR(0, resume);
+    return resume->manifest->bits.leaves;
+}
+
 /* ---- the length ---- */
 
 typedef struct {
@@ -326,12 +331,14 @@ static an_status check_bits(an_resume *r, an_trainer *t) {
     const char *kernels_then = an_kernel_lists_agree(then->kernels, now.kernels) ? now.kernels : then->kernels;
     const struct {
         const char *what, *then, *now;
-    } rows[] = {{"instructions", then->isa, now.isa},
-                {"oneDNN", then->onednn, now.onednn},
-                {"precision", then->precision, now.precision},
-                {"anneal", old_minor.text, new_minor.text},
-                {"kernels", *kernels_then ? kernels_then : "chosen by default",
-                 *now.kernels ? now.kernels : "chosen by default"}};
+    } rows[] = {
+        {"instructions", then->isa, now.isa},
+        {"oneDNN", then->onednn, now.onednn},
+        {"precision", then->precision, now.precision},
+        {"anneal", old_minor.text, new_minor.text},
+        {"kernels", *kernels_then ? kernels_then : "chosen by default",
+         *now.kernels ? now.kernels : "chosen by default"},
+        {"kernels with the fingerprint", *then->fingerprint ? then->fingerprint : now.fingerprint, now.fingerprint}};
     if (then->leaves != now.leaves)
         return AN_ERROR(r->ctx, AN_ERR_UNSUPPORTED,
                         "%s: the run divides each step into %lld leaves, but here it would be %lld; the order of sums, "
@@ -398,8 +405,8 @@ an_status an_resume_apply(an_resume *resume, an_trainer *trainer) {
     AN_TRY_RETURN(say_metrics(r, t));
     AN_TRY_RETURN(an_load(t, r->manifest, r->path));
     if (is_own(t, r->path)) {
-        t->run->loaded = t->next;
-        t->run->loaded_chain = t->chain[0];
+        t->run->saved = t->next;
+        t->run->saved_chain = t->chain[0];
     }
     AN_TRY_RETURN(an_trainer_keep_text(t, &t->run->resumed, r->path));
     if (r->notes.length) AN_TRY_RETURN(an_trainer_add_note(t, r->notes.bytes));

@@ -42,13 +42,17 @@ static bool record_beat(record *r, const an_progress *p, double delta) {
 
 typedef struct {
     an_trainer *trainer;
-    const an_run_options *options;
+    an_run_options options;
     an_run_callbacks callbacks;
     record best, patient;
     int64_t patience;
-    double begin, evaluated, saved; /* when the run began, the last evaluation ended, the last save was begun */
-    double step_seconds;            /* of the longest step so far */
-    bool saves;                     /* the run has a folder */
+    an_run_facts facts;      /* the last that all ranks have agreed on */
+    double evaluated, saved; /* when the last evaluation ended and the last save was begun, in facts.spent */
+    double begin;            /* of this process */
+    double step_seconds;     /* of its longest step so far */
+    bool saves;              /* the run has a folder */
+    an_status failed;        /* what failed on this rank and the others do not know yet; AN_OK: nothing */
+    char failure[AN_MESSAGE_BYTES];
 } running;
 
 static an_status callback_failed(const running *r, an_status status, const char *where) {
@@ -56,22 +60,86 @@ static an_status callback_failed(const running *r, an_status status, const char 
                     (long long)r->trainer->next);
 }
 
+/* ---- what all ranks agree on ----
+ *
+ * What may fail on one rank alone (a callback, a save) waits for the next record that all ranks take part in. Then all of them go on, or none. */
+
+static void fail_later(running *r, an_status status) {
+    if (status == AN_OK || r->failed != AN_OK) return;
+    r->failed = status;
+    snprintf(r->failure, sizeof r->failure, "%s", r->trainer->ctx->error.message);
+}
+
+/* The status of this rank, for the next record. */
+static an_status take_failure(running *r) {
+    const an_status status = r->failed;
+    r->failed = AN_OK;
+    return status == AN_OK ? AN_OK : AN_ERROR(r->trainer->ctx, status, "%s", r->failure);
+}
+
+static an_status agree_on(running *r, an_run_facts *facts) {
+    an_trainer *t = r->trainer;
+    an_agreement records[2];
+    an_status status = take_failure(r);
+    if (t->ranks == 1) return status;
+    an_agreement_begin(&records[0], t->ctx, AN_AGREE_RUN, t->next, status);
+    records[0].facts = *facts;
+    status = an_agree(t->ctx, &records[0], NULL, &records[1]);
+    *facts = records[0].facts;
+    return status;
+}
+
+/* The error of a rank that has one, on all of them. */
+static an_status agree(running *r) {
+    an_run_facts facts = {0};
+    return agree_on(r, &facts);
+}
+
+/* What this rank knows: the only place that reads clocks and flags. Once a step, and again after an evaluation or a save, which may take long. A request to stop that comes later
+ * waits for the next. */
+static an_run_facts look_here(const running *r) {
+    const an_run *run = r->trainer->run;
+    return (an_run_facts){.spent = an_clock_seconds() - r->begin,
+                          .reserve = r->step_seconds + run->report.copy_seconds + run->report.seconds,
+                          .stop = r->trainer->stop,
+                          .lost = run->lost};
+}
+
+static void take_facts(running *r, const an_run_facts *facts) {
+    r->facts = *facts;
+    r->trainer->run->lost = facts->lost != 0;
+}
+
+static an_status look(running *r) {
+    an_run_facts facts = look_here(r);
+    const an_status status = agree_on(r, &facts);
+    take_facts(r, &facts);
+    return status;
+}
+
 /* ---- steps ---- */
 
+/* If this rank has failed since the last one, the step tells it to the others and is not taken. */
 static an_status take_step(running *r) {
     an_trainer *t = r->trainer;
     an_context *ctx = t->ctx;
     const an_run_callbacks *c = &r->callbacks;
     const double begin = an_clock_seconds();
-    an_status status = AN_OK;
-    if (c->before_step) AN_HOST(status = c->before_step(c->user, t, t->next + 1));
-    if (status != AN_OK) return callback_failed(r, status, "before_step");
-    AN_TRY_RETURN(an_trainer_step(t, NULL));
+    an_status status = take_failure(r);
+    if (status == AN_OK && c->before_step) {
+        AN_HOST(status = c->before_step(c->user, t, t->next + 1));
+        if (status != AN_OK) status = callback_failed(r, status, "before_step");
+    }
+    t->facts = look_here(r);
+    AN_TRY_RETURN(an_trainer_step_or_fail(t, status, NULL)); /* its second record carries the facts */
     if (c->after_step) AN_HOST(status = c->after_step(c->user, t));
+    if (status != AN_OK) fail_later(r, callback_failed(r, status, "after_step"));
     const double took = an_clock_seconds() - begin;
     t->progress.seconds += took;
     if (took > r->step_seconds) r->step_seconds = took;
-    return status == AN_OK ? AN_OK : callback_failed(r, status, "after_step");
+    if (t->ranks == 1) t->facts = look_here(r); /* alone, it is asked at once */
+    take_facts(r, &t->facts);
+    return AN_OK;
 }
 
 /* ---- evaluations ---- */
@@ -86,11 +154,11 @@ static void chain_evaluation(an_trainer *t) {
 /* Whether an evaluation belongs to where the run stands. One that a stop kept from being made is made by the next launch. */
 static bool is_evaluation_due(const running *r) {
     const an_trainer *t = r->trainer;
-    const an_interval every = {r->options->evaluate_every, r->options->evaluate_epochs, r->options->evaluate_seconds};
-    if (!t->evaluation || t->progress.evaluated == t->next) return false;
-    if (t->next == 0) return r->options->evaluate_at_start;
+    const an_interval every = {r->options.evaluate_every, r->options.evaluate_epochs, r->options.evaluate_seconds};
+    if (!t->evaluation || t->progress.evaluated == t->next || r->facts.stop) return false;
+    if (t->next == 0) return r->options.evaluate_at_start;
     if (t->next == t->steps) return true;
-    if (every.seconds > 0) return an_clock_seconds() - r->evaluated >= every.seconds;
+    if (every.seconds > 0) return r->facts.spent - r->evaluated >= every.seconds;
     return an_interval_ends(&every, &t->batches, t->next);
 }
 
@@ -108,22 +176,22 @@ static an_status evaluate(running *r) {
     p->own = t->measured;
     p->evaluated = t->next;
     chain_evaluation(t);
-    r->evaluated = an_clock_seconds();
     const bool best = record_beat(&r->best, p, 0);
     if (best) p->best_step = t->next;
-    if (r->patient.name) p->without = record_beat(&r->patient, p, r->options->min_delta) ? 0 : p->without + 1;
+    if (r->patient.name) p->without = record_beat(&r->patient, p, r->options.min_delta) ? 0 : p->without + 1;
     if (!c->after_evaluation) return AN_OK;
     an_status status;
     AN_HOST(status = c->after_evaluation(c->user, t, t->next, best));
-    return status == AN_OK ? AN_OK : callback_failed(r, status, "after_evaluation");
+    if (status != AN_OK) fail_later(r, callback_failed(r, status, "after_evaluation"));
+    return AN_OK;
 }
 
 /* ---- saves ---- */
 
-/* The run goes on without a save that failed, but not if it is no longer this launch's run. */
+/* The run goes on without a save that failed, but not if it is no longer this launch's run. Rank 0 alone is told. */
 static an_status tell_save(running *r, an_status status) {
     const an_run_callbacks *c = &r->callbacks;
-    if (status == AN_ERR_TAKEN_OVER) return status;
+    if (status == AN_ERR_TAKEN_OVER || r->trainer->rank > 0) return status;
     status = AN_OK;
     r->trainer->run->tells = true;
     if (c->after_save) AN_HOST(status = c->after_save(c->user, r->trainer));
@@ -140,17 +208,18 @@ static bool is_best(const an_trainer *t) {
 static bool is_save_due(const running *r) {
     const an_trainer *t = r->trainer;
     const an_interval *every = &t->run->every;
-    if (!r->saves || an_interval_is_off(every) || an_run_has(t)) return false;
+    if (!r->saves || an_interval_is_off(every) || an_run_has(t) || r->facts.stop) return false;
     if (is_best(t)) return true;
-    if (every->seconds > 0) return an_clock_seconds() - r->saved >= every->seconds;
+    if (every->seconds > 0) return r->facts.spent - r->saved >= every->seconds;
     return an_interval_ends(every, &t->batches, t->next);
 }
 
 static an_status wait_for_save(running *r) {
-    an_context *ctx = r->trainer->ctx;
-    if (!an_run_is_saving(r->trainer)) return AN_OK;
-    AN_TRY_RETURN(tell_save(r, an_run_wait(r->trainer)));
-    return AN_OK;
+    an_trainer *t = r->trainer;
+    if (!an_run_is_saving(t)) return AN_OK;
+    const an_status status = tell_save(r, an_run_wait(t));
+    if (status != AN_OK && !an_run_has(t)) t->run->lost = true; /* other ranks take it that the next one began */
+    return status;
 }
 
 static an_status save(running *r) {
@@ -158,7 +227,6 @@ static an_status save(running *r) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(wait_for_save(r)); /* the next never starts before the last is safe */
     const an_status status = an_run_save(t, is_best(t), NULL);
-    r->saved = an_clock_seconds();
     if (status != AN_OK) {
         char message[AN_MESSAGE_BYTES]; /* the callback may cause another */
         snprintf(message, sizeof message, "%s", an_last_error(ctx));
@@ -188,38 +256,51 @@ static an_status settle(running *r) {
     an_trainer *t = r->trainer;
     an_context *ctx = t->ctx;
     an_status status;
-    if (is_evaluation_due(r) && !t->stop) AN_TRY_RETURN(evaluate(r));
-    if (is_save_due(r) && !t->stop) AN_TRY_RETURN(save(r));
-    if (an_run_poll(t, &status)) AN_TRY_RETURN(tell_save(r, status));
+    if (is_evaluation_due(r)) {
+        AN_TRY_RETURN(agree(r)); /* a rank that has failed does not evaluate */
+        AN_TRY_RETURN(evaluate(r));
+        AN_TRY_RETURN(look(r));
+        r->evaluated = r->facts.spent;
+    }
+    if (is_save_due(r)) {
+        AN_TRY_RETURN(agree(r));
+        fail_later(r, save(r));
+        AN_TRY_RETURN(look(r));
+        r->saved = r->facts.spent;
+    }
+    if (an_run_poll(t, &status)) fail_later(r, tell_save(r, status));
     return AN_OK;
 }
 
 /* A step and a save more must still fit. */
 static bool is_time_over(const running *r) {
-    const an_save_report *last = &r->trainer->run->report;
-    const double most = r->options->most_seconds, spent = an_clock_seconds() - r->begin;
-    return most > 0 && spent + r->step_seconds + last->copy_seconds + last->seconds >= most;
+    const double most = r->options.most_seconds;
+    return most > 0 && r->facts.spent + r->facts.reserve >= most;
+}
+
+static bool goes_on(const running *r) {
+    const an_trainer *t = r->trainer;
+    return t->next < t->steps && !r->facts.stop && t->progress.without < r->patience;
 }
 
 static an_run_end find_end(const running *r) {
     const an_trainer *t = r->trainer;
     if (t->progress.without >= r->patience) return AN_RUN_STOPPED_EARLY;
     if (t->next == t->steps && (!t->evaluation || t->progress.evaluated == t->next)) return AN_RUN_DONE;
-    return t->stop ? AN_RUN_REQUESTED : AN_RUN_TIME;
+    return r->facts.stop ? AN_RUN_REQUESTED : AN_RUN_TIME;
 }
 
 static an_status run_steps(running *r, an_run_end *end) {
-    an_trainer *t = r->trainer;
-    an_context *ctx = t->ctx;
-    bool in_time = true;
+    an_context *ctx = r->trainer->ctx;
     AN_TRY_RETURN(settle(r));
-    while (t->next < t->steps && !t->stop && in_time && t->progress.without < r->patience) {
+    for (bool in_time = true; in_time && goes_on(r); in_time = !is_time_over(r)) {
         AN_TRY_RETURN(take_step(r));
         AN_TRY_RETURN(settle(r));
-        in_time = !is_time_over(r);
     }
+    AN_TRY_RETURN(agree(r));
     *end = find_end(r);
-    return save_last(r);
+    fail_later(r, save_last(r));
+    return agree(r);
 }
 
 static an_status check_options(an_context *ctx, const an_trainer *t, const an_run_options *o) {
@@ -248,41 +329,45 @@ fail:
     return status;
 }
 
+/* What the caller asks for, and whether it is possible; nothing of the run has begun. */
+static an_status prepare(running *r, const an_run_options *options, an_run_outcome *outcome) {
+    an_trainer *t = r->trainer;
+    an_context *ctx = t->ctx;
+    an_run_options *o = &r->options;
+    if (outcome) AN_TRY_RETURN(an_run_outcome_check(ctx, outcome));
+    if (options || !t->run->options.size)
+        AN_TRY_RETURN(an_run_options_read(ctx, o, options));
+    else
+        *o = t->run->options;
+    AN_TRY_RETURN(an_trainer_check_idle(t, "run"));
+    if (outcome) AN_TRY_RETURN(an_run_outcome_write(ctx, outcome, &(an_run_outcome){.size = 0}));
+    AN_TRY_RETURN(an_run_callbacks_read(ctx, &r->callbacks, o->callbacks));
+    AN_TRY_RETURN(check_options(ctx, t, o));
+    AN_TRY_RETURN(record_make(&r->best, t, o->best ? o->best : "val_loss", o->best_mode));
+    if (o->early_stop) {
+        AN_TRY_RETURN(record_make(&r->patient, t, o->early_stop, AN_METRIC_BETTER_AUTO));
+        r->patience = o->patience;
+    }
+    return r->saves && !t->run->has_room && t->rank == 0 ? an_disk_room_check(t) : AN_OK;
+}
+
 an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome) {
     AN_GUARD;
     AN_NEED(trainer);
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_progress *p = &t->progress;
-    const double now = an_clock_seconds();
-    an_run_options own;
     an_run_end end = AN_RUN_DONE;
+    AN_TRY_RETURN(an_context_check_process(ctx));
     AN_TRY_RETURN(an_run_attach(t));
-    if (outcome) AN_TRY_RETURN(an_run_outcome_check(ctx, outcome));
-    if (options || !t->run->options.size)
-        AN_TRY_RETURN(an_run_options_read(ctx, &own, options));
-    else
-        own = t->run->options;
     running r = {.trainer = t,
-                 .options = &own,
                  .best = {.has = &p->has_best, .value = &p->best_value},
                  .patient = {.has = &p->has_patient, .value = &p->patient_value},
                  .patience = INT64_MAX,
-                 .begin = now,
-                 .evaluated = now,
-                 .saved = now,
+                 .begin = an_clock_seconds(),
                  .saves = t->run->folder != NULL};
-    AN_TRY_RETURN(an_context_check_process(ctx));
-    AN_TRY_RETURN(an_trainer_check_idle(t, "run"));
-    if (outcome) AN_TRY_RETURN(an_run_outcome_write(ctx, outcome, &(an_run_outcome){.size = 0}));
-    AN_TRY_RETURN(an_run_callbacks_read(ctx, &r.callbacks, own.callbacks));
-    AN_TRY_RETURN(check_options(ctx, t, r.options));
-    AN_TRY_RETURN(record_make(&r.best, t, r.options->best ? r.options->best : "val_loss", r.options->best_mode));
-    if (r.options->early_stop) {
-        AN_TRY_RETURN(record_make(&r.patient, t, r.options->early_stop, AN_METRIC_BETTER_AUTO));
-        r.patience = r.options->patience;
-    }
-    if (r.saves && !t->run->has_room) AN_TRY_RETURN(an_disk_room_check(t));
+    fail_later(&r, prepare(&r, options, outcome));
+    AN_TRY_RETURN(look(&r));
     const an_status status = run_steps(&r, &end);
     const an_run_outcome came = {
         .end = end, .steps = t->next, .best_step = p->has_best ? p->best_step : 0, .best_value = p->best_value};

@@ -19,9 +19,11 @@ typedef struct an_run {
     int64_t keep_last;      /* 0: all */
     int64_t keep_named;     /* saves at user steps; 0: all */
     an_interval keep_every; /* saves that stay; none: none for this reason */
-    int64_t loaded;         /* the step of the checkpoint of this folder that the run began with; -1: none */
-    uint64_t loaded_chain;  /* and how it stood then */
-    struct an_saver *saver; /* NULL: nothing was saved yet */
+    int64_t
+        saved; /* the step of the last save, or of the checkpoint of this folder that the run began with; -1: none */
+    uint64_t saved_chain;   /* and how the run stood then: an evaluation changes it too */
+    bool lost;              /* that save failed */
+    struct an_saver *saver; /* NULL: nothing was saved yet, or another rank saves */
     an_save_report report;  /* of the last save */
     bool tells;             /* the callback after a save is under way, which may ask for the report */
     bool has_room;          /* the disk was looked at */
@@ -31,7 +33,9 @@ typedef struct an_run {
 /* Makes t->run, if there is none yet. */
 an_status an_run_attach(an_trainer *t);
 
-/* ---- saves; all of these need a run ---- */
+/* ---- saves; all of these need a run ----
+ *
+ * Every rank calls them at the same places. Rank 0 saves, and the others only note that it does. */
 
 /* Takes a generation, if this launch has none yet. */
 an_status an_run_claim(an_trainer *t);
@@ -40,6 +44,7 @@ an_status an_run_save(an_trainer *t, bool best, const int64_t *user_step);
 an_status an_run_wait(an_trainer *t); /* until it is durable */
 bool an_run_is_saving(const an_trainer *t);
 bool an_run_poll(an_trainer *t, an_status *status); /* whether one has ended since, and how */
-bool an_run_has(const an_trainer *t);               /* the run as it stands is saved */
+/* The run as it stands is saved, or being saved. The same on every rank once they share their facts. */
+bool an_run_has(const an_trainer *t);
 
 #endif

@@ -125,8 +125,6 @@ an_status an_saver_create(an_saver **saver, an_trainer *trainer, const an_saver_
     AN_TRY(an_alloc(ctx, (void **)&s, 1, sizeof *s));
     s->ctx = ctx;
     s->trainer = trainer;
-    s->saved = trainer->run->loaded;
-    s->saved_chain = trainer->run->loaded_chain;
     s->keep_last = options->keep_last;
     s->keep_every = options->keep_every;
     s->keep_named = options->keep_named;
@@ -353,8 +351,6 @@ an_status an_saver_start(an_saver *s, const an_save_request *request) {
     job->hashed = job->safe = false;
     job->status = AN_OK;
     atomic_store(&job->done, false);
-    s->saved = t->next;
-    s->saved_chain = t->chain[0];
     s->is_started = true;
     s->kept = head.kept;
     start_thread(s);
@@ -368,10 +364,7 @@ fail:
 static void settle(an_saver *s) {
     const an_save_job *job = &s->job;
     char path[AN_FILE_PATH];
-    if (!job->safe) {
-        s->saved = -1;
-        return;
-    }
+    if (!job->safe) return;
     for (size_t i = 0; i < job->removal_count; i++)
         for (size_t k = 0; k < s->known_count; k++) {
             if (strcmp(s->known[k].place.name, job->removals[i].name) != 0 ||
@@ -401,8 +394,4 @@ an_status an_saver_wait(an_saver *s) {
 
 bool an_saver_is_done(const an_saver *s) {
     return atomic_load(&s->job.done);
-}
-
-bool an_saver_has(const an_saver *s) {
-    return s->saved == s->trainer->next && s->saved_chain == s->trainer->chain[0];
 }

@@ -37,8 +37,6 @@ typedef struct an_saver {
     pthread_t thread;
     bool is_started, is_running; /* a save is under way; on a thread that is to be joined */
     bool kept;                   /* the host program named it */
-    int64_t saved;               /* the step of the last save that was started; -1: none */
-    uint64_t saved_chain;        /* and how the run stood then: an evaluation changes it too */
     double copy_seconds;         /* of the last one */
     char path[AN_FILE_PATH];     /* of the last one */
 } an_saver;
@@ -73,7 +71,5 @@ an_status an_saver_start(an_saver *saver, const an_save_request *request);
 an_status an_saver_wait(an_saver *saver);
 /* Whether the save that is under way has come to its end, so that nobody waits for it. */
 bool an_saver_is_done(const an_saver *saver);
-/* Whether the run as it stands is saved, or being saved. */
-bool an_saver_has(const an_saver *saver);
 
 #endif

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/ranks.h"
 #include "anneal/run.h"
 #include "base/clock.h"
 #include "base/guard.h"
@@ -24,7 +25,7 @@ an_status an_run_attach(an_trainer *t) {
     an_context *ctx = t->ctx;
     if (t->run) return AN_OK;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->run, 1, sizeof *t->run));
-    t->run->loaded = -1;
+    t->run->saved = -1;
     t->destroy_run = destroy;
     return AN_OK;
 }
@@ -85,6 +86,7 @@ an_status an_run_wait(an_trainer *t) {
     if (!an_run_is_saving(t)) return AN_OK;
     const double begin = an_clock_seconds();
     const an_status status = an_saver_wait(s);
+    if (status != AN_OK) t->run->lost = true;
     report(t, an_clock_seconds() - begin, status == AN_OK ? NULL : s->job.note);
     return status;
 }
@@ -112,7 +114,7 @@ static an_status renew(an_trainer *t, const int64_t *user_step) {
     return AN_OK;
 }
 
-an_status an_run_save(an_trainer *t, bool best, const int64_t *user_step) {
+static an_status start_save(an_trainer *t, bool best, const int64_t *user_step) {
     an_context *ctx = t->ctx;
     const an_save_request request = {.best = best, .user_step = user_step};
     AN_TRY_RETURN(make_saver(t));
@@ -120,14 +122,36 @@ an_status an_run_save(an_trainer *t, bool best, const int64_t *user_step) {
     return an_saver_start(t->run->saver, &request);
 }
 
+an_status an_run_save(an_trainer *t, bool best, const int64_t *user_step) {
+    an_run *h = t->run;
+    const an_status status = t->rank == 0 ? start_save(t, best, user_step) : AN_OK;
+    h->saved = t->next;
+    h->saved_chain = t->chain[0];
+    h->lost = status != AN_OK;
+    return status;
+}
+
 bool an_run_has(const an_trainer *t) {
-    return t->run->saver ? an_saver_has(t->run->saver)
-                         : t->run->loaded == t->next && t->run->loaded_chain == t->chain[0];
+    const an_run *h = t->run;
+    return !h->lost && h->saved == t->next && h->saved_chain == t->chain[0];
 }
 
 /* ---- for host programs ---- */
 
-static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
+/* Whether the user step may be saved, which rank 0 knows. */
+static an_status check_named(an_trainer *t, int64_t user_step, bool replaces) {
+    an_context *ctx = t->ctx;
+    if (t->rank > 0) return AN_OK;
+    AN_TRY_RETURN(make_saver(t));
+    const an_checkpoint_place *there = an_saver_find(t->run->saver, user_step);
+    if (!there || replaces) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_STATE,
+                    "%s: user step %lld is already saved as %s; use an_trainer_save_over to replace it", t->run->folder,
+                    (long long)user_step, there->name);
+}
+
+/* Whether the run can be saved as it stands. */
+static an_status check_save(an_trainer *t, int64_t user_step, bool replaces) {
     an_context *ctx = t->ctx;
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
     AN_TRY_RETURN(an_context_check_process(ctx));
@@ -138,16 +162,18 @@ static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
                         "a step is not finished, so there is no consistent state to save: call an_step_end or "
                         "an_step_cancel first");
     AN_TRY_RETURN(an_run_wait(t));
-    AN_TRY_RETURN(make_saver(t));
-    const an_checkpoint_place *there = an_saver_find(t->run->saver, user_step);
-    if (there && !replaces)
-        return AN_ERROR(ctx, AN_ERR_STATE,
-                        "%s: user step %lld is already saved as %s; use an_trainer_save_over to replace it",
-                        t->run->folder, (long long)user_step, there->name);
+    return check_named(t, user_step, replaces);
+}
+
+/* Rank 0 saves, and all ranks return when the checkpoint is safe, or with the same error. */
+static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(an_ranks_agree(ctx, check_save(t, user_step, replaces)));
     t->progress.has_user_step = true;
     t->progress.user_step = user_step;
-    AN_TRY_RETURN(an_run_save(t, false, &user_step));
-    return an_run_wait(t);
+    an_status status = an_run_save(t, false, &user_step);
+    if (status == AN_OK) status = an_run_wait(t);
+    return an_ranks_agree(ctx, status);
 }
 
 an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {
@@ -162,11 +188,8 @@ an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step) {
     return save_named(trainer, user_step, true);
 }
 
-an_status an_trainer_load(an_trainer *trainer, const char *path) {
-    AN_GUARD;
-    AN_NEED(trainer, path);
+static an_status load(an_trainer *t, const char *path) {
     an_status status;
-    an_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_manifest *manifest = NULL;
     AN_TRY(an_context_check_process(ctx));
@@ -187,6 +210,12 @@ an_status an_trainer_load(an_trainer *trainer, const char *path) {
 fail:
     an_manifest_destroy(&manifest);
     return status;
+}
+
+an_status an_trainer_load(an_trainer *trainer, const char *path) {
+    AN_GUARD;
+    AN_NEED(trainer, path);
+    return an_ranks_agree(trainer->ctx, load(trainer, path));
 }
 
 const char *an_trainer_resumed(const an_trainer *trainer) {

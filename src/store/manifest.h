@@ -33,6 +33,7 @@ typedef struct an_manifest_slice {
 /* What else must be the same for the same bits. */
 typedef struct an_bits {
     char isa[AN_BITS_TEXT], onednn[AN_BITS_TEXT], anneal[AN_BITS_TEXT], precision[AN_BITS_TEXT];
+    char fingerprint[AN_BITS_TEXT]; /* of the kernels; "": the checkpoint does not say, as those of 0.1 */
     int64_t leaves;
     const char *
         kernels; /* that are not the usual ones, as "attention=portable"; "": none. Of the manifest, or of the trainer */

@@ -83,6 +83,8 @@ static bool read_bits(an_json *json, an_bits *bits) {
             bit = 32, good = an_json_count(json, &bits->since);
         else if (!strcmp(key.bytes, "kernels"))
             bit = 64, good = an_json_string_value(json, &kernels);
+        else if (!strcmp(key.bytes, "fingerprint"))
+            bit = 128, good = read_text(json, bits->fingerprint);
         else
             good = an_json_skip(json);
         if (!good || seen & bit) return refuse(json, "a member of the bits appears twice");

@@ -29,6 +29,7 @@ void an_manifest_begin(an_manifest_text *m, an_context *ctx, const an_manifest *
     an_json_write_string(json, "anneal", head->bits.anneal);
     an_json_write_string(json, "precision", head->bits.precision);
     an_json_write_integer(json, "leaves", head->bits.leaves);
+    if (*head->bits.fingerprint) an_json_write_string(json, "fingerprint", head->bits.fingerprint);
     if (*head->bits.kernels) an_json_write_string(json, "kernels", head->bits.kernels);
     if (head->bits.since > 0) an_json_write_integer(json, "since", head->bits.since);
     an_json_write_end(json);

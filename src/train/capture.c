@@ -6,6 +6,7 @@
 
 #include "base/context.h"
 #include "base/isa.h"
+#include "train/kernel_fingerprint.h"
 #include "train/metrics.h"
 #include "train/trainer.h"
 
@@ -46,6 +47,7 @@ void an_bits_get(const an_trainer *t, an_bits *bits) {
     snprintf(bits->isa, sizeof bits->isa, "%s", an_isa_name(an_context_isa(t->ctx)));
     snprintf(bits->onednn, sizeof bits->onednn, "%s", an_onednn_version());
     snprintf(bits->anneal, sizeof bits->anneal, "%s", an_version());
+    an_hash_write(bits->fingerprint, t->ctx->kernel_fingerprint);
     snprintf(bits->precision, sizeof bits->precision, "%s", an_dtype_name(t->precision));
 }
 
@@ -110,9 +112,11 @@ fail:
 an_status an_fingerprint_make(an_trainer *t) {
     an_status status;
     an_context *ctx = t->ctx;
+    uint64_t kernels[2];
     XXH3_state_t *state = XXH3_createState();
     AN_CHECK(ctx, state, AN_ERR_MEMORY, "out of memory: a hash cannot be computed");
     XXH3_128bits_reset(state);
+    AN_TRY(an_kernel_fingerprint(ctx, kernels));
     if (t->training && !t->streams) AN_TRY(add_samples(state, ctx, t->training));
     if (t->evaluation) AN_TRY(add_samples(state, ctx, t->evaluation));
     const XXH128_hash_t hash = XXH3_128bits_digest(state);

@@ -1,12 +1,16 @@
 /* Evaluation: every sample once, in order, with sums over targets, never means of means. The program has no gradients
  * and no dropout, and nothing here writes to what training reads. */
+#include "train/evaluate.h"
+
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
+#include "base/integer.h"
 #include "base/structs.h"
+#include "comm/comm.h"
 #include "exec/array.h"
 #include "ops/sink.h"
 #include "train/own_metrics.h"
@@ -61,11 +65,7 @@ void an_evaluation_find(an_trainer *t) {
 
 /* ---- sums ---- */
 
-typedef struct {
-    double loss;
-    int64_t targets, samples, right, right_of_five;
-    double absolute, squared, sum, squares; /* of errors; of targets */
-} sums;
+typedef an_evaluation_sums sums;
 
 enum { FEW = 5 };
 
@@ -143,9 +143,121 @@ static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s)
     return t->output ? compare(t, feed, count, s) : AN_OK;
 }
 
+static void add_sums(sums *s, const sums *batch) {
+    s->loss += batch->loss;
+    s->targets += batch->targets;
+    s->samples += batch->samples;
+    s->right += batch->right;
+    s->right_of_five += batch->right_of_five;
+    s->absolute += batch->absolute;
+    s->squared += batch->squared;
+    s->sum += batch->sum;
+    s->squares += batch->squares;
+}
+
+/* ---- batches, and whose they are ---- */
+
 int64_t an_evaluation_samples(const an_trainer *t) {
     const int64_t all = an_dataset_count(t->evaluation), asked = t->evaluation_count;
     return asked > 0 && asked < all ? asked : all;
+}
+
+int64_t an_evaluation_batches(const an_trainer *t) {
+    return an_divide_up(an_evaluation_samples(t), t->batches.micro);
+}
+
+int64_t an_evaluation_first_batch(const an_trainer *t, int rank) {
+    return (int64_t)((__int128)an_evaluation_batches(t) * rank / t->ranks);
+}
+
+/* Rank 0 adds its own batches as they come, and has room for those of another rank. */
+int64_t an_evaluation_most_batches(const an_trainer *t) {
+    return t->ranks > 1 ? an_divide_up(an_evaluation_batches(t), t->ranks) : 0;
+}
+
+/* The batches of this rank: a record of t->evaluation_sums each, or on rank 0 their sum. A request to stop ends them where `stopped` is given. */
+static an_status run_batches(an_trainer *t, sums *sum, bool *stopped) {
+    an_context *ctx = t->ctx;
+    const int64_t samples = an_evaluation_samples(t), micro = t->batches.micro;
+    const int64_t first = an_evaluation_first_batch(t, t->rank), end = an_evaluation_first_batch(t, t->rank + 1);
+    for (int64_t batch = first; batch < end; batch++) {
+        const int64_t begin = batch * micro, rest = samples - begin;
+        sums s = {0};
+        if (stopped && (*stopped = t->stop)) return AN_OK;
+        AN_TRY_RETURN(run_batch(t, begin, rest < micro ? rest : micro, &s));
+        if (t->rank == 0)
+            add_sums(sum, &s);
+        else
+            t->evaluation_sums[batch - first] = s;
+    }
+    return AN_OK;
+}
+
+/* ---- ranks ---- */
+
+static void keep(void *user, void *record, const void *next) {
+    (void)user, (void)record, (void)next; /* rank 0's is the first */
+}
+
+/* What rank 0 has, on every rank. */
+static an_status take_of_first(an_trainer *t, void *record, void *received, size_t bytes, const char *what) {
+    const an_comm_merger merger = {.bytes = bytes, .merge = keep, .received = received, .what = what};
+    return an_comm_merge(t->ctx, an_axis_comm(t->ctx, AN_AXIS_DATA), &merger, record);
+}
+
+/* All ranks have the status of one that failed, and stop if one was stopped. */
+static an_status agree(an_trainer *t, an_status status, bool *stopped) {
+    an_agreement records[2];
+    if (t->ranks == 1) return status;
+    an_agreement_begin(&records[0], t->ctx, AN_AGREE_EVALUATE, t->next, status);
+    records[0].facts.stop = stopped && *stopped;
+    status = an_agree(t->ctx, &records[0], NULL, &records[1]);
+    if (stopped) *stopped = records[0].facts.stop != 0;
+    return status;
+}
+
+static size_t records_of(const an_trainer *t, int rank) {
+    return (size_t)(an_evaluation_first_batch(t, rank + 1) - an_evaluation_first_batch(t, rank));
+}
+
+/* The records of every rank, from left to right: rank 0 receives them all. O(ranks) messages on rank 0, O(batches of a rank) memory on each. */
+static an_status add_ranks(an_trainer *t, sums *s) {
+    an_context *ctx = t->ctx;
+    an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
+    sums received;
+    if (t->rank > 0)
+        AN_TRY_RETURN(an_comm_send_all(ctx, comm, t->evaluation_sums,
+                                       records_of(t, t->rank) * sizeof *t->evaluation_sums, 0, AN_TAG_EVALUATION,
+                                       "rank 0, which adds the evaluation"));
+    for (int rank = 1; t->rank == 0 && rank < t->ranks; rank++) {
+        const size_t count = records_of(t, rank);
+        AN_TRY_RETURN(an_comm_receive_all(ctx, comm, t->evaluation_sums, count * sizeof *t->evaluation_sums, rank,
+                                          AN_TAG_EVALUATION, "the evaluation of another rank"));
+        for (size_t i = 0; i < count; i++) add_sums(s, &t->evaluation_sums[i]);
+    }
+    return take_of_first(t, s, &received, sizeof *s, "the sums of the evaluation from rank 0");
+}
+
+/* A metric of the program's is measured on every rank, so that it may ask other ranks; the value is rank 0's. */
+static an_status measure_own(an_trainer *t) {
+    an_context *ctx = t->ctx;
+    an_own_metrics received;
+    const an_status status = an_own_metrics_measure(t);
+    if (t->ranks == 1 || t->own_metric_count == 0) return status;
+    AN_TRY_RETURN(agree(t, status, NULL));
+    return take_of_first(t, &t->measured, &received, sizeof received, "the metrics of the program from rank 0");
+}
+
+static an_status check(an_trainer *t, const an_evaluation *evaluation) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    AN_TRY(an_context_check_process(ctx));
+    AN_TRY(an_evaluation_check(ctx, evaluation));
+    AN_CHECK(ctx, t->evaluation, AN_ERR_STATE, "the trainer was created without evaluation data");
+    AN_TRY(an_trainer_check_idle(t, "evaluate"));
+    return AN_OK;
+fail:
+    return status;
 }
 
 static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stopped) {
@@ -153,16 +265,11 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     an_context *ctx = t->ctx;
     sums s = {0};
     const double started = an_clock_seconds();
-    AN_TRY(an_context_check_process(ctx));
-    AN_TRY(an_evaluation_check(ctx, evaluation));
-    AN_CHECK(ctx, t->evaluation, AN_ERR_STATE, "the trainer was created without evaluation data");
-    AN_TRY(an_trainer_check_idle(t, "evaluate"));
-    const int64_t count = an_evaluation_samples(t);
-    for (int64_t begin = 0; begin < count; begin += t->evaluation_samples.capacity) {
-        const int64_t rest = count - begin;
-        if (stopped && (*stopped = t->stop)) return AN_OK;
-        AN_TRY(run_batch(t, begin, rest < t->evaluation_samples.capacity ? rest : t->evaluation_samples.capacity, &s));
-    }
+    status = check(t, evaluation);
+    if (status == AN_OK) status = run_batches(t, &s, stopped);
+    AN_TRY(agree(t, status, stopped));
+    if (stopped && *stopped) return AN_OK;
+    if (t->ranks > 1) AN_TRY(add_ranks(t, &s));
     AN_CHECK(ctx, s.targets > 0, AN_ERR_ARGUMENT, "the evaluation data has no targets: every label is masked");
     const double n = (double)s.targets, spread = s.squares - s.sum * s.sum / n;
     an_evaluation own = {
@@ -178,7 +285,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
         .mean_absolute_error = s.absolute / n,
         .r2 = spread > 0 ? 1 - s.squared / spread : 0,
     };
-    AN_TRY(an_own_metrics_measure(t));
+    AN_TRY(measure_own(t));
     own.seconds = an_clock_seconds() - started;
     t->last_evaluation = own;
     return an_evaluation_write(ctx, evaluation, &own);

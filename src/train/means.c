@@ -9,16 +9,21 @@
 #include "exec/array.h"
 #include "train/trainer.h"
 
-an_status an_means_begin(an_trainer *t, const an_batch *samples) {
+an_status an_means_count(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
     an_context *ctx = t->ctx;
-    int64_t counted = 0, each; /* samples that have targets; those of one */
-    t->most_targets = 1;
-    for (int64_t i = 0; i < samples->n; i++) {
+    int64_t each; /* targets of one sample */
+    counts->most = 1;
+    for (int64_t i = 0; i < samples->part.n; i++) {
         AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, i, 1, &each));
-        counted += each > 0;
-        if (each > t->most_targets) t->most_targets = each;
+        counts->counted += each > 0;
+        if (each > counts->most) counts->most = each;
     }
-    return an_step_divide(t->stepper, counted, t->most_targets);
+    return AN_OK;
+}
+
+an_status an_means_begin(an_trainer *t, const an_step_counts *counts) {
+    t->most_targets = counts->most;
+    return an_step_divide(t->stepper, counts->counted, counts->most);
 }
 
 static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {

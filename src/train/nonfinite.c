@@ -40,7 +40,7 @@ typedef struct {
     int64_t instruction;        /* -1: not found */
     const an_stored *weight;    /* NULL: not a weight */
     const an_feed_input *input; /* NULL: not an input */
-    int64_t element;
+    int64_t element, leaf;      /* leaf -1: in none */
 } search;
 
 /* Room for one value on the host; grows with the largest. */
@@ -76,9 +76,13 @@ static void look_at_inputs(search *s) {
     const an_feed *feed = &s->trainer->feed;
     for (int i = 0; i < feed->count && !s->input; i++) {
         const an_feed_input *input = &feed->inputs[i];
-        const int64_t elements = (int64_t)(input->bytes / an_dtype_size(input->dtype)) * s->samples->n;
+        const int64_t elements = (int64_t)(input->bytes / an_dtype_size(input->dtype)) * s->samples->part.n;
         s->element = find_element(input->dtype, s->samples->fields[input->field], elements);
-        if (s->element >= 0) s->input = input;
+        if (s->element < 0) continue;
+        s->input = input;
+        const int64_t sample = s->element / (int64_t)(input->bytes / an_dtype_size(input->dtype));
+        s->leaf = s->trainer->leaves.begin;
+        while (sample >= an_trainer_leaf_begin(s->trainer, &s->samples->part, s->leaf + 1)) s->leaf++;
     }
 }
 
@@ -110,19 +114,21 @@ static an_status look_at_outputs(void *user, int64_t index) {
 static an_status look_at_nodes(search *s) {
     an_trainer *t = s->trainer;
     an_context *ctx = t->ctx;
-    for (int64_t leaf = 0; leaf < t->batches.leaves; leaf++) {
-        const int64_t end = an_leaf_begin(&t->batches, s->samples->n, leaf + 1);
-        for (int64_t at = an_leaf_begin(&t->batches, s->samples->n, leaf); at < end; at += t->batches.micro) {
+    for (int64_t leaf = t->leaves.begin; leaf < t->leaves.end; leaf++) {
+        const int64_t end = an_trainer_leaf_begin(t, &s->samples->part, leaf + 1);
+        for (int64_t at = an_trainer_leaf_begin(t, &s->samples->part, leaf); at < end; at += t->batches.micro) {
+            s->leaf = leaf;
             s->first = at;
             s->count = end - at < t->batches.micro ? end - at : t->batches.micro;
             AN_TRY_RETURN(an_trainer_feed(t, s->samples, at, s->count));
             an_program_set_hook(t->program, look_at_outputs, s);
             const an_status status = an_program_run(t->program, AN_FORM_TRAIN_FIRST);
             an_program_set_hook(t->program, NULL, NULL);
-            if (s->status != AN_OK || s->instruction >= 0) return s->status;
+            if (s->status != AN_OK || s->instruction >= 0) return s->status; /* s->leaf has it */
             if (status != AN_OK) return status;
         }
     }
+    s->leaf = -1;
     return AN_OK;
 }
 
@@ -168,12 +174,13 @@ static void tell_history(an_text *text, const an_trainer *t) {
     }
 }
 
-an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples, const char *reason) {
+/* What this rank finds in its own leaves, in *leaf the one that it is in. */
+static an_status explain(an_trainer *t, const an_batch *samples, const char *reason, int64_t *leaf) {
     an_status status;
     an_context *ctx = t->ctx;
     an_text text;
-    search s = {.trainer = t, .samples = samples, .instruction = -1, .element = -1};
-    const double loss = t->stepper->losses[0] / (double)t->stepper->divisor, norm = t->stepper->norm;
+    search s = {.trainer = t, .samples = samples, .instruction = -1, .element = -1, .leaf = -1};
+    const double loss = t->stepper->loss / (double)t->stepper->divisor, norm = t->stepper->norm;
     an_text_init(&text, ctx);
     AN_TRY(look_at_weights(&s));
     if (!s.weight) look_at_inputs(&s);
@@ -186,9 +193,20 @@ an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples, const cha
     tell_place(&text, &s);
     tell_history(&text, t);
     AN_TRY(text.status);
+    *leaf = s.leaf;
     status = AN_ERROR(ctx, AN_ERR_NONFINITE, "%s", text.bytes);
 fail:
     an_text_destroy(&text);
     an_release(ctx, &s.staging, s.staging_bytes, 1);
     return status;
+}
+
+an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples, const char *reason) {
+    an_agreement records[2];
+    int64_t leaf = -1;
+    const an_status status = explain(t, samples, reason, &leaf);
+    if (t->ranks == 1) return status;
+    an_agreement_begin(&records[0], t->ctx, AN_AGREE_NONFINITE, t->next + 1, status);
+    records[0].leaf = leaf;
+    return an_agree(t->ctx, &records[0], NULL, &records[1]);
 }

@@ -1,4 +1,4 @@
-/* One step of the optimizer. The state machine holds the order; leaves are added in the tree of comm/tree.h. */
+/* One step of the optimizer. The state machine holds the order; leaves.c adds the leaves, and agree.c what ranks have to agree on. */
 #include "train/step.h"
 
 #include <string.h>
@@ -6,9 +6,7 @@
 #include "base/guard.h"
 #include "base/heartbeat.h"
 #include "base/structs.h"
-#include "exec/array.h"
-#include "ops/ops.h"
-#include "ops/sink.h"
+#include "comm/comm.h"
 
 /* ---- the order ---- */
 
@@ -58,60 +56,34 @@ static an_status check_order(const an_stepper *s, call c) {
 
 /* ---- making one ---- */
 
-static bool is_state(const an_node *node) {
-    return node->op == &an_op_output && ((const an_output_attributes *)node->attributes)->state;
+an_status an_borders_check(an_context *ctx, int64_t leaves, int ranks) {
+    if (ranks <= leaves) return AN_OK;
+    return AN_ERROR(
+        ctx, AN_ERR_ARGUMENT,
+        "this run has %lld lea%s, so %lld rank%s at most, but there are %d: start with fewer ranks, or start a "
+        "new run with batch.leaves: %d",
+        (long long)leaves, leaves == 1 ? "f" : "ves", (long long)leaves, leaves == 1 ? "" : "s", ranks,
+        1 << (32 - __builtin_clz((unsigned)ranks - 1)));
 }
 
-bool an_stepper_bytes(const an_graph *model, int64_t leaves, size_t *bytes) {
-    const size_t nodes = (size_t)an_tree_nodes(leaves);
-    const an_stepper *s = NULL; /* for its members' sizes */
-    size_t states = 0, elements = 0, most = 0;
-    for (const an_node *n = model->first; n; n = n->next) {
-        if (!is_state(n)) continue;
-        const an_result *r = an_node_input(n, 0);
-        size_t each = 1;
-        for (int d = 0; d < r->ndims; d++) each *= (size_t)r->dims[d]; /* those of a run state: laid out, so they fit */
-        states++;
-        elements += each;
-        if (each > most) most = each;
-    }
-    return an_add_elements(bytes, 1, sizeof *s) &&
-           an_add_elements(bytes, nodes, sizeof *s->buffers + sizeof *s->losses + sizeof *s->node_samples) &&
-           an_add_elements(bytes, states, sizeof *s->states) &&
-           an_add_elements(bytes, nodes * elements, sizeof *s->states->sum) &&
-           an_add_elements(bytes, most, sizeof *s->staging);
+/* What ranks agree on, with the numbers of their leaves behind it. */
+static size_t record_bytes(const an_graph *model, int64_t leaves) {
+    return sizeof(an_agreement) + an_forest_bytes(leaves, an_leaves_width(model));
 }
 
-/* Run states that the training program updates. */
-static an_status find_states(an_stepper *s) {
-    an_status status;
-    an_context *ctx = s->ctx;
-    const an_program_form *form = &s->program->forms[AN_FORM_TRAIN_FIRST];
-    const an_params *p = s->params;
-    int count = 0;
-    for (const an_node *n = form->graph->first; n; n = n->next) count += is_state(n);
-    AN_TRY(an_alloc(ctx, (void **)&s->states, (size_t)count, sizeof *s->states));
-    s->state_count = count;
-    count = 0;
-    for (const an_node *n = form->graph->first; n; n = n->next) {
-        const an_output_attributes *a = n->attributes;
-        if (!is_state(n)) continue;
-        const double *momentum = an_node_attribute(an_node_input(n, 0)->node, "momentum", AN_ATTRIBUTE_FLOAT);
-        an_step_state *state = &s->states[count++];
-        AN_CHECK(ctx, momentum, AN_ERR_UNSUPPORTED, "the op that computes the statistic '%s' has no momentum", a->name);
-        state->momentum = *momentum;
-        for (size_t i = p->parameter_count; i < p->entry_count; i++)
-            if (!strcmp(p->entries[i].name, a->name)) state->stored = &p->entries[i];
-        AN_CHECK(ctx, state->stored, AN_ERR_UNKNOWN, "the parameters have no run state '%s'", a->name);
-        state->name = state->stored->name;
-        const int64_t elements = state->stored->elements;
-        if (elements > s->staging_elements) s->staging_elements = elements;
-        AN_TRY(an_alloc(ctx, (void **)&state->sum, (size_t)(elements * s->buffer_count), sizeof *state->sum));
-    }
-    AN_TRY(an_alloc(ctx, (void **)&s->staging, (size_t)s->staging_elements, sizeof *s->staging));
+an_status an_stepper_predict(const an_graph *model, const an_borders *borders, int rank, size_t *bytes,
+                             an_reduction_cost *cost) {
+    const an_stepper *s = NULL; /* for its size */
+    an_context *ctx = model->ctx;
+    const size_t record = record_bytes(model, borders->leaves);
+    AN_TRY_RETURN(an_leaves_predict(model, borders, rank, bytes, cost));
+    const int64_t records = an_comm_merge_sends(rank, borders->ranks, 1); /* as many come as go */
+    cost->sent += records * (int64_t)(sizeof(an_agreement) + record);
+    cost->received += records * (int64_t)(sizeof(an_agreement) + record);
+    cost->messages += 2 * records;
+    if (!an_add_elements(bytes, 1, sizeof *s) || !an_add_elements(bytes, 2, record))
+        return AN_ERROR(ctx, AN_ERR_OVERFLOW, "the leaves of a step do not fit in memory");
     return AN_OK;
-fail:
-    return status;
 }
 
 static an_status check_options(an_context *ctx, const an_program *program, const an_optimizer *optimizer,
@@ -136,22 +108,6 @@ static bool is_scaler(const an_scaler *s) {
     return s->scale > 0 && __builtin_isfinite(s->scale) && s->growth > 0 && s->backoff > 0 && s->interval > 0;
 }
 
-/* Buffer i ← buffer i + buffer i + 1. It points into itself, so it stays where it is. */
-typedef struct {
-    an_tensor src[2];
-    an_call call;
-} sum_call;
-
-static void make_sum_call(const an_stepper *s, int i, sum_call *c) {
-    for (int k = 0; k < 2; k++)
-        c->src[k] = (an_tensor){.data = s->buffers[i + k],
-                                .dtype = s->params->sizes.trainable_dtype,
-                                .ndims = 1,
-                                .dims = {s->params->sizes.trainable_elements},
-                                .strides = {1}};
-    c->call = (an_call){.ctx = s->ctx, .src_count = 2, .dst_count = 1, .src = c->src, .dst = c->src};
-}
-
 an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
                             const an_schedule *schedule, const an_stepper_options *given) {
     AN_GUARD;
@@ -160,7 +116,6 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
     an_context *ctx = program->ctx;
     an_stepper *s = NULL;
     an_stepper_options options;
-    const an_device *device = program->device;
     *stepper = NULL;
     AN_TRY(an_stepper_options_read(ctx, &options, given));
     AN_TRY(check_options(ctx, program, optimizer, &options));
@@ -178,23 +133,11 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
              "the loss scaler has scale %g, growth %g, backoff %g and interval %lld; they must be above 0",
              s->scaler.scale, s->scaler.growth, s->scaler.backoff, (long long)s->scaler.interval);
     if (!options.scales) s->scaler.scale = 0; /* as checkpoints have it */
-    s->leaf = -1;
-    s->buffer_count = an_tree_nodes(s->options.leaves);
-    AN_TRY(an_alloc(ctx, (void **)&s->buffers, (size_t)s->buffer_count, sizeof *s->buffers));
-    AN_TRY(an_alloc(ctx, (void **)&s->losses, (size_t)s->buffer_count, sizeof *s->losses));
-    AN_TRY(an_alloc(ctx, (void **)&s->node_samples, (size_t)s->buffer_count, sizeof *s->node_samples));
-    s->buffers[0] = s->params->gradients;
-    const size_t bytes = (size_t)an_params_flat_bytes(&s->params->sizes);
-    for (int i = 1; i < s->buffer_count && bytes; i++) {
-        AN_TRY(device->allocate(device, ctx, &s->buffers[i], bytes));
-        AN_TRY(device->fill(device, ctx, s->buffers[i], 0, bytes));
-    }
-    if (s->buffer_count > 1 && bytes) {
-        sum_call sum;
-        make_sum_call(s, 0, &sum);
-        AN_TRY(an_device_kernel(ctx, an_op_add.name, &sum.call, &s->add));
-    }
-    AN_TRY(find_states(s));
+    s->record_bytes = record_bytes(program->plan->model, s->options.leaves);
+    AN_TRY(an_alloc(ctx, (void **)&s->record, 2, s->record_bytes));
+    AN_TRY(an_borders_check(ctx, s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA)));
+    const an_borders borders = an_borders_choose(s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA));
+    AN_TRY(an_leaves_make(&s->leaves, program, &borders, (an_forest *)(void *)(s->record + sizeof(an_agreement))));
     *stepper = s;
     return AN_OK;
 fail:
@@ -206,82 +149,44 @@ void an_stepper_destroy(an_stepper **stepper) {
     an_stepper *s = stepper ? *stepper : NULL;
     if (!s) return;
     an_context *ctx = s->ctx;
-    const an_device *device = s->program->device;
-    const size_t bytes = (size_t)an_params_flat_bytes(&s->params->sizes);
-    an_step_cancel(s); /* the parameters get their own buffer back */
-    for (int i = 0; i < s->state_count; i++)
-        if (s->states[i].stored)
-            an_release(ctx, (void **)&s->states[i].sum, (size_t)(s->states[i].stored->elements * s->buffer_count),
-                       sizeof *s->states[i].sum);
-    an_release(ctx, (void **)&s->states, (size_t)s->state_count, sizeof *s->states);
-    an_release(ctx, (void **)&s->staging, (size_t)s->staging_elements, sizeof *s->staging);
-    for (int i = 0; s->buffers && i < s->buffer_count; i++)
-        if (s->buffers[i] != s->params->gradients) device->release(device, ctx, &s->buffers[i], bytes);
-    an_release(ctx, (void **)&s->node_samples, (size_t)s->buffer_count, sizeof *s->node_samples);
-    an_release(ctx, (void **)&s->losses, (size_t)s->buffer_count, sizeof *s->losses);
-    an_release(ctx, (void **)&s->buffers, (size_t)s->buffer_count, sizeof *s->buffers);
+    an_leaves_destroy(&s->leaves);
+    an_release(ctx, (void **)&s->record, 2, s->record_bytes);
     an_release(ctx, (void **)stepper, 1, sizeof *s);
 }
 
-/* ---- leaves ---- */
+void an_stepper_leaves(const an_stepper *stepper, int64_t *first, int64_t *end) {
+    AN_NEED_OR(, stepper, first, end);
+    *first = stepper->leaves.range.begin;
+    *end = stepper->leaves.range.end;
+}
 
-/* Node top - 1 ← node top - 1 + node top, of everything that leaves have. */
-static an_status add_nodes(an_stepper *s) {
-    an_context *ctx = s->ctx;
-    const int top = s->tree.count - 1;
-    if (s->add) {
-        const an_device *device = s->program->device;
-        sum_call sum;
-        make_sum_call(s, top - 1, &sum);
-        AN_TRY_RETURN(device->launch(device, s->add, &sum.call));
-    }
-    s->losses[top - 1] += s->losses[top];
-    s->node_samples[top - 1] += s->node_samples[top];
-    for (int i = 0; i < s->state_count; i++) {
-        const int64_t elements = s->states[i].stored->elements;
-        double *left = s->states[i].sum + (top - 1) * elements;
-        for (int64_t k = 0; k < elements; k++) left[k] += left[elements + k];
-    }
-    an_tree_added(&s->tree);
+/* ---- ranks ---- */
+
+static bool is_alone(const an_stepper *s) {
+    return an_axis_ranks(s->ctx, AN_AXIS_DATA) == 1;
+}
+
+/* A rank that has failed still takes part in everything that others wait for, up to the next record, where all of them fail together. */
+an_status an_step_fail(an_stepper *s, an_status status, int64_t leaf) {
+    if (is_alone(s) || status == AN_OK || s->failed != AN_OK) return is_alone(s) ? status : AN_OK;
+    s->failed = status;
+    s->failed_leaf = leaf;
+    memcpy(s->failure, s->ctx->error.message, sizeof s->failure);
     return AN_OK;
 }
 
-static void end_leaf(an_stepper *s) {
-    if (s->leaf < 0) return;
-    an_tree_push(&s->tree, s->leaf);
-    s->leaf = -1;
-}
-
-/* The new leaf's gradients go to the first free buffer. */
-static an_status begin_leaf(an_stepper *s, int64_t leaf) {
-    an_context *ctx = s->ctx;
-    end_leaf(s);
-    while (an_tree_must_add(&s->tree, leaf)) AN_TRY_RETURN(add_nodes(s));
-    const int at = s->tree.count;
-    an_program_bind_gradients(s->program, s->buffers[at]);
-    s->losses[at] = 0;
-    s->node_samples[at] = 0;
-    for (int i = 0; i < s->state_count; i++) {
-        const int64_t elements = s->states[i].stored->elements;
-        memset(s->states[i].sum + at * elements, 0, (size_t)elements * sizeof(double));
+/* Agrees with the other ranks on `a`, which an_agreement_begin has made; this rank's failure goes with it. */
+static an_status agree(an_stepper *s, an_agreement *a, an_forest *forest) {
+    if (s->failed != AN_OK) {
+        a->status = (int32_t)s->failed;
+        a->leaf = s->failed_leaf;
+        memcpy(a->message, s->failure, sizeof a->message);
+        s->failed = AN_OK;
     }
-    s->leaf = leaf;
-    return AN_OK;
-}
-
-/* Adds the statistics of the last run, times its samples, to those of its leaf. */
-static an_status add_states(an_stepper *s, int64_t samples) {
-    an_context *ctx = s->ctx;
-    for (int i = 0; i < s->state_count; i++) {
-        const an_stored *e = s->states[i].stored;
-        an_array array = {0};
-        double *sum = s->states[i].sum + s->tree.count * e->elements;
-        array.data = s->staging;
-        AN_TRY_RETURN(an_program_get_output(s->program, s->states[i].name, &array));
-        an_convert_to_f64(e->dtype, e->elements, s->staging);
-        for (int64_t k = 0; k < e->elements; k++) sum[k] += s->staging[k] * (double)samples;
-    }
-    return AN_OK;
+    s->settled = true; /* whatever comes, it comes on all ranks */
+    const an_status status = an_agree(s->ctx, a, forest, s->record + s->record_bytes);
+    if (status != AN_OK && !is_alone(s) && an_comm_check(s->ctx) != AN_OK) s->broken = true;
+    return status;
 }
 
 /* ---- the calls ---- */
@@ -304,27 +209,50 @@ an_status an_step_divide(an_stepper *stepper, int64_t divisor, int64_t each) {
     return set_loss_gradient(stepper);
 }
 
-an_status an_step_begin(an_stepper *stepper, int64_t targets) {
-    AN_GUARD;
-    AN_NEED(stepper);
-    an_stepper *s = stepper;
+static an_status set_scalars(an_stepper *s) {
     an_context *ctx = s->ctx;
-    AN_TRY_RETURN(check_order(s, BEGIN));
-    if (targets < 1)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets, because every label of its batch is masked",
-                        (long long)targets);
-    s->divisor = targets;
-    s->each = 1;
     AN_TRY_RETURN(set_loss_gradient(s));
     if (has_scalar(s->program, "seed")) AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "seed", s->options.seed));
     if (has_scalar(s->program, "step")) AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "step", s->steps));
-    s->targets = targets;
-    s->samples = 0;
-    s->skipped = s->clipped = false;
-    s->tree.count = 0;
-    s->leaf = -1;
-    s->place = calls[BEGIN].to;
     return AN_OK;
+}
+
+an_status an_step_begin_all(an_stepper *s, an_step_counts *counts) {
+    an_context *ctx = s->ctx;
+    an_agreement *a = (an_agreement *)(void *)s->record;
+    if (s->broken)
+        return AN_ERROR(
+            ctx, AN_ERR_STATE,
+            "an exchange with other ranks failed in an earlier step, so they may not have the same weights: "
+            "start the run again from its last checkpoint");
+    AN_TRY_RETURN(an_step_fail(s, check_order(s, BEGIN), -1));
+    an_agreement_begin(a, ctx, AN_AGREE_STEP_BEGIN, s->steps + 1, AN_OK);
+    a->targets = counts->targets;
+    a->samples = counts->samples;
+    a->counted = counts->counted;
+    a->most = counts->most;
+    AN_TRY_RETURN(agree(s, a, NULL));
+    *counts = (an_step_counts){.targets = a->targets, .samples = a->samples, .counted = a->counted, .most = a->most};
+    if (counts->targets < 1)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets, because every label of its batch is masked",
+                        (long long)counts->targets);
+    s->targets = s->divisor = counts->targets;
+    s->each = 1;
+    s->skipped = s->clipped = false;
+    s->settled = false;
+    an_leaves_start(&s->leaves);
+    s->place = calls[BEGIN].to;
+    return an_step_fail(s, set_scalars(s), -1);
+}
+
+an_status an_step_begin(an_stepper *stepper, int64_t targets) {
+    AN_GUARD;
+    AN_NEED(stepper);
+    return an_step_begin_all(stepper, &(an_step_counts){.targets = targets});
+}
+
+void an_step_expect_last(an_stepper *s) {
+    s->is_last = true;
 }
 
 an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples) {
@@ -332,22 +260,17 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
-    const int64_t last = s->leaf >= 0 ? s->leaf : s->tree.count ? s->tree.parts[s->tree.count - 1] : -1;
     double loss;
+    bool first;
     AN_TRY_RETURN(check_order(s, MICRO_BATCH));
-    if (leaf < 0 || leaf < last || leaf >= s->options.leaves)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "leaf %lld comes after leaf %lld of %lld, but leaves must come in increasing order",
-                        (long long)leaf, (long long)last, (long long)s->options.leaves);
     if (samples < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a micro-batch cannot have %lld samples", (long long)samples);
-    const bool first = leaf != s->leaf;
-    if (first) AN_TRY_RETURN(begin_leaf(s, leaf));
+    AN_TRY_RETURN(an_leaves_enter(&s->leaves, leaf, &first));
+    if (s->is_last) an_leaves_expect_last(&s->leaves);
+    s->is_last = false;
     AN_TRY_RETURN(an_program_run(s->program, first ? AN_FORM_TRAIN_FIRST : AN_FORM_TRAIN_NEXT));
     AN_TRY_RETURN(an_program_loss(s->program, &loss));
-    AN_TRY_RETURN(add_states(s, samples));
-    s->losses[s->tree.count] += loss / (double)s->each;
-    s->node_samples[s->tree.count] += samples;
+    AN_TRY_RETURN(an_leaves_take(&s->leaves, samples, loss / (double)s->each));
     s->place = calls[MICRO_BATCH].to;
     return AN_OK;
 }
@@ -357,12 +280,32 @@ an_status an_step_reduce(an_stepper *stepper) {
     AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
-    AN_TRY_RETURN(check_order(s, REDUCE));
-    AN_TRY_RETURN(an_context_check_threads(ctx));
-    end_leaf(s);
-    while (s->tree.count > 1) AN_TRY_RETURN(add_nodes(s));
-    s->samples = s->node_samples[0];
+    if (is_alone(s)) { /* with others, this rank may have no samples, or a failure to tell */
+        AN_TRY_RETURN(check_order(s, REDUCE));
+        AN_TRY_RETURN(an_context_check_threads(ctx));
+    }
+    const an_status status = an_leaves_reduce(&s->leaves, s->failed);
+    if (status != AN_OK && an_comm_check(ctx) != AN_OK) s->broken = true;
+    if (s->broken) return status;
+    AN_TRY_RETURN(an_step_fail(s, status, -1));
     s->place = calls[REDUCE].to;
+    return AN_OK;
+}
+
+/* The second record: nothing was updated yet, and afterwards every rank updates. */
+static an_status agree_on_end(an_stepper *s) {
+    an_context *ctx = s->ctx;
+    an_agreement *a = (an_agreement *)(void *)s->record;
+    an_agreement_begin(a, ctx, AN_AGREE_STEP_END, s->steps + 1, AN_OK);
+    a->facts = s->facts;
+    AN_TRY_RETURN(agree(s, a, s->leaves.forest));
+    s->facts = a->facts;
+    if (s->leaves.forest->count != 1)
+        return AN_ERROR(ctx, AN_ERR_STATE, "the leaves of this step were not added to one: %lld are left",
+                        (long long)s->leaves.forest->count);
+    const double *sums = an_forest_values(s->leaves.forest, 0);
+    s->loss = sums[AN_LEAF_LOSS];
+    s->samples = (int64_t)sums[AN_LEAF_SAMPLES];
     return AN_OK;
 }
 
@@ -373,11 +316,12 @@ an_status an_step_unscale(an_stepper *stepper) {
     an_context *ctx = s->ctx;
     const double scale = s->options.scales ? s->scaler.scale : 1;
     AN_TRY_RETURN(check_order(s, UNSCALE));
-    AN_TRY_RETURN(an_optimizer_norm(s->optimizer, scale, &s->norm));
-    const bool finite = __builtin_isfinite(s->norm) && __builtin_isfinite(s->losses[0]);
+    if (s->failed == AN_OK) AN_TRY_RETURN(an_step_fail(s, an_optimizer_norm(s->optimizer, scale, &s->norm), -1));
+    AN_TRY_RETURN(agree_on_end(s));
+    const bool finite = __builtin_isfinite(s->norm) && __builtin_isfinite(s->loss);
     if (!finite && !s->options.scales && !s->options.skips)
         return AN_ERROR(ctx, AN_ERR_NONFINITE, "the loss is %g and the gradient norm is %g, so nothing was updated",
-                        s->losses[0] / (double)s->divisor, s->norm);
+                        s->loss / (double)s->divisor, s->norm);
     s->skipped = !finite;
     s->place = calls[UNSCALE].to;
     return AN_OK;
@@ -390,27 +334,6 @@ an_status an_step_clip(an_stepper *stepper) {
     AN_TRY_RETURN(check_order(stepper, CLIP));
     stepper->clipped = true;
     stepper->place = calls[CLIP].to;
-    return AN_OK;
-}
-
-/* running ← (1 - momentum)·running + momentum·mean, in f64, rounded once. */
-static an_status update_states(an_stepper *s) {
-    an_context *ctx = s->ctx;
-    for (int i = 0; i < s->state_count; i++) {
-        const an_step_state *state = &s->states[i];
-        const an_stored *e = state->stored;
-        an_array array = {0};
-        array.data = s->staging;
-        array.dtype = e->dtype;
-        array.ndims = e->ndims;
-        memcpy(array.dims, e->dims, sizeof array.dims);
-        AN_TRY_RETURN(an_params_get(s->params, state->name, AN_PART_WEIGHT, &array));
-        an_convert_to_f64(e->dtype, e->elements, s->staging);
-        for (int64_t k = 0; k < e->elements; k++)
-            s->staging[k] += state->momentum * (state->sum[k] / (double)s->samples - s->staging[k]);
-        an_convert_from_f64(e->dtype, e->elements, s->staging);
-        AN_TRY_RETURN(an_params_set(s->params, state->name, AN_PART_WEIGHT, &array));
-    }
     return AN_OK;
 }
 
@@ -437,8 +360,13 @@ an_status an_step_update(an_stepper *stepper) {
         update.scale = s->options.scales ? s->scaler.scale : 1;
         update.clip_norm = s->clipped ? s->options.clip_norm : 0;
         update.clip_value = s->clipped ? s->options.clip_value : 0;
-        AN_TRY_RETURN(an_optimizer_update(s->optimizer, &update));
-        AN_TRY_RETURN(update_states(s));
+        an_status status = an_optimizer_update(s->optimizer, &update);
+        if (status == AN_OK) status = an_leaves_update_states(&s->leaves, an_forest_values(s->leaves.forest, 0));
+        if (status != AN_OK && !is_alone(s)) { /* other ranks have updated: there is no way back */
+            s->broken = true;
+            an_comm_abort(ctx, status, ctx->error.message);
+        }
+        AN_TRY_RETURN(status);
     }
     s->place = calls[UPDATE].to;
     return AN_OK;
@@ -462,7 +390,7 @@ an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
     if (metrics) AN_TRY_RETURN(an_step_metrics_check(ctx, metrics));
     s->steps++;
     const an_step_metrics own = {.step = s->steps,
-                                 .loss = s->losses[0] / (double)s->divisor,
+                                 .loss = s->loss / (double)s->divisor,
                                  .rate = an_stepper_rate(s),
                                  .norm = s->norm,
                                  .scale = s->options.scales ? s->scaler.scale : 1,
@@ -475,15 +403,18 @@ an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
     s->step += !s->skipped;
     s->skips_in_row = s->skipped ? s->skips_in_row + 1 : 0;
     if (s->options.scales) an_scaler_update(&s->scaler, !s->skipped);
-    s->tree.count = 0;
     s->place = calls[END].to;
     return AN_OK;
 }
 
 void an_step_cancel(an_stepper *stepper) {
     AN_NEED_OR(, stepper);
-    if (stepper->buffers && stepper->program) an_program_bind_gradients(stepper->program, stepper->params->gradients);
-    stepper->tree.count = 0;
-    stepper->leaf = -1;
+    if (stepper->place != AN_STEP_IDLE && !stepper->settled && !is_alone(stepper)) {
+        stepper->broken = true;
+        an_comm_abort(stepper->ctx, AN_ERR_STATE, "this rank has abandoned a step that others wait for");
+    }
+    an_leaves_cancel(&stepper->leaves);
+    stepper->failed = AN_OK;
+    stepper->is_last = false;
     stepper->place = AN_STEP_IDLE;
 }

@@ -2,8 +2,9 @@
 #ifndef AN_TRAIN_STEP_H
 #define AN_TRAIN_STEP_H
 
-#include "comm/tree.h"
 #include "exec/program.h"
+#include "train/agree.h"
+#include "train/leaves.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
 
@@ -20,14 +21,6 @@ typedef enum an_step_place {
     AN_STEP_PLACES
 } an_step_place;
 
-/* A running statistic: the weighted mean of a step's micro-batches, then one update with the op's momentum. */
-typedef struct an_step_state {
-    const char *name;
-    const an_stored *stored;
-    double momentum;
-    double *sum; /* of a statistic times its samples, for the nodes of the tree that wait: elements each */
-} an_step_state;
-
 struct an_stepper {
     an_context *ctx;
     an_program *program;
@@ -39,25 +32,21 @@ struct an_stepper {
 
     /* the step that is under way */
     int64_t targets, samples;
-    int64_t divisor;            /* of the loss: the targets, or what an_step_divide says */
-    int64_t each;               /* what the loss of a micro-batch is divided by first */
-    int64_t leaf, leaf_samples; /* the one under way; -1: none */
-    double leaf_loss;
-    bool skipped, clipped;
-    double norm;
+    int64_t divisor;                /* of the loss: the targets, or what an_step_divide says */
+    int64_t each;                   /* what the loss of a micro-batch is divided by first */
+    bool skipped, clipped, is_last; /* is_last: the next micro-batch is the last of this rank */
+    double norm, loss;              /* of the whole step; the loss is a sum */
+    an_leaves leaves;
 
-    /* leaves: buffers[i] holds the gradients of node i of the tree; the rest are free */
-    an_tree tree;
-    void **buffers;
-    int buffer_count;
-    const an_kernel *add;  /* the device's, for two of them; NULL: there is one */
-    double *losses;        /* of the nodes, and of the leaf under way */
-    int64_t *node_samples; /* the same */
-
-    an_step_state *states;
-    int state_count;
-    double *staging; /* one statistic */
-    int64_t staging_elements;
+    /* ranks */
+    char *record; /* two of them: this rank's, an an_agreement and the numbers of the leaves, and room for another's */
+    size_t record_bytes;
+    an_status failed; /* what the next record tells the other ranks */
+    int64_t failed_leaf;
+    char failure[AN_MESSAGE_BYTES];
+    bool settled;       /* the step has ended, or fails, on all ranks alike */
+    bool broken;        /* an exchange failed, so ranks may differ */
+    an_run_facts facts; /* of this rank; after an_step_unscale: of all */
 
     /* the run */
     an_scaler scaler;
@@ -66,8 +55,23 @@ struct an_stepper {
     int64_t skips_in_row; /* up to the last step */
 };
 
-/* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts. */
-bool an_stepper_bytes(const an_graph *model, int64_t leaves, size_t *bytes);
+/* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a step moves between ranks. */
+an_status an_stepper_predict(const an_graph *model, const an_borders *borders, int rank, size_t *bytes,
+                             an_reduction_cost *cost);
+/* Whether there is a leaf for every rank. */
+an_status an_borders_check(an_context *ctx, int64_t leaves, int ranks);
+
+/* What a step has: of this rank, and after an_step_begin_all of all ranks. */
+typedef struct an_step_counts {
+    int64_t targets, samples;
+    int64_t counted, most; /* samples that have targets; the most targets of a sample */
+} an_step_counts;
+/* Begins a step. The first record: if a rank has failed, all return its error. Collective. */
+an_status an_step_begin_all(an_stepper *stepper, an_step_counts *counts);
+/* A failure of this rank, in a leaf or in none (-1). With one rank it is returned; with several, AN_OK is, and the step goes on to the next record, where all ranks return the error. */
+an_status an_step_fail(an_stepper *stepper, an_status status, int64_t leaf);
+/* The next micro-batch is the last of this rank. */
+void an_step_expect_last(an_stepper *stepper);
 
 /* For means over samples: the loss of the step that has begun is divided by divisor × each instead of its targets. */
 an_status an_step_divide(an_stepper *stepper, int64_t divisor, int64_t each);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "comm/comm.h"
 #include "data/loader.h"
 #include "exec/array.h"
 #include "train/trainer.h"
@@ -15,6 +16,7 @@ struct an_handed {
     void *copies[ENDS];
     size_t bytes[ENDS]; /* of a sample */
     int64_t *indices;
+    int64_t *counts; /* samples of every rank, and room for another such list; NULL: one rank */
 };
 
 static void release_copies(an_trainer *t, struct an_handed *h) {
@@ -27,6 +29,7 @@ static void release_copies(an_trainer *t, struct an_handed *h) {
 void an_handed_destroy(an_trainer *t) {
     if (!t->handed) return;
     release_copies(t, t->handed);
+    an_release(t->ctx, (void **)&t->handed->counts, 2 * (size_t)t->ranks, sizeof *t->handed->counts);
     an_release(t->ctx, (void **)&t->handed, 1, sizeof *t->handed);
 }
 
@@ -51,7 +54,6 @@ static an_status allocate(an_trainer *t, int64_t n) {
 /* Room for n samples. */
 static an_status make_room(an_trainer *t, int64_t n) {
     an_context *ctx = t->ctx;
-    if (!t->handed) AN_TRY_RETURN(an_alloc(ctx, (void **)&t->handed, 1, sizeof *t->handed));
     if (n > t->handed->capacity) {
         const an_status status = allocate(t, n);
         if (status != AN_OK) release_copies(t, t->handed);
@@ -165,6 +167,45 @@ static an_status find_values(an_trainer *t, int end, int64_t n, const an_array *
     return check_integers(t, end, *values, n);
 }
 
+/* ---- ranks ---- */
+
+static void add_counts(void *user, void *record, const void *next) {
+    const an_trainer *t = user;
+    for (int i = 0; i < t->ranks; i++) ((int64_t *)record)[i] += ((const int64_t *)next)[i];
+}
+
+/* Which part of the step the n samples of this rank are: after those of the ranks before it. O(ranks) memory and bytes. */
+static an_status find_part(an_trainer *t, int64_t n, an_batch_part *part) {
+    an_context *ctx = t->ctx;
+    *part = (an_batch_part){.n = n, .total = n};
+    if (t->ranks == 1) return AN_OK;
+    int64_t *counts = t->handed->counts;
+    const an_comm_merger merger = {.bytes = (size_t)t->ranks * sizeof *counts,
+                                   .merge = add_counts,
+                                   .user = t,
+                                   .received = counts + t->ranks,
+                                   .what = "the number of samples of every rank"};
+    memset(counts, 0, merger.bytes);
+    counts[t->rank] = n;
+    AN_TRY_RETURN(an_comm_merge(ctx, an_axis_comm(ctx, AN_AXIS_DATA), &merger, counts));
+    part->total = 0;
+    for (int i = 0; i < t->ranks; i++) {
+        if (i == t->rank) part->first = part->total;
+        part->total += counts[i] > 0 ? counts[i] : 0;
+    }
+    part->own = part->first != an_leaf_begin(&t->batches, part->total, t->leaves.begin) ||
+                part->first + n != an_leaf_begin(&t->batches, part->total, t->leaves.end);
+    return AN_OK;
+}
+
+static an_status make_handed(an_trainer *t) {
+    an_context *ctx = t->ctx;
+    if (!t->handed) AN_TRY_RETURN(an_alloc(ctx, (void **)&t->handed, 1, sizeof *t->handed));
+    if (t->ranks > 1 && !t->handed->counts)
+        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->handed->counts, 2 * (size_t)t->ranks, sizeof *t->handed->counts));
+    return AN_OK;
+}
+
 /* ---- the step ---- */
 
 static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, const an_array *targets,
@@ -172,7 +213,7 @@ static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, c
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_trainer_check_step(t, metrics));
     if (n < 0) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step cannot have %" PRId64 " samples", n);
-    if (n == 0)
+    if (n == 0 && t->ranks == 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "a step needs at least one sample, because otherwise there is no gradient");
     if (t->feed.count != ENDS || t->feed.targets < 0)
@@ -180,61 +221,82 @@ static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, c
                         "the model reads %d inputs, but a step on the caller's samples is possible only for models "
                         "with one input and targets",
                         t->feed.count);
-    if (!inputs || !targets || !inputs->data || !targets->data)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a step on %" PRId64 " samples needs inputs and targets", n);
+    const char *missing = !inputs || !inputs->data ? "inputs" : !targets || !targets->data ? "targets" : NULL;
+    if (n > 0 && missing)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s is NULL, but the step has %" PRId64 " samples", missing, n);
     return AN_OK;
+}
+
+static an_status find_samples(an_trainer *t, int64_t n, const an_array *const arrays[ENDS], void **fields) {
+    an_context *ctx = t->ctx;
+    if (n == 0) return AN_OK;
+    AN_TRY_RETURN(make_room(t, n));
+    for (int i = 0; i < ENDS; i++) AN_TRY_RETURN(find_values(t, i, n, arrays[i], &fields[end_of(t, i)->field]));
+    return AN_OK;
+}
+
+/* With several ranks, one that has failed (status) takes part with its error, as long as it can. */
+static an_status take(an_trainer *t, an_status status, int64_t n, const an_array *const arrays[ENDS],
+                      an_step_metrics *metrics) {
+    an_context *ctx = t->ctx;
+    void *fields[AN_MAX_FEEDS] = {NULL};
+    an_batch samples = {.number = t->next, .fields = fields};
+    if (status == AN_OK) status = find_samples(t, n, arrays, fields);
+    if (status != AN_OK && t->ranks == 1) return status;
+    if (status != AN_OK) AN_TRY_RETURN(an_step_fail(t->stepper, status, -1));
+    AN_TRY_RETURN(find_part(t, status == AN_OK ? n : 0, &samples.part));
+    samples.indices = t->handed->indices;
+    status = an_trainer_take(t, status, &samples, metrics);
+    if (t->loader) an_loader_seek(t->loader, t->next); /* the data's samples of this step are left out */
+    return status;
 }
 
 an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inputs, const an_array *targets,
                              an_step_metrics *metrics) {
     AN_GUARD;
-    AN_NEED(trainer, inputs, targets);
+    AN_NEED(trainer);
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
-    const an_array *const arrays[ENDS] = {inputs, targets};
-    void *fields[AN_MAX_FEEDS] = {NULL};
-    AN_TRY_RETURN(check(t, n, inputs, targets, metrics));
-    AN_TRY_RETURN(make_room(t, n));
-    for (int i = 0; i < ENDS; i++) AN_TRY_RETURN(find_values(t, i, n, arrays[i], &fields[end_of(t, i)->field]));
-    const an_batch samples = {.number = t->next, .n = n, .indices = t->handed->indices, .fields = fields};
-    const an_status status = an_trainer_take(t, &samples, metrics);
-    if (t->loader) an_loader_seek(t->loader, t->next); /* the data's samples of this step are left out */
-    return status;
+    AN_TRY_RETURN(make_handed(t));
+    return take(t, check(t, n, inputs, targets, metrics), n, (const an_array *const[ENDS]){inputs, targets}, metrics);
 }
 
 /* Dense arrays of the model's own shapes. */
-static an_status step_on_dense(an_trainer *t, int64_t n, an_dtype dtype, const void *inputs, const void *targets,
-                               an_step_metrics *metrics) {
-    an_context *ctx = t->ctx;
-    an_array arrays[ENDS];
-    for (int i = 0; i < ENDS; i++) {
-        arrays[i] = (an_array){.dtype = dtype};
-        arrays[i].data = (void *)(uintptr_t)(i ? targets : inputs); /* read only */
-    }
-    AN_TRY_RETURN(check(t, n, &arrays[0], &arrays[1], metrics));
+static an_status describe(const an_trainer *t, int64_t n, an_dtype dtype, an_array arrays[ENDS]) {
     for (int i = 0; i < ENDS; i++) {
         const an_feed_input *input = end_of(t, i);
         if (!is_float(input->dtype))
-            return AN_ERROR(ctx, AN_ERR_DTYPE,
+            return AN_ERROR(t->ctx, AN_ERR_DTYPE,
                             "'%s' of the model is %s: pass arrays of that type to an_trainer_step_on", input->name,
                             an_dtype_name(input->dtype));
+        arrays[i].dtype = dtype;
         arrays[i].ndims = input->ndims;
         memcpy(arrays[i].dims, input->dims, sizeof arrays[i].dims);
         arrays[i].dims[0] = n;
     }
-    return an_trainer_step_on(t, n, &arrays[0], &arrays[1], metrics);
+    return AN_OK;
+}
+
+static an_status step_on_dense(an_trainer *t, int64_t n, an_dtype dtype, const void *inputs, const void *targets,
+                               an_step_metrics *metrics) {
+    an_context *ctx = t->ctx;
+    an_array arrays[ENDS] = {{.data = (void *)(uintptr_t)inputs}, {.data = (void *)(uintptr_t)targets}}; /* read only */
+    AN_TRY_RETURN(make_handed(t));
+    an_status status = check(t, n, &arrays[0], &arrays[1], metrics);
+    if (status == AN_OK) status = describe(t, n, dtype, arrays);
+    return take(t, status, n, (const an_array *const[ENDS]){&arrays[0], &arrays[1]}, metrics);
 }
 
 an_status an_trainer_step_on_f32(an_trainer *trainer, int64_t n, const float *inputs, const float *targets,
                                  an_step_metrics *metrics) {
     AN_GUARD;
-    AN_NEED(trainer, inputs, targets);
+    AN_NEED(trainer);
     return step_on_dense(trainer, n, AN_DTYPE_F32, inputs, targets, metrics);
 }
 
 an_status an_trainer_step_on_f64(an_trainer *trainer, int64_t n, const double *inputs, const double *targets,
                                  an_step_metrics *metrics) {
     AN_GUARD;
-    AN_NEED(trainer, inputs, targets);
+    AN_NEED(trainer);
     return step_on_dense(trainer, n, AN_DTYPE_F64, inputs, targets, metrics);
 }

@@ -9,12 +9,14 @@
 #include "base/guard.h"
 #include "base/launcher.h"
 #include "base/structs.h"
+#include "comm/comm.h"
 #include "data/loader.h"
 #include "data/permutation.h"
 #include "store/layout.h"
 #include "train/memory_room.h"
 #include "train/nonfinite.h"
 #include "train/own_metrics.h"
+#include "train/rank_compare.h"
 
 /* ---- making one ---- */
 
@@ -29,6 +31,10 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
              (long long)o->owned_bytes);
     AN_CHECK(ctx, o->purpose >= AN_OPEN_RUN && o->purpose <= AN_OPEN_PLAIN, AN_ERR_ARGUMENT,
              "purpose is %d, which is not a value of an_open_purpose", (int)o->purpose);
+    AN_CHECK(ctx, o->ranks >= 0 && o->rank >= 0 && (o->ranks == 0 ? o->rank == 0 : o->rank < o->ranks), AN_ERR_ARGUMENT,
+             "rank %d of %d ranks does not exist", o->rank, o->ranks);
+    AN_CHECK(ctx, o->ranks == 0 || o->purpose == AN_OPEN_PLAN, AN_ERR_ARGUMENT,
+             "rank and ranks are for plans: a run has those of its context");
     AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
              (long long)o->max_skips);
     return AN_OK;
@@ -96,6 +102,9 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     t->seed = options->seed;
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
     AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, options->batch));
+    AN_TRY_RETURN(an_ranks_check_leaves(t));
+    const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
+    t->leaves = an_borders_range(&borders, t->rank);
     t->steps = options->steps ? options->steps
                : t->streams   ? INT64_MAX
                               : an_batches_epoch_begin(&t->batches, options->epochs ? options->epochs : 1);
@@ -121,13 +130,22 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     if (t->evaluation) {
         AN_TRY_RETURN(an_sample_buffer_create(&t->evaluation_samples, ctx, t->evaluation, t->batches.micro));
         AN_TRY_RETURN(an_alloc(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values));
+        t->evaluation_sums_count = an_evaluation_most_batches(t);
+        AN_TRY_RETURN(
+            an_alloc(ctx, (void **)&t->evaluation_sums, (size_t)t->evaluation_sums_count, sizeof *t->evaluation_sums));
     }
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)t->batches.global, sizeof *t->numbers));
-    t->number_count = t->batches.global;
+    const an_loader_options loader = an_trainer_loader(t);
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)loader.most, sizeof *t->numbers));
+    t->number_count = loader.most;
     if (t->sample_mean)
         AN_TRY_RETURN(an_alloc(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights));
-    const an_loader_options loader = an_trainer_loader(t);
     return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
+}
+
+static void find_rank(an_trainer *t, const an_trainer_options *o) {
+    const bool given = o->purpose == AN_OPEN_PLAN && o->ranks > 0;
+    t->rank = given ? o->rank : an_axis_rank(t->ctx, AN_AXIS_DATA);
+    t->ranks = given ? o->ranks : an_axis_ranks(t->ctx, AN_AXIS_DATA);
 }
 
 static void destroy_graph(void *object) {
@@ -147,10 +165,8 @@ static void own_all(an_trainer *t) {
     t->owned[t->owned_count++] = (an_owned){t->graph, destroy_graph};
 }
 
-an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
-                            const an_trainer_options *given) {
-    AN_GUARD;
-    AN_NEED(graph, trainer, given);
+static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
+                        const an_trainer_options *given) {
     an_status status;
     an_context *ctx = graph->ctx;
     an_trainer *t = NULL;
@@ -164,6 +180,7 @@ an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *t
     const size_t before = ctx->bytes;
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
+    find_rank(t, options);
     t->graph = graph;
     t->training = training;
     t->evaluation = evaluation;
@@ -183,6 +200,19 @@ fail:
     return status;
 }
 
+/* A trainer that one rank cannot make, or would make otherwise, none of them has. */
+an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
+                            const an_trainer_options *options) {
+    AN_GUARD;
+    AN_NEED(graph, trainer, options);
+    const an_status made = create(trainer, graph, training, evaluation, options);
+    const an_status status = an_ranks_compare(*trainer, graph->ctx, made);
+    if (status == AN_OK || !*trainer) return status;
+    (*trainer)->owned_count = 0; /* graph and data stay the caller's */
+    an_trainer_destroy(trainer);
+    return status;
+}
+
 void an_trainer_destroy(an_trainer **trainer) {
     an_trainer *t = trainer ? *trainer : NULL;
     if (!t) return;
@@ -193,6 +223,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_release(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights);
     an_handed_destroy(t);
     an_norms_destroy(t);
+    an_release(ctx, (void **)&t->evaluation_sums, (size_t)t->evaluation_sums_count, sizeof *t->evaluation_sums);
     an_release(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values);
     an_sample_buffer_destroy(&t->evaluation_samples, ctx);
     an_stepper_destroy(&t->stepper);

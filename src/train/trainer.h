@@ -6,10 +6,12 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/train.h"
+#include "comm/forest.h"
 #include "data/batches.h"
 #include "data/loader.h"
 #include "data/samples.h"
 #include "store/manifest.h"
+#include "train/evaluate.h"
 #include "train/feed.h"
 #include "train/step.h"
 
@@ -33,13 +35,16 @@ struct an_run;
 
 struct an_trainer {
     an_context *ctx;
+    int rank, ranks; /* of those that train this model together */
     an_graph *graph;
     an_dataset *training, *evaluation; /* evaluation NULL: none */
     an_owned *owned;                   /* the last one is destroyed first */
     size_t owned_count, owned_capacity;
     an_feed feed, evaluation_feed;
     an_batches batches;
+    an_leaf_range leaves; /* of this rank */
     int64_t steps, next, seed;
+    an_run_facts facts; /* what the next step's record says of this rank, and the last one's of all */
     atomic_bool stop;   /* a request: the run ends after the step under way */
     bool planned;       /* … only: there are no weights */
     bool broken;        /* part of a checkpoint was loaded, and the rest could not be */
@@ -73,7 +78,7 @@ struct an_trainer {
     bool sample_mean;               /* a sample's loss is divided by its own targets */
     int64_t most_targets;           /* with it: of a sample of the step */
     double *weights;                /* with it: of a micro-batch; NULL: none */
-    int64_t *numbers, number_count; /* of a step's samples, in the run */
+    int64_t *numbers, number_count; /* of this rank's samples of a step, in the run */
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
     unsigned metrics;               /* that are reported, by their numbers in metrics.c; 0: those that are of use */
@@ -83,6 +88,8 @@ struct an_trainer {
     an_evaluation last_evaluation;  /* samples 0: there was none */
     an_norm_parts norms;
     an_sample_buffer evaluation_samples; /* a micro-batch of them */
+    an_evaluation_sums *evaluation_sums; /* of each batch of this rank */
+    int64_t evaluation_sums_count;       /* for which there is room */
     const char *output;                  /* what evaluation compares with the targets; NULL: nothing does */
     bool classifies;
     double *output_values; /* a micro-batch of it */
@@ -105,26 +112,33 @@ void an_bits_get(const an_trainer *t, an_bits *bits);
 void an_prediction_get(const an_trainer *t, an_saved_prediction *prediction);
 /* {"step": 250, "loss": …, "val_loss": …}: of the last step and the last evaluation. */
 an_status an_trainer_metrics_text(const an_trainer *t, char **text);
-/* What the trainer's data is: how many samples, and a few of them. Reads three of each dataset. */
+/* What the trainer's data is: how many samples, and a few of them. Reads three of each dataset. Asks for the fingerprint of the kernels as well, as
+ * checkpoints have both. */
 an_status an_fingerprint_make(an_trainer *t);
 
 /* ---- what belongs to it ---- */
 
 an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text); /* a copy in *field; NULL: none */
 
-/* An evaluation that a request to stop ends: *stopped, and then nothing else is set. */
-an_status an_evaluate_until(an_trainer *t, an_evaluation *evaluation, bool *stopped);
-
 /* Whether the trainer may be changed now, and not inside a metric of the program's; `what` is for the message: "step". */
 an_status an_trainer_check_idle(const an_trainer *t, const char *what);
 /* Whether there is one to take, and `metrics` (may be NULL) can be written. */
 an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metrics);
-/* One step on samples that are there; t->numbers has room for as many. */
-an_status an_trainer_take(an_trainer *t, const an_batch *samples, an_step_metrics *metrics);
-/* Gives the program samples at … at + count - 1 of a step. */
+/* One step on samples that are there; t->numbers has room for as many. With a status other than AN_OK, as an_trainer_step_or_fail. */
+an_status an_trainer_take(an_trainer *t, an_status status, const an_batch *samples, an_step_metrics *metrics);
+/* an_trainer_step for a rank that may have failed already: then it takes part with its error, and all ranks return that. Collective. */
+an_status an_trainer_step_or_fail(an_trainer *t, an_status status, an_step_metrics *metrics);
+/* Gives the program samples at … at + count - 1 of this rank's part of a step. */
 an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count);
-/* With sample_mean, in a step that has begun: what its loss is divided by. */
-an_status an_means_begin(an_trainer *t, const an_batch *samples);
+/* Where a leaf begins in this rank's part of a step. */
+static inline int64_t an_trainer_leaf_begin(const an_trainer *t, const an_batch_part *part, int64_t leaf) {
+    const an_leaf_range *own = &t->leaves;
+    if (part->own) return (int64_t)((__int128)(leaf - own->begin) * part->n / (own->end - own->begin));
+    return an_leaf_begin(&t->batches, part->total, leaf) - part->first;
+}
+/* With sample_mean: counts what the loss of a step is divided by; and, in a step that has begun, sets it from the counts of all ranks. */
+an_status an_means_count(an_trainer *t, const an_batch *samples, an_step_counts *counts);
+an_status an_means_begin(an_trainer *t, const an_step_counts *counts);
 void an_handed_destroy(an_trainer *t);
 
 an_status an_norms_make(an_trainer *t, an_norms norms);
@@ -132,10 +146,6 @@ void an_norms_destroy(an_trainer *t);
 
 /* Tokens in a training sample; 1 where it is not made of tokens. */
 int64_t an_trainer_tokens(const an_trainer *t);
-
-int64_t an_evaluation_samples(const an_trainer *t); /* of one evaluation */
-/* What evaluation compares, found once in the plan. */
-void an_evaluation_find(an_trainer *t);
 
 /* The options of the loader that the trainer makes. */
 an_loader_options an_trainer_loader(an_trainer *t);

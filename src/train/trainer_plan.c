@@ -8,19 +8,20 @@
 #include "train/trainer.h"
 
 /* The order of an epoch is a keyed permutation, so that any step is found at once. */
-static int64_t step_indices(void *user, int64_t step, int64_t *indices) {
+static an_batch_part step_indices(void *user, int64_t step, int64_t *indices) {
     const an_trainer *t = user;
-    if (step >= t->steps) return -1;
+    if (step >= t->steps) return (an_batch_part){.n = -1};
     const an_step_batch batch = an_batches_at(&t->batches, step);
+    const an_batch_part part = an_leaves_part(&t->batches, step, t->leaves.begin, t->leaves.end);
     const an_permutation order = an_permutation_make((uint64_t)t->seed, (uint64_t)batch.epoch, t->batches.samples);
-    for (int64_t i = 0; i < batch.count; i++) indices[i] = an_permutation_at(&order, batch.begin + i);
-    return batch.count;
+    for (int64_t i = 0; i < part.n; i++) indices[i] = an_permutation_at(&order, batch.begin + part.first + i);
+    return part;
 }
 
 an_loader_options an_trainer_loader(an_trainer *t) {
     return (an_loader_options){.dataset = t->training,
                                .threads = t->loader_threads,
-                               .most = t->batches.global, /* of a step of the data */
+                               .most = an_leaves_most(&t->batches, t->leaves.begin, t->leaves.end),
                                .indices = step_indices,
                                .user = t};
 }
@@ -30,17 +31,45 @@ an_loader_options an_trainer_loader(an_trainer *t) {
 static bool add_parts(an_trainer *t, size_t *bytes) {
     const an_loader_options loader = an_trainer_loader(t);
     return an_optimizer_bytes(&t->plan->sizes, t->graph->parameter_count, bytes) &&
-           an_stepper_bytes(t->plan->model, t->batches.leaves, bytes) &&
-           (!t->evaluation || an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes)) &&
+           (!t->evaluation ||
+            (an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes) &&
+             an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluation_sums))) &&
            an_add_elements(bytes, t->output_count, sizeof *t->output_values) &&
-           an_add_elements(bytes, (size_t)t->batches.global, sizeof *t->numbers) &&
+           an_add_elements(bytes, (size_t)loader.most, sizeof *t->numbers) &&
            (!t->sample_mean || an_add_elements(bytes, (size_t)t->batches.micro, sizeof *t->weights)) &&
            (t->streams || an_loader_bytes(&loader, bytes));
+}
+
+/* What one way to give leaves to ranks costs. */
+static void describe_borders(const an_trainer *t, an_border_kind kind, int64_t *leaves, int64_t *bytes) {
+    const an_borders borders = {.kind = kind, .ranks = t->ranks, .leaves = t->batches.leaves};
+    const an_border_cost cost = an_borders_cost(&borders);
+    *leaves = cost.most_leaves;
+    *bytes = cost.most_traffic * (an_params_flat_bytes(&t->plan->sizes) / t->ranks);
+}
+
+static void count_traffic(const an_trainer *t, const an_borders *borders, const an_reduction_cost *cost) {
+    an_plan_traffic traffic = {.sent = cost->sent,
+                               .received = cost->received,
+                               .messages = cost->messages,
+                               .leaves = t->leaves.end - t->leaves.begin,
+                               .rank = t->rank,
+                               .ranks = t->ranks,
+                               .subtrees = borders->kind == AN_BORDERS_SUBTREE};
+    if (t->ranks > 1) {
+        describe_borders(t, AN_BORDERS_SUBTREE, &traffic.subtree_leaves, &traffic.subtree_bytes);
+        describe_borders(t, AN_BORDERS_EVEN, &traffic.even_leaves, &traffic.even_bytes);
+    }
+    an_plan_count_traffic(t->plan, &traffic);
 }
 
 static an_status count(an_trainer *t) {
     an_context *ctx = t->ctx;
     size_t bytes = t->held;
+    an_reduction_cost cost;
+    const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
+    AN_TRY_RETURN(an_stepper_predict(t->plan->model, &borders, t->rank, &bytes, &cost));
+    count_traffic(t, &borders, &cost);
     if (!add_parts(t, &bytes))
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: the samples of a step do not fit in memory: lower batch.global");
     return an_plan_count_trainer(t->plan, bytes);
@@ -53,7 +82,7 @@ static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *b
     an_context *ctx = t->ctx;
     an_save_layout *layout;
     *bytes = 0;
-    if (!t->saves) return AN_OK;
+    if (!t->saves || t->rank > 0) return AN_OK; /* rank 0 saves */
     AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, moments, t->writers));
     *bytes = (int64_t)an_save_layout_bytes(layout);
     an_save_layout_destroy(&layout);
@@ -69,6 +98,8 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     symbols[0] = t->feed.batch;
     maxima[0] = t->batches.micro;
     plan.leaves = t->batches.leaves;
+    plan.rank = t->rank;
+    plan.ranks = t->ranks;
     plan.weighs_samples = t->sample_mean;
     plan.symbol_count = t->feed.symbol_count + 1;
     for (int i = 0; i < t->feed.symbol_count; i++) {

@@ -8,15 +8,31 @@
 #include "train/nonfinite.h"
 #include "train/trainer.h"
 
+/* The micro-batches of this rank, one after another. */
+typedef struct {
+    int64_t leaf, at, count;
+} micro_batch;
+
+static bool find_next(const an_trainer *t, const an_batch_part *part, micro_batch *m) {
+    m->at += m->count;
+    while (m->leaf < t->leaves.end && m->at >= an_trainer_leaf_begin(t, part, m->leaf + 1)) m->leaf++;
+    if (m->leaf >= t->leaves.end) return false;
+    const int64_t rest = an_trainer_leaf_begin(t, part, m->leaf + 1) - m->at;
+    m->count = rest < t->batches.micro ? rest : t->batches.micro;
+    return true;
+}
+
 static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
     an_context *ctx = t->ctx;
-    for (int64_t leaf = 0; leaf < t->batches.leaves; leaf++) {
-        const int64_t end = an_leaf_begin(&t->batches, samples->n, leaf + 1);
-        for (int64_t at = an_leaf_begin(&t->batches, samples->n, leaf); at < end; at += t->batches.micro) {
-            const int64_t count = end - at < t->batches.micro ? end - at : t->batches.micro;
-            AN_TRY_RETURN(an_trainer_feed(t, samples, at, count));
-            AN_TRY_RETURN(an_step_micro_batch(t->stepper, leaf, count));
-        }
+    micro_batch now, next = {.leaf = t->leaves.begin};
+    bool more = find_next(t, &samples->part, &next);
+    while (more) {
+        now = next;
+        more = find_next(t, &samples->part, &next);
+        AN_TRY_RETURN(an_trainer_feed(t, samples, now.at, now.count));
+        if (!more) an_step_expect_last(t->stepper);
+        const an_status status = an_step_micro_batch(t->stepper, now.leaf, now.count);
+        if (status != AN_OK) return an_step_fail(t->stepper, status, now.leaf);
     }
     return AN_OK;
 }
@@ -43,17 +59,27 @@ static an_status check_skip(an_trainer *t, const an_batch *samples) {
     return an_nonfinite_explain(t, samples, reason);
 }
 
-static an_status run_step(an_trainer *t, const an_batch *samples, an_step_metrics *metrics) {
+static an_status count_targets(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
     an_context *ctx = t->ctx;
-    int64_t targets;
-    AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, 0, samples->n, &targets));
-    AN_TRY_RETURN(an_step_begin(t->stepper, targets));
-    if (t->sample_mean) AN_TRY_RETURN(an_means_begin(t, samples));
-    const int64_t first = an_batches_at(&t->batches, t->next).first_sample;
-    for (int64_t i = 0; i < samples->n; i++) t->numbers[i] = first + i;
-    AN_TRY_RETURN(run_micro_batches(t, samples));
+    *counts = (an_step_counts){.samples = samples->part.n};
+    if (samples->part.n > 0)
+        AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, 0, samples->part.n, &counts->targets));
+    return t->sample_mean ? an_means_count(t, samples, counts) : AN_OK;
+}
+
+/* With several ranks, a failure of one of them goes to the next record (an_step_fail), and all return it together. `status`: this rank has failed already. */
+static an_status run_step(an_trainer *t, an_status status, const an_batch *samples, an_step_metrics *metrics) {
+    an_context *ctx = t->ctx;
+    an_step_counts counts = {0};
+    if (status == AN_OK) status = count_targets(t, samples, &counts);
+    AN_TRY_RETURN(an_step_fail(t->stepper, status, -1));
+    AN_TRY_RETURN(an_step_begin_all(t->stepper, &counts));
+    if (t->sample_mean) AN_TRY_RETURN(an_step_fail(t->stepper, an_means_begin(t, &counts), -1));
+    const int64_t first = an_batches_at(&t->batches, t->next).first_sample + samples->part.first;
+    for (int64_t i = 0; i < samples->part.n; i++) t->numbers[i] = first + i;
+    AN_TRY_RETURN(an_step_fail(t->stepper, run_micro_batches(t, samples), -1));
     AN_TRY_RETURN(an_step_reduce(t->stepper));
-    const an_status status = an_step_unscale(t->stepper);
+    status = an_step_unscale(t->stepper);
     if (status == AN_ERR_NONFINITE) return an_nonfinite_explain(t, samples, "");
     AN_TRY_RETURN(status);
     if (t->stepper->skipped) AN_TRY_RETURN(check_skip(t, samples));
@@ -78,35 +104,50 @@ an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metr
     return AN_ERROR(ctx, AN_ERR_STATE, "the run has already taken all of its %lld steps", (long long)t->steps);
 }
 
-an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
-    AN_GUARD;
-    AN_NEED(trainer);
-    an_trainer *t = trainer;
+/* What a step needs before other ranks are asked; samples of a rank that failed are none. */
+static an_status load(an_trainer *t, an_step_metrics *metrics, an_batch *samples) {
     an_context *ctx = t->ctx;
-    an_batch samples;
     AN_TRY_RETURN(an_trainer_check_step(t, metrics));
     if (!t->loader)
         return AN_ERROR(ctx, AN_ERR_STATE,
                         "the data is a stream, and nothing was pushed to it; use an_trainer_step_on to train on the "
                         "caller's samples");
-    an_status status = an_loader_next(t->loader, &samples);
-    if (status == AN_OK) status = an_trainer_take(t, &samples, metrics);
+    return an_loader_next(t->loader, samples);
+}
+
+an_status an_trainer_step_or_fail(an_trainer *t, an_status status, an_step_metrics *metrics) {
+    an_context *ctx = t->ctx;
+    an_batch samples = {0};
+    if (status == AN_OK) status = load(t, metrics, &samples);
+    if (status != AN_OK && t->ranks == 1) return status;
+    const bool loads = t->loader && !t->planned && !an_context_is_forked(ctx);
+    status = an_trainer_take(t, status, &samples, metrics);
     if (status == AN_OK) return AN_OK;
     an_error_frame(ctx, __func__, __FILE__, __LINE__);
-    an_loader_seek(t->loader, t->next); /* the same samples again, if the caller tries again */
+    if (loads) an_loader_seek(t->loader, t->next); /* the same samples again, if the caller tries again */
     return status;
 }
 
-an_status an_trainer_take(an_trainer *t, const an_batch *samples, an_step_metrics *metrics) {
+an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics) {
+    AN_GUARD;
+    AN_NEED(trainer);
+    return an_trainer_step_or_fail(trainer, AN_OK, metrics);
+}
+
+an_status an_trainer_take(an_trainer *t, an_status status, const an_batch *samples, an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
     an_step_metrics own;
     an_step_metrics_init(&own, sizeof own);
-    const an_status status = run_step(t, samples, &own);
+    if (!t->stepper) return status; /* opened only for its plan */
+    t->stepper->facts = t->facts;
+    t->stepper->facts.stop = t->stop;
+    status = run_step(t, status, samples, &own);
     if (status != AN_OK) {
         an_error_frame(ctx, __func__, __FILE__, __LINE__);
         an_step_cancel(t->stepper);
         return status;
     }
+    t->facts = t->stepper->facts;
     t->next++;
     an_trainer_chain(t, (const double[]){own.loss, own.rate, own.norm}, 3);
     t->history[t->history_count++ % AN_HISTORY] = own;

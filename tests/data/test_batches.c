@@ -95,6 +95,53 @@ static void test_leaves_cover_a_step(void **state) {
     }
 }
 
+/* However the leaves are divided, the parts follow each other, are the whole step, and have room. */
+static void test_parts_are_the_whole_step(void **state) {
+    static const an_accumulate_entry table[] = {{0, 3}, {1, 1}, {3, 2}};
+    static const struct {
+        int64_t samples, global, micro, leaves;
+        int entries;
+    } cases[] = {{103, 16, 0, 8, 0}, {21, 8, 0, 5, 0}, {1, 8, 0, 8, 0}, {40, 11, 2, 7, 0}, {103, 0, 2, 5, 3}};
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        an_batch_options o;
+        an_batch_options_init(&o, sizeof o);
+        o.global = cases[c].global;
+        o.micro = cases[c].micro;
+        o.leaves = cases[c].leaves;
+        o.table = table;
+        o.table_count = cases[c].entries;
+        const an_batches b = make(cases[c].samples, &o);
+        assert_int_equal(an_leaves_most(&b, 0, b.leaves), b.global);
+        for (int64_t step = 0; step < an_batches_epoch_begin(&b, 5); step++)
+            for (int64_t ranks = 1; ranks <= b.leaves; ranks++) {
+                int64_t next = 0;
+                for (int64_t rank = 0; rank < ranks; rank++) {
+                    const int64_t begin = rank * b.leaves / ranks, end = (rank + 1) * b.leaves / ranks;
+                    const an_batch_part part = an_leaves_part(&b, step, begin, end);
+                    assert_int_equal(part.total, an_batches_at(&b, step).count);
+                    assert_int_equal(part.first, next);
+                    assert_in_range(part.n, 0, an_leaves_most(&b, begin, end));
+                    next += part.n;
+                }
+                assert_int_equal(next, an_batches_at(&b, step).count);
+            }
+    }
+}
+
+/* Of 8 samples, leaf 2 of 5 has one; of the 7 of a short step it has two. */
+static void test_short_steps_may_have_larger_parts(void **state) {
+    an_batch_options o;
+    an_batch_options_init(&o, sizeof o);
+    (void)state;
+    o.global = 8;
+    o.leaves = 5;
+    const an_batches b = make(15, &o);
+    assert_int_equal(an_leaves_part(&b, 0, 2, 3).n, 1);
+    assert_int_equal(an_leaves_part(&b, 1, 2, 3).n, 2);
+    assert_int_equal(an_leaves_most(&b, 2, 3), 2);
+}
+
 static void refused(an_batch_options o, const char *words) {
     an_batches b;
     assert_int_not_equal(an_batches_make(&b, ctx, 103, &o), AN_OK);
@@ -128,6 +175,8 @@ int main(void) {
         cmocka_unit_test(test_drop_last_drops_them),
         cmocka_unit_test(test_epochs_are_whole),
         cmocka_unit_test(test_leaves_cover_a_step),
+        cmocka_unit_test(test_parts_are_the_whole_step),
+        cmocka_unit_test(test_short_steps_may_have_larger_parts),
         cmocka_unit_test(test_contradictions_are_written_out),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

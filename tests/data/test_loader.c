@@ -54,19 +54,19 @@ static an_dataset *make_slow(an_context *ctx, slow *s) {
 }
 
 /* Epochs in an order of their own; every fifth batch is short, every eleventh empty. */
-static int64_t shuffled(void *user, int64_t batch, int64_t *indices) {
+static an_batch_part shuffled(void *user, int64_t batch, int64_t *indices) {
     const an_permutation p = an_permutation_make(5, (uint64_t)(batch / 100), COUNT);
     const int64_t n = batch % 11 == 10 ? 0 : batch % 5 == 4 ? 2 : BATCH;
     (void)user;
     for (int64_t i = 0; i < n; i++) indices[i] = an_permutation_at(&p, (batch % 100 * BATCH + i) % COUNT);
-    return n;
+    return (an_batch_part){.n = n, .total = n};
 }
 
-static int64_t in_order(void *user, int64_t batch, int64_t *indices) {
+static an_batch_part in_order(void *user, int64_t batch, int64_t *indices) {
     const int64_t *end = user;
-    if (end && batch >= *end) return -1;
+    if (end && batch >= *end) return (an_batch_part){.n = -1};
     for (int64_t i = 0; i < BATCH; i++) indices[i] = (batch * BATCH + i) % COUNT;
-    return BATCH;
+    return (an_batch_part){.n = BATCH, .total = BATCH};
 }
 
 static an_loader_options options_of(const an_dataset *d, int threads, int ahead) {
@@ -76,9 +76,9 @@ static an_loader_options options_of(const an_dataset *d, int threads, int ahead)
 static void check_batch(const an_batch *batch, int64_t number) {
     int64_t indices[BATCH];
     assert_int_equal(batch->number, number);
-    assert_int_equal(batch->n, shuffled(NULL, number, indices));
-    assert_memory_equal(batch->indices, indices, (size_t)batch->n * 8);
-    for (int64_t i = 0; i < batch->n; i++) {
+    assert_int_equal(batch->part.n, shuffled(NULL, number, indices).n);
+    assert_memory_equal(batch->indices, indices, (size_t)batch->part.n * 8);
+    for (int64_t i = 0; i < batch->part.n; i++) {
         for (int k = 0; k < WIDTH; k++)
             assert_int_equal(((int64_t *)batch->fields[0])[i * WIDTH + k], indices[i] * 10 + k);
         assert_true(((float *)batch->fields[1])[i] == (float)indices[i]);
@@ -238,6 +238,89 @@ static void test_stops_at_any_moment(void **state) {
     end_context(&ctx);
 }
 
+/* ---- parts ---- */
+
+typedef struct {
+    an_batches batches;
+    int64_t begin, end; /* leaves */
+} leaves;
+
+static an_batch_part part_of_step(void *user, int64_t batch, int64_t *indices) {
+    const leaves *l = user;
+    const an_step_batch step = an_batches_at(&l->batches, batch);
+    const an_permutation order = an_permutation_make(5, (uint64_t)step.epoch, l->batches.samples);
+    const an_batch_part part = an_leaves_part(&l->batches, batch, l->begin, l->end);
+    for (int64_t i = 0; i < part.n; i++) indices[i] = an_permutation_at(&order, step.begin + part.first + i);
+    return part;
+}
+
+static an_loader *load_leaves(an_context *ctx, const an_dataset *d, leaves *l) {
+    an_loader *loader = NULL;
+    const an_loader_options options = {.dataset = d,
+                                       .threads = 1,
+                                       .most = an_leaves_most(&l->batches, l->begin, l->end),
+                                       .indices = part_of_step,
+                                       .user = l};
+    size_t bytes = an_context_bytes(ctx);
+    assert_true(an_loader_bytes(&options, &bytes));
+    OK(ctx, an_loader_create(&loader, ctx, &options));
+    assert_int_equal(an_context_bytes(ctx), bytes);
+    return loader;
+}
+
+static void same_part(const an_batch *part, const an_batch *whole) {
+    const int64_t first = part->part.first, n = part->part.n;
+    assert_int_equal(part->part.total, whole->part.n);
+    assert_in_range(first + n, 0, whole->part.n);
+    assert_memory_equal(part->indices, whole->indices + first, (size_t)n * sizeof *part->indices);
+    assert_memory_equal(part->fields[0], (int64_t *)whole->fields[0] + first * WIDTH, (size_t)n * WIDTH * 8);
+    assert_memory_equal(part->fields[1], (float *)whole->fields[1] + first, (size_t)n * sizeof(float));
+}
+
+/* Loaders of some of the leaves have together what a loader of all has: in short steps, in those with empty leaves, and where the table changes the batch. */
+static void test_parts_are_the_whole(void **state) {
+    enum { SAMPLES = 317, LEAVES = 5, EPOCHS = 4 }; /* steps of 105, 35 and 70 samples, and of 2 */
+    static const an_accumulate_entry table[] = {{0, 3}, {1, 1}, {2, 2}};
+    an_context *ctx = new_context();
+    slow s = {.bad = -1};
+    an_dataset *d = make_slow(ctx, &s);
+    an_batch_options o;
+    an_batch_options_init(&o, sizeof o);
+    (void)state;
+    o.micro = 7;
+    o.leaves = LEAVES;
+    o.table = table;
+    o.table_count = sizeof table / sizeof *table;
+    leaves parts[LEAVES + 1];
+    OK(ctx, an_batches_make(&parts[0].batches, ctx, SAMPLES, &o));
+    for (int ranks = 1; ranks <= LEAVES; ranks++) {
+        an_loader *loaders[LEAVES + 1];
+        for (int i = 0; i <= ranks; i++) { /* the last one has all */
+            parts[i].batches = parts[0].batches;
+            parts[i].begin = i < ranks ? i * LEAVES / ranks : 0;
+            parts[i].end = i < ranks ? (i + 1) * LEAVES / ranks : LEAVES;
+            loaders[i] = load_leaves(ctx, d, &parts[i]);
+        }
+        for (int64_t step = 0; step < an_batches_epoch_begin(&parts[0].batches, EPOCHS); step++) {
+            an_batch whole, part;
+            int64_t next = 0;
+            OK(ctx, an_loader_next(loaders[ranks], &whole));
+            assert_int_equal(whole.part.first, 0);
+            assert_int_equal(whole.part.n, whole.part.total);
+            for (int i = 0; i < ranks; i++) {
+                OK(ctx, an_loader_next(loaders[i], &part));
+                assert_int_equal(part.part.first, next);
+                same_part(&part, &whole);
+                next += part.part.n;
+            }
+            assert_int_equal(next, whole.part.n);
+        }
+        for (int i = 0; i <= ranks; i++) an_loader_destroy(&loaders[i]);
+    }
+    an_dataset_destroy(&d);
+    end_context(&ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
@@ -245,6 +328,7 @@ int main(void) {
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_signals_are_the_hosts),
         cmocka_unit_test(test_stops_at_any_moment),
+        cmocka_unit_test(test_parts_are_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -379,6 +379,58 @@ static void test_simplify_keeps_what_is_known(void **state) {
     done(&t);
 }
 
+/* A parameter outside of blocks, and two blocks with one each. */
+#define BLOCKS_MODEL                                                                                                 \
+    "ang 1\ngraph \"m\"\nsymbol batch\nblock 1 \"one\" depth=1\nblock 2 \"two\" depth=1\n"                           \
+    "%x = input(name=\"x\") : f32[batch,4]\n%y = input(name=\"y\") : f32[batch,4]\n"                                 \
+    "%w = param(name=\"w\") : f32[4]\n%a = multiply(%x, %w)\n"                                                       \
+    "%u = param(name=\"u\") : f32[4] {block=1}\n%b = multiply(%a, %u)\n"                                             \
+    "%v = param(name=\"v\") : f32[4] {block=2}\n%c = multiply(%b, %v)\n%l = squared_error(%c, %y)\nloss %l targets " \
+    "%y\n"
+
+/* "grad 2, exchange 2, …": parameters and units in the order in which they come. */
+static const char *exchanges(const char *text, an_form form, bool exchanges) {
+    static char words[512];
+    size_t length = 0;
+    text_graph t = from_text(text);
+    an_pass_options options = {.form = form, .unfused = true, .exchanges = exchanges};
+    for (const an_pass *p = an_pass_table; p->name; p++) {
+        OK(t.ctx, p->run(t.g, &options));
+        OK(t.ctx, an_graph_check(t.g));
+    }
+    words[0] = 0;
+    for (const an_node *n = t.g->first; n; n = n->next)
+        if (n->op == &an_op_grad || n->op == &an_op_exchange) {
+            length += (size_t)snprintf(words + length, sizeof words - length, "%s%s %lld", length ? ", " : "",
+                                       n->op->name, (long long)*(const int64_t *)n->attributes);
+            assert_non_null(n->kernel);
+        }
+    done(&t);
+    return words;
+}
+
+static void test_shard_exchanges_units_early(void **state) {
+    (void)state;
+    const char expected[] = "grad 2, exchange 2, grad 1, exchange 1, grad 0, exchange 0";
+    assert_string_equal(exchanges(BLOCKS_MODEL, AN_FORM_TRAIN_FIRST, true), expected);
+    assert_string_equal(exchanges(BLOCKS_MODEL, AN_FORM_TRAIN_NEXT, true), expected);
+    assert_string_equal(exchanges(BLOCKS_MODEL, AN_FORM_TRAIN_FIRST, false), "grad 2, grad 1, grad 0");
+    assert_string_equal(exchanges(BLOCKS_MODEL, AN_FORM_EVALUATE, true), "");
+}
+
+/* The zeros of a parameter without gradient are written in one form only, but both exchange in one order. */
+static void test_shard_order_is_the_same_in_both_forms(void **state) {
+    (void)state;
+    static const char text[] =
+        "ang 1\ngraph \"m\"\nsymbol batch\nblock 1 \"one\" depth=1\nblock 2 \"two\" depth=1\n"
+        "%x = input(name=\"x\") : f32[batch,4]\n%y = input(name=\"y\") : f32[batch,4]\n"
+        "%u = param(name=\"u\") : f32[4] {block=1}\n%b = multiply(%x, %u)\n%v = param(name=\"v\") : f32[4] {block=2}\n"
+        "%unused = param(name=\"unused\") : f32[4] {block=2}\n%c = multiply(%b, %v)\n"
+        "%l = squared_error(%c, %y)\nloss %l targets %y\n";
+    assert_string_equal(exchanges(text, AN_FORM_TRAIN_FIRST, true), "grad 1, grad 0, exchange 0, grad 2, exchange 1");
+    assert_string_equal(exchanges(text, AN_FORM_TRAIN_NEXT, true), "grad 1, grad 0, exchange 0, exchange 1");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_program_makes_forms),
@@ -398,6 +450,8 @@ int main(void) {
         cmocka_unit_test(test_mean_on_the_way_to_the_loss),
         cmocka_unit_test(test_simplify),
         cmocka_unit_test(test_simplify_keeps_what_is_known),
+        cmocka_unit_test(test_shard_exchanges_units_early),
+        cmocka_unit_test(test_shard_order_is_the_same_in_both_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

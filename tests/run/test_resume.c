@@ -6,6 +6,7 @@
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
 #include "anneal/version.h"
+#include "base/context.h"
 #include "open/support.h"
 
 #define DATA "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}, threads: 0}\n"
@@ -137,6 +138,25 @@ static void test_the_config_allows_new_bits(void **state) {
             ", so results would no longer be bit-identical; to resume anyway, add --allow-new-bits or set "
             "run.allow_new_bits to on");
     carry_on(allowing, false, "anneal: " MINOR " now, 0.1 before");
+}
+
+/* ---- the fingerprint of the kernels ---- */
+
+/* Kernels that compute something else are seen, whatever they are called; a checkpoint of a version that did not store this says nothing. */
+static void test_fingerprint(void **state) {
+    static const char text[] = "run: {dir: print, steps: 12}\n" MLP;
+    char now[64];
+    (void)state;
+    begin("print", text);
+    const end same = carry_on(text, false, "");
+    snprintf(now, sizeof now, "\"fingerprint\": \"%016llx%016llx\"", (unsigned long long)ctx->kernel_fingerprint[1],
+             (unsigned long long)ctx->kernel_fingerprint[0]);
+    edit(MANIFEST("print"), now, "\"fingerprint\": \"0123456789abcdef0123456789abcdef\"");
+    refuses(text, AN_ERR_UNSUPPORTED,
+            "the run has used kernels with the fingerprint 0123456789abcdef0123456789abcdef until now, but here it");
+    assert_string_equal(carry_on(text, true, "0123456789abcdef0123456789abcdef before").hash, same.hash);
+    edit(MANIFEST("print"), "\"fingerprint\": \"0123456789abcdef0123456789abcdef\"", "\"later\": \"x\"");
+    assert_string_equal(carry_on(text, false, "").hash, same.hash);
 }
 
 /* ---- kernels and leaves ---- */
@@ -280,6 +300,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version),
         cmocka_unit_test(test_the_config_allows_new_bits),
+        cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_kernels),
         cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_defaults_are_the_checkpoints),

@@ -55,10 +55,10 @@ an_status __wrap_an_loader_next(an_loader *loader, an_batch *batch);
 
 an_status __wrap_an_loader_next(an_loader *loader, an_batch *batch) {
     const an_status status = __real_an_loader_next(loader, batch);
-    if (status != AN_OK || batch->n > MOST_TAKEN) return status;
+    if (status != AN_OK || batch->part.n > MOST_TAKEN) return status;
     current.step = batch->number;
-    current.count = batch->n;
-    memcpy(current.samples, batch->indices, (size_t)batch->n * sizeof *batch->indices);
+    current.count = batch->part.n;
+    memcpy(current.samples, batch->indices, (size_t)batch->part.n * sizeof *batch->indices);
     return status;
 }
 

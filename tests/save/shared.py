@@ -52,10 +52,15 @@ class Mount:
         return self.point
 
     def __exit__(self, *_):
-        for options in ([], ["-z"]):  # the second: even if somebody is still there
-            if subprocess.run(["fusermount3", "-u", *options, str(self.point)], capture_output=True).returncode == 0:
+        # The system closes files of a killed process when it comes to it: on a busy machine somebody seems to be there for a while.
+        until = time.monotonic() + 60
+        while subprocess.run(["fusermount3", "-u", str(self.point)], capture_output=True).returncode != 0:
+            if time.monotonic() > until:
+                subprocess.run(["fusermount3", "-u", "-z", str(self.point)], capture_output=True)
+                self.process.kill()
                 break
-        self.process.wait(timeout=30)
+            time.sleep(0.1)
+        self.process.wait(timeout=120)
 
 
 class Reader:

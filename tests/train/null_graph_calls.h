@@ -5,6 +5,8 @@
 #include "anneal/experimental.h"
 #include "anneal/heartbeat.h"
 #include "anneal/models.h"
+#include "anneal/ranks.h"
+#include "anneal/watch.h"
 #include "support/own_ops.h"
 #include "train/null_support.h"
 
@@ -38,6 +40,8 @@ static inline void call_contexts(void) {
     an_context *fresh = NULL;
     an_heartbeat heartbeat, copy;
     an_heartbeat_init(&heartbeat, sizeof heartbeat);
+    an_ranks_info ranks;
+    an_ranks_info_init(&ranks, sizeof ranks);
     STATUS(an_context_create, N(&fresh), O(&options));
     NOTHING(an_context_destroy, O(&ctx));
     VALUE(an_last_error, NULL, O(ctx));
@@ -53,9 +57,17 @@ static inline void call_contexts(void) {
     PLAIN(an_dtype_size);
     PLAIN(an_version);
     PLAIN(an_onednn_version);
+    PLAIN(an_mpi_version);
     NOTHING(an_heartbeat_read, N(&heartbeat), N(&copy));
     NOTHING(an_heartbeat_init, N(&heartbeat), sizeof heartbeat);
+    STATUS(an_ranks_info_get, N(ctx), N(&ranks));
+    STATUS(an_ranks_agree, N(ctx), AN_OK);
     PLAIN(an_auto);
+    an_watch *watch = NULL;
+    an_watch_options watching;
+    an_watch_options_init(&watching, sizeof watching);
+    REFUSED(an_watch_create, N(&watch), N(ctx), O(&watching)); /* the context has no heartbeat */
+    NOTHING(an_watch_destroy, O(&watch));
 #define AN_STRUCT(type, ...)                         \
     {                                                \
         static type own;                             \
@@ -63,6 +75,26 @@ static inline void call_contexts(void) {
     }
 #include "base/structs.def"
 #undef AN_STRUCT
+}
+
+/* ranks.h, and the communicators of experimental.h. This process has no MPI. */
+static inline void call_ranks(void) {
+    an_context *fresh = NULL;
+    an_comm *comm = NULL;
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    float numbers[4] = {0}, others[4];
+    REFUSED(an_context_create_mpi_f, N(&fresh), 0, O(&options));
+    REFUSED(an_comm_start, N(&comm), N("none"));
+    REFUSED(an_comm_finish, N(&comm), N("none"));
+    VALUE(an_rank, 0, N(ctx));
+    VALUE(an_ranks, 0, N(ctx));
+    STATUS(an_barrier, N(ctx));
+    STATUS(an_broadcast, N(ctx), N(numbers), 4, AN_DTYPE_F32, 0);
+    STATUS(an_gather_ranks, N(ctx), N(numbers), N(others), 4, AN_DTYPE_F32, 0);
+    STATUS(an_all_gather, N(ctx), N(numbers), N(others), 4, AN_DTYPE_F32);
+    STATUS(an_all_reduce, N(ctx), N(numbers), 4, AN_DTYPE_F32, AN_REDUCE_SUM);
+    STATUS(an_reduce_scatter, N(ctx), N(numbers), N(others), 4, AN_DTYPE_F32, AN_REDUCE_SUM);
 }
 
 static inline void call_own(void) {

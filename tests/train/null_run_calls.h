@@ -32,6 +32,8 @@ static inline void call_plans(void) {
     an_plan *fresh = NULL;
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
+    an_plan_traffic traffic;
+    an_plan_traffic_init(&traffic, sizeof traffic);
     an_plan_cost cost;
     an_plan_cost_init(&cost, sizeof cost);
     an_plan_op op;
@@ -42,6 +44,7 @@ static inline void call_plans(void) {
     STATUS(an_plan_create, N(&fresh), N(ctx), N(model), O(&options));
     NOTHING(an_plan_destroy, O(&plan));
     STATUS(an_plan_memory_get, N(plan), N(&memory));
+    STATUS(an_plan_traffic_get, N(plan), N(&traffic));
     STATUS(an_plan_cost_get, N(plan), AN_FORM_EVALUATE, N(&cost));
     PLAIN(an_plan_op_count);
     STATUS(an_plan_op_get, N(plan), AN_FORM_EVALUATE, 0, N(&op));
@@ -131,6 +134,8 @@ static inline void call_configs(void) {
     int listed;
     double real, second, reals[4];
     STATUS(an_config_create, N(&fresh), N(ctx), N(&options));
+    an_config_destroy(&fresh);
+    STATUS(an_config_read, N(&fresh), N(ctx), N(&options));
     NOTHING(an_config_destroy, O(&config));
     STATUS(an_config_set, N(config), N("run.steps=5"));
     VALUE(an_config_warning_count, 0, N(config));

@@ -74,6 +74,7 @@ static void build_own(void) {
     op.flops = 4.9e-324;
     OK(NULL, an_context_create(&own, NULL));
     DO(an_context_add_op, own, &op);
+    DO(an_ranks_agree, own, AN_OK);
     OK(own, an_graph_create(&g, own, "own"));
     const an_value in = an_input(g, "in", AN_DTYPE_F32, AN_DIMS(2, 6));
     an_graph_set_output(g, CALL(an_own, g, op.name, 1, &in, &attributes), "out");
@@ -84,6 +85,18 @@ static void build_own(void) {
     an_string_release(own, &text);
     an_graph_destroy(&g);
     an_context_destroy(&own);
+}
+
+/* One rank adds nothing; tests/comm/conformance.c has more of them, with other roundings. */
+static void call_ranks(void) {
+    float numbers[4] = {0.1f, 1e-40f, 3, 4}, others[4] = {0};
+    DO(an_barrier, ctx);
+    DO(an_broadcast, ctx, numbers, 4, AN_DTYPE_F32, 0);
+    DO(an_gather_ranks, ctx, numbers, others, 4, AN_DTYPE_F32, 0);
+    DO(an_all_gather, ctx, numbers, others, 4, AN_DTYPE_F32);
+    DO(an_all_reduce, ctx, numbers, 4, AN_DTYPE_F32, AN_REDUCE_SUM);
+    DO(an_reduce_scatter, ctx, numbers, others, 4, AN_DTYPE_F32, AN_REDUCE_MAX);
+    NOTE(others);
 }
 
 /* Every builder that has or makes a number. */
@@ -219,6 +232,8 @@ static void note_params(an_params *params) {
 static void look_at_plan(an_plan *plan) {
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
+    an_plan_traffic traffic;
+    an_plan_traffic_init(&traffic, sizeof traffic);
     an_plan_cost cost;
     an_plan_cost_init(&cost, sizeof cost);
     an_plan_op op;
@@ -227,6 +242,7 @@ static void look_at_plan(an_plan *plan) {
     an_plan_life_init(&life, sizeof life);
     char *text = NULL;
     DO(an_plan_memory_get, plan, &memory);
+    DO(an_plan_traffic_get, plan, &traffic);
     NOTE(memory);
     DO(an_plan_cost_get, plan, AN_FORM_TRAIN_FIRST, &cost);
     NOTE(cost.flops), NOTE(cost.bytes), NOTE(cost.seconds), NOTE(cost.recompute_ratio);
@@ -468,6 +484,8 @@ static void read_config(void) {
     int64_t count, counts[4];
     int n;
     bool yes;
+    DO(an_config_read, &config, ctx, &options);
+    an_config_destroy(&config);
     DO(an_config_create, &config, ctx, &options);
     DO(an_config_set, config, "train.clip_norm=0.3");
     DO(an_config_real, config, "train.clip_norm", &real);
@@ -798,6 +816,7 @@ static void test_every_environment_gives_the_same_bits(void **state) {
         host = &environments[i];
         record_count = 0;
         build_own();
+        call_ranks();
         build_graph();
         build_models();
         make_parts(AN_DTYPE_NONE);

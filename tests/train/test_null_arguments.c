@@ -125,6 +125,8 @@ static void call_steps(void) {
     REFUSED(an_step_end, N(stepper), O(&metrics));
     NOTHING(an_step_cancel, N(stepper));
     VALUE(an_stepper_rate, 0, N(stepper));
+    int64_t first, end;
+    NOTHING(an_stepper_leaves, N(stepper), N(&first), N(&end));
 }
 
 static void call_trainers(void) {
@@ -212,6 +214,7 @@ static void call_opening(void) {
     VALUE(an_candidates_path, NULL, N(candidates), 0);
     STATUS(an_resume_create, N(&fresh_resume), N(ctx), N(config), N(path), N(&opening));
     REFUSED(an_resume_schedule_steps, N(resume), N(make_no_schedule), O(NULL), 100, N(&steps));
+    VALUE(an_resume_leaves, 0, N(resume));
     REFUSED(an_resume_apply, N(resume), N(trainer));
     NOTHING(an_resume_destroy, O(&resume));
     NOTHING(an_candidates_destroy, O(&candidates));
@@ -318,6 +321,7 @@ static void test_null_for_each_pointer(void **state) {
     (void)state;
     make_all();
     call_contexts();
+    call_ranks();
     call_own();
     call_graphs();
     call_elementwise();

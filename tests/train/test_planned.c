@@ -206,7 +206,7 @@ static void test_runs_of_configs(void **state) {
 static void test_leaves_of_a_plan(void **state) {
     static const struct {
         int64_t leaves, buffers;
-    } cases[] = {{0, 0}, {1, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 3}, {8, 3}, {1 << 20, 20}};
+    } cases[] = {{0, 0}, {1, 0}, {2, 1}, {3, 1}, {4, 2}, {5, 2}, {8, 3}, {1 << 20, 20}};
     static const char *const symbol = "batch";
     static const int64_t maximum = 4;
     an_graph *graph = NULL;

@@ -9,6 +9,11 @@ typedef struct an_grad_attributes {
     bool add; /* g ← g + c instead of g ← c */
 } an_grad_attributes;
 
+typedef struct an_exchange_attributes {
+    int64_t unit; /* pass/units.h */
+} an_exchange_attributes;
+
 AN_DECLARE_KERNELS(grad);
+AN_DECLARE_KERNELS(exchange);
 
 #endif

@@ -1,0 +1,98 @@
+#include "train/agree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "comm/comm.h"
+
+static const char *const place_names[AN_AGREE_PLACES] = {
+    "nowhere",
+    "at the beginning of step",
+    "at the end of step",
+    "looking for a value that is not finite in step",
+    "in the evaluation after step",
+    "between steps, after step",
+};
+
+void an_agreement_begin(an_agreement *a, const an_context *ctx, an_agree_place place, int64_t step, an_status status) {
+    memset(a, 0, sizeof *a); /* sent as bytes */
+    a->place = (int32_t)place;
+    a->status = (int32_t)status;
+    a->rank = an_axis_rank(ctx, AN_AXIS_DATA);
+    a->step = step;
+    a->leaf = -1;
+    if (status != AN_OK) snprintf(a->message, sizeof a->message, "%s", ctx->error.message);
+}
+
+typedef struct {
+    an_agreement *record;
+    an_forest *forest; /* behind it; NULL: none */
+    int64_t leaves, width;
+} merging;
+
+static const char *name_of(const an_agreement *a) {
+    return place_names[a->place > 0 && a->place < AN_AGREE_PLACES ? a->place : 0];
+}
+
+/* A status that is none, from a rank that is not what this one takes it for, is still an error. */
+static void take_error(an_agreement *a, const an_agreement *next) {
+    const bool is_first = a->status == AN_OK || (next->leaf >= 0 && (a->leaf < 0 || next->leaf < a->leaf));
+    if (next->status == AN_OK || !is_first) return;
+    a->status = next->status;
+    a->rank = next->rank;
+    a->leaf = next->leaf;
+    memcpy(a->message, next->message, sizeof a->message);
+    a->message[sizeof a->message - 1] = 0;
+}
+
+static void fail(an_agreement *a, int32_t status, const char *text) {
+    a->status = status;
+    snprintf(a->message, sizeof a->message, "%s", text);
+}
+
+static void merge(void *user, void *record, const void *next) {
+    const merging *m = user;
+    an_agreement *a = record;
+    const an_agreement *b = next;
+    char text[256];
+    if (a->place != b->place || a->step != b->step) {
+        snprintf(text, sizeof text,
+                 "rank %d is %s %lld, but rank %d is %s %lld: all ranks must make the same calls in the same order",
+                 a->rank, name_of(a), (long long)a->step, b->rank, name_of(b), (long long)b->step);
+        fail(a, AN_ERR_ORDER, text);
+        return;
+    }
+    take_error(a, b);
+    a->targets += b->targets;
+    a->samples += b->samples;
+    a->counted += b->counted;
+    if (b->most > a->most) a->most = b->most;
+    a->facts.stop = a->facts.stop || b->facts.stop; /* the rest is rank 0's, which comes first */
+    if (!m->forest || a->status != AN_OK) return;
+    an_forest *f = (an_forest *)(void *)((char *)record + sizeof *a);
+    const an_forest *g = (const an_forest *)(const void *)((const char *)next + sizeof *b);
+    if (!an_forest_is_valid(g, m->leaves, m->width) || g->range.begin != f->range.end)
+        fail(a, AN_ERR_STATE, "a rank sent numbers that do not belong to its leaves");
+    else
+        an_forest_merge(f, g);
+}
+
+an_status an_agree(an_context *ctx, an_agreement *a, an_forest *forest, void *received) {
+    an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
+    merging m = {.record = a, .forest = forest};
+    char what[96];
+    if (comm->ranks == 1) return (an_status)a->status;
+    snprintf(what, sizeof what, "the other ranks %s %lld", name_of(a), (long long)a->step);
+    size_t bytes = sizeof *a;
+    if (forest) {
+        m.leaves = forest->range.leaves;
+        m.width = forest->width;
+        bytes += an_forest_bytes(m.leaves, m.width);
+    }
+    const an_comm_merger merger = {.bytes = bytes, .merge = merge, .user = &m, .received = received, .what = what};
+    AN_TRY_RETURN(an_comm_merge(ctx, comm, &merger, a));
+    if (a->status == AN_OK) return AN_OK;
+    a->message[sizeof a->message - 1] = 0;
+    return AN_ERROR(ctx, (an_status)a->status, "rank %d: %s", a->rank, a->message);
+}

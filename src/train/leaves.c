@@ -1,0 +1,412 @@
+#include "train/leaves.h"
+
+#include <string.h>
+
+#include "comm/comm.h"
+#include "exec/array.h"
+#include "ops/ops.h"
+#include "ops/sink.h"
+
+/* ---- statistics ---- */
+
+static bool is_state(const an_node *node) {
+    return node->op == &an_op_output && ((const an_output_attributes *)node->attributes)->state;
+}
+
+/* How many there are, and the elements of all and of the largest. */
+static void count_states(const an_graph *model, int *states, int64_t *elements, int64_t *most) {
+    *states = 0;
+    *elements = *most = 0;
+    for (const an_node *n = model->first; n; n = n->next) {
+        if (!is_state(n)) continue;
+        const an_result *r = an_node_input(n, 0);
+        int64_t each = 1;
+        for (int d = 0; d < r->ndims; d++) each *= r->dims[d]; /* those of a run state: laid out, so they fit */
+        ++*states;
+        *elements += each;
+        if (each > *most) *most = each;
+    }
+}
+
+int64_t an_leaves_width(const an_graph *model) {
+    int states;
+    int64_t elements, most;
+    count_states(model, &states, &elements, &most);
+    return AN_LEAF_STATES + elements;
+}
+
+/* Run states that the training program updates. */
+static an_status find_states(an_leaves *l) {
+    an_status status;
+    an_context *ctx = l->ctx;
+    const an_graph *form = l->program->forms[AN_FORM_TRAIN_FIRST].graph;
+    const an_params *p = l->params;
+    int count;
+    int64_t elements, first = AN_LEAF_STATES;
+    count_states(form, &count, &elements, &l->staging_elements);
+    AN_TRY(an_alloc(ctx, (void **)&l->states, (size_t)count, sizeof *l->states));
+    l->state_count = count;
+    count = 0;
+    for (const an_node *n = form->first; n; n = n->next) {
+        const an_output_attributes *a = n->attributes;
+        if (!is_state(n)) continue;
+        const double *momentum = an_node_attribute(an_node_input(n, 0)->node, "momentum", AN_ATTRIBUTE_FLOAT);
+        an_step_state *state = &l->states[count++];
+        AN_CHECK(ctx, momentum, AN_ERR_UNSUPPORTED, "the op that computes the statistic '%s' has no momentum", a->name);
+        state->momentum = *momentum;
+        state->first = first;
+        for (size_t i = p->parameter_count; i < p->entry_count; i++)
+            if (!strcmp(p->entries[i].name, a->name)) state->stored = &p->entries[i];
+        AN_CHECK(ctx, state->stored, AN_ERR_UNKNOWN, "the parameters have no run state '%s'", a->name);
+        state->name = state->stored->name;
+        first += state->stored->elements;
+    }
+    AN_TRY(an_alloc(ctx, (void **)&l->staging, (size_t)l->staging_elements, sizeof *l->staging));
+    return AN_OK;
+fail:
+    return status;
+}
+
+/* Adds the statistics of the last run, times its samples, to those of its leaf. */
+static an_status add_states(an_leaves *l, int64_t samples) {
+    an_context *ctx = l->ctx;
+    double *sums = an_forest_values(l->forest, l->forest->count);
+    for (int i = 0; i < l->state_count; i++) {
+        const an_step_state *state = &l->states[i];
+        const int64_t elements = state->stored->elements;
+        an_array array = {0};
+        array.data = l->staging;
+        AN_TRY_RETURN(an_program_get_output(l->program, state->name, &array));
+        an_convert_to_f64(state->stored->dtype, elements, l->staging);
+        for (int64_t k = 0; k < elements; k++) sums[state->first + k] += l->staging[k] * (double)samples;
+    }
+    return AN_OK;
+}
+
+an_status an_leaves_update_states(an_leaves *l, const double *sums) {
+    an_context *ctx = l->ctx;
+    for (int i = 0; i < l->state_count; i++) {
+        const an_step_state *state = &l->states[i];
+        const an_stored *e = state->stored;
+        an_array array = {0};
+        array.data = l->staging;
+        array.dtype = e->dtype;
+        array.ndims = e->ndims;
+        memcpy(array.dims, e->dims, sizeof array.dims);
+        AN_TRY_RETURN(an_params_get(l->params, state->name, AN_PART_WEIGHT, &array));
+        an_convert_to_f64(e->dtype, e->elements, l->staging);
+        for (int64_t k = 0; k < e->elements; k++)
+            l->staging[k] += state->momentum * (sums[state->first + k] / sums[AN_LEAF_SAMPLES] - l->staging[k]);
+        an_convert_from_f64(e->dtype, e->elements, l->staging);
+        AN_TRY_RETURN(an_params_set(l->params, state->name, AN_PART_WEIGHT, &array));
+    }
+    return AN_OK;
+}
+
+/* ---- gradients ---- */
+
+/* Buffer i ← buffer i + buffer i + 1, of elements begin … end - 1. It points into itself, so it stays where it is. */
+typedef struct {
+    an_tensor src[2];
+    an_call call;
+} sum_call;
+
+static void make_sum_call(const an_leaves *l, int64_t i, int64_t begin, int64_t end, sum_call *c) {
+    const an_dtype dtype = l->params->sizes.trainable_dtype;
+    for (int k = 0; k < 2; k++)
+        c->src[k] = (an_tensor){.data = (char *)l->buffers[i + k] + (size_t)begin * an_dtype_size(dtype),
+                                .dtype = dtype,
+                                .ndims = 1,
+                                .dims = {end - begin},
+                                .strides = {1}};
+    c->call = (an_call){.ctx = l->ctx, .src_count = 2, .dst_count = 1, .src = c->src, .dst = c->src};
+}
+
+static an_status add_buffers(an_leaves *l, int64_t i, int64_t begin, int64_t end) {
+    const an_device *device = l->program->device;
+    sum_call sum;
+    if (!l->add) return AN_OK;
+    make_sum_call(l, i, begin, end, &sum);
+    return device->launch(device, l->add, &sum.call);
+}
+
+/* Adds the last two nodes. Gradients that were exchanged were added before, unit by unit. */
+static an_status join(an_leaves *l) {
+    an_context *ctx = l->ctx;
+    if (l->started == 0) AN_TRY_RETURN(add_buffers(l, l->forest->count - 2, 0, l->params->sizes.trainable_elements));
+    an_forest_join(l->forest);
+    return AN_OK;
+}
+
+static an_status join_until(an_leaves *l, int64_t next) {
+    an_context *ctx = l->ctx;
+    while (an_forest_must_add(l->forest, next)) AN_TRY_RETURN(join(l));
+    return AN_OK;
+}
+
+/* ---- exchange ---- */
+
+/* How many nodes are left when `parts` nodes are there and no more leaves come. The last leaf may still be under way. */
+static int64_t count_left(const an_leaves *l, int64_t parts) {
+    an_forest *f = l->forest;
+    const int64_t count = f->count;
+    int64_t left = parts;
+    if (parts > count) f->parts[count] = l->leaf;
+    for (f->count = parts; an_forest_must_add(f, INT64_MAX); f->count--) left--;
+    f->count = count;
+    return left;
+}
+
+/* The op `exchange`: the gradients of a unit are complete. */
+static an_status exchange(void *user, int64_t unit, an_status failed) {
+    an_leaves *l = user;
+    an_context *ctx = l->ctx;
+    if (unit >= l->unit_count) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "unit %lld does not exist", (long long)unit);
+    const an_unit *u = &l->units[unit];
+    an_status status = AN_OK;
+    if (l->leaf >= 0 && failed == AN_OK) { /* it was not added to its neighbours yet */
+        const int64_t parts = l->forest->count + 1, left = count_left(l, parts);
+        for (int64_t i = parts; i > left && status == AN_OK; i--) status = add_buffers(l, i - 2, u->begin, u->end);
+    }
+    l->started++; /* whatever happened here: other ranks wait for it */
+    const an_status started = an_reduction_start(l->reduction, (int)unit, l->nodes, l->params->gradients);
+    return status == AN_OK ? started : status;
+}
+
+static void progress(void *user) {
+    const an_leaves *l = user;
+    (void)an_reduction_progress(l->reduction); /* an error is found again when the reduction is finished */
+}
+
+static void set_exchange(an_leaves *l, bool on) {
+    l->ctx->exchange = on ? exchange : NULL;
+    l->ctx->exchange_user = l;
+    l->ctx->progress = on ? progress : NULL;
+    l->ctx->progress_user = l;
+}
+
+/* Only if all nodes are there: the gradients of absent ones are made after the run, where there is room for them. */
+void an_leaves_expect_last(an_leaves *l) {
+    if (!l->reduction || count_left(l, l->forest->count + (l->leaf >= 0)) != l->node_count) return;
+    for (int i = 0; i < l->node_count; i++) l->nodes[i] = l->buffers[i];
+    set_exchange(l, true);
+}
+
+static void fill_negative_zero(const an_leaves *l, void *buffer) {
+    const int64_t elements = l->params->sizes.trainable_elements;
+    for (int64_t i = 0; i < elements; i++) {
+        if (l->params->sizes.trainable_dtype == AN_DTYPE_F64)
+            ((double *)buffer)[i] = -0.0;
+        else
+            ((float *)buffer)[i] = -0.0F;
+    }
+}
+
+/* Where the gradients of every node are. Those of a node without samples are -0.0, which changes no sum (comm/forest.h), in a buffer that is free. */
+static void find_nodes(an_leaves *l) {
+    an_tree_node nodes[AN_FOREST_MOST];
+    an_forest_nodes(&l->range, nodes);
+    int64_t present = l->forest->count - 1, vacant = l->forest->count;
+    for (int i = l->node_count - 1; i >= 0; i--) {
+        const bool is_absent = present < 0 || l->forest->parts[present] < nodes[i].first;
+        l->nodes[i] = l->buffers[is_absent ? vacant++ : present--];
+        if (is_absent) fill_negative_zero(l, l->nodes[i]);
+    }
+}
+
+/* What was not exchanged during the last backward is exchanged now, in the same order. */
+static an_status exchange_rest(an_leaves *l, an_status status) {
+    an_context *ctx = l->ctx;
+    set_exchange(l, false);
+    if (l->started == 0) {
+        if (status == AN_OK)
+            find_nodes(l);
+        else
+            for (int i = 0; i < l->node_count; i++) l->nodes[i] = l->buffers[i]; /* nobody will use them */
+        set_exchange(l, true);
+        an_program_communicate(l->program, AN_FORM_TRAIN_FIRST, status);
+        set_exchange(l, false);
+    }
+    if (l->started < l->unit_count)
+        return AN_ERROR(ctx, AN_ERR_STATE, "the gradients of %d units of %d were exchanged", l->started, l->unit_count);
+    return an_reduction_finish(l->reduction);
+}
+
+/* ---- making them ---- */
+
+/* The units of a graph, for the reduction; both arrays have room for as many as there are parameters. */
+static an_reduction_options find_units(const an_graph *g, const an_borders *borders, an_unit *units,
+                                       an_reduction_unit *exchanged) {
+    const int count = an_units_find(g, units, NULL);
+    an_reduction_options o = {.borders = *borders, .units = exchanged, .unit_count = count};
+    for (int i = 0; i < count; i++)
+        exchanged[i] = (an_reduction_unit){.pages = {units[i].begin / AN_PAGE, units[i].end / AN_PAGE},
+                                           .name = *units[i].name ? units[i].name : "the rest of the model"};
+    if (count > 0) o.pages = exchanged[count - 1].pages.end;
+    return o;
+}
+
+static an_status predict_reduction(const an_graph *model, const an_borders *borders, int rank,
+                                   an_reduction_cost *cost) {
+    an_status status;
+    an_context *ctx = model->ctx;
+    an_unit *units = NULL;
+    an_reduction_unit *exchanged = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&units, model->parameter_count, sizeof *units));
+    AN_TRY(an_alloc(ctx, (void **)&exchanged, model->parameter_count, sizeof *exchanged));
+    an_reduction_options options = find_units(model, borders, units, exchanged);
+    options.dtype = AN_DTYPE_F32;
+    for (size_t i = 0; i < model->parameter_count; i++)
+        if (model->parameters[i].node->outputs[0].storage == AN_STORAGE_MASTER)
+            options.dtype = model->parameters[i].node->outputs[0].dtype;
+    *cost = an_reduction_predict(&options, rank, 1);
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&exchanged, model->parameter_count, sizeof *exchanged);
+    an_release(ctx, (void **)&units, model->parameter_count, sizeof *units);
+    return status;
+}
+
+an_status an_leaves_predict(const an_graph *model, const an_borders *borders, int rank, size_t *bytes,
+                            an_reduction_cost *cost) {
+    const an_leaves *l = NULL; /* for its members' sizes */
+    an_context *ctx = model->ctx;
+    const an_leaf_range range = an_borders_range(borders, rank);
+    int states;
+    int64_t elements, most;
+    *cost = (an_reduction_cost){0};
+    count_states(model, &states, &elements, &most);
+    bool fits = an_add_elements(bytes, (size_t)an_forest_depth(&range), sizeof *l->buffers) &&
+                an_add_elements(bytes, (size_t)states, sizeof *l->states) &&
+                an_add_elements(bytes, (size_t)most, sizeof *l->staging);
+    if (borders->ranks > 1) {
+        AN_TRY_RETURN(predict_reduction(model, borders, rank, cost));
+        fits = fits && an_add_elements(bytes, cost->bytes, 1) &&
+               an_add_elements(bytes, model->parameter_count, sizeof *l->units + sizeof *l->exchanged);
+    }
+    return fits ? AN_OK : AN_ERROR(ctx, AN_ERR_OVERFLOW, "the leaves of a step do not fit in memory");
+}
+
+/* Of the gradients of all units, of all ranks. */
+static an_status make_reduction(an_leaves *l, const an_borders *borders) {
+    an_context *ctx = l->ctx;
+    const an_graph *form = l->program->forms[AN_FORM_TRAIN_FIRST].graph;
+    an_tree_node nodes[AN_FOREST_MOST];
+    if (borders->ranks == 1) return AN_OK;
+    l->node_count = an_forest_nodes(&l->range, nodes);
+    l->unit_capacity = (int)form->parameter_count;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&l->units, form->parameter_count, sizeof *l->units));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&l->exchanged, form->parameter_count, sizeof *l->exchanged));
+    an_reduction_options options = find_units(form, borders, l->units, l->exchanged);
+    options.dtype = l->params->sizes.trainable_dtype;
+    l->unit_count = options.unit_count;
+    return an_reduction_create(&l->reduction, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &options);
+}
+
+an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, an_forest *forest) {
+    an_status status;
+    an_context *ctx = program->ctx;
+    const an_device *device = program->device;
+    *l = (an_leaves){.ctx = ctx,
+                     .program = program,
+                     .params = program->params,
+                     .range = an_borders_range(borders, an_axis_rank(ctx, AN_AXIS_DATA)),
+                     .forest = forest,
+                     .width = an_leaves_width(program->plan->model),
+                     .leaf = -1};
+    l->buffer_count = an_forest_depth(&l->range);
+    AN_TRY(an_alloc(ctx, (void **)&l->buffers, (size_t)l->buffer_count, sizeof *l->buffers));
+    l->buffers[0] = l->params->gradients;
+    const size_t bytes = (size_t)an_params_flat_bytes(&l->params->sizes);
+    for (int i = 1; i < l->buffer_count && bytes; i++) {
+        AN_TRY(device->allocate(device, ctx, &l->buffers[i], bytes));
+        AN_TRY(device->fill(device, ctx, l->buffers[i], 0, bytes));
+    }
+    if (l->buffer_count > 1 && bytes) {
+        sum_call sum;
+        make_sum_call(l, 0, 0, l->params->sizes.trainable_elements, &sum);
+        AN_TRY(an_device_kernel(ctx, an_op_add.name, &sum.call, &l->add));
+    }
+    AN_TRY(find_states(l));
+    AN_TRY(make_reduction(l, borders));
+    return AN_OK;
+fail:
+    an_leaves_destroy(l);
+    return status;
+}
+
+void an_leaves_destroy(an_leaves *l) {
+    an_context *ctx = l->ctx;
+    if (!ctx) return;
+    const an_device *device = l->program->device;
+    const size_t bytes = (size_t)an_params_flat_bytes(&l->params->sizes);
+    an_leaves_cancel(l); /* the parameters get their own buffer back */
+    an_reduction_destroy(&l->reduction);
+    an_release(ctx, (void **)&l->exchanged, (size_t)l->unit_capacity, sizeof *l->exchanged);
+    an_release(ctx, (void **)&l->units, (size_t)l->unit_capacity, sizeof *l->units);
+    an_release(ctx, (void **)&l->states, (size_t)l->state_count, sizeof *l->states);
+    an_release(ctx, (void **)&l->staging, (size_t)l->staging_elements, sizeof *l->staging);
+    for (int i = 0; l->buffers && i < l->buffer_count; i++)
+        if (l->buffers[i] != l->params->gradients) device->release(device, ctx, &l->buffers[i], bytes);
+    an_release(ctx, (void **)&l->buffers, (size_t)l->buffer_count, sizeof *l->buffers);
+    l->ctx = NULL;
+}
+
+/* ---- a step ---- */
+
+void an_leaves_start(an_leaves *l) {
+    an_forest_begin(l->forest, &l->range, l->width);
+    l->leaf = -1;
+    l->started = 0;
+}
+
+static void leave(an_leaves *l) {
+    if (l->leaf < 0) return;
+    an_forest_push(l->forest, l->leaf);
+    l->leaf = -1;
+}
+
+an_status an_leaves_enter(an_leaves *l, int64_t leaf, bool *first) {
+    an_context *ctx = l->ctx;
+    const int64_t last = l->leaf >= 0 ? l->leaf : l->forest->count ? l->forest->parts[l->forest->count - 1] : -1;
+    if (leaf < l->range.begin || leaf < last || leaf >= l->range.end)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "leaf %lld comes after leaf %lld of %lld, but leaves must come in increasing order",
+                        (long long)leaf, (long long)last, (long long)l->range.end);
+    *first = leaf != l->leaf;
+    if (!*first) return AN_OK;
+    leave(l);
+    AN_TRY_RETURN(join_until(l, leaf));
+    an_program_bind_gradients(l->program, l->buffers[l->forest->count]);
+    l->leaf = leaf;
+    return AN_OK;
+}
+
+an_status an_leaves_take(an_leaves *l, int64_t samples, double loss) {
+    an_context *ctx = l->ctx;
+    AN_TRY_RETURN(add_states(l, samples));
+    double *sums = an_forest_values(l->forest, l->forest->count);
+    sums[AN_LEAF_LOSS] += loss;
+    sums[AN_LEAF_SAMPLES] += (double)samples;
+    return AN_OK;
+}
+
+an_status an_leaves_reduce(an_leaves *l, an_status status) {
+    leave(l);
+    if (status == AN_OK) status = join_until(l, INT64_MAX);
+    if (!l->reduction) return status;
+    const an_status exchanged = exchange_rest(l, status);
+    an_program_bind_gradients(l->program, l->params->gradients);
+    return status == AN_OK ? exchanged : status;
+}
+
+void an_leaves_cancel(an_leaves *l) {
+    if (l->reduction) {
+        set_exchange(l, false);
+        an_reduction_cancel(l->reduction);
+    }
+    if (l->buffers && l->program) an_program_bind_gradients(l->program, l->params->gradients);
+    if (l->forest) l->forest->count = 0;
+    l->leaf = -1;
+    l->started = 0;
+}

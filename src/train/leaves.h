@@ -1,0 +1,77 @@
+/* The leaves of a step that this rank has: their gradients, losses and statistics, how they are added, and how the sums meet those of other ranks.
+ *
+ * Leaves are added in the tree of comm/tree.h as far as the rank's own range allows (comm/forest.h). Node i of the list has buffer i for its gradients; the leaf under way has
+ * the first free one. With several ranks, what is left is exchanged unit by unit: while the last backward still computes, or afterwards. */
+#ifndef AN_TRAIN_LEAVES_H
+#define AN_TRAIN_LEAVES_H
+
+#include "comm/forest.h"
+#include "comm/reduce.h"
+#include "exec/program.h"
+#include "pass/units.h"
+
+/* A running statistic: the weighted mean of a step's micro-batches, then one update with the op's momentum. */
+typedef struct an_step_state {
+    const char *name;
+    const an_stored *stored;
+    double momentum;
+    int64_t first; /* of its sums, each a statistic times its samples, among the numbers of a node */
+} an_step_state;
+
+/* The numbers of a node: its loss, its samples, then the statistics. */
+enum { AN_LEAF_LOSS, AN_LEAF_SAMPLES, AN_LEAF_STATES };
+
+typedef struct an_leaves {
+    an_context *ctx;
+    an_program *program;
+    an_params *params;
+    an_leaf_range range; /* of this rank */
+    an_forest *forest;   /* the caller's memory */
+    int64_t width;       /* numbers of a node */
+    int64_t leaf;        /* under way; -1: none */
+    void **buffers;
+    int buffer_count;
+    const an_kernel *add; /* the device's, for two buffers; NULL: there is one */
+
+    an_step_state *states;
+    int state_count;
+    double *staging; /* one statistic */
+    int64_t staging_elements;
+
+    /* several ranks */
+    an_reduction *reduction; /* NULL: one rank */
+    an_unit *units;
+    an_reduction_unit *exchanged; /* the same, for the reduction */
+    int unit_count, unit_capacity;
+    int node_count;              /* maximal nodes of the range */
+    void *nodes[AN_FOREST_MOST]; /* their gradients, in the step under way */
+    int started;                 /* units of the step that are being exchanged, or were */
+} an_leaves;
+
+/* How many numbers a node of this model has. */
+int64_t an_leaves_width(const an_graph *model);
+/* Adds what they take, without the gradients that the plan counts, and what a step moves between ranks. A pure function: no rank is asked. */
+an_status an_leaves_predict(const an_graph *model, const an_borders *borders, int rank, size_t *bytes,
+                            an_reduction_cost *cost);
+
+/* Collective if there are several ranks, as many as the borders say. `forest` has an_forest_bytes(leaves, an_leaves_width(model)) and stays the caller's. */
+an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, an_forest *forest);
+void an_leaves_destroy(an_leaves *l);
+
+void an_leaves_start(an_leaves *l);
+/* Makes `leaf` the one under way, if it is not; *first: it has had no micro-batch yet. */
+an_status an_leaves_enter(an_leaves *l, int64_t leaf, bool *first);
+/* The micro-batch that runs next is the last of this rank: the gradients of units are exchanged as soon as they are complete. */
+void an_leaves_expect_last(an_leaves *l);
+/* Adds the loss and the statistics of the micro-batch that has run. */
+an_status an_leaves_take(an_leaves *l, int64_t samples, double loss);
+/* All micro-batches of this rank have run: its numbers are the list of its nodes, and the parameters' gradients are those of the whole step, of all ranks. With a status other
+ * than AN_OK, gradients are exchanged as they are, because other ranks wait for them. */
+an_status an_leaves_reduce(an_leaves *l, an_status status);
+/* Gives the step up. */
+void an_leaves_cancel(an_leaves *l);
+
+/* running ← (1 - momentum)·running + momentum·mean, in f64, rounded once; `sums` are the numbers of the whole step. */
+an_status an_leaves_update_states(an_leaves *l, const double *sums);
+
+#endif

@@ -1,0 +1,77 @@
+/* The fingerprint of a context's kernels: the same on any number of threads, another one where a kernel is another. */
+#include "base/context.h"
+#include "support/support.h"
+#include "train/kernel_fingerprint.h"
+
+typedef struct {
+    uint64_t hash[2];
+} fingerprint;
+
+static bool same(fingerprint a, fingerprint b) {
+    return a.hash[0] == b.hash[0] && a.hash[1] == b.hash[1];
+}
+
+static fingerprint fingerprint_of(int threads, an_isa isa) {
+    an_context *ctx = NULL;
+    fingerprint f = {0}, again = {0};
+    an_context_options options;
+    an_context_options_init(&options, sizeof options);
+    options.threads = threads;
+    options.isa = isa;
+    assert_int_equal(an_context_create(&ctx, &options), AN_OK);
+    const size_t before = an_context_bytes(ctx);
+    OK(ctx, an_kernel_fingerprint(ctx, f.hash));
+    assert_int_equal(an_context_bytes(ctx), before);
+    const uint64_t allocations = ctx->allocations;
+    OK(ctx, an_kernel_fingerprint(ctx, again.hash)); /* from memory */
+    assert_int_equal(ctx->allocations, allocations);
+    assert_true(same(f, again));
+    assert_true(f.hash[0] != 0 || f.hash[1] != 0);
+    an_context_destroy(&ctx);
+    return f;
+}
+
+static void test_threads_do_not_matter(void **state) {
+    (void)state;
+    const fingerprint one = fingerprint_of(1, AN_ISA_AUTO);
+    assert_true(same(one, fingerprint_of(2, AN_ISA_AUTO)));
+    assert_true(same(one, fingerprint_of(4, AN_ISA_AUTO)));
+}
+
+/* Levels do not add in the same order, so the hash tells them apart. */
+static void test_levels_differ(void **state) {
+    (void)state;
+    fingerprint levels[AN_ISA_AMX + 1];
+    an_context *ctx = NULL;
+    assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
+    const int most = (int)an_context_isa(ctx);
+    an_context_destroy(&ctx);
+    for (int isa = AN_ISA_BASE; isa <= most; isa++) {
+        levels[isa] = fingerprint_of(1, (an_isa)isa);
+        for (int other = AN_ISA_BASE; other < isa; other++) assert_false(same(levels[isa], levels[other]));
+    }
+}
+
+/* Any one of the families that a run's bits come from. */
+static void test_other_kernels_differ(void **state) {
+    (void)state;
+    static const char *const forced[] = {"product=portable", "attention=portable", "convolution=portable"};
+    an_context *ctx = NULL;
+    fingerprint usual, other;
+    assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
+    OK(ctx, an_kernel_fingerprint_compute(ctx, NULL, usual.hash));
+    for (size_t i = 0; i < sizeof forced / sizeof *forced; i++) {
+        OK(ctx, an_kernel_fingerprint_compute(ctx, forced[i], other.hash));
+        assert_int_equal(same(usual, other), an_context_isa(ctx) == AN_ISA_BASE); /* which has no others */
+    }
+    an_context_destroy(&ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_levels_differ),
+        cmocka_unit_test(test_other_kernels_differ),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
