@@ -54,6 +54,8 @@ struct an_config {
  * what is too deep or too large. */
 an_status an_config_parse(an_config *config, const char *name, const char *text, size_t length, an_config_origin origin,
                           an_config_node **root);
+/* Reads a file or a pipe whole. The caller releases `capacity` bytes, whatever this returns; both begin with NULL and 0. */
+an_status an_config_read_file(an_context *ctx, const char *name, char **text, size_t *capacity, size_t *length);
 enum { AN_CONFIG_MOST_BYTES = 1 << 20, AN_CONFIG_MOST_NODES = 10000, AN_CONFIG_MOST_DEPTH = 24 };
 
 an_status an_config_node_create(an_config *config, an_config_node **node, an_config_node_type type,
@@ -206,6 +208,10 @@ an_status an_config_make_table(an_config *config, an_config_node *node, const ch
 const an_rename *an_config_find_rename(const an_config *config, const char *table, const char *key);
 /* The sentence for a key that a table does not have, with the nearest right one. */
 an_status an_config_unknown_key(an_config *config, an_spot place, const char *table, const char *path, const char *key);
+/* Errors for keys and values of other tools that have another name here, or no counterpart; AN_OK for all others. `path` is the whole name of the key. */
+an_status an_config_other_key(an_config *config, an_spot place, const char *path, const char *key);
+an_status an_config_other_value(an_config *config, const an_option *option, const an_config_node *node,
+                                const char *path);
 /* Checks the copy of a given tree against the options, in place, and fills in defaults. */
 an_status an_config_resolve(an_config *config, an_config_node *root);
 /* What contradicts what; adds warnings. Works on config->root. */

@@ -49,21 +49,20 @@ fail:
     return status;
 }
 
-/* Reads a file whole; one byte more than is allowed is enough to refuse it. The caller releases what it gives. */
-static an_status read_file(an_config *config, char **text, size_t *capacity, size_t *length) {
+/* One byte more than is allowed is enough to refuse it. */
+an_status an_config_read_file(an_context *ctx, const char *name, char **text, size_t *capacity, size_t *length) {
     enum { AT_ONCE = 16384 }; /* most configs */
-    an_context *ctx = config->ctx;
     an_status status;
     size_t got = 1;
     errno = 0;
-    FILE *file = fopen(config->name, "rb");
+    FILE *file = fopen(name, "rb");
     while (file && got > 0 && *length <= AN_CONFIG_MOST_BYTES) {
         AN_TRY(an_grow(ctx, (void **)text, capacity, *length + AT_ONCE, 1));
         got = fread(*text + *length, 1, AT_ONCE, file);
         *length += got;
     }
     AN_CHECK(ctx, file && !ferror(file), AN_ERR_FILE,
-             "%s: the config cannot be read: %s; check its name and permissions", config->name, strerror(errno));
+             "%s: the config cannot be read: %s; check its name and permissions", name, strerror(errno));
     status = AN_OK;
 fail:
     if (file) fclose(file);
@@ -121,7 +120,7 @@ an_status an_config_create_renamed(an_config **config, an_context *ctx, const an
     c->piped = options->file && is_piped(options->file);
     AN_TRY(folder_of(c, name, &c->folder));
     AN_TRY(working_folder(c));
-    if (!options->text) AN_TRY(read_file(c, &text, &capacity, &length));
+    if (!options->text) AN_TRY(an_config_read_file(ctx, c->name, &text, &capacity, &length));
     AN_TRY(an_config_parse(c, c->name, options->text ? options->text : text, options->text ? options->length : length,
                            AN_ORIGIN_FILE, &given));
     an_release(ctx, (void **)&text, capacity, 1);

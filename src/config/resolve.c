@@ -93,43 +93,18 @@ static void list_keys(char *out, size_t capacity, const char *table, const char 
     }
 }
 
-/* What other tools call it. */
-static const struct {
-    const char *key, *path;
-} other_names[] = {
-    {"learning_rate", "optimizer.lr"},   {"max_lr", "optimizer.lr"},
-    {"batch_size", "batch.global"},      {"global_batch_size", "batch.global"},
-    {"micro_batch_size", "batch.micro"}, {"gradient_accumulation_steps", "batch.accumulate"},
-    {"max_steps", "run.steps"},          {"max_iters", "run.steps"},
-    {"num_epochs", "run.epochs"},        {"num_train_epochs", "run.epochs"},
-    {"output_dir", "run.dir"},           {"warmup_steps", "schedule.warmup"},
-    {"warmup_ratio", "schedule.warmup"}, {"warmup_iters", "schedule.warmup"},
-    {"min_lr", "schedule.min_ratio"},    {"lr_scheduler", "schedule.type"},
-    {"grad_clip", "train.clip_norm"},    {"max_grad_norm", "train.clip_norm"},
-    {"dtype", "train.precision"},        {"num_workers", "data.threads"},
-    {"save_steps", "save.every"},        {"eval_steps", "eval.every"},
-    {"logging_steps", "log.every"},      {"n_layer", "model.layers"},
-    {"n_head", "model.heads"},           {"n_embd", "model.width"},
-    {"d_model", "model.width"},          {"hidden_size", "model.width"},
-    {"block_size", "model.context"},     {"seq_len", "model.context"},
-    {"vocab_size", "model.vocabulary"},
-};
-
 an_status an_config_unknown_key(an_config *config, an_spot place, const char *table, const char *path,
                                 const char *key) {
     an_context *ctx = config->ctx;
     an_nearest nearest;
     char whole[PATH_BYTES], keys[512];
     join(whole, path, key);
+    AN_TRY_RETURN(an_config_other_key(config, place, whole, key));
     an_nearest_init(&nearest, key, strlen(key));
     for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o))
         an_nearest_consider(&nearest, an_option_key(o), strlen(an_option_key(o)));
     if (nearest.best)
         return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'%s", AN_SPOT(place), whole, AN_NEAREST(&nearest));
-    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
-        if (!strcmp(other_names[i].key, key))
-            return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; the key is called %s", AN_SPOT(place), whole,
-                            other_names[i].path);
     for (int i = 0; i < an_option_count; i++) /* a right key in the wrong table */
         if (!strcmp(an_option_key(&an_options[i]), key) && strcmp(an_options[i].path, key) != 0)
             return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; did you mean %s?", AN_SPOT(place), whole,

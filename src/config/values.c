@@ -338,24 +338,6 @@ static an_status refuse(an_config *config, const an_option *o, const an_config_n
                     AN_QUOTE(node->text), an_option_wants(o).text, added.text, AN_NEAREST(&nearest));
 }
 
-/* What people write from other tools, and what to say to them. */
-static const struct {
-    const char *path, *text;
-    an_status status;
-    const char *why;
-} known_mistakes[] = {
-    {"train.matmul_precision", "high", AN_ERR_UNSUPPORTED,
-     "CPUs have no TF32; use highest, or medium for products in bf16"},
-    {"train.precision", "fp32", AN_ERR_PARSE, "use f32"},
-    {"train.precision", "float32", AN_ERR_PARSE, "use f32"},
-    {"train.precision", "fp16", AN_ERR_PARSE, "use f16"},
-    {"train.precision", "float16", AN_ERR_PARSE, "use f16"},
-    {"train.precision", "bfloat16", AN_ERR_PARSE, "use bf16"},
-    {"train.precision", "float64", AN_ERR_PARSE, "use f64"},
-    {"ranks.shard", "ddp", AN_ERR_PARSE, "use none: every rank then has everything"},
-    {"ranks.shard", "fsdp", AN_ERR_UNSUPPORTED, "sharding is not supported yet; a run has one rank"},
-};
-
 /* An option that nothing obeys has its default: whoever gives it another value expects something to happen. */
 static an_status check_supported(an_config *config, const an_option *o, const an_config_node *node, const char *path) {
     const char *usual = an_option_default(o);
@@ -373,10 +355,7 @@ static an_status check_supported(an_config *config, const an_option *o, const an
 an_status an_option_check(an_config *config, const an_option *o, const an_config_node *node, const char *path) {
     an_context *ctx = config->ctx;
     double number = 0;
-    for (size_t i = 0; i < sizeof known_mistakes / sizeof *known_mistakes; i++)
-        if (!strcmp(known_mistakes[i].path, o->path) && !strcmp(known_mistakes[i].text, node->text))
-            return AN_ERROR(config->ctx, known_mistakes[i].status, "%s: %s is '%s'; %s", AN_SPOT(node->place), path,
-                            known_mistakes[i].text, known_mistakes[i].why);
+    AN_TRY_RETURN(an_config_other_value(config, o, node, path));
     AN_TRY_RETURN(check_supported(config, o, node, path));
     const bool is_path = o->kind == AN_OPTION_INPUT || o->kind == AN_OPTION_OUTPUT;
     if (is_path && node->text[0] == '~' && !config->stored)

@@ -3,6 +3,7 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
+#include "anneal/ranks.h"
 #include "base/context.h"
 #include "base/guard.h"
 #include "base/structs.h"
@@ -41,7 +42,16 @@ static an_status get_threads(an_config *config, int *threads) {
     return status;
 }
 
-/* A config is read with a context; this one is for that alone. */
+/* The instructions that the run began with, as rank 0 finds them in its folder. */
+static an_status get_isa(an_context *ctx, an_config *config, const an_open_options *open, an_isa *isa) {
+    int64_t found = isa_of_config(config);
+    if (found == AN_ISA_AUTO && an_rank(ctx) == 0) found = isa_of_run(ctx, config, open);
+    AN_TRY_RETURN(an_broadcast(ctx, &found, 1, AN_DTYPE_I64, 0));
+    *isa = found > AN_ISA_AUTO && found <= AN_ISA_AMX ? (an_isa)found : AN_ISA_AUTO;
+    return AN_OK;
+}
+
+/* A config is read with a context; this one is for that alone. It has the ranks of the real one, so rank 0 can read for all of them. */
 an_status an_context_options_from_config(an_context_options *options, const an_config_options *config_options,
                                          const an_open_options *open) {
     AN_GUARD;
@@ -52,17 +62,19 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
     an_context_options_init(&alone, sizeof alone);
     an_config *config = NULL;
     int threads = 0;
+    an_isa isa = AN_ISA_AUTO;
     alone.threads = 1;
     alone.allocator = own.allocator;
+    alone.communicator = own.communicator;
     an_status status = an_context_create(&ctx, &alone);
     if (status != AN_OK) return status;
     ctx->adds_later = true;
-    status = an_config_create(&config, ctx, config_options);
-    if (status == AN_OK) status = get_threads(config, &threads);
+    status = an_config_read(&config, ctx, config_options);
+    if (status == AN_OK) status = an_ranks_agree(ctx, get_threads(config, &threads));
+    if (status == AN_OK) status = get_isa(ctx, config, open, &isa);
     if (status == AN_OK) {
         if (own.threads == 0) own.threads = threads;
-        if (own.isa == AN_ISA_AUTO) own.isa = isa_of_config(config);
-        if (own.isa == AN_ISA_AUTO) own.isa = isa_of_run(ctx, config, open);
+        if (own.isa == AN_ISA_AUTO) own.isa = isa;
         status = an_context_options_write(NULL, options, &own);
     } else {
         status = AN_ERROR(NULL, status, "%s", an_last_error(ctx));

@@ -11,6 +11,7 @@
 #include "base/isa.h"
 #include "base/launcher.h"
 #include "base/structs.h"
+#include "open/share.h"
 
 enum { MOST_RULES = 64, MOST_ENTRIES = 64 };
 
@@ -74,15 +75,23 @@ static an_status get_run_length(opening *o) {
 
 /* ---- batch ---- */
 
+/* What `auto` stands for: a leaf for each rank, and a power of two, so that the run can go on with half and twice as many ranks. */
+static int64_t leaves_for(int ranks, int64_t global) {
+    int64_t leaves = 1;
+    while (leaves < ranks) leaves *= 2;
+    return global > 0 && leaves > global ? global : leaves;
+}
+
 static an_status get_batch(opening *o) {
     an_context *ctx = o->ctx;
     an_batch_options *b = &o->batch;
-    b->leaves = 1;
+    b->leaves = o->resume ? an_resume_leaves(o->resume) : 0; /* auto is settled once, when the run begins */
     const bool accumulates = an_config_origin_of(o->config, "batch.accumulate") != AN_ORIGIN_NONE;
     if (!accumulates || an_config_origin_of(o->config, "batch.global") > AN_ORIGIN_DEFAULT)
         AN_TRY_RETURN(an_config_count(o->config, "batch.global", &b->global));
     AN_TRY_RETURN(an_open_count(o->config, "batch.micro", &b->micro));
     AN_TRY_RETURN(an_open_count(o->config, "batch.leaves", &b->leaves));
+    if (b->leaves == 0) b->leaves = leaves_for(o->opened->ranks ? o->opened->ranks : an_ranks(ctx), b->global);
     AN_TRY_RETURN(an_config_bool(o->config, "data.drop_last", &b->drop_last));
     if (!accumulates) return AN_OK;
     const int entries = an_config_size(o->config, "batch.accumulate");
@@ -363,6 +372,8 @@ static an_status get_options(opening *o) {
     o->options.schedule = &o->schedule;
     o->options.kernels = o->opened->kernels;
     o->options.purpose = o->opened->purpose;
+    o->options.rank = o->opened->rank;
+    o->options.ranks = o->opened->ranks;
     o->options.owns = true;
     o->options.saves = o->opened->purpose != AN_OPEN_PLAIN;
     return an_open_count(o->config, "save.writers", &o->options.writers); /* the plan has room for what they write */
@@ -381,7 +392,7 @@ static an_status finish(opening *o, an_trainer *t) {
     return o->resume ? an_resume_apply(o->resume, t) : AN_OK;
 }
 
-/* One try, from a checkpoint (NULL: anew). */
+/* One try, from a checkpoint (NULL: anew). Where ranks wait for each other, an_trainer_create and later, all of them must have come so far. */
 static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *config, const an_open_options *options,
                            const char *checkpoint) {
     an_status status;
@@ -396,10 +407,11 @@ static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *con
     an_schedule_options_init(&o->schedule, sizeof o->schedule);
     o->streams = an_config_is(config, "data.train.type", "stream");
     an_arena_init(&o->arena, ctx);
-    if (checkpoint) AN_TRY(an_resume_create(&o->resume, ctx, config, checkpoint, options));
-    AN_TRY(get_options(o));
+    status = checkpoint ? an_resume_create(&o->resume, ctx, config, checkpoint, options) : AN_OK;
+    if (status == AN_OK) status = get_options(o);
+    AN_TRY(an_ranks_agree(ctx, status));
     AN_TRY(an_trainer_create(&t, o->graph, o->training, o->evaluation, &o->options));
-    AN_TRY(finish(o, t));
+    AN_TRY(an_ranks_agree(ctx, finish(o, t)));
     *trainer = t;
     status = AN_OK;
 fail:
@@ -418,25 +430,53 @@ fail:
     return status;
 }
 
+/* The checkpoints to try, best first, one after another with a NUL each: rank 0's choice, for all ranks. The caller releases *count + 1 bytes. */
+static an_status choose_checkpoints(an_context *ctx, an_config *config, const an_open_options *options, char **paths,
+                                    size_t *count) {
+    an_status status = AN_OK;
+    an_candidates *candidates = NULL;
+    an_text text;
+    const char *path;
+    an_text_init(&text, ctx);
+    if (an_rank(ctx) == 0) {
+        status = an_candidates_create(&candidates, ctx, config, options);
+        for (int i = 0; status == AN_OK && (path = an_candidates_path(candidates, i)); i++)
+            an_text_bytes(&text, path, strlen(path) + 1);
+        if (status == AN_OK) status = text.status;
+        if (status == AN_OK) status = an_alloc(ctx, (void **)paths, text.length + 1, 1);
+        if (status == AN_OK && text.length > 0) memcpy(*paths, text.bytes, text.length);
+        *count = text.length;
+    }
+    an_candidates_destroy(&candidates);
+    an_text_destroy(&text);
+    AN_TRY(an_ranks_agree(ctx, status));
+    AN_TRY(an_open_share(ctx, paths, count));
+    status = AN_OK;
+fail:
+    return status;
+}
+
 /* A checkpoint that is not as it was written is skipped for the one before it. That none is good is an error: to begin anew is for
- * the user to say. */
+ * the user to say. All ranks skip the same ones, as each try ends alike on all of them. */
 an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config, const an_open_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, trainer, config, given);
     an_status status;
-    an_candidates *candidates = NULL;
     an_text skipped;
-    const char *path;
+    char *paths = NULL;
+    size_t count = 0;
     an_open_options own;
     const an_open_options *const options = &own;
     *trainer = NULL;
     an_text_init(&skipped, ctx);
-    AN_TRY(an_open_options_read(ctx, &own, given));
-    if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));
-    AN_TRY(an_open_check_context(config, ctx, options->purpose));
-    AN_TRY(an_candidates_create(&candidates, ctx, config, options));
-    if (!an_candidates_path(candidates, 0)) AN_TRY(open_once(trainer, ctx, config, options, NULL));
-    for (int i = 0; !*trainer && (path = an_candidates_path(candidates, i)); i++) {
+    status = an_open_options_read(ctx, &own, given);
+    if (status == AN_OK && options->purpose != AN_OPEN_PLAN) status = an_launcher_check(ctx);
+    if (status == AN_OK) status = an_open_check_context(config, ctx, options->purpose);
+    AN_TRY(an_ranks_agree(ctx, status));
+    AN_TRY(an_open_compare_configs(config, ctx));
+    AN_TRY(choose_checkpoints(ctx, config, options, &paths, &count));
+    if (count == 0) AN_TRY(open_once(trainer, ctx, config, options, NULL));
+    for (const char *path = paths; !*trainer && path < paths + count; path += strlen(path) + 1) {
         status = open_once(trainer, ctx, config, options, path);
         if (status == AN_OK) break;
         if (status != AN_ERR_DAMAGED) goto fail;
@@ -452,7 +492,7 @@ an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config 
 fail:
     if (status != AN_OK) an_trainer_destroy(trainer);
     an_text_destroy(&skipped);
-    an_candidates_destroy(&candidates);
+    an_release(ctx, (void **)&paths, count + 1, 1);
     return status;
 }
 
@@ -468,7 +508,7 @@ an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *
     options.file = file;
     open.user_step = &user_step;
     *trainer = NULL;
-    AN_TRY(an_config_create(&config, ctx, &options));
+    AN_TRY(an_config_read(&config, ctx, &options));
     AN_TRY(an_trainer_open_with(trainer, ctx, config, &open));
     status = AN_OK;
 fail:
@@ -493,7 +533,7 @@ an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *fil
     an_config_options_init(&options, sizeof options);
     options.file = file;
     *trainer = NULL;
-    AN_TRY(an_config_create(&config, ctx, &options));
+    AN_TRY(an_config_read(&config, ctx, &options));
     AN_TRY(an_trainer_open_config(trainer, ctx, config));
     status = AN_OK;
 fail:

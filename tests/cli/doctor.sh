@@ -16,7 +16,7 @@ run 0 doctor
 for words in '^anneal +0\.' '^processor +[^ ]' '^instructions +[^ ]' '^level +(base|avx2|avx512|amx)' \
     '^AMX +(permitted|refused|none)$' '^processors +[0-9]+.*; load ' '(no cgroup limit|the cgroup allows)' \
     '^memory +[0-9.]+ [KMGT]iB, ' '^speed +f32 [0-9.]+ .FLOP/s, bf16 [0-9.]+ .FLOP/s, memory [0-9.]+ .B/s' \
-    '^threads +[0-9]+; idle ones (spin 0\.2 ms, then sleep|sleep immediately)$' '^OpenMP +lib(g|i)?omp' '^oneDNN +(3\.|none)' '^MPI +.*; this version trains with one rank only$' \
+    '^threads +[0-9]+; idle ones (spin 0\.2 ms, then sleep|sleep immediately)$' '^OpenMP +lib(g|i)?omp' '^oneDNN +(3\.|none)' '^MPI +.*; plugins for ' \
     '^(What would make it faster:|Nothing was found that would make it faster\.)$'; do
     says "$words"
 done

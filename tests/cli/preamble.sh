@@ -32,5 +32,15 @@ failed() {
     printf '\n%s\n--- standard output, exit code %s\n%.4000s\n--- standard error\n%s\n' "$1" "$code" "$(cat out)" "$(cat err)"
     exit 1
 }
+# until_true SECONDS COMMAND...: waits for something to be true
+until_true() {
+    local most=$1
+    shift
+    for _ in $(seq "$((most * 20))"); do
+        ! "$@" || return 0
+        sleep 0.05
+    done
+    return 1
+}
 # field FILE EXPRESSION: what a JSON file has, `d`
 field() { python3 -c "import json; d = json.load(open('$1')); print($2)"; }

@@ -26,16 +26,6 @@ ends() {
     wait $process || code=$?
     process=
 }
-# until SECONDS COMMAND...: waits for something to be true
-until_true() {
-    local most=$1
-    shift
-    for _ in $(seq "$((most * 20))"); do
-        ! "$@" || return 0
-        sleep 0.05
-    done
-    return 1
-}
 # children of a process, one a line; others come and go while they are looked at
 children() {
     { sed -s 's/^\([0-9]*\) .*) . \([0-9]*\) .*/\1 \2/' /proc/[0-9]*/stat 2>/dev/null || true; } |

@@ -53,7 +53,7 @@ summary = json.load(open("run/summary.json"))
 assert summary["steps"] == 25 and summary["metrics"]["loss"] == steps[-1]["loss"]
 assert summary["metrics"]["val_loss"] == evaluations[-1]["val_loss"]
 assert len(summary["weights_hash"]) == len(summary["state_hash"]) == 32
-assert set(summary["bits"]) == {"threads", "ranks", "mpi", "isa", "onednn", "anneal"}
+assert set(summary["bits"]) == {"threads", "ranks", "mpi", "isa", "onednn", "anneal", "fingerprint"}
 assert summary["best"]["value"] == min(line["val_loss"] for line in evaluations)
 plan = json.load(open("run/plan.json"))
 assert plan["peak_bytes"] == summary["planned_bytes"] <= summary["allocated_bytes"] <= summary["process_bytes"]

@@ -65,6 +65,66 @@ static const refusal refusals[] = {
     {BOTH "optimizer: {lrr: 1e-3}\n", NULL, "run.yaml:3:13: unknown key 'optimizer.lrr'; did you mean 'lr'?"},
     {BOTH "optimizer: {learning_rate: 1e-3}\n", NULL,
      "run.yaml:3:13: unknown key 'optimizer.learning_rate'; the key is called optimizer.lr"},
+    /* names of other tools for several ranks */
+    {BOTH "ranks: {bucket_cap_mb: 25}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.bucket_cap_mb'; the plan chooses in which pieces gradients are exchanged, and "
+     "counts their memory; there is nothing to set"},
+    {BOTH "ranks: {no_sync: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.no_sync'; gradients are exchanged once a step, after its last micro-batch "
+     "(batch.accumulate); there is nothing to set"},
+    {BOTH "ranks: {find_unused_parameters: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.find_unused_parameters'; the graph knows which parameters a step uses, and the "
+     "gradients of others are zeros; there is nothing to set"},
+    {BOTH "ranks: {static_graph: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.static_graph'; a model is compiled once and is the same in every step; there is "
+     "nothing to set"},
+    {BOTH "ranks: {sync_batchnorm: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.sync_batchnorm'; batch norm uses the samples of one micro-batch, whatever the "
+     "number of ranks, and running statistics are those of all ranks; batch.micro sets how many samples that is"},
+    {BOTH "ranks: {broadcast_buffers: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.broadcast_buffers'; running statistics are combined over all ranks in every "
+     "step, so they are never different; there is nothing to set"},
+    {BOTH "run: {set_epoch: 3}\n", NULL,
+     "run.yaml:3:7: unknown key 'run.set_epoch'; every epoch has its own order, which follows from run.seed and is the "
+     "same for any number of ranks; there is nothing to set"},
+    {BOTH "nproc_per_node: 4\n", NULL,
+     "run.yaml:3:1: unknown key 'nproc_per_node'; the number of ranks belongs to a launch and not to the run: start it "
+     "with 'anneal train CONFIG -n 4', or with mpirun or srun"},
+    {BOTH "ranks: {nnodes: 2}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.nnodes'; the number of hosts belongs to a launch and not to the run: mpirun and "
+     "srun start ranks on several hosts"},
+    {BOTH "ranks: {zero1: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.zero1'; sharding is set by ranks.shard: optimizer divides the state of the "
+     "optimizer, as ZeRO-1 does"},
+    {BOTH "ranks: {zero2: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.zero2'; sharding is set by ranks.shard: gradients divides gradients and "
+     "optimizer, as ZeRO-2 does"},
+    {BOTH "zero3: on\n", NULL,
+     "run.yaml:3:1: unknown key 'zero3'; sharding is set by ranks.shard: full divides the weights as well, as ZeRO-3 "
+     "does"},
+    {BOTH "ranks: {FULL_SHARD: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.FULL_SHARD'; sharding is set by ranks.shard: full, which divides weights, "
+     "gradients and optimizer"},
+    {BOTH "ranks: {SHARD_GRAD_OP: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.SHARD_GRAD_OP'; sharding is set by ranks.shard: gradients, which divides "
+     "gradients and optimizer"},
+    {BOTH "ranks: {NO_SHARD: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.NO_SHARD'; sharding is set by ranks.shard: none, where every rank has the whole "
+     "model, as DDP does"},
+    {BOTH "ranks: {HYBRID_SHARD: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.HYBRID_SHARD'; sharding is set by ranks.shard: hybrid, which is full inside a "
+     "host"},
+    {BOTH "ranks: {auto_wrap_policy: size}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.auto_wrap_policy'; the key is called ranks.unit"},
+    {BOTH "ranks: {limit_all_gathers: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.limit_all_gathers'; the plan limits how much is gathered ahead, and counts it; "
+     "there is nothing to set"},
+    {BOTH "ranks: {cpu_offload: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.cpu_offload'; weights and the state of the optimizer are in the host's memory "
+     "anyway; there is nothing to set"},
+    {BOTH "save: {state_dict_type: full}\n", NULL,
+     "run.yaml:3:8: unknown key 'save.state_dict_type'; a checkpoint can be read on any number of ranks, whatever "
+     "number wrote it, and 'anneal export' writes one file; there is nothing to set"},
     {BOTH "lr: 1e-3\n", NULL, "run.yaml:3:1: unknown key 'lr'; did you mean optimizer.lr?"},
     {BOTH "optimizer.lr: 1e-3\n", NULL, "run.yaml:3:1: unknown key 'optimizer.lr'; did you mean 'optimizer'?"},
     {BOTH "run:\n  stpes: 10\n", NULL, "run.yaml:4:3: unknown key 'run.stpes'; did you mean 'steps'?"},
@@ -209,7 +269,22 @@ static const refusal refusals[] = {
      "run.yaml:3:25: batch.accumulate.0 is '0'; it takes a whole number, or a table that maps epochs to whole numbers "
      "of at least 1"},
     {BOTH "ranks: {shard: fsdp}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'fsdp'; sharding is not supported yet; a run has one rank"},
+     "run.yaml:3:16: ranks.shard is 'fsdp'; that is full here, and sharding is not supported yet; use none"},
+    {BOTH "ranks: {shard: NO_SHARD}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'NO_SHARD'; use none: every rank then has everything"},
+    {BOTH "ranks: {shard: FULL_SHARD}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'FULL_SHARD'; that is full here, and sharding is not supported yet; use none"},
+    {BOTH "ranks: {shard: SHARD_GRAD_OP}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'SHARD_GRAD_OP'; that is gradients here, and sharding is not supported yet; use "
+     "none"},
+    {BOTH "ranks: {shard: HYBRID_SHARD}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'HYBRID_SHARD'; that is hybrid here, and sharding is not supported yet; use none"},
+    {BOTH "ranks: {shard: zero1}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'zero1'; that is optimizer here, and sharding is not supported yet; use none"},
+    {BOTH "ranks: {shard: zero2}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'zero2'; that is gradients here, and sharding is not supported yet; use none"},
+    {BOTH "ranks: {shard: zero3}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'zero3'; that is full here, and sharding is not supported yet; use none"},
     {BOTH "ranks: {timeout: soon}\n", NULL,
      "run.yaml:3:18: ranks.timeout is 'soon'; it takes a duration such as 90s, 15m or 3h50m"},
     /* ---- what contradicts what ---- */

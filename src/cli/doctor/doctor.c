@@ -98,7 +98,8 @@ static void print_libraries(const doctor_facts *f) {
     print_head("MPI");
     if (*f->mpi.library) printf("%s (%s)", f->mpi.name, f->mpi.library);
     if (*f->mpi.launcher) printf("%s%s", *f->mpi.library ? ", " : "", f->mpi.launcher);
-    printf("%s; this version trains with one rank only\n", *f->mpi.library || *f->mpi.launcher ? "" : "none found");
+    printf("%s; plugins for %s\n", *f->mpi.library || *f->mpi.launcher ? "" : "none found",
+           *an_mpi_version() ? an_mpi_version() : "none, so one rank only");
 }
 
 static void print_text(const doctor_facts *f, const doctor_advice *advice) {
@@ -188,6 +189,7 @@ static void write_json(const doctor_facts *f, const doctor_advice *advice) {
     write_text_or_null(&j, "name", f->mpi.name);
     write_text_or_null(&j, "library", f->mpi.library);
     write_text_or_null(&j, "launcher", f->mpi.launcher);
+    write_text_or_null(&j, "plugins", an_mpi_version());
     an_json_write_end(&j);
     an_json_write_array(&j, "advice");
     for (int i = 0; i < advice->count; i++) an_json_write_string(&j, NULL, advice->text[i]);

@@ -19,6 +19,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2, CLI_AGAIN = 75 };
 
 typedef struct cli_option {
     const char *name;     /* without its dashes; NULL ends a table */
+    char letter;          /* that may stand for it after one dash; 0: none */
     const char *argument; /* what stands for it in the help; NULL: takes none */
     int group;            /* options of one group exclude each other; 0: of none */
     bool repeats;         /* may be given several times: its values are those of cli_call.sets */
@@ -66,6 +67,11 @@ void cli_print_help(const cli_command *command); /* NULL: of the whole program *
 void cli_print_wrapped(const char *text, int column, int indent);
 
 /* ---- messages ---- */
+
+/* This process is a rank whose messages are those of rank 0: the functions below print nothing. False until it has joined the others. */
+extern bool cli_silent;
+/* A line to standard error. */
+void cli_tell(const char *format, ...) AN_PRINTF(1, 2);
 
 /* "anneal plan: …" and where help is; returns CLI_MISUSED. */
 int cli_misuse(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);

@@ -47,7 +47,8 @@ static void print_row(const char *name, int name_width, const char *text) {
 }
 
 static void option_name(const cli_option *option, char *buffer, size_t capacity) {
-    snprintf(buffer, capacity, "--%s%s%s", option->name, option->argument ? " " : "",
+    const char letter[] = {',', ' ', '-', option->letter, 0};
+    snprintf(buffer, capacity, "--%s%s%s%s", option->name, option->letter ? letter : "", option->argument ? " " : "",
              option->argument ? option->argument : "");
 }
 
@@ -102,12 +103,29 @@ enum {
     FIRST_OPTION = 256
 }; /* getopt's answers: characters below, options of the table from here on */
 
+/* What the launchers of other tools call it. */
+static const struct {
+    const char *name, *answer;
+} other_options[] = {
+    {"nproc_per_node", "-n N starts N ranks on this machine"},
+    {"nproc-per-node", "-n N starts N ranks on this machine"},
+    {"num_processes", "-n N starts N ranks on this machine"},
+    {"np", "-n N starts N ranks on this machine"},
+    {"nnodes", "mpirun and srun start ranks on several machines"},
+    {"node_rank", "mpirun and srun number the ranks"},
+    {"master_addr", "MPI finds the other ranks by itself"},
+    {"master_port", "MPI finds the other ranks by itself"},
+};
+
 static int unknown_option(const cli_call *call, const char *given) {
     const char *names[CLI_MOST_OPTIONS + 3] = {NULL};
     char name[64];
     int count = 0;
     if (given[0] != '-' || given[1] != '-') return cli_misuse(call, "there is no option '%s'", given);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(given + 2, "="), given + 2);
+    for (size_t i = 0; i < sizeof other_options / sizeof *other_options; i++)
+        if (!strcmp(call->command->name, "train") && !strcmp(name, other_options[i].name))
+            return cli_misuse(call, "there is no option '--%s': %s", name, other_options[i].answer);
     for (const cli_option *o = options_of(call->command); o->name; o++) names[count++] = o->name;
     names[count++] = "verbose";
     names[count] = "help";
@@ -134,13 +152,19 @@ static int parse(cli_call *call, int argc, char **argv, bool *help) {
     struct option table[CLI_MOST_OPTIONS + 3] = {{"help", no_argument, NULL, HELP},
                                                  {"verbose", no_argument, NULL, VERBOSE}};
     const cli_option *options = options_of(call->command);
+    char letters[2 * CLI_MOST_OPTIONS + 3] = ":h";
+    size_t used = strlen(letters);
     int found;
-    for (int i = 0; options[i].name; i++)
+    for (int i = 0; options[i].name; i++) {
         table[i + 2] = (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL,
                                        FIRST_OPTION + i};
+        if (!options[i].letter) continue;
+        letters[used++] = options[i].letter;
+        if (options[i].argument) letters[used++] = ':';
+    }
     opterr = 0;
     optind = 0; /* glibc: start anew */
-    while ((found = getopt_long(argc, argv, ":h", table, NULL)) != -1) {
+    while ((found = getopt_long(argc, argv, letters, table, NULL)) != -1) {
         const char *given = argv[optind - 1];
         if (found == HELP) {
             *help = true;
@@ -154,6 +178,8 @@ static int parse(cli_call *call, int argc, char **argv, bool *help) {
         if (found == '?' && optopt >= FIRST_OPTION)
             return cli_misuse(call, "--%s takes no argument", options[optopt - FIRST_OPTION].name);
         if (found == '?') return unknown_option(call, given);
+        for (int i = 0; found < FIRST_OPTION && options[i].name; i++)
+            if (options[i].letter == found) found = FIRST_OPTION + i;
         if (take_option(call, found - FIRST_OPTION, optarg) != CLI_DONE) return CLI_MISUSED;
     }
     const char *wanted = call->command->argument;

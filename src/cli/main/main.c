@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/launcher.h"
 #include "cli/main/cli.h"
 
 static const cli_command *const commands[] = {
@@ -78,6 +79,12 @@ static void hold_streams(void) {
         if (fcntl(stream, F_GETFD) < 0 && open("/", O_RDONLY) < 0) return; /* open takes the lowest number */
 }
 
+/* Only training uses several processes. Of any other command that a launcher has started, the first does the work, once. */
+static bool is_other_rank(void) {
+    an_launcher launcher;
+    return an_launcher_find(&launcher) && launcher.rank > 0;
+}
+
 int main(int argc, char **argv) {
     const cli_call none = {0};
     cli_commands = commands;
@@ -95,6 +102,7 @@ int main(int argc, char **argv) {
         name = both;
     }
     const cli_command *command = find_command(name);
+    if (command && command != &cli_train && is_other_rank()) return CLI_DONE;
     if (command) return cli_run(command, argc - words, argv + words);
     if (words == 1 && is_first_word(name))
         return first_word_alone(name, argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")));

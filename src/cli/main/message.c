@@ -7,13 +7,25 @@
 #include "base/text/nearest.h"
 #include "cli/main/cli.h"
 
+bool cli_silent;
+
 /* "anneal plan: " */
 static void print_prefix(const cli_call *call) {
     fprintf(stderr, "anneal%s%s: ", call->command ? " " : "", call->command ? call->command->name : "");
 }
 
+void cli_tell(const char *format, ...) {
+    va_list arguments;
+    if (cli_silent) return;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    putc('\n', stderr);
+}
+
 int cli_misuse(const cli_call *call, const char *format, ...) {
     va_list arguments;
+    if (cli_silent) return CLI_MISUSED;
     print_prefix(call);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
@@ -27,14 +39,14 @@ void cli_print_trail(const cli_call *call, const an_context *ctx) {
     const char *line = call->verbose ? an_last_error_trail(ctx) : "";
     while (*line) {
         const int length = (int)strcspn(line, "\n");
-        fprintf(stderr, "  %.*s\n", length, line);
+        cli_tell("  %.*s", length, line);
         line += length + (line[length] == '\n');
     }
 }
 
 int cli_failure(const cli_call *call, const an_context *ctx, an_status status) {
-    print_prefix(call);
-    fprintf(stderr, "%s\n", an_last_error(ctx));
+    if (!cli_silent) print_prefix(call);
+    cli_tell("%s", an_last_error(ctx));
     cli_print_trail(call, ctx);
     switch (status) {
     case AN_ERR_ARGUMENT:
@@ -52,6 +64,7 @@ int cli_failure(const cli_call *call, const an_context *ctx, an_status status) {
 
 int cli_fail(const cli_call *call, const char *format, ...) {
     va_list arguments;
+    if (cli_silent) return CLI_FAILED;
     print_prefix(call);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);

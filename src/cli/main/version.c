@@ -12,7 +12,7 @@ static const cli_option options[] = {
 };
 
 static int run(const cli_call *call) {
-    const char *onednn = an_onednn_version();
+    const char *onednn = an_onednn_version(), *mpi = an_mpi_version();
     if (call->values[JSON]) {
         an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
         an_json_write_object(&j, NULL);
@@ -21,12 +21,15 @@ static int run(const cli_call *call) {
             an_json_write_string(&j, "onednn", onednn);
         else
             an_json_write_null(&j, "onednn");
-        an_json_write_null(&j, "mpi");
+        if (*mpi)
+            an_json_write_string(&j, "mpi", mpi);
+        else
+            an_json_write_null(&j, "mpi");
         an_json_write_finish(&j);
     } else {
         printf("anneal  %s\n", an_version());
         printf("oneDNN  %s\n", *onednn ? onednn : "none: portable kernels only");
-        printf("MPI     none: one rank\n");
+        printf("MPI     %s\n", *mpi ? mpi : "none: one rank");
     }
     return cli_finish(call);
 }

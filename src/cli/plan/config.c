@@ -49,7 +49,11 @@ int cli_report_config(const cli_call *call, cli_report *report) {
         snprintf(settings[i], sizeof settings[i], "%s=%s", keys[i].key, value);
         with_settings.sets[with_settings.set_count++] = settings[i];
     }
-    const cli_opening opening = {.file = call->argument, .planned = true, .kernels = call->values[CLI_KERNEL]};
+    const cli_opening opening = {.file = call->argument,
+                                 .planned = true,
+                                 .kernels = call->values[CLI_KERNEL],
+                                 .rank = (int)report->rank,
+                                 .ranks = (int)report->ranks};
     const int code = cli_training_open(&with_settings, &opening, &report->training);
     report->training.call = call;
     if (code != CLI_DONE) return code;
@@ -63,6 +67,7 @@ int cli_write_plan_file(cli_training *training) {
     cli_report_of(training, &report);
     an_status status = an_plan_memory_get(report.plan, &report.memory);
     if (status == AN_OK) status = an_plan_cost_get(report.plan, report.form, &report.cost);
+    if (status == AN_OK) status = an_plan_traffic_get(report.plan, &report.exchange);
     if (status != AN_OK) return cli_failure(training->call, training->ctx, status);
     snprintf(path, sizeof path, "%s/plan.json", an_folder_path(training->folder));
     FILE *file = fopen(path, "w");

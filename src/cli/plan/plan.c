@@ -3,8 +3,8 @@
 
 #include "cli/plan/report.h"
 
-enum { JSON = CLI_PLAN_OPTIONS, SVG, POLICY, DUMP };
-enum { WHAT = 1 };
+enum { JSON = CLI_PLAN_OPTIONS, SVG, POLICY, DUMP, RANKS, RANK };
+enum { WHAT = 1, MOST_RANKS = 1 << 20 };
 static const cli_option options[] = {
     CLI_PLAN_TABLE,
     [JSON] = {.name = "json", .group = WHAT, .help = "write JSON: bytes are integers, peak_bytes is their sum"},
@@ -16,6 +16,10 @@ static const cli_option options[] = {
               .argument = "PASS",
               .group = WHAT,
               .help = "write the graph after a pass (verify, program, autodiff, …, memory) as text"},
+    [RANKS] = {.name = "ranks",
+               .argument = "N",
+               .help = "plan a run of a config on N ranks: what a rank allocates, and what it sends in a step"},
+    [RANK] = {.name = "rank", .argument = "N", .help = "with --ranks: the rank to plan, from 0 (default 0)"},
     {0},
 };
 
@@ -40,7 +44,14 @@ static int write_report(const cli_call *call, const cli_report *report) {
 
 static int run(const cli_call *call) {
     cli_report report = CLI_REPORT;
-    int code = cli_report_begin(call, &report);
+    int code = cli_number(call, RANKS, 1, &report.ranks);
+    if (code == CLI_DONE) code = cli_number(call, RANK, 0, &report.rank);
+    if (code == CLI_DONE && report.ranks > MOST_RANKS) code = cli_misuse(call, "--ranks can be %d at most", MOST_RANKS);
+    if (code == CLI_DONE && report.rank > 0 && report.rank >= report.ranks)
+        code = cli_misuse(call, "--rank %lld needs --ranks %lld or more", (long long)report.rank,
+                          (long long)report.rank + 1);
+    if (code != CLI_DONE) return code;
+    code = cli_report_begin(call, &report);
     if (code == CLI_DONE) code = write_report(call, &report);
     cli_report_end(&report);
     return code;

@@ -63,6 +63,20 @@ static void print_fit(const cli_report *report) {
         printf("\n%s: %s\n", fit == AN_LIMITS_FITS ? "fits" : "may not fit", text);
 }
 
+/* What ranks send each other, and how their leaves were chosen. */
+static void print_exchange(const an_plan_traffic *e) {
+    if (e->ranks < 2) return;
+    printf("\n  rank %d of %d, %lld lea%s of each step\n", e->rank, e->ranks, (long long)e->leaves,
+           e->leaves == 1 ? "f" : "ves");
+    print_bytes("sent", e->sent);
+    print_bytes("received", e->received);
+    print_count("messages", e->messages);
+    printf(
+        "  leaves along subtrees: at most %lld on a rank, %s between ranks; even: at most %lld, %s; the plan uses %s\n",
+        (long long)e->subtree_leaves, cli_bytes((double)e->subtree_bytes).text, (long long)e->even_leaves,
+        cli_bytes((double)e->even_bytes).text, e->subtrees ? "subtrees" : "even ones");
+}
+
 void cli_write_text(const cli_report *report) {
     cli_kind kinds[CLI_KINDS];
     char sizes[256];
@@ -79,6 +93,7 @@ void cli_write_text(const cli_report *report) {
     print_count("instructions", report->cost.instructions);
     printf("  %-*s%*s\n", NAME, "arithmetic", SHORT + LONG, cli_amount(report->cost.flops, "FLOP").text);
     printf("  %-*s%*s\n", NAME, "traffic", SHORT + LONG, cli_amount(report->cost.bytes, "B").text);
+    print_exchange(&report->exchange);
     print_fit(report);
 }
 
@@ -107,6 +122,17 @@ void cli_write_json(const cli_report *report, FILE *file) {
     an_json_write_integer(&j, "instructions", report->cost.instructions);
     an_json_write_whole(&j, "flops", report->cost.flops);
     an_json_write_whole(&j, "traffic_bytes", report->cost.bytes);
+    if (report->exchange.ranks > 1) {
+        const an_plan_traffic *e = &report->exchange;
+        an_json_write_object(&j, "exchange");
+        an_json_write_integer(&j, "rank", e->rank);
+        an_json_write_integer(&j, "ranks", e->ranks);
+        an_json_write_integer(&j, "leaves", e->leaves);
+        an_json_write_integer(&j, "sent_bytes", e->sent);
+        an_json_write_integer(&j, "received_bytes", e->received);
+        an_json_write_integer(&j, "messages", e->messages);
+        an_json_write_end(&j);
+    }
     an_json_write_finish(&j);
 }
 

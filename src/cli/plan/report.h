@@ -40,11 +40,15 @@ typedef struct cli_report {
     an_plan *plan;
     an_plan_memory memory;
     an_plan_cost cost;
-    cli_training training; /* of a config, which the parts above belong to; else empty */
+    an_plan_traffic exchange; /* with other ranks */
+    int64_t rank, ranks;      /* asked for; ranks 0: one process */
+    cli_training training;    /* of a config, which the parts above belong to; else empty */
 } cli_report;
-#define CLI_REPORT                                                                          \
-    {                                                                                       \
-        .memory = {.size = sizeof(an_plan_memory)}, .cost = {.size = sizeof(an_plan_cost) } \
+#define CLI_REPORT                                                                                           \
+    {                                                                                                        \
+        .memory = {.size = sizeof(an_plan_memory)}, .exchange = {.size = sizeof(an_plan_traffic)}, .cost = { \
+            .size = sizeof(an_plan_cost)                                                                     \
+        }                                                                                                    \
     }
 
 /* ---- planning ---- */

@@ -112,6 +112,7 @@ static int make_plan(const cli_call *call, int program, cli_report *report) {
 /* Asks the plan what it costs. */
 static int ask_plan(const cli_call *call, int program, cli_report *report) {
     an_status status = an_plan_memory_get(report->plan, &report->memory);
+    if (status == AN_OK) status = an_plan_traffic_get(report->plan, &report->exchange);
     if (status != AN_OK) return cli_failure(call, report->ctx, status);
     /* Where no program was named, the first that the plan has is its main one. */
     for (int i = program >= 0 ? program : 0; program_names[i]; i++) {
@@ -164,6 +165,8 @@ int cli_report_begin(const cli_call *call, cli_report *report) {
         const int opened = cli_report_config(call, report);
         return opened == CLI_DONE ? ask_plan(call, program, report) : opened;
     }
+    if (report->ranks > 0)
+        return cli_misuse(call, "--ranks needs a config, which says how a step is divided into leaves");
     int code = open_context(call, &with_settings, report);
     if (code != CLI_DONE) return code;
     call = &with_settings;

@@ -82,7 +82,8 @@ static void write_paragraphs(FILE *file, const char *head, const char *text) {
 /* A term, and what it means. */
 static void write_option(FILE *file, const cli_option *option) {
     char name[64];
-    snprintf(name, sizeof name, "--%s", option->name);
+    const char letter[] = {',', ' ', '-', option->letter, 0};
+    snprintf(name, sizeof name, "--%s%s", option->name, option->letter ? letter : "");
     fputs(".TP\n", file);
     write_in(file, 'B', name);
     if (option->argument) {

@@ -6,16 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/regular.h"
+#include "cli/supervise/ranks.h"
 #include "cli/train/open.h"
+#include "cli/train/ranks.h"
 
 enum { KILLED = 128, STOPPED = 75 };          /* exit codes */
 enum { REPEATS = 3 };                         /* the same crash so often at one step is no accident */
 enum { FIRST_PAUSE = 1, LONGEST_PAUSE = 60 }; /* seconds */
+enum { REDUCED = 600 }; /* seconds that a job with fewer ranks runs, at least, until all are tried again */
 enum {
-    MOST_ARGUMENTS = 2 * (CLI_MOST_OPTIONS + CLI_MOST_SETS) + 8,
+    MOST_ARGUMENTS = CLI_LAUNCHER_WORDS + 2 * (CLI_MOST_OPTIONS + CLI_MOST_SETS) + 8,
     PATH_BYTES = 4096,
     SETTING_BYTES = PATH_BYTES + 16
 };
@@ -41,6 +45,13 @@ typedef struct {
     int repeats;             /* of it, at the same step */
     int64_t stuck_at, stuck; /* the step of the last end, and how many ends were there without a new checkpoint */
     bool explained;
+
+    int64_t ranks, least_ranks; /* 0: one process, without a launcher */
+    int64_t started_ranks;      /* of the last start */
+    double started;             /* when that was */
+    bool grows;                 /* it was asked to stop, in order to go on with all ranks */
+    cli_launcher launcher;
+    char self[PATH_BYTES]; /* this program, for the launcher */
 } supervisor;
 
 /* ---- what it is told ---- */
@@ -154,7 +165,7 @@ static int read_config(supervisor *s) {
 
 /* A checkpoint to begin with is forgotten as soon as the run has one of its own. */
 static bool is_passed_on(const supervisor *s, const char *name) {
-    static const char *const own[] = {"supervise", "restarts", "fresh"};
+    static const char *const own[] = {"supervise", "restarts", "fresh", "ranks", "min-ranks"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!strcmp(own[i], name)) return false;
     return strcmp(name, "resume") != 0 || !strcmp(s->first, s->last);
@@ -173,7 +184,8 @@ static char *as_argument(const char *text) {
 static void make_arguments(supervisor *s) {
     const cli_option *options = s->call->command->options;
     char **at = s->arguments;
-    *at++ = as_argument("anneal");
+    for (int i = 0; i < s->launcher.word_count; i++) *at++ = as_argument(s->launcher.words[i]);
+    *at++ = s->ranks > 0 ? s->self : as_argument("anneal");
     *at++ = as_argument(s->call->command->name);
     for (int i = 0; options[i].name; i++) {
         if (!s->call->values[i] || !is_passed_on(s, options[i].name)) continue;
@@ -209,8 +221,10 @@ static bool is_same(const supervise_end *a, const supervise_end *b) {
 }
 
 /* "crashed (signal 11) at step 120, while "forward fc (product)"" */
-static void describe(const supervise_end *end, char *text, size_t capacity) {
-    char how[64], place[SUPERVISE_PLACE];
+static void describe(const supervisor *s, char *text, size_t capacity) {
+    const supervise_end *end = &s->end;
+    char who[64] = "the training process", how[64], place[SUPERVISE_PLACE];
+    if (s->ranks > 0) snprintf(who, sizeof who, "one of %lld ranks", (long long)s->started_ranks);
     supervise_place(&end->heartbeat, place);
     if (end->hung)
         snprintf(how, sizeof how, "hung");
@@ -218,7 +232,13 @@ static void describe(const supervise_end *end, char *text, size_t capacity) {
         snprintf(how, sizeof how, "%s (signal %d)", end->signal == SIGKILL ? "was killed" : "crashed", end->signal);
     else
         snprintf(how, sizeof how, "failed (exit code %d)", end->code);
-    snprintf(text, capacity, "the training process %s at step %lld, %s", how, (long long)end->heartbeat.step, place);
+    snprintf(text, capacity, "%s %s at step %lld, %s", who, how, (long long)end->heartbeat.step, place);
+}
+
+/* How many ranks the next start has: one fewer after one was lost; all again after a job with fewer has saved something, which shows that the rest is sound. */
+static void choose_ranks(supervisor *s, bool has_saved) {
+    const int64_t fewer = s->started_ranks - 1 > s->least_ranks ? s->started_ranks - 1 : s->least_ranks;
+    s->started_ranks = s->started_ranks < s->ranks && has_saved ? s->ranks : fewer;
 }
 
 /* Counts what this end has in common with those before. */
@@ -226,6 +246,7 @@ static void count(supervisor *s) {
     char checkpoint[NAME_MAX + 1];
     const bool from_outside = s->end.signal == SIGKILL && !s->end.hung;
     find_checkpoint(s, checkpoint);
+    if (s->ranks > 0) choose_ranks(s, strcmp(checkpoint, s->last) != 0);
     const bool stays = s->end.heartbeat.step == s->stuck_at && !strcmp(checkpoint, s->last);
     s->stuck = stays ? s->stuck + 1 : 0;
     s->stuck_at = s->end.heartbeat.step;
@@ -242,11 +263,17 @@ static int code_of(const supervise_end *end) {
 
 /* Whether it is to be started again; else the exit code. */
 static bool decide(supervisor *s, int *code) {
-    char text[SUPERVISE_PLACE + 128];
+    char text[SUPERVISE_PLACE + 256];
     const supervise_end *end = &s->end;
     *code = code_of(end);
+    if (s->grows && !end->signal && end->code == STOPPED && !s->signals.stopping) {
+        supervise_say("restarting it with all %lld ranks", (long long)s->ranks);
+        find_checkpoint(s, s->last);
+        s->started_ranks = s->ranks;
+        return true;
+    }
     if (!end->signal && (end->code == CLI_DONE || end->code == CLI_MISUSED || end->code == STOPPED)) return false;
-    describe(end, text, sizeof text);
+    describe(s, text, sizeof text);
     if (is_taken_over(s)) {
         supervise_say("%s; another process has taken over the run, so it is not restarted", text);
         return false;
@@ -268,7 +295,10 @@ static bool decide(supervisor *s, int *code) {
         return false;
     }
     s->restarts++;
-    supervise_say("%s; restarting it (restart %lld of %lld)", text, (long long)s->restarts,
+    char with[64] = "";
+    if (s->ranks > 0)
+        snprintf(with, sizeof with, " with %lld of %lld ranks", (long long)s->started_ranks, (long long)s->ranks);
+    supervise_say("%s; restarting it%s (restart %lld of %lld)", text, with, (long long)s->restarts,
                   (long long)s->most_restarts);
     if (end->signal == SIGKILL && !end->hung && !s->explained) {
         supervise_say("signal 9 comes from an operator, or from the system when memory runs out");
@@ -292,9 +322,63 @@ static bool pause_before(supervisor *s) {
     return true;
 }
 
-int cli_supervise(const cli_call *call, int64_t restarts) {
-    supervisor s = {.call = call, .most_restarts = restarts, .stuck_at = -1, .begin = an_clock_seconds()};
+/* ---- one start ---- */
+
+static bool run_process(supervisor *s) {
+    supervise_child child;
+    make_arguments(s);
+    if (!supervise_start(&child, s->arguments)) return false;
+    s->pid = child.pid;
+    supervise_watch(&child, &s->signals, s->report_after, s->timeout, &s->end);
+    return true;
+}
+
+/* Whether a job with fewer ranks is to make room for one with all: it has run for some time, and has saved something. */
+static bool may_grow(void *user) {
+    supervisor *s = user;
+    char checkpoint[NAME_MAX + 1];
+    if (s->started_ranks >= s->ranks || an_clock_seconds() - s->started < REDUCED) return false;
+    find_checkpoint(s, checkpoint);
+    s->grows = strcmp(checkpoint, s->last) != 0;
+    return s->grows;
+}
+
+static bool run_ranks(supervisor *s) {
+    supervise_job job;
+    long process;
+    if (cli_launcher_find(s->call, value_of(s->call, "mpi"), s->started_ranks, &s->launcher) != CLI_DONE) return false;
+    make_arguments(s);
+    const supervise_job_watch watch = {.folder = s->folder,
+                                       .launch = find_launch(s, &process),
+                                       .report_after = s->report_after,
+                                       .timeout = s->timeout,
+                                       .may_stop = may_grow,
+                                       .user = s};
+    s->grows = false;
+    s->started = an_clock_seconds();
+    if (!supervise_job_start(&job, s->launcher.path, s->arguments, (int)s->started_ranks)) return false;
+    supervise_job_wait(&job, &s->signals, &watch, &s->end);
+    s->pid = job.state.process;
+    return true;
+}
+
+static int find_self(supervisor *s) {
+    const ssize_t length = readlink("/proc/self/exe", s->self, sizeof s->self - 1);
+    if (length <= 0) return cli_fail(s->call, "/proc/self/exe cannot be read");
+    s->self[length] = 0;
+    return CLI_DONE;
+}
+
+int cli_supervise(const cli_call *call, int64_t restarts, int64_t ranks, int64_t least_ranks) {
+    supervisor s = {.call = call,
+                    .most_restarts = restarts,
+                    .stuck_at = -1,
+                    .begin = an_clock_seconds(),
+                    .ranks = ranks,
+                    .least_ranks = least_ranks,
+                    .started_ranks = ranks};
     int code = read_config(&s);
+    if (code == CLI_DONE && ranks > 0) code = find_self(&s);
     if (code != CLI_DONE) return code;
     supervise_block(&s.signals);
     long process;
@@ -302,12 +386,8 @@ int cli_supervise(const cli_call *call, int64_t restarts) {
     find_checkpoint(&s, s.first);
     memcpy(s.last, s.first, sizeof s.last);
     do {
-        supervise_child child;
         if (!pause_before(&s)) return STOPPED;
-        make_arguments(&s);
-        if (!supervise_start(&child, s.arguments)) return CLI_FAILED;
-        s.pid = child.pid;
-        supervise_watch(&child, &s.signals, s.report_after, s.timeout, &s.end);
+        if (!(ranks > 0 ? run_ranks : run_process)(&s)) return CLI_FAILED;
     } while (decide(&s, &code));
     return code;
 }

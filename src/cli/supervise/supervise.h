@@ -10,8 +10,9 @@
 
 enum { CLI_RESTARTS = 100 }; /* unless --restarts says another number */
 
-/* Runs the same command without its options --supervise and --restarts, as often as needed; its exit code. */
-int cli_supervise(const cli_call *call, int64_t restarts);
+/* Runs the same command without the options that are for the supervisor, as often as needed; its exit code. `ranks` 0: in one process; else so many, started by a
+ * launcher, and again with fewer after one was lost, but never with fewer than `least_ranks`. */
+int cli_supervise(const cli_call *call, int64_t restarts, int64_t ranks, int64_t least_ranks);
 
 /* In the training process: the heartbeat that it shares with its supervisor; NULL: it has none. */
 an_heartbeat *cli_heartbeat(void);

@@ -1,7 +1,6 @@
 /* The banner: what a person should know about a run before its first step. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/integer.h"
 #include "cli/train/open.h"
@@ -229,12 +228,23 @@ static void say_memory(cli_training *t) {
 
 static void say_machine(cli_training *t) {
     row r = row_begin(t, "machine");
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    ADD(&r, "1 rank × %d thread%s on %ld core%s, %s", an_context_threads(t->ctx),
-        an_context_threads(t->ctx) == 1 ? "" : "s", cores, cores == 1 ? "" : "s", an_isa_name(an_context_isa(t->ctx)));
-    if (t->info.leaves > 1) ADD(&r, "; can grow to %s ranks (batch.leaves)", cli_count(t->info.leaves).text);
-    if (an_context_threads(t->ctx) > 1) ADD(&r, "; idle threads %s", cli_waiting(an_context_spin(t->ctx)).text);
+    an_ranks_info i;
+    an_ranks_info_init(&i, sizeof i);
+    if (an_ranks_info_get(t->ctx, &i) != AN_OK) return;
+    const int threads = an_context_threads(t->ctx);
+    ADD(&r, "%d rank%s × %d thread%s on %d core%s", i.ranks, i.ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
+        i.host_processors, i.host_processors == 1 ? "" : "s");
+    if (i.hosts > 1) ADD(&r, " of this host, which has %d of the ranks; %d hosts in all", i.host_ranks, i.hosts);
+    ADD(&r, ", %s", an_isa_name(an_context_isa(t->ctx)));
+    if (*i.mpi) ADD(&r, ", %s", i.mpi);
+    if (t->info.leaves > i.ranks) ADD(&r, "; can grow to %s ranks (batch.leaves)", cli_count(t->info.leaves).text);
+    if (threads > 1) ADD(&r, "; idle threads %s", cli_waiting(an_context_spin(t->ctx)).text);
     row_end(&r);
+    if (i.host_threads > i.host_processors && i.host_processors > 0)
+        cli_tell("warning: this host has %d threads of %d rank%s on %d core%s, so they wait for each other; set fewer "
+                 "ranks.threads, or start fewer ranks",
+                 i.host_threads, i.host_ranks, i.host_ranks == 1 ? "" : "s", i.host_processors,
+                 i.host_processors == 1 ? "" : "s");
 }
 
 /* Which kernels run, for the log only: each op with each kernel once. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/supervise/supervise.h"
+#include "cli/supervise/rank.h"
 
 /* Mistakes in a config begin with its place and nothing before it, so that editors can go there. */
 int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an_status status) {
@@ -16,7 +16,7 @@ int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an
         (file && !strncmp(message, file, length) && message[length] == ':') || !strncmp(message, "--set ", 6);
     if (status == AN_ERR_MEMORY || (status == AN_ERR_UNSUPPORTED && !in_config)) return cli_failure(call, ctx, status);
     if (in_config)
-        fprintf(stderr, "%s\n", message);
+        cli_tell("%s", message);
     else
         cli_fail(call, "%s", message);
     cli_print_trail(call, ctx);
@@ -61,6 +61,8 @@ static an_open_options open_options(const cli_opening *opening) {
     options.resume = opening->resume;
     options.extend = opening->extend;
     options.new_bits = opening->new_bits;
+    options.rank = opening->rank;
+    options.ranks = opening->ranks;
     return options;
 }
 
@@ -76,7 +78,7 @@ static an_status read_config(const cli_call *call, const cli_opening *opening, a
     const an_config_options options = config_options(call, opening);
     char threads[16];
     snprintf(threads, sizeof threads, "%d", opening->threads);
-    an_status status = an_config_create(config, ctx, &options);
+    an_status status = an_config_read(config, ctx, &options);
     if (status == AN_OK && opening->threads) status = set_over(*config, "ranks.threads", threads);
     if (status == AN_OK && opening->isa != AN_ISA_AUTO && !opening->plain)
         status = set_over(*config, "run.isa", an_isa_name(opening->isa));
@@ -86,6 +88,7 @@ static an_status read_config(const cli_call *call, const cli_opening *opening, a
 static int choose_context(const cli_call *call, const cli_opening *opening, an_context_options *options) {
     const an_config_options config = config_options(call, opening);
     const an_open_options open = open_options(opening);
+    options->communicator = opening->comm;
     options->threads = opening->threads;
     options->isa = opening->isa;
     const an_status status = an_context_options_from_config(options, &config, &open);
@@ -105,22 +108,24 @@ static int refuse_opening(const cli_call *call, const an_context *ctx, const cha
 }
 
 static void tell_warnings(an_config *config, int *told) {
-    for (; *told < an_config_warning_count(config); ++*told)
-        fprintf(stderr, "warning: %s\n", an_config_warning(config, *told));
+    for (; *told < an_config_warning_count(config); ++*told) cli_tell("warning: %s", an_config_warning(config, *told));
 }
 
 int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training) {
     an_context_options options;
     an_context_options_init(&options, sizeof options);
-    *training = (cli_training){.call = call, .info = {.size = sizeof training->info}};
+    *training = (cli_training){
+        .call = call, .is_first = !opening->comm || opening->comm->rank == 0, .info = {.size = sizeof training->info}};
     const int code = choose_context(call, opening, &options);
     if (code != CLI_DONE) return code;
-    if (!opening->planned && !opening->plain) options.heartbeat = cli_heartbeat();
+    if (!opening->planned && !opening->plain) options.heartbeat = cli_rank_heartbeat(opening->comm);
     an_status status = an_context_create(&training->ctx, &options);
     if (status != AN_OK) return cli_failure(call, NULL, status);
     status = read_config(call, opening, training->ctx, &training->config);
     int told = 0;
     if (status == AN_OK && !opening->plain) tell_warnings(training->config, &told);
+    if (status == AN_OK && options.heartbeat)
+        cli_rank_watch(&training->watch, training->ctx, training->config, opening->comm);
     if (status == AN_OK) status = open_trainer(opening, training);
     if (status == AN_OK && !opening->plain) tell_warnings(training->config, &told); /* what the data made of it */
     if (status == AN_OK) status = an_trainer_info_get(training->trainer, &training->info);
@@ -128,6 +133,7 @@ int cli_training_open(const cli_call *call, const cli_opening *opening, cli_trai
 }
 
 void cli_training_close(cli_training *training) {
+    an_watch_destroy(&training->watch);
     an_folder_destroy(&training->folder);
     an_trainer_destroy(&training->trainer);
     an_config_destroy(&training->config);

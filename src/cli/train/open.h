@@ -3,26 +3,33 @@
 #define AN_CLI_TRAIN_OPEN_H
 
 #include "anneal/checkpoint.h"
+#include "anneal/experimental.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
+#include "anneal/ranks.h"
 #include "anneal/run.h"
+#include "anneal/watch.h"
 #include "cli/main/cli.h"
 
 typedef struct cli_training {
     const cli_call *call;
+    bool is_first; /* rank 0, or no rank: the one that prints and writes */
     an_context *ctx;
     an_config *config;
     an_trainer *trainer;
     an_folder *folder; /* NULL: nothing is written */
     an_trainer_info info;
+    an_watch *watch; /* of its ranks; NULL: it is not one of several */
 } cli_training;
 
 /* What a command that opens a config is told about it on the command line; NULL: not given. */
 typedef struct cli_opening {
     const char *file;
+    an_comm *comm;       /* the ranks to train with; NULL: this process only */
     int threads;         /* 0: what the config says */
     an_isa isa;          /* AN_ISA_AUTO: the same */
     bool planned;        /* only the plan */
+    int rank, ranks;     /* of the plan; ranks 0: one process */
     bool plain;          /* to compare with */
     const char *kernels; /* of --kernel; NULL: the best */
     bool fresh;          /* begin anew, whatever the run's folder has */

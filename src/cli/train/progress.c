@@ -43,9 +43,16 @@ int cli_columns(void) {
     return DEFAULT_COLUMNS;
 }
 
+/* Open MPI gives its processes a terminal of 0 columns, whatever its own output is. */
+static bool has_terminal(void) {
+    struct winsize size = {0};
+    if (!isatty(STDOUT_FILENO)) return false;
+    return !getenv("OMPI_COMM_WORLD_SIZE") || (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0);
+}
+
 bool cli_has_colors(void) {
     const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(none && *none) && !(terminal && !strcmp(terminal, "dumb"));
+    return has_terminal() && !(none && *none) && !(terminal && !strcmp(terminal, "dumb"));
 }
 
 /* ---- the line ---- */
@@ -120,7 +127,7 @@ static int compose(line *l, int columns, bool bar_first, char *text, size_t capa
 /* ---- drawing ---- */
 
 void cli_progress_begin(cli_progress *progress, const cli_training *training) {
-    *progress = (cli_progress){.terminal = isatty(STDOUT_FILENO),
+    *progress = (cli_progress){.terminal = has_terminal(),
                                .colors = cli_has_colors(),
                                .begin = an_clock_seconds(),
                                .first = an_trainer_next_step(training->trainer)};

@@ -9,10 +9,28 @@
 #include "base/regular.h"
 #include "cli/bench/profile.h"
 #include "cli/plan/report.h"
+#include "cli/supervise/rank.h"
 #include "cli/supervise/supervise.h"
 #include "cli/train/open.h"
+#include "cli/train/ranks.h"
 
-enum { RESUME, FRESH, EXTEND, NEW_BITS, THREADS, ISA, KERNEL, PROFILE, CHECK, SUPERVISE, RESTARTS, SET };
+enum {
+    RESUME,
+    FRESH,
+    EXTEND,
+    NEW_BITS,
+    THREADS,
+    ISA,
+    KERNEL,
+    PROFILE,
+    CHECK,
+    RANKS,
+    MPI,
+    SUPERVISE,
+    RESTARTS,
+    MIN_RANKS,
+    SET
+};
 
 static const cli_option options[] = {
     [RESUME] = {.name = "resume",
@@ -48,12 +66,25 @@ static const cli_option options[] = {
                .argument = "N",
                .help = "instead of training, compare N steps with plain ones (f32, portable kernels, no fusion) and "
                        "show where they differ"},
+    [RANKS] = {.name = "ranks",
+               .letter = 'n',
+               .argument = "N",
+               .help =
+                   "start N processes on this machine that train together, through the MPI that is found; on several "
+                   "machines, mpirun and srun do that"},
+    [MPI] = {.name = "mpi",
+             .argument = "openmpi|mpich",
+             .help = "MPI library between the ranks (default: that of the launcher that started this process)"},
     [SUPERVISE] = {.name = "supervise",
                    .help =
                        "train in a separate process and restart it after a crash, or after a hang of ranks.timeout"},
     [RESTARTS] = {.name = "restarts",
                   .argument = "K",
                   .help = "with --supervise, restart at most K times (default 100)"},
+    [MIN_RANKS] = {.name = "min-ranks",
+                   .argument = "N",
+                   .help = "with --supervise and -n, go on with fewer ranks after one was lost, but with N at least "
+                           "(default: always with all)"},
     [SET] = {.name = "set",
              .argument = "KEY=VALUE",
              .repeats = true,
@@ -157,7 +188,7 @@ static an_status after_save(void *user, an_trainer *trainer) {
     if (an_save_report_get(trainer, &report) != AN_OK) return AN_OK;
     if (report.error) {
         cli_progress_end(&w->progress);
-        fprintf(stderr, "warning: step %s was not saved: %s\n", cli_count(report.step).text, report.error);
+        cli_tell("warning: step %s was not saved: %s", cli_count(report.step).text, report.error);
         snprintf(line, sizeof line, "step %lld was not saved: %s", (long long)report.step, report.error);
     } else {
         snprintf(line, sizeof line, "saved step %lld: %s in %s, including %s for the copy", (long long)report.step,
@@ -167,7 +198,7 @@ static an_status after_save(void *user, an_trainer *trainer) {
     an_folder_log(w->training->folder, line);
     if (report.warning) {
         cli_progress_end(&w->progress);
-        fprintf(stderr, "warning: step %s was saved, but %s\n", cli_count(report.step).text, report.warning);
+        cli_tell("warning: step %s was saved, but %s", cli_count(report.step).text, report.warning);
         snprintf(line, sizeof line, "step %lld was saved, but %s", (long long)report.step, report.warning);
         an_folder_log(w->training->folder, line);
     }
@@ -199,10 +230,10 @@ static void say_end(cli_training *t, const an_run_outcome *outcome, double secon
     if (an_trainer_weights_hash(t->trainer, hash) == AN_OK) cli_say(t, "weights %s", hash);
     if (end_code(outcome) == CLI_AGAIN) {
         if (unread)
-            fprintf(stderr,
-                    "anneal train: nothing reads the output any more: stopped with a checkpoint after step %s; run the "
-                    "same command to continue\n",
-                    cli_count(outcome->steps).text);
+            cli_tell(
+                "anneal train: nothing reads the output any more: stopped with a checkpoint after step %s; run the "
+                "same command to continue",
+                cli_count(outcome->steps).text);
         cli_say(t, "saved; run the same command to continue");
         return;
     }
@@ -311,63 +342,100 @@ static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     return CLI_DONE;
 }
 
+/* What rank 0 has found, on all ranks. */
+static int share(cli_training *t, int code, bool *finished) {
+    int64_t found[] = {code, finished && *finished};
+    const an_status status = an_broadcast(t->ctx, found, sizeof found / sizeof *found, AN_DTYPE_I64, 0);
+    if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
+    if (finished) *finished = found[1] != 0;
+    return (int)found[0];
+}
+
 static int open_folder(cli_training *t, bool fresh) {
     an_folder_options folder;
     an_folder_options_init(&folder, sizeof folder);
     folder.fresh = fresh;
     const an_status status = an_folder_create(&t->folder, t->trainer, t->config, &folder);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
-    return cli_write_plan_file(t);
+    int code = t->is_first ? cli_write_plan_file(t) : CLI_DONE;
+    if (code == CLI_DONE && t->is_first) code = cli_banner(t);
+    return share(t, code, NULL);
+}
+
+/* Before hours are spent on what it will say. */
+static int open_trace(cli_training *t, FILE **trace) {
+    const char *path = t->is_first ? trace_path(t) : NULL;
+    *trace = path ? fopen(path, "w") : NULL;
+    if (path && !*trace) return cli_fail(t->call, "%s: cannot be opened: %s", path, strerror(errno));
+    return CLI_DONE;
 }
 
 int cli_training_run(cli_training *training, bool fresh) {
+    cli_training *t = training;
     bool finished = false;
-    if (training->info.samples == 0) {
-        fprintf(stderr,
-                "%s: the samples of a stream come from a program that calls an_trainer_step_on; with this command, use "
-                "data from a file\n",
-                an_config_place(training->config, "data.train.type"));
+    FILE *trace = NULL;
+    if (t->info.samples == 0) {
+        cli_tell(
+            "%s: the samples of a stream come from a program that calls an_trainer_step_on; with this command, use "
+            "data from a file",
+            an_config_place(t->config, "data.train.type"));
         return CLI_MISUSED;
     }
-    int code = look_at_folder(training, fresh, &finished);
+    int code = t->is_first ? look_at_folder(t, fresh, &finished) : CLI_DONE;
+    if (code == CLI_DONE && !finished) code = open_trace(t, &trace);
+    code = share(t, code, &finished);
     if (code != CLI_DONE || finished) return code;
-    const char *path = trace_path(training);
-    FILE *trace = path ? fopen(path, "w") : NULL; /* before hours are spent on what it will say */
-    if (path && !trace) return cli_fail(training->call, "%s: cannot be opened: %s", path, strerror(errno));
-    watch_for(training->trainer);
-    code = open_folder(training, fresh);
-    if (code == CLI_DONE) code = cli_banner(training);
-    if (code == CLI_DONE) return run_it(training, trace);
+    watch_for(t->trainer);
+    code = open_folder(t, fresh);
+    if (code == CLI_DONE) return run_it(t, trace);
     if (trace) fclose(trace);
     return code;
 }
 
 static int run(const cli_call *call) {
     static const char *const extensions[] = {"keep", "stretch", NULL};
+    static const char *const libraries[] = {"openmpi", "mpich", NULL}, *const starting[] = {"ranks", NULL};
     cli_training training;
-    int extend = -1;
+    cli_ranks ranks;
+    int extend = -1, library = -1;
     cli_opening opening = {.file = call->argument, .kernels = call->values[KERNEL]};
-    int64_t threads = 0, steps = 0, restarts = CLI_RESTARTS;
+    int64_t threads = 0, steps = 0, restarts = CLI_RESTARTS, number = 1, least = 0;
     if (cli_number(call, THREADS, 1, &threads) != CLI_DONE || cli_number(call, CHECK, 1, &steps) != CLI_DONE ||
         cli_isa(call, ISA, &opening.isa) != CLI_DONE || cli_choice(call, EXTEND, extensions, &extend) != CLI_DONE ||
-        cli_number(call, RESTARTS, 0, &restarts) != CLI_DONE)
+        cli_number(call, RESTARTS, 0, &restarts) != CLI_DONE || cli_number(call, RANKS, 1, &number) != CLI_DONE ||
+        cli_number(call, MIN_RANKS, 1, &least) != CLI_DONE || cli_choice(call, MPI, libraries, &library) != CLI_DONE)
         return CLI_MISUSED;
+    const char *mpi = library < 0 ? NULL : libraries[library];
     if (call->values[SUPERVISE] && cli_is_pipe(call->argument))
         return cli_misuse(call, "--supervise reads the config again at each restart, which does not work with a pipe; "
                                 "write the config to a file");
-    if (call->values[SUPERVISE]) return cli_supervise(call, restarts);
+    if (least > 0 && (!call->values[SUPERVISE] || least > number))
+        return cli_misuse(call, least > number ? "--min-ranks is more than -n" : "--min-ranks needs --supervise");
+    if (call->values[SUPERVISE])
+        return cli_supervise(call, restarts, number > 1 ? number : 0, least > 0 ? least : number);
     if (call->values[RESTARTS]) return cli_misuse(call, "--restarts needs --supervise, which was not given");
+    if (number > 1 && (steps > 0 || cli_is_pipe(call->argument)))
+        return cli_misuse(call, "-n and %s cannot be combined",
+                          steps > 0 ? "--check, which compares the steps of one process," : "a config from a pipe");
+    if (number > 1) return cli_launch(call, mpi, number, starting);
     opening.threads = (int)(threads < INT32_MAX ? threads : INT32_MAX);
     opening.fresh = call->values[FRESH] != NULL;
     opening.resume = call->values[RESUME];
     opening.extend = extend < 0 ? AN_EXTEND_REFUSE : extend == 0 ? AN_EXTEND_KEEP : AN_EXTEND_STRETCH;
     opening.new_bits = call->values[NEW_BITS] != NULL;
     watch_signals();
-    if (steps > 0) return cli_check(call, &opening, steps);
-    int code = cli_training_open(call, &opening, &training);
+    cli_rank_begin();
+    int code = cli_ranks_begin(call, mpi, &ranks);
+    if (code == CLI_DONE && steps > 0 && ranks.comm && ranks.comm->ranks > 1)
+        code = cli_misuse(call, "--check compares the steps of one process, but a launcher started several");
+    if (code != CLI_DONE) return cli_ranks_end(&ranks, code);
+    opening.comm = ranks.comm;
+    if (steps > 0) return cli_ranks_end(&ranks, cli_check(call, &opening, steps));
+    code = cli_training_open(call, &opening, &training);
     if (code == CLI_DONE) code = cli_training_run(&training, opening.fresh);
     cli_training_close(&training);
-    return code;
+    if (!cli_silent) cli_rank_end(code);
+    return cli_ranks_end(&ranks, code);
 }
 
 const cli_command cli_train = {
@@ -381,7 +449,10 @@ const cli_command cli_train = {
         "summary.json and outcome.json.\n\nThe same command resumes from the newest intact checkpoint of the run "
         "folder, and the result is bit-identical to an uninterrupted run. A finished run is not started again. TERM, "
         "USR1, Ctrl-C and a closed pipe (as in '| head') stop the run with a checkpoint after the current step, and "
-        "the exit code is then 75: run the same command again to continue. A second Ctrl-C stops it immediately.",
+        "the exit code is then 75: run the same command again to continue. A second Ctrl-C stops it "
+        "immediately.\n\nSeveral "
+        "processes train together with -n, or started by mpirun or srun; the result is bit-identical to that of one "
+        "process. A launcher does not pass exit codes on faithfully: outcome.json says how such a run ended.",
     .options = options,
     .run = run,
 };

@@ -1,0 +1,158 @@
+/* Watches a job of several ranks from outside: what its ranks report, the signals meant for it, and its end. */
+#include "cli/supervise/ranks.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/regular.h"
+#include "base/text/json.h"
+
+static const double interval = 0.1;   /* seconds from look to look */
+static const double lingering = 20;   /* seconds in which a launcher should end after its ranks */
+static const double asking_every = 5; /* seconds */
+
+/* ---- how it ended ---- */
+
+static const struct {
+    const char *name;
+    int code;
+} ends[] = {{"done", CLI_DONE},
+            {"stopped early", CLI_DONE},
+            {"stopped on request", CLI_AGAIN},
+            {"time limit", CLI_AGAIN},
+            {"failed", CLI_FAILED}};
+
+static bool code_of_end(const char *name, int *code) {
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (!strcmp(ends[i].name, name)) {
+            *code = ends[i].code;
+            return true;
+        }
+    return false; /* it is "running" */
+}
+
+bool supervise_outcome(const char *folder, int64_t after, int *code) {
+    enum { PATH_BYTES = 4200, MOST = 8192 };
+    char path[PATH_BYTES], text[MOST], end[32] = "";
+    an_json json;
+    an_json_string key, value;
+    int64_t generation = 0;
+    snprintf(path, sizeof path, "%s/outcome.json", folder);
+    FILE *file = an_regular_read(path);
+    if (!file) return false;
+    const size_t length = fread(text, 1, sizeof text, file);
+    fclose(file);
+    an_json_init(&json, text, length);
+    if (an_json_object(&json))
+        while (an_json_member(&json, &key)) {
+            if (!strcmp(key.bytes, "end") && an_json_string_value(&json, &value))
+                snprintf(end, sizeof end, "%s", value.bytes);
+            else if (!strcmp(key.bytes, "generation"))
+                an_json_count(&json, &generation);
+            else
+                an_json_skip(&json);
+        }
+    return !json.problem && generation > after && code_of_end(end, code);
+}
+
+/* Whether a rank or the launcher was killed. A launcher's exit code is no more than a hint, but after a kill both MPIs give it so. */
+static bool is_killed(int status) {
+    enum { KILLED = 128 };
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    return (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) || code == KILLED + SIGKILL || code == SIGKILL;
+}
+
+/* What the run says of its end counts; then what rank 0 said, which may have had no folder yet; else its ranks have died. Where a rank was killed, the others may have had time to
+ * say that they failed because of it. */
+static void find_end(const supervise_job *job, const supervise_job_watch *watch, int status, supervise_end *end) {
+    *end = (supervise_end){.hung = job->timed_out, .code = CLI_FAILED};
+    end->heartbeat.step = job->state.step;
+    memcpy(end->heartbeat.slots[0].text, job->state.place, sizeof end->heartbeat.slots[0].text);
+    if (job->timed_out) {
+        end->signal = SIGKILL;
+        return;
+    }
+    bool is_told = supervise_outcome(watch->folder, watch->launch, &end->code);
+    if (!is_told && job->exited > 0) {
+        end->code = job->code;
+        is_told = true;
+    }
+    if (is_told && !(end->code == CLI_FAILED && is_killed(status))) return;
+    const bool ended = WIFEXITED(status) && WEXITSTATUS(status) == CLI_DONE; /* MPICH's, after ranks that died */
+    end->signal = is_killed(status) || ended ? SIGKILL : SIGABRT;
+}
+
+/* ---- until then ---- */
+
+/* Open MPI's launcher kills its ranks within a second of TERM or INT; both pass USR1 on. */
+static void pass_on(supervise_job *job, supervise_signals *signals, int number) {
+    if (number == SIGTSTP) { /* ranks may be on other hosts, and there is no way to let all of them rest */
+        supervise_say("a job of several ranks cannot be suspended");
+        return;
+    }
+    if (number == SIGINT && signals->interrupts++ > 0) {
+        supervise_job_kill(job);
+        return;
+    }
+    if (!signals->stopping) supervise_say("asked to stop (signal %d): the ranks save a checkpoint and exit", number);
+    signals->stopping = true;
+    kill(job->launcher, SIGUSR1);
+}
+
+typedef struct {
+    double looked, silent; /* the clock, and seconds in which no rank said anything */
+    double heard;          /* when one last did, as of the last look */
+    double asked;
+    bool reported, stops;
+} looking;
+
+/* Ranks report each other. If none says anything, all of them are stopped, or none has got so far. Time in which this process itself was stopped does not count. */
+static void look(supervise_job *job, const supervise_job_watch *watch, looking *l) {
+    enum { LATE = 5 };
+    const double now = an_clock_seconds(), gap = now - l->looked;
+    l->looked = now;
+    l->silent += gap < LATE * interval ? gap : interval;
+    if (job->heard != l->heard) {
+        if (l->reported) supervise_say("the ranks answer again");
+        l->heard = job->heard;
+        l->silent = 0;
+        l->reported = false;
+    }
+    if (job->heard > 0 && watch->report_after > 0 && l->silent >= watch->report_after && !l->reported) {
+        supervise_say("no rank has answered for %.3g s; rank %d (process %d) was last at step %lld, \"%s\"", l->silent,
+                      job->state.rank, job->state.process, (long long)job->state.step, job->state.place);
+        l->reported = true;
+    }
+    if (watch->timeout > 0 && l->silent >= watch->timeout && !job->timed_out) {
+        supervise_say("no rank has answered for %.3g s (ranks.timeout): it hangs", l->silent);
+        job->timed_out = true;
+    }
+    if (watch->may_stop && !l->stops && now - l->asked >= asking_every) {
+        l->asked = now;
+        l->stops = watch->may_stop(watch->user);
+        if (l->stops) kill(job->launcher, SIGUSR1);
+    }
+}
+
+void supervise_job_wait(supervise_job *job, supervise_signals *signals, const supervise_job_watch *watch,
+                        supervise_end *end) {
+    looking l = {.looked = an_clock_seconds(), .asked = an_clock_seconds()};
+    int status = 0;
+    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) != job->launcher;) {
+        if (ended > 0) continue; /* one of its processes that lost its parent */
+        if (ended < 0) break;
+        const int number = supervise_wait(signals, interval);
+        if (number) pass_on(job, signals, number);
+        supervise_job_listen(job);
+        look(job, watch, &l);
+        if (job->timed_out || (job->exited > 0 && an_clock_seconds() - job->exited > lingering)) {
+            supervise_job_kill(job);
+            break;
+        }
+    }
+    supervise_job_listen(job); /* what was said at the end */
+    find_end(job, watch, status, end);
+    supervise_job_forget(job);
+}
