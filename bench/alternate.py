@@ -323,17 +323,17 @@ def medians(label, times):
 BATCH, TOKENS = 4, 256
 
 
-def gpt2_config(folder):
+def gpt2_config(folder, batch=BATCH, tokens=TOKENS):
     """GPT-2 124M on random tokens, with the settings of torch_gpt2.py."""
     numbers = random.Random(0)
-    tokens = array.array("H", (numbers.randrange(50257) for _ in range(100 * BATCH * TOKENS + 1)))
-    (folder / "random.bin").write_bytes(tokens.tobytes())
+    data = array.array("H", (numbers.randrange(50257) for _ in range(100 * batch * tokens + 1)))
+    (folder / "random.bin").write_bytes(data.tobytes())
     config = folder / "gpt2.yaml"
     config.write_text(f"""
 run:       {{dir: {folder}/run, seed: 1}}
-model:     {{type: gpt2, layers: 12, heads: 12, width: 768, context: {TOKENS}, vocabulary: 50304}}
+model:     {{type: gpt2, layers: 12, heads: 12, width: 768, context: {tokens}, vocabulary: 50304}}
 data:      {{train: {{type: tokens, path: random.bin, format: u16}}}}
-batch:     {{global: {BATCH}}}
+batch:     {{global: {batch}}}
 optimizer: {{lr: 3e-4, betas: [0.9, 0.95], weight_decay: 0.1}}
 train:     {{clip_norm: 1.0}}
 """)

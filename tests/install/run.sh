@@ -23,10 +23,23 @@ test -f "$prefix/share/doc/anneal/LICENSE"
 
 echo "== every public header compiles alone, as C11 and as C++17"
 for header in "$prefix"/include/anneal/*.h; do
+    [ "$(basename "$header")" != mpi.h ] || continue # below: it needs an MPI
     grep -qE 'not for direct use|do not include it directly' "$header" && continue # a part of another header, and says so
     printf '#include <anneal/%s>\nextern int not_empty;\n' "$(basename "$header")" >header.c
     "${c[@]}" -fsyntax-only $(pkg-config --cflags anneal) header.c
     "${cpp[@]}" -fsyntax-only -x c++ $(pkg-config --cflags anneal) header.c
+done
+
+for plugin in "$libdir"/libanneal-mpi-*.so; do
+    [ -e "$plugin" ] || continue
+    mpi=${plugin##*-mpi-} mpi=${mpi%.so}
+    echo "== mpi.h and the installed plugin, with $mpi"
+    case $mpi in openmpi) module=ompi-c ;; *) module=$mpi ;; esac
+    flags=$(pkg-config --cflags "$module" | sed 's/-I/-isystem /g') # its own warnings are not ours
+    "${c[@]}" -fsyntax-only $(pkg-config --cflags anneal) $flags -x c <(printf '#include <anneal/mpi.h>\nextern int not_empty;\n')
+    "${cpp[@]}" -fsyntax-only $(pkg-config --cflags anneal) $flags -x c++ <(printf '#include <anneal/mpi.h>\nextern int not_empty;\n')
+    "${c[@]}" "$here/use_mpi.c" -o "use_$mpi" $(pkg-config --cflags anneal) $flags $(pkg-config --libs anneal "$module")
+    LD_LIBRARY_PATH=$libdir "$here/../comm/mpirun.sh" "$mpi" 2 "./use_$mpi"
 done
 
 echo "== pkg-config, from C and C++, shared and static"

@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# What scripts about ranks share: launchers, and the processes that they started.
+
+# launcher MPI RANKS: the words that start so many ranks, in the array `mpirun`
+launcher() {
+    case $1 in
+    openmpi) mpirun=(mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none -n "$2") ;;
+    mpich) mpirun=(mpirun.mpich -n "$2") ;;
+    *) fail "no MPI is called $1" ;;
+    esac
+    command -v "${mpirun[0]}" >/dev/null || {
+        echo "SKIPPED: there is no ${mpirun[0]}"
+        exit 77
+    }
+}
+
+# descendants PROCESS: of a process, one a line
+descendants() {
+    { sed -s 's/^\([0-9]*\) .*) . \([0-9]*\) .*/\1 \2/' /proc/[0-9]*/stat 2>/dev/null || true; } | awk -v first="$1" '
+        { parent[$1] = $2 }
+        END { for (p in parent) { for (q = p; q in parent; q = parent[q]) if (parent[q] == first) { print p; break } } }'
+}
+
+# rank_process PROCESS RANK: which of its descendants is this rank; "": none
+rank_process() {
+    local p value
+    for p in $(descendants "$1"); do
+        value=$(tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p' | tail -n 1) || continue
+        [ "$value" = "$2" ] && echo "$p" && return 0
+    done
+    return 0
+}
+
+# until_true SECONDS COMMAND...: waits for something to be true
+until_true() {
+    local end=$((SECONDS + $1 + 1))
+    shift
+    while ! "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.05
+    done
+}
+milliseconds() { echo $(($(date +%s%N) / 1000000)); }

@@ -1,0 +1,190 @@
+/* One rank's error is everyone's: a failure at every instruction and every message of a step, on one of three ranks. All ranks return its message, none waits, and no weight has changed. If
+ * an exchange itself was lost, every rank returns an error, and its trainer refuses further steps.
+ *     test_ranks_errors [STRIDE]     every STRIDEth only */
+#include <time.h>
+
+#include "anneal/open.h"
+#include "ranks/threads.h"
+#include "train/trainer.h"
+
+enum { RANKS = 3, CULPRIT = 1, STEPS_BEFORE = 2 };
+
+static int stride = 1;
+
+/* What is planted, and what came of it. */
+typedef struct {
+    int64_t instruction;            /* of the culprit's third step; -1: none */
+    int64_t message;                /* the culprit's call of this number in that step; 0: none */
+    long allocation;                /* the culprit's allocation of this number in that step; 0: none */
+    int64_t instructions, messages; /* that a step has */
+    long allocations;
+} plant;
+
+typedef struct {
+    an_status status, again;
+    char message[1024];
+    bool same; /* the weights are those before the step */
+    bool refuses;
+    double seconds;
+} outcome;
+
+static outcome outcomes[RANKS];
+static plant planted;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+typedef struct {
+    int64_t seen;
+} counted;
+
+static an_status fail_at(void *user, int64_t instruction) {
+    counted *c = user;
+    (void)instruction;
+    return c->seen++ == planted.instruction ? AN_ERR_HOOK : AN_OK;
+}
+
+static void step_with_failure(one_rank *r) {
+    an_trainer *t = NULL;
+    outcome *o = &outcomes[r->comm.rank];
+    char before[HASH_TEXT], after[HASH_TEXT];
+    counted c = {0};
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "errors.yaml"))) goto end;
+    for (int i = 0; i < STEPS_BEFORE; i++)
+        if (rank_failed(r, "step", an_trainer_step(t, NULL))) goto end;
+    if (rank_failed(r, "hash", an_trainer_weights_hash(t, before))) goto end;
+    const bool culprit = r->comm.rank == CULPRIT;
+    const int64_t calls = r->messages.calls;
+    if (culprit) an_program_set_hook(t->program, fail_at, &c);
+    if (culprit && planted.message > 0) r->messages.fails_at = calls + planted.message;
+    const long allocations = r->memory.calls;
+    r->memory.once = true;
+    if (culprit && planted.allocation > 0) r->memory.fail_at = allocations + planted.allocation;
+    const double begin = now();
+    o->status = an_trainer_step(t, NULL);
+    o->seconds = now() - begin;
+    snprintf(o->message, sizeof o->message, "%s", o->status == AN_OK ? "" : an_last_error(r->ctx));
+    if (culprit) {
+        planted.instructions = c.seen;
+        planted.messages = r->messages.calls - calls;
+        planted.allocations = r->memory.calls - allocations;
+        an_program_set_hook(t->program, NULL, NULL);
+    }
+    r->messages.fails_at = 0;
+    r->memory.fail_at = 0;
+    rank_failed(r, "hash", an_trainer_weights_hash(t, after));
+    o->same = !strcmp(before, after);
+    o->again = an_trainer_step(t, NULL); /* the same step again, or the next */
+    o->refuses = o->again != AN_OK && an_trainer_step(t, NULL) != AN_OK;
+end:
+    an_trainer_destroy(&t);
+}
+
+static void run_once(one_rank *ranks) {
+    memset(outcomes, 0, sizeof outcomes);
+    run_ranks(ranks, RANKS, step_with_failure, NULL, NULL);
+    for (int i = 0; i < RANKS; i++)
+        if (*ranks[i].error) fail_msg("%s", ranks[i].error);
+    for (int i = 0; i < RANKS; i++)
+        if (outcomes[i].seconds > 1) fail_msg("rank %d waited %.1f s", i, outcomes[i].seconds);
+}
+
+static void write_files(void) {
+    FILE *file = fopen("rows.csv", "w");
+    assert_non_null(file);
+    fprintf(file, "a,b,sum\n");
+    for (int i = 0; i < 40; i++) fprintf(file, "%.4f,%.4f,%.4f\n", i / 40.0, i % 7 / 6.0, i / 40.0 + i % 7 / 6.0);
+    fclose(file);
+    file = fopen("errors.yaml", "w");
+    assert_non_null(file);
+    fputs("run: {dir: run-errors, steps: 20, seed: 5}\nmodel: {type: mlp, hidden: [9, 7], dropout: 0.1}\n"
+          "data: {train: {type: csv, path: rows.csv, inputs: [a, b], targets: [sum]}, threads: 0}\n"
+          "batch: {micro: 1, accumulate: 2, leaves: 4}\ntrain: {precision: f32}\n",
+          file);
+    fclose(file);
+}
+
+static void every_instruction(void **state) {
+    (void)state;
+    one_rank ranks[RANKS];
+    planted = (plant){.instruction = -1};
+    run_once(ranks);
+    const int64_t instructions = planted.instructions;
+    assert_true(instructions > 10);
+    for (int i = 0; i < RANKS; i++) assert_int_equal(outcomes[i].status, AN_OK);
+    for (int64_t at = 0; at < instructions; at += stride) {
+        planted = (plant){.instruction = at};
+        run_once(ranks);
+        for (int i = 0; i < RANKS; i++) {
+            const outcome *o = &outcomes[i];
+            if (o->status != AN_ERR_HOOK)
+                fail_msg("instruction %lld: rank %d returned %s", (long long)at, i, an_status_name(o->status));
+            if (strncmp(o->message, "rank 1: the hook stopped", 24) != 0 ||
+                strcmp(o->message, outcomes[0].message) != 0)
+                fail_msg("instruction %lld: rank %d says '%s'", (long long)at, i, o->message);
+            if (!o->same) fail_msg("instruction %lld: the weights of rank %d have changed", (long long)at, i);
+            if (o->again != AN_OK) fail_msg("instruction %lld: rank %d cannot take the step again", (long long)at, i);
+        }
+    }
+    print_message("%lld instructions\n", (long long)instructions);
+}
+
+/* A step allocates nothing of its own; what a kernel's library does must not stop the others either. */
+static void every_allocation(void **state) {
+    (void)state;
+    one_rank ranks[RANKS];
+    planted = (plant){.instruction = -1};
+    run_once(ranks);
+    const long allocations = planted.allocations;
+    for (long at = 1; at <= allocations; at++) {
+        planted = (plant){.instruction = -1, .allocation = at};
+        run_once(ranks);
+        for (int i = 0; i < RANKS; i++)
+            if (outcomes[i].status != AN_ERR_MEMORY || !outcomes[i].same || outcomes[i].again != AN_OK)
+                fail_msg("allocation %ld: rank %d returned %s", at, i, an_status_name(outcomes[i].status));
+    }
+    print_message("%ld allocations\n", allocations);
+}
+
+static void every_message(void **state) {
+    (void)state;
+    one_rank ranks[RANKS];
+    planted = (plant){.instruction = -1};
+    run_once(ranks);
+    const int64_t messages = planted.messages;
+    int64_t late = 0;
+    assert_true(messages > 10);
+    for (int64_t at = 1; at <= messages; at += stride) {
+        planted = (plant){.instruction = -1, .message = at};
+        run_once(ranks);
+        int failed = 0;
+        for (int i = 0; i < RANKS; i++) failed += outcomes[i].status != AN_OK;
+        if (failed == 0) fail_msg("message %lld: no rank returned an error", (long long)at);
+        late += failed < RANKS; /* of the second record: the others find out in the next step */
+        for (int i = 0; i < RANKS; i++) {
+            const outcome *o = &outcomes[i];
+            if (failed == RANKS && !o->same)
+                fail_msg("message %lld: the weights of rank %d have changed", (long long)at, i);
+            if (o->status == AN_OK && o->again == AN_OK)
+                fail_msg("message %lld: rank %d never returned an error", (long long)at, i);
+            if (!o->refuses) fail_msg("message %lld: rank %d takes further steps", (long long)at, i);
+            if (failed == RANKS && !strstr(o->message, "planted"))
+                fail_msg("message %lld: rank %d says '%s'", (long long)at, i, o->message);
+        }
+    }
+    print_message("%lld messages, of which %lld were too late for one step\n", (long long)messages, (long long)late);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) stride = atoi(argv[1]);
+    write_files();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_instruction),
+        cmocka_unit_test(every_allocation),
+        cmocka_unit_test(every_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
