@@ -1,5 +1,7 @@
 #include "train/kernel_fingerprint.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <xxhash.h>
 
 #include "anneal/models.h"
@@ -212,7 +214,7 @@ static an_status add_model(XXH3_state_t *state, rig *r, const char *kernels, siz
 /* ---- the fingerprint ---- */
 
 /* In a context of its own, so that neither the device, the ops and the optimizers that a program added nor the count of bytes of its context take part. */
-an_status an_kernel_fingerprint_compute(an_context *ctx, const char *kernels, uint64_t hash[2]) {
+static an_status compute(an_context *ctx, const char *kernels, uint64_t hash[2]) {
     an_status status;
     rig r = {0};
     XXH3_state_t *state = XXH3_createState();
@@ -237,6 +239,39 @@ fail:
     an_context_destroy(&r.ctx);
     XXH3_freeState(state);
     return status;
+}
+
+typedef struct {
+    an_context *ctx;
+    const char *kernels;
+    uint64_t *hash;
+    an_status status;
+} job;
+
+static void *run(void *user) {
+    job *j = user;
+    j->status = compute(j->ctx, j->kernels, j->hash);
+    return NULL;
+}
+
+/* On a thread with a stack of its own: the caller's may be as small as a run of its own model allows, and other kernels than that run's are called here. The host's signals are for
+ * the host's threads. */
+an_status an_kernel_fingerprint_compute(an_context *ctx, const char *kernels, uint64_t hash[2]) {
+    enum { STACK = 8 << 20 };
+    job j = {.ctx = ctx, .kernels = kernels, .hash = hash};
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    if (pthread_attr_init(&attributes) != 0) return compute(ctx, kernels, hash);
+    pthread_attr_setstacksize(&attributes, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&thread, &attributes, run, &j);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (error != 0) return compute(ctx, kernels, hash);
+    pthread_join(thread, NULL);
+    return j.status;
 }
 
 an_status an_kernel_fingerprint(an_context *ctx, uint64_t hash[2]) {
