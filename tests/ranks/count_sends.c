@@ -5,6 +5,7 @@
 
 static long long sent;
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the names in mpi.h are another's */
 int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
     int size = 0;
     MPI_Type_size(type, &size);

@@ -179,7 +179,7 @@ static void every_message(void **state) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1) stride = atoi(argv[1]);
+    if (argc > 1) stride = (int)strtol(argv[1], NULL, 10);
     write_files();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_instruction),
