@@ -4,9 +4,9 @@
  *
  * How it is asked: serve.h. Rank 0 is asked, and tells the others. A pass is a step.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <anneal/mpi.h>
 #include <anneal/open.h>
@@ -16,11 +16,10 @@
 /* Rank 0 says whether there is another step, all learn it. Between their turns the ranks sleep: a blocking call of MPI would spin,
  * and take the cores from the program whose turn it is. A millisecond is nothing to a step. */
 static bool is_next(bool next) {
-    const struct timespec millisecond = {.tv_nsec = 1000000};
     int word = next, done = 0;
     MPI_Request request;
     MPI_Ibcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD, &request);
-    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) nanosleep(&millisecond, NULL);
+    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) poll(NULL, 0, 1);
     MPI_Wait(&request, MPI_STATUS_IGNORE); /* returns at once */
     return word;
 }
