@@ -56,7 +56,8 @@ static an_status check_order(const an_stepper *s, call c) {
 
 /* ---- making one ---- */
 
-an_status an_borders_check(an_context *ctx, int64_t leaves, int ranks) {
+/* Whether there is a leaf for every rank. */
+static an_status check_ranks(an_context *ctx, int64_t leaves, int ranks) {
     if (ranks <= leaves) return AN_OK;
     return AN_ERROR(
         ctx, AN_ERR_ARGUMENT,
@@ -135,7 +136,7 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
     if (!options.scales) s->scaler.scale = 0; /* as checkpoints have it */
     s->record_bytes = record_bytes(program->plan->model, s->options.leaves);
     AN_TRY(an_alloc(ctx, (void **)&s->record, 2, s->record_bytes));
-    AN_TRY(an_borders_check(ctx, s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA)));
+    AN_TRY(check_ranks(ctx, s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA)));
     const an_borders borders = an_borders_choose(s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA));
     AN_TRY(an_leaves_make(&s->leaves, program, &borders, (an_forest *)(void *)(s->record + sizeof(an_agreement))));
     *stepper = s;

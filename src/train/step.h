@@ -58,8 +58,6 @@ struct an_stepper {
 /* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a step moves between ranks. */
 an_status an_stepper_predict(const an_graph *model, const an_borders *borders, int rank, size_t *bytes,
                              an_reduction_cost *cost);
-/* Whether there is a leaf for every rank. */
-an_status an_borders_check(an_context *ctx, int64_t leaves, int ranks);
 
 /* What a step has: of this rank, and after an_step_begin_all of all ranks. */
 typedef struct an_step_counts {

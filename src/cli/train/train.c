@@ -452,7 +452,7 @@ const cli_command cli_train = {
         "the exit code is then 75: run the same command again to continue. A second Ctrl-C stops it "
         "immediately.\n\nSeveral "
         "processes train together with -n, or started by mpirun or srun; the result is bit-identical to that of one "
-        "process. A launcher does not pass exit codes on faithfully: outcome.json says how such a run ended.",
+        "process. mpirun and srun do not pass exit codes on faithfully: outcome.json says how such a run ended.",
     .options = options,
     .run = run,
 };
