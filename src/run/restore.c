@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/heartbeat.h"
+#include "step/optimizer_records.h"
 #include "store/load.h"
-#include "train/optimizer_records.h"
 
 /* ---- the optimizer ---- */
 

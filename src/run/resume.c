@@ -12,9 +12,9 @@
 #include "exec/plan.h"
 #include "ir/kernel_name.h"
 #include "run/saver.h"
+#include "step/schedule.h"
 #include "store/read.h"
 #include "train/own_metrics.h"
-#include "train/schedule.h"
 
 /* ---- which checkpoint ---- */
 

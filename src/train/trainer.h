@@ -10,10 +10,10 @@
 #include "data/batches.h"
 #include "data/loader.h"
 #include "data/samples.h"
+#include "step/step.h"
 #include "store/manifest.h"
 #include "train/evaluate.h"
 #include "train/feed.h"
-#include "train/step.h"
 
 enum { AN_HISTORY = 10 };
 

@@ -6,7 +6,7 @@ means over samples with batch norm.
     tests/golden/training.py
 
 The files data/training_*.txt hold series: a line with a name and a count, then as many numbers, one a line. Tests of
-tests/train read them; weights and gradients come from formulas that the tests repeat (tests/train/series.h).
+tests/step and tests/train read them; weights and gradients come from formulas that the tests repeat (tests/step/series.h).
 """
 
 import math

@@ -1,7 +1,7 @@
 /* Means over samples (loss.reduction: sample_mean), against PyTorch: a micro-batch is one run, so batch norm sees all of its samples,
  * also those without targets. The model, its data and its weights are those of tests/golden/training.py. */
 #include "anneal/train.h"
-#include "train/series.h"
+#include "step/series.h"
 
 enum { CHANNELS = 3, PLACES = 4, HIDDEN = 5, KINDS = 6, SAMPLES = 31, IGNORED = -100, STEPS = 3, TENSORS = 7 };
 static const int64_t samples_of[STEPS] = {12, 12, 7}; /* the last step is short */

@@ -2,8 +2,8 @@
  *
  * Leaves are added in the tree of comm/tree.h as far as the rank's own range allows (comm/forest.h). Node i of the list has buffer i for its gradients; the leaf under way has
  * the first free one. With several ranks, what is left is exchanged unit by unit: while the last backward still computes, or afterwards. */
-#ifndef AN_TRAIN_LEAVES_H
-#define AN_TRAIN_LEAVES_H
+#ifndef AN_STEP_LEAVES_H
+#define AN_STEP_LEAVES_H
 
 #include "comm/forest.h"
 #include "comm/reduce.h"

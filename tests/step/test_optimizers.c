@@ -4,8 +4,8 @@
 
 #include "base/float16.h"
 #include "exec/params.h"
-#include "train/optimizer.h"
-#include "train/series.h"
+#include "step/optimizer.h"
+#include "step/series.h"
 
 enum { STEPS = 100 };
 

@@ -1,4 +1,4 @@
-#include "train/leaves.h"
+#include "step/leaves.h"
 
 #include <string.h>
 

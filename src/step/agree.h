@@ -2,8 +2,8 @@
  *
  * A step has two, one before its first micro-batch and one before its update, and a run has some between steps. Every record carries a status. A rank that has failed takes part
  * with its error, and then all ranks return that error together: the one of the lowest leaf, or else of the lowest rank. On one rank the record is its own. */
-#ifndef AN_TRAIN_AGREE_H
-#define AN_TRAIN_AGREE_H
+#ifndef AN_STEP_AGREE_H
+#define AN_STEP_AGREE_H
 
 #include "base/context.h"
 #include "comm/forest.h"

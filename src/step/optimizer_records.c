@@ -1,4 +1,4 @@
-#include "train/optimizer_records.h"
+#include "step/optimizer_records.h"
 
 #include <stdio.h>
 #include <string.h>

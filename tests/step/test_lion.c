@@ -3,7 +3,7 @@
 #include "anneal/optimizer.h"
 #include "base/memory.h"
 #include "kernels/update/update.h"
-#include "train/series.h"
+#include "step/series.h"
 
 enum { STEPS = 100 };
 

@@ -1,5 +1,5 @@
 /* The loss scaler against PyTorch's GradScaler: the scale, the skips and the weights of a run with planted infinities. */
-#include "train/series.h"
+#include "step/series.h"
 
 enum { STEPS = 100, BIAS = 2 };
 static const int infinite[] = {3, 4, 10, 11, 12, 30, 55, 56, 90}, nan_steps[] = {21, 71};

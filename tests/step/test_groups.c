@@ -2,8 +2,8 @@
 #include "anneal/models.h"
 #include "anneal/optimizer.h"
 #include "exec/params.h"
-#include "train/groups.h"
-#include "train/series.h"
+#include "step/groups.h"
+#include "step/series.h"
 
 typedef struct {
     int count;

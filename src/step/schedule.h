@@ -1,5 +1,5 @@
-#ifndef AN_TRAIN_SCHEDULE_H
-#define AN_TRAIN_SCHEDULE_H
+#ifndef AN_STEP_SCHEDULE_H
+#define AN_STEP_SCHEDULE_H
 
 #include "anneal/train.h"
 #include "base/memory.h"

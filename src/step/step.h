@@ -1,12 +1,12 @@
 /* One step of the optimizer, part by part. */
-#ifndef AN_TRAIN_STEP_H
-#define AN_TRAIN_STEP_H
+#ifndef AN_STEP_STEP_H
+#define AN_STEP_STEP_H
 
 #include "exec/program.h"
-#include "train/agree.h"
-#include "train/leaves.h"
-#include "train/optimizer.h"
-#include "train/schedule.h"
+#include "step/agree.h"
+#include "step/leaves.h"
+#include "step/optimizer.h"
+#include "step/schedule.h"
 
 /* Where a step stands. The calls of train.h lead from one to the next. */
 typedef enum an_step_place {

@@ -1,8 +1,8 @@
 /* Schedules against PyTorch's at each of 1,000 steps, to 1e-12 of the peak rate; and what they refuse. */
 #include <fenv.h>
 
-#include "train/schedule.h"
-#include "train/series.h"
+#include "step/schedule.h"
+#include "step/series.h"
 
 enum { STEPS = 1000, WARMUP = 100 };
 static const double tolerance = 1e-12;

@@ -1,5 +1,5 @@
 /* One step of the optimizer. The state machine holds the order; leaves.c adds the leaves, and agree.c what ranks have to agree on. */
-#include "train/step.h"
+#include "step/step.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Which optimizers a context has: the built-in ones and those that the program added. */
-#ifndef AN_TRAIN_OPTIMIZER_RECORDS_H
-#define AN_TRAIN_OPTIMIZER_RECORDS_H
+#ifndef AN_STEP_OPTIMIZER_RECORDS_H
+#define AN_STEP_OPTIMIZER_RECORDS_H
 
 #include "anneal/experimental.h"
 #include "anneal/train.h"

@@ -1,5 +1,5 @@
 /* Norms and clipping against clip_grad_norm_ and clip_grad_value_, and the norm's order of addition. */
-#include "train/series.h"
+#include "step/series.h"
 
 static const an_optimizer_options sgd = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_SGD};
 static const an_dtype types[] = {AN_DTYPE_F32, AN_DTYPE_F64};

@@ -1,9 +1,9 @@
-#ifndef AN_TRAIN_OPTIMIZER_H
-#define AN_TRAIN_OPTIMIZER_H
+#ifndef AN_STEP_OPTIMIZER_H
+#define AN_STEP_OPTIMIZER_H
 
 #include "exec/params.h"
 #include "kernels/update/update.h"
-#include "train/groups.h"
+#include "step/groups.h"
 
 struct an_optimizer {
     an_context *ctx;

@@ -1,6 +1,6 @@
 /* Optimizers: what is the same for all parameters is computed here, once per update; one kernel then goes over all of
  * them. */
-#include "train/optimizer.h"
+#include "step/optimizer.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "base/guard.h"
 #include "base/structs.h"
 #include "kernels/update/update.h"
-#include "train/optimizer_records.h"
+#include "step/optimizer_records.h"
 
 static const double most_rate = 1e30;    /* far more than any, and a number in f32 */
 static const double norm_epsilon = 1e-6; /* PyTorch's: a norm of 0 divides nothing */

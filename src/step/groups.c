@@ -1,5 +1,5 @@
 /* Parameter groups. The role of a parameter follows from the ops that read it, never from its name alone. */
-#include "train/groups.h"
+#include "step/groups.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "base/pattern.h"
 #include "base/structs.h"
 #include "ops/source.h"
-#include "train/optimizer_records.h"
+#include "step/optimizer_records.h"
 
 static const double least_layer_decay = 0.5; /* less is allowed, with a warning: the first layers would hardly learn */
 

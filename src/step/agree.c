@@ -1,4 +1,4 @@
-#include "train/agree.h"
+#include "step/agree.h"
 
 #include <stdio.h>
 #include <string.h>

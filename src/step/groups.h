@@ -1,6 +1,6 @@
 /* Parameter groups, as the optimizer sees them. */
-#ifndef AN_TRAIN_GROUPS_H
-#define AN_TRAIN_GROUPS_H
+#ifndef AN_STEP_GROUPS_H
+#define AN_STEP_GROUPS_H
 
 #include "anneal/train.h"
 #include "base/memory.h"

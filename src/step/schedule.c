@@ -1,6 +1,6 @@
 /* Learning-rate schedules: the factor on the peak rate, a pure function of the step. Step t counts from 0; u is t without the
  * warm-up, and length the steps that are left after it. */
-#include "train/schedule.h"
+#include "step/schedule.h"
 
 #include <string.h>
 
