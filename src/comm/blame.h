@@ -2,7 +2,7 @@
 #ifndef AN_COMM_BLAME_H
 #define AN_COMM_BLAME_H
 
-#include "base/rank_state.h"
+#include "launch/rank_state.h"
 
 typedef enum an_blame_kind {
     AN_BLAME_NONE,

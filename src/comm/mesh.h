@@ -37,7 +37,7 @@ const char *an_comm_mistake(const an_comm *comm);
 /* The ranks of ctx->communicator; NULL: of this process alone. Collective over them, and may block. */
 an_status an_mesh_begin(an_context *ctx);
 /* What the ranks settle before their contexts compute anything: the instruction level, which is the lowest of all ranks where it is automatic, and the threads of
- * each (base/rank_threads.h). Collective. */
+ * each (launch/rank_threads.h). Collective. */
 an_status an_start_agree(an_context *ctx, const an_context_options *given);
 /* The context owns its communicator from now on. */
 void an_mesh_own(an_context *ctx);

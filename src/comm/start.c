@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/rank_threads.h"
 #include "base/structs.h"
 #include "comm/mesh.h"
+#include "launch/rank_threads.h"
 
 /* ---- instructions and hosts ---- */
 

@@ -11,7 +11,7 @@
 #define AN_COMM_WATCH_H
 
 #include "base/context.h"
-#include "base/rank_state.h"
+#include "launch/rank_state.h"
 
 enum { AN_WATCH_PLACES = 4 };
 

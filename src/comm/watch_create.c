@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "anneal/watch.h"
+#include "base/files/regular.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
 #include "base/memory.h"
-#include "base/regular.h"
 #include "base/structs.h"
 #include "comm/comm.h"
 #include "comm/watch.h"

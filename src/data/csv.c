@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files/reader.h"
 #include "base/guard.h"
-#include "base/reader.h"
 #include "base/structs.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"

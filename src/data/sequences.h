@@ -3,7 +3,7 @@
 #ifndef AN_DATA_SEQUENCES_H
 #define AN_DATA_SEQUENCES_H
 
-#include "base/reader.h"
+#include "base/files/reader.h"
 #include "data/dataset.h"
 
 /* How a token is stored, in the lower byte first. */

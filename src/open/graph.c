@@ -1,6 +1,6 @@
 /* Models of type graph: the text form of a graph, from a file. */
 #include "base/context.h"
-#include "base/reader.h"
+#include "base/files/reader.h"
 #include "open/open.h"
 
 static an_status check_graph(const an_model_opening *o, const char *file) {

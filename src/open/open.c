@@ -9,8 +9,8 @@
 #include "base/context.h"
 #include "base/guard.h"
 #include "base/isa.h"
-#include "base/launcher.h"
 #include "base/structs.h"
+#include "launch/launcher.h"
 #include "open/share.h"
 
 enum { MOST_RULES = 64, MOST_ENTRIES = 64 };

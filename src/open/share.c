@@ -6,7 +6,7 @@
 
 #include "anneal/open.h"
 #include "base/context.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/guard.h"
 #include "base/memory.h"
 #include "base/status.h"

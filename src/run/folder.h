@@ -2,7 +2,7 @@
 #ifndef AN_RUN_FOLDER_H
 #define AN_RUN_FOLDER_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/text/text.h"
 #include "run/events.h"
 #include "train/trainer.h"

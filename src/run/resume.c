@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/guard.h"
 #include "base/parallel.h"
 #include "base/structs.h"

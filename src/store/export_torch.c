@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/guard.h"
 #include "store/inspect.h"
 #include "store/torch_text.h"

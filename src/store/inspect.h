@@ -3,7 +3,7 @@
 #define AN_STORE_INSPECT_H
 
 #include "anneal/checkpoint.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "store/manifest.h"
 #include "store/weights.h"
 

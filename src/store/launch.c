@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/regular.h"
+#include "base/files/regular.h"
 #include "store/places.h"
 
 #define FOLDER "launches"

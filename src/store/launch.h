@@ -4,7 +4,7 @@
 #ifndef AN_STORE_LAUNCH_H
 #define AN_STORE_LAUNCH_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 /* Takes the next generation of a run folder, which is made if it is not there. Refused (AN_ERR_STATE) where a process of this
  * machine is at work in it. */

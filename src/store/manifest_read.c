@@ -7,7 +7,7 @@
 
 #include <xxhash.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/memory.h"
 #include "ir/graph.h"
 #include "store/manifest.h"

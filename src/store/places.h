@@ -2,7 +2,7 @@
 #ifndef AN_STORE_PLACES_H
 #define AN_STORE_PLACES_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/memory.h"
 
 #define AN_CHECKPOINTS "checkpoints"

@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 #include "base/device.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/heartbeat.h"
 
 enum { CHUNK = 4 << 20 };

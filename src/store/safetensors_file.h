@@ -2,7 +2,7 @@
 #ifndef AN_STORE_SAFETENSORS_FILE_H
 #define AN_STORE_SAFETENSORS_FILE_H
 
-#include "base/reader.h"
+#include "base/files/reader.h"
 #include "base/text/json.h"
 #include "store/safetensors.h"
 

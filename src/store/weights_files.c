@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/reader.h"
+#include "base/files/reader.h"
 #include "base/text/json.h"
 #include "store/weights.h"
 

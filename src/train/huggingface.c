@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/reader.h"
+#include "base/files/reader.h"
 #include "base/text/json.h"
 #include "train/huggingface_keys.h"
 

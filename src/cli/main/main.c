@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/launcher.h"
 #include "cli/main/cli.h"
+#include "launch/launcher.h"
 
 static const cli_command *const commands[] = {
     &cli_train,       &cli_demo,   &cli_plan,       &cli_bench,  &cli_graph,   &cli_eval,        &cli_predict,

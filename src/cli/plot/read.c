@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/regular.h"
+#include "base/files/regular.h"
 #include "base/text/json.h"
 #include "cli/plot/plot.h"
 

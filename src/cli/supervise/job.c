@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/regular.h"
+#include "base/files/regular.h"
 #include "cli/supervise/ranks.h"
 
 static const char variable[] = "ANNEAL_SUPERVISOR";

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/rank_state.h"
 #include "cli/supervise/supervise.h"
+#include "launch/rank_state.h"
 
 static const char variable[] = "ANNEAL_SUPERVISOR";
 static char supervisor[AN_RANK_SUPERVISOR_TEXT]; /* "": none */

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "base/regular.h"
+#include "base/files/regular.h"
 #include "base/text/json.h"
 
 static const double interval = 0.1;   /* seconds from look to look */

@@ -2,8 +2,8 @@
 #ifndef AN_CLI_SUPERVISE_RANKS_H
 #define AN_CLI_SUPERVISE_RANKS_H
 
-#include "base/rank_state.h"
 #include "cli/supervise/supervise.h"
+#include "launch/rank_state.h"
 
 enum { SUPERVISE_CONNECTIONS = 8 };
 

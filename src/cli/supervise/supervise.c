@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/regular.h"
+#include "base/files/regular.h"
 #include "cli/supervise/ranks.h"
 #include "cli/train/open.h"
 #include "cli/train/ranks.h"

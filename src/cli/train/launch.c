@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/launcher.h"
 #include "cli/train/ranks.h"
+#include "launch/launcher.h"
 
 enum { EXIT_PATH = 512 };
 

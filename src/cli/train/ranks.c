@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/launcher.h"
+#include "launch/launcher.h"
 
 /* ---- joining ---- */
 

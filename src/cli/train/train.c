@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/regular.h"
+#include "base/files/regular.h"
 #include "cli/bench/profile.h"
 #include "cli/plan/report.h"
 #include "cli/supervise/rank.h"

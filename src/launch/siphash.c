@@ -1,4 +1,4 @@
-#include "base/siphash.h"
+#include "launch/siphash.h"
 
 enum { ROUNDS = 2, LAST_ROUNDS = 4, WORD = 8, BITS = 8 };
 

@@ -5,15 +5,15 @@
  * left out or recorded from another connection closes the connection. Messages are not secret.
  *
  * One thread uses a channel. */
-#ifndef AN_BASE_CHANNEL_H
-#define AN_BASE_CHANNEL_H
+#ifndef AN_LAUNCH_CHANNEL_H
+#define AN_LAUNCH_CHANNEL_H
 
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/siphash.h"
+#include "launch/siphash.h"
 
 enum {
     AN_CHANNEL_BODY = 960, /* bytes of a message that belong to the caller */

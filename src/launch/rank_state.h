@@ -1,11 +1,11 @@
 /* What ranks tell each other and their supervisor about themselves, so that a hang can be explained (comm/watch.h). */
-#ifndef AN_BASE_RANK_STATE_H
-#define AN_BASE_RANK_STATE_H
+#ifndef AN_LAUNCH_RANK_STATE_H
+#define AN_LAUNCH_RANK_STATE_H
 
 #include <stdbool.h>
 
 #include "anneal/heartbeat.h"
-#include "base/channel.h"
+#include "launch/channel.h"
 
 enum { AN_RANK_HOST = 64, AN_RANK_SUPERVISOR = INT32_MAX /* who it is in a channel */ };
 

@@ -1,4 +1,4 @@
-#include "base/launcher.h"
+#include "launch/launcher.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  *
  * Processes that were started together and do not know of each other would each train the whole model and write to the same folder. That happens without MPI, and with an
  * MPI library that is not the launcher's: it silently gives every process a world of its own. */
-#ifndef AN_BASE_LAUNCHER_H
-#define AN_BASE_LAUNCHER_H
+#ifndef AN_LAUNCH_LAUNCHER_H
+#define AN_LAUNCH_LAUNCHER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SipHash-2-4: a keyed hash of short messages (Aumasson and Bernstein, 2012). Without the key nobody can make a message whose hash is right. */
-#ifndef AN_BASE_SIPHASH_H
-#define AN_BASE_SIPHASH_H
+#ifndef AN_LAUNCH_SIPHASH_H
+#define AN_LAUNCH_SIPHASH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SipHash-2-4 against the vectors that its authors publish. */
-#include "base/siphash.h"
+#include "launch/siphash.h"
 
 #include "support/support.h"
 

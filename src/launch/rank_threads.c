@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* sched_getaffinity; NOLINT(bugprone-reserved-identifier) */
-#include "base/rank_threads.h"
+#include "launch/rank_threads.h"
 
 #include <sched.h>
 #include <string.h>

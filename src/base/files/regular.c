@@ -1,4 +1,4 @@
-#include "base/regular.h"
+#include "base/files/regular.h"
 
 #include <errno.h>
 #include <fcntl.h>

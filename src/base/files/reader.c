@@ -1,4 +1,4 @@
-#include "base/reader.h"
+#include "base/files/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

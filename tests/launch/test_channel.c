@@ -1,5 +1,5 @@
 /* Messages between processes that share a key: what arrives, and what closes a connection. */
-#include "base/channel.h"
+#include "launch/channel.h"
 
 #include <arpa/inet.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/regular.h"
 #include "base/memory.h"
-#include "base/regular.h"
 
 bool an_path_join(char path[AN_FILE_PATH], const char *folder, const char *name) {
     return snprintf(path, AN_FILE_PATH, "%s/%s", folder, name) < AN_FILE_PATH;

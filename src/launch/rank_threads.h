@@ -1,6 +1,6 @@
 /* How many threads each rank of a host gets. Pure functions of what the ranks know about themselves. */
-#ifndef AN_BASE_RANK_THREADS_H
-#define AN_BASE_RANK_THREADS_H
+#ifndef AN_LAUNCH_RANK_THREADS_H
+#define AN_LAUNCH_RANK_THREADS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* accept4; NOLINT(bugprone-reserved-identifier) */
-#include "base/channel.h"
+#include "launch/channel.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>

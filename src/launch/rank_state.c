@@ -1,4 +1,4 @@
-#include "base/rank_state.h"
+#include "launch/rank_state.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* Whether the ranks of a context are what its launcher started. */
 #include "base/context.h"
-#include "base/launcher.h"
 #include "base/status.h"
+#include "launch/launcher.h"
 
 an_status an_launcher_check(an_context *ctx) {
     an_launcher l;

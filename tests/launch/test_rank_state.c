@@ -1,5 +1,5 @@
 /* What ranks say about themselves, as bytes from anybody. */
-#include "base/rank_state.h"
+#include "launch/rank_state.h"
 
 #include <arpa/inet.h>
 

@@ -1,5 +1,5 @@
 /* How the ranks of a host divide its processors. */
-#include "base/rank_threads.h"
+#include "launch/rank_threads.h"
 
 #include <omp.h>
 
