@@ -1,0 +1,138 @@
+/* How a run ended: outcome.json says it in a line, and summary.json has the numbers. */
+#include <stdio.h>
+#include <string.h>
+
+#include "anneal/ranks.h"
+#include "base/clock.h"
+#include "base/guard.h"
+#include "base/isa.h"
+#include "base/structs.h"
+#include "base/text/json.h"
+#include "run/folder.h"
+#include "run/run.h"
+#include "store/launch.h"
+#include "train/kernel_fingerprint.h"
+
+enum { NOTE_BYTES = 1024 };
+
+/* The most memory that the process had, in bytes; 0 where nobody says. */
+static int64_t process_bytes(void) {
+    char line[256];
+    long long kilobytes = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %lld kB", &kilobytes) == 1) break; /* NOLINT(cert-err34-c): 0 if it is none */
+    if (file) fclose(file);
+    return kilobytes * 1024;
+}
+
+static const char *const end_names[] = {[AN_RUN_DONE] = "done",
+                                        [AN_RUN_STOPPED_EARLY] = "stopped early",
+                                        [AN_RUN_REQUESTED] = "stopped on request",
+                                        [AN_RUN_TIME] = "time limit"};
+
+static void add_bits(const an_folder *f, const uint64_t kernels[2], an_json_writer *json) {
+    const an_context *ctx = f->ctx;
+    char fingerprint[AN_HASH_TEXT] = "";
+    an_hash_write(fingerprint, kernels);
+    an_json_write_object(json, "bits");
+    an_json_write_integer(json, "threads", an_context_threads(ctx));
+    an_json_write_integer(json, "ranks", an_ranks(ctx));
+    an_json_write_string(json, "mpi", ctx->communicator ? ctx->communicator->name : "");
+    an_json_write_string(json, "isa", an_isa_name(an_context_isa(ctx)));
+    an_json_write_string(json, "onednn", an_onednn_version());
+    an_json_write_string(json, "anneal", an_version());
+    an_json_write_string(json, "fingerprint", fingerprint);
+    an_json_write_end(json);
+}
+
+static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_writer *json) {
+    an_context *ctx = f->ctx;
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
+    char weights[AN_HASH_TEXT], state[AN_HASH_TEXT];
+    uint64_t kernels[2];
+    AN_TRY_RETURN(an_plan_memory_get(f->trainer->plan, &memory));
+    AN_TRY_RETURN(an_trainer_weights_hash(f->trainer, weights));
+    AN_TRY_RETURN(an_trainer_state_hash(f->trainer, state));
+    AN_TRY_RETURN(an_kernel_fingerprint(ctx, kernels));
+    an_json_write_object(json, NULL);
+    an_json_write_integer(json, "steps", outcome->steps);
+    an_json_write_object(json, "metrics");
+    const an_progress *p = &f->trainer->progress;
+    if (p->last.step) an_json_write_real(json, "loss", p->last.loss);
+    if (p->evaluation.samples)
+        AN_TRY_RETURN(an_folder_add_evaluation(f, json, outcome->steps, &p->evaluation, &p->own, false));
+    an_json_write_end(json);
+    an_json_write_string(json, "weights_hash", weights);
+    an_json_write_string(json, "state_hash", state);
+    an_json_write_real(json, an_folder_speed_name(f), f->speed);
+    an_json_write_integer(json, "planned_bytes", memory.peak);
+    an_json_write_integer(json, "allocated_bytes", (int64_t)an_context_bytes(ctx));
+    an_json_write_integer(json, "process_bytes", process_bytes());
+    if (outcome->best_step) {
+        an_json_write_object(json, "best");
+        an_json_write_integer(json, "step", outcome->best_step);
+        an_json_write_real(json, "value", outcome->best_value);
+        an_json_write_end(json);
+    }
+    add_bits(f, kernels, json);
+    an_json_write_finish(json);
+    return AN_OK;
+}
+
+static an_status write_summary(an_folder *f, const an_run_outcome *outcome) {
+    an_status status;
+    an_context *ctx = f->ctx;
+    an_text text;
+    an_text_init(&text, ctx);
+    an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
+    AN_TRY(summarize(f, outcome, &json));
+    AN_TRY(text.status);
+    AN_TRY(an_folder_replace_file(f, "summary.json", text.bytes));
+    status = AN_OK;
+fail:
+    an_text_destroy(&text);
+    return status;
+}
+
+an_status an_folder_write_outcome(an_folder *f, const char *end, int64_t step, const char *reason, const char *error) {
+    an_status status;
+    an_context *ctx = f->ctx;
+    an_text text;
+    char message[NOTE_BYTES] = "";
+    const an_note note = {message, sizeof message};
+    an_text_init(&text, ctx);
+    AN_TRY(an_note_raise(ctx, an_launch_check(f->path, f->trainer->run->generation, note), note));
+    an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
+    an_json_write_object(&json, NULL);
+    an_json_write_string(&json, "end", end);
+    an_json_write_integer(&json, "step", step);
+    an_json_write_integer(&json, "generation", f->trainer->run->generation);
+    an_json_write_real(&json, "seconds", an_clock_seconds() - f->begin);
+    if (reason) an_json_write_string(&json, "reason", reason);
+    if (error) an_json_write_string(&json, "error", error);
+    an_json_write_finish(&json);
+    AN_TRY(text.status);
+    AN_TRY(an_folder_replace_file(f, "outcome.json", text.bytes));
+    status = AN_OK;
+fail:
+    an_text_destroy(&text);
+    return status;
+}
+
+an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error) {
+    AN_GUARD;
+    AN_NEED(folder);
+    if (!error) AN_NEED(folder, outcome);
+    an_context *ctx = folder->ctx;
+    an_run_outcome own;
+    if (folder->is_silent) return AN_OK;
+    if (error) return an_folder_write_outcome(folder, "failed", folder->trainer->next, NULL, error);
+    AN_TRY_RETURN(an_run_outcome_read(ctx, &own, outcome));
+    if ((unsigned)own.end >= sizeof end_names / sizeof *end_names)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the end of the run is %d, which is not an an_run_end", (int)own.end);
+    AN_TRY_RETURN(write_summary(folder, &own));
+    const char *reason = own.end == AN_RUN_REQUESTED ? own.reason : NULL;
+    return an_folder_write_outcome(folder, end_names[own.end], folder->trainer->next, reason, NULL);
+}
