@@ -26,4 +26,24 @@ static inline an_config_options options_of(const char *file, const char *text, i
     return options;
 }
 
+/* A text as folder/run.yaml would have it. */
+static inline an_status open_text(an_config **config, an_context *ctx, const char *text, int set_count,
+                                  const char *const *sets) {
+    const an_config_options options = options_of("folder/run.yaml", text, set_count, sets);
+    return an_config_create(config, ctx, &options);
+}
+
+static inline an_config *config_of(an_context *ctx, const char *text) {
+    an_config *config = NULL;
+    OK(ctx, open_text(&config, ctx, text, 0, NULL));
+    return config;
+}
+
+#define ASSERT_STRING(ctx, config, path, expected)      \
+    do {                                                \
+        const char *got_ = NULL;                        \
+        OK(ctx, an_config_string(config, path, &got_)); \
+        assert_string_equal(got_, expected);            \
+    } while (0)
+
 #endif
