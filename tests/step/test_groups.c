@@ -1,64 +1,6 @@
-/* Parameter groups: who decays, at which rate, who is frozen, and what is refused. */
-#include "anneal/models.h"
-#include "anneal/optimizer.h"
-#include "exec/params.h"
-#include "step/groups.h"
-#include "step/series.h"
-
-typedef struct {
-    int count;
-    char text[512];
-} warnings;
-
-static an_context *ctx;
-static warnings warned;
-
-static void note(void *user, an_log_level level, const char *text) {
-    warnings *w = user;
-    if (level != AN_LOG_WARNING) return;
-    w->count++;
-    snprintf(w->text, sizeof w->text, "%s", text);
-}
-
-static int setup(void **state) {
-    an_context_options options;
-    an_context_options_init(&options, sizeof options);
-    (void)state;
-    options.log = note;
-    options.log_user = &warned;
-    return an_context_create(&ctx, &options) != AN_OK;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    an_context_destroy(&ctx);
-    return 0;
-}
-
-static an_graph *gpt2(void) {
-    an_graph *g = NULL;
-    const an_gpt2_options o = {.size = sizeof o, .layers = 2, .heads = 2, .width = 8, .context = 16, .vocabulary = 11};
-    OK(ctx, an_model_gpt2(&g, ctx, &o));
-    return g;
-}
-
-static an_graph *llama(bool tied) {
-    an_graph *g = NULL;
-    const an_llama_options o = {
-        DEFAULTS(an_llama_options), .layers = 3, .heads = 4, .kv_heads = 2, .width = 16, .hidden = 24, .context = 16,
-        .vocabulary = 11,           .tied = tied};
-    OK(ctx, an_model_llama(&g, ctx, &o));
-    return g;
-}
-
-static an_group_info info_of(const an_groups *groups, const char *parameter) {
-    an_group_info info;
-    an_group_info_init(&info, sizeof info);
-    int index = -1;
-    OK(ctx, an_groups_find(groups, parameter, &index));
-    OK(ctx, an_group_info_get(groups, index, &info));
-    return info;
-}
+/* Parameter groups: who decays, and by how much; which rule a parameter follows, and what is refused. */
+#include "ir/graph.h"
+#include "step/groups_support.h"
 
 /* The parameters that decay (or do not), in order, one a line. */
 static const char *listed(const an_graph *g, const an_groups *groups, bool decaying) {
@@ -288,113 +230,6 @@ static void test_no_decay(void **state) {
     an_graph_destroy(&g);
 }
 
-/* ---- layer decay ---- */
-
-static void check_depths(an_graph *g, int blocks, const char *block, const char *const *names, const int *depths,
-                         int count) {
-    const double d = 0.8;
-    const an_group_options o = {DEFAULTS(an_group_options), .layer_decay = d};
-    const int last = blocks + 1;
-    const size_t prefix = strlen(block);
-    an_groups *groups = NULL;
-    OK(ctx, an_groups_create(&groups, g, &o));
-    for (size_t i = 0; i < g->parameter_count; i++) {
-        const char *name = g->parameters[i].name;
-        int depth = -1;
-        if (!strncmp(name, block, prefix)) depth = (int)strtol(name + prefix, NULL, 10) + 1;
-        for (int k = 0; k < count; k++)
-            if (!strcmp(names[k], name)) depth = depths[k];
-        if (depth < 0) fail_msg("'%s' has no depth here", name);
-        const double expected = pow(d, last - depth), got = info_of(groups, name).lr_scale;
-        if (!(fabs(got - expected) <= 1e-15)) fail_msg("'%s' has the factor %.17g, not %.17g", name, got, expected);
-    }
-    an_groups_destroy(&groups);
-    an_graph_destroy(&g);
-}
-
-static void test_layer_decay(void **state) {
-    (void)state;
-    check_depths(gpt2(), 2, "h.", (const char *const[]){"wte.weight", "wpe.weight", "ln_f.weight", "ln_f.bias"},
-                 (const int[]){0, 0, 3, 3}, 4);
-    check_depths(llama(true), 3, "model.layers.",
-                 (const char *const[]){"model.embed_tokens.weight", "model.norm.weight"}, (const int[]){0, 4}, 2);
-    check_depths(llama(false), 3, "model.layers.",
-                 (const char *const[]){"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"},
-                 (const int[]){0, 4, 4}, 3);
-    assert_int_equal(warned.count, 0);
-}
-
-static void test_layer_decay_out_of_range(void **state) {
-    (void)state;
-    an_graph *g = gpt2();
-    an_groups *groups = NULL;
-    an_group_options o;
-    an_group_options_init(&o, sizeof o);
-    static const double refused[] = {-0.5, 0, NAN, INFINITY}, unusual[] = {0.49, 1.01}, usual[] = {0.5, 1};
-    for (int i = 0; i < 4; i++) {
-        o.layer_decay = refused[i];
-        FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "layer_decay is");
-        assert_null(groups);
-    }
-    for (int i = 0; i < 2; i++) {
-        warned = (warnings){0};
-        o.layer_decay = unusual[i];
-        OK(ctx, an_groups_create(&groups, g, &o));
-        assert_int_equal(warned.count, 1);
-        assert_non_null(strstr(warned.text, i ? "layer_decay is 1.01: every layer gets 1.01 times the learning rate of "
-                                                "the one after it (0.85 to 0.95 is usual)"
-                                              : "layer_decay is 0.49: every layer gets 0.49 times the learning rate of "
-                                                "the one after it (0.85 to 0.95 is usual)"));
-        an_groups_destroy(&groups);
-    }
-    warned = (warnings){0};
-    for (int i = 0; i < 2; i++) {
-        o.layer_decay = usual[i];
-        OK(ctx, an_groups_create(&groups, g, &o));
-        an_groups_destroy(&groups);
-    }
-    assert_int_equal(warned.count, 0);
-    an_graph_destroy(&g);
-}
-
-static void test_layer_decay_without_blocks_is_refused(void **state) {
-    an_graph *g = NULL;
-    an_groups *groups = NULL;
-    an_group_options o = {DEFAULTS(an_group_options), .layer_decay = 0.9};
-    (void)state;
-    OK(ctx, small_mlp(&g, ctx)); /* two layers, and no an_block_begin */
-    FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "layer_decay is 0.9, but the model");
-    FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "has no blocks of different depth");
-    assert_null(groups);
-    o.layer_decay = 1;
-    OK(ctx, an_groups_create(&groups, g, &o));
-    an_groups_destroy(&groups);
-    an_graph_destroy(&g);
-}
-
-/* Depths may be anything in a graph that was read from a file. */
-static void test_layer_decay_of_any_depth(void **state) {
-    (void)state;
-    const an_group_options o = {DEFAULTS(an_group_options), .layer_decay = 0.9};
-    an_graph *g = NULL;
-    an_groups *groups = NULL;
-    OK(ctx, an_graph_create(&g, ctx, "deep"));
-    an_value x = an_input(g, "x", AN_DTYPE_F32, AN_DIMS(4, 4)), y = an_input(g, "y", AN_DTYPE_F32, AN_DIMS(4, 4));
-    an_block_begin(g, "low", INT32_MIN);
-    x = an_linear(g, x, "fc", 4);
-    an_block_end(g);
-    an_block_begin(g, "high", INT32_MAX);
-    x = an_linear(g, x, "fc", 4);
-    an_block_end(g);
-    an_graph_set_loss(g, an_squared_error(g, x, y), y);
-    OK(ctx, an_graph_verify(g));
-    OK(ctx, an_groups_create(&groups, g, &o));
-    assert_true(info_of(groups, "low.fc.weight").lr_scale == 0);
-    assert_true(info_of(groups, "high.fc.weight").lr_scale == 1);
-    an_groups_destroy(&groups);
-    an_graph_destroy(&g);
-}
-
 /* ---- rules ---- */
 
 static void test_first_rule_wins(void **state) {
@@ -496,104 +331,6 @@ static void test_refused_options(void **state) {
     an_graph_destroy(&bad);
 }
 
-/* ---- freezing ---- */
-
-enum { BATCH = 3 };
-
-static void train(an_graph *g, an_params *params, an_optimizer *optimizer, int steps) {
-    an_plan *plan = NULL;
-    an_program *program = NULL;
-    float x[BATCH * 4], y[BATCH * 2];
-    OK(ctx, plan_for(&plan, ctx, g, "batch", BATCH, AN_PROGRAM_TRAINING));
-    OK(ctx, an_program_create(&program, plan, params));
-    OK(ctx, an_program_bind(program, "batch", BATCH));
-    for (int i = 0; i < BATCH * 4; i++) x[i] = (float)noise((uint64_t)i);
-    for (int i = 0; i < BATCH * 2; i++) y[i] = (float)noise((uint64_t)i + 99);
-    const an_array inputs = array_of(x, AN_DTYPE_F32, 2, (const int64_t[]){BATCH, 4}),
-                   targets = array_of(y, AN_DTYPE_F32, 2, (const int64_t[]){BATCH, 2});
-    OK(ctx, an_program_set_input(program, "x", &inputs));
-    OK(ctx, an_program_set_input(program, "y", &targets));
-    for (int step = 0; step < steps; step++) {
-        const an_update u = {DEFAULTS(an_update), .rate = 0.1, .clip_norm = 1};
-        double norm;
-        OK(ctx, an_program_run(program, AN_FORM_TRAIN_FIRST));
-        OK(ctx, an_optimizer_norm(optimizer, 1, &norm));
-        OK(ctx, an_optimizer_update(optimizer, &u));
-    }
-    an_program_destroy(&program);
-    an_plan_destroy(&plan);
-}
-
-static void test_frozen_parameters(void **state) {
-    (void)state;
-    const an_group_rule rule = {DEFAULTS(an_group_rule), .match = "^fc1\\.", .freeze = true, .lr_scale = 3};
-    const an_group_options o = {DEFAULTS(an_group_options), .weight_decay = 0.5, .rule_count = 1, .rules = &rule};
-    an_graph *g = NULL;
-    an_groups *groups = NULL;
-    an_params *params = NULL;
-    an_optimizer *optimizer = NULL;
-    float before[2][64], after[2][64];
-    OK(ctx, small_mlp(&g, ctx));
-    OK(ctx, an_groups_create(&groups, g, &o));
-    OK(ctx, an_graph_verify(g));
-    an_group_info info = info_of(groups, "fc1.weight");
-    assert_true(info.frozen && info.lr_scale == 0 && info.weight_decay == 0);
-    assert_true(!info_of(groups, "fc2.weight").frozen);
-    OK(ctx, an_params_create(&params, ctx, g, NULL));
-    OK(ctx, an_params_init(params, 3));
-    assert_int_equal(params->sizes.trainable_elements, 2 * AN_PAGE); /* fc2.weight and fc2.bias */
-    OK(ctx, an_optimizer_create(&optimizer, params, groups, NULL));
-    an_array fc1 = array_of(before[0], AN_DTYPE_F32, 2, (const int64_t[]){16, 4}),
-             fc2 = array_of(before[1], AN_DTYPE_F32, 2, (const int64_t[]){2, 16});
-    OK(ctx, an_params_get(params, "fc1.weight", AN_PART_WEIGHT, &fc1));
-    OK(ctx, an_params_get(params, "fc2.weight", AN_PART_WEIGHT, &fc2));
-    train(g, params, optimizer, 3);
-    fc1.data = after[0], fc2.data = after[1];
-    OK(ctx, an_params_get(params, "fc1.weight", AN_PART_WEIGHT, &fc1));
-    OK(ctx, an_params_get(params, "fc2.weight", AN_PART_WEIGHT, &fc2));
-    assert_memory_equal(before[0], after[0], sizeof before[0]);
-    for (int i = 0; i < 32; i++) assert_true(before[1][i] != after[1][i]);
-    FAILS(ctx, an_params_get(params, "fc1.weight", AN_PART_GRADIENT, &fc1), AN_ERR_STATE, "frozen");
-    FAILS(ctx, an_params_get(params, "fc1.weight", AN_PART_MOMENT_1, &fc1), AN_ERR_STATE, "frozen");
-    double norm;
-    OK(ctx, an_optimizer_norm(optimizer, 1, &norm));
-    FAILS(ctx, an_optimizer_parameter_norm(optimizer, "fc1.weight", &norm), AN_ERR_STATE,
-          "'fc1.weight' is frozen and has no gradient");
-    an_optimizer_destroy(&optimizer);
-    an_params_destroy(&params);
-    an_groups_destroy(&groups);
-    an_graph_destroy(&g);
-}
-
-/* A frozen parameter between others of one group, and everything frozen. */
-static void test_frozen_in_between_and_all(void **state) {
-    (void)state;
-    for (int all = 0; all < 2; all++) {
-        const an_group_rule rule = {DEFAULTS(an_group_rule), .match = all ? "." : "layer\\.weight", .freeze = true};
-        const an_group_options o = {DEFAULTS(an_group_options), .weight_decay = 0, .rule_count = 1, .rules = &rule};
-        const an_optimizer_options sgd = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_SGD};
-        const an_update u = {DEFAULTS(an_update), .rate = 1, .clip_norm = 1e9};
-        double numbers[MOST_ELEMENTS] = {0}, norm;
-        bench b;
-        bench_open(&b, AN_DTYPE_F64, NULL, &o, &sgd);
-        for (int p = 0; p < PARAMETERS && !all; p++) {
-            if (p == 1) continue;
-            for (int64_t i = 0; i < series_parameters[p].elements; i++) numbers[i] = series_gradient(p, i, 1);
-            series_set(b.ctx, b.params, p, AN_PART_GRADIENT, b.dtype, numbers);
-        }
-        OK(b.ctx, an_optimizer_norm(b.optimizer, 1, &norm));
-        assert_true(all ? norm == 0 : norm > 1);
-        OK(b.ctx, an_optimizer_update(b.optimizer, &u));
-        for (int p = 0; p < PARAMETERS; p++) {
-            const bool frozen = all || p == 1;
-            series_get(b.ctx, b.params, p, AN_PART_WEIGHT, b.dtype, numbers);
-            for (int64_t i = 0; i < series_parameters[p].elements; i++)
-                assert_true(numbers[i] == series_weight(p, i) - (frozen ? 0 : series_gradient(p, i, 1)));
-        }
-        bench_close(&b);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decay_of_gpt2),
@@ -603,15 +340,9 @@ int main(void) {
         cmocka_unit_test(test_tables_of_positions_stay),
         cmocka_unit_test(test_default_decay_is_the_optimizers),
         cmocka_unit_test(test_no_decay),
-        cmocka_unit_test(test_layer_decay),
-        cmocka_unit_test(test_layer_decay_out_of_range),
-        cmocka_unit_test(test_layer_decay_without_blocks_is_refused),
-        cmocka_unit_test(test_layer_decay_of_any_depth),
         cmocka_unit_test(test_first_rule_wins),
         cmocka_unit_test(test_refused_rules),
         cmocka_unit_test(test_refused_options),
-        cmocka_unit_test(test_frozen_parameters),
-        cmocka_unit_test(test_frozen_in_between_and_all),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
