@@ -2,7 +2,6 @@
 #include "comm/watch.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -10,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "comm/watch_inside.h"
 
 enum {
@@ -134,12 +134,7 @@ static size_t place_all(an_watch_thread *w, char *block, const an_watch_setup *s
 }
 
 static int start_thread(an_watch_thread *w) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&w->thread, NULL, watch, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
+    return an_thread_start(&w->thread, watch, w);
 }
 
 /* The block is the system's own memory: the larger part of it is never touched by most ranks, and then costs nothing. */

@@ -1,11 +1,10 @@
 #include "data/loader.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/heartbeat.h"
+#include "base/thread.h"
 
 enum { NOTE_BYTES = 512, AHEAD_PER_THREAD = 2, MOST_THREADS = 256, MOST_AHEAD = 4096 };
 
@@ -85,7 +84,6 @@ static void *run(void *user) {
 /* The host's signals are for the host's threads. */
 static an_status start_threads(an_loader *l) {
     an_context *ctx = l->ctx;
-    sigset_t all, before;
     int error = 0;
     if (pthread_mutex_init(&l->mutex, NULL)) return AN_ERROR(ctx, AN_ERR_MEMORY, "the loader could not create a mutex");
     l->has_mutex = true;
@@ -93,13 +91,10 @@ static an_status start_threads(an_loader *l) {
     l->has_done = pthread_cond_init(&l->done, NULL) == 0;
     if (!l->has_work || !l->has_done)
         return AN_ERROR(ctx, AN_ERR_MEMORY, "the loader could not create a condition variable");
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (l->started < l->options.threads && error == 0) {
-        error = pthread_create(&l->threads[l->started], NULL, run, l);
+        error = an_thread_start(&l->threads[l->started], run, l);
         if (error == 0) l->started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
         return AN_ERROR(
             ctx, AN_ERR_MEMORY,

@@ -1,7 +1,6 @@
 #include "run/saver.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "base/heartbeat.h"
 #include "base/isa.h"
 #include "base/parallel.h"
+#include "base/thread.h"
 
 enum { COPY_CHUNK = 1 << 20 };
 
@@ -305,13 +305,9 @@ static void *run(void *user) {
     return NULL;
 }
 
-/* The host's signals are for the host's threads. A system that gives no thread gets its checkpoint at once. */
+/* A system that gives no thread gets its checkpoint at once. */
 static void start_thread(an_saver *s) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    s->is_running = pthread_create(&s->thread, NULL, run, &s->job) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    s->is_running = an_thread_start(&s->thread, run, &s->job) == 0;
     if (!s->is_running) an_save_job_run(&s->job);
 }
 

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include "base/device.h"
 #include "base/files/file.h"
 #include "base/heartbeat.h"
+#include "base/thread.h"
 
 enum { CHUNK = 4 << 20 };
 enum { TRIES = 5 }; /* of opening: a shared file system may have lost sight of a file for a moment */
@@ -136,17 +135,13 @@ static an_status read_chunks(reading *r) {
 static an_status read_and_hash(reading *r, int64_t bytes) {
     an_context *ctx = r->ctx;
     pthread_t thread;
-    sigset_t all, before;
     if (bytes <= CHUNK || pthread_mutex_init(&r->mutex, NULL) != 0) return read_chunks(r);
     if (pthread_cond_init(&r->moved, NULL) != 0) {
         pthread_mutex_destroy(&r->mutex);
         return AN_ERROR(ctx, AN_ERR_MEMORY, "out of memory: a lock cannot be created");
     }
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the host's signals are for the host's threads */
     r->threaded = true;
-    if (pthread_create(&thread, NULL, hash_chunks, r) != 0) r->threaded = false;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (an_thread_start(&thread, hash_chunks, r) != 0) r->threaded = false;
     const bool threaded = r->threaded;
     const an_status status = read_chunks(r);
     if (threaded) pthread_join(thread, NULL);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/heartbeat.h"
+#include "base/thread.h"
 #include "store/launch.h"
 #include "store/write.h"
 
@@ -118,7 +119,7 @@ static an_status write_bytes(const writing *w, int file, size_t part, const char
     an_save_job *job = w->job;
     hashing h = {.job = job, .image = image_of(job, part), .bytes = job->layout->files[part].bytes};
     const bool wanted = !job->hashed;
-    if (wanted && h.bytes >= DIRECT_LEAST) h.is_running = pthread_create(&h.thread, NULL, run_hashing, &h) == 0;
+    if (wanted && h.bytes >= DIRECT_LEAST) h.is_running = an_thread_start(&h.thread, run_hashing, &h) == 0;
     if (wanted && !h.is_running) hash_image(&h);
     const an_status status = write_image(w, file, h.image, h.bytes, path);
     if (h.is_running) pthread_join(h.thread, NULL);
@@ -175,7 +176,7 @@ static an_status write_parts(const writing *w) {
             tasks[i] = (part_task){.writing = *w, .part = begin + i};
             tasks[i].writing.note = (an_note){tasks[i].note, sizeof tasks[i].note};
             tasks[i].is_running = i + 1 < some;
-            if (tasks[i].is_running && pthread_create(&tasks[i].thread, NULL, run_part, &tasks[i]) == 0) continue;
+            if (tasks[i].is_running && an_thread_start(&tasks[i].thread, run_part, &tasks[i]) == 0) continue;
             tasks[i].is_running = false;
             run_part(&tasks[i]);
         }

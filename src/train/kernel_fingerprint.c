@@ -1,7 +1,5 @@
 #include "train/kernel_fingerprint.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <xxhash.h>
 
 #include "anneal/models.h"
@@ -9,6 +7,7 @@
 #include "anneal/plan.h"
 #include "base/context.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "exec/params.h"
 
 /* ---- the models ----
@@ -254,22 +253,11 @@ static void *run(void *user) {
     return NULL;
 }
 
-/* On a thread with a stack of its own: the caller's may be as small as a run of its own model allows, and other kernels than that run's are called here. The host's signals are for
- * the host's threads. */
+/* On a thread with a stack of its own: the caller's may be as small as a run of its own model allows, and other kernels than that run's are called here. */
 an_status an_kernel_fingerprint_compute(an_context *ctx, const char *kernels, uint64_t hash[2]) {
-    enum { STACK = 8 << 20 };
     job j = {.ctx = ctx, .kernels = kernels, .hash = hash};
-    pthread_attr_t attributes;
     pthread_t thread;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes) != 0) return compute(ctx, kernels, hash);
-    pthread_attr_setstacksize(&attributes, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&thread, &attributes, run, &j);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (error != 0) return compute(ctx, kernels, hash);
+    if (an_thread_start(&thread, run, &j) != 0) return compute(ctx, kernels, hash);
     pthread_join(thread, NULL);
     return j.status;
 }

@@ -6,6 +6,8 @@
 #include "base/float16.h"
 #include "kernels/common/row.h"
 
+enum { OPERANDS = 2 }; /* of the product: they stand first among those of the whole */
+
 typedef struct {
     const an_call *call;
     const an_chain *chain; /* the first stage is what the product is rounded to, if it is */
@@ -17,13 +19,13 @@ typedef struct {
 #define AN_TEMPLATE "kernels/product/chain_template.h"
 #include "kernels/common/instantiate.h"
 
-/* The call of the product alone; its operands stand first among those of the whole. */
+/* The call of the product alone. */
 static an_call product_call(const an_call *call, an_product_attributes *product, const an_product_finish *finish) {
     const an_product_chain_attributes *a = call->attributes;
     *product = (an_product_attributes){.transpose_a = a->transpose_a, .transpose_b = a->transpose_b, .finish = finish};
     an_call part = *call;
     part.attributes = product;
-    part.src_count = 2;
+    part.src_count = OPERANDS;
     part.dst_count = 1;
     return part;
 }
@@ -37,7 +39,7 @@ static const an_kernel *choose(const an_call *product) {
 /* Nodes give it nothing else. */
 static bool applies(const an_call *call) {
     bool dense = true;
-    for (int i = 2; i < call->src_count; i++) dense = dense && an_tensor_is_dense(&call->src[i]);
+    for (int i = OPERANDS; i < call->src_count; i++) dense = dense && an_tensor_is_dense(&call->src[i]);
     for (int i = 0; i < call->dst_count; i++) dense = dense && an_tensor_is_dense(&call->dst[i]);
     return dense;
 }

@@ -18,17 +18,18 @@ static void NAME(finish_rows)(const job *j, int64_t row, int64_t column, int64_t
     REAL copy[AN_ELEMENTWISE_ROW], *kept = copy;
     const REAL *inputs[AN_PRODUCT_CHAIN_INPUTS] = {NULL};
     const int64_t n = (rows - 1) * stride + columns;
-    for (int i = 2; i < j->call->src_count; i++) {
+    for (int i = OPERANDS; i < j->call->src_count; i++) {
         const an_tensor *t = &j->call->src[i];
-        inputs[i] = buffers[i];
+        REAL *buffer = buffers[i - OPERANDS];
+        inputs[i] = buffer;
         if (rows == 1) { /* is read where it is */
             const int64_t offset = t->ndims == 1 ? column : row * j->columns + column;
-            inputs[i] = NAME(an_row_load)(t, offset, 1, columns, buffers[i]);
+            inputs[i] = NAME(an_row_load)(t, offset, 1, columns, buffer);
             continue;
         }
         if (same_columns && t->ndims == 1) continue;
-        if (columns < stride) memset(buffers[i], 0, sizeof buffers[i]); /* what lies between rows is computed too */
-        NAME(load_rows)(j, t, row, column, rows, columns, stride, buffers[i]);
+        if (columns < stride) memset(buffer, 0, sizeof *buffers); /* what lies between rows is computed too */
+        NAME(load_rows)(j, t, row, column, rows, columns, stride, buffer);
     }
     NAME(an_chain_round)(j->dtype, n, values);
     if (rows == 1 && j->kept >= 0) kept = NAME(an_row_target)(&j->call->dst[1], row * j->columns + column, 1, copy);
@@ -39,7 +40,7 @@ static void NAME(finish_rows)(const job *j, int64_t row, int64_t column, int64_t
 
 static void NAME(finish)(void *user, const an_product_block *b, REAL *values) {
     const job *j = user;
-    REAL buffers[AN_PRODUCT_CHAIN_INPUTS][AN_ELEMENTWISE_ROW];
+    REAL buffers[AN_PRODUCT_CHAIN_INPUTS - OPERANDS][AN_ELEMENTWISE_ROW];
     const int64_t first = b->item * j->item_rows + b->row;
     const bool fits = b->stride <= AN_ELEMENTWISE_ROW;
     const int64_t rows = fits ? AN_ELEMENTWISE_ROW / b->stride : 1, columns = fits ? b->columns : AN_ELEMENTWISE_ROW;
