@@ -134,7 +134,9 @@ typedef struct an_context_options {
     /* This process trains by itself, although mpirun or srun started several of them: each has its own model and run folder. Without this
      * option, a trainer is refused in such a process if its context has no other ranks. */
     bool alone;
-    uint8_t reserved[7];
+    /* Ranks of one host add gradients in memory that they share, which is faster than by messages; default true. All ranks must want it. */
+    bool shares_memory;
+    uint8_t reserved[6];
 } an_context_options;
 AN_API void an_context_options_init(an_context_options *options, size_t size);
 

@@ -3,14 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+void an_memory_count(an_context *ctx, size_t bytes) {
+    ctx->bytes += bytes;
+    if (ctx->bytes > ctx->peak_bytes) ctx->peak_bytes = ctx->bytes;
+}
+
+void an_memory_discount(an_context *ctx, size_t bytes) {
+    ctx->bytes -= bytes;
+}
+
 static an_status allocate(an_context *ctx, void **memory, size_t bytes, size_t alignment) {
     void *p = ctx->allocator.allocate(ctx->allocator.user, bytes, alignment);
     if (!p)
         return AN_ERROR(ctx, AN_ERR_MEMORY, "out of memory: %zu bytes were requested while %zu are in use", bytes,
                         ctx->bytes);
-    ctx->bytes += bytes;
+    an_memory_count(ctx, bytes);
     ctx->allocations++;
-    if (ctx->bytes > ctx->peak_bytes) ctx->peak_bytes = ctx->bytes;
     *memory = p;
     return AN_OK;
 }
@@ -52,7 +60,7 @@ an_status an_grow(an_context *ctx, void **memory, size_t *capacity, size_t neede
 void an_release(an_context *ctx, void **memory, size_t count, size_t element) {
     if (!*memory) return;
     ctx->allocator.release(ctx->allocator.user, *memory, count * element);
-    ctx->bytes -= count * element;
+    an_memory_discount(ctx, count * element);
     *memory = NULL;
 }
 

@@ -23,6 +23,10 @@ void an_release(an_context *ctx, void **memory, size_t count, size_t element);
 /* Uninitialised memory, for tensors. */
 an_status an_alloc_raw(an_context *ctx, void **memory, size_t bytes);
 
+/* Memory that the context has not allocated but holds: it is part of an_context_bytes. */
+void an_memory_count(an_context *ctx, size_t bytes);
+void an_memory_discount(an_context *ctx, size_t bytes);
+
 /* An arena gives small zeroed pieces that are released together. They never move. */
 typedef struct an_arena_chunk an_arena_chunk;
 typedef struct an_arena {

@@ -40,6 +40,11 @@ static inline int an_axis_ranks(const an_context *ctx, an_axis axis) {
 /* The ranks of this host, which can share memory; never NULL. */
 an_comm *an_host_comm(const an_context *ctx);
 
+/* How many ranks of each host add gradients in memory that they share: the ranks of a host are neighbours, and all hosts but the last have as many. 1: they use messages. */
+int an_host_ranks(const an_context *ctx);
+/* The same for ranks that are only planned, on so many hosts. */
+int an_host_ranks_planned(const an_context *ctx, int ranks, int hosts);
+
 /* Seconds after which a wait for another rank is an error (ranks.timeout). */
 #define AN_COMM_TIMEOUT (15 * 60.0)
 void an_comm_set_timeout(an_context *ctx, double seconds);

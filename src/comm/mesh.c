@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "anneal/ranks.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 an_comm *an_axis_comm(const an_context *ctx, an_axis axis) {
@@ -14,6 +15,14 @@ an_comm *an_axis_comm(const an_context *ctx, an_axis axis) {
 
 an_comm *an_host_comm(const an_context *ctx) {
     return ctx->mesh->host;
+}
+
+int an_host_ranks(const an_context *ctx) {
+    return ctx->mesh->host_ranks;
+}
+
+int an_host_ranks_planned(const an_context *ctx, int ranks, int hosts) {
+    return ctx->mesh->shares_memory ? (int)an_divide_up(ranks, hosts > 0 ? hosts : 1) : 1;
 }
 
 void an_comm_set_timeout(an_context *ctx, double seconds) {

@@ -16,7 +16,9 @@ typedef struct an_mesh {
     bool owned;    /* by the context, else by the caller */
     an_comm *axes[AN_AXES];
     an_comm *host;                     /* the ranks of this host */
-    int hosts;                         /* that the ranks are on; known after an_start_agree, as the next two are */
+    int hosts;                         /* that the ranks are on; known after an_start_agree, as the next four are */
+    int host_ranks;                    /* an_host_ranks */
+    bool shares_memory;                /* as the options of the context have it */
     int host_threads, host_processors; /* of all ranks of this host together */
     bool crowded;                      /* this host has more ranks than processors for them */
     double timeout;                    /* seconds that a wait may take */
@@ -36,8 +38,8 @@ typedef struct an_mesh {
 const char *an_comm_mistake(const an_comm *comm);
 /* The ranks of ctx->communicator; NULL: of this process alone. Collective over them, and may block. */
 an_status an_mesh_begin(an_context *ctx);
-/* What the ranks settle before their contexts compute anything: the instruction level, which is the lowest of all ranks where it is automatic, and the threads of
- * each (launch/rank_threads.h). Collective. */
+/* What the ranks settle before their contexts compute anything: the instruction level, which is the lowest of all ranks where it is automatic, the threads of
+ * each (launch/rank_threads.h), and whether those of a host share memory. Collective. */
 an_status an_start_agree(an_context *ctx, const an_context_options *given);
 /* The context owns its communicator from now on. */
 void an_mesh_own(an_context *ctx);

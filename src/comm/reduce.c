@@ -227,11 +227,14 @@ static an_status open_window(an_reduction *r, const an_reduction_options *o, int
     bool opened = false;
     *host_ranks = 1;
     if (!o->uses_window || o->buffers == 0) return AN_OK;
-    AN_TRY_RETURN(an_window_ranks(ctx, x->comm, host_ranks));
+    *host_ranks = an_host_ranks(ctx);
     if (*host_ranks == 1) return AN_OK;
     const an_reduction_cost cost = an_reduction_predict(o, x->comm->rank, *host_ranks);
     AN_TRY_RETURN(an_window_open(&x->window, ctx, x->comm, cost.window_bytes, &opened));
-    if (!opened) *host_ranks = 1;
+    if (opened)
+        an_memory_count(ctx, cost.window_bytes);
+    else
+        *host_ranks = 1;
     return AN_OK;
 }
 
@@ -270,6 +273,7 @@ void an_reduction_destroy(an_reduction **reduction) {
     if (r->memory) an_reduction_cancel(r);
     if (r->exchange.host_ranks <= 1)
         for (int i = 0; r->memory && i < r->buffer_count; i++) an_release(ctx, &r->buffers[i], r->buffer_bytes, 1);
+    if (r->exchange.window.host) an_memory_discount(ctx, r->exchange.window.bytes);
     an_window_close(&r->exchange.window, ctx);
     an_release(ctx, (void **)&r->staging, staging_bytes_of(r), 1);
     an_release(ctx, (void **)&r->memory, r->memory_bytes, 1);

@@ -55,7 +55,7 @@ typedef struct an_reduction_cost {
 /* `host_ranks`: the ranks of a host that share a window; 1: none. */
 an_reduction_cost an_reduction_predict(const an_reduction_options *options, int rank, int host_ranks);
 
-/* Collective, at the start: ranks agree whether there is a window, and may block. If there can be none, that is logged, and messages are used. With one rank there is nothing to do, and
+/* Collective, at the start: ranks agree whether there is a window (an_host_ranks), and may block. If there can be none, that is logged, and messages are used. With one rank there is nothing to do, and
  * the object does nothing. The context must have the host's memory. */
 an_status an_reduction_create(an_reduction **reduction, an_context *ctx, an_comm *comm,
                               const an_reduction_options *options);

@@ -1,4 +1,4 @@
-/* What ranks settle when their contexts begin: instructions and threads. */
+/* What ranks settle when their contexts begin: instructions, threads and shared memory. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/structs.h"
 #include "comm/mesh.h"
+#include "comm/window.h"
 #include "launch/rank_threads.h"
 
 /* ---- instructions and hosts ---- */
@@ -107,5 +108,7 @@ an_status an_start_agree(an_context *ctx, const an_context_options *given) {
     an_context_options options;
     AN_TRY_RETURN(an_context_options_read(ctx, &options, given));
     AN_TRY_RETURN(agree_on_level(ctx, options.isa));
+    ctx->mesh->shares_memory = options.shares_memory;
+    AN_TRY_RETURN(an_window_ranks(ctx, options.shares_memory, &ctx->mesh->host_ranks));
     return agree_on_threads(ctx, &options);
 }

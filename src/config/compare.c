@@ -110,6 +110,7 @@ static const struct {
     {"ranks.precision.params", AN_CHANGE_BITS, NEW_BITS},
     {"ranks.precision.reduce", AN_CHANGE_BITS, NEW_BITS},
     {"ranks.threads", AN_CHANGE_FREE, SAME_BITS},
+    {"ranks.shared_memory", AN_CHANGE_FREE, LATER},
     {"ranks.report_after", AN_CHANGE_FREE, LATER},
     {"ranks.timeout", AN_CHANGE_FREE, LATER},
 };

@@ -82,6 +82,7 @@ an_status an_program_run(an_program *program, an_form form) {
     AN_TRY_RETURN(an_context_check_threads(ctx));
     if ((unsigned)form >= AN_FORMS || !program->forms[form].graph)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan does not have this form: add it to an_plan_options.programs");
+    if (program->forms[AN_FORM_TRAIN_FIRST].graph) AN_TRY_RETURN(an_program_find_gradients(program));
     if (!program->forms[form].is_bound) AN_TRY_RETURN(an_program_bind_form(program, form));
     program->has_run = false;
     an_status status = an_params_refresh(program->params);

@@ -82,6 +82,24 @@ fail:
     return status;
 }
 
+void an_params_drop_gradients(an_params *p) {
+    if (p->lender.take_back) {
+        p->lender.take_back(p->lender.user);
+        p->lender = (an_lender){0};
+        p->gradients = NULL;
+    }
+    p->device->release(p->device, p->ctx, &p->gradients, (size_t)an_params_flat_bytes(&p->sizes));
+}
+
+an_status an_params_make_gradients(an_params *p) {
+    return allocate_zeros(p, &p->gradients, an_params_flat_bytes(&p->sizes));
+}
+
+void an_params_borrow_gradients(an_params *p, void *gradients, const an_lender *lender) {
+    p->gradients = gradients;
+    p->lender = *lender;
+}
+
 an_status an_params_create(an_params **params, an_context *ctx, const an_graph *graph, const an_params_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, params, graph);
@@ -121,7 +139,7 @@ an_status an_params_create(an_params **params, an_context *ctx, const an_graph *
     AN_TRY(allocate_zeros(p, &p->masters, flat));
     AN_TRY(allocate_zeros(p, &p->frozen, p->sizes.frozen_bytes));
     AN_TRY(allocate_zeros(p, &p->states, p->sizes.state_bytes));
-    if (p->has_gradients) AN_TRY(allocate_zeros(p, &p->gradients, flat));
+    if (p->has_gradients) AN_TRY(an_params_make_gradients(p));
     for (int i = 0; i < p->moment_count; i++) AN_TRY(allocate_zeros(p, &p->moments[i], flat));
     AN_TRY(start(p, p->parameter_count, 0));
     *params = p;
@@ -139,7 +157,7 @@ void an_params_destroy(an_params **params) {
     an_context *ctx = p->ctx;
     size_t flat = (size_t)an_params_flat_bytes(&p->sizes);
     for (int i = 0; i < AN_MOST_MOMENTS; i++) p->device->release(p->device, ctx, &p->moments[i], flat);
-    p->device->release(p->device, ctx, &p->gradients, flat);
+    an_params_drop_gradients(p);
     p->device->release(p->device, ctx, &p->states, (size_t)p->sizes.state_bytes);
     p->device->release(p->device, ctx, &p->frozen, (size_t)p->sizes.frozen_bytes);
     p->device->release(p->device, ctx, &p->low, (size_t)an_params_low_bytes(&p->sizes, p->low_dtype));

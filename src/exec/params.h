@@ -20,6 +20,12 @@ typedef struct an_stored {
     double scale;
 } an_stored;
 
+/* Who has allocated the gradients, if it is not the store: ranks of one host have theirs in memory that they share. */
+typedef struct an_lender {
+    void (*take_back)(void *user); /* NULL: the store has */
+    void *user;
+} an_lender;
+
 struct an_params {
     an_context *ctx;
     const an_device *device;
@@ -31,6 +37,7 @@ struct an_params {
     void *masters, *frozen, *states, *gradients, *moments[AN_MOST_MOMENTS];
     int moment_count;
     bool has_gradients;
+    an_lender lender; /* of the gradients */
     uint64_t version; /* rises with every change of the weights */
     void *low;        /* copies of the masters on the same grid; NULL until a program reads them */
     an_dtype low_dtype;
@@ -50,6 +57,11 @@ static inline int64_t an_params_low_bytes(const an_flat_sizes *sizes, an_dtype l
 an_status an_params_need_low(an_params *p, an_dtype low);
 /* Makes the copies anew if the weights have changed since. A whole pass over the masters: O(parameters). */
 an_status an_params_refresh(an_params *p);
+
+/* Releases the gradients, or gives them back. The store has none until one of the next two is called; programs of it must be bound again. */
+void an_params_drop_gradients(an_params *p);
+an_status an_params_make_gradients(an_params *p);
+void an_params_borrow_gradients(an_params *p, void *gradients, const an_lender *lender);
 
 /* The buffer of a storage class that the store owns. */
 void *an_params_base(const an_params *p, an_storage storage);

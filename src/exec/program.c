@@ -248,9 +248,19 @@ an_status an_program_bind_form(an_program *p, an_form form) {
 }
 
 void an_program_bind_gradients(an_program *p, void *gradients) {
-    if (p->base[AN_STORAGE_GRADIENT] == gradients) return;
+    p->gradients = gradients;
+}
+
+an_status an_program_find_gradients(an_program *p) {
+    an_context *ctx = p->ctx;
+    void *gradients = p->gradients ? p->gradients : p->params->gradients;
+    if (p->base[AN_STORAGE_GRADIENT] == gradients) return AN_OK;
+    if (!gradients)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "the parameters have no gradients, because memory ran out when a stepper was created");
     p->base[AN_STORAGE_GRADIENT] = gradients;
     p->forms[AN_FORM_TRAIN_FIRST].is_bound = p->forms[AN_FORM_TRAIN_NEXT].is_bound = false;
+    return AN_OK;
 }
 
 /* ---- what kernels keep ---- */

@@ -37,7 +37,8 @@ struct an_program {
     an_program_form forms[AN_FORMS];
     void *base[AN_STORAGE_COUNT]; /* one base pointer a storage class */
     void *arena, *inputs, *scalars, *constants, *program_states;
-    an_form last; /* the form that ran last */
+    void *gradients; /* an_program_bind_gradients */
+    an_form last;    /* the form that ran last */
     bool has_run, profiles;
     an_status (*hook)(void *user, int64_t instruction);
     void *hook_user;
@@ -61,8 +62,10 @@ an_status an_program_bind_form(an_program *p, an_form form);
 /* Runs only the communication of a form, as after a failure: for a rank that has nothing to compute. */
 void an_program_communicate(an_program *p, an_form form, an_status status);
 
-/* Where the next runs put gradients: a buffer of the parameters' flat size. Leaves have one each. */
+/* Where the next runs put gradients: a buffer of the parameters' flat size. Leaves have one each. NULL: the parameters' own. */
 void an_program_bind_gradients(an_program *p, void *gradients);
+/* Makes it so, before a run: the parameters may have got others since the last one. */
+an_status an_program_find_gradients(an_program *p);
 
 /* The sources at the bound sizes: any form has them, at the same places. */
 const an_graph *an_program_any_form(const an_program *p);

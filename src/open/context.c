@@ -42,6 +42,15 @@ static an_status get_threads(an_config *config, int *threads) {
     return status;
 }
 
+/* What the config says of threads and of memory that ranks share. */
+static an_status get_sharing(an_config *config, int *threads, bool *shares) {
+    bool wanted = true;
+    an_status status = get_threads(config, threads);
+    if (status == AN_OK) status = an_config_bool(config, "ranks.shared_memory", &wanted);
+    *shares = *shares && wanted;
+    return status;
+}
+
 /* The instructions that the run began with, as rank 0 finds them in its folder. */
 static an_status get_isa(an_context *ctx, an_config *config, const an_open_options *open, an_isa *isa) {
     int64_t found = isa_of_config(config);
@@ -70,7 +79,7 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
     if (status != AN_OK) return status;
     ctx->adds_later = true;
     status = an_config_read(&config, ctx, config_options);
-    if (status == AN_OK) status = an_ranks_agree(ctx, get_threads(config, &threads));
+    if (status == AN_OK) status = an_ranks_agree(ctx, get_sharing(config, &threads, &own.shares_memory));
     if (status == AN_OK) status = get_isa(ctx, config, open, &isa);
     if (status == AN_OK) {
         if (own.threads == 0) own.threads = threads;

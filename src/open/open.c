@@ -374,6 +374,7 @@ static an_status get_options(opening *o) {
     o->options.purpose = o->opened->purpose;
     o->options.rank = o->opened->rank;
     o->options.ranks = o->opened->ranks;
+    o->options.hosts = o->opened->hosts;
     o->options.owns = true;
     o->options.saves = o->opened->purpose != AN_OPEN_PLAIN;
     return an_open_count(o->config, "save.writers", &o->options.writers); /* the plan has room for what they write */

@@ -246,7 +246,15 @@ static an_reduction_options find_units(const an_graph *g, const an_borders *bord
     return o;
 }
 
-static an_status predict_reduction(const an_graph *model, const an_borders *borders, int rank,
+/* Gradients are the reduction's own where ranks of a host share memory. */
+static void share_gradients(an_reduction_options *o, int rank, int host_ranks) {
+    const an_leaf_range range = an_borders_range(&o->borders, rank);
+    if (host_ranks == 1) return;
+    o->buffers = an_forest_depth(&range);
+    o->uses_window = true;
+}
+
+static an_status predict_reduction(const an_graph *model, const an_borders *borders, int rank, int host_ranks,
                                    an_reduction_cost *cost) {
     an_status status;
     an_context *ctx = model->ctx;
@@ -259,7 +267,8 @@ static an_status predict_reduction(const an_graph *model, const an_borders *bord
     for (size_t i = 0; i < model->parameter_count; i++)
         if (model->parameters[i].node->outputs[0].storage == AN_STORAGE_MASTER)
             options.dtype = model->parameters[i].node->outputs[0].dtype;
-    *cost = an_reduction_predict(&options, rank, 1);
+    share_gradients(&options, rank, host_ranks);
+    *cost = an_reduction_predict(&options, rank, host_ranks);
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&exchanged, model->parameter_count, sizeof *exchanged);
@@ -267,7 +276,7 @@ fail:
     return status;
 }
 
-an_status an_leaves_predict(const an_graph *model, const an_borders *borders, int rank, size_t *bytes,
+an_status an_leaves_predict(const an_graph *model, const an_borders *borders, int rank, int host_ranks, size_t *bytes,
                             an_reduction_cost *cost) {
     const an_leaves *l = NULL; /* for its members' sizes */
     an_context *ctx = model->ctx;
@@ -280,11 +289,17 @@ an_status an_leaves_predict(const an_graph *model, const an_borders *borders, in
                 an_add_elements(bytes, (size_t)states, sizeof *l->states) &&
                 an_add_elements(bytes, (size_t)most, sizeof *l->staging);
     if (borders->ranks > 1) {
-        AN_TRY_RETURN(predict_reduction(model, borders, rank, cost));
-        fits = fits && an_add_elements(bytes, cost->bytes, 1) &&
+        AN_TRY_RETURN(predict_reduction(model, borders, rank, host_ranks, cost));
+        const size_t head = cost->window_bytes ? cost->window_bytes - cost->buffer_bytes : 0;
+        fits = fits && an_add_elements(bytes, cost->bytes, 1) && an_add_elements(bytes, head, 1) &&
                an_add_elements(bytes, model->parameter_count, sizeof *l->units + sizeof *l->exchanged);
     }
     return fits ? AN_OK : AN_ERROR(ctx, AN_ERR_OVERFLOW, "the leaves of a step do not fit in memory");
+}
+
+static void take_back(void *user) {
+    an_reduction *reduction = user;
+    an_reduction_destroy(&reduction);
 }
 
 /* Of the gradients of all units, of all ranks. */
@@ -300,13 +315,42 @@ static an_status make_reduction(an_leaves *l, const an_borders *borders) {
     an_reduction_options options = find_units(form, borders, l->units, l->exchanged);
     options.dtype = l->params->sizes.trainable_dtype;
     l->unit_count = options.unit_count;
-    return an_reduction_create(&l->reduction, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &options);
+    share_gradients(&options, an_axis_rank(ctx, AN_AXIS_DATA), an_host_ranks(ctx));
+    if (!options.uses_window) return an_reduction_create(&l->reduction, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &options);
+    /* First room is made for them. */
+    an_params_drop_gradients(l->params);
+    AN_TRY_RETURN(an_reduction_create(&l->reduction, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &options));
+    l->borrows = true;
+    an_params_borrow_gradients(l->params, an_reduction_buffer(l->reduction, 0),
+                               &(an_lender){.take_back = take_back, .user = l->reduction});
+    return AN_OK;
+}
+
+/* The buffers of nodes: the first is the parameters'. */
+static an_status make_buffers(an_leaves *l) {
+    an_context *ctx = l->ctx;
+    const an_device *device = l->program->device;
+    const size_t bytes = (size_t)an_params_flat_bytes(&l->params->sizes);
+    l->buffer_count = an_forest_depth(&l->range);
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&l->buffers, (size_t)l->buffer_count, sizeof *l->buffers));
+    l->buffers[0] = l->params->gradients;
+    for (int i = 1; i < l->buffer_count && bytes; i++) {
+        if (l->borrows)
+            l->buffers[i] = an_reduction_buffer(l->reduction, i);
+        else
+            AN_TRY_RETURN(device->allocate(device, ctx, &l->buffers[i], bytes));
+    }
+    for (int i = l->borrows ? 0 : 1; i < l->buffer_count && bytes; i++)
+        AN_TRY_RETURN(device->fill(device, ctx, l->buffers[i], 0, bytes));
+    if (l->buffer_count == 1 || !bytes) return AN_OK;
+    sum_call sum;
+    make_sum_call(l, 0, 0, l->params->sizes.trainable_elements, &sum);
+    return an_device_kernel(ctx, an_op_add.name, &sum.call, &l->add);
 }
 
 an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, an_forest *forest) {
     an_status status;
     an_context *ctx = program->ctx;
-    const an_device *device = program->device;
     *l = (an_leaves){.ctx = ctx,
                      .program = program,
                      .params = program->params,
@@ -314,23 +358,12 @@ an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *bo
                      .forest = forest,
                      .width = an_leaves_width(program->plan->model),
                      .leaf = -1};
-    l->buffer_count = an_forest_depth(&l->range);
-    AN_TRY(an_alloc(ctx, (void **)&l->buffers, (size_t)l->buffer_count, sizeof *l->buffers));
-    l->buffers[0] = l->params->gradients;
-    const size_t bytes = (size_t)an_params_flat_bytes(&l->params->sizes);
-    for (int i = 1; i < l->buffer_count && bytes; i++) {
-        AN_TRY(device->allocate(device, ctx, &l->buffers[i], bytes));
-        AN_TRY(device->fill(device, ctx, l->buffers[i], 0, bytes));
-    }
-    if (l->buffer_count > 1 && bytes) {
-        sum_call sum;
-        make_sum_call(l, 0, 0, l->params->sizes.trainable_elements, &sum);
-        AN_TRY(an_device_kernel(ctx, an_op_add.name, &sum.call, &l->add));
-    }
-    AN_TRY(find_states(l));
     AN_TRY(make_reduction(l, borders));
+    AN_TRY(make_buffers(l));
+    AN_TRY(find_states(l));
     return AN_OK;
 fail:
+    if (!l->params->gradients) (void)an_params_make_gradients(l->params); /* if there is no memory, they have none */
     an_leaves_destroy(l);
     return status;
 }
@@ -341,13 +374,13 @@ void an_leaves_destroy(an_leaves *l) {
     const an_device *device = l->program->device;
     const size_t bytes = (size_t)an_params_flat_bytes(&l->params->sizes);
     an_leaves_cancel(l); /* the parameters get their own buffer back */
-    an_reduction_destroy(&l->reduction);
+    if (!l->borrows) an_reduction_destroy(&l->reduction);
     an_release(ctx, (void **)&l->exchanged, (size_t)l->unit_capacity, sizeof *l->exchanged);
     an_release(ctx, (void **)&l->units, (size_t)l->unit_capacity, sizeof *l->units);
     an_release(ctx, (void **)&l->states, (size_t)l->state_count, sizeof *l->states);
     an_release(ctx, (void **)&l->staging, (size_t)l->staging_elements, sizeof *l->staging);
-    for (int i = 0; l->buffers && i < l->buffer_count; i++)
-        if (l->buffers[i] != l->params->gradients) device->release(device, ctx, &l->buffers[i], bytes);
+    for (int i = 1; l->buffers && !l->borrows && i < l->buffer_count; i++)
+        if (l->buffers[i]) device->release(device, ctx, &l->buffers[i], bytes);
     an_release(ctx, (void **)&l->buffers, (size_t)l->buffer_count, sizeof *l->buffers);
     l->ctx = NULL;
 }
@@ -396,7 +429,7 @@ an_status an_leaves_reduce(an_leaves *l, an_status status) {
     if (status == AN_OK) status = join_until(l, INT64_MAX);
     if (!l->reduction) return status;
     const an_status exchanged = exchange_rest(l, status);
-    an_program_bind_gradients(l->program, l->params->gradients);
+    an_program_bind_gradients(l->program, NULL);
     return status == AN_OK ? exchanged : status;
 }
 
@@ -405,7 +438,7 @@ void an_leaves_cancel(an_leaves *l) {
         set_exchange(l, false);
         an_reduction_cancel(l->reduction);
     }
-    if (l->buffers && l->program) an_program_bind_gradients(l->program, l->params->gradients);
+    if (l->program) an_program_bind_gradients(l->program, NULL);
     if (l->forest) l->forest->count = 0;
     l->leaf = -1;
     l->started = 0;

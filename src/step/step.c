@@ -72,12 +72,12 @@ static size_t record_bytes(const an_graph *model, int64_t leaves) {
     return sizeof(an_agreement) + an_forest_bytes(leaves, an_leaves_width(model));
 }
 
-an_status an_stepper_predict(const an_graph *model, const an_borders *borders, int rank, size_t *bytes,
+an_status an_stepper_predict(const an_graph *model, const an_borders *borders, int rank, int host_ranks, size_t *bytes,
                              an_reduction_cost *cost) {
     const an_stepper *s = NULL; /* for its size */
     an_context *ctx = model->ctx;
     const size_t record = record_bytes(model, borders->leaves);
-    AN_TRY_RETURN(an_leaves_predict(model, borders, rank, bytes, cost));
+    AN_TRY_RETURN(an_leaves_predict(model, borders, rank, host_ranks, bytes, cost));
     const int64_t records = an_comm_merge_sends(rank, borders->ranks, 1); /* as many come as go */
     cost->sent += records * (int64_t)(sizeof(an_agreement) + record);
     cost->received += records * (int64_t)(sizeof(an_agreement) + record);

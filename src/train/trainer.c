@@ -146,6 +146,7 @@ static void find_rank(an_trainer *t, const an_trainer_options *o) {
     const bool given = o->purpose == AN_OPEN_PLAN && o->ranks > 0;
     t->rank = given ? o->rank : an_axis_rank(t->ctx, AN_AXIS_DATA);
     t->ranks = given ? o->ranks : an_axis_ranks(t->ctx, AN_AXIS_DATA);
+    t->host_ranks = given ? an_host_ranks_planned(t->ctx, o->ranks, o->hosts) : an_host_ranks(t->ctx);
 }
 
 static void destroy_graph(void *object) {

@@ -36,6 +36,7 @@ struct an_run;
 struct an_trainer {
     an_context *ctx;
     int rank, ranks; /* of those that train this model together */
+    int host_ranks;  /* an_host_ranks */
     an_graph *graph;
     an_dataset *training, *evaluation; /* evaluation NULL: none */
     an_owned *owned;                   /* the last one is destroyed first */

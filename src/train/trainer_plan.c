@@ -52,9 +52,12 @@ static void count_traffic(const an_trainer *t, const an_borders *borders, const 
     an_plan_traffic traffic = {.sent = cost->sent,
                                .received = cost->received,
                                .messages = cost->messages,
+                               .read = cost->read,
+                               .written = cost->written,
                                .leaves = t->leaves.end - t->leaves.begin,
                                .rank = t->rank,
                                .ranks = t->ranks,
+                               .host_ranks = t->ranks > 1 ? t->host_ranks : 0,
                                .subtrees = borders->kind == AN_BORDERS_SUBTREE};
     if (t->ranks > 1) {
         describe_borders(t, AN_BORDERS_SUBTREE, &traffic.subtree_leaves, &traffic.subtree_bytes);
@@ -68,7 +71,7 @@ static an_status count(an_trainer *t) {
     size_t bytes = t->held;
     an_reduction_cost cost;
     const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
-    AN_TRY_RETURN(an_stepper_predict(t->plan->model, &borders, t->rank, &bytes, &cost));
+    AN_TRY_RETURN(an_stepper_predict(t->plan->model, &borders, t->rank, t->host_ranks, &bytes, &cost));
     count_traffic(t, &borders, &cost);
     if (!add_parts(t, &bytes))
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: the samples of a step do not fit in memory: lower batch.global");

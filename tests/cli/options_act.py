@@ -105,11 +105,11 @@ class Runs:
             return Result(folder, self.call(folder, ["train"], base, settings))
         return self.once(("train", base, tuple(settings), first), make)
 
-    def plan(self, base, settings):
+    def plan(self, base, settings, *more):
         def make():
             folder = self.folder()
-            return Result(folder, self.call(folder, ["plan", "--json"], base, settings))
-        return self.once(("plan", base, tuple(settings)), make)
+            return Result(folder, self.call(folder, ["plan", "--json", *more], base, settings))
+        return self.once(("plan", base, tuple(settings), more), make)
 
     def named(self, base, settings):
         """A program that saves three times by a step of its own: the names of the checkpoints."""
@@ -245,7 +245,7 @@ def make(runs, row, settings):
         return runs.stalls(row.base, settings)
     # A stream has no samples to train on, but what is wrong with its options is said before that is.
     if kind == "plan" or row.base.startswith("stream"):
-        return runs.plan(row.base, settings)
+        return runs.plan(row.base, settings, *row.sees.what.split()) if kind == "plan" else runs.plan(row.base, settings)
     return runs.train(row.base, settings, row.first)
 
 

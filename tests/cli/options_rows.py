@@ -8,6 +8,7 @@
 SEES is one of
     HASH, STATE        summary.json has another weights_hash, or another state_hash, which also has moments and statistics
     PLAN               `anneal plan --json` says something else
+    RANKS_PLAN         `anneal plan --json --ranks=2` does
     FILES(PATTERN)     other files match the pattern, or they have another text
     REFUSED(WORDS)     only the changed run ends with an error, which has the words
     ACCEPTED(WORDS)    only the run without the change ends with an error, which has the words
@@ -21,6 +22,7 @@ import struct
 Row = collections.namedtuple("Row", "path of base change sees both first")
 Sees = collections.namedtuple("Sees", "kind what")
 HASH, STATE, PLAN, NAMED = Sees("hash", "weights_hash"), Sees("hash", "state_hash"), Sees("plan", ""), Sees("named", "")
+RANKS_PLAN = Sees("plan", "--ranks=2")
 
 
 def FILES(pattern):
@@ -392,5 +394,6 @@ row("ranks.unit.min_elements", "mlp", "ranks.unit.min_elements=100", UNSUPPORTED
 row("ranks.precision.params", "mlp", "ranks.precision.params=f32", UNSUPPORTED)
 row("ranks.precision.reduce", "mlp", "ranks.precision.reduce=bf16", UNSUPPORTED)
 row("ranks.threads", "mlp", "ranks.threads=3", PLAN)
+row("ranks.shared_memory", "mlp", "ranks.shared_memory=off", RANKS_PLAN)
 row("ranks.report_after", "mlp", "ranks.report_after=1s", STALLS("no progress"))
 row("ranks.timeout", "mlp", "ranks.timeout=1s", STALLS("it hangs"))

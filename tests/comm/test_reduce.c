@@ -163,7 +163,8 @@ static void *run_rank(void *user) {
         const int host_ranks = an_reduction_host_ranks(r);
         const an_reduction_cost predicted = an_reduction_predict(&o, t->rank, host_ranks);
         EXPECT(host_ranks == (s->uses_window && !s->cannot_share ? s->host_ranks : 1));
-        EXPECT(ctx->bytes - held == predicted.bytes + (host_ranks > 1 ? 0 : predicted.buffer_bytes));
+        EXPECT(ctx->bytes - held ==
+               predicted.bytes + (host_ranks > 1 ? predicted.window_bytes : predicted.buffer_bytes));
         if (s->gives_up)
             run_until_one_gives_up(t, ctx, r, o.buffers);
         else

@@ -56,7 +56,7 @@ typedef void prepare(rank *r);
 /* Does the work on so many ranks; what a test prepares on each comes first. */
 static void on_ranks(int ranks, prepare *before, void (*work)(rank *r)) {
     thread_hub hub;
-    thread_hub_init(&hub, ranks);
+    thread_hub_init(&hub, ranks, 1);
     for (int i = 0; i < ranks; i++) {
         all[i] = (rank){.number = i, .ranks = ranks, .work = work};
         an_context_options_init(&all[i].options, sizeof all[i].options);

@@ -3,6 +3,7 @@
 #include "anneal/open.h"
 #include "anneal/run.h"
 #include "ranks/threads.h"
+#include "train/trainer.h"
 
 /* Columns a, b and their sum: 101 rows, so that the last step of an epoch has 5 samples for 8 leaves. */
 static void write_rows(void) {
@@ -22,12 +23,15 @@ static void write_rows(void) {
 
 typedef struct {
     const char *name, *text;
+    bool shares; /* memory of ranks is tried too */
 } config;
 
 static const config configs[] = {
-    {"mlp", RUN("mlp", "f32", "model: {type: mlp, hidden: [12, 9], dropout: 0.1}\nbatch: {global: 16, leaves: 8}\n")},
-    {"f64", RUN("f64", "f64", "model: {type: mlp, hidden: [12, 9]}\nbatch: {micro: 1, accumulate: 2, leaves: 8}\n")},
-    {"uneven", RUN("uneven", "f32", "model: {type: mlp, hidden: [40, 30]}\nbatch: {global: 13, leaves: 11}\n")},
+    {"mlp", RUN("mlp", "f32", "model: {type: mlp, hidden: [12, 9], dropout: 0.1}\nbatch: {global: 16, leaves: 8}\n"),
+     false},
+    {"f64", RUN("f64", "f64", "model: {type: mlp, hidden: [12, 9]}\nbatch: {micro: 1, accumulate: 2, leaves: 8}\n"),
+     false},
+    {"uneven", RUN("uneven", "f32", "model: {type: mlp, hidden: [40, 30]}\nbatch: {global: 13, leaves: 11}\n"), true},
 };
 
 static void train(one_rank *r) {
@@ -39,6 +43,11 @@ static void train(one_rank *r) {
         !rank_failed(r, "run", an_trainer_run(trainer, NULL, NULL)))
         rank_failed(r, "hash", an_trainer_state_hash(trainer, r->hash));
     an_trainer_destroy(&trainer);
+}
+
+/* How many ranks share memory: none, three of them, all. */
+static int next_host(int host, int count) {
+    return host == 1 && count > 3 ? 3 : host < count ? count : count + 1;
 }
 
 static void every_number_of_ranks_gives_one_hash(void **state) {
@@ -53,22 +62,24 @@ static void every_number_of_ranks_gives_one_hash(void **state) {
         assert_non_null(file);
         fputs(configs[i].text, file);
         fclose(file);
-        for (int count = 1; count <= MOST_RANKS; count++) {
-            snprintf(folder, sizeof folder, "rm -rf run-%s", configs[i].name);
-            assert_int_equal(system(folder), 0);
-            run_ranks(ranks, count, train, (void *)(uintptr_t)&configs[i], NULL);
-            for (int k = 0; k < count; k++) {
-                if (*ranks[k].error) fail_msg("%s on %d ranks: %s", configs[i].name, count, ranks[k].error);
-                if (count == 1) memcpy(expected, ranks[k].hash, sizeof expected);
-                if (strcmp(expected, ranks[k].hash) != 0)
-                    fail_msg("%s: rank %d of %d has %s, one process %s", configs[i].name, k, count, ranks[k].hash,
-                             expected);
+        for (int count = 1; count <= MOST_RANKS; count++)
+            for (int host = 1; host <= (configs[i].shares ? count : 1); host = next_host(host, count)) {
+                snprintf(folder, sizeof folder, "rm -rf run-%s", configs[i].name);
+                assert_int_equal(system(folder), 0);
+                run_ranks_on(ranks, count, host, train, (void *)(uintptr_t)&configs[i], NULL);
+                for (int k = 0; k < count; k++) {
+                    if (*ranks[k].error)
+                        fail_msg("%s on %d ranks, %d a host: %s", configs[i].name, count, host, ranks[k].error);
+                    if (count == 1) memcpy(expected, ranks[k].hash, sizeof expected);
+                    if (strcmp(expected, ranks[k].hash) != 0)
+                        fail_msg("%s: rank %d of %d, %d a host, has %s, one process %s", configs[i].name, k, count,
+                                 host, ranks[k].hash, expected);
+                }
             }
-        }
     }
 }
 
-/* What each rank sends in a step, to the byte, and what it holds. */
+/* What each rank sends in a step, and reads and writes in shared memory, to the byte, and what it holds. */
 static void step(one_rank *r) {
     an_trainer *trainer = NULL;
     an_plan_traffic traffic;
@@ -82,12 +93,21 @@ static void step(one_rank *r) {
         goto end;
     r->planned = memory.peak - memory.checkpoint;
     r->allocated = (int64_t)(an_context_bytes(r->ctx) - before);
+    const an_reduction *reduction = trainer->stepper->leaves.reduction;
+    r->shared = an_reduction_host_ranks(reduction);
     for (int i = 0; i < 12 && !*r->error; i++) { /* the sixth is short */
         const int64_t sent = r->messages.sent;
+        const an_reduction_cost first = an_reduction_count(reduction);
         if (rank_failed(r, "step", an_trainer_step(trainer, NULL))) break;
         if (r->messages.sent - sent != traffic.sent)
             snprintf(r->error, sizeof r->error, "rank %d: step %d sends %lld bytes, planned are %lld", r->comm.rank,
                      i + 1, (long long)(r->messages.sent - sent), (long long)traffic.sent);
+        const an_reduction_cost now = an_reduction_count(reduction);
+        if (now.read - first.read != traffic.read || now.written - first.written != traffic.written)
+            snprintf(r->error, sizeof r->error,
+                     "rank %d: step %d reads %lld bytes and writes %lld, planned are %lld and %lld", r->comm.rank,
+                     i + 1, (long long)(now.read - first.read), (long long)(now.written - first.written),
+                     (long long)traffic.read, (long long)traffic.written);
     }
 end:
     an_trainer_destroy(&trainer);
@@ -97,15 +117,17 @@ static void messages_and_memory_are_as_planned(void **state) {
     (void)state;
     one_rank ranks[MOST_RANKS];
     assert_int_equal(system("rm -rf run-mlp"), 0);
-    for (int count = 2; count <= MOST_RANKS; count++) {
-        run_ranks(ranks, count, step, NULL, NULL);
-        for (int k = 0; k < count; k++) {
-            if (*ranks[k].error) fail_msg("%d ranks: %s", count, ranks[k].error);
-            if (ranks[k].planned != ranks[k].allocated)
-                fail_msg("rank %d of %d has %lld bytes, planned are %lld", k, count, (long long)ranks[k].allocated,
-                         (long long)ranks[k].planned);
+    for (int count = 2; count <= MOST_RANKS; count++)
+        for (int host = 1; host <= count; host = next_host(host, count)) {
+            run_ranks_on(ranks, count, host, step, NULL, NULL);
+            for (int k = 0; k < count; k++) {
+                if (*ranks[k].error) fail_msg("%d ranks, %d a host: %s", count, host, ranks[k].error);
+                assert_int_equal(ranks[k].shared, host);
+                if (ranks[k].planned != ranks[k].allocated)
+                    fail_msg("rank %d of %d, %d a host, has %lld bytes, planned are %lld", k, count, host,
+                             (long long)ranks[k].allocated, (long long)ranks[k].planned);
+            }
         }
-    }
 }
 
 int main(void) {

@@ -21,7 +21,7 @@ typedef struct one_rank {
     pthread_t thread;
     char error[1024];
     char hash[HASH_TEXT];
-    int64_t planned, allocated;
+    int64_t planned, allocated, shared;
 } one_rank;
 
 static inline bool rank_failed(one_rank *r, const char *what, an_status status) {
@@ -46,11 +46,11 @@ static void *rank_thread(void *user) {
     return NULL;
 }
 
-/* Runs the body on so many ranks and waits for all; `plant` (NULL: nothing) changes a rank before it starts. */
-static inline void run_ranks(one_rank *ranks, int count, void (*body)(one_rank *rank), void *user,
-                             void (*plant)(one_rank *rank)) {
+/* Runs the body on so many ranks, `host_ranks` of which share memory, and waits for all; `plant` (NULL: nothing) changes a rank before it starts. */
+static inline void run_ranks_on(one_rank *ranks, int count, int host_ranks, void (*body)(one_rank *rank), void *user,
+                                void (*plant)(one_rank *rank)) {
     thread_hub hub;
-    thread_hub_init(&hub, count);
+    thread_hub_init(&hub, count, host_ranks);
     for (int i = 0; i < count; i++) {
         ranks[i] = (one_rank){.body = body, .user = user};
         thread_comm_init(&ranks[i].comm, &ranks[i].messages, &hub, i);
@@ -59,6 +59,12 @@ static inline void run_ranks(one_rank *ranks, int count, void (*body)(one_rank *
     for (int i = 0; i < count; i++) assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_thread, &ranks[i]), 0);
     for (int i = 0; i < count; i++) pthread_join(ranks[i].thread, NULL);
     thread_hub_destroy(&hub);
+}
+
+/* … every one on a host of its own. */
+static inline void run_ranks(one_rank *ranks, int count, void (*body)(one_rank *rank), void *user,
+                             void (*plant)(one_rank *rank)) {
+    run_ranks_on(ranks, count, 1, body, user, plant);
 }
 
 #endif

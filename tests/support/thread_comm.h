@@ -1,5 +1,6 @@
 /* A communicator whose ranks are threads of one process: a second implementation of the record an_comm, beside MPI's, with which a test can run several ranks, stop one at any message
- * and look at all of them. Messages are copied when they are sent, so a send is done at once. */
+ * and look at all of them. Messages are copied when they are sent, so a send is done at once. Ranks divide into hosts of `host_ranks` each, which share memory if
+ * there are several. */
 #ifndef AN_TESTS_SUPPORT_THREAD_COMM_H
 #define AN_TESTS_SUPPORT_THREAD_COMM_H
 
@@ -9,9 +10,12 @@
 
 #include "anneal/experimental.h"
 
+enum { THREAD_RANKS_MOST = 64, THREAD_PART = 4096 };
+
 typedef struct thread_message {
     struct thread_message *next;
-    int from, to, tag;
+    int channel, from, to,
+        tag; /* ranks of the channel: 0 is all ranks, 1 + i are those of the host that begins with rank i */
     size_t bytes;
     char data[];
 } thread_message;
@@ -19,12 +23,16 @@ typedef struct thread_message {
 /* What the ranks have in common. */
 typedef struct thread_hub {
     pthread_mutex_t mutex;
+    pthread_cond_t shared;
     thread_message *first, **last; /* in the order in which they were sent */
-    int ranks;
+    int ranks, host_ranks;
+    void *parts[THREAD_RANKS_MOST]; /* of memory that ranks share */
+    int users[THREAD_RANKS_MOST]; /* … by the first rank of the host: those that came to share it and have not left */
 } thread_hub;
 
 typedef struct thread_rank {
     thread_hub *hub;
+    int channel;
     /* The call of this number fails, counted from 1 over sends, receives and tests that find something; 0: none. */
     int64_t fails_at, calls;
     int64_t sent; /* bytes */
@@ -36,10 +44,11 @@ typedef struct thread_receive {
     int from, tag;
 } thread_receive;
 
-static inline void thread_hub_init(thread_hub *hub, int ranks) {
-    *hub = (thread_hub){.ranks = ranks};
+static inline void thread_hub_init(thread_hub *hub, int ranks, int host_ranks) {
+    *hub = (thread_hub){.ranks = ranks, .host_ranks = host_ranks};
     hub->last = &hub->first;
     pthread_mutex_init(&hub->mutex, NULL);
+    pthread_cond_init(&hub->shared, NULL);
 }
 
 static inline void thread_hub_destroy(thread_hub *hub) {
@@ -47,6 +56,8 @@ static inline void thread_hub_destroy(thread_hub *hub) {
         next = m->next;
         free(m);
     }
+    for (int i = 0; i < hub->ranks; i++) free(hub->parts[i]); /* of ranks that gave up */
+    pthread_cond_destroy(&hub->shared);
     pthread_mutex_destroy(&hub->mutex);
 }
 
@@ -64,7 +75,7 @@ static inline an_status thread_comm_send(an_comm *comm, const void *bytes, size_
     if (thread_comm_fails(comm, "the planted send failed")) return AN_ERR_DEVICE;
     thread_message *m = malloc(sizeof *m + count);
     if (!m) return AN_ERR_MEMORY;
-    *m = (thread_message){.from = comm->rank, .to = to, .tag = tag, .bytes = count};
+    *m = (thread_message){.channel = r->channel, .from = comm->rank, .to = to, .tag = tag, .bytes = count};
     if (count) memcpy(m->data, bytes, count);
     r->sent += (int64_t)count;
     pthread_mutex_lock(&r->hub->mutex);
@@ -99,7 +110,9 @@ static inline an_status thread_comm_test(an_comm *comm, an_comm_request *request
     if (!w) return AN_OK;
     pthread_mutex_lock(&r->hub->mutex);
     for (thread_message **at = &r->hub->first, *m; (m = *at); at = &m->next) {
-        if (m->to != comm->rank || m->tag != w->tag || (w->from != AN_COMM_ANY && w->from != m->from)) continue;
+        if (m->channel != r->channel || m->to != comm->rank || m->tag != w->tag ||
+            (w->from != AN_COMM_ANY && w->from != m->from))
+            continue;
         *done = true;
         *at = m->next;
         if (r->hub->last == &m->next) r->hub->last = at;
@@ -117,29 +130,63 @@ static inline an_status thread_comm_test(an_comm *comm, an_comm_request *request
 
 static inline void thread_comm_init(an_comm *comm, thread_rank *own, thread_hub *hub, int rank);
 
-/* Every rank is a host of its own: there is no window. */
+/* ---- hosts ---- */
+
 typedef struct thread_host {
     an_comm comm;
     thread_rank own;
-    thread_hub hub;
 } thread_host;
 
 static inline void thread_host_destroy(an_comm **comm) {
-    if (!*comm) return;
-    thread_host *host = (thread_host *)(void *)*comm;
-    thread_hub_destroy(&host->hub);
-    free(host);
+    free(*comm); /* the first member of a thread_host */
     *comm = NULL;
 }
 
+/* Waits for all ranks of the host. */
+static inline an_status thread_host_share(an_comm *comm, size_t bytes, an_comm_window *window) {
+    thread_rank *r = comm->data;
+    thread_hub *hub = r->hub;
+    const int first = r->channel - 1;
+    pthread_mutex_lock(&hub->mutex);
+    hub->parts[first + comm->rank] = aligned_alloc(THREAD_PART, (bytes + THREAD_PART - 1) / THREAD_PART * THREAD_PART);
+    hub->users[first]++;
+    pthread_cond_broadcast(&hub->shared);
+    while (hub->users[first] < comm->ranks) pthread_cond_wait(&hub->shared, &hub->mutex);
+    pthread_mutex_unlock(&hub->mutex);
+    window->parts = hub->parts + first;
+    return AN_OK;
+}
+
+/* Others may still read it: the last one releases all of it. */
+static inline void thread_host_unshare(an_comm *comm, an_comm_window *window) {
+    thread_rank *r = comm->data;
+    thread_hub *hub = r->hub;
+    const int first = r->channel - 1;
+    pthread_mutex_lock(&hub->mutex);
+    if (--hub->users[first] == 0)
+        for (int i = 0; i < comm->ranks; i++) {
+            free(hub->parts[first + i]);
+            hub->parts[first + i] = NULL;
+        }
+    pthread_mutex_unlock(&hub->mutex);
+    memset(window, 0, sizeof *window);
+}
+
 static inline an_status thread_comm_split_hosts(an_comm *comm, an_comm **part) {
-    (void)comm;
+    const thread_rank *r = comm->data;
+    thread_hub *hub = r->hub;
     thread_host *host = malloc(sizeof *host);
     *part = NULL;
     if (!host) return AN_ERR_MEMORY;
-    thread_hub_init(&host->hub, 1);
-    thread_comm_init(&host->comm, &host->own, &host->hub, 0);
+    const int size = hub->host_ranks, first = comm->rank / size * size;
+    thread_comm_init(&host->comm, &host->own, hub, comm->rank - first);
+    host->own.channel = 1 + first;
+    host->comm.ranks = hub->ranks - first < size ? hub->ranks - first : size;
     host->comm.destroy = thread_host_destroy;
+    if (size > 1) {
+        host->comm.share = thread_host_share;
+        host->comm.unshare = thread_host_unshare;
+    }
     *part = &host->comm;
     return AN_OK;
 }

@@ -53,7 +53,8 @@ int cli_report_config(const cli_call *call, cli_report *report) {
                                  .planned = true,
                                  .kernels = call->values[CLI_KERNEL],
                                  .rank = (int)report->rank,
-                                 .ranks = (int)report->ranks};
+                                 .ranks = (int)report->ranks,
+                                 .hosts = (int)report->hosts};
     const int code = cli_training_open(&with_settings, &opening, &report->training);
     report->training.call = call;
     if (code != CLI_DONE) return code;

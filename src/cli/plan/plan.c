@@ -3,7 +3,7 @@
 
 #include "cli/plan/report.h"
 
-enum { JSON = CLI_PLAN_OPTIONS, SVG, POLICY, DUMP, RANKS, RANK };
+enum { JSON = CLI_PLAN_OPTIONS, SVG, POLICY, DUMP, RANKS, RANK, HOSTS };
 enum { WHAT = 1, MOST_RANKS = 1 << 20 };
 static const cli_option options[] = {
     CLI_PLAN_TABLE,
@@ -20,6 +20,9 @@ static const cli_option options[] = {
                .argument = "N",
                .help = "plan a run of a config on N ranks: what a rank allocates, and what it sends in a step"},
     [RANK] = {.name = "rank", .argument = "N", .help = "with --ranks: the rank to plan, from 0 (default 0)"},
+    [HOSTS] = {.name = "hosts",
+               .argument = "N",
+               .help = "with --ranks: the hosts that the ranks are on, as many on each (default 1)"},
     {0},
 };
 
@@ -46,7 +49,11 @@ static int run(const cli_call *call) {
     cli_report report = CLI_REPORT;
     int code = cli_number(call, RANKS, 1, &report.ranks);
     if (code == CLI_DONE) code = cli_number(call, RANK, 0, &report.rank);
+    if (code == CLI_DONE) code = cli_number(call, HOSTS, 1, &report.hosts);
     if (code == CLI_DONE && report.ranks > MOST_RANKS) code = cli_misuse(call, "--ranks can be %d at most", MOST_RANKS);
+    if (code == CLI_DONE && report.hosts > report.ranks)
+        code = cli_misuse(call, "--hosts %lld needs --ranks %lld or more", (long long)report.hosts,
+                          (long long)report.hosts);
     if (code == CLI_DONE && report.rank > 0 && report.rank >= report.ranks)
         code = cli_misuse(call, "--rank %lld needs --ranks %lld or more", (long long)report.rank,
                           (long long)report.rank + 1);

@@ -71,6 +71,11 @@ static void print_exchange(const an_plan_traffic *e) {
     print_bytes("sent", e->sent);
     print_bytes("received", e->received);
     print_count("messages", e->messages);
+    if (e->host_ranks > 1) {
+        printf("  %d ranks of a host share the memory of their gradients\n", e->host_ranks);
+        print_bytes("read there", e->read);
+        print_bytes("written", e->written);
+    }
     printf(
         "  leaves along subtrees: at most %lld on a rank, %s between ranks; even: at most %lld, %s; the plan uses %s\n",
         (long long)e->subtree_leaves, cli_bytes((double)e->subtree_bytes).text, (long long)e->even_leaves,
@@ -131,6 +136,9 @@ void cli_write_json(const cli_report *report, FILE *file) {
         an_json_write_integer(&j, "sent_bytes", e->sent);
         an_json_write_integer(&j, "received_bytes", e->received);
         an_json_write_integer(&j, "messages", e->messages);
+        an_json_write_integer(&j, "host_ranks", e->host_ranks);
+        an_json_write_integer(&j, "read_bytes", e->read);
+        an_json_write_integer(&j, "written_bytes", e->written);
         an_json_write_end(&j);
     }
     an_json_write_finish(&j);

@@ -42,6 +42,7 @@ typedef struct cli_report {
     an_plan_cost cost;
     an_plan_traffic exchange; /* with other ranks */
     int64_t rank, ranks;      /* asked for; ranks 0: one process */
+    int64_t hosts;            /* that they are on */
     cli_training training;    /* of a config, which the parts above belong to; else empty */
 } cli_report;
 #define CLI_REPORT                                                                                           \

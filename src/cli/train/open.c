@@ -63,6 +63,7 @@ static an_open_options open_options(const cli_opening *opening) {
     options.new_bits = opening->new_bits;
     options.rank = opening->rank;
     options.ranks = opening->ranks;
+    options.hosts = opening->hosts;
     return options;
 }
 

@@ -25,15 +25,15 @@ typedef struct cli_training {
 /* What a command that opens a config is told about it on the command line; NULL: not given. */
 typedef struct cli_opening {
     const char *file;
-    an_comm *comm;       /* the ranks to train with; NULL: this process only */
-    int threads;         /* 0: what the config says */
-    an_isa isa;          /* AN_ISA_AUTO: the same */
-    bool planned;        /* only the plan */
-    int rank, ranks;     /* of the plan; ranks 0: one process */
-    bool plain;          /* to compare with */
-    const char *kernels; /* of --kernel; NULL: the best */
-    bool fresh;          /* begin anew, whatever the run's folder has */
-    const char *resume;  /* carry on from this checkpoint */
+    an_comm *comm;          /* the ranks to train with; NULL: this process only */
+    int threads;            /* 0: what the config says */
+    an_isa isa;             /* AN_ISA_AUTO: the same */
+    bool planned;           /* only the plan */
+    int rank, ranks, hosts; /* of the plan; ranks 0: one process */
+    bool plain;             /* to compare with */
+    const char *kernels;    /* of --kernel; NULL: the best */
+    bool fresh;             /* begin anew, whatever the run's folder has */
+    const char *resume;     /* carry on from this checkpoint */
     an_extend extend;
     bool new_bits;
 } cli_opening;

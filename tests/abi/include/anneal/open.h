@@ -40,7 +40,8 @@ typedef struct an_open_options {
         new_bits; /* resume although the instruction set, kernels, oneDNN or anneal are others than the checkpoint's, so that results may
                       differ in their last bits; the same as run.allow_new_bits in the config */
     uint8_t reserved[6];
-    int rank, ranks; /* as in an_trainer_options */
+    int rank, ranks, hosts; /* as in an_trainer_options */
+    uint8_t reserved_too[4];
 } an_open_options;
 AN_API void an_open_options_init(an_open_options *options, size_t size);
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,

@@ -148,7 +148,9 @@ typedef struct an_plan_traffic {
     int64_t subtree_leaves, subtree_bytes, even_leaves, even_bytes;
     int rank, ranks;
     bool subtrees; /* are taken */
-    uint8_t reserved[7];
+    uint8_t reserved[3];
+    int host_ranks;        /* ranks of a host that add gradients in memory that they share; 1: by messages */
+    int64_t read, written; /* bytes of other ranks' gradients in that memory */
 } an_plan_traffic;
 AN_API void an_plan_traffic_init(an_plan_traffic *traffic, size_t size);
 AN_API an_status an_plan_traffic_get(const an_plan *plan, an_plan_traffic *traffic);

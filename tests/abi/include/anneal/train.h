@@ -65,6 +65,8 @@ typedef struct an_trainer_options {
     bool saves; /* the run will be saved: the plan counts the copy that a checkpoint needs */
     uint8_t reserved[2];
     int rank, ranks; /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
+    int hosts;       /* … on so many hosts; 0: one */
+    uint8_t reserved_too[4];
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 
