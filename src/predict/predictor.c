@@ -258,6 +258,7 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
     an_params *to = predictor->params;
     an_context *ctx = trainer->ctx;
     const an_device *device = to->device;
+    if (!from) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
     const struct {
         void *to;
         const void *from;

@@ -253,6 +253,7 @@ static an_status check(an_trainer *t, const an_evaluation *evaluation) {
     an_context *ctx = t->ctx;
     AN_TRY(an_context_check_process(ctx));
     AN_TRY(an_evaluation_check(ctx, evaluation));
+    AN_CHECK(ctx, !t->planned, AN_ERR_STATE, "this trainer was opened only for its plan");
     AN_CHECK(ctx, t->evaluation, AN_ERR_STATE, "the trainer was created without evaluation data");
     AN_TRY(an_trainer_check_idle(t, "evaluate"));
     return AN_OK;

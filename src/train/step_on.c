@@ -242,7 +242,7 @@ static an_status take(an_trainer *t, an_status status, int64_t n, const an_array
     void *fields[AN_MAX_FEEDS] = {NULL};
     an_batch samples = {.number = t->next, .fields = fields};
     if (status == AN_OK) status = find_samples(t, n, arrays, fields);
-    if (status != AN_OK && t->ranks == 1) return status;
+    if (status != AN_OK && (t->ranks == 1 || t->planned)) return status;
     if (status != AN_OK) AN_TRY_RETURN(an_step_fail(t->stepper, status, -1));
     AN_TRY_RETURN(find_part(t, status == AN_OK ? n : 0, &samples.part));
     samples.indices = t->handed->indices;

@@ -1,6 +1,7 @@
 /* What a trainer allocates is what its plan says, to the byte: leaves, samples that are loaded ahead, evaluation, running statistics. */
 #include "anneal/models.h"
 #include "anneal/open.h"
+#include "anneal/run.h"
 #include "support/support.h"
 
 enum { SAMPLES = 64, TOKENS = 16, VOCABULARY = 65, SIDE = 8 };
@@ -145,6 +146,43 @@ static void test_trainers_of_models(void **state) {
     an_dataset_destroy(&sequences);
 }
 
+/* A trainer that was opened only for its plan, of one process or of a rank among others, refuses everything that takes weights. */
+static void test_plan_alone(void **state) {
+    (void)state;
+    static float inputs[SAMPLES * 4], targets[SAMPLES * 2];
+    static const int ranks[] = {0, 3};
+    const an_array arrays[] = {array_of(inputs, AN_DTYPE_F32, 2, (const int64_t[]){SAMPLES, 4}),
+                               array_of(targets, AN_DTYPE_F32, 2, (const int64_t[]){SAMPLES, 2})};
+    an_graph *graph = NULL;
+    an_predictor *predictor = NULL;
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    char hash[AN_HASH_TEXT];
+    OK(ctx, small_mlp(&graph, ctx));
+    an_dataset *dataset = make_dataset(arrays);
+    for (int i = 0; i < 2; i++) {
+        an_trainer *t = NULL;
+        an_trainer_options o;
+        an_trainer_options_init(&o, sizeof o);
+        o.batch = &(const an_batch_options){.size = sizeof(an_batch_options), .global = 24, .leaves = 8};
+        o.purpose = AN_OPEN_PLAN;
+        o.ranks = ranks[i];
+        OK(ctx, an_trainer_create(&t, graph, dataset, dataset, &o));
+        FAILS(ctx, an_trainer_step(t, NULL), AN_ERR_STATE, "only for its plan");
+        FAILS(ctx, an_trainer_step_on(t, SAMPLES, &arrays[0], &arrays[1], NULL), AN_ERR_STATE, "only for its plan");
+        FAILS(ctx, an_trainer_step_on_f32(t, SAMPLES, inputs, targets, NULL), AN_ERR_STATE, "only for its plan");
+        FAILS(ctx, an_trainer_evaluate(t, &evaluation), AN_ERR_STATE, "only for its plan");
+        FAILS(ctx, an_trainer_run(t, NULL, NULL), AN_ERR_STATE, "only for its plan");
+        FAILS(ctx, an_trainer_save(t, 0), AN_ERR_STATE, "only for its plan");
+        FAILS(ctx, an_trainer_weights_hash(t, hash), AN_ERR_STATE, "only for its plan");
+        FAILS(ctx, an_predictor_create(&predictor, t, NULL), AN_ERR_STATE, "only for its plan");
+        assert_null(predictor);
+        an_trainer_destroy(&t);
+    }
+    an_dataset_destroy(&dataset);
+    an_graph_destroy(&graph);
+}
+
 /* ---- configs ---- */
 
 static an_trainer *open_config(an_config *config, an_open_purpose purpose) {
@@ -236,6 +274,7 @@ static void test_leaves_of_a_plan(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_trainers_of_models, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_plan_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_runs_of_configs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_leaves_of_a_plan, setup, teardown),
     };
