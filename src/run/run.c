@@ -359,13 +359,14 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
     an_progress *p = &t->progress;
     an_run_end end = AN_RUN_DONE;
     AN_TRY_RETURN(an_context_check_process(ctx));
-    AN_TRY_RETURN(an_run_attach(t));
     running r = {.trainer = t,
                  .best = {.has = &p->has_best, .value = &p->best_value},
                  .patient = {.has = &p->has_patient, .value = &p->patient_value},
                  .patience = INT64_MAX,
-                 .begin = an_clock_seconds(),
-                 .saves = t->run->folder != NULL};
+                 .begin = an_clock_seconds()};
+    fail_later(&r, an_run_attach(t));
+    AN_TRY_RETURN(agree(&r)); /* the others wait for a rank that has no memory for it */
+    r.saves = t->run->folder != NULL;
     fail_later(&r, prepare(&r, options, outcome));
     AN_TRY_RETURN(look(&r));
     const an_status status = run_steps(&r, &end);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "anneal/ranks.h"
 #include "base/guard.h"
 #include "comm/comm.h"
 #include "data/loader.h"
@@ -198,12 +199,16 @@ static an_status find_part(an_trainer *t, int64_t n, an_batch_part *part) {
     return AN_OK;
 }
 
+/* On all ranks or on none: one without its list could not take part. */
 static an_status make_handed(an_trainer *t) {
     an_context *ctx = t->ctx;
-    if (!t->handed) AN_TRY_RETURN(an_alloc(ctx, (void **)&t->handed, 1, sizeof *t->handed));
-    if (t->ranks > 1 && !t->handed->counts)
-        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->handed->counts, 2 * (size_t)t->ranks, sizeof *t->handed->counts));
-    return AN_OK;
+    if (t->handed) return AN_OK;
+    an_status status = an_alloc(ctx, (void **)&t->handed, 1, sizeof *t->handed);
+    if (status == AN_OK && t->ranks > 1)
+        status = an_alloc(ctx, (void **)&t->handed->counts, 2 * (size_t)t->ranks, sizeof *t->handed->counts);
+    status = an_ranks_agree(ctx, status);
+    if (status != AN_OK) an_handed_destroy(t);
+    return status;
 }
 
 /* ---- the step ---- */
