@@ -13,6 +13,7 @@ static const char *const place_names[AN_AGREE_PLACES] = {
     "looking for a value that is not finite in step",
     "in the evaluation after step",
     "between steps, after step",
+    "in the save after step",
 };
 
 void an_agreement_begin(an_agreement *a, const an_context *ctx, an_agree_place place, int64_t step, an_status status) {
@@ -51,18 +52,44 @@ static void fail(an_agreement *a, int32_t status, const char *text) {
     snprintf(a->message, sizeof a->message, "%s", text);
 }
 
-static void merge(void *user, void *record, const void *next) {
-    const merging *m = user;
-    an_agreement *a = record;
-    const an_agreement *b = next;
+/* Two ranks that cannot be in one step: no other error counts any more. */
+static void part(an_agreement *a, int32_t status, const char *text) {
+    fail(a, status, text);
+    a->rank = -1;
+}
+
+/* Whether the ranks are together: at the same place, with the same weights. */
+static bool is_together(an_agreement *a, const an_agreement *b) {
     char text[256];
+    if (a->rank < 0) return false;
+    if (b->rank < 0) {
+        snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, b->message);
+        part(a, b->status == AN_OK ? AN_ERR_COMMUNICATION : b->status, text);
+        return false;
+    }
     if (a->place != b->place || a->step != b->step) {
         snprintf(text, sizeof text,
                  "rank %d is %s %lld, but rank %d is %s %lld: all ranks must make the same calls in the same order",
                  a->rank, name_of(a), (long long)a->step, b->rank, name_of(b), (long long)b->step);
-        fail(a, AN_ERR_ORDER, text);
-        return;
+        part(a, AN_ERR_ORDER, text);
+        return false;
     }
+    if (a->weights != b->weights && a->status == AN_OK && b->status == AN_OK) {
+        snprintf(text, sizeof text,
+                 "rank %d has other weights than rank %d %s %lld: whatever sets weights, or decides how they are "
+                 "updated, must be the same on all ranks",
+                 b->rank, a->rank, name_of(a), (long long)a->step);
+        part(a, AN_ERR_STATE, text);
+        return false;
+    }
+    return true;
+}
+
+static void merge(void *user, void *record, const void *next) {
+    const merging *m = user;
+    an_agreement *a = record;
+    const an_agreement *b = next;
+    if (!is_together(a, b)) return;
     take_error(a, b);
     a->targets += b->targets;
     a->samples += b->samples;
@@ -94,5 +121,6 @@ an_status an_agree(an_context *ctx, an_agreement *a, an_forest *forest, void *re
     AN_TRY_RETURN(an_comm_merge(ctx, comm, &merger, a));
     if (a->status == AN_OK) return AN_OK;
     a->message[sizeof a->message - 1] = 0;
+    if (a->rank < 0) return AN_ERROR(ctx, (an_status)a->status, "%s", a->message);
     return AN_ERROR(ctx, (an_status)a->status, "rank %d: %s", a->rank, a->message);
 }

@@ -15,6 +15,7 @@ typedef enum an_agree_place {
     AN_AGREE_NONFINITE,
     AN_AGREE_EVALUATE,
     AN_AGREE_RUN,
+    AN_AGREE_SAVE,
     AN_AGREE_PLACES
 } an_agree_place;
 
@@ -27,9 +28,12 @@ typedef struct an_run_facts {
 } an_run_facts;
 
 typedef struct an_agreement {
-    int32_t place, status, rank, reserved;
+    int32_t place, status;
+    int32_t rank; /* whose record or error it is; -1: the message names ranks itself */
+    int32_t reserved;
     int64_t step;
-    int64_t leaf; /* where the error is; -1: in none */
+    int64_t leaf;     /* where the error is; -1: in none */
+    uint64_t weights; /* what this rank's weights are, as a number that must be everyone's; 0: not said */
     /* sums */
     int64_t targets, samples, counted;
     int64_t most; /* the largest */

@@ -7,6 +7,7 @@
 #include "base/heartbeat.h"
 #include "base/structs.h"
 #include "comm/comm.h"
+#include "train/rank_weights.h"
 
 /* ---- the order ---- */
 
@@ -190,6 +191,13 @@ static an_status agree(an_stepper *s, an_agreement *a, an_forest *forest) {
     return status;
 }
 
+/* Weights that one rank alone has loaded, or that ranks update otherwise, would be a run that nothing can repeat. */
+static an_status compare_weights(an_stepper *s, an_agreement *a) {
+    if (is_alone(s)) return AN_OK;
+    return s->compared ? an_rank_weights_some(s->params, s->steps, &a->weights)
+                       : an_rank_weights_all(s->params, &a->weights);
+}
+
 /* ---- the calls ---- */
 
 /* Models with dropout have these; others do not. */
@@ -232,7 +240,9 @@ an_status an_step_begin_all(an_stepper *s, an_step_counts *counts) {
     a->samples = counts->samples;
     a->counted = counts->counted;
     a->most = counts->most;
+    AN_TRY_RETURN(an_step_fail(s, compare_weights(s, a), -1));
     AN_TRY_RETURN(agree(s, a, NULL));
+    s->compared = true;
     *counts = (an_step_counts){.targets = a->targets, .samples = a->samples, .counted = a->counted, .most = a->most};
     if (counts->targets < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets, because every label of its batch is masked",

@@ -44,6 +44,7 @@ struct an_stepper {
     an_status failed; /* what the next record tells the other ranks */
     int64_t failed_leaf;
     char failure[AN_MESSAGE_BYTES];
+    bool compared;      /* all weights were, at the first step */
     bool settled;       /* the step has ended, or fails, on all ranks alike */
     bool broken;        /* an exchange failed, so ranks may differ */
     an_run_facts facts; /* of this rank; after an_step_unscale: of all */

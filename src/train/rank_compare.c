@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "anneal/ranks.h"
 #include "base/binary.h"
@@ -24,10 +25,13 @@ typedef enum {
     PRECISION,
     DATA,
     PARAMETERS,
+    MODEL,
     GLOBAL,
     MICRO,
     LEAVES,
     SEED,
+    STEPS,
+    RATE,
     ROWS
 } row;
 
@@ -46,10 +50,13 @@ static const char *const sentences[ROWS] = {
         "rank %d has data with the hash %s, but rank %d has %s: the number of samples differs, or the first, middle "
         "or last sample does. Give all hosts the same files",
     [PARAMETERS] = "rank %d has a model of %s parameters, but rank %d has %s: all ranks must build the same model",
+    [MODEL] = "rank %d has a model with the hash %s, but rank %d has %s: all ranks must build the same graph",
     [GLOBAL] = "rank %d has %s samples in a step, but rank %d has %s: all ranks must have the same batch.global",
     [MICRO] = "rank %d has micro-batches of %s samples, but rank %d has %s: all ranks must have the same batch.micro",
     [LEAVES] = "rank %d has %s leaves, but rank %d has %s: all ranks must have the same batch.leaves",
     [SEED] = "rank %d has the seed %s, but rank %d has %s: all ranks must have the same run.seed",
+    [STEPS] = "rank %d has a run of %s steps, but rank %d of %s: all ranks must have the same run.steps or run.epochs",
+    [RATE] = "rank %d has the learning rate %s, but rank %d has %s: all ranks must have the same optimizer.lr",
 };
 /* NOLINTEND(bugprone-suspicious-missing-comma) */
 
@@ -68,6 +75,18 @@ static void write_number(char text[TEXT], int64_t number) {
     snprintf(text, TEXT, "%lld", (long long)number);
 }
 
+/* What is computed: ops, attributes and shapes, in the text form. */
+static an_status hash_model(const an_graph *graph, uint64_t hash[2]) {
+    an_context *ctx = graph->ctx;
+    char *text = NULL;
+    AN_TRY_RETURN(an_graph_print(graph, &text));
+    const XXH128_hash_t made = XXH3_128bits(text, strlen(text));
+    an_string_release(ctx, &text);
+    hash[0] = made.low64;
+    hash[1] = made.high64;
+    return AN_OK;
+}
+
 static an_status describe(record *r, an_trainer *t) {
     an_context *ctx = t->ctx;
     uint64_t hash[2];
@@ -82,10 +101,14 @@ static an_status describe(record *r, an_trainer *t) {
     AN_TRY_RETURN(an_fingerprint_make(t));
     write_hash(r->values[DATA], t->fingerprint);
     write_number(r->values[PARAMETERS], an_graph_parameter_elements(t->graph));
+    AN_TRY_RETURN(hash_model(t->graph, hash));
+    write_hash(r->values[MODEL], hash);
     write_number(r->values[GLOBAL], t->batches.global);
     write_number(r->values[MICRO], t->batches.micro);
     write_number(r->values[LEAVES], t->batches.leaves);
     write_number(r->values[SEED], t->seed);
+    write_number(r->values[STEPS], t->steps);
+    if (t->stepper) snprintf(r->values[RATE], TEXT, "%.9g", t->stepper->options.rate);
     return AN_OK;
 }
 
