@@ -60,17 +60,23 @@ an_status an_comm_receive(an_context *ctx, an_comm *comm, void *bytes, size_t co
                    from, comm->note, comm->name);
 }
 
-/* Stops at the first that is not done: a test of one moves the others on as well. */
-an_status an_comm_test(an_context *ctx, an_comm *comm, an_comm_request *requests, int count, bool *done) {
+/* Stops at the first that is not done: a test of one moves the others on as well. `what` is waited for (NULL: nothing is). */
+static an_status test(an_context *ctx, an_comm *comm, an_comm_request *requests, int count, bool *done,
+                      const char *what) {
     *done = true;
     for (int i = 0; i < count && *done; i++) {
         if (!an_comm_is_pending(&requests[i])) continue;
         if (ctx->mesh->failed != AN_OK) return an_comm_check(ctx);
         const an_status status = comm->test(comm, &requests[i], done);
         if (status != AN_OK)
-            return give_up(ctx, status, "a message of rank %d failed: %s (%s)", comm->rank, comm->note, comm->name);
+            return give_up(ctx, status, "a message of rank %d failed%s%s: %s (%s)", comm->rank,
+                           what ? " while it waited for " : "", what ? what : "", comm->note, comm->name);
     }
     return AN_OK;
+}
+
+an_status an_comm_test(an_context *ctx, an_comm *comm, an_comm_request *requests, int count, bool *done) {
+    return test(ctx, comm, requests, count, done, NULL);
 }
 
 void an_comm_cancel(an_comm *comm, an_comm_request *requests, int count) {
@@ -137,7 +143,7 @@ an_status an_comm_wait(an_context *ctx, an_comm *comm, an_comm_request *requests
     an_status status = AN_OK;
     bool done;
     for (;;) {
-        AN_TRY(an_comm_test(ctx, comm, requests, count, &done));
+        AN_TRY(test(ctx, comm, requests, count, &done, what));
         if (done) break;
         AN_TRY(an_comm_turn_take(ctx, comm, &turn, what));
     }

@@ -165,15 +165,23 @@ static an_status check_save(an_trainer *t, int64_t user_step, bool replaces) {
     return check_named(t, user_step, replaces);
 }
 
+/* The error of a rank that has one, on all of them; and that all of them are here. */
+static an_status agree(an_trainer *t, an_status status) {
+    an_agreement records[2];
+    if (t->ranks == 1) return status;
+    an_agreement_begin(&records[0], t->ctx, AN_AGREE_SAVE, t->next, status);
+    return an_agree(t->ctx, &records[0], NULL, &records[1]);
+}
+
 /* Rank 0 saves, and all ranks return when the checkpoint is safe, or with the same error. */
 static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
     an_context *ctx = t->ctx;
-    AN_TRY_RETURN(an_ranks_agree(ctx, check_save(t, user_step, replaces)));
+    AN_TRY_RETURN(agree(t, check_save(t, user_step, replaces)));
     t->progress.has_user_step = true;
     t->progress.user_step = user_step;
     an_status status = an_run_save(t, false, &user_step);
     if (status == AN_OK) status = an_run_wait(t);
-    return an_ranks_agree(ctx, status);
+    return agree(t, status);
 }
 
 an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {

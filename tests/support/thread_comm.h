@@ -116,7 +116,10 @@ static inline an_status thread_comm_test(an_comm *comm, an_comm_request *request
         *done = true;
         *at = m->next;
         if (r->hub->last == &m->next) r->hub->last = at;
-        if (m->bytes > w->count || thread_comm_fails(comm, "the planted message was lost"))
+        if (m->bytes > w->count) {
+            strncpy(comm->note, "the message is longer than was expected", sizeof comm->note - 1);
+            status = AN_ERR_DEVICE;
+        } else if (thread_comm_fails(comm, "the planted message was lost"))
             status = AN_ERR_DEVICE;
         else if (m->bytes)
             memcpy(w->bytes, m->data, m->bytes);
