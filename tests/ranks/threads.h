@@ -18,6 +18,7 @@ typedef struct one_rank {
     ledger memory;
     void (*body)(struct one_rank *rank);
     void *user;
+    an_heartbeat *heartbeat; /* NULL: none */
     pthread_t thread;
     char error[1024];
     char hash[HASH_TEXT];
@@ -38,6 +39,7 @@ static void *rank_thread(void *user) {
     options.allocator = &allocator;
     options.threads = 1;
     options.communicator = &r->comm;
+    options.heartbeat = r->heartbeat;
     options.alone = true;
     if (!rank_failed(r, "context", an_context_create(&r->ctx, &options))) r->body(r);
     an_context_destroy(&r->ctx);
