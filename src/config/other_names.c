@@ -4,6 +4,12 @@
 
 #include "config/config.h"
 
+#define SHARDING(value) "that is ranks.shard: " value " here, and sharding is not supported yet; use none"
+#define LAUNCH                                                                                                       \
+    "the number of ranks belongs to a launch and not to the run: start it with 'anneal train CONFIG -n 4', or with " \
+    "mpirun or srun"
+#define HOSTS "the launcher, mpirun or srun, knows the hosts and connects the ranks; there is nothing to set"
+
 /* A key has another name here, or there is no such key, and a sentence says why. */
 static const struct {
     const char *key, *path, *why;
@@ -42,16 +48,18 @@ static const struct {
     /* several ranks: DistributedDataParallel, FSDP, DeepSpeed, torchrun */
     {"sharding_strategy", "ranks.shard", NULL},
     {"zero_stage", "ranks.shard", NULL},
-    {"auto_wrap_policy", "ranks.unit", NULL},
-    {"min_num_params", "ranks.unit.min_elements", NULL},
     {"mixed_precision", "train.precision", NULL},
-    {"zero1", NULL, "sharding is set by ranks.shard: optimizer divides the state of the optimizer, as ZeRO-1 does"},
-    {"zero2", NULL, "sharding is set by ranks.shard: gradients divides gradients and optimizer, as ZeRO-2 does"},
-    {"zero3", NULL, "sharding is set by ranks.shard: full divides the weights as well, as ZeRO-3 does"},
-    {"no_shard", NULL, "sharding is set by ranks.shard: none, where every rank has the whole model, as DDP does"},
-    {"shard_grad_op", NULL, "sharding is set by ranks.shard: gradients, which divides gradients and optimizer"},
-    {"full_shard", NULL, "sharding is set by ranks.shard: full, which divides weights, gradients and optimizer"},
-    {"hybrid_shard", NULL, "sharding is set by ranks.shard: hybrid, which is full inside a host"},
+    {"auto_wrap_policy", NULL, "that is ranks.unit here, which is part of sharding and not supported yet"},
+    {"min_num_params", NULL, "that is ranks.unit.min_elements here, which is part of sharding and not supported yet"},
+    {"zero1", NULL, SHARDING("optimizer")},
+    {"zero2", NULL, SHARDING("gradients")},
+    {"zero3", NULL, SHARDING("full")},
+    {"shard_grad_op", NULL, SHARDING("gradients")},
+    {"full_shard", NULL, SHARDING("full")},
+    {"hybrid_shard", NULL, SHARDING("hybrid")},
+    {"fsdp", NULL, SHARDING("full")},
+    {"no_shard", NULL, "that is ranks.shard: none here, where every rank has the whole model"},
+    {"ddp", NULL, "that is ranks.shard: none here, where every rank has the whole model"},
     {"bucket_cap_mb", NULL,
      "the plan chooses in which pieces gradients are exchanged, and counts their memory; there is nothing to set"},
     {"no_sync", NULL,
@@ -69,11 +77,15 @@ static const struct {
     {"set_epoch", NULL,
      "every epoch has its own order, which follows from run.seed and is the same for any number of ranks; there is "
      "nothing to set"},
-    {"nproc_per_node", NULL,
-     "the number of ranks belongs to a launch and not to the run: start it with 'anneal train CONFIG -n 4', or with "
-     "mpirun or srun"},
+    {"nproc_per_node", NULL, LAUNCH},
+    {"num_processes", NULL, LAUNCH},
+    {"world_size", NULL, LAUNCH},
     {"nnodes", NULL,
      "the number of hosts belongs to a launch and not to the run: mpirun and srun start ranks on several hosts"},
+    {"node_rank", NULL, HOSTS},
+    {"master_addr", NULL, HOSTS},
+    {"master_port", NULL, HOSTS},
+    {"sync_dist", NULL, "the loss and the metrics are those of all ranks anyway; there is nothing to set"},
     {"limit_all_gathers", NULL, "the plan limits how much is gathered ahead, and counts it; there is nothing to set"},
     {"cpu_offload", NULL,
      "weights and the state of the optimizer are in the host's memory anyway; there is nothing to set"},

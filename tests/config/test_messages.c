@@ -93,29 +93,42 @@ static const refusal refusals[] = {
     {BOTH "ranks: {nnodes: 2}\n", NULL,
      "run.yaml:3:9: unknown key 'ranks.nnodes'; the number of hosts belongs to a launch and not to the run: mpirun and "
      "srun start ranks on several hosts"},
+    {BOTH "ranks: {world_size: 4}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.world_size'; the number of ranks belongs to a launch and not to the run: start "
+     "it with 'anneal train CONFIG -n 4', or with mpirun or srun"},
+    {BOTH "ranks: {master_addr: host}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.master_addr'; the launcher, mpirun or srun, knows the hosts and connects the "
+     "ranks; there is nothing to set"},
+    {BOTH "log: {sync_dist: on}\n", NULL,
+     "run.yaml:3:7: unknown key 'log.sync_dist'; the loss and the metrics are those of all ranks anyway; there is "
+     "nothing to set"},
+    {BOTH "fsdp: {}\n", NULL,
+     "run.yaml:3:1: unknown key 'fsdp'; that is ranks.shard: full here, and sharding is not supported yet; use none"},
+    {BOTH "ranks: {ddp: on}\n", NULL,
+     "run.yaml:3:9: unknown key 'ranks.ddp'; that is ranks.shard: none here, where every rank has the whole model"},
     {BOTH "ranks: {zero1: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.zero1'; sharding is set by ranks.shard: optimizer divides the state of the "
-     "optimizer, as ZeRO-1 does"},
+     "run.yaml:3:9: unknown key 'ranks.zero1'; that is ranks.shard: optimizer here, and sharding is not supported yet; "
+     "use none"},
     {BOTH "ranks: {zero2: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.zero2'; sharding is set by ranks.shard: gradients divides gradients and "
-     "optimizer, as ZeRO-2 does"},
+     "run.yaml:3:9: unknown key 'ranks.zero2'; that is ranks.shard: gradients here, and sharding is not supported yet; "
+     "use none"},
     {BOTH "zero3: on\n", NULL,
-     "run.yaml:3:1: unknown key 'zero3'; sharding is set by ranks.shard: full divides the weights as well, as ZeRO-3 "
-     "does"},
+     "run.yaml:3:1: unknown key 'zero3'; that is ranks.shard: full here, and sharding is not supported yet; use none"},
     {BOTH "ranks: {FULL_SHARD: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.FULL_SHARD'; sharding is set by ranks.shard: full, which divides weights, "
-     "gradients and optimizer"},
+     "run.yaml:3:9: unknown key 'ranks.FULL_SHARD'; that is ranks.shard: full here, and sharding is not supported yet; "
+     "use none"},
     {BOTH "ranks: {SHARD_GRAD_OP: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.SHARD_GRAD_OP'; sharding is set by ranks.shard: gradients, which divides "
-     "gradients and optimizer"},
+     "run.yaml:3:9: unknown key 'ranks.SHARD_GRAD_OP'; that is ranks.shard: gradients here, and sharding is not "
+     "supported yet; use none"},
     {BOTH "ranks: {NO_SHARD: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.NO_SHARD'; sharding is set by ranks.shard: none, where every rank has the whole "
-     "model, as DDP does"},
+     "run.yaml:3:9: unknown key 'ranks.NO_SHARD'; that is ranks.shard: none here, where every rank has the whole "
+     "model"},
     {BOTH "ranks: {HYBRID_SHARD: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.HYBRID_SHARD'; sharding is set by ranks.shard: hybrid, which is full inside a "
-     "host"},
+     "run.yaml:3:9: unknown key 'ranks.HYBRID_SHARD'; that is ranks.shard: hybrid here, and sharding is not supported "
+     "yet; use none"},
     {BOTH "ranks: {auto_wrap_policy: size}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.auto_wrap_policy'; the key is called ranks.unit"},
+     "run.yaml:3:9: unknown key 'ranks.auto_wrap_policy'; that is ranks.unit here, which is part of sharding and not "
+     "supported yet"},
     {BOTH "ranks: {limit_all_gathers: on}\n", NULL,
      "run.yaml:3:9: unknown key 'ranks.limit_all_gathers'; the plan limits how much is gathered ahead, and counts it; "
      "there is nothing to set"},
