@@ -7,7 +7,7 @@
 #include "base/heartbeat.h"
 #include "base/structs.h"
 #include "comm/comm.h"
-#include "train/rank_weights.h"
+#include "step/rank_weights.h"
 
 /* ---- the order ---- */
 

@@ -1,4 +1,4 @@
-#include "train/rank_weights.h"
+#include "step/rank_weights.h"
 
 #include <xxhash.h>
 

@@ -1,6 +1,6 @@
 /* Whether ranks have the same weights: a number that they compare at the beginning of every step. */
-#ifndef AN_TRAIN_RANK_WEIGHTS_H
-#define AN_TRAIN_RANK_WEIGHTS_H
+#ifndef AN_STEP_RANK_WEIGHTS_H
+#define AN_STEP_RANK_WEIGHTS_H
 
 #include "exec/params.h"
 
