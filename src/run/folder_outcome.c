@@ -130,6 +130,8 @@ an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, con
     if (folder->is_silent) return AN_OK;
     if (error) return an_folder_write_outcome(folder, "failed", folder->trainer->next, NULL, error);
     AN_TRY_RETURN(an_run_outcome_read(ctx, &own, outcome));
+    if (own.end == AN_RUN_FAILED)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the run failed: an_folder_finish needs its error");
     if ((unsigned)own.end >= sizeof end_names / sizeof *end_names)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the end of the run is %d, which is not an an_run_end", (int)own.end);
     AN_TRY_RETURN(write_summary(folder, &own));

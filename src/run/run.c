@@ -340,7 +340,7 @@ static an_status prepare(running *r, const an_run_options *options, an_run_outco
     else
         *o = t->run->options;
     AN_TRY_RETURN(an_trainer_check_idle(t, "run"));
-    if (outcome) AN_TRY_RETURN(an_run_outcome_write(ctx, outcome, &(an_run_outcome){.size = 0}));
+    if (outcome) AN_TRY_RETURN(an_run_outcome_write(ctx, outcome, &(an_run_outcome){.end = AN_RUN_FAILED}));
     AN_TRY_RETURN(an_run_callbacks_read(ctx, &r->callbacks, o->callbacks));
     AN_TRY_RETURN(check_options(ctx, t, o));
     AN_TRY_RETURN(record_make(&r->best, t, o->best ? o->best : "val_loss", o->best_mode));
@@ -370,8 +370,10 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
     fail_later(&r, prepare(&r, options, outcome));
     AN_TRY_RETURN(look(&r));
     const an_status status = run_steps(&r, &end);
-    const an_run_outcome came = {
-        .end = end, .steps = t->next, .best_step = p->has_best ? p->best_step : 0, .best_value = p->best_value};
+    const an_run_outcome came = {.end = status == AN_OK ? end : AN_RUN_FAILED,
+                                 .steps = t->next,
+                                 .best_step = p->has_best ? p->best_step : 0,
+                                 .best_value = p->best_value};
     t->stop = false;
     if (outcome) an_run_outcome_write(ctx, outcome, &came); /* checked above, so that it leaves no error of its own */
     return status;

@@ -98,6 +98,7 @@ static void test_failure_of_any_callback(void **state) {
         an_run_outcome outcome;
         int64_t steps;
         assert_int_equal(run(&w, CONFIG "save: {every: 3 steps}\n", 0, &outcome, &steps), AN_ERR_HOOK);
+        assert_int_equal(outcome.end, AN_RUN_FAILED);
         if (!strstr(an_last_error(ctx), names[place])) fail_msg("%s is not in: %s", names[place], an_last_error(ctx));
         assert_int_equal(w.calls, 0);
         if (place != AFTER_SAVE) assert_int_equal(steps, place == BEFORE_STEP ? AT - 1 : AT);
