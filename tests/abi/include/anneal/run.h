@@ -69,6 +69,7 @@ typedef enum an_run_end {
     AN_RUN_STOPPED_EARLY = 1, /* the metric stopped improving */
     AN_RUN_REQUESTED = 2,     /* an_trainer_request_stop */
     AN_RUN_TIME = 3,          /* most_seconds were over */
+    AN_RUN_FAILED = 4,        /* an_trainer_run has returned an error */
     AN_RUN_LIMIT = 0x7fffffff
 } an_run_end;
 
