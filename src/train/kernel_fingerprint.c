@@ -262,9 +262,37 @@ an_status an_kernel_fingerprint_compute(an_context *ctx, const char *kernels, ui
     return j.status;
 }
 
+/* The same in all contexts of a process, whose code and processor it depends on, but for the level: the first one that asks computes it. Nobody waits for another thread, which
+ * may not exist any more after a fork; two that ask at the same time both compute it. */
+enum { EMPTY, BEING_WRITTEN, WRITTEN };
+
+typedef struct {
+    int state;
+    uint64_t hash[2];
+} known;
+
+static known known_of_levels[AN_ISA_AMX + 1];
+
+static an_status find(an_context *ctx, uint64_t hash[2]) {
+    known *k = &known_of_levels[ctx->isa];
+    int empty = EMPTY;
+    if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == WRITTEN) {
+        hash[0] = k->hash[0];
+        hash[1] = k->hash[1];
+        return AN_OK;
+    }
+    AN_TRY_RETURN(an_kernel_fingerprint_compute(ctx, NULL, hash));
+    if (!__atomic_compare_exchange_n(&k->state, &empty, BEING_WRITTEN, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return AN_OK;
+    k->hash[0] = hash[0];
+    k->hash[1] = hash[1];
+    __atomic_store_n(&k->state, WRITTEN, __ATOMIC_RELEASE);
+    return AN_OK;
+}
+
 an_status an_kernel_fingerprint(an_context *ctx, uint64_t hash[2]) {
     uint64_t *kept = ctx->kernel_fingerprint;
-    if (!kept[0] && !kept[1]) AN_TRY_RETURN(an_kernel_fingerprint_compute(ctx, NULL, kept));
+    if (!kept[0] && !kept[1]) AN_TRY_RETURN(find(ctx, kept));
     hash[0] = kept[0];
     hash[1] = kept[1];
     return AN_OK;

@@ -7,11 +7,11 @@
 
 #include "anneal/core.h"
 
-/* Computes the fingerprint at its first call on a context, in a few milliseconds. It depends on the instruction level and on nothing else that a context has: the kernels
+/* Computes the fingerprint at its first call in a process, in some ten milliseconds. It depends on the instruction level and on nothing else that a context has: the kernels
  * are the host's, on one thread. */
 an_status an_kernel_fingerprint(an_context *ctx, uint64_t hash[2]);
 
-/* The same without the context's memory of it, and with kernels chosen by name as in an_plan_options; NULL: the fastest. */
+/* The same without the memory of it, and with kernels chosen by name as in an_plan_options; NULL: the fastest. */
 an_status an_kernel_fingerprint_compute(an_context *ctx, const char *kernels, uint64_t hash[2]);
 
 #endif

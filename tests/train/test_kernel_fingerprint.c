@@ -13,7 +13,7 @@ static bool same(fingerprint a, fingerprint b) {
 
 static fingerprint fingerprint_of(int threads, an_isa isa) {
     an_context *ctx = NULL;
-    fingerprint f = {0}, again = {0};
+    fingerprint f = {0}, again = {0}, computed = {0};
     an_context_options options;
     an_context_options_init(&options, sizeof options);
     options.threads = threads;
@@ -26,6 +26,8 @@ static fingerprint fingerprint_of(int threads, an_isa isa) {
     OK(ctx, an_kernel_fingerprint(ctx, again.hash)); /* from memory */
     assert_int_equal(ctx->allocations, allocations);
     assert_true(same(f, again));
+    OK(ctx, an_kernel_fingerprint_compute(ctx, NULL, computed.hash)); /* by this context, whoever computed the other */
+    assert_true(same(f, computed));
     assert_true(f.hash[0] != 0 || f.hash[1] != 0);
     an_context_destroy(&ctx);
     return f;
