@@ -83,6 +83,7 @@ an_status an_context_begin(an_context **context, const an_context_options *given
     c->log_user = options.log_user;
     c->heartbeat = options.heartbeat;
     c->alone = options.alone;
+    c->shares_memory = options.shares_memory;
     c->communicator = options.communicator;
     if (c->heartbeat) an_heartbeat_start(c->heartbeat);
     *context = c;

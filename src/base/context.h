@@ -34,9 +34,10 @@ struct an_context {
     int most_threads; /* that its block has room for */
     an_pool *pool;    /* lies behind the context, in the same block */
     an_isa isa;
-    bool alone;        /* a launcher's other processes do not matter */
-    size_t bytes;      /* held now */
-    size_t peak_bytes; /* most ever held */
+    bool alone;         /* a launcher's other processes do not matter */
+    bool shares_memory; /* with ranks of its host, if they want it too */
+    size_t bytes;       /* held now */
+    size_t peak_bytes;  /* most ever held */
     uint64_t allocations;
     void (*log)(void *user, an_log_level level, const char *text);
     void *log_user;

@@ -22,7 +22,7 @@ int an_host_ranks(const an_context *ctx) {
 }
 
 int an_host_ranks_planned(const an_context *ctx, int ranks, int hosts) {
-    return ctx->mesh->shares_memory ? (int)an_divide_up(ranks, hosts > 0 ? hosts : 1) : 1;
+    return ctx->shares_memory ? (int)an_divide_up(ranks, hosts > 0 ? hosts : 1) : 1;
 }
 
 void an_comm_set_timeout(an_context *ctx, double seconds) {

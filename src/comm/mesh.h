@@ -16,9 +16,8 @@ typedef struct an_mesh {
     bool owned;    /* by the context, else by the caller */
     an_comm *axes[AN_AXES];
     an_comm *host;                     /* the ranks of this host */
-    int hosts;                         /* that the ranks are on; known after an_start_agree, as the next four are */
+    int hosts;                         /* that the ranks are on; known after an_start_agree, as the next three are */
     int host_ranks;                    /* an_host_ranks */
-    bool shares_memory;                /* as the options of the context have it */
     int host_threads, host_processors; /* of all ranks of this host together */
     bool crowded;                      /* this host has more ranks than processors for them */
     double timeout;                    /* seconds that a wait may take */

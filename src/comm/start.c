@@ -108,7 +108,6 @@ an_status an_start_agree(an_context *ctx, const an_context_options *given) {
     an_context_options options;
     AN_TRY_RETURN(an_context_options_read(ctx, &options, given));
     AN_TRY_RETURN(agree_on_level(ctx, options.isa));
-    ctx->mesh->shares_memory = options.shares_memory;
-    AN_TRY_RETURN(an_window_ranks(ctx, options.shares_memory, &ctx->mesh->host_ranks));
+    AN_TRY_RETURN(an_window_ranks(ctx, &ctx->mesh->host_ranks));
     return agree_on_threads(ctx, &options);
 }

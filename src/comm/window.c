@@ -30,13 +30,13 @@ static an_status agree(an_context *ctx, an_comm *comm, void (*merge)(void *, voi
     return an_comm_merge(ctx, comm, &merger, number);
 }
 
-an_status an_window_ranks(an_context *ctx, bool wanted, int *host_ranks) {
+an_status an_window_ranks(an_context *ctx, int *host_ranks) {
     const an_comm *host = an_host_comm(ctx);
     an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
     int64_t size = host->ranks;
     AN_TRY_RETURN(agree(ctx, comm, keep_first, &size));
     /* a number of another rank */
-    int64_t fits = size >= 1 && size <= comm->ranks && host->share != NULL && wanted;
+    int64_t fits = size >= 1 && size <= comm->ranks && host->share != NULL && ctx->shares_memory;
     if (fits) {
         const int64_t first = comm->rank / size * size;
         fits = first + host->rank == comm->rank && host->ranks == an_smaller(size, comm->ranks - first);

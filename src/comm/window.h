@@ -39,7 +39,7 @@ static inline uint64_t an_window_read(const an_window_counter *counter) {
 
 /* How many ranks of each host can share a window and want to: all hosts have the same number of ranks, but the last, which may have fewer, and the ranks of a host are neighbours. 1 on all ranks
  * if it is not so. Collective. */
-an_status an_window_ranks(an_context *ctx, bool wanted, int *host_ranks);
+an_status an_window_ranks(an_context *ctx, int *host_ranks);
 
 /* Shares `bytes` of each rank of the host. *opened is false on all ranks of `comm` if one of them cannot: the log says why. Collective. */
 an_status an_window_open(an_window *window, an_context *ctx, an_comm *comm, size_t bytes, bool *opened);

@@ -24,6 +24,7 @@ typedef struct an_stored {
 typedef struct an_lender {
     void (*take_back)(void *user); /* NULL: the store has */
     void *user;
+    bool is_busy; /* what has borrowed them still uses them */
 } an_lender;
 
 struct an_params {
@@ -58,7 +59,7 @@ an_status an_params_need_low(an_params *p, an_dtype low);
 /* Makes the copies anew if the weights have changed since. A whole pass over the masters: O(parameters). */
 an_status an_params_refresh(an_params *p);
 
-/* Releases the gradients, or gives them back. The store has none until one of the next two is called; programs of it must be bound again. */
+/* Releases the gradients, or gives them back. The store has none until one of the next two is called. Programs find the new ones before they run. */
 void an_params_drop_gradients(an_params *p);
 an_status an_params_make_gradients(an_params *p);
 void an_params_borrow_gradients(an_params *p, void *gradients, const an_lender *lender);

@@ -43,12 +43,9 @@ static an_status get_threads(an_config *config, int *threads) {
 }
 
 /* What the config says of threads and of memory that ranks share. */
-static an_status get_sharing(an_config *config, int *threads, bool *shares) {
-    bool wanted = true;
-    an_status status = get_threads(config, threads);
-    if (status == AN_OK) status = an_config_bool(config, "ranks.shared_memory", &wanted);
-    *shares = *shares && wanted;
-    return status;
+static an_status get_ranks(an_config *config, int *threads, bool *shares) {
+    const an_status status = get_threads(config, threads);
+    return status == AN_OK ? an_config_bool(config, "ranks.shared_memory", shares) : status;
 }
 
 /* The instructions that the run began with, as rank 0 finds them in its folder. */
@@ -71,6 +68,7 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
     an_context_options_init(&alone, sizeof alone);
     an_config *config = NULL;
     int threads = 0;
+    bool shares = true;
     an_isa isa = AN_ISA_AUTO;
     alone.threads = 1;
     alone.allocator = own.allocator;
@@ -79,10 +77,11 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
     if (status != AN_OK) return status;
     ctx->adds_later = true;
     status = an_config_read(&config, ctx, config_options);
-    if (status == AN_OK) status = an_ranks_agree(ctx, get_sharing(config, &threads, &own.shares_memory));
+    if (status == AN_OK) status = an_ranks_agree(ctx, get_ranks(config, &threads, &shares));
     if (status == AN_OK) status = get_isa(ctx, config, open, &isa);
     if (status == AN_OK) {
         if (own.threads == 0) own.threads = threads;
+        own.shares_memory = own.shares_memory && shares;
         if (own.isa == AN_ISA_AUTO) own.isa = isa;
         status = an_context_options_write(NULL, options, &own);
     } else {
@@ -97,7 +96,13 @@ an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purp
     static const char remedy[] = "create it with the options from an_context_options_from_config, or set";
     const an_isa isa = isa_of_config(config);
     int threads = 0;
-    AN_TRY_RETURN(get_threads(config, &threads));
+    bool shares = true;
+    AN_TRY_RETURN(get_ranks(config, &threads, &shares));
+    if (an_ranks(ctx) > 1 && ctx->shares_memory && !shares)
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT,
+            "%s: ranks.shared_memory is off, but the context has shares_memory; %s ranks.shared_memory to on",
+            an_config_place(config, "ranks.shared_memory"), remedy);
     if (threads != 0 && threads != an_context_threads(ctx))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: ranks.threads is %d, but the context has %d; %s ranks.threads to auto",

@@ -317,12 +317,16 @@ static an_status make_reduction(an_leaves *l, const an_borders *borders) {
     l->unit_count = options.unit_count;
     share_gradients(&options, an_axis_rank(ctx, AN_AXIS_DATA), an_host_ranks(ctx));
     if (!options.uses_window) return an_reduction_create(&l->reduction, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &options);
+    if (l->params->lender.is_busy)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "these parameters have a stepper, whose gradients the ranks of this host share: destroy it "
+                        "before another one is created");
     /* First room is made for them. */
     an_params_drop_gradients(l->params);
     AN_TRY_RETURN(an_reduction_create(&l->reduction, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &options));
     l->borrows = true;
     an_params_borrow_gradients(l->params, an_reduction_buffer(l->reduction, 0),
-                               &(an_lender){.take_back = take_back, .user = l->reduction});
+                               &(an_lender){.take_back = take_back, .user = l->reduction, .is_busy = true});
     return AN_OK;
 }
 
@@ -374,7 +378,10 @@ void an_leaves_destroy(an_leaves *l) {
     const an_device *device = l->program->device;
     const size_t bytes = (size_t)an_params_flat_bytes(&l->params->sizes);
     an_leaves_cancel(l); /* the parameters get their own buffer back */
-    if (!l->borrows) an_reduction_destroy(&l->reduction);
+    if (l->borrows)
+        l->params->lender.is_busy = false; /* they stay where they are */
+    else
+        an_reduction_destroy(&l->reduction);
     an_release(ctx, (void **)&l->exchanged, (size_t)l->unit_capacity, sizeof *l->exchanged);
     an_release(ctx, (void **)&l->units, (size_t)l->unit_capacity, sizeof *l->units);
     an_release(ctx, (void **)&l->states, (size_t)l->state_count, sizeof *l->states);

@@ -130,10 +130,48 @@ static void messages_and_memory_are_as_planned(void **state) {
         }
 }
 
+/* Gradients that are shared have one user, and who says that they are not shared is obeyed or told. */
+static void share(one_rank *r) {
+    an_trainer *trainer = NULL, *other = NULL;
+    an_stepper *second = NULL;
+    an_stepper_options options;
+    an_stepper_options_init(&options, sizeof options);
+    options.leaves = 8;
+    if (rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "mlp.yaml")) ||
+        rank_failed(r, "step", an_trainer_step(trainer, NULL)))
+        goto end;
+    if (an_stepper_create(&second, trainer->program, trainer->optimizer, NULL, &options) != AN_ERR_STATE ||
+        !strstr(an_last_error(r->ctx), "these parameters have a stepper"))
+        snprintf(r->error, sizeof r->error, "rank %d: a second stepper: %s", r->comm.rank, an_last_error(r->ctx));
+    if (rank_failed(r, "step", an_trainer_step(trainer, NULL))) goto end;
+    if (an_trainer_open(&other, r->ctx, "apart.yaml") != AN_ERR_ARGUMENT ||
+        !strstr(an_last_error(r->ctx), "ranks.shared_memory is off"))
+        snprintf(r->error, sizeof r->error, "rank %d: apart.yaml: %s", r->comm.rank, an_last_error(r->ctx));
+end:
+    an_stepper_destroy(&second);
+    an_trainer_destroy(&other);
+    an_trainer_destroy(&trainer);
+}
+
+static void sharing_has_one_user_and_can_be_refused(void **state) {
+    (void)state;
+    enum { RANKS = 2 };
+    one_rank ranks[MOST_RANKS];
+    FILE *file = fopen("apart.yaml", "w");
+    assert_non_null(file);
+    fprintf(file, "%sranks: {shared_memory: off}\n", configs[0].text);
+    fclose(file);
+    assert_int_equal(system("rm -rf run-mlp"), 0);
+    run_ranks_on(ranks, RANKS, RANKS, share, NULL, NULL);
+    for (int k = 0; k < RANKS; k++)
+        if (*ranks[k].error) fail_msg("%s", ranks[k].error);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_of_ranks_gives_one_hash),
         cmocka_unit_test(messages_and_memory_are_as_planned),
+        cmocka_unit_test(sharing_has_one_user_and_can_be_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
