@@ -17,14 +17,10 @@
 #ifndef AN_COMM_SCHEDULE_H
 #define AN_COMM_SCHEDULE_H
 
+#include "base/page_range.h"
 #include "comm/borders.h"
 
 enum { AN_MOST_ROUNDS = 31, AN_MOST_RADIX = 64 };
-
-/* Pages begin … end - 1 of a flat gradient. */
-typedef struct an_page_range {
-    int64_t begin, end;
-} an_page_range;
 
 typedef struct an_rounds {
     an_borders borders;
