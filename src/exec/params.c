@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "base/philox.h"
 #include "base/structs.h"
@@ -54,13 +55,6 @@ static void fill_entry(an_params *p, const an_node *node, const char *name, int 
     }
 }
 
-static an_status allocate_zeros(an_params *p, void **memory, int64_t bytes) {
-    an_context *ctx = p->ctx;
-    if (bytes == 0) return AN_OK;
-    AN_TRY_RETURN(p->device->allocate(p->device, ctx, memory, (size_t)bytes));
-    return p->device->fill(p->device, ctx, *memory, 0, (size_t)bytes);
-}
-
 static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, void *staging);
 
 enum { STAGING_ELEMENTS = 64 * AN_PAGE }; /* at most: large enough for threads, small enough not to matter */
@@ -88,11 +82,11 @@ void an_params_drop_gradients(an_params *p) {
         p->lender = (an_lender){0};
         p->gradients = NULL;
     }
-    p->device->release(p->device, p->ctx, &p->gradients, (size_t)an_params_flat_bytes(&p->sizes));
+    an_params_release_flat(p, &p->gradients, AN_FLAT_GRADIENTS, p->sizes.trainable_dtype);
 }
 
 an_status an_params_make_gradients(an_params *p) {
-    return allocate_zeros(p, &p->gradients, an_params_flat_bytes(&p->sizes));
+    return an_params_allocate_flat(p, &p->gradients, AN_FLAT_GRADIENTS, p->sizes.trainable_dtype);
 }
 
 void an_params_borrow_gradients(an_params *p, void *gradients, const an_lender *lender) {
@@ -100,9 +94,28 @@ void an_params_borrow_gradients(an_params *p, void *gradients, const an_lender *
     p->lender = *lender;
 }
 
+/* Pieces need addresses without memory, which only the host's memory is known to have. */
+static an_status take_pieces(an_params *p, const an_params_pieces *pieces) {
+    an_context *ctx = p->ctx;
+    if (pieces->shards->pages != p->grid.end)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the map of pieces has %lld pages, but the parameters have %lld",
+                        (long long)pieces->shards->pages, (long long)p->grid.end);
+    if (pieces->sharding != AN_SHARDING_NONE && p->device != &an_device_host)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                        "ranks.shard %s needs the host's memory: parameters on device '%s' can only be whole (none)",
+                        an_sharding_name(pieces->sharding), p->device->name);
+    p->pieces = *pieces;
+    return AN_OK;
+}
+
 an_status an_params_create(an_params **params, an_context *ctx, const an_graph *graph, const an_params_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, params, graph);
+    return an_params_create_in(params, ctx, graph, given, NULL);
+}
+
+an_status an_params_create_in(an_params **params, an_context *ctx, const an_graph *graph,
+                              const an_params_options *given, const an_params_pieces *pieces) {
     an_status status;
     an_params *p = NULL;
     an_graph *clone = NULL;
@@ -119,6 +132,8 @@ an_status an_params_create(an_params **params, an_context *ctx, const an_graph *
     p->device = ctx->device;
     AN_TRY(an_graph_clone(&clone, graph)); /* the layout is an annotation: the caller's graph stays as it is */
     AN_TRY(an_graph_lay_out(clone, false, &p->sizes));
+    p->grid.end = p->sizes.trainable_elements / AN_PAGE;
+    if (pieces) AN_TRY(take_pieces(p, pieces));
     size_t entries, name_bytes;
     count_tables(clone, &entries, &name_bytes);
     AN_TRY(an_alloc(ctx, (void **)&p->entries, entries, sizeof *p->entries));
@@ -135,12 +150,13 @@ an_status an_params_create(an_params **params, an_context *ctx, const an_graph *
 
     p->has_gradients = options.gradients;
     p->moment_count = p->has_gradients ? options.moments : 0;
-    int64_t flat = an_params_flat_bytes(&p->sizes);
-    AN_TRY(allocate_zeros(p, &p->masters, flat));
-    AN_TRY(allocate_zeros(p, &p->frozen, p->sizes.frozen_bytes));
-    AN_TRY(allocate_zeros(p, &p->states, p->sizes.state_bytes));
+    const an_dtype dtype = p->sizes.trainable_dtype;
+    AN_TRY(an_params_allocate_flat(p, &p->masters, AN_FLAT_MASTERS, dtype));
+    AN_TRY(an_params_allocate(p, &p->frozen, p->sizes.frozen_bytes));
+    AN_TRY(an_params_allocate(p, &p->states, p->sizes.state_bytes));
     if (p->has_gradients) AN_TRY(an_params_make_gradients(p));
-    for (int i = 0; i < p->moment_count; i++) AN_TRY(allocate_zeros(p, &p->moments[i], flat));
+    for (int i = 0; i < p->moment_count; i++)
+        AN_TRY(an_params_allocate_flat(p, &p->moments[i], AN_FLAT_MOMENTS, dtype));
     AN_TRY(start(p, p->parameter_count, 0));
     *params = p;
     return AN_OK;
@@ -155,13 +171,13 @@ void an_params_destroy(an_params **params) {
     an_params *p = params ? *params : NULL;
     if (!p) return;
     an_context *ctx = p->ctx;
-    size_t flat = (size_t)an_params_flat_bytes(&p->sizes);
-    for (int i = 0; i < AN_MOST_MOMENTS; i++) p->device->release(p->device, ctx, &p->moments[i], flat);
+    const an_dtype dtype = p->sizes.trainable_dtype;
+    for (int i = 0; i < AN_MOST_MOMENTS; i++) an_params_release_flat(p, &p->moments[i], AN_FLAT_MOMENTS, dtype);
     an_params_drop_gradients(p);
     p->device->release(p->device, ctx, &p->states, (size_t)p->sizes.state_bytes);
     p->device->release(p->device, ctx, &p->frozen, (size_t)p->sizes.frozen_bytes);
-    p->device->release(p->device, ctx, &p->low, (size_t)an_params_low_bytes(&p->sizes, p->low_dtype));
-    p->device->release(p->device, ctx, &p->masters, flat);
+    an_params_release_flat(p, &p->low, AN_FLAT_LOW, p->low_dtype);
+    an_params_release_flat(p, &p->masters, AN_FLAT_MASTERS, dtype);
     an_release(ctx, (void **)&p->names, p->name_bytes, 1);
     an_release(ctx, (void **)&p->entries, p->entry_capacity, sizeof *p->entries);
     an_release(ctx, (void **)params, 1, sizeof *p);
@@ -198,12 +214,14 @@ static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, vo
     size_t size = an_dtype_size(e->dtype);
     drawing d = {.entry = e, .key = {.seed = seed, .site = an_hash(e->name, strlen(e->name), 0)}, .values = staging};
     char *base = (char *)an_params_base(p, e->storage) + e->offset;
-    for (; d.first < e->elements; d.first += STAGING_ELEMENTS) {
-        d.count = e->elements - d.first < STAGING_ELEMENTS ? e->elements - d.first : STAGING_ELEMENTS;
-        an_parallel(ctx, (d.count + AN_PAGE - 1) / AN_PAGE, draw_page, &d);
-        an_convert_from_f64(e->dtype, d.count, staging); /* in place: no type is wider */
-        AN_TRY_RETURN(p->device->copy(p->device, ctx, base + (size_t)d.first * size, staging, (size_t)d.count * size,
-                                      AN_COPY_TO_DEVICE));
+    for (int64_t end = 0; an_params_next(p, e, AN_FLAT_MASTERS, end, &d.first, &end);) {
+        for (; d.first < end; d.first += STAGING_ELEMENTS) {
+            d.count = an_smaller(end - d.first, STAGING_ELEMENTS);
+            an_parallel(ctx, (d.count + AN_PAGE - 1) / AN_PAGE, draw_page, &d);
+            an_convert_from_f64(e->dtype, d.count, staging); /* in place: no type is wider */
+            AN_TRY_RETURN(p->device->copy(p->device, ctx, base + (size_t)d.first * size, staging,
+                                          (size_t)d.count * size, AN_COPY_TO_DEVICE));
+        }
     }
     return AN_OK;
 }
@@ -230,11 +248,15 @@ typedef struct {
     an_call call;
 } low_cast;
 
-static void low_cast_make(const an_params *p, an_dtype low, low_cast *c) {
-    const int64_t n = p->sizes.trainable_elements;
-    c->src =
-        (an_tensor){.data = p->masters, .dtype = p->sizes.trainable_dtype, .ndims = 1, .dims = {n}, .strides = {1}};
-    c->dst = (an_tensor){.data = p->low, .dtype = low, .ndims = 1, .dims = {n}, .strides = {1}};
+static an_tensor flat_tensor(void *base, an_dtype dtype, const an_page_range *pages) {
+    char *data = base ? (char *)base + pages->begin * AN_PAGE * (int64_t)an_dtype_size(dtype) : NULL;
+    return (an_tensor){
+        .data = data, .dtype = dtype, .ndims = 1, .dims = {(pages->end - pages->begin) * AN_PAGE}, .strides = {1}};
+}
+
+static void low_cast_make(const an_params *p, an_dtype low, const an_page_range *pages, low_cast *c) {
+    c->src = flat_tensor(p->masters, p->sizes.trainable_dtype, pages);
+    c->dst = flat_tensor(p->low, low, pages);
     c->call = (an_call){.ctx = p->ctx, .src_count = 1, .dst_count = 1, .src = &c->src, .dst = &c->dst};
 }
 
@@ -247,9 +269,9 @@ an_status an_params_need_low(an_params *p, an_dtype low) {
             "the parameters already have copies in %s for another program; a program in %s needs parameters of its own",
             an_dtype_name(p->low_dtype), an_dtype_name(low));
     low_cast c;
-    low_cast_make(p, low, &c);
+    low_cast_make(p, low, &p->grid, &c);
     AN_TRY_RETURN(an_device_kernel(ctx, an_op_cast.name, &c.call, &p->low_kernel));
-    AN_TRY_RETURN(allocate_zeros(p, &p->low, an_params_low_bytes(&p->sizes, low)));
+    AN_TRY_RETURN(an_params_allocate_flat(p, &p->low, AN_FLAT_LOW, low));
     p->low_dtype = low;
     p->low_version = p->version - 1;
     return AN_OK;
@@ -258,9 +280,12 @@ an_status an_params_need_low(an_params *p, an_dtype low) {
 an_status an_params_refresh(an_params *p) {
     an_context *ctx = p->ctx;
     if (!p->low || p->low_version == p->version) return AN_OK;
-    low_cast c;
-    low_cast_make(p, p->low_dtype, &c);
-    AN_TRY_RETURN(p->device->launch(p->device, p->low_kernel, &c.call));
+    const an_page_runs made = an_params_made_runs(p);
+    for (int i = 0; i < made.count; i++) {
+        low_cast c;
+        low_cast_make(p, p->low_dtype, &made.runs[i], &c);
+        AN_TRY_RETURN(p->device->launch(p->device, p->low_kernel, &c.call));
+    }
     p->low_version = p->version;
     return AN_OK;
 }
@@ -320,6 +345,13 @@ static an_status locate(const an_params *p, const char *name, an_param_part part
     if (!base)
         return AN_ERROR(ctx, AN_ERR_STATE,
                         "'%s' does not have this part: it is frozen, or the parameters were created without it", name);
+    const an_flat flat = part == AN_PART_WEIGHT     ? AN_FLAT_MASTERS
+                         : part == AN_PART_GRADIENT ? AN_FLAT_GRADIENTS
+                                                    : AN_FLAT_MOMENTS;
+    if (!an_params_has(p, e, flat))
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "'%s' is divided among ranks (ranks.shard %s), and rank %d of %d has only a part of it", name,
+                        an_sharding_name(p->pieces.sharding), p->pieces.shards->rank, p->pieces.shards->ranks);
     AN_TRY_RETURN(an_array_check(ctx, array, name, e->dtype, e->ndims, e->dims));
     *stored = e;
     *at = base + e->offset;

@@ -1,9 +1,12 @@
-/* The parameter store: masters, frozen parameters, run states, gradients and moments in flat buffers on one grid. */
+/* The parameter store: masters, frozen parameters, run states, gradients and moments in flat buffers on one grid.
+ *
+ * A store in pieces has only some pages of the buffers on the grid (exec/shards.h). Offsets stay those of the grid, and a page that is not there cannot be touched. */
 #ifndef AN_EXEC_PARAMS_H
 #define AN_EXEC_PARAMS_H
 
 #include "anneal/experimental.h"
 #include "anneal/plan.h"
+#include "exec/shards.h"
 #include "ir/graph.h"
 
 enum { AN_MOST_MOMENTS = 2 };
@@ -35,6 +38,8 @@ struct an_params {
     char *names;
     size_t name_bytes;
     an_flat_sizes sizes;
+    an_page_range grid;      /* all of its pages */
+    an_params_pieces pieces; /* without shards: everything is whole */
     void *masters, *frozen, *states, *gradients, *moments[AN_MOST_MOMENTS];
     int moment_count;
     bool has_gradients;
@@ -54,9 +59,14 @@ static inline int64_t an_params_low_bytes(const an_flat_sizes *sizes, an_dtype l
     return sizes->trainable_elements * (int64_t)an_dtype_size(low);
 }
 
+/* an_params_create for a rank that has only pieces of some buffers; `pieces` NULL: all are whole. The map must be that of a plan of the same graph. */
+an_status an_params_create_in(an_params **params, an_context *ctx, const an_graph *graph,
+                              const an_params_options *options, const an_params_pieces *pieces);
+
 /* Makes room for copies of this type. One store has copies of one type. */
 an_status an_params_need_low(an_params *p, an_dtype low);
-/* Makes the copies anew if the weights have changed since. A whole pass over the masters: O(parameters). */
+/* Makes the copies anew if the weights have changed since. A whole pass over the masters: O(parameters). If copies are in pieces, only those that this rank owns are made: the others'
+ * masters need not be here. */
 an_status an_params_refresh(an_params *p);
 
 /* Releases the gradients, or gives them back. The store has none until one of the next two is called. Programs find the new ones before they run. */
@@ -67,7 +77,26 @@ void an_params_borrow_gradients(an_params *p, void *gradients, const an_lender *
 /* The buffer of a storage class that the store owns. */
 void *an_params_base(const an_params *p, an_storage storage);
 
-/* What the tables of a store of this graph take, to the byte. */
+/* What the tables of a store of this graph take, to the byte; in pieces or not. */
 int64_t an_params_table_bytes(const an_graph *graph);
+
+/* ---- buffers on the grid, whole or in pieces (params_memory.c) ---- */
+
+/* What a buffer takes on this rank, to the byte: the store allocates as much. `pieces` NULL: it is whole. A pure function. */
+int64_t an_params_buffer_bytes(const an_flat_sizes *sizes, const an_params_pieces *pieces, an_flat flat,
+                               an_dtype dtype);
+
+/* What is there is zeros. Nothing to allocate gives NULL. */
+an_status an_params_allocate(an_params *p, void **memory, int64_t bytes);
+an_status an_params_allocate_flat(an_params *p, void **memory, an_flat flat, an_dtype dtype);
+void an_params_release_flat(an_params *p, void **memory, an_flat flat, an_dtype dtype);
+
+/* The pages of the low copies that this rank makes: its own pieces, or all. */
+an_page_runs an_params_made_runs(const an_params *p);
+
+/* Whether all elements of an entry are here in a buffer. What is not on the grid always is. */
+bool an_params_has(const an_params *p, const an_stored *e, an_flat flat);
+/* The next elements that are, *first … *end - 1, at element `from` of the entry or behind it, where `from` is 0 or the last *end; false: there are none. */
+bool an_params_next(const an_params *p, const an_stored *e, an_flat flat, int64_t from, int64_t *first, int64_t *end);
 
 #endif

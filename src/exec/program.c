@@ -128,6 +128,7 @@ an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *p
     AN_CHECK(ctx, params->ctx == plan->ctx, AN_ERR_ARGUMENT,
              "the plan and the parameters belong to different contexts");
     AN_TRY(check_params(plan, params));
+    if (params->pieces.shards) AN_TRY(an_params_pieces_check(ctx, &params->pieces, plan));
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
     p->device = ctx->device;

@@ -1,0 +1,86 @@
+/* The memory of a store's flat buffers, whole or in pieces. */
+#include "base/integer.h"
+#include "exec/params.h"
+
+static bool is_whole(const an_params_pieces *pieces, an_flat flat) {
+    return !pieces || !pieces->shards || an_params_pieces_set(pieces, flat) == AN_PAGES_ALL;
+}
+
+static an_sparse sparse_of(const an_params_pieces *pieces, an_flat flat, an_dtype dtype) {
+    const an_page_runs *runs = &pieces->shards->sets[an_params_pieces_set(pieces, flat)];
+    return (an_sparse){.pages = pieces->shards->pages,
+                       .page_bytes = AN_PAGE * (int64_t)an_dtype_size(dtype),
+                       .runs = runs->runs,
+                       .run_count = runs->count};
+}
+
+int64_t an_params_buffer_bytes(const an_flat_sizes *sizes, const an_params_pieces *pieces, an_flat flat,
+                               an_dtype dtype) {
+    if (is_whole(pieces, flat)) return sizes->trainable_elements * (int64_t)an_dtype_size(dtype);
+    const an_sparse sparse = sparse_of(pieces, flat, dtype);
+    return an_sparse_bytes(&sparse);
+}
+
+an_status an_params_allocate(an_params *p, void **memory, int64_t bytes) {
+    an_context *ctx = p->ctx;
+    if (bytes == 0) return AN_OK;
+    AN_TRY_RETURN(p->device->allocate(p->device, ctx, memory, (size_t)bytes));
+    return p->device->fill(p->device, ctx, *memory, 0, (size_t)bytes);
+}
+
+an_status an_params_allocate_flat(an_params *p, void **memory, an_flat flat, an_dtype dtype) {
+    if (is_whole(&p->pieces, flat))
+        return an_params_allocate(p, memory, an_params_buffer_bytes(&p->sizes, NULL, flat, dtype));
+    const an_sparse sparse = sparse_of(&p->pieces, flat, dtype);
+    return an_sparse_alloc(p->ctx, memory, &sparse);
+}
+
+void an_params_release_flat(an_params *p, void **memory, an_flat flat, an_dtype dtype) {
+    if (is_whole(&p->pieces, flat)) {
+        p->device->release(p->device, p->ctx, memory, (size_t)an_params_buffer_bytes(&p->sizes, NULL, flat, dtype));
+        return;
+    }
+    const an_sparse sparse = sparse_of(&p->pieces, flat, dtype);
+    an_sparse_release(p->ctx, memory, &sparse);
+}
+
+/* ---- what is here ---- */
+
+static an_page_runs all_pages(const an_params *p) {
+    return (an_page_runs){.runs = &p->grid, .count = p->grid.end > 0};
+}
+
+static an_page_runs runs_of(const an_params *p, an_flat flat) {
+    return is_whole(&p->pieces, flat) ? all_pages(p) : p->pieces.shards->sets[an_params_pieces_set(&p->pieces, flat)];
+}
+
+an_page_runs an_params_made_runs(const an_params *p) {
+    return is_whole(&p->pieces, AN_FLAT_LOW) ? all_pages(p) : p->pieces.shards->sets[AN_PAGES_OWN];
+}
+
+/* An entry of the grid begins on a page. */
+static int64_t first_page(const an_stored *e) {
+    return e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
+}
+
+bool an_params_has(const an_params *p, const an_stored *e, an_flat flat) {
+    if (e->storage != AN_STORAGE_MASTER) return true;
+    const int64_t begin = first_page(e);
+    const an_page_range pages = {begin, begin + an_divide_up(e->elements, AN_PAGE)};
+    const an_page_runs runs = runs_of(p, flat);
+    return an_page_runs_have(&runs, &pages);
+}
+
+bool an_params_next(const an_params *p, const an_stored *e, an_flat flat, int64_t from, int64_t *first, int64_t *end) {
+    *first = from;
+    *end = e->elements;
+    if (e->storage == AN_STORAGE_MASTER && !is_whole(&p->pieces, flat)) {
+        const int64_t begin = first_page(e);
+        const an_page_runs runs = runs_of(p, flat);
+        const int next = an_page_runs_find(&runs, begin + from / AN_PAGE);
+        if (next == runs.count) return false;
+        *first = an_larger(from, (runs.runs[next].begin - begin) * AN_PAGE);
+        *end = an_smaller(e->elements, (runs.runs[next].end - begin) * AN_PAGE);
+    }
+    return *first < *end;
+}
