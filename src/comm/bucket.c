@@ -26,14 +26,15 @@ static int64_t outputs_of(const an_exchange *x, int round) {
     return round + 1 < x->schedule.rounds ? x->rounds[round].outputs : 0;
 }
 
-void an_bucket_measure(const an_exchange *exchange, const an_page_range *pages, int64_t *staging, int *requests,
-                       an_reduction_cost *cost) {
+void an_bucket_measure(const an_exchange *exchange, const an_page_range *pages, const an_part *part, int64_t *staging,
+                       int *requests, an_reduction_cost *cost) {
     const an_exchange *x = exchange;
     const int64_t page_bytes = (int64_t)x->page_bytes;
     int64_t all = 0;
     for (int round = 0; round < x->schedule.rounds; round++) {
         int64_t kept;
-        const an_traffic t = an_rounds_traffic(&x->schedule, pages, x->rank, round, &kept);
+        an_traffic t = an_rounds_traffic(&x->schedule, pages, part, x->rank, round, &kept);
+        if (x->scatters) t.returned_out = t.returned_in = t.returns_out = t.returns_in = 0;
         all += (others_of(x, round) + outputs_of(x, round)) * kept;
         if (is_windowed(x, round)) {
             cost->read += t.gathered_in * page_bytes;
@@ -102,7 +103,7 @@ static an_status gather_piece(an_exchange *x, an_bucket *b, const an_cell *cell,
                               int64_t kept) {
     an_context *ctx = x->ctx;
     const an_exchange_round *r = &x->rounds[b->round];
-    const an_page_range theirs = an_cell_piece(cell, group), own = an_cell_piece(cell, cell->mine);
+    const an_page_range theirs = an_cell_slice(cell, group, &b->part), own = an_cell_slice(cell, cell->mine, &b->part);
     const int holder = an_cell_holder(cell, group);
     const int64_t position = held + theirs.begin - cell->pages.begin;
     for (int node = r->starts[group]; node < r->starts[group + 1] && length(&own) > 0; node++)
@@ -124,7 +125,7 @@ static an_status begin_gather(an_exchange *x, an_bucket *b, int round) {
          from = cell.pages.end) {
         for (int group = 0; group < cell.groups; group++)
             if (group != cell.mine) AN_TRY_RETURN(gather_piece(x, b, &cell, group, held, kept));
-        const an_page_range own = an_cell_piece(&cell, cell.mine);
+        const an_page_range own = an_cell_slice(&cell, cell.mine, &b->part);
         held += length(&cell.pages);
         kept += length(&own);
     }
@@ -168,7 +169,7 @@ static bool all_have_returned(const an_exchange *x, const an_bucket *b) {
 
 /* ---- adding ---- */
 
-/* The places of the sum: here, and where the others of the host want it, unless further rounds come before it is complete. */
+/* The places of the sum: here, and where the others of the host want it, unless its owner keeps it or further rounds come before it is complete. */
 static an_status find_outputs(an_exchange *x, an_bucket *b, const an_page_range *own, int64_t kept, int *copies) {
     an_context *ctx = x->ctx;
     const an_exchange_round *r = &x->rounds[b->round];
@@ -179,7 +180,7 @@ static an_status find_outputs(an_exchange *x, an_bucket *b, const an_page_range 
         return AN_OK;
     }
     x->dst[0] = dst_pages(x, b, own->begin);
-    if (!is_windowed(x, b->round)) return AN_OK;
+    if (!is_windowed(x, b->round) || x->scatters) return AN_OK;
     for (int group = 0; group < r->groups; group++) {
         const int nodes = r->starts[group + 1] - r->starts[group];
         if (group == r->mine) continue;
@@ -215,7 +216,7 @@ static an_status add_round(an_exchange *x, an_bucket *b) {
     an_cell cell;
     for (int64_t from = b->pages.begin; an_rounds_cell(&x->schedule, &b->pages, x->rank, b->round, from, &cell);
          from = cell.pages.end) {
-        const an_page_range own = an_cell_piece(&cell, cell.mine);
+        const an_page_range own = an_cell_slice(&cell, cell.mine, &b->part);
         an_addition addition = {.dtype = x->dtype,
                                 .count = r->all,
                                 .src = x->src,
@@ -238,10 +239,10 @@ static an_status add_round(an_exchange *x, an_bucket *b) {
 
 static an_status return_cell(an_exchange *x, an_bucket *b, const an_cell *cell) {
     an_context *ctx = x->ctx;
-    const an_page_range own = an_cell_piece(cell, cell->mine);
+    const an_page_range own = an_cell_slice(cell, cell->mine, &b->part);
     const size_t bytes = (size_t)length(&own) * x->page_bytes;
     for (int group = 0; group < cell->groups; group++) {
-        const an_page_range theirs = an_cell_piece(cell, group);
+        const an_page_range theirs = an_cell_slice(cell, group, &b->part);
         const int holder = an_cell_holder(cell, group);
         if (group == cell->mine) continue;
         if (is_windowed(x, b->round)) {
@@ -264,7 +265,8 @@ static an_status begin_return(an_exchange *x, an_bucket *b, int round) {
     b->is_returning = true;
     b->round = round;
     b->receives = b->sends = 0;
-    if (!is_windowed(x, round) || x->schedule.rounds > 1) { /* else the addition has written the sum everywhere */
+    /* With a window alone, the addition has written the sum everywhere. */
+    if (!x->scatters && (!is_windowed(x, round) || x->schedule.rounds > 1)) {
         an_cell cell;
         for (int64_t from = b->pages.begin; an_rounds_cell(&x->schedule, &b->pages, x->rank, round, from, &cell);
              from = cell.pages.end)
@@ -285,7 +287,7 @@ an_status an_bucket_begin(an_exchange *exchange, an_bucket *bucket) {
     bucket->held[0] = length(&bucket->pages);
     for (int round = 0; round < x->schedule.rounds; round++) {
         int64_t *kept = &bucket->held[round + 1];
-        an_rounds_traffic(&x->schedule, &bucket->pages, x->rank, round, kept);
+        an_rounds_traffic(&x->schedule, &bucket->pages, &bucket->part, x->rank, round, kept);
         bucket->received_at[round] = at;
         at += others_of(x, round) * *kept;
         bucket->outputs_at[round] = at;

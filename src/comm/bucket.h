@@ -19,6 +19,7 @@ typedef struct an_exchange {
     an_context *ctx;
     an_comm *comm;
     int rank;
+    bool scatters; /* owners keep the sums */
     an_dtype dtype;
     size_t page_bytes;
     an_rounds schedule;
@@ -37,9 +38,10 @@ typedef struct an_bucket {
     int slot; /* which of those in flight: its tag */
     int round;
     int unit;
-    uint64_t number; /* of all buckets since the beginning; the same on all ranks */
-    an_page_range pages;
-    void *const *nodes; /* flat gradients: [nodes], then dst */
+    uint64_t number;     /* of all buckets since the beginning; the same on all ranks */
+    an_page_range pages; /* of the bucket; of the whole unit if owners keep the sums, */
+    an_part part;       /* and then this slice of every rank's piece is the bucket */
+    void *const *nodes;  /* flat gradients: [nodes], then dst */
     char *staging;
     int64_t held[AN_MOST_ROUNDS + 1];    /* pages that this rank holds before each round */
     int64_t received_at[AN_MOST_ROUNDS]; /* where in the staging, in pages, the nodes of others lie */
@@ -49,8 +51,8 @@ typedef struct an_bucket {
 } an_bucket;
 
 /* The staging, in pages, and the requests that a bucket of these pages needs at most; its traffic is added to the cost. */
-void an_bucket_measure(const an_exchange *exchange, const an_page_range *pages, int64_t *staging, int *requests,
-                       an_reduction_cost *cost);
+void an_bucket_measure(const an_exchange *exchange, const an_page_range *pages, const an_part *part, int64_t *staging,
+                       int *requests, an_reduction_cost *cost);
 
 an_status an_bucket_begin(an_exchange *exchange, an_bucket *bucket);
 /* *moved: whether something has happened. The bucket is done when it is not busy. */

@@ -15,7 +15,7 @@ enum { WINDOW_ALIGNMENT = 4096 }; /* gradients begin at a page of memory */
 
 typedef struct started_unit {
     int unit;
-    int64_t next; /* its next page that is in no bucket yet */
+    int64_t next; /* its next bucket */
 } started_unit;
 
 struct an_reduction {
@@ -55,17 +55,23 @@ static int64_t bucket_pages_of(const an_reduction_options *o) {
     return an_larger(1, most / page_bytes_of(o));
 }
 
-/* The pages of one bucket of this unit, all but the last of which are equal. */
-static int64_t part_of(const an_reduction_unit *unit, int64_t bucket_pages) {
-    return an_even_part(unit->pages.end - unit->pages.begin, bucket_pages);
+static int64_t buckets_of(const an_reduction_unit *unit, int64_t bucket_pages) {
+    const int64_t pages = unit->pages.end - unit->pages.begin;
+    return an_divide_up(pages, an_even_part(pages, bucket_pages));
 }
 
-static int64_t buckets_of(const an_reduction_unit *unit, int64_t bucket_pages) {
-    return an_divide_up(unit->pages.end - unit->pages.begin, part_of(unit, bucket_pages));
+/* The pages of a bucket: all but the last of a unit are equal. If owners keep the sums, the same slice of each rank's piece of the unit. */
+static an_page_range bucket_at(const an_reduction_unit *unit, int64_t bucket_pages, bool scatters, int64_t index,
+                               an_part *part) {
+    const int64_t pages = an_even_part(unit->pages.end - unit->pages.begin, bucket_pages);
+    const int64_t from = unit->pages.begin + index * pages;
+    *part = scatters ? (an_part){index, buckets_of(unit, bucket_pages)} : (an_part){0, 1};
+    return scatters ? unit->pages : (an_page_range){from, an_smaller(from + pages, unit->pages.end)};
 }
 
 /* With a window the first round is the host, and the others are between hosts. */
 static an_rounds schedule_of(const an_reduction_options *o, int host_ranks) {
+    if (o->scatters) return an_rounds_make(&o->borders, &o->borders.ranks, 1);
     if (host_ranks <= 1) return an_rounds_make(&o->borders, o->radices, o->rounds);
     int radices[AN_MOST_ROUNDS] = {host_ranks}, rounds = 1;
     if (o->radices) {
@@ -116,6 +122,7 @@ static void describe(an_reduction *r, const an_reduction_options *o, int rank, i
     an_exchange *x = &r->exchange;
     an_reduction_cost *cost = &r->predicted;
     x->rank = rank;
+    x->scatters = o->scatters;
     x->dtype = o->dtype;
     x->page_bytes = (size_t)page_bytes_of(o);
     x->host_ranks = host_ranks;
@@ -130,10 +137,10 @@ static void describe(an_reduction *r, const an_reduction_options *o, int rank, i
     make_rounds(x, NULL, &tables);
     for (int i = 0; i < o->unit_count; i++) {
         const an_reduction_unit *unit = &o->units[i];
-        const int64_t part = part_of(unit, r->bucket_pages);
-        for (int64_t from = unit->pages.begin; from < unit->pages.end; from += part) {
-            const an_page_range pages = {from, an_smaller(from + part, unit->pages.end)};
-            an_bucket_measure(x, &pages, &r->staging_pages, &r->requests, cost);
+        for (int64_t index = 0; index < buckets_of(unit, r->bucket_pages); index++) {
+            an_part part;
+            const an_page_range pages = bucket_at(unit, r->bucket_pages, o->scatters, index, &part);
+            an_bucket_measure(x, &pages, &part, &r->staging_pages, &r->requests, cost);
         }
     }
     cost->buffer_bytes = (size_t)o->buffers * r->buffer_bytes;
@@ -168,9 +175,13 @@ static size_t staging_bytes_of(const an_reduction *r) {
     return (size_t)r->in_flight * (size_t)r->staging_pages * r->exchange.page_bytes;
 }
 
+int an_reduction_shares(const an_reduction_options *options, int host_ranks) {
+    return options->scatters && host_ranks < options->borders.ranks ? 1 : host_ranks;
+}
+
 an_reduction_cost an_reduction_predict(const an_reduction_options *options, int rank, int host_ranks) {
     an_reduction r = {.number = 0};
-    describe(&r, options, rank, host_ranks);
+    describe(&r, options, rank, an_reduction_shares(options, host_ranks));
     r.predicted.bytes = sizeof r + make_tables(&r, NULL) + staging_bytes_of(&r);
     return r.predicted;
 }
@@ -227,7 +238,7 @@ static an_status open_window(an_reduction *r, const an_reduction_options *o, int
     bool opened = false;
     *host_ranks = 1;
     if (!o->uses_window || o->buffers == 0) return AN_OK;
-    *host_ranks = an_host_ranks(ctx);
+    *host_ranks = an_reduction_shares(o, an_host_ranks(ctx));
     if (*host_ranks == 1) return AN_OK;
     const an_reduction_cost cost = an_reduction_predict(o, x->comm->rank, *host_ranks);
     AN_TRY_RETURN(an_window_open(&x->window, ctx, x->comm, cost.window_bytes, &opened));
@@ -336,9 +347,8 @@ static an_status begin_buckets(an_reduction *r) {
         b->unit = s->unit;
         b->number = r->number++;
         b->nodes = flats_of(r, s->unit);
-        b->pages.begin = s->next;
-        b->pages.end = s->next = an_smaller(s->next + part_of(unit, r->bucket_pages), unit->pages.end);
-        if (s->next == unit->pages.end) r->first++;
+        b->pages = bucket_at(unit, r->bucket_pages, r->exchange.scatters, s->next, &b->part);
+        if (++s->next == buckets_of(unit, r->bucket_pages)) r->first++;
         AN_TRY_RETURN(an_bucket_begin(&r->exchange, b));
     }
     return AN_OK;
@@ -383,7 +393,7 @@ an_status an_reduction_start(an_reduction *reduction, int unit, void *const *nod
     an_comm_enter(ctx, r->units[unit].name, bytes);
     if (r->exchange.host_ranks > 1) AN_TRY(announce(r, unit));
     r->announced += (uint64_t)buckets_of(&r->units[unit], r->bucket_pages);
-    r->order[r->started++] = (started_unit){unit, pages->begin};
+    r->order[r->started++] = (started_unit){unit, 0};
     AN_TRY(begin_buckets(r));
     return AN_OK;
 fail: /* the others would wait for this unit */

@@ -1,4 +1,4 @@
-/* The sum of all ranks' gradients, on every rank, with the bits of one process: runs the exchanges of comm/schedule.h and never blocks.
+/* The sum of all ranks' gradients, with the bits of one process: runs the exchanges of comm/schedule.h and never blocks. Every rank gets all of it, or each the pieces that it owns.
  *
  * A unit is a run of pages that is reduced as soon as its gradients are complete, such as those of a block. It is cut into buckets of a few MiB, of which some are on their way at a
  * time: while one waits for messages, another is added. All ranks start the same units in the same order.
@@ -25,6 +25,8 @@ typedef struct an_reduction_options {
     const an_reduction_unit *units;
     int unit_count;
     int buffers; /* flat gradients that the reduction allocates (an_reduction_buffer); 0: the caller has its own, and no memory is shared */
+    bool
+        scatters; /* each rank keeps the sums of its own pieces of the units (comm/pieces.h), and nothing is returned. One round: O(ranks) messages for each bucket */
     bool uses_window;    /* share them between the ranks of a host, if the communicator and the system can */
     size_t bucket_bytes; /* at most; 0: AN_BUCKET_BYTES, or more with many ranks */
     int in_flight;       /* buckets on their way at a time, 1 to AN_MOST_IN_FLIGHT; 0: AN_BUCKETS_IN_FLIGHT */
@@ -52,6 +54,8 @@ typedef struct an_reduction_cost {
     int64_t read, written; /* bytes of other ranks' gradients that this rank has read and written in the window */
 } an_reduction_cost;
 
+/* How many of the ranks of a host share a window: 1 if there is none. Sums that their owners keep go through one only if all ranks are on one host. */
+int an_reduction_shares(const an_reduction_options *options, int host_ranks);
 /* `host_ranks`: the ranks of a host that share a window; 1: none. */
 an_reduction_cost an_reduction_predict(const an_reduction_options *options, int rank, int host_ranks);
 
@@ -72,7 +76,7 @@ int an_reduction_host_ranks(const an_reduction *reduction);
 an_reduction_cost an_reduction_count(const an_reduction *reduction);
 
 /* Begins to add one unit. nodes[i]: the flat gradient of this rank's i-th tree node; dst: where the sum goes, a flat gradient that may be one of them. Both stay as they are, in the pages of this unit,
- * until an_reduction_finish. With a window they are buffers of the reduction. Returns at once. Each unit is started once before an_reduction_finish, in the same order on all ranks. */
+ * until an_reduction_finish. If owners keep the sums, only the pages of this rank's piece of the unit are written. With a window they are buffers of the reduction. Returns at once. Each unit is started once before an_reduction_finish, in the same order on all ranks. */
 an_status an_reduction_start(an_reduction *reduction, int unit, void *const *nodes, void *dst);
 /* Moves on what is under way and returns: it never waits, but adds what has come, one bucket at most. Called between kernels, on the thread that uses the context. */
 an_status an_reduction_progress(an_reduction *reduction);

@@ -66,6 +66,13 @@ an_page_range an_cell_piece(const an_cell *cell, int group) {
     return (an_page_range){piece_begin(cell, group), piece_begin(cell, group + 1)};
 }
 
+an_page_range an_cell_slice(const an_cell *cell, int group, const an_part *part) {
+    const an_page_range piece = an_cell_piece(cell, group);
+    const int64_t pages = piece.end - piece.begin;
+    return (an_page_range){piece.begin + pages * part->index / part->count,
+                           piece.begin + pages * (part->index + 1) / part->count};
+}
+
 /* The pages around `page` that one rank of a group holds, and which rank that is. */
 typedef struct holding {
     an_page_range pages;
@@ -160,8 +167,8 @@ int64_t an_rounds_joins(const an_rounds *schedule, int rank, int round, int *joi
     return count;
 }
 
-an_traffic an_rounds_traffic(const an_rounds *schedule, const an_page_range *bucket, int rank, int round,
-                             int64_t *kept) {
+an_traffic an_rounds_traffic(const an_rounds *schedule, const an_page_range *bucket, const an_part *part, int rank,
+                             int round, int64_t *kept) {
     const int64_t mine = an_rounds_nodes(schedule, rank, round);
     const int64_t others = an_rounds_joins(schedule, rank, round, NULL) - mine;
     an_traffic t = {0, 0, 0, 0, 0, 0, 0, 0};
@@ -169,20 +176,20 @@ an_traffic an_rounds_traffic(const an_rounds *schedule, const an_page_range *buc
     *kept = 0;
     for (int64_t from = bucket->begin; an_rounds_cell(schedule, bucket, rank, round, from, &cell);
          from = cell.pages.end) {
-        const an_page_range own = an_cell_piece(&cell, cell.mine);
-        const int64_t pages = own.end - own.begin, given = cell.pages.end - cell.pages.begin - pages;
+        const an_page_range own = an_cell_slice(&cell, cell.mine, part);
+        const int64_t pages = own.end - own.begin;
         *kept += pages;
-        t.gathered_out += mine * given;
         t.gathered_in += others * pages;
         t.returned_out += pages * (cell.groups - 1);
-        t.returned_in += given;
         if (pages > 0) {
             t.gathers_in += others;
             t.returns_out += cell.groups - 1;
         }
         for (int group = 0; group < cell.groups; group++) {
-            const an_page_range piece = an_cell_piece(&cell, group);
+            const an_page_range piece = an_cell_slice(&cell, group, part);
             if (group == cell.mine || piece.begin == piece.end) continue;
+            t.gathered_out += mine * (piece.end - piece.begin);
+            t.returned_in += piece.end - piece.begin;
             t.gathers_out += mine;
             t.returns_in++;
         }

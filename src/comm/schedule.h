@@ -52,6 +52,12 @@ bool an_rounds_cell(const an_rounds *schedule, const an_page_range *bucket, int 
 int an_cell_holder(const an_cell *cell, int group);
 an_page_range an_cell_piece(const an_cell *cell, int group);
 
+/* Part `index` of `count` equal parts of a piece. Where each rank keeps its piece of a unit, a unit is too large for one exchange; then each exchange moves a slice of every piece. */
+typedef struct an_part {
+    int64_t index, count;
+} an_part;
+an_page_range an_cell_slice(const an_cell *cell, int group, const an_part *part);
+
 /* The leaves of the group that `rank` is in before round `level`; level 0 is the rank alone. */
 an_leaf_range an_rounds_leaves(const an_rounds *schedule, int rank, int level);
 /* The maximal tree nodes of these leaves. */
@@ -74,9 +80,9 @@ typedef struct an_traffic {
     int64_t returns_out, returns_in;
 } an_traffic;
 
-/* The traffic of one rank in one round of one bucket; *kept: the pages that it holds after it. */
-an_traffic an_rounds_traffic(const an_rounds *schedule, const an_page_range *bucket, int rank, int round,
-                             int64_t *kept);
+/* The traffic of one rank in one round of one bucket; *kept: the pages that it holds after it. `part`: 1 / 1, or the slice of every piece that is moved. */
+an_traffic an_rounds_traffic(const an_rounds *schedule, const an_page_range *bucket, const an_part *part, int rank,
+                             int round, int64_t *kept);
 void an_traffic_add(an_traffic *traffic, const an_traffic *more);
 
 #endif

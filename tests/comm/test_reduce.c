@@ -17,7 +17,7 @@ typedef struct setting {
     an_borders borders;
     an_dtype dtype;
     int host_ranks;
-    bool uses_window, cannot_share, is_in_place;
+    bool uses_window, cannot_share, is_in_place, scatters;
     int in_flight;
     int bucket_pages;
     const int *radices;
@@ -76,6 +76,13 @@ typedef struct rank_thread {
                      ctx ? an_last_error(ctx) : "");                                        \
     } while (0)
 
+/* The pages of a unit whose sums a rank gets: all, or its piece. */
+static an_page_range pages_of(const setting *s, int rank, const an_page_range *unit) {
+    const int64_t pages = unit->end - unit->begin, ranks = s->borders.ranks;
+    if (!s->scatters) return *unit;
+    return (an_page_range){unit->begin + pages * rank / ranks, unit->begin + pages * (rank + 1) / ranks};
+}
+
 static void run_steps(rank_thread *t, an_context *ctx, an_reduction *r, const an_reduction_options *o) {
     const setting *s = t->setting;
     const size_t element = an_dtype_size(s->dtype);
@@ -106,8 +113,9 @@ static void run_steps(rank_thread *t, an_context *ctx, an_reduction *r, const an
         EXPECT(after.read - before.read == predicted.read);
         EXPECT(after.written - before.written == predicted.written);
         for (int i = 0; i < UNITS; i++) {
-            const size_t begin = (size_t)units[i].pages.begin * AN_PAGE * element;
-            const size_t end = (size_t)units[i].pages.end * AN_PAGE * element;
+            const an_page_range pages = pages_of(s, t->rank, &units[i].pages);
+            const size_t begin = (size_t)pages.begin * AN_PAGE * element;
+            const size_t end = (size_t)pages.end * AN_PAGE * element;
             EXPECT(!memcmp((char *)dst + begin, (char *)t->expected[step] + begin, end - begin));
         }
         rank_barrier(t->hub); /* sent is counted by all */
@@ -150,6 +158,7 @@ static void *run_rank(void *user) {
         .units = units,
         .unit_count = UNITS,
         .buffers = an_forest_nodes(&range, nodes) + !s->is_in_place,
+        .scatters = s->scatters,
         .uses_window = s->uses_window,
         .bucket_bytes = (size_t)s->bucket_pages * AN_PAGE * an_dtype_size(s->dtype),
         .in_flight = s->in_flight,
@@ -162,7 +171,8 @@ static void *run_rank(void *user) {
     if (r) {
         const int host_ranks = an_reduction_host_ranks(r);
         const an_reduction_cost predicted = an_reduction_predict(&o, t->rank, host_ranks);
-        EXPECT(host_ranks == (s->uses_window && !s->cannot_share ? s->host_ranks : 1));
+        const bool shares = s->uses_window && !s->cannot_share && (!s->scatters || s->host_ranks == s->borders.ranks);
+        EXPECT(host_ranks == (shares ? s->host_ranks : 1));
         EXPECT(ctx->bytes - held ==
                predicted.bytes + (host_ranks > 1 ? predicted.window_bytes : predicted.buffer_bytes));
         if (s->gives_up)
@@ -255,6 +265,30 @@ static void windows_give_the_tree(void **state) {
     }
 }
 
+/* Every rank gets the sums of its own pieces alone, whatever the buckets are. */
+static void owners_keep_their_pieces(void **state) {
+    (void)state;
+    const setting settings[] = {
+        {.borders = {AN_BORDERS_SUBTREE, 1, 4}, .dtype = AN_DTYPE_F32, .bucket_pages = 4, .host_ranks = 1},
+        {.borders = {AN_BORDERS_SUBTREE, 2, 4}, .dtype = AN_DTYPE_F32, .bucket_pages = 4, .host_ranks = 2},
+        {.borders = {AN_BORDERS_EVEN, 3, 8}, .dtype = AN_DTYPE_F64, .bucket_pages = 3, .host_ranks = 3},
+        {.borders = {AN_BORDERS_EVEN, 5, 13}, AN_DTYPE_F32, .bucket_pages = 7, .in_flight = 3, .host_ranks = 5},
+        {.borders = {AN_BORDERS_SUBTREE, 8, 16}, AN_DTYPE_F32, .bucket_pages = 1, .in_flight = 1, .host_ranks = 8},
+        {.borders = {AN_BORDERS_EVEN, 7, 7}, .dtype = AN_DTYPE_F64, .bucket_pages = 100, .host_ranks = 7},
+        {.borders = {AN_BORDERS_SUBTREE, 4, 8}, .dtype = AN_DTYPE_F32, .bucket_pages = 5, .host_ranks = 2},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        for (int way = 0; way < 4; way++) {
+            setting s = settings[i];
+            s.scatters = true;
+            s.is_in_place = way % 2;
+            s.uses_window = way / 2;
+            if (!s.uses_window) s.host_ranks = 1;
+            run(&s);
+        }
+    }
+}
+
 /* All ranks use messages if the ranks of a host cannot share memory. */
 static void without_shared_memory_messages_do(void **state) {
     (void)state;
@@ -331,6 +365,7 @@ int main(void) {
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(messages_give_the_tree),
         cmocka_unit_test(windows_give_the_tree),
+        cmocka_unit_test(owners_keep_their_pieces),
         cmocka_unit_test(without_shared_memory_messages_do),
         cmocka_unit_test(a_rank_that_gives_up_is_everyones_end),
     };
