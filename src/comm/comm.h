@@ -19,12 +19,15 @@ typedef enum an_axis {
 /* What a message is for. Messages of one tag between two ranks are sent and received in the same order on both. */
 enum {
     AN_TAG_ABORT = 1,
-    AN_TAG_RECORD,     /* an_comm_merge */
     AN_TAG_COLLECTIVE, /* public collectives */
     AN_TAG_EVALUATION,
     AN_TAG_START,
-    AN_TAG_REDUCE = 64 /* and 63 more: reductions that are under way at the same time */
+    AN_TAG_REDUCE = 64,  /* and 63 more: reductions that are under way at the same time */
+    AN_TAG_RECORD = 1024 /* an_comm_merge, and AN_TAG_RECORDS - 1 more */
 };
+
+/* Records of different lengths have different tags. So ranks that have taken different branches wait, which is reported with both places, and none takes a record for another. */
+enum { AN_TAG_RECORDS = 16384 };
 
 /* The communicator of an axis: never NULL, as one process alone has a communicator with itself. */
 an_comm *an_axis_comm(const an_context *ctx, an_axis axis);
@@ -83,7 +86,7 @@ typedef struct an_comm_merger {
     void *user;
     void *received; /* room for one record */
     const char *what;
-    int tag; /* 0: AN_TAG_RECORD */
+    int tag; /* 0: that of its length */
 } an_comm_merger;
 an_status an_comm_merge(an_context *ctx, an_comm *comm, const an_comm_merger *merger, void *record);
 /* Bytes that this rank sends in one an_comm_merge. */

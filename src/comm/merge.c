@@ -9,7 +9,7 @@ int64_t an_comm_merge_sends(int rank, int ranks, size_t bytes) {
 }
 
 static int tag_of(const an_comm_merger *m) {
-    return m->tag ? m->tag : AN_TAG_RECORD;
+    return m->tag ? m->tag : AN_TAG_RECORD + (int)(m->bytes / sizeof(int64_t) % AN_TAG_RECORDS);
 }
 
 static an_status receive(an_context *ctx, an_comm *comm, const an_comm_merger *m, void *record, int from) {

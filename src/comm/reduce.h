@@ -26,7 +26,7 @@ typedef struct an_reduction_options {
     int unit_count;
     int buffers; /* flat gradients that the reduction allocates (an_reduction_buffer); 0: the caller has its own, and no memory is shared */
     bool
-        scatters; /* each rank keeps the sums of its own pieces of the units (comm/pieces.h), and nothing is returned. One round: O(ranks) messages for each bucket */
+        scatters; /* each rank keeps the sums of its own pieces of the units, and nothing is returned. One round: O(ranks) messages for each bucket */
     bool uses_window;    /* share them between the ranks of a host, if the communicator and the system can */
     size_t bucket_bytes; /* at most; 0: AN_BUCKET_BYTES, or more with many ranks */
     int in_flight;       /* buckets on their way at a time, 1 to AN_MOST_IN_FLIGHT; 0: AN_BUCKETS_IN_FLIGHT */
