@@ -11,6 +11,7 @@
 #include "comm/conformance_record.h"
 
 #include "comm/conformance_collectives.h"
+#include "comm/conformance_gather.h"
 #include "comm/conformance_layer.h"
 
 typedef struct {
@@ -21,11 +22,11 @@ typedef struct {
     { #name, test_##name }
 
 static const test tests[] = {
-    TEST(order),    TEST(any),           TEST(long),    TEST(too_long),       TEST(no_such_rank),
-    TEST(cancel),   TEST(split),         TEST(share),   TEST(leaves),         TEST(pieces),
-    TEST(merge),    TEST(merge_sends),   TEST(moves),   TEST(sums),           TEST(reductions),
-    TEST(rounding), TEST(disagreements), TEST(abort),   TEST(abort_together), TEST(abort_hostile),
-    TEST(faults),   TEST(progress),      TEST(timeout), TEST(mistakes),       TEST(leaks),
+    TEST(order),          TEST(any),           TEST(long),       TEST(too_long), TEST(no_such_rank),  TEST(cancel),
+    TEST(split),          TEST(share),         TEST(leaves),     TEST(pieces),   TEST(merge),         TEST(merge_sends),
+    TEST(moves),          TEST(sums),          TEST(reductions), TEST(rounding), TEST(disagreements), TEST(abort),
+    TEST(abort_together), TEST(abort_hostile), TEST(faults),     TEST(progress), TEST(timeout),       TEST(mistakes),
+    TEST(leaks),          TEST(gather),
 };
 static const test large[] = {TEST(huge)};
 
