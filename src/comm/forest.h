@@ -15,7 +15,9 @@
 
 #include "comm/tree.h"
 
-enum { AN_FOREST_MOST = 2 * 20 }; /* nodes of a range, with AN_MOST_LEAVES */
+enum {
+    AN_FOREST_MOST = 2 * 31
+}; /* nodes of a range: leaves of a step, or pages of a model, of which there may be 2^31 */
 
 /* Leaves begin … end - 1 of `leaves`. */
 typedef struct an_leaf_range {
@@ -65,6 +67,10 @@ void an_forest_push(an_forest *forest, int64_t leaf);
 
 /* forest ← forest and the range that begins where it ends. */
 void an_forest_merge(an_forest *forest, const an_forest *next);
+/* The forest that lies behind this one in a row of them. */
+static inline an_forest *an_forest_next(an_forest *forest) {
+    return (an_forest *)(void *)((char *)forest + an_forest_bytes(forest->range.leaves, forest->width));
+}
 /* Whether a record that came from another rank is one: of these leaves and this width, and with nodes of its range, in order. */
 bool an_forest_is_valid(const an_forest *forest, int64_t leaves, int64_t width);
 

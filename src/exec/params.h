@@ -91,6 +91,11 @@ an_status an_params_allocate(an_params *p, void **memory, int64_t bytes);
 an_status an_params_allocate_flat(an_params *p, void **memory, an_flat flat, an_dtype dtype);
 void an_params_release_flat(an_params *p, void **memory, an_flat flat, an_dtype dtype);
 
+/* What this rank updates: its piece of every unit, some of which may be empty; or one piece, all pages. */
+int an_params_piece_count(const an_params *p);
+an_page_range an_params_piece(const an_params *p, int index);
+int64_t an_params_own_pages(const an_params *p);
+
 /* The pages of the low copies that this rank makes: its own pieces, or all. */
 an_page_runs an_params_made_runs(const an_params *p);
 

@@ -54,6 +54,24 @@ static an_page_runs runs_of(const an_params *p, an_flat flat) {
     return is_whole(&p->pieces, flat) ? all_pages(p) : p->pieces.shards->sets[an_params_pieces_set(&p->pieces, flat)];
 }
 
+int an_params_piece_count(const an_params *p) {
+    return p->pieces.shards ? p->pieces.shards->unit_count : 1;
+}
+
+an_page_range an_params_piece(const an_params *p, int index) {
+    const an_shards *shards = p->pieces.shards;
+    return shards ? an_shards_piece(shards, index, shards->rank) : p->grid;
+}
+
+int64_t an_params_own_pages(const an_params *p) {
+    int64_t pages = 0;
+    for (int i = 0; i < an_params_piece_count(p); i++) {
+        const an_page_range piece = an_params_piece(p, i);
+        pages += piece.end - piece.begin;
+    }
+    return pages;
+}
+
 an_page_runs an_params_made_runs(const an_params *p) {
     return is_whole(&p->pieces, AN_FLAT_LOW) ? all_pages(p) : p->pieces.shards->sets[AN_PAGES_OWN];
 }

@@ -84,7 +84,7 @@ static an_status agree_on(running *r, an_run_facts *facts) {
     if (t->ranks == 1) return status;
     an_agreement_begin(&records[0], t->ctx, AN_AGREE_RUN, t->next, status);
     records[0].facts = *facts;
-    status = an_agree(t->ctx, &records[0], NULL, &records[1]);
+    status = an_agree(t->ctx, &records[0], 0, &records[1]);
     *facts = records[0].facts;
     return status;
 }

@@ -170,7 +170,7 @@ static an_status agree(an_trainer *t, an_status status) {
     an_agreement records[2];
     if (t->ranks == 1) return status;
     an_agreement_begin(&records[0], t->ctx, AN_AGREE_SAVE, t->next, status);
-    return an_agree(t->ctx, &records[0], NULL, &records[1]);
+    return an_agree(t->ctx, &records[0], 0, &records[1]);
 }
 
 /* Rank 0 saves, and all ranks return when the checkpoint is safe, or with the same error. */

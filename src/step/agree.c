@@ -26,12 +26,6 @@ void an_agreement_begin(an_agreement *a, const an_context *ctx, an_agree_place p
     if (status != AN_OK) snprintf(a->message, sizeof a->message, "%s", ctx->error.message);
 }
 
-typedef struct {
-    an_agreement *record;
-    an_forest *forest; /* behind it; NULL: none */
-    int64_t leaves, width;
-} merging;
-
 static const char *name_of(const an_agreement *a) {
     return place_names[a->place > 0 && a->place < AN_AGREE_PLACES ? a->place : 0];
 }
@@ -85,8 +79,21 @@ static bool is_together(an_agreement *a, const an_agreement *b) {
     return true;
 }
 
+/* Those of this rank say what the other's must be. */
+static void merge_forests(an_agreement *a, const an_agreement *b, int count) {
+    an_forest *forest = (an_forest *)(void *)(a + 1);
+    for (int i = 0; i < count; i++, forest = an_forest_next(forest)) {
+        const an_forest *other = (const an_forest *)(const void *)((const char *)b + ((char *)forest - (char *)a));
+        if (!an_forest_is_valid(other, forest->range.leaves, forest->width) ||
+            other->range.begin != forest->range.end) {
+            fail(a, AN_ERR_STATE, "a rank sent numbers that do not belong to its leaves or pages");
+            return;
+        }
+        an_forest_merge(forest, other);
+    }
+}
+
 static void merge(void *user, void *record, const void *next) {
-    const merging *m = user;
     an_agreement *a = record;
     const an_agreement *b = next;
     if (!is_together(a, b)) return;
@@ -96,28 +103,21 @@ static void merge(void *user, void *record, const void *next) {
     a->counted += b->counted;
     if (b->most > a->most) a->most = b->most;
     a->facts.stop = a->facts.stop || b->facts.stop; /* the rest is rank 0's, which comes first */
-    if (!m->forest || a->status != AN_OK) return;
-    an_forest *f = (an_forest *)(void *)((char *)record + sizeof *a);
-    const an_forest *g = (const an_forest *)(const void *)((const char *)next + sizeof *b);
-    if (!an_forest_is_valid(g, m->leaves, m->width) || g->range.begin != f->range.end)
-        fail(a, AN_ERR_STATE, "a rank sent numbers that do not belong to its leaves");
-    else
-        an_forest_merge(f, g);
+    if (a->status == AN_OK) merge_forests(a, b, *(const int *)user);
 }
 
-an_status an_agree(an_context *ctx, an_agreement *a, an_forest *forest, void *received) {
+an_status an_agree(an_context *ctx, an_agreement *a, int forests, void *received) {
     an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
-    merging m = {.record = a, .forest = forest};
     char what[96];
     if (comm->ranks == 1) return (an_status)a->status;
     snprintf(what, sizeof what, "the other ranks %s %lld", name_of(a), (long long)a->step);
-    size_t bytes = sizeof *a;
-    if (forest) {
-        m.leaves = forest->range.leaves;
-        m.width = forest->width;
-        bytes += an_forest_bytes(m.leaves, m.width);
-    }
-    const an_comm_merger merger = {.bytes = bytes, .merge = merge, .user = &m, .received = received, .what = what};
+    an_forest *end = (an_forest *)(void *)(a + 1);
+    for (int i = 0; i < forests; i++) end = an_forest_next(end);
+    const an_comm_merger merger = {.bytes = (size_t)((char *)end - (char *)a),
+                                   .merge = merge,
+                                   .user = &forests,
+                                   .received = received,
+                                   .what = what};
     AN_TRY_RETURN(an_comm_merge(ctx, comm, &merger, a));
     if (a->status == AN_OK) return AN_OK;
     a->message[sizeof a->message - 1] = 0;

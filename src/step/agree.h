@@ -43,8 +43,8 @@ typedef struct an_agreement {
 
 /* A record of this rank with its status, and the context's message if it is an error. */
 void an_agreement_begin(an_agreement *a, const an_context *ctx, an_agree_place place, int64_t step, an_status status);
-/* The record of all ranks. An error is that of the rank that has one, with its message. `forest` lies right behind the record (NULL: there is none) and is merged too; `received` has
- * room for both. Collective. */
-an_status an_agree(an_context *ctx, an_agreement *a, an_forest *forest, void *received);
+/* The record of all ranks. An error is that of the rank that has one, with its message. So many forests lie right behind the record, one after another, and are merged too; `received` has
+ * room for all of it. Collective. */
+an_status an_agree(an_context *ctx, an_agreement *a, int forests, void *received);
 
 #endif

@@ -249,7 +249,7 @@ static an_reduction_options find_units(const an_graph *g, const an_borders *bord
 /* Gradients are the reduction's own where ranks of a host share memory. */
 static void share_gradients(an_reduction_options *o, int rank, int host_ranks) {
     const an_leaf_range range = an_borders_range(&o->borders, rank);
-    if (host_ranks == 1) return;
+    if (an_reduction_shares(o, host_ranks) == 1) return;
     o->buffers = an_forest_depth(&range);
     o->uses_window = true;
 }
@@ -314,6 +314,7 @@ static an_status make_reduction(an_leaves *l, const an_borders *borders) {
     AN_TRY_RETURN(an_alloc(ctx, (void **)&l->exchanged, form->parameter_count, sizeof *l->exchanged));
     an_reduction_options options = find_units(form, borders, l->units, l->exchanged);
     options.dtype = l->params->sizes.trainable_dtype;
+    options.scatters = l->params->pieces.shards != NULL; /* each rank updates its own pieces */
     l->unit_count = options.unit_count;
     share_gradients(&options, an_axis_rank(ctx, AN_AXIS_DATA), an_host_ranks(ctx));
     if (!options.uses_window) return an_reduction_create(&l->reduction, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &options);

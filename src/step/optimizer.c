@@ -123,58 +123,49 @@ static an_update_rule rule_of(const an_optimizer_record *record) {
                                                                : AN_UPDATE_ADAMW;
 }
 
-/* ---- its two kernels ---- Calls point into themselves, so they stay where they are. */
+/* ---- its kernel ---- The call points into itself, so it stays where it is. */
 
 typedef struct {
     an_tensor src, dst[4];
     an_call call;
-} flat_call;
+} piece_call;
 
-static an_tensor flat(const an_optimizer *o, void *data, an_dtype dtype) {
-    return (an_tensor){.data = data,
-                       .dtype = data ? dtype : AN_DTYPE_NONE,
-                       .ndims = data ? 1 : 0,
-                       .dims = {o->params->sizes.trainable_elements},
+static an_tensor tensor_of(void *flat, an_dtype dtype, const an_page_range *pages) {
+    if (!flat) return (an_tensor){.dtype = AN_DTYPE_NONE};
+    return (an_tensor){.data = (char *)flat + (size_t)(pages->begin * AN_PAGE) * an_dtype_size(dtype),
+                       .dtype = dtype,
+                       .ndims = 1,
+                       .dims = {(pages->end - pages->begin) * AN_PAGE},
                        .strides = {1}};
 }
 
-static void make_norm_call(const an_optimizer *o, flat_call *c) {
-    c->src = flat(o, o->params->gradients, o->params->sizes.trainable_dtype);
-    c->dst[0] =
-        (an_tensor){.data = o->device_sums, .dtype = AN_DTYPE_F64, .ndims = 1, .dims = {o->pages}, .strides = {1}};
-    c->call = (an_call){.ctx = o->ctx, .src_count = 1, .dst_count = 1, .src = &c->src, .dst = c->dst};
-}
-
-static void make_update_call(const an_optimizer *o, const an_update_attributes *attributes, flat_call *c) {
+static void make_update_call(const an_optimizer *o, const an_update_attributes *attributes, const an_page_range *pages,
+                             piece_call *c) {
     const an_params *p = o->params;
     const an_dtype dtype = p->sizes.trainable_dtype;
     const int moments = moments_of(o->record, &o->options); /* the store may have more */
-    c->src = flat(o, p->gradients, dtype);
-    c->dst[0] = flat(o, p->masters, dtype);
-    c->dst[1] = flat(o, moments > 0 ? p->moments[0] : NULL, dtype);
-    c->dst[2] = flat(o, moments > 1 ? p->moments[1] : NULL, dtype);
-    c->dst[3] = flat(o, p->low, p->low_dtype);
+    c->src = tensor_of(p->gradients, dtype, pages);
+    c->dst[0] = tensor_of(p->masters, dtype, pages);
+    c->dst[1] = tensor_of(moments > 0 ? p->moments[0] : NULL, dtype, pages);
+    c->dst[2] = tensor_of(moments > 1 ? p->moments[1] : NULL, dtype, pages);
+    c->dst[3] = tensor_of(p->low, p->low_dtype, pages);
     c->call = (an_call){
         .ctx = o->ctx, .attributes = attributes, .src_count = 1, .dst_count = 4, .src = &c->src, .dst = c->dst};
 }
 
-static an_status choose_kernels(an_optimizer *o) {
-    an_context *ctx = o->ctx;
+static an_status choose_kernel(an_optimizer *o) {
     const an_update_attributes attributes = {.rule = rule_of(o->record), .record = o->record};
-    flat_call c;
-    make_norm_call(o, &c);
-    AN_TRY_RETURN(an_device_kernel(ctx, "square_sums", &c.call, &o->square_sums));
-    make_update_call(o, &attributes, &c);
-    return an_device_kernel(ctx, "update", &c.call, &o->update);
+    const an_page_range pages = {0, o->params->sizes.trainable_elements / AN_PAGE};
+    piece_call c;
+    make_update_call(o, &attributes, &pages, &c);
+    return an_device_kernel(o->ctx, "update", &c.call, &o->update);
 }
 
-bool an_optimizer_bytes(const an_flat_sizes *sizes, size_t parameters, size_t *bytes) {
+bool an_optimizer_bytes(int64_t own_pages, size_t parameters, size_t *bytes) {
     const an_optimizer *o = NULL; /* for its members' sizes */
-    const size_t pages = (size_t)(sizes->trainable_elements / AN_PAGE);
     return an_add_elements(bytes, 1, sizeof *o) &&
            an_add_elements(bytes, parameters, sizeof *o->runs + sizeof *o->run_groups) &&
-           an_add_elements(bytes, pages, sizeof *o->page_sums + sizeof(double)) && /* and the device's */
-           an_add_elements(bytes, (pages + 1) / 2, sizeof *o->tree);
+           an_page_sums_bytes(own_pages, bytes);
 }
 
 an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,
@@ -198,15 +189,10 @@ an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const
     o->groups = groups;
     o->record = record;
     o->options = options;
-    o->pages = params->sizes.trainable_elements / AN_PAGE;
     AN_TRY(an_alloc(ctx, (void **)&o->runs, params->parameter_count, sizeof *o->runs));
     AN_TRY(an_alloc(ctx, (void **)&o->run_groups, params->parameter_count, sizeof *o->run_groups));
-    AN_TRY(an_alloc(ctx, (void **)&o->page_sums, (size_t)o->pages, sizeof *o->page_sums));
-    AN_TRY(an_alloc(ctx, (void **)&o->tree, (size_t)(o->pages + 1) / 2, sizeof *o->tree));
-    if (o->pages) {
-        AN_TRY(params->device->allocate(params->device, ctx, &o->device_sums, (size_t)o->pages * sizeof(double)));
-        AN_TRY(choose_kernels(o));
-    }
+    AN_TRY(an_page_sums_make(&o->sums, params));
+    if (o->sums.pages) AN_TRY(choose_kernel(o));
     make_runs(o);
     *optimizer = o;
     return AN_OK;
@@ -219,10 +205,7 @@ void an_optimizer_destroy(an_optimizer **optimizer) {
     an_optimizer *o = optimizer ? *optimizer : NULL;
     if (!o) return;
     an_context *ctx = o->ctx;
-    const an_device *device = o->params->device;
-    device->release(device, ctx, &o->device_sums, (size_t)o->pages * sizeof(double));
-    an_release(ctx, (void **)&o->tree, (size_t)(o->pages + 1) / 2, sizeof *o->tree);
-    an_release(ctx, (void **)&o->page_sums, (size_t)o->pages, sizeof *o->page_sums);
+    an_page_sums_destroy(&o->sums);
     an_release(ctx, (void **)&o->run_groups, o->params->parameter_count, sizeof *o->run_groups);
     an_release(ctx, (void **)&o->runs, o->params->parameter_count, sizeof *o->runs);
     an_release(ctx, (void **)optimizer, 1, sizeof *o);
@@ -230,16 +213,19 @@ void an_optimizer_destroy(an_optimizer **optimizer) {
 
 /* ---- the norm ---- */
 
-/* Numbers added in one binary tree over their indices; one without a neighbour goes up as it is. `room` holds half of them. */
-static double tree_sum(const double *numbers, int64_t count, double *room) {
-    if (count == 0) return 0;
-    while (count > 1) {
-        for (int64_t i = 0; i < count / 2; i++) room[i] = numbers[2 * i] + numbers[2 * i + 1];
-        if (count % 2) room[count / 2] = numbers[count - 1];
-        count = (count + 1) / 2;
-        numbers = room;
-    }
-    return numbers[0];
+an_status an_optimizer_square(an_optimizer *o, double scale) {
+    an_context *ctx = o->ctx;
+    AN_TRY_RETURN(an_context_check_threads(ctx));
+    if (!(scale > 0 && __builtin_isfinite(scale)))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "scale is %g; it must be above 0", scale);
+    o->scale = scale;
+    return an_page_sums_compute(&o->sums);
+}
+
+double an_optimizer_take_squares(an_optimizer *o, double sum) {
+    o->norm = __builtin_sqrt(sum) / o->scale;
+    o->has_norm = true;
+    return o->norm;
 }
 
 an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm) {
@@ -247,31 +233,19 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
     AN_NEED(optimizer, norm);
     an_optimizer *o = optimizer;
     an_context *ctx = o->ctx;
-    const an_device *device = o->params->device;
-    const size_t bytes = (size_t)o->pages * sizeof(double);
-    AN_TRY_RETURN(an_context_check_threads(ctx));
     *norm = 0;
-    if (!(scale > 0 && __builtin_isfinite(scale)))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "scale is %g; it must be above 0", scale);
-    if (o->pages) {
-        flat_call c;
-        make_norm_call(o, &c);
-        AN_TRY_RETURN(device->launch(device, o->square_sums, &c.call));
-        AN_TRY_RETURN(device->copy(device, ctx, o->page_sums, o->device_sums, bytes, AN_COPY_FROM_DEVICE));
-        AN_TRY_RETURN(device->synchronize(device, ctx));
-    }
-    o->scale = scale;
-    *norm = __builtin_sqrt(tree_sum(o->page_sums, o->pages, o->tree)) / o->scale;
-    o->norm = *norm;
-    o->has_norm = true;
+    if (o->params->pieces.shards)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "each rank has the gradients of its own pieces only: a stepper computes their norm");
+    AN_TRY_RETURN(an_optimizer_square(o, scale));
+    *norm = an_optimizer_take_squares(o, an_page_sums_add(&o->sums, 0, o->sums.pages));
     return AN_OK;
 }
 
 double an_optimizer_squares(const an_optimizer *o, size_t parameter) {
     const an_stored *e = &o->params->entries[parameter];
     const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
-    const double sum = tree_sum(o->page_sums + begin, (e->elements + AN_PAGE - 1) / AN_PAGE, o->tree);
-    return sum / (o->scale * o->scale);
+    return an_page_sums_add(&o->sums, begin, begin + (e->elements + AN_PAGE - 1) / AN_PAGE) / (o->scale * o->scale);
 }
 
 an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char *parameter, double *norm) {
@@ -370,9 +344,12 @@ an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) 
     AN_TRY_RETURN(an_update_read(ctx, &own, update));
     AN_TRY_RETURN(check_update(o, &own));
     fill_attributes(o, &own, &attributes);
-    if (o->pages) {
-        flat_call c;
-        make_update_call(o, &attributes, &c);
+    for (int i = 0; i < an_params_piece_count(p); i++) {
+        const an_page_range pages = an_params_piece(p, i);
+        piece_call c;
+        if (pages.begin == pages.end) continue;
+        attributes.begin = pages.begin;
+        make_update_call(o, &attributes, &pages, &c);
         AN_TRY_RETURN(p->device->launch(p->device, o->update, &c.call));
     }
     o->updates++;

@@ -26,11 +26,22 @@ static size_t bytes_of(const an_stored *e) {
     return (size_t)e->elements * an_dtype_size(e->dtype);
 }
 
+/* What ranks have in pieces has one owner, and cannot differ. That a rank happens to own all of a small parameter does not count: every rank must compare the same. */
+static bool is_everywhere(const an_params *p, const an_stored *e) {
+    const an_shards *shards = p->pieces.shards;
+    if (!shards || e->storage != AN_STORAGE_MASTER) return true;
+    if (p->pieces.sharding == AN_SHARDING_FULL) return false;
+    const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
+    const an_page_range pages = {begin, begin + (e->elements + AN_PAGE - 1) / AN_PAGE};
+    return an_page_runs_have(&shards->sets[AN_PAGES_MASTER_READ], &pages);
+}
+
 an_status an_rank_weights_all(const an_params *params, uint64_t *number) {
     an_context *ctx = params->ctx;
     *number = 0;
     for (size_t i = 0; i < params->entry_count; i++)
-        AN_TRY_RETURN(add(params, &params->entries[i], 0, bytes_of(&params->entries[i]), number));
+        if (is_everywhere(params, &params->entries[i]))
+            AN_TRY_RETURN(add(params, &params->entries[i], 0, bytes_of(&params->entries[i]), number));
     return AN_OK;
 }
 
@@ -39,6 +50,7 @@ an_status an_rank_weights_some(const an_params *params, int64_t step, uint64_t *
     an_context *ctx = params->ctx;
     *number = 0;
     for (size_t i = 0; i < params->entry_count; i++) {
+        if (!is_everywhere(params, &params->entries[i])) continue;
         const size_t bytes = bytes_of(&params->entries[i]), windows = (bytes + SOME_BYTES - 1) / SOME_BYTES;
         const size_t begin = windows ? (size_t)step % windows * SOME_BYTES : 0;
         const size_t some = bytes - begin < SOME_BYTES ? bytes - begin : SOME_BYTES;

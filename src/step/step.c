@@ -136,10 +136,16 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
              s->scaler.scale, s->scaler.growth, s->scaler.backoff, (long long)s->scaler.interval);
     if (!options.scales) s->scaler.scale = 0; /* as checkpoints have it */
     s->record_bytes = record_bytes(program->plan->model, s->options.leaves);
+    const size_t page_forests = s->record_bytes;
+    if (s->params->pieces.shards)
+        s->record_bytes +=
+            an_page_sums_record_bytes(s->params->sizes.trainable_elements / AN_PAGE, an_params_piece_count(s->params));
     AN_TRY(an_alloc(ctx, (void **)&s->record, 2, s->record_bytes));
+    if (s->params->pieces.shards) s->page_forests = (an_forest *)(void *)(s->record + page_forests);
     AN_TRY(check_ranks(ctx, s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA)));
     const an_borders borders = an_borders_choose(s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA));
     AN_TRY(an_leaves_make(&s->leaves, program, &borders, (an_forest *)(void *)(s->record + sizeof(an_agreement))));
+    AN_TRY(an_remote_weights_make(&s->weights, s->params, an_axis_comm(ctx, AN_AXIS_DATA)));
     *stepper = s;
     return AN_OK;
 fail:
@@ -151,6 +157,7 @@ void an_stepper_destroy(an_stepper **stepper) {
     an_stepper *s = stepper ? *stepper : NULL;
     if (!s) return;
     an_context *ctx = s->ctx;
+    an_remote_weights_destroy(&s->weights);
     an_leaves_destroy(&s->leaves);
     an_release(ctx, (void **)&s->record, 2, s->record_bytes);
     an_release(ctx, (void **)stepper, 1, sizeof *s);
@@ -178,7 +185,7 @@ an_status an_step_fail(an_stepper *s, an_status status, int64_t leaf) {
 }
 
 /* Agrees with the other ranks on `a`, which an_agreement_begin has made; this rank's failure goes with it. */
-static an_status agree(an_stepper *s, an_agreement *a, an_forest *forest) {
+static an_status agree(an_stepper *s, an_agreement *a, int forests) {
     if (s->failed != AN_OK) {
         a->status = (int32_t)s->failed;
         a->leaf = s->failed_leaf;
@@ -186,7 +193,7 @@ static an_status agree(an_stepper *s, an_agreement *a, an_forest *forest) {
         s->failed = AN_OK;
     }
     s->settled = true; /* whatever comes, it comes on all ranks */
-    const an_status status = an_agree(s->ctx, a, forest, s->record + s->record_bytes);
+    const an_status status = an_agree(s->ctx, a, forests, s->record + s->record_bytes);
     if (status != AN_OK && !is_alone(s) && an_comm_check(s->ctx) != AN_OK) s->broken = true;
     return status;
 }
@@ -241,8 +248,9 @@ an_status an_step_begin_all(an_stepper *s, an_step_counts *counts) {
     a->counted = counts->counted;
     a->most = counts->most;
     AN_TRY_RETURN(an_step_fail(s, compare_weights(s, a), -1));
-    AN_TRY_RETURN(agree(s, a, NULL));
+    AN_TRY_RETURN(agree(s, a, 0));
     s->compared = true;
+    AN_TRY_RETURN(an_remote_weights_bring(&s->weights)); /* somebody may have set them, or loaded them */
     *counts = (an_step_counts){.targets = a->targets, .samples = a->samples, .counted = a->counted, .most = a->most};
     if (counts->targets < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets, because every label of its batch is masked",
@@ -252,6 +260,7 @@ an_status an_step_begin_all(an_stepper *s, an_step_counts *counts) {
     s->skipped = s->clipped = false;
     s->settled = false;
     an_leaves_start(&s->leaves);
+    if (s->page_forests) an_page_sums_begin(&s->optimizer->sums, s->page_forests);
     s->place = calls[BEGIN].to;
     return an_step_fail(s, set_scalars(s), -1);
 }
@@ -303,13 +312,22 @@ an_status an_step_reduce(an_stepper *stepper) {
     return AN_OK;
 }
 
+/* The norm of the gradients; of those of this rank's pieces only the squares, as what the others have comes with the record. */
+static an_status compute_norm(an_stepper *s, double scale) {
+    an_context *ctx = s->ctx;
+    if (!s->page_forests) return an_optimizer_norm(s->optimizer, scale, &s->norm);
+    AN_TRY_RETURN(an_optimizer_square(s->optimizer, scale));
+    an_page_sums_fill(&s->optimizer->sums, s->page_forests);
+    return AN_OK;
+}
+
 /* The second record: nothing was updated yet, and afterwards every rank updates. */
 static an_status agree_on_end(an_stepper *s) {
     an_context *ctx = s->ctx;
     an_agreement *a = (an_agreement *)(void *)s->record;
     an_agreement_begin(a, ctx, AN_AGREE_STEP_END, s->steps + 1, AN_OK);
     a->facts = s->facts;
-    AN_TRY_RETURN(agree(s, a, s->leaves.forest));
+    AN_TRY_RETURN(agree(s, a, 1 + (s->page_forests ? an_params_piece_count(s->params) : 0)));
     s->facts = a->facts;
     if (s->leaves.forest->count != 1)
         return AN_ERROR(ctx, AN_ERR_STATE, "the leaves of this step were not added to one: %lld are left",
@@ -317,6 +335,10 @@ static an_status agree_on_end(an_stepper *s) {
     const double *sums = an_forest_values(s->leaves.forest, 0);
     s->loss = sums[AN_LEAF_LOSS];
     s->samples = (int64_t)sums[AN_LEAF_SAMPLES];
+    if (!s->page_forests) return AN_OK;
+    double squares;
+    AN_TRY_RETURN(an_page_sums_close(&s->optimizer->sums, s->page_forests, &squares));
+    s->norm = an_optimizer_take_squares(s->optimizer, squares);
     return AN_OK;
 }
 
@@ -327,7 +349,7 @@ an_status an_step_unscale(an_stepper *stepper) {
     an_context *ctx = s->ctx;
     const double scale = s->options.scales ? s->scaler.scale : 1;
     AN_TRY_RETURN(check_order(s, UNSCALE));
-    if (s->failed == AN_OK) AN_TRY_RETURN(an_step_fail(s, an_optimizer_norm(s->optimizer, scale, &s->norm), -1));
+    if (s->failed == AN_OK) AN_TRY_RETURN(an_step_fail(s, compute_norm(s, scale), -1));
     AN_TRY_RETURN(agree_on_end(s));
     const bool finite = __builtin_isfinite(s->norm) && __builtin_isfinite(s->loss);
     if (!finite && !s->options.scales && !s->options.skips)
@@ -373,6 +395,7 @@ an_status an_step_update(an_stepper *stepper) {
         update.clip_value = s->clipped ? s->options.clip_value : 0;
         an_status status = an_optimizer_update(s->optimizer, &update);
         if (status == AN_OK) status = an_leaves_update_states(&s->leaves, an_forest_values(s->leaves.forest, 0));
+        if (status == AN_OK) status = an_remote_weights_bring(&s->weights);
         if (status != AN_OK && !is_alone(s)) { /* other ranks have updated: there is no way back */
             s->broken = true;
             an_comm_abort(ctx, status, ctx->error.message);

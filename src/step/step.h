@@ -6,6 +6,7 @@
 #include "step/agree.h"
 #include "step/leaves.h"
 #include "step/optimizer.h"
+#include "step/remote_weights.h"
 #include "step/schedule.h"
 
 /* Where a step stands. The calls of train.h lead from one to the next. */
@@ -37,11 +38,13 @@ struct an_stepper {
     bool skipped, clipped, is_last; /* is_last: the next micro-batch is the last of this rank */
     double norm, loss;              /* of the whole step; the loss is a sum */
     an_leaves leaves;
+    an_remote_weights weights; /* that other ranks update */
 
     /* ranks */
     char *record; /* two of them: this rank's, an an_agreement and the numbers of the leaves, and room for another's */
     size_t record_bytes;
-    an_status failed; /* what the next record tells the other ranks */
+    an_forest *page_forests; /* in this rank's record; NULL: every rank has all gradients, and so their norm */
+    an_status failed;        /* what the next record tells the other ranks */
     int64_t failed_leaf;
     char failure[AN_MESSAGE_BYTES];
     bool compared;      /* all weights were, at the first step */

@@ -211,7 +211,7 @@ static an_status agree(an_trainer *t, an_status status, bool *stopped) {
     if (t->ranks == 1) return status;
     an_agreement_begin(&records[0], t->ctx, AN_AGREE_EVALUATE, t->next, status);
     records[0].facts.stop = stopped && *stopped;
-    status = an_agree(t->ctx, &records[0], NULL, &records[1]);
+    status = an_agree(t->ctx, &records[0], 0, &records[1]);
     if (stopped) *stopped = records[0].facts.stop != 0;
     return status;
 }

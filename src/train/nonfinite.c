@@ -208,5 +208,5 @@ an_status an_nonfinite_explain(an_trainer *t, const an_batch *samples, const cha
     if (t->ranks == 1) return status;
     an_agreement_begin(&records[0], t->ctx, AN_AGREE_NONFINITE, t->next + 1, status);
     records[0].leaf = leaf;
-    return an_agree(t->ctx, &records[0], NULL, &records[1]);
+    return an_agree(t->ctx, &records[0], 0, &records[1]);
 }

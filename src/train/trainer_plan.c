@@ -30,7 +30,7 @@ an_loader_options an_trainer_loader(an_trainer *t) {
 
 static bool add_parts(an_trainer *t, size_t *bytes) {
     const an_loader_options loader = an_trainer_loader(t);
-    return an_optimizer_bytes(&t->plan->sizes, t->graph->parameter_count, bytes) &&
+    return an_optimizer_bytes(t->plan->sizes.trainable_elements / AN_PAGE, t->graph->parameter_count, bytes) &&
            (!t->evaluation ||
             (an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes) &&
              an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluation_sums))) &&

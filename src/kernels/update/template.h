@@ -85,7 +85,7 @@ static void NAME(update_task)(void *user, int64_t index, int thread) {
     REAL g[AN_PAGE];
     (void)thread;
     for (int64_t page = index * TASK_PAGES; page < task_end(j->pages, index); page++) {
-        const an_update_run *run = find_run(a, page);
+        const an_update_run *run = find_run(a, a->begin + page);
         const NAME(page_numbers) n = NAME(numbers_of)(a, run);
         REAL *w = NAME(page_at)(&dst[WEIGHTS], page), *m = NAME(page_at)(&dst[MOMENT_1], page),
              *v = NAME(page_at)(&dst[MOMENT_2], page);

@@ -27,6 +27,7 @@ typedef struct an_update_attributes {
     bool first; /* SGD's momentum starts as the gradient */
     const an_update_run *runs;
     int64_t run_count;
+    int64_t begin; /* the page of the store that the tensors begin at, for the runs */
 } an_update_attributes;
 
 /* Optimizers that are records alone, once a level of instructions. */

@@ -1,0 +1,111 @@
+#include "step/remote_weights.h"
+
+#include "base/integer.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+enum { MASTERS, LOW };
+
+/* ---- what is gathered ---- */
+
+/* The runs of a set that lie in a unit, with their places in a flat buffer; `runs` NULL: they are counted only. */
+static size_t add_runs(const an_page_runs *set, const an_page_range *unit, int channel, size_t page_bytes,
+                       an_gather_run *runs) {
+    size_t count = 0;
+    for (int i = an_page_runs_find(set, unit->begin); i < set->count && set->runs[i].begin < unit->end; i++) {
+        const an_page_range pages = {an_larger(set->runs[i].begin, unit->begin),
+                                     an_smaller(set->runs[i].end, unit->end)};
+        const int64_t at = pages.begin * (int64_t)page_bytes;
+        if (runs) runs[count] = (an_gather_run){.pages = pages, .channel = channel, .src_at = at, .dst_at = at};
+        count++;
+    }
+    return count;
+}
+
+static size_t count_runs(const an_shards *s) {
+    size_t count = 0;
+    for (int i = 0; i < s->unit_count; i++)
+        count += add_runs(&s->sets[AN_PAGES_MASTER_READ], &s->units[i].pages, MASTERS, 0, NULL) +
+                 add_runs(&s->sets[AN_PAGES_LOW_READ], &s->units[i].pages, LOW, 0, NULL);
+    return count;
+}
+
+static an_gather_options describe(const an_shards *s, const an_flat_sizes *sizes, an_dtype low, an_gather_unit *units,
+                                  an_gather_run *runs) {
+    an_gather_options o = {.units = units, .unit_count = s->unit_count};
+    o.page_bytes[MASTERS] = AN_PAGE * an_dtype_size(sizes->trainable_dtype);
+    o.page_bytes[LOW] = AN_PAGE * an_dtype_size(low == AN_DTYPE_NONE ? sizes->trainable_dtype : low);
+    for (int i = 0; i < s->unit_count; i++) {
+        const an_shard_unit *unit = &s->units[i];
+        size_t count = add_runs(&s->sets[AN_PAGES_MASTER_READ], &unit->pages, MASTERS, o.page_bytes[MASTERS], runs);
+        count += add_runs(&s->sets[AN_PAGES_LOW_READ], &unit->pages, LOW, o.page_bytes[LOW], runs + count);
+        units[i] = (an_gather_unit){.pages = unit->pages,
+                                    .runs = runs,
+                                    .run_count = (int)count,
+                                    .name = *unit->name ? unit->name : "the rest of the model"};
+        runs += count;
+    }
+    return o;
+}
+
+/* ---- making it ---- */
+
+an_status an_remote_weights_make(an_remote_weights *w, an_params *params, an_comm *comm) {
+    an_context *ctx = params->ctx;
+    const an_shards *s = params->pieces.shards;
+    *w = (an_remote_weights){.ctx = ctx, .params = params, .version = params->version - 1};
+    if (!s || params->pieces.sharding == AN_SHARDING_FULL) return AN_OK;
+    w->run_count = count_runs(s);
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&w->units, (size_t)s->unit_count, sizeof *w->units));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&w->runs, w->run_count, sizeof *w->runs));
+    const an_gather_options options = describe(s, &params->sizes, params->low_dtype, w->units, w->runs);
+    return an_gathering_create(&w->gathering, ctx, comm, &options);
+}
+
+void an_remote_weights_destroy(an_remote_weights *w) {
+    an_context *ctx = w->ctx;
+    if (!ctx) return;
+    an_gathering_destroy(&w->gathering);
+    an_release(ctx, (void **)&w->runs, w->run_count, sizeof *w->runs);
+    an_release(ctx, (void **)&w->units, w->units ? (size_t)w->params->pieces.shards->unit_count : 0, sizeof *w->units);
+    w->ctx = NULL;
+}
+
+/* ---- a step ---- */
+
+an_status an_remote_weights_start(an_remote_weights *w) {
+    an_context *ctx = w->ctx;
+    const an_params *p = w->params;
+    void *flats[AN_GATHER_CHANNELS] = {p->masters, p->low};
+    if (!w->gathering) return AN_OK;
+    AN_TRY_RETURN(an_gathering_publish(w->gathering));
+    for (int i = 0; i < p->pieces.shards->unit_count; i++)
+        AN_TRY_RETURN(an_gathering_start(w->gathering, i, (const void *const *)flats, flats));
+    return AN_OK;
+}
+
+an_status an_remote_weights_bring(an_remote_weights *w) {
+    an_context *ctx = w->ctx;
+    if (!w->gathering || w->version == w->params->version) return AN_OK;
+    AN_TRY_RETURN(an_params_refresh(w->params));
+    AN_TRY_RETURN(an_remote_weights_start(w));
+    AN_TRY_RETURN(an_remote_weights_finish(w));
+    w->version = w->params->version;
+    return AN_OK;
+}
+
+an_status an_remote_weights_progress(const an_remote_weights *w) {
+    return w->gathering ? an_gathering_progress(w->gathering) : AN_OK;
+}
+
+an_status an_remote_weights_wait(const an_remote_weights *w, int unit) {
+    return w->gathering ? an_gathering_wait(w->gathering, unit) : AN_OK;
+}
+
+an_status an_remote_weights_finish(const an_remote_weights *w) {
+    return w->gathering ? an_gathering_finish(w->gathering) : AN_OK;
+}
+
+void an_remote_weights_cancel(const an_remote_weights *w) {
+    if (w->gathering) an_gathering_cancel(w->gathering);
+}
