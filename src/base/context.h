@@ -27,6 +27,13 @@ struct an_op_registry;
 /* Kinds of things that a program adds to a context by name (base/added.h). */
 typedef enum an_added_kind { AN_ADDED_OPTIMIZER, AN_ADDED_METRIC, AN_ADDED_KINDS } an_added_kind;
 
+/* Messages that move on while kernels compute. */
+typedef enum an_progress_kind { AN_PROGRESS_GRADIENTS, AN_PROGRESS_WEIGHTS, AN_PROGRESS_KINDS } an_progress_kind;
+typedef struct an_progress_hook {
+    void (*call)(void *user); /* NULL: there are none */
+    void *user;
+} an_progress_hook;
+
 struct an_context {
     an_allocator allocator;
     const an_device *device;
@@ -53,12 +60,15 @@ struct an_context {
     /* What a library that kernels call keeps for this context (kernels/onednn/onednn.c); NULL: nothing. */
     void *engine;
     void (*engine_release)(an_context *ctx);
-    /* What the thread that owns the context does between instructions and tasks: messages on their way. NULL: nothing. */
-    void (*progress)(void *user);
-    void *progress_user;
+    /* What the thread that owns the context does between instructions and tasks: messages on their way. */
+    an_progress_hook progress[AN_PROGRESS_KINDS];
+    bool is_progressing;
     /* Takes the gradients of a unit, which are complete, to exchange them with other ranks (the op exchange). NULL: more are to come. */
     an_status (*exchange)(void *user, int64_t unit, an_status failed);
     void *exchange_user;
+    /* Waits for the weights of a unit, which other ranks have updated; AN_ALL_UNITS: for all. NULL: all weights are here. */
+    an_status (*arrive)(void *user, int unit);
+    void *arrive_user;
     /* The ranks that it trains with; NULL: this process only. What is known about them (comm/mesh.h), and who releases that. */
     an_comm *communicator;
     struct an_mesh *mesh;
@@ -67,6 +77,8 @@ struct an_context {
     pid_t process;                  /* that made it */
     an_error error;
 };
+
+enum { AN_ALL_UNITS = -1, AN_NO_UNIT = -2 };
 
 /* The context without what layers above base give it: an_context_create (exec/context.c) adds its ops. */
 an_status an_context_begin(an_context **context, const an_context_options *given);
@@ -83,11 +95,16 @@ an_status an_context_check_threads(an_context *ctx);
 
 /* Moves messages on, if there are any; what that calls does not do it again. Only for the thread that owns the context. */
 static inline void an_context_progress(an_context *ctx) {
-    void (*const progress)(void *user) = ctx->progress;
-    if (!progress) return;
-    ctx->progress = NULL;
-    progress(ctx->progress_user);
-    ctx->progress = progress;
+    if (ctx->is_progressing) return;
+    ctx->is_progressing = true;
+    for (int i = 0; i < AN_PROGRESS_KINDS; i++)
+        if (ctx->progress[i].call) ctx->progress[i].call(ctx->progress[i].user);
+    ctx->is_progressing = false;
+}
+
+static inline bool an_context_has_progress(const an_context *ctx) {
+    return !ctx->is_progressing &&
+           (ctx->progress[AN_PROGRESS_GRADIENTS].call || ctx->progress[AN_PROGRESS_WEIGHTS].call);
 }
 
 /* Whether memory comes from the system's own allocator: only then do the system's limits hold for it. */

@@ -24,6 +24,14 @@ static void say_end(const an_context *ctx, an_form form) {
         an_heartbeat_enter(ctx, AN_HEARTBEAT_STEP, "step, after its last node");
 }
 
+/* Until the weights that it reads are here. */
+static an_status wait_for_weights(const an_context *ctx, const an_instruction *i) {
+    an_status status = AN_OK;
+    for (int k = 0; k < 2 && status == AN_OK && i->units[k] != AN_NO_UNIT; k++)
+        status = ctx->arrive(ctx->arrive_user, i->units[k]);
+    return status;
+}
+
 static an_status launch(an_program *p, an_instruction *i, an_status failed) {
     if (p->profiles) i->begin = an_clock_seconds();
     i->call.failed = failed;
@@ -59,7 +67,8 @@ static an_status run(an_program *p, an_form form) {
         const an_node *node = f->instructions[i].node;
         an_heartbeat_say_place(ctx, phase_of(form, node), node->path, node->op->name);
         an_context_progress(ctx);
-        an_status status = launch(p, &f->instructions[i], AN_OK);
+        an_status status = ctx->arrive ? wait_for_weights(ctx, &f->instructions[i]) : AN_OK;
+        if (status == AN_OK) status = launch(p, &f->instructions[i], AN_OK);
         if (status != AN_OK) status = kernel_failed(p, &f->instructions[i], status);
         if (status == AN_OK && p->hook) { /* the hook is the caller's code: it sees the caller's environment */
             an_status asked;

@@ -19,6 +19,24 @@ int64_t an_program_table_bytes(const an_plan *plan) {
     return (int64_t)bytes;
 }
 
+/* Which units of weights an instruction must wait for. A product reads one or two, whatever is fused into it; one that reads more waits for all. */
+static void find_units(const an_program *p, an_instruction *instruction) {
+    const an_node *n = instruction->node;
+    const an_shards *shards = p->params->pieces.shards;
+    int count = 0, *units = instruction->units;
+    units[0] = units[1] = AN_NO_UNIT;
+    for (int i = 0; shards && i < n->input_count; i++) {
+        const an_result *r = an_node_input(n, i);
+        if (!r || (r->root->storage != AN_STORAGE_MASTER && r->root->storage != AN_STORAGE_LOW)) continue;
+        const int unit = an_shards_unit_of(shards, r->root->place / (int64_t)an_dtype_size(r->root->dtype) / AN_PAGE);
+        if (unit == units[0] || unit == units[1] || units[0] == AN_ALL_UNITS) continue;
+        if (count < 2)
+            units[count++] = unit;
+        else
+            units[0] = AN_ALL_UNITS;
+    }
+}
+
 static an_status make_form(an_program *p, an_form form) {
     an_context *ctx = p->ctx;
     an_program_form *f = &p->forms[form];
@@ -42,6 +60,7 @@ static an_status make_form(an_program *p, an_form form) {
         if (!an_node_runs(n)) continue;
         an_instruction *i = &f->instructions[instruction++];
         i->node = n;
+        find_units(p, i);
         i->call = (an_call){.ctx = ctx,
                             .attributes = n->op->attribute_bytes ? f->attributes + attribute : NULL,
                             .src_count = n->input_count,

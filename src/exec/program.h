@@ -11,6 +11,7 @@ typedef struct an_instruction {
     double seconds;     /* the profile: of all runs */
     double begin, last; /* of the last run: the clock when it began, and its seconds */
     int64_t runs;
+    int units[2]; /* whose weights it reads, if they are gathered: AN_NO_UNIT, or AN_ALL_UNITS if there are more */
 } an_instruction;
 
 typedef struct an_program_output {

@@ -82,6 +82,18 @@ int an_page_runs_find(const an_page_runs *runs, int64_t page) {
     return low;
 }
 
+int an_shards_unit_of(const an_shards *shards, int64_t page) {
+    int low = 0, high = shards->unit_count - 1;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (shards->units[middle].pages.end > page)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 bool an_page_runs_have(const an_page_runs *runs, const an_page_range *pages) {
     if (pages->begin == pages->end) return true;
     const int found = an_page_runs_find(runs, pages->begin);

@@ -80,6 +80,9 @@ static inline an_page_range an_shards_piece(const an_shards *shards, int unit, i
     return an_piece(&shards->units[unit].pages, rank, shards->ranks);
 }
 
+/* The unit that a page belongs to. O(log units). */
+int an_shards_unit_of(const an_shards *shards, int64_t page);
+
 /* In which types the forms of a plan read a parameter, as bits. */
 enum { AN_READS_MASTER = 1, AN_READS_LOW = 2 };
 

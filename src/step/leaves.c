@@ -181,8 +181,7 @@ static void progress(void *user) {
 static void set_exchange(an_leaves *l, bool on) {
     l->ctx->exchange = on ? exchange : NULL;
     l->ctx->exchange_user = l;
-    l->ctx->progress = on ? progress : NULL;
-    l->ctx->progress_user = l;
+    l->ctx->progress[AN_PROGRESS_GRADIENTS] = (an_progress_hook){on ? progress : NULL, l};
 }
 
 /* Only if all nodes are there: the gradients of absent ones are made after the run, where there is room for them. */

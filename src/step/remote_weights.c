@@ -48,6 +48,48 @@ static an_gather_options describe(const an_shards *s, const an_flat_sizes *sizes
     return o;
 }
 
+/* ---- a step ---- */
+
+static an_status arrive(void *user, int unit) {
+    an_remote_weights *w = user;
+    return unit == AN_ALL_UNITS ? an_remote_weights_finish(w) : an_gathering_wait(w->gathering, unit);
+}
+
+static void progress(void *user) {
+    const an_remote_weights *w = user;
+    (void)an_gathering_progress(w->gathering); /* an error is found again when a unit is waited for */
+}
+
+static void set_hooks(an_remote_weights *w, bool on) {
+    an_context *ctx = w->ctx;
+    if (!on && ctx->arrive_user != w) return;
+    ctx->arrive = on ? arrive : NULL;
+    ctx->arrive_user = on ? w : NULL;
+    ctx->progress[AN_PROGRESS_WEIGHTS] = (an_progress_hook){on ? progress : NULL, w};
+}
+
+an_status an_remote_weights_start(an_remote_weights *w) {
+    an_context *ctx = w->ctx;
+    an_params *p = w->params;
+    void *const flats[AN_GATHER_CHANNELS] = {p->masters, p->low};
+    if (!w->gathering || w->version == p->version) return AN_OK;
+    AN_TRY_RETURN(an_params_refresh(p)); /* of its own pieces */
+    AN_TRY_RETURN(an_gathering_publish(w->gathering));
+    for (int i = 0; i < p->pieces.shards->unit_count; i++)
+        AN_TRY_RETURN(an_gathering_start(w->gathering, i, (const void *const *)flats, flats));
+    w->version = p->version;
+    set_hooks(w, true);
+    return AN_OK;
+}
+
+an_status an_remote_weights_finish(an_remote_weights *w) {
+    an_context *ctx = w->ctx;
+    if (!w->gathering) return AN_OK;
+    set_hooks(w, false);
+    AN_TRY_RETURN(an_gathering_finish(w->gathering));
+    return AN_OK;
+}
+
 /* ---- making it ---- */
 
 an_status an_remote_weights_make(an_remote_weights *w, an_params *params, an_comm *comm) {
@@ -65,47 +107,9 @@ an_status an_remote_weights_make(an_remote_weights *w, an_params *params, an_com
 void an_remote_weights_destroy(an_remote_weights *w) {
     an_context *ctx = w->ctx;
     if (!ctx) return;
+    set_hooks(w, false);
     an_gathering_destroy(&w->gathering);
     an_release(ctx, (void **)&w->runs, w->run_count, sizeof *w->runs);
     an_release(ctx, (void **)&w->units, w->units ? (size_t)w->params->pieces.shards->unit_count : 0, sizeof *w->units);
     w->ctx = NULL;
-}
-
-/* ---- a step ---- */
-
-an_status an_remote_weights_start(an_remote_weights *w) {
-    an_context *ctx = w->ctx;
-    const an_params *p = w->params;
-    void *flats[AN_GATHER_CHANNELS] = {p->masters, p->low};
-    if (!w->gathering) return AN_OK;
-    AN_TRY_RETURN(an_gathering_publish(w->gathering));
-    for (int i = 0; i < p->pieces.shards->unit_count; i++)
-        AN_TRY_RETURN(an_gathering_start(w->gathering, i, (const void *const *)flats, flats));
-    return AN_OK;
-}
-
-an_status an_remote_weights_bring(an_remote_weights *w) {
-    an_context *ctx = w->ctx;
-    if (!w->gathering || w->version == w->params->version) return AN_OK;
-    AN_TRY_RETURN(an_params_refresh(w->params));
-    AN_TRY_RETURN(an_remote_weights_start(w));
-    AN_TRY_RETURN(an_remote_weights_finish(w));
-    w->version = w->params->version;
-    return AN_OK;
-}
-
-an_status an_remote_weights_progress(const an_remote_weights *w) {
-    return w->gathering ? an_gathering_progress(w->gathering) : AN_OK;
-}
-
-an_status an_remote_weights_wait(const an_remote_weights *w, int unit) {
-    return w->gathering ? an_gathering_wait(w->gathering, unit) : AN_OK;
-}
-
-an_status an_remote_weights_finish(const an_remote_weights *w) {
-    return w->gathering ? an_gathering_finish(w->gathering) : AN_OK;
-}
-
-void an_remote_weights_cancel(const an_remote_weights *w) {
-    if (w->gathering) an_gathering_cancel(w->gathering);
 }

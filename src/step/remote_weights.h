@@ -19,14 +19,9 @@ typedef struct an_remote_weights {
 an_status an_remote_weights_make(an_remote_weights *w, an_params *params, an_comm *comm);
 void an_remote_weights_destroy(an_remote_weights *w);
 
-/* If weights have changed since the last time: makes the low copies of its own, and gathers all units. Collective. */
-an_status an_remote_weights_bring(an_remote_weights *w);
-/* After the own pieces have changed: begins to gather all units. */
+/* If weights have changed since the last time: begins to gather all units. Programs wait for each of them before they read it. Collective. */
 an_status an_remote_weights_start(an_remote_weights *w);
-an_status an_remote_weights_progress(const an_remote_weights *w);
-/* Until a unit is here, or all of them are. */
-an_status an_remote_weights_wait(const an_remote_weights *w, int unit);
-an_status an_remote_weights_finish(const an_remote_weights *w);
-void an_remote_weights_cancel(const an_remote_weights *w);
+/* Until all weights are here, and the other ranks have those of this one: then they may change. */
+an_status an_remote_weights_finish(an_remote_weights *w);
 
 #endif

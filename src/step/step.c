@@ -200,7 +200,8 @@ static an_status agree(an_stepper *s, an_agreement *a, int forests) {
 
 /* Weights that one rank alone has loaded, or that ranks update otherwise, would be a run that nothing can repeat. */
 static an_status compare_weights(an_stepper *s, an_agreement *a) {
-    if (is_alone(s)) return AN_OK;
+    /* What is gathered from its owner is the same everywhere, and may still be on its way. */
+    if (is_alone(s) || (s->compared && s->weights.gathering)) return AN_OK;
     return s->compared ? an_rank_weights_some(s->params, s->steps, &a->weights)
                        : an_rank_weights_all(s->params, &a->weights);
 }
@@ -250,7 +251,7 @@ an_status an_step_begin_all(an_stepper *s, an_step_counts *counts) {
     AN_TRY_RETURN(an_step_fail(s, compare_weights(s, a), -1));
     AN_TRY_RETURN(agree(s, a, 0));
     s->compared = true;
-    AN_TRY_RETURN(an_remote_weights_bring(&s->weights)); /* somebody may have set them, or loaded them */
+    AN_TRY_RETURN(an_remote_weights_start(&s->weights)); /* somebody may have set them, or loaded them */
     *counts = (an_step_counts){.targets = a->targets, .samples = a->samples, .counted = a->counted, .most = a->most};
     if (counts->targets < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets, because every label of its batch is masked",
@@ -304,7 +305,9 @@ an_status an_step_reduce(an_stepper *stepper) {
         AN_TRY_RETURN(check_order(s, REDUCE));
         AN_TRY_RETURN(an_context_check_threads(ctx));
     }
-    const an_status status = an_leaves_reduce(&s->leaves, s->failed);
+    /* A rank that had nothing to compute has waited for no weights, and others wait for its own. */
+    const an_status gathered = an_remote_weights_finish(&s->weights);
+    an_status status = an_leaves_reduce(&s->leaves, s->failed == AN_OK ? gathered : s->failed);
     if (status != AN_OK && an_comm_check(ctx) != AN_OK) s->broken = true;
     if (s->broken) return status;
     AN_TRY_RETURN(an_step_fail(s, status, -1));
@@ -395,7 +398,7 @@ an_status an_step_update(an_stepper *stepper) {
         update.clip_value = s->clipped ? s->options.clip_value : 0;
         an_status status = an_optimizer_update(s->optimizer, &update);
         if (status == AN_OK) status = an_leaves_update_states(&s->leaves, an_forest_values(s->leaves.forest, 0));
-        if (status == AN_OK) status = an_remote_weights_bring(&s->weights);
+        if (status == AN_OK) status = an_remote_weights_start(&s->weights);
         if (status != AN_OK && !is_alone(s)) { /* other ranks have updated: there is no way back */
             s->broken = true;
             an_comm_abort(ctx, status, ctx->error.message);
