@@ -18,7 +18,8 @@ typedef struct group {
     void (*body)(gather_test *t, an_context *ctx, struct group *group);
     int64_t fails_at; /* this call of rank 0's communicator, counted from 1 when its context is there; 0: none */
     uint64_t place;   /* that rank 1 claims for its weights */
-    bool is_broken;   /* a rank gives up */
+    bool is_broken;   /* a rank gives up … */
+    bool is_mistake;  /* … by a wrong start */
     rank_hub late;
     thread_hub early;
 } group;
@@ -175,18 +176,21 @@ static void end_by_planted_failure(gather_test *t, an_context *ctx, group *g) {
     for (int round = 0; round < 2 && status == AN_OK; round++) {
         if (round == 1 && t->comm->rank == 1) {
             gather_pause(true);
-            an_comm_abort(ctx, AN_ERR_KERNEL, "a planted failure");
+            if (!g->is_mistake) an_comm_abort(ctx, AN_ERR_KERNEL, "a planted failure");
         }
         status = an_gathering_publish(gathering);
+        if (round == 1 && t->comm->rank == 1 && status == AN_OK) status = gather_start(t, gathering, GATHER_UNITS);
         for (int i = 0; i < GATHER_UNITS && status == AN_OK; i++) status = gather_start(t, gathering, i);
         for (int i = 0; i < GATHER_UNITS && status == AN_OK && t->comm->rank % 2 == 0; i++)
             status = an_gathering_wait(gathering, i);
         if (status == AN_OK) status = an_gathering_finish(gathering);
     }
-    GATHER_EXPECT(status == AN_ERR_KERNEL);
-    GATHER_EXPECT(strstr(an_last_error(ctx), t->comm->rank == 1 ? "planted" : "rank 1: a planted failure") != NULL);
-    GATHER_EXPECT(an_gathering_wait(gathering, 0) == AN_ERR_KERNEL);
-    GATHER_EXPECT(gather_start(t, gathering, 0) == AN_ERR_KERNEL);
+    const an_status expected = g->is_mistake ? AN_ERR_ARGUMENT : AN_ERR_KERNEL;
+    const char *words = g->is_mistake ? "rank 1: unit 6 of 6" : "rank 1: a planted failure";
+    GATHER_EXPECT(status == expected);
+    GATHER_EXPECT(strstr(an_last_error(ctx), t->comm->rank == 1 ? words + strlen("rank 1: ") : words) != NULL);
+    GATHER_EXPECT(an_gathering_wait(gathering, 0) == expected);
+    GATHER_EXPECT(gather_start(t, gathering, 0) == expected);
 end:
     an_gathering_destroy(&gathering);
     if (ctx->bytes != held) gather_expect(t, false, "bytes were not released");
@@ -195,13 +199,14 @@ end:
 
 static void a_rank_that_gives_up_is_everyones_end(void **state) {
     (void)state;
-    for (int kind = 0; kind < 8; kind++) {
+    for (int kind = 0; kind < 16; kind++) {
         group g = {.ranks = 4,
                    .host_ranks = 4,
                    .is_late = kind & 1,
                    .setting = {.page_bytes = {96, 40}, .uses_window = kind & 2, .in_flight = kind & 4 ? 2 : 1},
                    .body = end_by_planted_failure,
-                   .is_broken = true};
+                   .is_broken = true,
+                   .is_mistake = kind & 8};
         expect_no_problem(&g);
     }
 }
@@ -229,7 +234,9 @@ static void claim_a_place(gather_test *t, an_context *ctx, group *g) {
     an_status status = AN_OK;
     an_comm_turn turn = {0};
     gather_init(t, ctx, &g->setting);
-    GATHER_EXPECT(an_gathering_create(&gathering, ctx, t->comm, &t->options) == AN_OK);
+    gather_expect(t, an_gathering_create(&gathering, ctx, t->comm, &t->options) == AN_OK, "create");
+    rank_barrier(&g->late); /* nobody is still at the start when another gives up */
+    GATHER_EXPECT(gathering != NULL);
     if (t->comm->rank == 1) {
         char *part = (char *)an_window_part(&t->window, 1);
         ((an_gather_head *)(void *)(part + t->options.head_at))->places[0] = g->place;
