@@ -44,12 +44,10 @@ typedef struct an_gather_options {
     size_t page_bytes[AN_GATHER_CHANNELS];
     int in_flight;        /* units on their way at a time, 1 to AN_GATHER_MOST_IN_FLIGHT; 0: AN_GATHER_IN_FLIGHT */
     size_t message_bytes; /* of one message, at most: longer ones are cut. 0: AN_COMM_MOST_BYTES */
-    const an_window
-        *window; /* of all ranks, which must outlive the gathering; NULL, or of several hosts: messages are used */
-    size_t
-        head_at; /* where in every rank's part of the window an an_gather_head lies, at a multiple of its alignment */
-    size_t window_at
-        [AN_GATHER_CHANNELS]; /* where in this rank's part the src of each channel lies, at a multiple of AN_ALIGNMENT */
+    /* Of all ranks, and outlives the gathering. NULL, or of several hosts: messages are used. */
+    const an_window *window;
+    size_t head_at;                       /* an an_gather_head in every rank's part of it, aligned as that */
+    size_t window_at[AN_GATHER_CHANNELS]; /* src in this rank's part: multiples of AN_ALIGNMENT */
 } an_gather_options;
 
 /* What a rank tells the others in the window. It begins as zeros. A later gathering in the same window goes on with its counters, so that it cannot mistake old ones for its own. */
@@ -69,7 +67,8 @@ typedef struct an_gather_cost {
 /* `host_ranks`: the ranks of a host that share a window; it is used if they are all ranks. 1: none. */
 an_gather_cost an_gather_predict(const an_gather_options *options, int rank, int ranks, int host_ranks);
 
-/* Not collective, but every rank must have the same options, apart from its places in the window. The context must have the host's memory. */
+/* Not collective, but every rank must have the same options, apart from its places in the window. One gathering at a time may have units under way on a communicator, and in a head. The context
+ * must have the host's memory. */
 an_status an_gathering_create(an_gathering **gathering, an_context *ctx, an_comm *comm,
                               const an_gather_options *options);
 void an_gathering_destroy(an_gathering **gathering);
