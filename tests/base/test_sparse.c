@@ -50,15 +50,21 @@ static void test_what_is_there(void **state) {
         const size_t before = an_context_bytes(ctx);
         const int64_t mapped = mappings.held;
         void *memory = NULL;
+        mappings.calls = 0;
         OK(ctx, an_sparse_alloc(ctx, &memory, &s));
         assert_non_null(memory);
         int64_t bytes = 0;
+        long extents = 0; /* neighbours are one */
+        bool last = false;
         for (int64_t page = 0; page * size < s.pages * s.page_bytes; page++) {
             const bool needed = is_needed(&s, page, size);
             if (is_mapped((char *)memory + page * size) != needed)
                 fail_msg("grid %zu: page %lld of the system is %sthere", i, (long long)page, needed ? "not " : "");
             bytes += needed ? size : 0;
+            extents += needed && !last;
+            last = needed;
         }
+        assert_int_equal(mappings.calls, 1 + extents);
         assert_int_equal(an_sparse_bytes(&s), bytes);
         assert_int_equal(an_context_bytes(ctx) - before, bytes);
         for (int run = 0; run < s.run_count; run++)

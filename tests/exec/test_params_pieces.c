@@ -183,6 +183,40 @@ static void test_planned_is_allocated(void **state) {
     }
 }
 
+/* What each strategy must have, said once more: the pages that a rank owns, and those of parameters that are read in this type. */
+static void test_what_is_where(void **state) {
+    (void)state;
+    enum { ALL = 1, READ = 2 }; /* besides its own */
+    static const int expected[AN_SHARDINGS][AN_FLATS] = {
+        [AN_SHARDING_NONE] = {ALL, ALL, ALL, ALL},
+        [AN_SHARDING_OPTIMIZER] = {READ, READ, ALL, 0},
+        [AN_SHARDING_GRADIENTS] = {READ, READ, 0, 0},
+        [AN_SHARDING_FULL] = {0, 0, 0, 0},
+    };
+    model m;
+    open_model(&m, AN_DTYPE_BF16);
+    uint8_t reads[64];
+    assert_true(m.whole->parameter_count <= sizeof reads);
+    an_plan_find_reads(m.plan, reads);
+    for (size_t s = 0; s < AN_SHARDINGS; s++) {
+        part r;
+        OK(m.ctx, make_part(&m, &r, shardings[s], 3, 1));
+        for (int flat = 0; flat < AN_FLATS; flat++) {
+            const uint8_t bit = flat == AN_FLAT_MASTERS ? AN_READS_MASTER : flat == AN_FLAT_LOW ? AN_READS_LOW : 0;
+            for (size_t i = 0; i < m.whole->parameter_count; i++) {
+                const an_parameter *p = &m.plan->model->parameters[i];
+                const int wanted = expected[s][flat];
+                const bool all = wanted == ALL || (wanted == READ && reads[i] & bit);
+                for (int64_t page = p->offset / AN_PAGE; page * AN_PAGE < p->offset + p->elements; page++)
+                    assert_int_equal(has_page(set_of(&r, (an_flat)flat), page),
+                                     all || has_page(&r.shards->sets[AN_PAGES_OWN], page));
+            }
+        }
+        drop_part(&r);
+    }
+    close_model(&m);
+}
+
 /* In f32 every master is read; in bf16 matrices are not, so their masters are in pieces. */
 static void test_what_is_whole(void **state) {
     (void)state;
@@ -363,6 +397,10 @@ static void test_programs_run_or_are_refused(void **state) {
     OK(m.ctx, make_part(&m, &r, AN_SHARDING_OPTIMIZER, 1, 0));
     assert_true(train_once(&m, r.params) == low_loss);
     drop_part(&r);
+    OK(m.ctx, make_part(&m, &r, AN_SHARDING_OPTIMIZER, 3, 1)); /* all that it reads has a place */
+    OK(m.ctx, an_program_create(&program, m.plan, r.params));
+    an_program_destroy(&program);
+    drop_part(&r);
     /* Another plan than the map's: it reads masters that this rank does not have. */
     an_plan *f32 = NULL;
     OK(m.ctx, plan_choice(&f32, m.ctx, m.g, (choice){0}));
@@ -402,6 +440,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_union_is_the_whole_store),
         cmocka_unit_test(test_planned_is_allocated),
+        cmocka_unit_test(test_what_is_where),
         cmocka_unit_test(test_what_is_whole),
         cmocka_unit_test(test_what_is_not_there_cannot_be_touched),
         cmocka_unit_test(test_every_allocation_fails),
