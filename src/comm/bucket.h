@@ -40,7 +40,7 @@ typedef struct an_bucket {
     int unit;
     uint64_t number;     /* of all buckets since the beginning; the same on all ranks */
     an_page_range pages; /* of the bucket; of the whole unit if owners keep the sums, */
-    an_part part;       /* and then this slice of every rank's piece is the bucket */
+    an_part part;        /* and then this slice of every rank's piece is the bucket */
     void *const *nodes;  /* flat gradients: [nodes], then dst */
     char *staging;
     int64_t held[AN_MOST_ROUNDS + 1];    /* pages that this rank holds before each round */
