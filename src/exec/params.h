@@ -61,7 +61,7 @@ static inline int64_t an_params_low_bytes(const an_flat_sizes *sizes, an_dtype l
 
 /* an_params_create for a rank that has only pieces of some buffers; `pieces` NULL: all are whole. The map must be that of a plan of the same graph. */
 an_status an_params_create_in(an_params **params, an_context *ctx, const an_graph *graph,
-                              const an_params_options *options, const an_params_pieces *pieces);
+                              const an_params_options *given, const an_params_pieces *pieces);
 
 /* Makes room for copies of this type. One store has copies of one type. */
 an_status an_params_need_low(an_params *p, an_dtype low);

@@ -16,6 +16,7 @@ typedef struct mapping_ledger {
 
 static mapping_ledger mappings;
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's --wrap asks for these names */
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset);
 int __real_mprotect(void *at, size_t bytes, int protection);
 int __real_munmap(void *at, size_t bytes);
@@ -44,6 +45,8 @@ int __wrap_munmap(void *at, size_t bytes) {
     mappings.held -= (int64_t)bytes;
     return __real_munmap(at, bytes);
 }
+
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 /* Whether the byte can be read: the kernel is asked to, which returns an error where the program would get a signal. */
 static inline bool is_mapped(const void *byte) {
