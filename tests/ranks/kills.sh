@@ -38,6 +38,8 @@ victims() {
 }
 has_victims() { [ "$(victims | wc -l)" -ge 2 ]; }
 is_gone() { ! kill -0 "$process" 2>/dev/null; }
+# Whoever waits on for a run that has ended starts so many processes that one gets the number of the run, whose exit code is then lost.
+has_victims_or_is_gone() { has_victims || is_gone; }
 
 kills=0 runs=0 launchers=0
 : >restarts
@@ -51,7 +53,7 @@ while [ "$kills" -lt "$wanted" ]; do
     "${anneal[@]}" train $config.yaml --supervise -n $ranks --min-ranks 1 --mpi "$mpi" --restarts 10000 --set run.dir=run-$runs "${settings[@]}" >out 2>err &
     process=$!
     while [ $((kills + here)) -lt "$wanted" ] && [ $here -lt $most ]; do
-        until_true 120 has_victims || break
+        until_true 120 has_victims_or_is_gone || break
         sleep "$((RANDOM % 3)).$((RANDOM % 10))"
         is_gone && break
         victim=$(victims | shuf -n 1)
