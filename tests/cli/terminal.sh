@@ -18,11 +18,12 @@ eval:      {every: 100 steps}
 log:       {every: 10 steps}
 Y
 
+count=0
 # watch COLUMNS [VARIABLE=VALUE]: what stands in the terminal once an evaluation is over and the line is drawn again
 watch() {
     local columns=$1
-    rm -rf run
-    tmux new-session -d -s run -x "$columns" -y 60 "env TERM=xterm-256color ${2:-A=b} OMP_NUM_THREADS=1 $ANNEAL_BIN/anneal train small.yaml; sleep 200"
+    count=$((count + 1)) # each has a folder of its own: the one before may still save what it has, on the signal that ends it
+    tmux new-session -d -s run -x "$columns" -y 60 "env TERM=xterm-256color ${2:-A=b} OMP_NUM_THREADS=1 $ANNEAL_BIN/anneal train small.yaml --set run.dir=run-$count; sleep 200"
     for _ in $(seq 1800); do # three minutes: what takes longer does not come
         tmux capture-pane -p -t run >screen
         grep -q ' loss .* left$' screen && grep -q val_loss screen && break
