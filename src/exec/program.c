@@ -30,10 +30,12 @@ static void find_units(const an_program *p, an_instruction *instruction) {
         if (!r || (r->root->storage != AN_STORAGE_MASTER && r->root->storage != AN_STORAGE_LOW)) continue;
         const int unit = an_shards_unit_of(shards, r->root->place / (int64_t)an_dtype_size(r->root->dtype) / AN_PAGE);
         if (unit == units[0] || unit == units[1] || units[0] == AN_ALL_UNITS) continue;
-        if (count < 2)
+        if (count < 2) {
             units[count++] = unit;
-        else
-            units[0] = AN_ALL_UNITS;
+        } else {
+            units[0] = AN_ALL_UNITS; /* after which nothing is left to wait for */
+            units[1] = AN_NO_UNIT;
+        }
     }
 }
 
