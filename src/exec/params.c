@@ -248,15 +248,9 @@ typedef struct {
     an_call call;
 } low_cast;
 
-static an_tensor flat_tensor(void *base, an_dtype dtype, const an_page_range *pages) {
-    char *data = base ? (char *)base + pages->begin * AN_PAGE * (int64_t)an_dtype_size(dtype) : NULL;
-    return (an_tensor){
-        .data = data, .dtype = dtype, .ndims = 1, .dims = {(pages->end - pages->begin) * AN_PAGE}, .strides = {1}};
-}
-
 static void low_cast_make(const an_params *p, an_dtype low, const an_page_range *pages, low_cast *c) {
-    c->src = flat_tensor(p->masters, p->sizes.trainable_dtype, pages);
-    c->dst = flat_tensor(p->low, low, pages);
+    c->src = an_flat_tensor(p->masters, p->sizes.trainable_dtype, pages);
+    c->dst = an_flat_tensor(p->low, low, pages);
     c->call = (an_call){.ctx = p->ctx, .src_count = 1, .dst_count = 1, .src = &c->src, .dst = &c->dst};
 }
 

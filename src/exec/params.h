@@ -91,6 +91,9 @@ an_status an_params_allocate(an_params *p, void **memory, int64_t bytes);
 an_status an_params_allocate_flat(an_params *p, void **memory, an_flat flat, an_dtype dtype);
 void an_params_release_flat(an_params *p, void **memory, an_flat flat, an_dtype dtype);
 
+/* These pages of a flat buffer, as a tensor; `base` NULL: one that has a type and a size only. */
+an_tensor an_flat_tensor(void *base, an_dtype dtype, const an_page_range *pages);
+
 /* What this rank updates: its piece of every unit, some of which may be empty; or one piece, all pages. */
 int an_params_piece_count(const an_params *p);
 an_page_range an_params_piece(const an_params *p, int index);

@@ -44,6 +44,12 @@ void an_params_release_flat(an_params *p, void **memory, an_flat flat, an_dtype 
     an_sparse_release(p->ctx, memory, &sparse);
 }
 
+an_tensor an_flat_tensor(void *base, an_dtype dtype, const an_page_range *pages) {
+    char *data = base ? (char *)base + pages->begin * AN_PAGE * (int64_t)an_dtype_size(dtype) : NULL;
+    return (an_tensor){
+        .data = data, .dtype = dtype, .ndims = 1, .dims = {(pages->end - pages->begin) * AN_PAGE}, .strides = {1}};
+}
+
 /* ---- what is here ---- */
 
 static an_page_runs all_pages(const an_params *p) {

@@ -132,11 +132,7 @@ typedef struct {
 
 static an_tensor tensor_of(void *flat, an_dtype dtype, const an_page_range *pages) {
     if (!flat) return (an_tensor){.dtype = AN_DTYPE_NONE};
-    return (an_tensor){.data = (char *)flat + (size_t)(pages->begin * AN_PAGE) * an_dtype_size(dtype),
-                       .dtype = dtype,
-                       .ndims = 1,
-                       .dims = {(pages->end - pages->begin) * AN_PAGE},
-                       .strides = {1}};
+    return an_flat_tensor(flat, dtype, pages);
 }
 
 static void make_update_call(const an_optimizer *o, const an_update_attributes *attributes, const an_page_range *pages,

@@ -23,13 +23,8 @@ typedef struct {
 } piece_call;
 
 static void make_call(const an_page_sums *p, const an_page_range *pages, int64_t at, piece_call *c) {
-    const an_dtype dtype = p->params->sizes.trainable_dtype;
     const int64_t count = pages->end - pages->begin;
-    c->src = (an_tensor){.data = (char *)p->params->gradients + (size_t)(pages->begin * AN_PAGE) * an_dtype_size(dtype),
-                         .dtype = dtype,
-                         .ndims = 1,
-                         .dims = {count * AN_PAGE},
-                         .strides = {1}};
+    c->src = an_flat_tensor(p->params->gradients, p->params->sizes.trainable_dtype, pages);
     c->dst = (an_tensor){
         .data = (double *)p->device_sums + at, .dtype = AN_DTYPE_F64, .ndims = 1, .dims = {count}, .strides = {1}};
     c->call = (an_call){.ctx = p->ctx, .src_count = 1, .dst_count = 1, .src = &c->src, .dst = &c->dst};
