@@ -13,7 +13,8 @@ static bool is_state(const an_node *node) {
     return node->outputs[0].storage == AN_STORAGE_STATE;
 }
 
-static an_status add_tensor(an_save_layout *l, const an_node *node, const char *name, size_t entry, int moment) {
+static an_status add_tensor(an_save_layout *l, const an_node *node, const char *name, size_t entry, int moment,
+                            int64_t grid) {
     enum { PREFIX = 32 };
     an_context *ctx = l->ctx;
     const an_result *r = &node->outputs[0];
@@ -24,7 +25,8 @@ static an_status add_tensor(an_save_layout *l, const an_node *node, const char *
                         "for moments and parts of tensors",
                         name);
     char *full;
-    *t = (an_saved_tensor){.entry = entry, .moment = moment, .dtype = r->dtype, .ndims = r->ndims, .elements = 1};
+    *t = (an_saved_tensor){
+        .entry = entry, .moment = moment, .dtype = r->dtype, .ndims = r->ndims, .elements = 1, .grid = grid};
     for (int d = 0; d < r->ndims; d++) t->elements *= t->dims[d] = r->dims[d]; /* laid out, so it cannot overflow */
     const size_t capacity = strlen(name) + PREFIX;
     AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&full, capacity, 1));
@@ -36,6 +38,11 @@ static an_status add_tensor(an_save_layout *l, const an_node *node, const char *
     return AN_OK;
 }
 
+/* A graph that is not laid out yet has no places: a layout of it is only good for counting. */
+static int64_t grid_of(const an_parameter *p) {
+    return p->node->outputs[0].storage == AN_STORAGE_MASTER ? p->offset : -1;
+}
+
 /* In the store's order: parameters, run states, then the moments of those that are trained. */
 static an_status add_tensors(an_save_layout *l, const an_graph *graph, int moments) {
     an_context *ctx = l->ctx;
@@ -43,16 +50,18 @@ static an_status add_tensors(an_save_layout *l, const an_graph *graph, int momen
     AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->tensors, most, sizeof *l->tensors));
     size_t entry = 0;
     for (size_t i = 0; i < graph->parameter_count; i++)
-        AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, entry++, 0));
+        AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, entry++, 0,
+                                 grid_of(&graph->parameters[i])));
     for (size_t i = 0; i < graph->source_count; i++)
         if (is_state(graph->sources[i])) {
             const char *name = *(const char **)an_node_attribute(graph->sources[i], "name", AN_ATTRIBUTE_STRING);
-            AN_TRY_RETURN(add_tensor(l, graph->sources[i], name, entry++, 0));
+            AN_TRY_RETURN(add_tensor(l, graph->sources[i], name, entry++, 0, -1));
         }
     for (int m = 1; m <= moments; m++)
         for (size_t i = 0; i < graph->parameter_count; i++)
             if (graph->parameters[i].node->outputs[0].storage == AN_STORAGE_MASTER)
-                AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, i, m));
+                AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, i, m,
+                                         grid_of(&graph->parameters[i])));
     return AN_OK;
 }
 
@@ -166,8 +175,16 @@ void an_save_layout_destroy(an_save_layout **layout) {
     an_release(ctx, (void **)layout, 1, sizeof *l);
 }
 
+size_t an_save_image_offset(const an_save_layout *l, an_file_range files, size_t file) {
+    size_t offset = 0;
+    for (size_t i = files.begin; i < file; i++) offset += an_round_up(l->files[i].bytes, AN_SAVE_ALIGNMENT);
+    return offset;
+}
+
+size_t an_save_image_bytes(const an_save_layout *l, an_file_range files) {
+    return files.begin == files.end ? 0 : AN_SAVE_ALIGNMENT + an_save_image_offset(l, files, files.end);
+}
+
 size_t an_save_layout_bytes(const an_save_layout *l) {
-    size_t bytes = AN_SAVE_ALIGNMENT;
-    for (size_t i = 0; i < l->file_count; i++) bytes += an_round_up(l->files[i].bytes, AN_SAVE_ALIGNMENT);
-    return bytes;
+    return an_save_image_bytes(l, (an_file_range){0, l->file_count});
 }

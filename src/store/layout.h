@@ -16,6 +16,7 @@ typedef struct an_saved_tensor {
     an_dtype dtype;
     int ndims;
     int64_t dims[AN_MAX_DIMS], elements;
+    int64_t grid; /* its first element on the grid of pages; -1: it is not on it, and every rank has all of it */
 } an_saved_tensor;
 
 /* Elements begin … end - 1 of a tensor, in a file from byte `offset` on. */
@@ -45,7 +46,16 @@ an_status an_save_layout_create(an_save_layout **layout, an_context *ctx, const 
                                 int64_t writers);
 void an_save_layout_destroy(an_save_layout **layout);
 
-/* Memory for all files at once, each beginning on AN_SAVE_ALIGNMENT, wherever the memory begins. */
+/* Files begin … end - 1: those of one rank. */
+typedef struct an_file_range {
+    size_t begin, end;
+} an_file_range;
+
+/* Memory for these files at once, each beginning on AN_SAVE_ALIGNMENT, wherever the memory begins. */
+size_t an_save_image_bytes(const an_save_layout *layout, an_file_range files);
+/* Where a file begins in it, counted from the first of these files. O(files). */
+size_t an_save_image_offset(const an_save_layout *layout, an_file_range files, size_t file);
+/* All of them. */
 size_t an_save_layout_bytes(const an_save_layout *layout);
 
 #endif
