@@ -10,10 +10,7 @@
 #include "base/clock.h"
 #include "base/heartbeat.h"
 #include "base/isa.h"
-#include "base/parallel.h"
 #include "base/thread.h"
-
-enum { COPY_CHUNK = 1 << 20 };
 
 /* ---- what is there ---- */
 
@@ -69,9 +66,12 @@ static void mend_best(an_saver *s) {
 
 /* ---- making one ---- */
 
+/* This rank has all files and all of the state. */
 static an_status make_image(an_saver *s) {
     an_context *ctx = s->ctx;
     an_save_job *job = &s->job;
+    const an_route_options options = {.ranks = 1, .way = AN_ROUTE_SAVE, .chunk = AN_SAVE_CHUNK};
+    AN_TRY_RETURN(an_route_create(&s->route, job->layout, &options));
     s->memory_bytes = an_save_layout_bytes(job->layout);
     AN_TRY_RETURN(an_alloc_raw(ctx, &s->memory, s->memory_bytes));
     job->image = (char *)an_round_up((uintptr_t)s->memory, AN_SAVE_ALIGNMENT);
@@ -91,7 +91,8 @@ static an_status check_layout(const an_saver *s) {
     for (size_t i = 0; i < s->job.layout->tensor_count; i++) {
         const an_saved_tensor *t = &s->job.layout->tensors[i];
         if (t->entry >= p->entry_count || t->elements != p->entries[t->entry].elements ||
-            t->dtype != p->entries[t->entry].dtype || t->moment > p->moment_count)
+            t->dtype != p->entries[t->entry].dtype || t->moment > p->moment_count ||
+            (t->grid >= 0 && t->grid * (int64_t)an_dtype_size(t->dtype) != p->entries[t->entry].offset))
             return AN_ERROR(s->ctx, AN_ERR_STATE, "the parameters do not match the graph: '%s'", t->name);
     }
     return AN_OK;
@@ -163,54 +164,17 @@ void an_saver_destroy(an_saver **saver) {
     an_release(ctx, (void **)&s->job.removals, s->removal_capacity, sizeof *s->job.removals);
     an_release(ctx, (void **)&s->known, s->known_capacity, sizeof *s->known);
     an_release(ctx, &s->memory, s->memory_bytes, 1);
+    an_route_destroy(&s->route);
     an_save_layout_destroy(&s->job.layout);
     an_release(ctx, (void **)saver, 1, sizeof *s);
 }
 
 /* ---- the copy ---- */
 
-typedef struct {
-    char *dst;
-    const char *src;
-    size_t bytes;
-} copying;
-
-static void copy_chunk(void *user, int64_t index, int thread) {
-    const copying *c = user;
-    const size_t begin = (size_t)index * COPY_CHUNK;
-    (void)thread;
-    memcpy(c->dst + begin, c->src + begin, c->bytes - begin < COPY_CHUNK ? c->bytes - begin : COPY_CHUNK);
-}
-
-static an_status copy_piece(an_saver *s, const an_saved_piece *piece, char *file) {
-    an_context *ctx = s->ctx;
-    const an_params *p = s->trainer->params;
-    const an_saved_tensor *t = &s->job.layout->tensors[piece->tensor];
-    const an_stored *e = &p->entries[t->entry];
-    const size_t size = an_dtype_size(t->dtype);
-    const char *base = t->moment ? p->moments[t->moment - 1] : an_params_base(p, e->storage);
-    copying c = {.dst = file + piece->offset,
-                 .src = base + e->offset + (size_t)piece->begin * size,
-                 .bytes = (size_t)(piece->end - piece->begin) * size};
-    if (p->device != &an_device_host)
-        return p->device->copy(p->device, ctx, c.dst, c.src, c.bytes, AN_COPY_FROM_DEVICE);
-    an_parallel(ctx, (int64_t)((c.bytes + COPY_CHUNK - 1) / COPY_CHUNK), copy_chunk, &c);
-    return AN_OK;
-}
-
 static an_status copy_state(an_saver *s) {
     an_context *ctx = s->ctx;
-    const an_save_layout *l = s->job.layout;
-    const an_device *device = s->trainer->params->device;
     const double begin = an_clock_seconds();
-    char *file = s->job.image;
-    size_t piece = 0;
-    for (size_t i = 0; i < l->file_count; i++) {
-        for (; piece < l->piece_count && l->pieces[piece].file == i; piece++)
-            AN_TRY_RETURN(copy_piece(s, &l->pieces[piece], file));
-        file += an_round_up(l->files[i].bytes, AN_SAVE_ALIGNMENT);
-    }
-    AN_TRY_RETURN(device->synchronize(device, ctx));
+    AN_TRY_RETURN(an_save_copy(ctx, s->job.layout, s->trainer->params, s->route, s->job.image));
     s->copy_seconds = an_clock_seconds() - begin;
     return AN_OK;
 }

@@ -2,6 +2,8 @@
  *
  *     run/saver.c     what is saved when, and what may be removed once the save is durable
  *     store/layout.c  which bytes are where
+ *     store/route.c   which rank has them
+ *     store/copy.c    the copy
  *     store/write.c   files: written to a temporary folder, synced, renamed
  *
  * The copy is the image of the files, so nothing is gathered or copied a second time. There is one save at a time:
@@ -14,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "run/run.h"
+#include "store/copy.h"
 #include "store/write.h"
 
 /* A checkpoint that is there and good, as far as its manifest and the lengths of its files tell. */
@@ -33,6 +36,7 @@ typedef struct an_saver {
     char best[AN_CHECKPOINT_NAME]; /* what the link points to; "": nothing */
     void *memory;                  /* that the image lies in */
     size_t memory_bytes;
+    an_route *route; /* of the copy */
     an_save_job job;
     pthread_t thread;
     bool is_started, is_running; /* a save is under way; on a thread that is to be joined */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "anneal/plan.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "exec/params.h"
 #include "store/safetensors.h"
@@ -38,9 +40,15 @@ static an_status add_tensor(an_save_layout *l, const an_node *node, const char *
     return AN_OK;
 }
 
-/* A graph that is not laid out yet has no places: a layout of it is only good for counting. */
-static int64_t grid_of(const an_parameter *p) {
-    return p->node->outputs[0].storage == AN_STORAGE_MASTER ? p->offset : -1;
+/* Where a parameter is on the grid; *next is where the one after it will be. The graph need not be laid out: this is the rule of ir/layout.c. */
+static int64_t take_place(const an_parameter *p, int64_t *next) {
+    const an_result *r = &p->node->outputs[0];
+    const int64_t place = *next;
+    if (r->storage != AN_STORAGE_MASTER) return -1;
+    int64_t elements = 1;
+    for (int d = 0; d < r->ndims; d++) elements *= r->dims[d];
+    *next += an_divide_up(elements, AN_PAGE) * AN_PAGE;
+    return place;
 }
 
 /* In the store's order: parameters, run states, then the moments of those that are trained. */
@@ -49,19 +57,22 @@ static an_status add_tensors(an_save_layout *l, const an_graph *graph, int momen
     const size_t most = graph->parameter_count * (size_t)(1 + moments) + graph->source_count;
     AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->tensors, most, sizeof *l->tensors));
     size_t entry = 0;
+    int64_t next = 0;
     for (size_t i = 0; i < graph->parameter_count; i++)
         AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, entry++, 0,
-                                 grid_of(&graph->parameters[i])));
+                                 take_place(&graph->parameters[i], &next)));
     for (size_t i = 0; i < graph->source_count; i++)
         if (is_state(graph->sources[i])) {
             const char *name = *(const char **)an_node_attribute(graph->sources[i], "name", AN_ATTRIBUTE_STRING);
             AN_TRY_RETURN(add_tensor(l, graph->sources[i], name, entry++, 0, -1));
         }
-    for (int m = 1; m <= moments; m++)
+    for (int m = 1; m <= moments; m++) {
+        next = 0;
         for (size_t i = 0; i < graph->parameter_count; i++)
             if (graph->parameters[i].node->outputs[0].storage == AN_STORAGE_MASTER)
                 AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, i, m,
-                                         grid_of(&graph->parameters[i])));
+                                         take_place(&graph->parameters[i], &next)));
+    }
     return AN_OK;
 }
 

@@ -37,4 +37,62 @@ static inline an_status plan_model(an_plan **plan, an_context *ctx, an_graph *g)
     return plan_for(plan, ctx, g, "batch", 4, AN_PROGRAM_TRAINING);
 }
 
+/* ---- stores ---- */
+
+/* What one rank has of the model. */
+typedef struct part {
+    an_graph *graph;
+    an_plan *plan;
+    an_shards *shards;
+    an_params_pieces pieces;
+    an_params *params; /* with what is asked of it */
+    an_params *whole;  /* with everything */
+} part;
+
+/* Numbers for elements first … end - 1 of an entry. */
+static inline void fill_some(char *base, const an_stored *e, int64_t first, int64_t end, uint64_t seed) {
+    float *values = (float *)(void *)(base + e->offset);
+    for (int64_t i = first; i < end; i++) values[i] = (float)noise(seed + (uint64_t)(e->offset / 4 + i));
+}
+
+/* Every number of the state that is there is another one, and the same on every rank. Between the parameters are zeros. */
+static inline void fill_store(an_params *p) {
+    enum { APART = 1 << 20 };
+    for (size_t i = 0; i < p->entry_count; i++) {
+        const an_stored *e = &p->entries[i];
+        int64_t first, end = 0;
+        for (end = 0; an_params_next(p, e, AN_FLAT_MASTERS, end, &first, &end);)
+            fill_some(an_params_base(p, e->storage), e, first, end, APART * (uint64_t)e->storage);
+        for (int m = 0; m < p->moment_count && e->storage == AN_STORAGE_MASTER; m++)
+            for (end = 0; an_params_next(p, e, AN_FLAT_MOMENTS, end, &first, &end);)
+                fill_some(p->moments[m], e, first, end, APART * (uint64_t)(AN_STORAGE_COUNT + m));
+    }
+}
+
+/* sharding NONE: everything is whole */
+static inline an_status open_part(part *r, an_context *ctx, an_sharding sharding, int ranks, int rank) {
+    *r = (part){0};
+    an_status status = build_model(&r->graph, ctx);
+    if (status == AN_OK) status = plan_model(&r->plan, ctx, r->graph);
+    if (status == AN_OK)
+        status = an_shards_create(&r->shards, ctx, r->plan, &(an_shards_options){.ranks = ranks, .rank = rank});
+    r->pieces = (an_params_pieces){.shards = r->shards, .sharding = sharding};
+    if (status == AN_OK)
+        status = an_params_create_in(&r->params, ctx, r->graph, NULL, sharding == AN_SHARDING_NONE ? NULL : &r->pieces);
+    if (status == AN_OK) status = an_params_create(&r->whole, ctx, r->graph, NULL);
+    if (status == AN_OK) fill_store(r->whole);
+    return status;
+}
+
+static inline void close_part(part *r) {
+    an_params_destroy(&r->whole);
+    an_params_destroy(&r->params);
+    an_shards_destroy(&r->shards);
+    an_plan_destroy(&r->plan);
+    an_graph_destroy(&r->graph);
+}
+
+static const an_sharding shardings[] = {AN_SHARDING_NONE, AN_SHARDING_OPTIMIZER, AN_SHARDING_GRADIENTS,
+                                        AN_SHARDING_FULL};
+
 #endif

@@ -214,6 +214,26 @@ static void test_every_byte_once(void **state) {
 
 /* ---- the rules ---- */
 
+static void test_places_are_those_of_the_plan(void **state) {
+    an_save_layout *layout;
+    size_t on_grid = 0;
+    (void)state;
+    OK(ctx, an_save_layout_create(&layout, ctx, graph, MOMENTS, 1));
+    for (size_t i = 0; i < layout->tensor_count; i++) {
+        const an_saved_tensor *t = &layout->tensors[i];
+        if (t->entry >= plan->model->parameter_count) {
+            assert_int_equal(t->grid, -1); /* a run state */
+            continue;
+        }
+        const an_parameter *p = &plan->model->parameters[t->entry];
+        const bool trained = p->node->outputs[0].storage == AN_STORAGE_MASTER;
+        assert_int_equal(t->grid, trained ? p->offset : -1);
+        on_grid += trained;
+    }
+    assert_true(on_grid > 0 && on_grid < layout->tensor_count);
+    an_save_layout_destroy(&layout);
+}
+
 static void test_files_of_ranks(void **state) {
     (void)state;
     for (int ranks = 1; ranks <= 70; ranks++)
@@ -273,9 +293,8 @@ static void test_faults(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_byte_once),
-        cmocka_unit_test(test_files_of_ranks),
-        cmocka_unit_test(test_owner_is_the_inverse_of_piece),
+        cmocka_unit_test(test_every_byte_once), cmocka_unit_test(test_places_are_those_of_the_plan),
+        cmocka_unit_test(test_files_of_ranks),  cmocka_unit_test(test_owner_is_the_inverse_of_piece),
         cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

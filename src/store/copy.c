@@ -1,0 +1,88 @@
+#include "store/copy.h"
+
+#include <string.h>
+
+#include "anneal/ranks.h"
+#include "base/device.h"
+#include "base/heartbeat.h"
+#include "base/parallel.h"
+#include "comm/comm.h"
+
+enum { COPY_CHUNK = 1 << 20 };
+
+/* ---- what stays on this rank ---- */
+
+typedef struct {
+    char *dst;
+    const char *src;
+    size_t bytes;
+} copying;
+
+static void copy_chunk(void *user, int64_t index, int thread) {
+    const copying *c = user;
+    const size_t begin = (size_t)index * COPY_CHUNK;
+    (void)thread;
+    memcpy(c->dst + begin, c->src + begin, c->bytes - begin < COPY_CHUNK ? c->bytes - begin : COPY_CHUNK);
+}
+
+static an_status copy(an_context *ctx, const an_device *device, copying c) {
+    if (device != &an_device_host) return device->copy(device, ctx, c.dst, c.src, c.bytes, AN_COPY_FROM_DEVICE);
+    an_parallel(ctx, (int64_t)((c.bytes + COPY_CHUNK - 1) / COPY_CHUNK), copy_chunk, &c);
+    return AN_OK;
+}
+
+static bool is_own(const an_route *r, const an_transfer *x) {
+    return x->holder == r->rank && (x->owner == r->rank || x->owner == AN_ROUTE_ALL);
+}
+
+/* ---- what does not ---- */
+
+/* Receives are there before what is sent to them, so that no rank's MPI has to keep it. */
+static an_status post(an_context *ctx, an_comm *comm, const an_save_layout *l, const an_params *params, an_route *r,
+                      size_t first, size_t count, char *image) {
+    for (size_t i = 0; i < count; i++) {
+        const an_transfer *x = &r->transfers[first + i];
+        if (x->holder == r->rank && !is_own(r, x))
+            AN_TRY_RETURN(an_comm_receive(ctx, comm, image + x->place, (size_t)x->bytes, x->owner, AN_TAG_CHECKPOINT,
+                                          &r->requests[i]));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const an_transfer *x = &r->transfers[first + i];
+        if (x->owner == r->rank && x->holder != r->rank)
+            AN_TRY_RETURN(an_comm_send(ctx, comm, an_route_memory(l, params, x), (size_t)x->bytes, x->holder,
+                                       AN_TAG_CHECKPOINT, &r->requests[i]));
+    }
+    return AN_OK;
+}
+
+static an_status copy_rounds(an_context *ctx, an_comm *comm, const an_save_layout *l, const an_params *params,
+                             an_route *r, char *image) {
+    an_status status;
+    for (size_t first = 0, count; first < r->count; first += count) {
+        count = an_route_round(r, first);
+        AN_TRY(post(ctx, comm, l, params, r, first, count, image));
+        for (size_t i = first; i < first + count; i++) {
+            const an_transfer *x = &r->transfers[i];
+            if (!is_own(r, x)) continue;
+            AN_TRY(copy(
+                ctx, params->device,
+                (copying){.dst = image + x->place, .src = an_route_memory(l, params, x), .bytes = (size_t)x->bytes}));
+        }
+        AN_TRY(an_comm_wait(ctx, comm, r->requests, (int)count, "the state of other ranks, for a save"));
+        an_heartbeat_beat(ctx, AN_HEARTBEAT_OWNER);
+    }
+    return params->device->synchronize(params->device, ctx);
+fail:
+    an_comm_cancel(comm, r->requests, (int)r->most);
+    return status;
+}
+
+an_status an_save_copy(an_context *ctx, const an_save_layout *layout, const an_params *params, an_route *route,
+                       char *image) {
+    an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
+    if (route->ranks == 1) return copy_rounds(ctx, comm, layout, params, route, image);
+    if (params->device != &an_device_host) /* every rank's is */
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "ranks can save together only what is in the host's memory");
+    an_comm_enter(ctx, "copy of a save", an_save_layout_bytes(layout));
+    return an_ranks_agree(ctx, copy_rounds(ctx, comm, layout, params, route, image));
+}

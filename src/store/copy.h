@@ -1,0 +1,14 @@
+/* The copy of a save: the state, from the stores of all ranks into the images of the files. */
+#ifndef AN_STORE_COPY_H
+#define AN_STORE_COPY_H
+
+#include "store/route.h"
+
+enum { AN_SAVE_CHUNK = 64 << 20 }; /* of its route: what ranks wait for together */
+
+/* `image` is where the files of this rank are, each on AN_SAVE_ALIGNMENT. Every rank sends what it owns straight to where it lies in the image of another. Nothing else is
+ * allocated. Collective over the ranks of the route: all return the same error. */
+an_status an_save_copy(an_context *ctx, const an_save_layout *layout, const an_params *params, an_route *route,
+                       char *image);
+
+#endif
