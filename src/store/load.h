@@ -15,4 +15,9 @@ typedef enum an_load_extent {
 an_status an_checkpoint_load(an_context *ctx, an_params *params, const an_graph *graph, const an_manifest *manifest,
                              const char *folder, an_load_extent extent);
 
+/* The whole state, by all ranks together: every file is read by one rank, once, and each part goes to the rank that owns it, or to all. What ops read of other ranks' pieces is not
+ * there afterwards. Collective: all ranks return the same error. `chunk` is what is read at a time; 0: as usual. */
+an_status an_checkpoint_load_ranks(an_context *ctx, an_params *params, const an_graph *graph,
+                                   const an_manifest *manifest, const char *folder, int64_t chunk);
+
 #endif

@@ -1,0 +1,339 @@
+/* A checkpoint that is read by many ranks together: whoever wrote it and whoever owns the state, every rank has its own part afterwards, bit for bit, and each byte of each file
+ * was read once. What is damaged, cannot be read, has no memory or gets lost on one rank is the same error on all. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "comm/comm.h"
+#include "ranks/threads.h"
+#include "store/copy.h"
+#include "store/load.h"
+#include "store/ranks_support.h"
+
+enum { CHUNK_BYTES = 10000, TIMEOUT = 20, PATH = 64, MOST_WRITERS = 8 };
+
+static const char config[] = "run: {}\n";
+static const int64_t writers[] = {1, 2, 3, 8};
+
+/* ---- bytes that are read ---- */
+
+static _Atomic int64_t bytes_read;
+
+ssize_t __real_pread(int file, void *bytes, size_t count, off_t offset);
+ssize_t __wrap_pread(int file, void *bytes, size_t count, off_t offset);
+
+ssize_t __wrap_pread(int file, void *bytes, size_t count, off_t offset) {
+    const ssize_t got = __real_pread(file, bytes, count, offset);
+    if (got > 0) atomic_fetch_add(&bytes_read, got);
+    return got;
+}
+
+/* ---- checkpoints ---- */
+
+static int64_t checkpoint_bytes[MOST_WRITERS + 1];
+
+static void put(const char *folder, const char *name, const void *bytes, size_t count) {
+    char path[2 * PATH];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void add_file(an_manifest_text *m, const char *name, const void *bytes, size_t count) {
+    const XXH128_hash_t hash = XXH3_128bits(bytes, count);
+    an_manifest_add_file(m, name, (int64_t)count, (const uint64_t[]){hash.low64, hash.high64});
+}
+
+static void write_checkpoint(an_context *ctx, const part *p, int64_t count) {
+    char folder[PATH];
+    an_save_layout *l;
+    an_route *route;
+    an_manifest_text m;
+    void *memory = NULL;
+    const an_manifest head = {.generation = 1, .bits = {.leaves = 1, .kernels = ""}};
+    const an_route_options options = {.ranks = 1, .way = AN_ROUTE_SAVE, .chunk = AN_SAVE_CHUNK};
+    snprintf(folder, sizeof folder, "written-by-%lld", (long long)count);
+    assert_int_equal(mkdir(folder, 0777), 0);
+    OK(ctx, an_save_layout_create(&l, ctx, p->graph, 2, count));
+    OK(ctx, an_route_create(&route, l, &options));
+    OK(ctx, an_alloc(ctx, &memory, an_save_layout_bytes(l), 1));
+    OK(ctx, an_save_copy(ctx, l, p->whole, route, memory));
+    an_manifest_begin(&m, ctx, &head);
+    add_file(&m, "config.yaml", config, strlen(config));
+    put(folder, "config.yaml", config, strlen(config));
+    checkpoint_bytes[count] = (int64_t)strlen(config);
+    for (size_t i = 0; i < l->file_count; i++) {
+        char *image = (char *)memory + an_save_image_offset(l, route->files, i);
+        memcpy(image, l->files[i].header, l->files[i].header_bytes);
+        add_file(&m, l->files[i].name, image, l->files[i].bytes);
+        put(folder, l->files[i].name, image, l->files[i].bytes);
+        checkpoint_bytes[count] += (int64_t)l->files[i].bytes;
+    }
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < l->piece_count; i++) {
+        const an_saved_piece *piece = &l->pieces[i];
+        const an_saved_tensor *t = &l->tensors[piece->tensor];
+        if (piece->tensor != last) an_manifest_add_tensor(&m, t->name, t->dtype, t->ndims, t->dims);
+        last = piece->tensor;
+        an_manifest_add_slice(&m, &(an_manifest_slice){.file = (int64_t)piece->file + 1,
+                                                       .begin = piece->begin,
+                                                       .end = piece->end,
+                                                       .offset = piece->offset});
+    }
+    OK(ctx, an_manifest_end(&m));
+    an_manifest_seal(&m);
+    put(folder, AN_MANIFEST_NAME, m.text.bytes, m.text.length);
+    an_manifest_text_destroy(&m);
+    an_release(ctx, &memory, an_save_layout_bytes(l), 1);
+    an_route_destroy(&route);
+    an_save_layout_destroy(&l);
+}
+
+static int write_checkpoints(void **state) {
+    an_context *ctx;
+    ledger memory = {0};
+    part p;
+    (void)state;
+    if (system("rm -rf written-by-*")) return 1; /* NOLINT(cert-env33-c): the test's own folders */
+    assert_int_equal(context_with_ledger(&ctx, &memory, 1), AN_OK);
+    OK(ctx, open_part(&p, ctx, AN_SHARDING_NONE, 1, 0));
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) write_checkpoint(ctx, &p, writers[i]);
+    close_part(&p);
+    an_context_destroy(&ctx);
+    return 0;
+}
+
+/* ---- loading ---- */
+
+typedef struct {
+    an_sharding sharding;
+    int64_t writers;
+    void (*spoil)(const char *folder); /* after all ranks have read the manifest; NULL: nothing */
+    int64_t message;                   /* of the load, that fails; 0: none */
+    long allocation;                   /* the same */
+    int culprit;                       /* on this rank */
+    /* What came of it. */
+    int64_t calls[MOST_RANKS];
+    long allocations[MOST_RANKS];
+    an_status statuses[MOST_RANKS];
+    char messages[MOST_RANKS][AN_MESSAGE_BYTES];
+    pthread_barrier_t together;
+} trial;
+
+static bool same_pages(const void *a, const void *b, an_page_range pages) {
+    const size_t page = AN_PAGE * sizeof(float), at = (size_t)pages.begin * page;
+    return !memcmp((const char *)a + at, (const char *)b + at, (size_t)(pages.end - pages.begin) * page);
+}
+
+static const char *compare(const part *p) {
+    const an_params *found = p->params, *whole = p->whole;
+    if (memcmp(found->frozen, whole->frozen, (size_t)whole->sizes.frozen_bytes)) return "what is frozen";
+    if (memcmp(found->states, whole->states, (size_t)whole->sizes.state_bytes)) return "the run states";
+    for (int unit = 0; unit < p->shards->unit_count; unit++) {
+        const an_page_range pages = p->pieces.sharding == AN_SHARDING_NONE
+                                        ? p->shards->units[unit].pages
+                                        : an_shards_piece(p->shards, unit, p->shards->rank);
+        if (!same_pages(found->masters, whole->masters, pages)) return "the weights";
+        for (int i = 0; i < whole->moment_count; i++)
+            if (!same_pages(found->moments[i], whole->moments[i], pages)) return "the moments";
+    }
+    return NULL;
+}
+
+static void body(one_rank *r) {
+    trial *t = r->user;
+    part p;
+    char folder[PATH];
+    an_manifest *manifest = NULL;
+    const int rank = r->comm.rank;
+    const bool culprit = rank == t->culprit;
+    snprintf(folder, sizeof folder, "written-by-%lld", (long long)t->writers);
+    bool ready = !rank_failed(r, "part", open_part(&p, r->ctx, t->sharding, r->comm.ranks, rank));
+    ready = ready && !rank_failed(r, "manifest", an_manifest_read(&manifest, r->ctx, folder));
+    pthread_barrier_wait(&t->together);
+    if (rank == 0) atomic_store(&bytes_read, 0);
+    if (rank == 0 && t->spoil) t->spoil(folder);
+    pthread_barrier_wait(&t->together);
+    if (!ready) goto end;
+    an_comm_set_timeout(r->ctx, TIMEOUT);
+    const int64_t calls = r->messages.calls;
+    const long allocations = r->memory.calls;
+    const size_t held = r->memory.held;
+    const uint64_t version = p.params->version;
+    r->memory.once = true;
+    if (culprit && t->message) r->messages.fails_at = calls + t->message;
+    if (culprit && t->allocation) r->memory.fail_at = allocations + t->allocation;
+    t->statuses[rank] = an_checkpoint_load_ranks(r->ctx, p.params, p.graph, manifest, folder, CHUNK_BYTES);
+    r->messages.fails_at = 0;
+    r->memory.fail_at = 0;
+    t->calls[rank] = r->messages.calls - calls;
+    t->allocations[rank] = r->memory.calls - allocations;
+    snprintf(t->messages[rank], AN_MESSAGE_BYTES, "%s", t->statuses[rank] == AN_OK ? "" : an_last_error(r->ctx));
+    if (r->memory.held != held) snprintf(r->error, sizeof r->error, "rank %d: the load kept memory", rank);
+    if (t->statuses[rank] != AN_OK) goto end;
+    const char *wrong = p.params->version == version ? "the version" : compare(&p);
+    if (wrong) snprintf(r->error, sizeof r->error, "rank %d: %s: not as saved", rank, wrong);
+end:
+    an_manifest_destroy(&manifest);
+    close_part(&p);
+}
+
+static void run_trial(trial *t, int ranks) {
+    static one_rank all[MOST_RANKS];
+    assert_int_equal(pthread_barrier_init(&t->together, NULL, (unsigned)ranks), 0);
+    run_ranks(all, ranks, body, t, NULL);
+    pthread_barrier_destroy(&t->together);
+    for (int i = 0; i < ranks; i++)
+        if (*all[i].error) fail_msg("%d ranks, %lld writers: %s", ranks, (long long)t->writers, all[i].error);
+}
+
+static void test_every_rank_has_its_part(void **state) {
+    static const int counts[] = {1, 2, 3, 5, 8};
+    (void)state;
+    for (size_t p = 0; p < sizeof counts / sizeof *counts; p++)
+        for (size_t w = 0; w < sizeof writers / sizeof *writers; w++)
+            for (size_t s = 0; s < sizeof shardings / sizeof *shardings; s++) {
+                trial t = {.sharding = shardings[s], .writers = writers[w]};
+                run_trial(&t, counts[p]);
+                for (int i = 0; i < counts[p]; i++)
+                    if (t.statuses[i] != AN_OK) fail_msg("rank %d: %s", i, t.messages[i]);
+                assert_int_equal(bytes_read, checkpoint_bytes[writers[w]]);
+            }
+}
+
+/* ---- damage ---- */
+
+static int spoiled; /* which part */
+static int64_t spoiled_at;
+
+static void flip(const char *folder, const char *name, long at) {
+    char path[2 * PATH];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    fseek(file, at, SEEK_SET);
+    const int byte = fgetc(file);
+    fseek(file, at, SEEK_SET);
+    fputc(byte ^ 1, file);
+    fclose(file);
+}
+
+static const char *part_name(void) {
+    static char name[PATH];
+    snprintf(name, sizeof name, "part-%05d.safetensors", spoiled);
+    return name;
+}
+
+static void flip_part(const char *folder) {
+    flip(folder, part_name(), (long)spoiled_at);
+}
+
+static void flip_config(const char *folder) {
+    flip(folder, "config.yaml", 3);
+}
+
+static void move(const char *folder, bool away) {
+    char path[2 * PATH];
+    snprintf(path, sizeof path, "%s/%s", folder, part_name());
+    assert_int_equal(away ? rename(path, "aside") : rename("aside", path), 0);
+}
+
+static void take_away(const char *folder) {
+    move(folder, true);
+}
+
+/* All ranks say the same, and name the file. */
+static void check_damage(const trial *t, int ranks, const char *file) {
+    for (int i = 0; i < ranks; i++) {
+        if (t->statuses[i] != AN_ERR_DAMAGED || !strstr(t->messages[i], file))
+            fail_msg("%s is damaged, and rank %d says %s: %s", file, i, an_status_name(t->statuses[i]), t->messages[i]);
+        assert_string_equal(t->messages[i], t->messages[0]);
+    }
+}
+
+static void test_damage_is_the_same_error_on_all(void **state) {
+    enum { RANKS = 3, WRITERS = 8 };
+    (void)state;
+    for (size_t s = 0; s < sizeof shardings / sizeof *shardings; s++) {
+        const trial fresh = {.sharding = shardings[s], .writers = WRITERS};
+        for (spoiled = 0; spoiled < WRITERS; spoiled++)
+            for (spoiled_at = 5; spoiled_at < 30000; spoiled_at += 11000) {
+                trial t = fresh;
+                t.spoil = flip_part;
+                run_trial(&t, RANKS);
+                check_damage(&t, RANKS, part_name());
+                flip_part("written-by-8");
+            }
+        for (spoiled = 0; spoiled < WRITERS; spoiled++) {
+            trial t = fresh;
+            t.spoil = take_away;
+            run_trial(&t, RANKS);
+            check_damage(&t, RANKS, part_name());
+            move("written-by-8", false);
+        }
+        trial t = fresh;
+        t.spoil = flip_config;
+        run_trial(&t, RANKS);
+        check_damage(&t, RANKS, "config.yaml");
+        flip_config("written-by-8");
+    }
+}
+
+/* ---- what fails on one rank ---- */
+
+static void test_memory_of_one_rank(void **state) {
+    enum { RANKS = 3 };
+    trial good = {.sharding = AN_SHARDING_OPTIMIZER, .writers = 2};
+    (void)state;
+    run_trial(&good, RANKS);
+    for (int culprit = 0; culprit < RANKS; culprit++)
+        for (long allocation = 1; allocation <= good.allocations[culprit]; allocation++) {
+            trial t = {.sharding = AN_SHARDING_OPTIMIZER, .writers = 2, .allocation = allocation, .culprit = culprit};
+            run_trial(&t, RANKS);
+            for (int i = 0; i < RANKS; i++) {
+                if (t.statuses[i] != AN_ERR_MEMORY)
+                    fail_msg("allocation %ld of rank %d: rank %d: %s", allocation, culprit, i, t.messages[i]);
+                assert_string_equal(t.messages[i], t.messages[0]);
+            }
+        }
+}
+
+static void test_messages_of_one_rank(void **state) {
+    enum { RANKS = 3, STRIDE = 7 };
+    int all_failed = 0;
+    (void)state;
+    for (int s = 0; s < 2; s++) {
+        const an_sharding sharding = s ? AN_SHARDING_FULL : AN_SHARDING_NONE;
+        trial good = {.sharding = sharding, .writers = 2};
+        run_trial(&good, RANKS);
+        for (int culprit = 0; culprit < RANKS; culprit++)
+            for (int64_t message = 1; message <= good.calls[culprit]; message += STRIDE) {
+                trial t = {.sharding = sharding, .writers = 2, .message = message, .culprit = culprit};
+                int failed = 0;
+                run_trial(&t, RANKS);
+                for (int i = 0; i < RANKS; i++) {
+                    failed += t.statuses[i] != AN_OK;
+                    if (t.statuses[i] != AN_OK && !strstr(t.messages[i], "planted"))
+                        fail_msg("message %lld of rank %d: rank %d: %s", (long long)message, culprit, i, t.messages[i]);
+                }
+                assert_true(failed > 0); /* a rank that was told before the other failed cannot know */
+                all_failed += failed == RANKS;
+            }
+    }
+    assert_true(all_failed > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_rank_has_its_part),
+        cmocka_unit_test(test_damage_is_the_same_error_on_all),
+        cmocka_unit_test(test_memory_of_one_rank),
+        cmocka_unit_test(test_messages_of_one_rank),
+    };
+    return cmocka_run_group_tests(tests, write_checkpoints, NULL);
+}
