@@ -84,7 +84,7 @@ AN_API int64_t an_resume_leaves(const an_resume *resume);
 typedef an_status (*an_schedule_maker)(void *user, int64_t steps, an_schedule **schedule, double *rate);
 AN_API an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, void *user, int64_t steps,
                                           int64_t *schedule_steps);
-/* Checks instruction set and data, and loads everything from the checkpoint into a trainer that has not taken a step. */
+/* Checks instruction set and data, and loads everything from the checkpoint into a trainer that has not taken a step. Collective: ranks read it together. */
 AN_API an_status an_resume_apply(an_resume *resume, an_trainer *trainer);
 
 #ifdef __cplusplus

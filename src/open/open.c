@@ -389,8 +389,7 @@ static an_status finish(opening *o, an_trainer *t) {
     }
     AN_TRY_RETURN(get_metrics(o, t));
     const an_lengths lengths = {o->config, ctx, o->batches, o->tokens_a_sample};
-    AN_TRY_RETURN(an_open_run(t, &lengths, o->opened->purpose, o->evaluation != NULL));
-    return o->resume ? an_resume_apply(o->resume, t) : AN_OK;
+    return an_open_run(t, &lengths, o->opened->purpose, o->evaluation != NULL);
 }
 
 /* One try, from a checkpoint (NULL: anew). Where ranks wait for each other, an_trainer_create and later, all of them must have come so far. */
@@ -413,6 +412,7 @@ static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *con
     AN_TRY(an_ranks_agree(ctx, status));
     AN_TRY(an_trainer_create(&t, o->graph, o->training, o->evaluation, &o->options));
     AN_TRY(an_ranks_agree(ctx, finish(o, t)));
+    if (o->resume) AN_TRY(an_resume_apply(o->resume, t));
     *trainer = t;
     status = AN_OK;
 fail:

@@ -43,7 +43,10 @@ an_status an_load_check_optimizer(const an_trainer *t, const an_manifest *m, con
 an_status an_load(an_trainer *t, const an_manifest *m, const char *folder) {
     an_context *ctx = t->ctx;
     an_heartbeat_enter(ctx, AN_HEARTBEAT_START, "reads the checkpoint");
-    AN_TRY_RETURN(an_checkpoint_load(ctx, t->params, t->graph, m, folder, AN_LOAD_STATE));
+    if (t->ranks > 1)
+        AN_TRY_RETURN(an_checkpoint_load_ranks(ctx, t->params, t->graph, m, folder, 0));
+    else
+        AN_TRY_RETURN(an_checkpoint_load(ctx, t->params, t->graph, m, folder, AN_LOAD_STATE));
     an_progress_restore(t, &m->progress);
     return AN_OK;
 }

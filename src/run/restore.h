@@ -11,7 +11,7 @@ an_status an_load_check_optimizer(const an_trainer *t, const an_manifest *manife
 
 /* Every tensor of the trainer's state, and the numbers of its run, from a folder whose manifest was read. Every byte of every file is held
  * against its hash: AN_ERR_DAMAGED where one is not as it was written, and the trainer is then good for nothing but being destroyed. A
- * checkpoint of another model is AN_ERR_SHAPE, and all that does not fit is named. */
+ * checkpoint of another model is AN_ERR_SHAPE, and all that does not fit is named. Collective: ranks read it together, and all return the same error. */
 an_status an_load(an_trainer *t, const an_manifest *manifest, const char *folder);
 
 #endif

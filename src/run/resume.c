@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "anneal/ranks.h"
 #include "base/files/file.h"
 #include "base/guard.h"
 #include "base/parallel.h"
@@ -388,28 +389,45 @@ static bool is_own(const an_trainer *t, const char *path) {
            path[strlen(own)] == '/';
 }
 
+static an_status begin_apply(const an_resume *r, an_trainer *t) {
+    an_context *ctx = r->ctx;
+    if (t->planned || t->next > 0)
+        return AN_ERROR(ctx, AN_ERR_STATE, "a checkpoint can only be loaded before the first step");
+    AN_TRY_RETURN(an_run_attach(t));
+    return an_fingerprint_make(t);
+}
+
+/* What this rank can find wrong before the ranks read the checkpoint together. */
+static an_status check_apply(an_resume *r, an_trainer *t) {
+    an_context *ctx = r->ctx;
+    AN_TRY_RETURN(check_bits(r, t));
+    AN_TRY_RETURN(check_data(r, t));
+    AN_TRY_RETURN(an_load_check_optimizer(t, r->manifest, r->path));
+    return say_metrics(r, t);
+}
+
+static an_status keep_notes(const an_resume *r, an_trainer *t) {
+    an_context *ctx = r->ctx;
+    AN_TRY_RETURN(an_trainer_keep_text(t, &t->run->resumed, r->path));
+    return r->notes.length ? an_trainer_add_note(t, r->notes.bytes) : AN_OK;
+}
+
 an_status an_resume_apply(an_resume *resume, an_trainer *trainer) {
     AN_GUARD;
     AN_NEED(resume, trainer);
     an_resume *r = resume;
     an_trainer *t = trainer;
     an_context *ctx = r->ctx;
-    if (t->planned || t->next > 0)
-        return AN_ERROR(ctx, AN_ERR_STATE, "a checkpoint can only be loaded before the first step");
-    AN_TRY_RETURN(an_run_attach(t));
-    AN_TRY_RETURN(an_fingerprint_make(t));
+    an_status status = begin_apply(r, t);
     const size_t before = ctx->bytes;
-    AN_TRY_RETURN(check_bits(r, t));
-    AN_TRY_RETURN(check_data(r, t));
-    AN_TRY_RETURN(an_load_check_optimizer(t, r->manifest, r->path));
-    AN_TRY_RETURN(say_metrics(r, t));
+    if (status == AN_OK) status = check_apply(r, t);
+    AN_TRY_RETURN(an_ranks_agree(ctx, status));
     AN_TRY_RETURN(an_load(t, r->manifest, r->path));
     if (is_own(t, r->path)) {
         t->run->saved = t->next;
         t->run->saved_chain = t->chain[0];
     }
-    AN_TRY_RETURN(an_trainer_keep_text(t, &t->run->resumed, r->path));
-    if (r->notes.length) AN_TRY_RETURN(an_trainer_add_note(t, r->notes.bytes));
+    AN_TRY_RETURN(an_ranks_agree(ctx, keep_notes(r, t)));
     r->root = NULL; /* the config is what the run has */
     return an_plan_count_trainer(t->plan, ctx->bytes - before);
 }

@@ -196,24 +196,34 @@ an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step) {
     return save_named(trainer, user_step, true);
 }
 
+/* What this rank can find wrong before the ranks read it together. */
+static an_status check_load(an_trainer *t, const char *path, an_manifest **manifest) {
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(an_context_check_process(ctx));
+    if (t->planned || t->next > 0)
+        return AN_ERROR(ctx, AN_ERR_STATE, "a checkpoint can only be loaded before the first step");
+    AN_TRY_RETURN(an_run_attach(t));
+    AN_TRY_RETURN(an_manifest_read(manifest, ctx, path));
+    const an_manifest *m = *manifest;
+    if (m->bits.leaves != t->batches.leaves)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: was trained with %lld leaves, but this trainer has %lld, so results would differ", path,
+                        (long long)m->bits.leaves, (long long)t->batches.leaves);
+    if (m->step > t->steps)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: has taken %lld steps, but this run has only %lld", path,
+                        (long long)m->step, (long long)t->steps);
+    return an_load_check_optimizer(t, m, path);
+}
+
 static an_status load(an_trainer *t, const char *path) {
     an_status status;
     an_context *ctx = t->ctx;
     an_manifest *manifest = NULL;
-    AN_TRY(an_context_check_process(ctx));
-    AN_CHECK(ctx, !t->planned && t->next == 0, AN_ERR_STATE, "a checkpoint can only be loaded before the first step");
-    AN_TRY(an_run_attach(t));
-    AN_TRY(an_manifest_read(&manifest, ctx, path));
-    AN_CHECK(ctx, manifest->bits.leaves == t->batches.leaves, AN_ERR_ARGUMENT,
-             "%s: was trained with %lld leaves, but this trainer has %lld, so results would differ", path,
-             (long long)manifest->bits.leaves, (long long)t->batches.leaves);
-    AN_CHECK(ctx, manifest->step <= t->steps, AN_ERR_ARGUMENT, "%s: has taken %lld steps, but this run has only %lld",
-             path, (long long)manifest->step, (long long)t->steps);
-    AN_TRY(an_load_check_optimizer(t, manifest, path));
+    AN_TRY(an_ranks_agree(ctx, check_load(t, path, &manifest)));
     t->broken = true; /* until all of it is there: to read every byte twice would be twice the time */
     AN_TRY(an_load(t, manifest, path));
     t->broken = false;
-    AN_TRY(an_trainer_keep_text(t, &t->run->resumed, path));
+    AN_TRY(an_ranks_agree(ctx, an_trainer_keep_text(t, &t->run->resumed, path)));
     status = AN_OK;
 fail:
     an_manifest_destroy(&manifest);
@@ -223,7 +233,7 @@ fail:
 an_status an_trainer_load(an_trainer *trainer, const char *path) {
     AN_GUARD;
     AN_NEED(trainer, path);
-    return an_ranks_agree(trainer->ctx, load(trainer, path));
+    return load(trainer, path);
 }
 
 const char *an_trainer_resumed(const an_trainer *trainer) {
