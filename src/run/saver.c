@@ -72,6 +72,8 @@ static an_status make_image(an_saver *s) {
     an_save_job *job = &s->job;
     const an_route_options options = {.ranks = 1, .way = AN_ROUTE_SAVE, .chunk = AN_SAVE_CHUNK};
     AN_TRY_RETURN(an_route_create(&s->route, job->layout, &options));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&job->hashes, job->layout->file_count, sizeof *job->hashes));
+    job->files = s->route->files;
     s->memory_bytes = an_save_layout_bytes(job->layout);
     AN_TRY_RETURN(an_alloc_raw(ctx, &s->memory, s->memory_bytes));
     job->image = (char *)an_round_up((uintptr_t)s->memory, AN_SAVE_ALIGNMENT);
@@ -164,6 +166,8 @@ void an_saver_destroy(an_saver **saver) {
     an_release(ctx, (void **)&s->job.removals, s->removal_capacity, sizeof *s->job.removals);
     an_release(ctx, (void **)&s->known, s->known_capacity, sizeof *s->known);
     an_release(ctx, &s->memory, s->memory_bytes, 1);
+    if (s->job.layout) /* without one there are no hashes */
+        an_release(ctx, (void **)&s->job.hashes, s->job.layout->file_count, sizeof *s->job.hashes);
     an_route_destroy(&s->route);
     an_save_layout_destroy(&s->job.layout);
     an_release(ctx, (void **)saver, 1, sizeof *s);
@@ -190,24 +194,10 @@ static void add_extra(an_manifest_text *m, const an_save_extra *extra) {
 /* Files are sorted by name: those of text come before the parts. */
 static an_status make_manifest(an_saver *s, const an_manifest *head) {
     an_save_job *job = &s->job;
-    const an_save_layout *l = job->layout;
     an_manifest_text *m = &job->manifest;
     an_manifest_begin(m, s->ctx, head);
     for (int i = 0; i < AN_SAVE_EXTRAS; i++) add_extra(m, &job->extras[i]);
-    job->first_part = m->file_count;
-    for (size_t i = 0; i < l->file_count; i++)
-        an_manifest_add_file(m, l->files[i].name, (int64_t)l->files[i].bytes, NULL);
-    size_t last = SIZE_MAX;
-    for (size_t i = 0; i < l->piece_count; i++) {
-        const an_saved_piece *p = &l->pieces[i];
-        const an_saved_tensor *t = &l->tensors[p->tensor];
-        if (p->tensor != last) an_manifest_add_tensor(m, t->name, t->dtype, t->ndims, t->dims);
-        last = p->tensor;
-        an_manifest_add_slice(m, &(an_manifest_slice){.file = (int64_t)(job->first_part + p->file),
-                                                      .begin = p->begin,
-                                                      .end = p->end,
-                                                      .offset = p->offset});
-    }
+    job->first_part = an_save_layout_describe(job->layout, m);
     return an_manifest_end(m);
 }
 

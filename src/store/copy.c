@@ -86,3 +86,27 @@ an_status an_save_copy(an_context *ctx, const an_save_layout *layout, const an_p
     an_comm_enter(ctx, "copy of a save", an_save_layout_bytes(layout));
     return an_ranks_agree(ctx, copy_rounds(ctx, comm, layout, params, route, image));
 }
+
+/* ---- hashes ---- */
+
+/* O(writers) on rank 0. */
+static an_status move_hashes(an_context *ctx, an_comm *comm, size_t files, uint64_t (*hashes)[2]) {
+    static const char what[] = "the hashes of a save";
+    for (int rank = 1; rank < comm->ranks; rank++) {
+        const an_file_range own = an_route_files(files, rank, comm->ranks);
+        const size_t bytes = (own.end - own.begin) * sizeof *hashes;
+        if (bytes == 0) continue;
+        if (comm->rank == 0)
+            AN_TRY_RETURN(an_comm_receive_all(ctx, comm, hashes[own.begin], bytes, rank, AN_TAG_CHECKPOINT, what));
+        else if (comm->rank == rank)
+            AN_TRY_RETURN(an_comm_send_all(ctx, comm, hashes[own.begin], bytes, 0, AN_TAG_CHECKPOINT, what));
+    }
+    return AN_OK;
+}
+
+an_status an_save_share_hashes(an_context *ctx, const an_save_layout *layout, const an_route *route,
+                               uint64_t (*hashes)[2]) {
+    if (route->ranks == 1) return AN_OK;
+    an_comm_enter(ctx, "hashes of a save", layout->file_count * sizeof *hashes);
+    return an_ranks_agree(ctx, move_hashes(ctx, an_axis_comm(ctx, AN_AXIS_DATA), layout->file_count, hashes));
+}

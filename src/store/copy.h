@@ -11,4 +11,8 @@ enum { AN_SAVE_CHUNK = 64 << 20 }; /* of its route: what ranks wait for together
 an_status an_save_copy(an_context *ctx, const an_save_layout *layout, const an_params *params, an_route *route,
                        char *image);
 
+/* Gives rank 0 the hashes of all files; each rank has those of its own. Collective over the ranks of the route, with 16 bytes for each file: all return the same error. */
+an_status an_save_share_hashes(an_context *ctx, const an_save_layout *layout, const an_route *route,
+                               uint64_t (*hashes)[2]);
+
 #endif

@@ -199,3 +199,20 @@ size_t an_save_image_bytes(const an_save_layout *l, an_file_range files) {
 size_t an_save_layout_bytes(const an_save_layout *l) {
     return an_save_image_bytes(l, (an_file_range){0, l->file_count});
 }
+
+size_t an_save_layout_describe(const an_save_layout *l, an_manifest_text *m) {
+    const size_t first_part = m->file_count;
+    for (size_t i = 0; i < l->file_count; i++)
+        an_manifest_add_file(m, l->files[i].name, (int64_t)l->files[i].bytes, NULL);
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < l->piece_count; i++) {
+        const an_saved_piece *p = &l->pieces[i];
+        const an_saved_tensor *t = &l->tensors[p->tensor];
+        if (p->tensor != last) an_manifest_add_tensor(m, t->name, t->dtype, t->ndims, t->dims);
+        last = p->tensor;
+        an_manifest_add_slice(
+            m, &(an_manifest_slice){
+                   .file = (int64_t)(first_part + p->file), .begin = p->begin, .end = p->end, .offset = p->offset});
+    }
+    return first_part;
+}

@@ -1,4 +1,8 @@
-/* Writes a checkpoint: one job on its own thread. */
+/* Writes a checkpoint: one job on its own thread.
+ *
+ * Where ranks write together, each has a job with its own files, and it goes in three steps, each on every rank before the next: rank 0 makes the folder (an_save_job_begin), all
+ * write and sync their parts (an_save_job_write), and rank 0, which has got the hash of every part, writes the manifest and renames the folder (an_save_job_end). Until then the
+ * checkpoint does not exist. Nobody looks at another rank's files. */
 #ifndef AN_STORE_WRITE_H
 #define AN_STORE_WRITE_H
 
@@ -25,11 +29,13 @@ typedef struct an_save_job {
     const char *stage;     /* a fast folder that is written to first; NULL: none */
     int64_t generation;
     an_save_layout *layout;
-    char *image; /* where each file begins, in turn, on AN_SAVE_ALIGNMENT */
+    an_file_range files;   /* that this job writes; rank 0's has the others' hashes too */
+    char *image;           /* where each of them begins, in turn, on AN_SAVE_ALIGNMENT */
+    uint64_t (*hashes)[2]; /* of all files of the layout */
     an_save_extra extras[AN_SAVE_EXTRAS];
     an_manifest_text manifest;
     size_t first_part; /* the number of the first part among the manifest's files */
-    bool hashed;       /* the manifest has all hashes */
+    bool hashed;       /* all hashes are known */
     an_checkpoint_place place;
     bool best;                       /* the link is to point to it */
     bool is_linked;                  /* and does */
@@ -47,7 +53,16 @@ typedef struct an_save_job {
 /* Makes `best` of a run's folder point to this checkpoint. */
 an_status an_save_link_best(const char *folder, const char *name, an_note note);
 
-/* Runs on a thread of its own: writes the checkpoint, links, removes. */
+/* These run on a thread of their own, and leave in `job` what became of it. */
+
+/* Writes the checkpoint, links, removes. The job has all files. */
 void an_save_job_run(an_save_job *job);
+
+/* The same in three steps, without a fast folder. `done` is set after each; `safe` after the last. */
+void an_save_job_begin(an_save_job *job);
+void an_save_job_write(an_save_job *job);
+void an_save_job_end(an_save_job *job);
+/* Removes what was begun and will not be ended. */
+void an_save_job_drop(an_save_job *job);
 
 #endif

@@ -92,6 +92,27 @@ static inline void close_part(part *r) {
     an_graph_destroy(&r->graph);
 }
 
+static inline bool same_pages(const void *a, const void *b, an_page_range pages) {
+    const size_t page = AN_PAGE * sizeof(float), at = (size_t)pages.begin * page;
+    return !memcmp((const char *)a + at, (const char *)b + at, (size_t)(pages.end - pages.begin) * page);
+}
+
+/* What of its own part is not that of the whole model; NULL: nothing. */
+static inline const char *compare_part(const part *p) {
+    const an_params *found = p->params, *whole = p->whole;
+    if (memcmp(found->frozen, whole->frozen, (size_t)whole->sizes.frozen_bytes)) return "what is frozen";
+    if (memcmp(found->states, whole->states, (size_t)whole->sizes.state_bytes)) return "the run states";
+    for (int unit = 0; unit < p->shards->unit_count; unit++) {
+        const an_page_range pages = p->pieces.sharding == AN_SHARDING_NONE
+                                        ? p->shards->units[unit].pages
+                                        : an_shards_piece(p->shards, unit, p->shards->rank);
+        if (!same_pages(found->masters, whole->masters, pages)) return "the weights";
+        for (int i = 0; i < whole->moment_count; i++)
+            if (!same_pages(found->moments[i], whole->moments[i], pages)) return "the moments";
+    }
+    return NULL;
+}
+
 static const an_sharding shardings[] = {AN_SHARDING_NONE, AN_SHARDING_OPTIMIZER, AN_SHARDING_GRADIENTS,
                                         AN_SHARDING_FULL};
 

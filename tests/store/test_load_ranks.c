@@ -67,25 +67,16 @@ static void write_checkpoint(an_context *ctx, const part *p, int64_t count) {
     add_file(&m, "config.yaml", config, strlen(config));
     put(folder, "config.yaml", config, strlen(config));
     checkpoint_bytes[count] = (int64_t)strlen(config);
+    const size_t first_part = an_save_layout_describe(l, &m);
+    OK(ctx, an_manifest_end(&m));
     for (size_t i = 0; i < l->file_count; i++) {
         char *image = (char *)memory + an_save_image_offset(l, route->files, i);
         memcpy(image, l->files[i].header, l->files[i].header_bytes);
-        add_file(&m, l->files[i].name, image, l->files[i].bytes);
+        const XXH128_hash_t hash = XXH3_128bits(image, l->files[i].bytes);
+        an_manifest_set_hash(&m, first_part + i, (const uint64_t[]){hash.low64, hash.high64});
         put(folder, l->files[i].name, image, l->files[i].bytes);
         checkpoint_bytes[count] += (int64_t)l->files[i].bytes;
     }
-    size_t last = SIZE_MAX;
-    for (size_t i = 0; i < l->piece_count; i++) {
-        const an_saved_piece *piece = &l->pieces[i];
-        const an_saved_tensor *t = &l->tensors[piece->tensor];
-        if (piece->tensor != last) an_manifest_add_tensor(&m, t->name, t->dtype, t->ndims, t->dims);
-        last = piece->tensor;
-        an_manifest_add_slice(&m, &(an_manifest_slice){.file = (int64_t)piece->file + 1,
-                                                       .begin = piece->begin,
-                                                       .end = piece->end,
-                                                       .offset = piece->offset});
-    }
-    OK(ctx, an_manifest_end(&m));
     an_manifest_seal(&m);
     put(folder, AN_MANIFEST_NAME, m.text.bytes, m.text.length);
     an_manifest_text_destroy(&m);
@@ -125,26 +116,6 @@ typedef struct {
     pthread_barrier_t together;
 } trial;
 
-static bool same_pages(const void *a, const void *b, an_page_range pages) {
-    const size_t page = AN_PAGE * sizeof(float), at = (size_t)pages.begin * page;
-    return !memcmp((const char *)a + at, (const char *)b + at, (size_t)(pages.end - pages.begin) * page);
-}
-
-static const char *compare(const part *p) {
-    const an_params *found = p->params, *whole = p->whole;
-    if (memcmp(found->frozen, whole->frozen, (size_t)whole->sizes.frozen_bytes)) return "what is frozen";
-    if (memcmp(found->states, whole->states, (size_t)whole->sizes.state_bytes)) return "the run states";
-    for (int unit = 0; unit < p->shards->unit_count; unit++) {
-        const an_page_range pages = p->pieces.sharding == AN_SHARDING_NONE
-                                        ? p->shards->units[unit].pages
-                                        : an_shards_piece(p->shards, unit, p->shards->rank);
-        if (!same_pages(found->masters, whole->masters, pages)) return "the weights";
-        for (int i = 0; i < whole->moment_count; i++)
-            if (!same_pages(found->moments[i], whole->moments[i], pages)) return "the moments";
-    }
-    return NULL;
-}
-
 static void body(one_rank *r) {
     trial *t = r->user;
     part p;
@@ -176,7 +147,7 @@ static void body(one_rank *r) {
     snprintf(t->messages[rank], AN_MESSAGE_BYTES, "%s", t->statuses[rank] == AN_OK ? "" : an_last_error(r->ctx));
     if (r->memory.held != held) snprintf(r->error, sizeof r->error, "rank %d: the load kept memory", rank);
     if (t->statuses[rank] != AN_OK) goto end;
-    const char *wrong = p.params->version == version ? "the version" : compare(&p);
+    const char *wrong = p.params->version == version ? "the version" : compare_part(&p);
     if (wrong) snprintf(r->error, sizeof r->error, "rank %d: %s: not as saved", rank, wrong);
 end:
     an_manifest_destroy(&manifest);
