@@ -1,5 +1,5 @@
 /* Loading by all ranks together. A rank reads its files chunk after chunk, and sends what is in a chunk while it reads the next. After an error it goes on with
- * zeros, as others wait for its messages; in the end all ranks have the error. */
+ * its messages, as others wait for them; in the end all ranks have the error. */
 #include <string.h>
 
 #include "anneal/ranks.h"
@@ -100,7 +100,7 @@ static void read_next(loading *l, char *memory) {
     if (l->status == AN_OK && l->reader.at < file->bytes) return;
     if (l->status == AN_OK) l->status = an_file_reader_check(&l->reader);
     an_file_reader_close(&l->reader);
-    /* What was not read is not sent either: the chunks keep what they have, and nobody will use it. */
+    /* After an error nothing more is read. The messages go on with what the chunks have, and nobody will use it. */
     l->file = l->status == AN_OK ? l->file + 1 : l->route->files.end;
 }
 
