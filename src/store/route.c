@@ -174,9 +174,9 @@ int64_t an_route_bytes(const an_route *r) {
     return (int64_t)(sizeof *r + r->count * sizeof *r->transfers + 2 * r->most * sizeof *r->requests);
 }
 
-char *an_route_memory(const an_save_layout *layout, const an_params *params, const an_transfer *x) {
-    const an_saved_tensor *t = &layout->tensors[x->tensor];
+char *an_route_memory(const an_save_layout *layout, const an_params *params, const an_transfer *transfer) {
+    const an_saved_tensor *t = &layout->tensors[transfer->tensor];
     const an_stored *e = &params->entries[t->entry];
     char *base = t->moment ? params->moments[t->moment - 1] : an_params_base(params, e->storage);
-    return base + e->offset + x->at;
+    return base + e->offset + transfer->at;
 }

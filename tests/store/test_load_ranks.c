@@ -22,6 +22,7 @@ static const int64_t writers[] = {1, 2, 3, 8};
 
 static _Atomic int64_t bytes_read;
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's --wrap asks for these names */
 ssize_t __real_pread(int file, void *bytes, size_t count, off_t offset);
 ssize_t __wrap_pread(int file, void *bytes, size_t count, off_t offset);
 
@@ -30,6 +31,7 @@ ssize_t __wrap_pread(int file, void *bytes, size_t count, off_t offset) {
     if (got > 0) atomic_fetch_add(&bytes_read, got);
     return got;
 }
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 /* ---- messages that leave late ---- */
 
