@@ -19,7 +19,7 @@ static inline an_status build_model(an_graph **graph, an_context *ctx) {
                    y = an_input(g, "y", AN_DTYPE_F32, AN_DIMS(batch, 2));
     an_value h = an_linear(g, x, "in", WIDTH);
     for (int i = 0; i < BLOCKS; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "blocks.%d", i);
         an_block_begin(g, name, i + 1);
         h = an_batch_norm_layer(g, an_linear(g, h, "fc", WIDTH), "norm", 0.1, 1e-5);
