@@ -119,6 +119,20 @@ static void sum_memory(an_plan *p, bool trains, int moments, const an_leaf_range
               m->tables + m->checkpoint;
 }
 
+void an_plan_divide(an_plan *plan, const an_params_pieces *pieces) {
+    an_plan_memory *m = &plan->memory;
+    const an_flat_sizes *sizes = &plan->sizes;
+    const an_dtype dtype = sizes->trainable_dtype;
+    const int64_t flat = an_params_flat_bytes(sizes), moments = flat ? m->optimizer / flat : 0;
+    m->peak -= m->weights + m->gradients + m->optimizer;
+    m->weights =
+        an_params_buffer_bytes(sizes, pieces, AN_FLAT_MASTERS, dtype) + sizes->frozen_bytes + sizes->state_bytes;
+    if (plan->low != AN_DTYPE_NONE) m->weights += an_params_buffer_bytes(sizes, pieces, AN_FLAT_LOW, plan->low);
+    if (m->gradients) m->gradients = an_params_buffer_bytes(sizes, pieces, AN_FLAT_GRADIENTS, dtype);
+    m->optimizer = moments * an_params_buffer_bytes(sizes, pieces, AN_FLAT_MOMENTS, dtype);
+    m->peak += m->weights + m->gradients + m->optimizer;
+}
+
 an_status an_plan_count_trainer(an_plan *plan, size_t bytes) {
     an_plan_memory *m = &plan->memory;
     int64_t peak;

@@ -100,6 +100,9 @@ typedef struct an_params_pieces {
 /* The pages of a buffer that the rank has. AN_PAGES_ALL: it is an allocation of the device as in a store without pieces. */
 an_page_set an_params_pieces_set(const an_params_pieces *pieces, an_flat flat);
 
+/* Gives a plan the memory of a rank with these pieces. */
+void an_plan_divide(an_plan *plan, const an_params_pieces *pieces);
+
 /* Whether a rank with these pieces has all that the forms of a plan read and write. If not, the message names a parameter. */
 an_status an_params_pieces_check(an_context *ctx, const an_params_pieces *pieces, const an_plan *plan);
 

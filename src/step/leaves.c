@@ -253,8 +253,8 @@ static void share_gradients(an_reduction_options *o, int rank, int host_ranks) {
     o->uses_window = true;
 }
 
-static an_status predict_reduction(const an_graph *model, const an_borders *borders, int rank, int host_ranks,
-                                   an_reduction_cost *cost) {
+static an_status predict_reduction(const an_graph *model, const an_borders *borders, bool scatters, int rank,
+                                   int host_ranks, an_reduction_cost *cost) {
     an_status status;
     an_context *ctx = model->ctx;
     an_unit *units = NULL;
@@ -262,6 +262,7 @@ static an_status predict_reduction(const an_graph *model, const an_borders *bord
     AN_TRY(an_alloc(ctx, (void **)&units, model->parameter_count, sizeof *units));
     AN_TRY(an_alloc(ctx, (void **)&exchanged, model->parameter_count, sizeof *exchanged));
     an_reduction_options options = find_units(model, borders, units, exchanged);
+    options.scatters = scatters;
     options.dtype = AN_DTYPE_F32;
     for (size_t i = 0; i < model->parameter_count; i++)
         if (model->parameters[i].node->outputs[0].storage == AN_STORAGE_MASTER)
@@ -275,8 +276,8 @@ fail:
     return status;
 }
 
-an_status an_leaves_predict(const an_graph *model, const an_borders *borders, int rank, int host_ranks, size_t *bytes,
-                            an_reduction_cost *cost) {
+an_status an_leaves_predict(const an_graph *model, const an_borders *borders, bool scatters, int rank, int host_ranks,
+                            size_t *bytes, an_reduction_cost *cost) {
     const an_leaves *l = NULL; /* for its members' sizes */
     an_context *ctx = model->ctx;
     const an_leaf_range range = an_borders_range(borders, rank);
@@ -288,7 +289,7 @@ an_status an_leaves_predict(const an_graph *model, const an_borders *borders, in
                 an_add_elements(bytes, (size_t)states, sizeof *l->states) &&
                 an_add_elements(bytes, (size_t)most, sizeof *l->staging);
     if (borders->ranks > 1) {
-        AN_TRY_RETURN(predict_reduction(model, borders, rank, host_ranks, cost));
+        AN_TRY_RETURN(predict_reduction(model, borders, scatters, rank, host_ranks, cost));
         const size_t head = cost->window_bytes ? cost->window_bytes - cost->buffer_bytes : 0;
         fits = fits && an_add_elements(bytes, cost->bytes, 1) && an_add_elements(bytes, head, 1) &&
                an_add_elements(bytes, model->parameter_count, sizeof *l->units + sizeof *l->exchanged);

@@ -52,8 +52,8 @@ typedef struct an_leaves {
 /* How many numbers a node of this model has. */
 int64_t an_leaves_width(const an_graph *model);
 /* Adds what they take, without the gradients that the plan counts, and what a step moves between ranks. A pure function: no rank is asked. */
-an_status an_leaves_predict(const an_graph *model, const an_borders *borders, int rank, int host_ranks, size_t *bytes,
-                            an_reduction_cost *cost);
+an_status an_leaves_predict(const an_graph *model, const an_borders *borders, bool scatters, int rank, int host_ranks,
+                            size_t *bytes, an_reduction_cost *cost);
 
 /* Collective if there are several ranks, as many as the borders say. Ranks of one host have their gradients in memory that they share (an_host_ranks), also after an_leaves_destroy. `forest` has an_forest_bytes(leaves, an_leaves_width(model)) and stays the caller's. */
 an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, an_forest *forest);

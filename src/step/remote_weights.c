@@ -92,11 +92,43 @@ an_status an_remote_weights_finish(an_remote_weights *w) {
 
 /* ---- making it ---- */
 
+static bool gathers(const an_params_pieces *pieces) {
+    return pieces->shards && pieces->sharding != AN_SHARDING_FULL;
+}
+
+an_status an_remote_weights_predict(an_context *ctx, const an_params_pieces *pieces, const an_flat_sizes *sizes,
+                                    an_dtype low, size_t *bytes, an_reduction_cost *cost) {
+    an_status status;
+    an_gather_unit *units = NULL;
+    an_gather_run *runs = NULL;
+    const an_shards *s = pieces->shards;
+    const size_t unit_count = gathers(pieces) ? (size_t)s->unit_count : 0;
+    const size_t run_count = gathers(pieces) ? count_runs(s) : 0;
+    if (!gathers(pieces)) return AN_OK;
+    AN_TRY(an_alloc(ctx, (void **)&units, unit_count, sizeof *units));
+    AN_TRY(an_alloc(ctx, (void **)&runs, run_count, sizeof *runs));
+    const an_gather_options options = describe(s, sizes, low, units, runs);
+    const an_gather_cost gather = an_gather_predict(&options, s->rank, s->ranks, 1);
+    AN_CHECK(ctx,
+             an_add_elements(bytes, unit_count, sizeof *units) && an_add_elements(bytes, run_count, sizeof *runs) &&
+                 an_add_elements(bytes, gather.bytes, 1),
+             AN_ERR_OVERFLOW, "the weights that ranks gather do not fit in memory");
+    cost->sent += gather.sent;
+    cost->received += gather.received;
+    cost->messages += gather.messages;
+    cost->read += gather.read;
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&runs, run_count, sizeof *runs);
+    an_release(ctx, (void **)&units, unit_count, sizeof *units);
+    return status;
+}
+
 an_status an_remote_weights_make(an_remote_weights *w, an_params *params, an_comm *comm) {
     an_context *ctx = params->ctx;
     const an_shards *s = params->pieces.shards;
     *w = (an_remote_weights){.ctx = ctx, .params = params, .version = params->version - 1};
-    if (!s || params->pieces.sharding == AN_SHARDING_FULL) return AN_OK;
+    if (!gathers(&params->pieces)) return AN_OK;
     w->run_count = count_runs(s);
     AN_TRY_RETURN(an_alloc(ctx, (void **)&w->units, (size_t)s->unit_count, sizeof *w->units));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&w->runs, w->run_count, sizeof *w->runs));

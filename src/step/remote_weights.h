@@ -3,6 +3,7 @@
 #define AN_STEP_REMOTE_WEIGHTS_H
 
 #include "comm/gather.h"
+#include "comm/reduce.h"
 #include "exec/params.h"
 
 typedef struct an_remote_weights {
@@ -15,6 +16,9 @@ typedef struct an_remote_weights {
     uint64_t version; /* of the weights that were gathered last */
 } an_remote_weights;
 
+/* Adds what it takes of a store in these pieces, and what it moves in a step. */
+an_status an_remote_weights_predict(an_context *ctx, const an_params_pieces *pieces, const an_flat_sizes *sizes,
+                                    an_dtype low, size_t *bytes, an_reduction_cost *cost);
 /* For a store in pieces whose readable weights are whole; else it does nothing. */
 an_status an_remote_weights_make(an_remote_weights *w, an_params *params, an_comm *comm);
 void an_remote_weights_destroy(an_remote_weights *w);

@@ -68,17 +68,24 @@ static an_status check_ranks(an_context *ctx, int64_t leaves, int ranks) {
         1 << (32 - __builtin_clz((unsigned)ranks - 1)));
 }
 
-/* What ranks agree on, with the numbers of their leaves behind it. */
+/* What ranks agree on, with the numbers of their leaves behind it; and behind those, the squares of the pages of a store in pieces. */
 static size_t record_bytes(const an_graph *model, int64_t leaves) {
     return sizeof(an_agreement) + an_forest_bytes(leaves, an_leaves_width(model));
 }
 
-an_status an_stepper_predict(const an_graph *model, const an_borders *borders, int rank, int host_ranks, size_t *bytes,
-                             an_reduction_cost *cost) {
+static size_t page_forest_bytes(const an_params_pieces *pieces) {
+    const an_shards *shards = pieces->shards;
+    return shards ? an_page_sums_record_bytes(shards->pages, shards->unit_count) : 0;
+}
+
+an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, const an_borders *borders, int rank,
+                             int host_ranks, size_t *bytes, an_reduction_cost *cost) {
     const an_stepper *s = NULL; /* for its size */
+    const an_graph *model = plan->model;
     an_context *ctx = model->ctx;
-    const size_t record = record_bytes(model, borders->leaves);
-    AN_TRY_RETURN(an_leaves_predict(model, borders, rank, host_ranks, bytes, cost));
+    const size_t record = record_bytes(model, borders->leaves) + page_forest_bytes(pieces);
+    AN_TRY_RETURN(an_leaves_predict(model, borders, pieces->shards != NULL, rank, host_ranks, bytes, cost));
+    AN_TRY_RETURN(an_remote_weights_predict(ctx, pieces, &plan->sizes, plan->low, bytes, cost));
     const int64_t records = an_comm_merge_sends(rank, borders->ranks, 1); /* as many come as go */
     cost->sent += records * (int64_t)(sizeof(an_agreement) + record);
     cost->received += records * (int64_t)(sizeof(an_agreement) + record);
@@ -137,9 +144,7 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
     if (!options.scales) s->scaler.scale = 0; /* as checkpoints have it */
     s->record_bytes = record_bytes(program->plan->model, s->options.leaves);
     const size_t page_forests = s->record_bytes;
-    if (s->params->pieces.shards)
-        s->record_bytes +=
-            an_page_sums_record_bytes(s->params->sizes.trainable_elements / AN_PAGE, an_params_piece_count(s->params));
+    s->record_bytes += page_forest_bytes(&s->params->pieces);
     AN_TRY(an_alloc(ctx, (void **)&s->record, 2, s->record_bytes));
     if (s->params->pieces.shards) s->page_forests = (an_forest *)(void *)(s->record + page_forests);
     AN_TRY(check_ranks(ctx, s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA)));

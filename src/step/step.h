@@ -60,8 +60,8 @@ struct an_stepper {
 };
 
 /* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a step moves between ranks. */
-an_status an_stepper_predict(const an_graph *model, const an_borders *borders, int rank, int host_ranks, size_t *bytes,
-                             an_reduction_cost *cost);
+an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, const an_borders *borders, int rank,
+                             int host_ranks, size_t *bytes, an_reduction_cost *cost);
 
 /* What a step has: of this rank, and after an_step_begin_all of all ranks. */
 typedef struct an_step_counts {

@@ -120,7 +120,7 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     AN_TRY_RETURN(an_memory_room_check(t, options));
     if (t->planned) return AN_OK;
     AN_TRY_RETURN(an_optimizer_moments_in(ctx, options->optimizer, &params.moments));
-    AN_TRY_RETURN(an_params_create(&t->params, ctx, t->graph, &params));
+    AN_TRY_RETURN(an_params_create_in(&t->params, ctx, t->graph, &params, t->shards ? &t->pieces : NULL));
     AN_TRY_RETURN(an_params_init(t->params, (uint64_t)options->seed));
     AN_TRY_RETURN(an_program_create(&t->program, t->plan, t->params));
     AN_TRY_RETURN(an_feed_set_limits(&t->feed, t->program, t->training));
@@ -232,6 +232,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_optimizer_destroy(&t->optimizer);
     an_program_destroy(&t->program);
     an_params_destroy(&t->params);
+    an_shards_destroy(&t->shards);
     an_plan_destroy(&t->plan);
     an_string_release(ctx, &t->kernels);
     an_groups_destroy(&t->groups);

@@ -64,6 +64,8 @@ struct an_trainer {
     void (*destroy_run)(an_trainer *trainer);
 
     an_groups *groups;
+    an_shards *shards;       /* who owns what; NULL: every rank has everything */
+    an_params_pieces pieces; /* how the store is divided */
     an_params *params;
     an_plan *plan;
     an_program *program;

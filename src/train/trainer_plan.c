@@ -28,9 +28,18 @@ an_loader_options an_trainer_loader(an_trainer *t) {
 
 /* ---- memory ---- */
 
+static int64_t own_pages(const an_trainer *t) {
+    int64_t pages = 0;
+    for (int i = 0; t->shards && i < t->shards->unit_count; i++) {
+        const an_page_range piece = an_shards_piece(t->shards, i, t->rank);
+        pages += piece.end - piece.begin;
+    }
+    return t->shards ? pages : t->plan->sizes.trainable_elements / AN_PAGE;
+}
+
 static bool add_parts(an_trainer *t, size_t *bytes) {
     const an_loader_options loader = an_trainer_loader(t);
-    return an_optimizer_bytes(t->plan->sizes.trainable_elements / AN_PAGE, t->graph->parameter_count, bytes) &&
+    return an_optimizer_bytes(own_pages(t), t->graph->parameter_count, bytes) &&
            (!t->evaluation ||
             (an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes) &&
              an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluation_sums))) &&
@@ -71,7 +80,7 @@ static an_status count(an_trainer *t) {
     size_t bytes = t->held;
     an_reduction_cost cost;
     const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
-    AN_TRY_RETURN(an_stepper_predict(t->plan->model, &borders, t->rank, t->host_ranks, &bytes, &cost));
+    AN_TRY_RETURN(an_stepper_predict(t->plan, &t->pieces, &borders, t->rank, t->host_ranks, &bytes, &cost));
     count_traffic(t, &borders, &cost);
     if (!add_parts(t, &bytes))
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: the samples of a step do not fit in memory: lower batch.global");
@@ -89,6 +98,19 @@ static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *b
     AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, moments, t->writers));
     *bytes = (int64_t)an_save_layout_bytes(layout);
     an_save_layout_destroy(&layout);
+    return AN_OK;
+}
+
+/* Who owns what of the parameters, if ranks divide them. */
+static an_status divide(an_trainer *t) {
+    an_context *ctx = t->ctx;
+    const an_shards_options options = {.ranks = t->ranks, .rank = t->rank};
+    if (t->pieces.sharding == AN_SHARDING_NONE) return AN_OK;
+    const size_t before = ctx->bytes;
+    AN_TRY_RETURN(an_shards_create(&t->shards, ctx, t->plan, &options));
+    t->held += ctx->bytes - before;
+    t->pieces.shards = t->shards;
+    an_plan_divide(t->plan, &t->pieces);
     return AN_OK;
 }
 
@@ -128,5 +150,6 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     AN_TRY_RETURN(an_plan_create(&t->plan, ctx, t->graph, &plan));
     t->held += ctx->bytes - before;
     if (t->evaluation) an_evaluation_find(t);
+    AN_TRY_RETURN(divide(t));
     return count(t);
 }
