@@ -24,6 +24,7 @@ enum {
     AN_TAG_START,
     AN_TAG_CHECKPOINT,     /* parts of the state, between their owners and the files */
     AN_TAG_CHECKPOINT_ALL, /* and what goes from rank to rank, as every one needs it */
+    AN_TAG_HASH,           /* of a state that is in pieces */
     AN_TAG_REDUCE = 64,    /* and 63 more: reductions that are under way at the same time */
     AN_TAG_GATHER = 128,   /* and 63 more: units that are on their way at the same time */
     AN_TAG_RECORD = 1024   /* an_comm_merge, and AN_TAG_RECORDS - 1 more */

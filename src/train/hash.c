@@ -1,24 +1,33 @@
-/* Hashes of the weights and of the whole state of a run. */
+/* Hashes of the weights and of the whole state of a run.
+ *
+ * Bytes that are in pieces are hashed where they are: the state of the hash goes from owner to owner, in the order of the bytes, so that it is the hash of one process. That is one message
+ * for each piece, one after another: O(units · ranks), whenever a hash is asked for. */
+#define XXH_STATIC_LINKING_ONLY /* the state is sent as bytes */
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
+#include "anneal/ranks.h"
 #include "base/guard.h"
+#include "comm/comm.h"
 #include "train/trainer.h"
 
 enum { PART_BYTES = 1 << 20 }; /* what is copied from the device at a time */
+
+enum { EVERY_RANK = -1 };
 
 /* A hash that is being made, and room for what is copied from the device. */
 typedef struct {
     const an_params *params;
     XXH3_state_t *state;
     void *part;
+    int holder; /* the rank whose state has all bytes so far, or EVERY_RANK */
 } hashing;
 
 static an_status hashing_begin(hashing *h, const an_trainer *t) {
     an_status status;
     an_context *ctx = t->ctx;
-    *h = (hashing){.params = t->params, .state = XXH3_createState()};
+    *h = (hashing){.params = t->params, .state = XXH3_createState(), .holder = EVERY_RANK};
     AN_CHECK(ctx, t->params, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
     AN_CHECK(ctx, h->state, AN_ERR_MEMORY, "out of memory: a hash cannot be computed");
     AN_TRY(an_alloc_raw(ctx, &h->part, PART_BYTES));
@@ -33,18 +42,45 @@ static void hashing_end(hashing *h, an_context *ctx) {
     XXH3_freeState(h->state);
 }
 
-static void write_digest(const hashing *h, char text[AN_HASH_TEXT]) {
+/* Every rank gets it. */
+static an_status write_digest(const hashing *h, char text[AN_HASH_TEXT]) {
+    an_context *ctx = h->params->ctx;
     const XXH128_hash_t hash = XXH3_128bits_digest(h->state);
-    snprintf(text, AN_HASH_TEXT, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    int64_t numbers[] = {(int64_t)hash.high64, (int64_t)hash.low64};
+    if (h->holder != EVERY_RANK) AN_TRY_RETURN(an_broadcast(ctx, numbers, 2, AN_DTYPE_I64, h->holder));
+    snprintf(text, AN_HASH_TEXT, "%016llx%016llx", (unsigned long long)numbers[0], (unsigned long long)numbers[1]);
+    return AN_OK;
 }
 
-/* Adds what belongs to one parameter or state in a buffer of its grid, without the padding behind it. */
-static an_status add_entry(const hashing *h, const an_stored *e, const void *base) {
+static bool is_holder(const hashing *h) {
+    return h->holder == EVERY_RANK || h->holder == an_axis_rank(h->params->ctx, AN_AXIS_DATA);
+}
+
+/* The state goes to another rank. In it is the address of a table, which every process has elsewhere. */
+static an_status pass_on(hashing *h, int to) {
+    an_context *ctx = h->params->ctx;
+    an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
+    const int from = h->holder;
+    h->holder = to;
+    if (from == to || from == EVERY_RANK) return AN_OK;
+    if (comm->rank == from)
+        return an_comm_send_all(ctx, comm, h->state, sizeof *h->state, to, AN_TAG_HASH, "the hash of the state");
+    if (comm->rank != to) return AN_OK;
+    const XXH3_state_t own = *h->state;
+    AN_TRY_RETURN(
+        an_comm_receive_all(ctx, comm, h->state, sizeof *h->state, from, AN_TAG_HASH, "the hash of the state"));
+    h->state->extSecret = own.extSecret;
+    return AN_OK;
+}
+
+static void add_bytes(hashing *h, const void *bytes, size_t count) {
+    if (is_holder(h)) XXH3_128bits_update(h->state, bytes, count);
+}
+
+static an_status add_here(hashing *h, const char *from, size_t bytes) {
     const an_params *p = h->params;
     an_context *ctx = p->ctx;
-    const char *from = (const char *)base + e->offset;
-    const size_t bytes = (size_t)e->elements * an_dtype_size(e->dtype);
-    for (size_t done = 0; done < bytes; done += PART_BYTES) {
+    for (size_t done = 0; done < bytes && is_holder(h); done += PART_BYTES) {
         const size_t some = bytes - done < PART_BYTES ? bytes - done : PART_BYTES;
         AN_TRY_RETURN(p->device->copy(p->device, ctx, h->part, from + done, some, AN_COPY_FROM_DEVICE));
         AN_TRY_RETURN(p->device->synchronize(p->device, ctx));
@@ -53,7 +89,29 @@ static an_status add_entry(const hashing *h, const an_stored *e, const void *bas
     return AN_OK;
 }
 
-static an_status add_entries(const hashing *h, size_t count) {
+/* Adds what belongs to one parameter or state in a buffer of its grid, without the padding behind it. */
+static an_status add_entry(hashing *h, const an_stored *e, const void *base) {
+    const an_params *p = h->params;
+    const an_shards *shards = p->pieces.shards;
+    an_context *ctx = p->ctx;
+    const size_t size = an_dtype_size(e->dtype), bytes = (size_t)e->elements * size, page_bytes = AN_PAGE * size;
+    const char *from = (const char *)base + e->offset;
+    if (!shards || e->storage != AN_STORAGE_MASTER) return add_here(h, from, bytes);
+    const int64_t first = e->offset / (int64_t)page_bytes,
+                  last = first + (int64_t)((bytes + page_bytes - 1) / page_bytes);
+    for (int64_t page = first, end; page < last; page = end) {
+        const an_page_range *unit = &shards->units[an_shards_unit_of(shards, page)].pages;
+        const int owner = an_piece_owner(unit, page, shards->ranks);
+        end = an_piece(unit, owner, shards->ranks).end;
+        if (end > last) end = last;
+        const size_t at = (size_t)(page - first) * page_bytes, to = (size_t)(end - first) * page_bytes;
+        AN_TRY_RETURN(pass_on(h, owner));
+        AN_TRY_RETURN(add_here(h, from + at, (to < bytes ? to : bytes) - at));
+    }
+    return AN_OK;
+}
+
+static an_status add_entries(hashing *h, size_t count) {
     an_context *ctx = h->params->ctx;
     for (size_t i = 0; i < count; i++) {
         const an_stored *e = &h->params->entries[i];
@@ -62,7 +120,7 @@ static an_status add_entries(const hashing *h, size_t count) {
     return AN_OK;
 }
 
-static an_status add_moments(const hashing *h) {
+static an_status add_moments(hashing *h) {
     const an_params *p = h->params;
     an_context *ctx = p->ctx;
     for (int m = 0; m < p->moment_count; m++)
@@ -71,7 +129,7 @@ static an_status add_moments(const hashing *h) {
     return AN_OK;
 }
 
-/* O(parameters), on the process that is asked. */
+/* O(parameters), on the process that is asked; collective if the store is in pieces. */
 an_status an_trainer_weights_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]) {
     AN_GUARD;
     AN_NEED(trainer, text);
@@ -80,7 +138,7 @@ an_status an_trainer_weights_hash(const an_trainer *trainer, char text[AN_HASH_T
     hashing h;
     AN_TRY(hashing_begin(&h, trainer));
     AN_TRY(add_entries(&h, trainer->params->parameter_count));
-    write_digest(&h, text);
+    AN_TRY(write_digest(&h, text));
     status = AN_OK;
 fail:
     hashing_end(&h, ctx);
@@ -99,10 +157,10 @@ an_status an_trainer_state_hash(const an_trainer *trainer, char text[AN_HASH_TEX
     AN_TRY(add_moments(&h));
     const int64_t numbers[] = {t->next, t->stepper->step, an_optimizer_updates(t->optimizer),
                                t->stepper->scaler.good_steps};
-    XXH3_128bits_update(h.state, numbers, sizeof numbers);
-    XXH3_128bits_update(h.state, &t->stepper->scaler.scale, sizeof t->stepper->scaler.scale);
-    XXH3_128bits_update(h.state, t->chain, sizeof t->chain);
-    write_digest(&h, text);
+    add_bytes(&h, numbers, sizeof numbers);
+    add_bytes(&h, &t->stepper->scaler.scale, sizeof t->stepper->scaler.scale);
+    add_bytes(&h, t->chain, sizeof t->chain);
+    AN_TRY(write_digest(&h, text));
     status = AN_OK;
 fail:
     hashing_end(&h, ctx);

@@ -61,13 +61,17 @@ static an_status look_at_weights(search *s) {
     const an_params *p = s->trainer->params;
     for (size_t i = 0; i < p->entry_count && !s->weight; i++) {
         const an_stored *e = &p->entries[i];
-        const size_t bytes = (size_t)e->elements * an_dtype_size(e->dtype);
         const char *from = (const char *)an_params_base(p, e->storage) + e->offset;
-        AN_TRY_RETURN(make_room(s, bytes));
-        AN_TRY_RETURN(p->device->copy(p->device, ctx, s->staging, from, bytes, AN_COPY_FROM_DEVICE));
-        AN_TRY_RETURN(p->device->synchronize(p->device, ctx));
-        s->element = find_element(e->dtype, s->staging, e->elements);
-        if (s->element >= 0) s->weight = e;
+        for (int64_t first, end = 0; !s->weight && an_params_next(p, e, AN_FLAT_MASTERS, end, &first, &end);) {
+            const size_t size = an_dtype_size(e->dtype), bytes = (size_t)(end - first) * size;
+            AN_TRY_RETURN(make_room(s, bytes));
+            AN_TRY_RETURN(
+                p->device->copy(p->device, ctx, s->staging, from + (size_t)first * size, bytes, AN_COPY_FROM_DEVICE));
+            AN_TRY_RETURN(p->device->synchronize(p->device, ctx));
+            const int64_t found = find_element(e->dtype, s->staging, end - first);
+            s->element = found < 0 ? found : first + found;
+            if (found >= 0) s->weight = e;
+        }
     }
     return AN_OK;
 }
