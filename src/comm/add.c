@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/float16.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -30,6 +31,31 @@ static void sum_f64(void *dst, const void *left, const void *right, size_t bytes
     for (size_t i = 0; i < bytes / sizeof *sum; i++) sum[i] = a[i] + b[i];
 }
 
+/* `bytes`: of the f32 numbers. */
+typedef void load_strip(void *dst, const void *src, size_t bytes);
+
+static void load_bf16(void *dst, const void *src, size_t bytes) {
+    float *wide = dst;
+    const uint16_t *low = src;
+    for (size_t i = 0; i < bytes / sizeof *wide; i++) wide[i] = an_bf16_to_f32(low[i]);
+}
+
+static void load_rounded(void *dst, const void *src, size_t bytes) {
+    float *rounded = dst;
+    const float *x = src;
+    for (size_t i = 0; i < bytes / sizeof *rounded; i++) rounded[i] = an_bf16_to_f32(an_f32_to_bf16(x[i]));
+}
+
+/* What is not plain is made plain, a strip at a time. `ratio`: bytes of the sum for each byte of the source. */
+static const struct {
+    load_strip *load;
+    size_t ratio;
+} addends[AN_ADDENDS] = {
+    [AN_ADDEND_PLAIN] = {NULL, 1},
+    [AN_ADDEND_BF16] = {load_bf16, sizeof(float) / sizeof(uint16_t)},
+    [AN_ADDEND_ROUNDED] = {load_rounded, 1},
+};
+
 enum {
     TASK_BYTES = 128 << 10,       /* of each node: some ten microseconds */
     SUMS_BYTES = 8 * AN_ADD_STRIP /* of the stack, which may be small */
@@ -41,18 +67,19 @@ typedef struct work {
     size_t strip; /* bytes that are added at a time */
 } work;
 
-/* Nodes that wait for their right neighbour: where each is, and room for a strip of each sum. */
+/* Nodes that wait for their right neighbour: where each is, and room for a strip of each that is not in memory: a sum, or a source that was loaded. */
 typedef struct stack {
     const char *nodes[AN_FOREST_MOST + 1];
     _Alignas(AN_ALIGNMENT) char sums[SUMS_BYTES];
 } stack;
 
-/* The most sums that wait at a time. */
-static size_t most_sums(const an_addition *a) {
+/* The most of them that wait at a time. The last of the nodes that wait is a plain source, or it needs room as well. */
+static size_t most_rooms(const an_addition *a) {
     int top = 0, most = 1;
     for (int64_t i = 0; i < a->count; i++) {
         top += 1 - a->joins[i];
-        if (top - 1 > most) most = top - 1;
+        const int rooms = a->addends ? top : top - 1;
+        if (rooms > most) most = rooms;
     }
     return (size_t)most;
 }
@@ -60,8 +87,18 @@ static size_t most_sums(const an_addition *a) {
 /* Few nodes wait in most trees, and then a strip is AN_ADD_STRIP bytes. */
 static size_t strip_bytes(const an_addition *a) {
     size_t strip = AN_ADD_STRIP;
-    while (strip * most_sums(a) > SUMS_BYTES) strip /= 2;
+    while (strip * most_rooms(a) > SUMS_BYTES) strip /= 2;
     return strip;
+}
+
+/* Where a strip of a source is; `room` is for one that is not plain. */
+static const char *source_at(const work *w, int64_t index, size_t at, char *room) {
+    const an_addition *a = w->addition;
+    const an_addend addend = a->addends ? a->addends[index] : AN_ADDEND_PLAIN;
+    const char *src = (const char *)a->src[index] + at / addends[addend].ratio;
+    if (addend == AN_ADDEND_PLAIN) return src;
+    addends[addend].load(room, src, w->strip);
+    return room;
 }
 
 static void add_strip(const work *w, size_t at, stack *s) {
@@ -74,7 +111,10 @@ static void add_strip(const work *w, size_t at, stack *s) {
             w->sum(to, s->nodes[top - 2], s->nodes[top - 1], w->strip);
             s->nodes[--top - 1] = to;
         }
-        if (i < a->count) s->nodes[top++] = (const char *)a->src[i] + at;
+        if (i < a->count) {
+            s->nodes[top] = source_at(w, i, at, s->sums + (size_t)top * w->strip);
+            top++;
+        }
     }
     for (int i = 0; i < a->outputs * a->copies; i++) {
         char *to = (char *)a->dst[i] + at;

@@ -27,6 +27,7 @@ enum {
     AN_TAG_HASH,           /* of a state that is in pieces */
     AN_TAG_REDUCE = 64,    /* and 63 more: reductions that are under way at the same time */
     AN_TAG_GATHER = 128,   /* and 63 more: units that are on their way at the same time */
+    AN_TAG_SCATTER = 192,  /* and 63 more: buckets that are on their way at the same time */
     AN_TAG_RECORD = 1024   /* an_comm_merge, and AN_TAG_RECORDS - 1 more */
 };
 

@@ -47,12 +47,7 @@ static int64_t page_bytes_of(const an_reduction_options *o) {
 }
 
 static int64_t bucket_pages_of(const an_reduction_options *o) {
-    int64_t most = (int64_t)o->bucket_bytes;
-    if (most == 0) {
-        most = an_larger(AN_BUCKET_BYTES, (int64_t)o->borders.ranks * AN_BUCKET_BYTES_OF_RANK);
-        most = an_smaller(most, AN_MOST_BUCKET_BYTES);
-    }
-    return an_larger(1, most / page_bytes_of(o));
+    return an_larger(1, an_bucket_most_bytes(o->bucket_bytes, o->borders.ranks) / page_bytes_of(o));
 }
 
 static int64_t buckets_of(const an_reduction_unit *unit, int64_t bucket_pages) {
