@@ -117,6 +117,8 @@ an_status an_comm_turn_take(an_context *ctx, an_comm *comm, an_comm_turn *turn, 
     an_mesh *mesh = ctx->mesh;
     const double now = an_clock_seconds();
     AN_TRY_RETURN(an_comm_check(ctx));
+    an_context_progress(
+        ctx); /* another rank may wait for what this one has begun to send, and this one for that rank */
     if (turn->begin == 0) {
         turn->begin = now;
         end_to_wait(ctx); /* of a wait before this one, whose turns ended without a word */

@@ -74,8 +74,8 @@ an_status an_comm_send_all(an_context *ctx, an_comm *comm, const void *bytes, si
 an_status an_comm_receive_all(an_context *ctx, an_comm *comm, void *bytes, size_t count, int from, int tag,
                               const char *what);
 
-/* One turn of the loop of an_comm_wait, for waits on something else than messages: yields after 50 µs; sleeps after 1 ms where ranks outnumber cores. It is an error
- * that another rank has given up, or that the wait has taken longer than the limit. Begin with a turn of zeros. */
+/* One turn of the loop of an_comm_wait, for waits on something else than messages: moves on what else is under way (an_context_progress); yields after 50 µs;
+ * sleeps after 1 ms where ranks outnumber cores. It is an error that another rank has given up, or that the wait has taken longer than the limit. Begin with a turn of zeros. */
 typedef struct an_comm_turn {
     double begin; /* 0: the first turn */
 } an_comm_turn;

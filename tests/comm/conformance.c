@@ -13,6 +13,7 @@
 #include "comm/conformance_collectives.h"
 #include "comm/conformance_gather.h"
 #include "comm/conformance_layer.h"
+#include "comm/conformance_scatter.h"
 
 typedef struct {
     const char *name;
@@ -26,7 +27,7 @@ static const test tests[] = {
     TEST(split),          TEST(share),         TEST(leaves),     TEST(pieces),   TEST(merge),         TEST(merge_sends),
     TEST(moves),          TEST(sums),          TEST(reductions), TEST(rounding), TEST(disagreements), TEST(abort),
     TEST(abort_together), TEST(abort_hostile), TEST(faults),     TEST(progress), TEST(timeout),       TEST(mistakes),
-    TEST(leaks),          TEST(gather),
+    TEST(leaks),          TEST(gather),        TEST(scatter),
 };
 static const test large[] = {TEST(huge)};
 

@@ -257,18 +257,18 @@ end:;
 static inline void scatter_run(scatter_test *t, an_context *ctx, an_comm *comm, const scatter_setting *setting) {
     an_scattering *s = NULL;
     an_comm_progress entered;
-    const size_t held = ctx->bytes;
+    const size_t bytes_before = ctx->bytes;
     scatter_init(t, ctx, comm, setting);
     SCATTER_EXPECT(an_scattering_create(&s, ctx, t->comm, &t->options) == AN_OK);
     const an_scatter_cost predicted = an_scatter_predict(&t->options, comm->rank, comm->ranks);
     SCATTER_EXPECT(an_scattering_count(s).bytes == predicted.bytes);
-    SCATTER_EXPECT(ctx->bytes - held == predicted.bytes + predicted.stack_bytes);
+    SCATTER_EXPECT(ctx->bytes - bytes_before == predicted.bytes + predicted.stack_bytes);
     for (int step = 0; step < SCATTER_STEPS && !*t->problem; step++) scatter_step(t, s, step);
     an_comm_progress_read(ctx, &entered);
     SCATTER_EXPECT(comm->ranks == 1 || !strcmp(entered.kind, "the gradients of few"));
 end:
     an_scattering_destroy(&s);
-    if (ctx->bytes != held) scatter_expect(t, false, "bytes were not released");
+    if (ctx->bytes != bytes_before) scatter_expect(t, false, "bytes were not released");
     scatter_free_buffers(t);
 }
 

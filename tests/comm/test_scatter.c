@@ -145,6 +145,64 @@ static void memory_is_bounded(void **state) {
         }
 }
 
+/* ---- beside a gathering ---- */
+
+enum { WEIGHT_PAGE = 64, WEIGHT_UNITS = 3, WEIGHT_PAGES = 2 * WEIGHT_UNITS };
+
+static void move_gradients(void *user) {
+    (void)an_scattering_progress(user);
+}
+
+static void move_weights(void *user) {
+    (void)an_gathering_progress(user);
+}
+
+/* One rank waits for gradients while the other waits for weights, and both have more to send than is on its way at a time. */
+static void wait_crosswise(scatter_test *t, an_context *ctx, group *g) {
+    an_scattering *s = NULL;
+    an_gathering *weights = NULL;
+    char pages[WEIGHT_PAGES][WEIGHT_PAGE] = {{0}};
+    const void *src[AN_GATHER_CHANNELS] = {pages, NULL};
+    void *dst[AN_GATHER_CHANNELS] = {pages, NULL};
+    an_gather_run runs[WEIGHT_UNITS];
+    an_gather_unit units[WEIGHT_UNITS];
+    for (int i = 0; i < WEIGHT_UNITS; i++) {
+        runs[i] = (an_gather_run){
+            .pages = {2 * i, 2 * i + 2}, .src_at = 2L * i * WEIGHT_PAGE, .dst_at = 2L * i * WEIGHT_PAGE};
+        units[i] = (an_gather_unit){runs[i].pages, &runs[i], 1, "weights"};
+    }
+    const an_gather_options options = {
+        .units = units, .unit_count = WEIGHT_UNITS, .page_bytes = {WEIGHT_PAGE}, .in_flight = 1};
+    scatter_init(t, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &g->setting);
+    an_comm_set_timeout(ctx, 5);
+    SCATTER_EXPECT(an_scattering_create(&s, ctx, t->comm, &t->options) == AN_OK);
+    SCATTER_EXPECT(an_gathering_create(&weights, ctx, t->comm, &options) == AN_OK);
+    ctx->progress[AN_PROGRESS_GRADIENTS] = (an_progress_hook){move_gradients, s};
+    ctx->progress[AN_PROGRESS_WEIGHTS] = (an_progress_hook){move_weights, weights};
+    SCATTER_EXPECT(an_scattering_begin(s, t->dst) == AN_OK && an_gathering_publish(weights) == AN_OK);
+    for (int i = 0; i < SCATTER_UNITS; i++) SCATTER_EXPECT(an_scattering_start(s, i, 0, NULL) == AN_OK);
+    for (int i = 0; i < WEIGHT_UNITS; i++) SCATTER_EXPECT(an_gathering_start(weights, i, src, dst) == AN_OK);
+    if (t->comm->rank == 0) SCATTER_EXPECT(an_scattering_finish(s) == AN_OK);
+    SCATTER_EXPECT(an_gathering_wait(weights, WEIGHT_UNITS - 1) == AN_OK);
+    if (t->comm->rank == 1) SCATTER_EXPECT(an_scattering_finish(s) == AN_OK);
+    SCATTER_EXPECT(an_gathering_finish(weights) == AN_OK);
+end:
+    memset(ctx->progress, 0, sizeof ctx->progress);
+    an_scattering_destroy(&s);
+    an_gathering_destroy(&weights);
+    rank_barrier(&g->late);
+    scatter_free_buffers(t);
+}
+
+static void who_waits_moves_all_messages_on(void **state) {
+    (void)state;
+    group g = {.ranks = 2,
+               .is_late = true,
+               .setting = {.leaves = {0, 2, 2}, .dtype = AN_DTYPE_F32, .bucket_pages = 2, .in_flight = 1},
+               .body = wait_crosswise};
+    expect_no_problem(&g);
+}
+
 /* ---- what goes wrong ---- */
 
 static void end_by_planted_failure(scatter_test *t, an_context *ctx, group *g) {
@@ -383,6 +441,7 @@ int main(void) {
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(owners_have_the_tree),
         cmocka_unit_test(owners_have_the_nodes_of_a_range),
+        cmocka_unit_test(who_waits_moves_all_messages_on),
         cmocka_unit_test(a_rank_that_gives_up_is_everyones_end),
         cmocka_unit_test(a_lost_message_is_everyones_end),
         cmocka_unit_test(a_rank_that_has_failed_takes_part),
