@@ -195,7 +195,7 @@ static inline an_status scatter_rounds(scatter_test *t, an_scattering *s, int st
     for (int64_t i = 0; i < starts && status == AN_OK; i++) {
         for (; i - waited > t->setting->waits_after && status == AN_OK; waited++)
             status = scatter_wait(t, s, order[waited % SCATTER_UNITS]);
-        scatter_pause(t->comm->rank == i % (3 * t->comm->ranks)); /* now and then a rank is late */
+        scatter_pause(t->comm->rank == i % (9 * t->comm->ranks)); /* now and then a rank is late */
         if (status == AN_OK) status = scatter_start(t, s, step, i / SCATTER_UNITS, order[i % SCATTER_UNITS]);
         for (int64_t calls = (t->comm->rank * 7 + i * 3 + step) % 4; calls > 0 && status == AN_OK; calls--)
             status = an_scattering_progress(s);

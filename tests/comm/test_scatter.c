@@ -111,6 +111,18 @@ static void owners_have_the_tree(void **state) {
             }
 }
 
+/* So many nodes wait that the strips which are added at a time are shorter. */
+static void deep_trees_are_added(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        group g = {.ranks = kind & 1 ? 3 : 1,
+                   .is_late = true,
+                   .setting = {.leaves = {0, 260, 260}, .dtype = AN_DTYPE_F32, .is_bf16 = kind & 2, .waits_after = 1},
+                   .body = run_steps};
+        expect_no_problem(&g);
+    }
+}
+
 /* The leaves of a host may be several nodes. */
 static void owners_have_the_nodes_of_a_range(void **state) {
     (void)state;
@@ -440,6 +452,7 @@ int main(void) {
         cmocka_unit_test(without_memory_nothing_is_made),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(owners_have_the_tree),
+        cmocka_unit_test(deep_trees_are_added),
         cmocka_unit_test(owners_have_the_nodes_of_a_range),
         cmocka_unit_test(who_waits_moves_all_messages_on),
         cmocka_unit_test(a_rank_that_gives_up_is_everyones_end),
