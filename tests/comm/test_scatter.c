@@ -220,8 +220,8 @@ static void who_waits_moves_all_messages_on(void **state) {
 static void end_by_planted_failure(scatter_test *t, an_context *ctx, group *g) {
     an_scattering *s = NULL;
     an_status status = AN_OK;
-    const size_t held = ctx->bytes;
     scatter_init(t, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &g->setting);
+    const size_t held = ctx->bytes;
     SCATTER_EXPECT(an_scattering_create(&s, ctx, t->comm, &t->options) == AN_OK);
     for (int step = 0; step < SCATTER_STEPS && status == AN_OK; step++) {
         status = an_scattering_begin(s, t->dst);
@@ -310,8 +310,8 @@ static void a_rank_that_has_failed_takes_part(void **state) {
 /* Messages have been posted, and no rank waits for them. */
 static void start_and_cancel(scatter_test *t, an_context *ctx, group *g) {
     an_scattering *s = NULL;
-    const size_t held = ctx->bytes;
     scatter_init(t, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &g->setting);
+    const size_t held = ctx->bytes;
     SCATTER_EXPECT(an_scattering_create(&s, ctx, t->comm, &t->options) == AN_OK);
     SCATTER_EXPECT(an_scattering_begin(s, t->dst) == AN_OK);
     for (int i = 0; i < SCATTER_UNITS && t->comm->rank != 1; i++) SCATTER_EXPECT(scatter_start(t, s, 0, 0, i) == AN_OK);
