@@ -167,21 +167,27 @@ static char *level_pages(const an_scatter_peers *p, int level, int64_t page) {
     return (char *)p->levels[level] + (size_t)page * p->page_bytes;
 }
 
+/* The slice of a leaf of the round: where it is, and how it is stored. */
+static const void *find_leaf(const an_scatter_peers *p, const an_scatter_bucket *b, const an_page_range *own, int rank,
+                             an_addend *addend) {
+    *addend = p->is_bf16 ? AN_ADDEND_BF16 : AN_ADDEND_PLAIN;
+    if (rank != p->rank) return received_pages(p, b, rank, (size_t)length(own) * p->sent_bytes);
+    if (!b->src) return p->absent;
+    if (p->is_bf16) *addend = AN_ADDEND_ROUNDED;
+    return leaf_pages(p, b, own);
+}
+
 static void add(an_scatter_peers *p, const an_scatter_bucket *b) {
     const an_page_range own = slice_of(p, b, p->rank);
-    const size_t pages = (size_t)length(&own), bytes = pages * p->sent_bytes;
-    if (pages == 0) return;
+    if (length(&own) == 0) return;
     int left;
     const int waiting = list_joins(p, b->round, p->joins, &left), leaves = an_scatter_leaves(p, b->round);
     for (int i = 0; i < waiting; i++) {
         p->src[i] = level_pages(p, i, own.begin);
         p->addends[i] = AN_ADDEND_PLAIN;
     }
-    for (int rank = 0; rank < leaves; rank++) {
-        const int i = waiting + rank;
-        p->src[i] = rank != p->rank ? received_pages(p, b, rank, bytes) : b->src ? leaf_pages(p, b, &own) : p->absent;
-        p->addends[i] = !p->is_bf16 ? AN_ADDEND_PLAIN : rank == p->rank && b->src ? AN_ADDEND_ROUNDED : AN_ADDEND_BF16;
-    }
+    for (int rank = 0; rank < leaves; rank++)
+        p->src[waiting + rank] = find_leaf(p, b, &own, rank, &p->addends[waiting + rank]);
     for (int i = 0; i < left; i++) p->dst[i] = level_pages(p, i, own.begin);
     const an_addition addition = {.dtype = p->dtype,
                                   .count = waiting + leaves,
@@ -191,7 +197,7 @@ static void add(an_scatter_peers *p, const an_scatter_bucket *b) {
                                   .outputs = left,
                                   .copies = 1,
                                   .dst = p->dst,
-                                  .bytes = pages * p->page_bytes};
+                                  .bytes = (size_t)length(&own) * p->page_bytes};
     an_add_nodes(p->ctx, &addition);
 }
 

@@ -100,13 +100,14 @@ static inline bool scatter_node(const scatter_setting *s, int step, int64_t firs
     return has_left || has_right;
 }
 
+/* The same bits. Of two NaN that are added, the compiler chooses which one the sum is. */
 static inline bool scatter_is_same(const scatter_setting *s, const void *flat, int64_t element, double expected) {
     if (s->dtype == AN_DTYPE_F64) {
         const double x = ((const double *)flat)[element];
-        return isnan(expected) ? isnan(x) : !memcmp(&x, &expected, sizeof x);
+        return isnan(expected) ? isnan(x) : an_bits_of_f64(x) == an_bits_of_f64(expected);
     }
     const float x = ((const float *)flat)[element], wanted = (float)expected;
-    return isnan(wanted) ? isnan(x) : !memcmp(&x, &wanted, sizeof x);
+    return isnan(wanted) ? isnan(x) : an_bits_of_f32(x) == an_bits_of_f32(wanted);
 }
 
 /* ---- one rank ---- */
