@@ -47,7 +47,8 @@ typedef struct an_trainer_options {
     int64_t max_skips; /* so many skipped steps in a row are an error, and so is a loss scale below 1; 100 by default */
     int64_t
         owned_bytes; /* bytes of the context (an_context_bytes) that graph and datasets hold, for the plan; with `owns` */
-    int64_t writers;    /* files of a checkpoint that are written at the same time; 0: 1 */
+    int64_t
+        writers; /* files of a checkpoint that are written at the same time; 0: one for each rank, and for each host if there are more than 64 ranks */
     an_dtype precision; /* NONE: as the graph is written; with F16 the loss is scaled */
     an_recompute recompute;
     int segments;       /* as in an_plan_options */

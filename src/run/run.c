@@ -102,19 +102,12 @@ static an_run_facts look_here(const running *r) {
     return (an_run_facts){.spent = an_clock_seconds() - r->begin,
                           .reserve = r->step_seconds + run->report.copy_seconds + run->report.seconds,
                           .stop = r->trainer->stop,
-                          .lost = run->lost};
-}
-
-static void take_facts(running *r, const an_run_facts *facts) {
-    r->facts = *facts;
-    r->trainer->run->lost = facts->lost != 0;
+                          .saving = an_run_saving(r->trainer)};
 }
 
 static an_status look(running *r) {
-    an_run_facts facts = look_here(r);
-    const an_status status = agree_on(r, &facts);
-    take_facts(r, &facts);
-    return status;
+    r->facts = look_here(r);
+    return agree_on(r, &r->facts);
 }
 
 /* ---- steps ---- */
@@ -138,7 +131,7 @@ static an_status take_step(running *r) {
     t->progress.seconds += took;
     if (took > r->step_seconds) r->step_seconds = took;
     if (t->ranks == 1) t->facts = look_here(r); /* alone, it is asked at once */
-    take_facts(r, &t->facts);
+    r->facts = t->facts;
     return AN_OK;
 }
 
@@ -191,12 +184,13 @@ static an_status evaluate(running *r) {
 /* The run goes on without a save that failed, but not if it is no longer this launch's run. Rank 0 alone is told. */
 static an_status tell_save(running *r, an_status status) {
     const an_run_callbacks *c = &r->callbacks;
-    if (status == AN_ERR_TAKEN_OVER || r->trainer->rank > 0) return status;
-    status = AN_OK;
+    if (status == AN_ERR_TAKEN_OVER) return status;
+    if (!c->after_save || r->trainer->rank > 0) return AN_OK;
     r->trainer->run->tells = true;
-    if (c->after_save) AN_HOST(status = c->after_save(c->user, r->trainer));
+    AN_HOST(status = c->after_save(c->user, r->trainer));
     r->trainer->run->tells = false;
-    return status == AN_OK ? AN_OK : callback_failed(r, status, "after_save");
+    if (status != AN_OK) fail_later(r, callback_failed(r, status, "after_save"));
+    return AN_OK;
 }
 
 /* Whether the run as it stands is the best so far. */
@@ -215,17 +209,12 @@ static bool is_save_due(const running *r) {
 }
 
 static an_status wait_for_save(running *r) {
-    an_trainer *t = r->trainer;
-    if (!an_run_is_saving(t)) return AN_OK;
-    const an_status status = tell_save(r, an_run_wait(t));
-    if (status != AN_OK && !an_run_has(t)) t->run->lost = true; /* other ranks take it that the next one began */
-    return status;
+    return an_run_is_saving(r->trainer) ? tell_save(r, an_run_wait(r->trainer)) : AN_OK;
 }
 
 static an_status save(running *r) {
     an_trainer *t = r->trainer;
     an_context *ctx = t->ctx;
-    AN_TRY_RETURN(wait_for_save(r)); /* the next never starts before the last is safe */
     const an_status status = an_run_save(t, is_best(t), NULL);
     if (status != AN_OK) {
         char message[AN_MESSAGE_BYTES]; /* the callback may cause another */
@@ -242,7 +231,6 @@ static an_status save(running *r) {
 static an_status save_last(running *r) {
     an_trainer *t = r->trainer;
     an_context *ctx = t->ctx;
-    AN_TRY_RETURN(wait_for_save(r));
     if (!r->saves || an_run_has(t)) return AN_OK;
     AN_TRY_RETURN(an_run_save(t, is_best(t), NULL));
     AN_TRY_RETURN(an_run_wait(t));
@@ -263,13 +251,13 @@ static an_status settle(running *r) {
         r->evaluated = r->facts.spent;
     }
     if (is_save_due(r)) {
+        AN_TRY_RETURN(wait_for_save(r)); /* the next never starts before the last is safe */
         AN_TRY_RETURN(agree(r));
-        fail_later(r, save(r));
+        AN_TRY_RETURN(save(r));
         AN_TRY_RETURN(look(r));
         r->saved = r->facts.spent;
     }
-    if (an_run_poll(t, &status)) fail_later(r, tell_save(r, status));
-    return AN_OK;
+    return an_run_poll(t, r->facts.saving, &status) ? tell_save(r, status) : AN_OK;
 }
 
 /* A step and a save more must still fit. */
@@ -297,9 +285,10 @@ static an_status run_steps(running *r, an_run_end *end) {
         AN_TRY_RETURN(take_step(r));
         AN_TRY_RETURN(settle(r));
     }
+    AN_TRY_RETURN(wait_for_save(r));
     AN_TRY_RETURN(agree(r));
     *end = find_end(r);
-    fail_later(r, save_last(r));
+    AN_TRY_RETURN(save_last(r));
     return agree(r);
 }
 
@@ -351,6 +340,15 @@ static an_status prepare(running *r, const an_run_options *options, an_run_outco
     return r->saves && !t->run->has_room && t->rank == 0 ? an_disk_room_check(t) : AN_OK;
 }
 
+/* An error that all ranks have is no reason to lose the checkpoint that they are writing. Alone, a process ends it when its trainer is destroyed. */
+static void rescue_save(const running *r) {
+    an_context *ctx = r->trainer->ctx;
+    const an_error error = ctx->error;
+    if (r->trainer->ranks == 1 || error.status == AN_ERR_COMMUNICATION) return;
+    an_run_wait(r->trainer);
+    ctx->error = error;
+}
+
 an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome) {
     AN_GUARD;
     AN_NEED(trainer);
@@ -370,6 +368,7 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
     fail_later(&r, prepare(&r, options, outcome));
     AN_TRY_RETURN(look(&r));
     const an_status status = run_steps(&r, &end);
+    if (status != AN_OK) rescue_save(&r);
     const an_run_outcome came = {.end = status == AN_OK ? end : AN_RUN_FAILED,
                                  .steps = t->next,
                                  .best_step = p->has_best ? p->best_step : 0,

@@ -23,7 +23,7 @@ typedef struct an_run {
         saved; /* the step of the last save, or of the checkpoint of this folder that the run began with; -1: none */
     uint64_t saved_chain;   /* and how the run stood then: an evaluation changes it too */
     bool lost;              /* that save failed */
-    struct an_saver *saver; /* NULL: nothing was saved yet, or another rank saves */
+    struct an_saver *saver; /* NULL: nothing was saved yet */
     an_save_report report;  /* of the last save */
     bool tells;             /* the callback after a save is under way, which may ask for the report */
     bool has_room;          /* the disk was looked at */
@@ -35,16 +35,18 @@ an_status an_run_attach(an_trainer *t);
 
 /* ---- saves; all of these need a run ----
  *
- * Every rank calls them at the same places. Rank 0 saves, and the others only note that it does. */
+ * Every rank calls them at the same places, and all return the same, as what fails on one of them is an error of all. */
 
-/* Takes a generation, if this launch has none yet. */
+/* Takes a generation, if this launch has none yet. Of rank 0 only. */
 an_status an_run_claim(an_trainer *t);
-/* Starts a save of the run as it stands; the first time, everything that it needs is made. */
+/* Starts a save of the run as it stands; the first time, everything that it needs is made. No other is under way. */
 an_status an_run_save(an_trainer *t, bool best, const int64_t *user_step);
 an_status an_run_wait(an_trainer *t); /* until it is durable */
 bool an_run_is_saving(const an_trainer *t);
-bool an_run_poll(an_trainer *t, an_status *status); /* whether one has ended since, and how */
-/* The run as it stands is saved, or being saved. The same on every rank once they share their facts. */
+/* What this rank's facts say of its saves; and, with those of all: whether one has ended since, and how. */
+int64_t an_run_saving(const an_trainer *t);
+bool an_run_poll(an_trainer *t, int64_t saving, an_status *status);
+/* The run as it stands is saved, or being saved. */
 bool an_run_has(const an_trainer *t);
 
 #endif

@@ -7,10 +7,10 @@
 
 #include <xxhash.h>
 
+#include "anneal/ranks.h"
 #include "base/clock.h"
 #include "base/heartbeat.h"
 #include "base/isa.h"
-#include "base/thread.h"
 
 /* ---- what is there ---- */
 
@@ -66,19 +66,26 @@ static void mend_best(an_saver *s) {
 
 /* ---- making one ---- */
 
-/* This rank has all files and all of the state. */
+/* Of the files that this rank writes. */
 static an_status make_image(an_saver *s) {
     an_context *ctx = s->ctx;
     an_save_job *job = &s->job;
-    const an_route_options options = {.ranks = 1, .way = AN_ROUTE_SAVE, .chunk = AN_SAVE_CHUNK};
+    const an_trainer *t = s->trainer;
+    const an_params_pieces *pieces = &t->params->pieces;
+    const an_route_options options = {.ranks = t->ranks,
+                                      .rank = t->rank,
+                                      .shards = pieces->sharding == AN_SHARDING_NONE ? NULL : pieces->shards,
+                                      .way = AN_ROUTE_SAVE,
+                                      .chunk = AN_SAVE_CHUNK};
     AN_TRY_RETURN(an_route_create(&s->route, job->layout, &options));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&job->hashes, job->layout->file_count, sizeof *job->hashes));
     job->files = s->route->files;
-    s->memory_bytes = an_save_layout_bytes(job->layout);
+    s->memory_bytes = an_save_image_bytes(job->layout, job->files);
+    if (s->memory_bytes == 0) return AN_OK; /* it writes none */
     AN_TRY_RETURN(an_alloc_raw(ctx, &s->memory, s->memory_bytes));
     job->image = (char *)an_round_up((uintptr_t)s->memory, AN_SAVE_ALIGNMENT);
     char *at = job->image;
-    for (size_t i = 0; i < job->layout->file_count; i++) {
+    for (size_t i = job->files.begin; i < job->files.end; i++) {
         const an_saved_file *f = &job->layout->files[i];
         const size_t whole = an_round_up(f->bytes, AN_SAVE_ALIGNMENT);
         memcpy(at, f->header, f->header_bytes);
@@ -107,9 +114,13 @@ static an_status copy_text(an_context *ctx, char **copy, const char *text) {
     return AN_OK;
 }
 
-/* A fast folder serves many runs: each has one of its own in it, named after the run's whole path. */
-static void choose_stage(an_saver *s, const char *stage) {
-    if (stage && an_stage_path(s->stage, stage, s->folder)) s->job.stage = s->stage;
+/* Where rank 0 writes, and so all do. A fast folder serves many runs: each has one of its own in it, named after the run's whole path. */
+static an_status choose_folders(an_saver *s, const an_saver_options *options) {
+    if (snprintf(s->folder, sizeof s->folder, "%s", options->folder) >= (int)sizeof s->folder ||
+        !an_path_join(s->checkpoints, s->folder, AN_CHECKPOINTS))
+        return AN_ERROR(s->ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", options->folder);
+    if (options->stage && !an_stage_path(s->stage, options->stage, s->folder)) *s->stage = 0;
+    return AN_OK;
 }
 
 bool an_stage_path(char path[AN_FILE_PATH], const char *stage, const char *folder) {
@@ -118,6 +129,21 @@ bool an_stage_path(char path[AN_FILE_PATH], const char *stage, const char *folde
     if (snprintf(whole, sizeof whole, "%s/%s", working, folder) >= (int)sizeof whole) return false;
     const XXH64_hash_t hash = XXH3_64bits(whole, strlen(whole));
     return snprintf(path, AN_FILE_PATH, "%s/anneal-%016llx", stage, (unsigned long long)hash) < AN_FILE_PATH;
+}
+
+/* What the checkpoint has beside the state, and what is there already. */
+static an_status prepare_first(an_saver *s, const an_saver_options *options) {
+    an_context *ctx = s->ctx;
+    AN_TRY_RETURN(choose_folders(s, options));
+    s->job.extras[AN_SAVE_CONFIG].name = "config.yaml";
+    s->job.extras[AN_SAVE_GRAPH].name = "graph.ang";
+    s->job.extras[AN_SAVE_METRICS].name = "metrics.json";
+    if (options->config) AN_TRY_RETURN(copy_text(ctx, &s->job.extras[AN_SAVE_CONFIG].text, options->config));
+    AN_TRY_RETURN(an_graph_print(s->trainer->graph, &s->job.extras[AN_SAVE_GRAPH].text));
+    AN_TRY_RETURN(find_known(s));
+    find_best(s);
+    mend_best(s);
+    return AN_OK;
 }
 
 an_status an_saver_create(an_saver **saver, an_trainer *trainer, const an_saver_options *options) {
@@ -131,25 +157,14 @@ an_status an_saver_create(an_saver **saver, an_trainer *trainer, const an_saver_
     s->keep_last = options->keep_last;
     s->keep_every = options->keep_every;
     s->keep_named = options->keep_named;
-    AN_CHECK(ctx,
-             snprintf(s->folder, sizeof s->folder, "%s", options->folder) < (int)sizeof s->folder &&
-                 an_path_join(s->checkpoints, s->folder, AN_CHECKPOINTS),
-             AN_ERR_ARGUMENT, "the path is too long: %.100s…", options->folder);
     s->job.ctx = ctx;
     s->job.folder = s->folder;
     s->job.generation = options->generation;
-    choose_stage(s, options->stage);
     AN_TRY(an_save_layout_create(&s->job.layout, ctx, trainer->graph, trainer->params->moment_count, options->writers));
     AN_TRY(check_layout(s));
     AN_TRY(make_image(s));
-    s->job.extras[AN_SAVE_CONFIG].name = "config.yaml";
-    s->job.extras[AN_SAVE_GRAPH].name = "graph.ang";
-    s->job.extras[AN_SAVE_METRICS].name = "metrics.json";
-    if (options->config) AN_TRY(copy_text(ctx, &s->job.extras[AN_SAVE_CONFIG].text, options->config));
-    AN_TRY(an_graph_print(trainer->graph, &s->job.extras[AN_SAVE_GRAPH].text));
-    AN_TRY(find_known(s));
-    find_best(s);
-    mend_best(s);
+    s->phases = (an_save_phases){.trainer = trainer, .job = &s->job, .route = s->route};
+    if (trainer->rank == 0) AN_TRY(prepare_first(s, options));
     *saver = s;
     return AN_OK;
 fail:
@@ -161,7 +176,10 @@ void an_saver_destroy(an_saver **saver) {
     an_saver *s = saver ? *saver : NULL;
     if (!s) return;
     an_context *ctx = s->ctx;
-    an_saver_wait(s);
+    if (s->trainer->ranks == 1)
+        an_saver_wait(s);
+    else
+        an_save_phases_leave(&s->phases);
     for (int i = 0; i < AN_SAVE_EXTRAS; i++) an_string_release(ctx, &s->job.extras[i].text);
     an_release(ctx, (void **)&s->job.removals, s->removal_capacity, sizeof *s->job.removals);
     an_release(ctx, (void **)&s->known, s->known_capacity, sizeof *s->known);
@@ -254,25 +272,12 @@ static an_status choose_removals(an_saver *s, const an_save_request *request) {
 
 /* ---- one save ---- */
 
-static void *run(void *user) {
-    an_save_job_run(user);
-    return NULL;
-}
-
-/* A system that gives no thread gets its checkpoint at once. */
-static void start_thread(an_saver *s) {
-    s->is_running = an_thread_start(&s->thread, run, &s->job) == 0;
-    if (!s->is_running) an_save_job_run(&s->job);
-}
-
-an_status an_saver_start(an_saver *s, const an_save_request *request) {
-    an_status status;
+/* What rank 0 puts into it, and under which name. */
+static an_status describe(an_saver *s, const an_save_request *request) {
     an_context *ctx = s->ctx;
     an_trainer *t = s->trainer;
     an_save_job *job = &s->job;
     an_manifest head = {.step = t->next, .generation = job->generation, .kept = request->user_step != NULL};
-    AN_TRY(an_saver_wait(s));
-    an_heartbeat_enter(ctx, AN_HEARTBEAT_SAVE, "save: copies the state");
     an_progress_capture(t, &head.progress);
     if (request->user_step) {
         head.progress.has_user_step = true;
@@ -284,26 +289,48 @@ an_status an_saver_start(an_saver *s, const an_save_request *request) {
     head.optimizer.version = t->optimizer->record->version;
     memcpy(head.data, t->fingerprint, sizeof head.data);
     an_string_release(ctx, &job->extras[AN_SAVE_METRICS].text);
-    AN_TRY(an_trainer_metrics_text(t, &job->extras[AN_SAVE_METRICS].text));
+    AN_TRY_RETURN(an_trainer_metrics_text(t, &job->extras[AN_SAVE_METRICS].text));
+    job->place = (an_checkpoint_place){.step = t->next,
+                                       .generation = job->generation,
+                                       .named = head.kept,
+                                       .user_step = request->user_step ? *request->user_step : 0};
     an_checkpoint_name(job->place.name, AN_CHECKPOINT_FINISHED, t->next, job->generation, request->user_step);
-    AN_CHECK(ctx, an_path_join(s->path, s->checkpoints, job->place.name), AN_ERR_ARGUMENT,
-             "the path is too long: %.100s…", s->folder);
-    job->place.step = t->next;
-    job->place.generation = job->generation;
-    job->place.named = request->user_step != NULL;
-    job->place.user_step = request->user_step ? *request->user_step : 0;
-    AN_TRY(make_manifest(s, &head));
-    AN_TRY(choose_removals(s, request));
-    AN_TRY(copy_state(s));
+    if (!an_path_join(s->path, s->checkpoints, job->place.name))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", s->folder);
+    AN_TRY_RETURN(make_manifest(s, &head));
+    AN_TRY_RETURN(choose_removals(s, request));
     job->best = request->best;
     job->is_linked = false;
     memcpy(job->linked, s->best, sizeof job->linked);
-    job->hashed = job->safe = false;
-    job->status = AN_OK;
-    atomic_store(&job->done, false);
-    s->is_started = true;
     s->kept = head.kept;
-    start_thread(s);
+    return AN_OK;
+}
+
+/* Other ranks learn where it is from rank 0, and look at nothing there. */
+static an_status share_place(an_saver *s) {
+    an_context *ctx = s->ctx;
+    an_save_job *job = &s->job;
+    if (s->trainer->ranks > 1) {
+        AN_TRY_RETURN(an_broadcast(ctx, s->folder, sizeof s->folder, AN_DTYPE_U8, 0));
+        AN_TRY_RETURN(an_broadcast(ctx, s->stage, sizeof s->stage, AN_DTYPE_U8, 0));
+        AN_TRY_RETURN(an_broadcast(ctx, &job->place, sizeof job->place, AN_DTYPE_U8, 0));
+    }
+    job->stage = *s->stage ? s->stage : NULL;
+    return AN_OK;
+}
+
+an_status an_saver_start(an_saver *s, an_status status, const an_save_request *request) {
+    an_context *ctx = s->ctx;
+    an_save_job *job = &s->job;
+    an_heartbeat_enter(ctx, AN_HEARTBEAT_SAVE, "save: copies the state");
+    if (status == AN_OK && s->trainer->rank == 0) status = describe(s, request);
+    AN_TRY(an_save_agree(s->trainer, status));
+    AN_TRY(share_place(s));
+    AN_TRY(copy_state(s));
+    job->hashed = job->safe = false;
+    job->begin = an_clock_seconds();
+    job->cpu_seconds = 0;
+    an_save_phases_start(&s->phases);
     return AN_OK;
 fail:
     an_manifest_text_destroy(&job->manifest);
@@ -327,21 +354,29 @@ static void settle(an_saver *s) {
     if (job->is_linked) memcpy(s->best, job->place.name, sizeof s->best);
 }
 
-an_status an_saver_wait(an_saver *s) {
-    an_save_job *job = &s->job;
-    if (!s->is_started) return AN_OK;
-    if (s->is_running && !an_context_is_forked(s->ctx)) {
-        an_heartbeat_enter(s->ctx, AN_HEARTBEAT_SAVE, "save: waits until it is durable");
-        pthread_join(s->thread, NULL);
-    }
-    s->is_started = s->is_running = false;
-    settle(s);
-    an_manifest_text_destroy(&job->manifest);
-    /* What failed after the checkpoint was durable is a warning, unless the run is no longer this launch's. */
-    if (job->safe && job->status != AN_ERR_TAKEN_OVER) return AN_OK;
-    return an_note_raise(s->ctx, job->status, (an_note){job->note, sizeof job->note});
+bool an_saver_is_saving(const an_saver *s) {
+    return s->phases.phase != 0;
 }
 
-bool an_saver_is_done(const an_saver *s) {
-    return atomic_load(&s->job.done);
+int64_t an_saver_count(const an_saver *s) {
+    return an_save_phases_count(&s->phases);
+}
+
+static an_status end(an_saver *s) {
+    settle(s);
+    an_manifest_text_destroy(&s->job.manifest);
+    return an_note_raise(s->ctx, s->phases.status, (an_note){s->phases.message, sizeof s->phases.message});
+}
+
+bool an_saver_poll(an_saver *s, int64_t agreed, an_status *status) {
+    if (!an_saver_is_saving(s) || agreed <= s->phases.ended || !an_save_phases_next(&s->phases)) return false;
+    *status = end(s);
+    return true;
+}
+
+an_status an_saver_wait(an_saver *s) {
+    if (!an_saver_is_saving(s)) return AN_OK;
+    while (!an_save_phases_next(&s->phases)) {
+    }
+    return end(s);
 }

@@ -47,7 +47,7 @@ static an_status make_saver(an_trainer *t) {
     an_run *h = t->run;
     an_context *ctx = t->ctx;
     if (h->saver) return AN_OK;
-    AN_TRY_RETURN(an_run_claim(t));
+    if (t->rank == 0) AN_TRY_RETURN(an_run_claim(t));
     const an_saver_options options = {.folder = h->folder,
                                       .stage = h->stage,
                                       .generation = h->generation,
@@ -78,23 +78,29 @@ static void report(an_trainer *t, double waited, const char *error) {
 }
 
 bool an_run_is_saving(const an_trainer *t) {
-    return t->run->saver && t->run->saver->is_started;
+    return t->run->saver && an_saver_is_saving(t->run->saver);
 }
 
-an_status an_run_wait(an_trainer *t) {
-    an_saver *s = t->run->saver;
-    if (!an_run_is_saving(t)) return AN_OK;
-    const double begin = an_clock_seconds();
-    const an_status status = an_saver_wait(s);
+int64_t an_run_saving(const an_trainer *t) {
+    return t->run->saver ? an_saver_count(t->run->saver) : 0;
+}
+
+static an_status end(an_trainer *t, an_status status, double waited) {
     if (status != AN_OK) t->run->lost = true;
-    report(t, an_clock_seconds() - begin, status == AN_OK ? NULL : s->job.note);
+    report(t, waited, status == AN_OK ? NULL : t->run->saver->phases.message);
     return status;
 }
 
-bool an_run_poll(an_trainer *t, an_status *status) {
-    an_saver *s = t->run->saver;
-    if (!an_run_is_saving(t) || !an_saver_is_done(s)) return false;
-    *status = an_run_wait(t);
+an_status an_run_wait(an_trainer *t) {
+    if (!an_run_is_saving(t)) return AN_OK;
+    const double begin = an_clock_seconds();
+    const an_status status = an_saver_wait(t->run->saver);
+    return end(t, status, an_clock_seconds() - begin);
+}
+
+bool an_run_poll(an_trainer *t, int64_t saving, an_status *status) {
+    if (!an_run_is_saving(t) || !an_saver_poll(t->run->saver, saving, status)) return false;
+    *status = end(t, *status, 0);
     return true;
 }
 
@@ -105,7 +111,6 @@ static an_status renew(an_trainer *t, const int64_t *user_step) {
     char name[AN_CHECKPOINT_NAME], path[AN_FILE_PATH];
     an_checkpoint_name(name, AN_CHECKPOINT_FINISHED, t->next, t->run->generation, user_step);
     if (!an_path_join(path, s->checkpoints, name) || access(path, F_OK) != 0) return AN_OK;
-    AN_TRY_RETURN(an_saver_wait(s));
     char text[AN_SAVE_NOTE] = "";
     const an_note note = {text, sizeof text};
     AN_TRY_RETURN(an_note_raise(ctx, an_launch_check(t->run->folder, t->run->generation, note), note));
@@ -115,16 +120,17 @@ static an_status renew(an_trainer *t, const int64_t *user_step) {
 }
 
 static an_status start_save(an_trainer *t, bool best, const int64_t *user_step) {
-    an_context *ctx = t->ctx;
     const an_save_request request = {.best = best, .user_step = user_step};
-    AN_TRY_RETURN(make_saver(t));
-    AN_TRY_RETURN(renew(t, user_step));
-    return an_saver_start(t->run->saver, &request);
+    an_status status = make_saver(t);
+    if (status == AN_OK && t->rank == 0) status = renew(t, user_step);
+    if (!t->run->saver)
+        return an_save_agree(t, status); /* the others come to it in the next line, with nothing begun */
+    return an_saver_start(t->run->saver, status, &request);
 }
 
 an_status an_run_save(an_trainer *t, bool best, const int64_t *user_step) {
     an_run *h = t->run;
-    const an_status status = t->rank == 0 ? start_save(t, best, user_step) : AN_OK;
+    const an_status status = start_save(t, best, user_step);
     h->saved = t->next;
     h->saved_chain = t->chain[0];
     h->lost = status != AN_OK;
@@ -151,7 +157,7 @@ static an_status check_named(an_trainer *t, int64_t user_step, bool replaces) {
 }
 
 /* Whether the run can be saved as it stands. */
-static an_status check_save(an_trainer *t, int64_t user_step, bool replaces) {
+static an_status check_save(an_trainer *t) {
     an_context *ctx = t->ctx;
     if (t->planned) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
     AN_TRY_RETURN(an_context_check_process(ctx));
@@ -161,27 +167,19 @@ static an_status check_save(an_trainer *t, int64_t user_step, bool replaces) {
         return AN_ERROR(ctx, AN_ERR_ORDER,
                         "a step is not finished, so there is no consistent state to save: call an_step_end or "
                         "an_step_cancel first");
-    AN_TRY_RETURN(an_run_wait(t));
-    return check_named(t, user_step, replaces);
+    return AN_OK;
 }
 
-/* The error of a rank that has one, on all of them; and that all of them are here. */
-static an_status agree(an_trainer *t, an_status status) {
-    an_agreement records[2];
-    if (t->ranks == 1) return status;
-    an_agreement_begin(&records[0], t->ctx, AN_AGREE_SAVE, t->next, status);
-    return an_agree(t->ctx, &records[0], 0, &records[1]);
-}
-
-/* Rank 0 saves, and all ranks return when the checkpoint is safe, or with the same error. */
+/* All ranks return when the checkpoint is safe, or with the same error. */
 static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
     an_context *ctx = t->ctx;
-    AN_TRY_RETURN(agree(t, check_save(t, user_step, replaces)));
+    AN_TRY_RETURN(an_save_agree(t, check_save(t)));
+    AN_TRY_RETURN(an_run_wait(t));
+    AN_TRY_RETURN(an_save_agree(t, check_named(t, user_step, replaces)));
     t->progress.has_user_step = true;
     t->progress.user_step = user_step;
-    an_status status = an_run_save(t, false, &user_step);
-    if (status == AN_OK) status = an_run_wait(t);
-    return agree(t, status);
+    AN_TRY_RETURN(an_run_save(t, false, &user_step));
+    return an_run_wait(t);
 }
 
 an_status an_trainer_save(an_trainer *trainer, int64_t user_step) {

@@ -24,7 +24,7 @@ typedef struct an_run_facts {
     double spent;   /* rank 0: seconds since the run began */
     double reserve; /* rank 0: seconds that a further step and its save need */
     int64_t stop;   /* any rank: it was asked to stop */
-    int64_t lost;   /* rank 0: the last save failed */
+    int64_t saving; /* the least of all ranks: phases of saves that have ended (run/save_phases.h) */
 } an_run_facts;
 
 typedef struct an_agreement {

@@ -53,10 +53,7 @@ static bool next_owned(const collection *c, const an_saved_piece *p, int64_t fro
     const bool holds = c->holder == options->rank;
     if (from >= p->end) return false;
     *o = (owned){from, p->end, AN_ROUTE_ALL};
-    if (t->grid < 0 || !s) {
-        if (t->grid >= 0 && options->way == AN_ROUTE_SAVE) o->owner = 0;
-        return holds || o->owner == options->rank || (o->owner == AN_ROUTE_ALL && options->way == AN_ROUTE_LOAD);
-    }
+    if (t->grid < 0 || !s) return holds || options->way == AN_ROUTE_LOAD;
     int unit = find_unit(s, (t->grid + from) / AN_PAGE);
     o->owner = holds ? an_shards_owner(s, unit, (t->grid + from) / AN_PAGE) : options->rank;
     for (; unit < s->unit_count; unit++) {

@@ -1,7 +1,8 @@
 /* Which bytes go between the ranks that own the state and the ranks that have the files of a checkpoint.
  *
  * File i of W belongs to rank ⌊i·P/W⌋ of P, which writes it, or reads it, so that a rank has at most ⌈W/P⌉ files. What is on the grid of pages belongs to the ranks of the ownership
- * map (exec/shards.h). What is not, such as frozen parameters and run states, every rank has: its writer takes its own, and a reader gives it to all.
+ * map (exec/shards.h). What is not, such as frozen parameters and run states, every rank has: its writer takes its own, and a reader gives it to all. Without a map that is so for
+ * everything.
  *
  * Files go in chunks. In round k, chunk k of the files of every rank is on its way, so that all ranks that have files work at the same time. A route has the transfers of one
  * rank, by round, hops, file and place in the file. Both sides of a transfer have it in this order, so messages between two ranks need no number. A rank that begins and ends the
@@ -37,8 +38,7 @@ typedef enum an_route_way { AN_ROUTE_SAVE, AN_ROUTE_LOAD } an_route_way;
 
 typedef struct an_route_options {
     int ranks, rank;
-    const an_shards *
-        shards; /* NULL: every rank has everything. Rank 0 gives what is on the grid to a save, and a load gives it to all */
+    const an_shards *shards; /* NULL: every rank has everything */
     an_route_way way;
     int64_t chunk; /* bytes */
 } an_route_options;

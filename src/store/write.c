@@ -172,8 +172,10 @@ static void remove_staged(const an_save_job *job) {
 /* ---- jobs ---- */
 
 static an_status find_base(const an_save_job *job, char base[AN_FILE_PATH], an_note note) {
-    if (an_path_join(base, job->folder, AN_CHECKPOINTS)) return AN_OK;
-    return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", job->folder);
+    const char *folder = job->staging ? job->stage : job->folder;
+    const bool fits = job->staging ? snprintf(base, AN_FILE_PATH, "%s", folder) < AN_FILE_PATH
+                                   : an_path_join(base, folder, AN_CHECKPOINTS);
+    return fits ? AN_OK : AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", folder);
 }
 
 /* The checkpoint is there or not; what follows is tidying. */
@@ -201,7 +203,7 @@ static an_status begin_all(an_save_job *job, int slot, const char *base) {
     writing_paths paths;
     an_writing w;
     const an_status status = begin_writing(&w, &paths, job, slot, base);
-    return status == AN_OK ? open_folder(&w, true) : status;
+    return status == AN_OK ? open_folder(&w, !job->staging) : status;
 }
 
 static an_status write_own(an_save_job *job, int slot, const char *base) {
@@ -215,10 +217,13 @@ static an_status end_all(an_save_job *job, int slot, const char *base) {
     writing_paths paths;
     an_writing w;
     an_status status = begin_writing(&w, &paths, job, slot, base);
-    if (status != AN_OK) return tidy(job, slot, base, status);
-    status = close_folder(&w, true);
-    if (status != AN_OK) drop_folder(&w);
-    return tidy(job, slot, base, status);
+    if (status == AN_OK) {
+        status = close_folder(&w, !job->staging);
+        if (status != AN_OK) drop_folder(&w);
+    }
+    if (!job->staging) return tidy(job, slot, base, status);
+    if (status == AN_OK) remove_staged(job);
+    return status;
 }
 
 static an_status drop_all(an_save_job *job, int slot, const char *base) {
@@ -242,18 +247,11 @@ static void run_step(an_save_job *job, an_status (*step)(an_save_job *job, int s
     atomic_store(&job->done, true);
 }
 
-static void start_clocks(an_save_job *job) {
-    job->begin = an_clock_seconds();
-    job->cpu_seconds = 0;
-}
-
 void an_save_job_run(an_save_job *job) {
-    start_clocks(job);
     run_step(job, write_all);
 }
 
 void an_save_job_begin(an_save_job *job) {
-    start_clocks(job);
     run_step(job, begin_all);
 }
 

@@ -27,6 +27,7 @@ typedef struct an_save_job {
     const an_context *ctx; /* for its heartbeat only */
     const char *folder;    /* of the run */
     const char *stage;     /* a fast folder that is written to first; NULL: none */
+    bool staging;          /* … in steps: these are for the fast folder */
     int64_t generation;
     an_save_layout *layout;
     an_file_range files;   /* that this job writes; rank 0's has the others' hashes too */
@@ -46,8 +47,9 @@ typedef struct an_save_job {
     atomic_bool done;
     bool safe; /* the checkpoint is; what followed may have failed */
     an_status status;
-    char note[AN_SAVE_NOTE];            /* of an error */
-    double begin, seconds, cpu_seconds; /* when it began; until it was safe; that this machine worked for it */
+    char note[AN_SAVE_NOTE]; /* of an error */
+    double begin, seconds,
+        cpu_seconds; /* when it began, which the caller sets; until it was safe; that this process worked for it */
 } an_save_job;
 
 /* Makes `best` of a run's folder point to this checkpoint. */
@@ -58,7 +60,7 @@ an_status an_save_link_best(const char *folder, const char *name, an_note note);
 /* Writes the checkpoint, links, removes. The job has all files. */
 void an_save_job_run(an_save_job *job);
 
-/* The same in three steps, without a fast folder. `done` is set after each; `safe` after the last. */
+/* The same in three steps, for the fast folder (job->staging) and then for the run's own. `done` is set after each; `safe` after the last. */
 void an_save_job_begin(an_save_job *job);
 void an_save_job_write(an_save_job *job);
 void an_save_job_end(an_save_job *job);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/ranks.h"
 #include "anneal/train.h"
 #include "base/guard.h"
 #include "base/structs.h"
@@ -12,7 +13,7 @@
 #include "data/loader.h"
 #include "data/permutation.h"
 #include "launch/launcher.h"
-#include "store/layout.h"
+#include "store/route.h"
 #include "train/memory_room.h"
 #include "train/nonfinite.h"
 #include "train/own_metrics.h"
@@ -149,6 +150,15 @@ static void find_rank(an_trainer *t, const an_trainer_options *o) {
     t->host_ranks = given ? an_host_ranks_planned(t->ctx, o->ranks, o->hosts) : an_host_ranks(t->ctx);
 }
 
+/* Of a checkpoint, where nobody says how many. */
+static int64_t default_writers(const an_trainer *t, const an_trainer_options *o) {
+    an_ranks_info info;
+    an_ranks_info_init(&info, sizeof info);
+    const bool given = o->purpose == AN_OPEN_PLAN && o->ranks > 0;
+    if (given || an_ranks_info_get(t->ctx, &info) != AN_OK) info.hosts = o->hosts;
+    return an_route_writers(t->ranks, info.hosts > 0 ? info.hosts : 1);
+}
+
 static void destroy_graph(void *object) {
     an_graph *graph = object;
     an_graph_destroy(&graph);
@@ -189,7 +199,7 @@ static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *train
     t->planned = options->purpose == AN_OPEN_PLAN;
     t->plain = options->purpose == AN_OPEN_PLAIN;
     t->saves = options->saves;
-    t->writers = options->writers;
+    t->writers = options->writers ? options->writers : default_writers(t, options);
     if (options->owns) AN_TRY(an_grow(ctx, (void **)&t->owned, &t->owned_capacity, 3, sizeof *t->owned));
     t->held = ctx->bytes - before + (size_t)options->owned_bytes;
     AN_TRY(fill(t, options));

@@ -4,7 +4,7 @@
 
 #include "data/loader.h"
 #include "data/permutation.h"
-#include "store/layout.h"
+#include "store/route.h"
 #include "train/trainer.h"
 
 /* The order of an epoch is a keyed permutation, so that any step is found at once. */
@@ -89,14 +89,14 @@ static an_status count(an_trainer *t) {
 
 /* ---- the plan ---- */
 
-/* The copy that a checkpoint needs is known from the model. */
+/* The copy that a checkpoint needs is known from the model: what this rank writes. */
 static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *bytes) {
     an_context *ctx = t->ctx;
     an_save_layout *layout;
     *bytes = 0;
-    if (!t->saves || t->rank > 0) return AN_OK; /* rank 0 saves */
+    if (!t->saves) return AN_OK;
     AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, moments, t->writers));
-    *bytes = (int64_t)an_save_layout_bytes(layout);
+    *bytes = (int64_t)an_save_image_bytes(layout, an_route_files(layout->file_count, t->rank, t->ranks));
     an_save_layout_destroy(&layout);
     return AN_OK;
 }

@@ -64,7 +64,7 @@ static void close_routes(routes *r) {
 /* Who owns a byte of a tensor, found the long way. */
 static int owner_of(const routes *r, const an_saved_tensor *t, int64_t byte) {
     if (t->grid < 0) return AN_ROUTE_ALL;
-    if (!r->map) return r->way == AN_ROUTE_SAVE ? 0 : AN_ROUTE_ALL;
+    if (!r->map) return AN_ROUTE_ALL;
     const int64_t page = (t->grid + byte / (int64_t)an_dtype_size(t->dtype)) / AN_PAGE;
     for (int unit = 0; unit < r->map->unit_count; unit++)
         for (int q = 0; q < r->ranks; q++) {
