@@ -72,7 +72,7 @@ AN_API const char *an_candidates_path(const an_candidates *candidates, int index
 
 typedef struct an_resume an_resume;
 /* Reads what a checkpoint says about its run and compares its config with `config`. Keys that `config` leaves at their default get the
- * checkpoint's values. Keys that must not change are refused if they do. Config and options must outlive it. */
+ * checkpoint's values. Keys that must not change are refused if they do. Config and options must outlive it. Collective: rank 0 reads, and gives every rank what it has read. */
 AN_API an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
                                   const an_open_options *options);
 /* Restores the config as it was given, unless an_resume_apply succeeded. */

@@ -15,6 +15,7 @@
 #include "run/saver.h"
 #include "step/schedule.h"
 #include "store/read.h"
+#include "store/share.h"
 #include "train/own_metrics.h"
 
 /* ---- which checkpoint ---- */
@@ -174,8 +175,15 @@ fail:
     return status;
 }
 
-static an_status read_config(an_resume *r) {
-    an_status status;
+static an_status read_text(const an_resume *r, int64_t file, const char *path, char **text, size_t *bytes) {
+    an_context *ctx = r->ctx;
+    AN_TRY_RETURN(an_checkpoint_check_file(ctx, &r->manifest->files[file], r->path));
+    return an_file_read(ctx, path, AN_CONFIG_MOST_BYTES, text, bytes);
+}
+
+/* Rank 0 reads it. Collective. */
+static an_status share_config(an_resume *r) {
+    an_status status = AN_OK;
     an_context *ctx = r->ctx;
     char path[AN_FILE_PATH], *text = NULL;
     size_t bytes = 0;
@@ -184,8 +192,8 @@ static an_status read_config(an_resume *r) {
     const int64_t file = an_manifest_find_file(r->manifest, "config.yaml");
     if (file < 0) return AN_OK;
     AN_CHECK(ctx, an_path_join(path, r->path, "config.yaml"), AN_ERR_ARGUMENT, "the path is too long: %s", r->path);
-    AN_TRY(an_checkpoint_check_file(ctx, &r->manifest->files[file], r->path));
-    AN_TRY(an_file_read(ctx, path, AN_CONFIG_MOST_BYTES, &text, &bytes));
+    if (an_rank(ctx) == 0) status = read_text(r, file, path, &text, &bytes);
+    AN_TRY(an_share_bytes(ctx, status, &text, &bytes));
     options.file = path;
     options.text = text;
     options.length = bytes;
@@ -197,6 +205,24 @@ fail:
     return status;
 }
 
+/* What needs no checkpoint. */
+static an_status begin(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
+                       const an_open_options *options) {
+    AN_TRY_RETURN(an_alloc(ctx, (void **)resume, 1, sizeof **resume));
+    an_resume *r = *resume;
+    *r = (an_resume){.ctx = ctx, .config = config};
+    an_text_init(&r->notes, ctx);
+    AN_TRY_RETURN(an_open_options_read(ctx, &r->options, options));
+    if ((unsigned)r->options.extend > AN_EXTEND_STRETCH)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "extend is %d, which is not a value of an_extend",
+                        (int)r->options.extend);
+    if (snprintf(r->path, sizeof r->path, "%s", checkpoint) >= AN_FILE_PATH)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", checkpoint);
+    AN_TRY_RETURN(an_config_bool(config, "run.allow_new_bits", &r->allows_new_bits));
+    r->allows_new_bits = r->allows_new_bits || r->options.new_bits;
+    return AN_OK;
+}
+
 an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
                            const an_open_options *options) {
     AN_GUARD;
@@ -204,19 +230,10 @@ an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *confi
     an_status status;
     an_resume *r = NULL;
     *resume = NULL;
-    AN_TRY(an_alloc(ctx, (void **)&r, 1, sizeof *r));
-    *r = (an_resume){.ctx = ctx, .config = config};
-    AN_TRY(an_open_options_read(ctx, &r->options, options));
-    AN_CHECK(ctx, (unsigned)r->options.extend <= AN_EXTEND_STRETCH, AN_ERR_ARGUMENT,
-             "extend is %d, which is not a value of an_extend", (int)r->options.extend);
-    an_text_init(&r->notes, ctx);
-    const int length = snprintf(r->path, sizeof r->path, "%s", checkpoint);
-    AN_CHECK(ctx, length < AN_FILE_PATH, AN_ERR_ARGUMENT, "the path is too long: %.100s…", checkpoint);
-    AN_TRY(an_config_bool(config, "run.allow_new_bits", &r->allows_new_bits));
-    r->allows_new_bits = r->allows_new_bits || r->options.new_bits;
-    AN_TRY(an_manifest_read(&r->manifest, ctx, r->path));
-    AN_TRY(an_load_check_known(ctx, r->manifest, r->path));
-    AN_TRY(read_config(r));
+    AN_TRY(an_ranks_agree(ctx, begin(&r, ctx, config, checkpoint, options)));
+    AN_TRY(an_manifest_share(&r->manifest, ctx, r->path));
+    AN_TRY(an_ranks_agree(ctx, an_load_check_known(ctx, r->manifest, r->path)));
+    AN_TRY(share_config(r));
     if (r->before) AN_TRY(compare(r));
     *resume = r;
     return AN_OK;

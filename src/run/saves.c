@@ -12,6 +12,7 @@
 #include "run/run.h"
 #include "run/saver.h"
 #include "store/launch.h"
+#include "store/share.h"
 
 static void destroy(an_trainer *t) {
     an_run *h = t->run;
@@ -194,15 +195,17 @@ an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step) {
     return save_named(trainer, user_step, true);
 }
 
-/* What this rank can find wrong before the ranks read it together. */
-static an_status check_load(an_trainer *t, const char *path, an_manifest **manifest) {
+/* What this rank can find wrong before the ranks read a checkpoint together. */
+static an_status check_begin(an_trainer *t) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_context_check_process(ctx));
     if (t->planned || t->next > 0)
         return AN_ERROR(ctx, AN_ERR_STATE, "a checkpoint can only be loaded before the first step");
-    AN_TRY_RETURN(an_run_attach(t));
-    AN_TRY_RETURN(an_manifest_read(manifest, ctx, path));
-    const an_manifest *m = *manifest;
+    return an_run_attach(t);
+}
+
+static an_status check_load(const an_trainer *t, const char *path, const an_manifest *m) {
+    an_context *ctx = t->ctx;
     if (m->bits.leaves != t->batches.leaves)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: was trained with %lld leaves, but this trainer has %lld, so results would differ", path,
@@ -217,7 +220,9 @@ static an_status load(an_trainer *t, const char *path) {
     an_status status;
     an_context *ctx = t->ctx;
     an_manifest *manifest = NULL;
-    AN_TRY(an_ranks_agree(ctx, check_load(t, path, &manifest)));
+    AN_TRY(an_ranks_agree(ctx, check_begin(t)));
+    AN_TRY(an_manifest_share(&manifest, ctx, path));
+    AN_TRY(an_ranks_agree(ctx, check_load(t, path, manifest)));
     t->broken = true; /* until all of it is there: to read every byte twice would be twice the time */
     AN_TRY(an_load(t, manifest, path));
     t->broken = false;

@@ -65,6 +65,9 @@ typedef struct an_manifest {
 /* Reads and checks `folder`/manifest.json and that its files are there with their lengths; what they contain is not looked at. AN_ERR_DAMAGED
  * with the file's name where anything is not as it was written. */
 an_status an_manifest_read(an_manifest **manifest, an_context *ctx, const char *folder);
+/* Its parts: the text of a file, with `*bytes` + 1 bytes of memory, and whether the files are there. */
+an_status an_manifest_read_text(an_context *ctx, const char *path, char **text, size_t *bytes);
+an_status an_manifest_check_files(const an_manifest *manifest, const char *folder);
 /* The same from a text in memory, which it takes over; `name` is for messages. Looks at no other file. */
 an_status an_manifest_parse(an_manifest **manifest, an_context *ctx, const char *name, char *text, size_t bytes);
 void an_manifest_destroy(an_manifest **manifest);

@@ -387,7 +387,7 @@ fail:
 }
 
 /* Lengths are looked at here, as it costs next to nothing: what was cut off or is missing is found before anything is read. */
-static an_status check_files(const an_manifest *m, const char *folder) {
+an_status an_manifest_check_files(const an_manifest *m, const char *folder) {
     an_context *ctx = m->ctx;
     char path[AN_FILE_PATH];
     struct stat found;
@@ -403,20 +403,23 @@ static an_status check_files(const an_manifest *m, const char *folder) {
     return AN_OK;
 }
 
+an_status an_manifest_read_text(an_context *ctx, const char *path, char **text, size_t *bytes) {
+    struct stat found;
+    if (lstat(path, &found) != 0 || !S_ISREG(found.st_mode))
+        return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: is missing, or is not a regular file", path);
+    const an_status status = an_file_read(ctx, path, MOST_BYTES, text, bytes);
+    return status == AN_ERR_FILE ? AN_ERR_DAMAGED : status; /* a sector that cannot be read is damage too */
+}
+
 an_status an_manifest_read(an_manifest **manifest, an_context *ctx, const char *folder) {
     an_status status;
     char path[AN_FILE_PATH], *text = NULL;
-    struct stat found;
     size_t bytes;
     *manifest = NULL;
     AN_CHECK(ctx, an_path_join(path, folder, AN_MANIFEST_NAME), AN_ERR_ARGUMENT, "the path is too long: %s", folder);
-    AN_CHECK(ctx, lstat(path, &found) == 0 && S_ISREG(found.st_mode), AN_ERR_DAMAGED,
-             "%s: is missing, or is not a regular file", path);
-    status = an_file_read(ctx, path, MOST_BYTES, &text, &bytes);
-    if (status == AN_ERR_FILE) status = AN_ERR_DAMAGED; /* a sector that cannot be read is damage too */
-    if (status != AN_OK) goto fail;
+    AN_TRY(an_manifest_read_text(ctx, path, &text, &bytes));
     AN_TRY(an_manifest_parse(manifest, ctx, path, text, bytes));
-    AN_TRY(check_files(*manifest, folder));
+    AN_TRY(an_manifest_check_files(*manifest, folder));
     return AN_OK;
 fail:
     an_manifest_destroy(manifest);
