@@ -117,7 +117,8 @@ an_status an_config_create_renamed(an_config **config, an_context *ctx, const an
     an_arena_init(&c->arena, ctx);
     c->texts = &c->arena;
     AN_TRY(an_arena_string(&c->arena, &c->name, name, strlen(name)));
-    c->piped = options->file && is_piped(options->file);
+    c->piped = options->file && !options->stored &&
+               is_piped(options->file); /* that of a checkpoint is a file, and only rank 0 looks at it */
     AN_TRY(folder_of(c, name, &c->folder));
     AN_TRY(working_folder(c));
     if (!options->text) AN_TRY(an_config_read_file(ctx, c->name, &text, &capacity, &length));
