@@ -3,10 +3,11 @@
 first thing that it did not live to do; and the power goes at each. The run that follows must end with the bits of the run that nothing
 happened to, and from the first save on there must be a good checkpoint at every moment.
 
-    faults.py TREE LIBRARY [--long] [--only TEXT] [--jobs N]
+    faults.py TREE LIBRARY [--long] [--only TEXT] [--jobs N] [--ranks N --mpi NAME]
 
 TREE is the source tree, LIBRARY what tests/save/interpose.c becomes. Without --long each call fails with some of its errors, in turn, and
-the power goes in two ways instead of five. ANNEAL_BIN is the folder of the command."""
+the power goes in two ways instead of five. With --ranks, calls of saves fail, and only these, on whichever rank makes them: all ranks
+must go on or end alike, and the run that follows is one process. ANNEAL_BIN is the folder of the command."""
 
 import argparse
 import collections
@@ -31,7 +32,7 @@ model:     {{type: mlp, hidden: [4], dropout: 0.1}}
 data:
   train:   {{type: csv, path: data.csv, part: 0%..75%}}
   eval:    {{type: csv, path: data.csv, part: 75%..100%}}
-batch:     {{global: 4, leaves: 2, micro: 1}}
+batch:     {{global: 4, leaves: {leaves}, micro: 1}}
 optimizer: {{lr: {rate}}}
 eval:      {{every: 2 steps, best: val_loss}}
 save:      {{every: 2 steps, keep_last: 1}}
@@ -101,9 +102,19 @@ def make_faults(start, keys, everything):
     return faults
 
 
+def make_rank_faults(start, keys, everything):
+    """Failures only: ranks that die are tests/ranks/save_kills.sh."""
+    of_saves = [key for key in keys if is_of_save(key) and not key.startswith("openread")]
+    faults = [fault for fault in make_faults(start, of_saves, everything) if fault.mode in ("fail", "done")]
+    if everything:
+        return faults
+    once = {fault.key: fault for fault in reversed(faults)}  # one error each
+    return list(once.values())
+
+
 class Test:
-    def __init__(self, command, tree, work):
-        self.command, self.tree, self.work = command, tree, work
+    def __init__(self, command, tree, work, leaves=2):
+        self.command, self.tree, self.work, self.leaves = command, tree, work, leaves
         lines = random.Random(1)
         with open(work / "data.csv", "w") as file:
             file.write("a,b,y\n")
@@ -114,7 +125,7 @@ class Test:
 
     def config(self, folder, case, rate):
         path = folder / "run.yaml"
-        path.write_text(CONFIG.format(case=case, rate=rate, steps=STEPS))
+        path.write_text(CONFIG.format(case=case, rate=rate, steps=STEPS, leaves=self.leaves))
         return path
 
     def add_start(self, name, rate, fault=None):
@@ -234,17 +245,25 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--only", default="", help="faults whose description contains this")
     parser.add_argument("--jobs", type=int, default=4, help="at a time: they mostly wait for the disk")
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--mpi", default="openmpi")
     options = parser.parse_args()
+    launcher = [options.tree / "tests/comm/mpirun.sh", options.mpi, str(options.ranks)] if options.ranks > 1 else []
+    if launcher and not shutil.which(f"mpirun.{options.mpi}"):
+        say(f"SKIPPED: there is no mpirun.{options.mpi}")
+        return harness.SKIPPED
     with tempfile.TemporaryDirectory(prefix="faults-", dir=os.getcwd()) as folder:
-        test = Test(harness.Command(options.library.resolve()), options.tree, pathlib.Path(folder).resolve())
+        test = Test(harness.Command(options.library.resolve(), launcher=launcher), options.tree, pathlib.Path(folder).resolve(),
+                    leaves=4 if launcher else 2)
         harness.check_interposed(test.command.library)
         say("faults: what there is to fail")
         faults = []
         # rising: each evaluation is the best; falling: the first one is, and its checkpoint is kept
-        for name, rate, fault in (("new", 1e-2, None), ("best-is-old", 3.0, None),
-                                  ("resumed", 1e-2, "write 1 run/checkpoints/unfinished-00000004-1/manifest.json")):
+        starts = [("new", 1e-2, None), ("best-is-old", 3.0, None),
+                  ("resumed", 1e-2, "write 1 run/checkpoints/unfinished-00000004-1/manifest.json")]
+        for name, rate, fault in starts[:1] if launcher else starts:
             keys = test.add_start(name, rate, fault)
-            faults += make_faults(name, keys, options.long)
+            faults += (make_rank_faults if launcher else make_faults)(name, keys, options.long)
         faults = [fault for fault in faults if options.only in " ".join(fault)]
         say(f"faults: {len(faults)} runs, each with one that follows")
         began, failed, results = time.monotonic(), collections.defaultdict(list), {}

@@ -37,8 +37,9 @@ def where_threads_are(pid):
 class Command:
     """The command under test, and the library that is put before the C library."""
 
-    def __init__(self, library, threads=1):
+    def __init__(self, library, threads=1, launcher=()):
         self.library = library
+        self.launcher = list(launcher)  # of ranks, before the command
         self.anneal = [*os.environ.get("ANNEAL_RUN", "").split(), os.environ["ANNEAL_BIN"] + "/anneal"]
         self.environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
         self.verifies = "verify" in subprocess.run([*self.anneal, "--help"], capture_output=True, text=True).stdout
@@ -49,7 +50,9 @@ class Command:
         return {**self.environment, "LD_PRELOAD": str(self.library), "FAULT_FOLDER": os.path.realpath(folder), **names}
 
     def train(self, config, *arguments, environment=None, timeout=300):
-        with subprocess.Popen([*self.anneal, "train", str(config), *arguments], text=True, stdout=subprocess.PIPE,
+        # Without faults it is one process: what ranks have left must do for any number of them.
+        launcher = self.launcher if environment else []
+        with subprocess.Popen([*launcher, *self.anneal, "train", str(config), *arguments], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=environment or self.environment) as process:
             try:
                 out, err = process.communicate(timeout=timeout)
