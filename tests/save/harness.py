@@ -52,6 +52,9 @@ class Command:
     def train(self, config, *arguments, environment=None, timeout=300):
         # Without faults it is one process: what ranks have left must do for any number of them.
         launcher = self.launcher if environment else []
+        if launcher and "LD_PRELOAD" in environment:  # for ranks only: a launcher writes in signal handlers, where the library's lock hangs it
+            environment = dict(environment)
+            launcher = [*launcher, "env", "LD_PRELOAD=" + environment.pop("LD_PRELOAD")]
         with subprocess.Popen([*launcher, *self.anneal, "train", str(config), *arguments], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=environment or self.environment) as process:
             try:
