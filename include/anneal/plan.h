@@ -85,6 +85,16 @@ typedef enum an_recompute {
     AN_RECOMPUTE_LIMIT = 0x7fffffff
 } an_recompute;
 
+/* What ranks divide among themselves instead of each having all of it. Each divides what the one before it does, and more. The bits are the same. */
+typedef enum an_shard {
+    AN_SHARD_NONE = 0,
+    AN_SHARD_OPTIMIZER = 1, /* moments, and master weights that no op reads */
+    AN_SHARD_GRADIENTS = 2, /* … and gradients */
+    AN_SHARD_FULL = 3,      /* … and weights: a unit of them is gathered when it is needed */
+    AN_SHARD_HYBRID = 4,    /* as FULL, among the ranks of one host; hosts have the same pieces */
+    AN_SHARD_LIMIT = 0x7fffffff
+} an_shard;
+
 typedef struct an_plan_options {
     size_t size;
     const char *const *symbols; /* every symbol of the graph */
@@ -110,6 +120,9 @@ typedef struct an_plan_options {
                             its part of the loss. It is 0 until it is set. Evaluation does not use it */
     uint8_t reserved[5];
     int rank, ranks; /* plan what this rank of so many allocates and sends; ranks 0: one process */
+    an_shard shard;  /* what they divide. From GRADIENTS on, there is no AN_FORM_TRAIN_NEXT */
+    uint8_t reserved_too[4];
+    int64_t min_elements; /* a unit of fewer parameters is exchanged together with the next; 0: every one by itself */
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 

@@ -100,10 +100,10 @@ static an_status take_pieces(an_params *p, const an_params_pieces *pieces) {
     if (pieces->shards->pages != p->grid.end)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the map of pieces has %lld pages, but the parameters have %lld",
                         (long long)pieces->shards->pages, (long long)p->grid.end);
-    if (pieces->sharding != AN_SHARDING_NONE && p->device != &an_device_host)
+    if (pieces->sharding != AN_SHARD_NONE && p->device != &an_device_host)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                         "ranks.shard %s needs the host's memory: parameters on device '%s' can only be whole (none)",
-                        an_sharding_name(pieces->sharding), p->device->name);
+                        an_shard_name(pieces->sharding), p->device->name);
     p->pieces = *pieces;
     return AN_OK;
 }
@@ -345,7 +345,7 @@ static an_status locate(const an_params *p, const char *name, an_param_part part
     if (!an_params_has(p, e, flat))
         return AN_ERROR(ctx, AN_ERR_STATE,
                         "'%s' is divided among ranks (ranks.shard %s), and rank %d of %d has only a part of it", name,
-                        an_sharding_name(p->pieces.sharding), p->pieces.shards->rank, p->pieces.shards->ranks);
+                        an_shard_name(p->pieces.sharding), p->pieces.shards->rank, p->pieces.shards->ranks);
     AN_TRY_RETURN(an_array_check(ctx, array, name, e->dtype, e->ndims, e->dims));
     *stored = e;
     *at = base + e->offset;

@@ -207,6 +207,10 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
              moments, AN_MOST_MOMENTS);
     AN_CHECK(ctx, options->symbol_count == 0 || (options->symbol_count > 0 && options->symbols && options->maxima),
              AN_ERR_ARGUMENT, "symbol_count is %d, but symbols or maxima is NULL", options->symbol_count);
+    AN_CHECK(ctx, (unsigned)options->shard < AN_SHARD_COUNT, AN_ERR_ARGUMENT, "shard is %d; it must be from 0 to %d",
+             (int)options->shard, AN_SHARD_COUNT - 1);
+    AN_CHECK(ctx, options->min_elements >= 0, AN_ERR_ARGUMENT, "min_elements is %lld, but must not be negative",
+             (long long)options->min_elements);
     an_leaf_range range;
     AN_TRY(find_leaves(ctx, options, &range));
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));

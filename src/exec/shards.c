@@ -11,22 +11,23 @@
 static const struct {
     const char *name;
     an_page_set sets[AN_FLATS];
-} strategies[AN_SHARDINGS] = {
-    [AN_SHARDING_NONE] = {"none", {AN_PAGES_ALL, AN_PAGES_ALL, AN_PAGES_ALL, AN_PAGES_ALL}},
-    [AN_SHARDING_OPTIMIZER] = {"optimizer",
-                               {[AN_FLAT_MASTERS] = AN_PAGES_OWN_OR_MASTER_READ,
-                                [AN_FLAT_LOW] = AN_PAGES_OWN_OR_LOW_READ,
-                                [AN_FLAT_GRADIENTS] = AN_PAGES_ALL,
-                                [AN_FLAT_MOMENTS] = AN_PAGES_OWN}},
-    [AN_SHARDING_GRADIENTS] = {"gradients",
-                               {[AN_FLAT_MASTERS] = AN_PAGES_OWN_OR_MASTER_READ,
-                                [AN_FLAT_LOW] = AN_PAGES_OWN_OR_LOW_READ,
-                                [AN_FLAT_GRADIENTS] = AN_PAGES_OWN,
-                                [AN_FLAT_MOMENTS] = AN_PAGES_OWN}},
-    [AN_SHARDING_FULL] = {"full", {AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN}},
+} strategies[AN_SHARD_COUNT] = {
+    [AN_SHARD_NONE] = {"none", {AN_PAGES_ALL, AN_PAGES_ALL, AN_PAGES_ALL, AN_PAGES_ALL}},
+    [AN_SHARD_OPTIMIZER] = {"optimizer",
+                            {[AN_FLAT_MASTERS] = AN_PAGES_OWN_OR_MASTER_READ,
+                             [AN_FLAT_LOW] = AN_PAGES_OWN_OR_LOW_READ,
+                             [AN_FLAT_GRADIENTS] = AN_PAGES_ALL,
+                             [AN_FLAT_MOMENTS] = AN_PAGES_OWN}},
+    [AN_SHARD_GRADIENTS] = {"gradients",
+                            {[AN_FLAT_MASTERS] = AN_PAGES_OWN_OR_MASTER_READ,
+                             [AN_FLAT_LOW] = AN_PAGES_OWN_OR_LOW_READ,
+                             [AN_FLAT_GRADIENTS] = AN_PAGES_OWN,
+                             [AN_FLAT_MOMENTS] = AN_PAGES_OWN}},
+    [AN_SHARD_FULL] = {"full", {AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN}},
+    [AN_SHARD_HYBRID] = {"hybrid", {AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN}},
 };
 
-const char *an_sharding_name(an_sharding sharding) {
+const char *an_shard_name(an_shard sharding) {
     return strategies[sharding].name;
 }
 
@@ -286,7 +287,7 @@ int64_t an_shards_bytes(const an_shards *shards) {
 static an_status refuse(an_context *ctx, const an_params_pieces *pieces, const char *name, const char *what) {
     return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                     "the program %s, but with ranks.shard %s, rank %d of %d has only its own pieces of '%s'", what,
-                    an_sharding_name(pieces->sharding), pieces->shards->rank, pieces->shards->ranks, name);
+                    an_shard_name(pieces->sharding), pieces->shards->rank, pieces->shards->ranks, name);
 }
 
 an_status an_params_pieces_check(an_context *ctx, const an_params_pieces *pieces, const an_plan *plan) {

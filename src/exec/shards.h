@@ -11,16 +11,10 @@
 #include "comm/pieces.h"
 #include "ir/graph.h"
 
-/* What ranks divide; each divides what the one before it does, and more. */
-typedef enum an_sharding {
-    AN_SHARDING_NONE,
-    AN_SHARDING_OPTIMIZER, /* moments, and masters that no op reads */
-    AN_SHARDING_GRADIENTS, /* … and gradients */
-    AN_SHARDING_FULL,      /* … and weights */
-    AN_SHARDINGS
-} an_sharding;
+enum { AN_SHARD_COUNT = AN_SHARD_HYBRID + 1 };
 
-const char *an_sharding_name(an_sharding sharding);
+/* As ranks.shard says it. */
+const char *an_shard_name(an_shard sharding);
 
 /* The flat buffers on the grid. Every moment is one. */
 typedef enum an_flat { AN_FLAT_MASTERS, AN_FLAT_LOW, AN_FLAT_GRADIENTS, AN_FLAT_MOMENTS, AN_FLATS } an_flat;
@@ -94,7 +88,7 @@ void an_plan_find_reads(const an_plan *plan, uint8_t *reads);
 /* How a parameter store is divided. It points to its map, which must outlive the store. */
 typedef struct an_params_pieces {
     const an_shards *shards;
-    an_sharding sharding;
+    an_shard sharding;
 } an_params_pieces;
 
 /* The pages of a buffer that the rank has. AN_PAGES_ALL: it is an allocation of the device as in a store without pieces. */

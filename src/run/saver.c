@@ -74,7 +74,7 @@ static an_status make_image(an_saver *s) {
     const an_params_pieces *pieces = &t->params->pieces;
     const an_route_options options = {.ranks = t->ranks,
                                       .rank = t->rank,
-                                      .shards = pieces->sharding == AN_SHARDING_NONE ? NULL : pieces->shards,
+                                      .shards = pieces->sharding == AN_SHARD_NONE ? NULL : pieces->shards,
                                       .way = AN_ROUTE_SAVE,
                                       .chunk = AN_SAVE_CHUNK};
     AN_TRY_RETURN(an_route_create(&s->route, job->layout, &options));

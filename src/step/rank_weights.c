@@ -30,7 +30,7 @@ static size_t bytes_of(const an_stored *e) {
 static bool is_everywhere(const an_params *p, const an_stored *e) {
     const an_shards *shards = p->pieces.shards;
     if (!shards || e->storage != AN_STORAGE_MASTER) return true;
-    if (p->pieces.sharding == AN_SHARDING_FULL) return false;
+    if (p->pieces.sharding == AN_SHARD_FULL) return false;
     const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
     const an_page_range pages = {begin, begin + (e->elements + AN_PAGE - 1) / AN_PAGE};
     return an_page_runs_have(&shards->sets[AN_PAGES_MASTER_READ], &pages);

@@ -93,7 +93,7 @@ an_status an_remote_weights_finish(an_remote_weights *w) {
 /* ---- making it ---- */
 
 static bool gathers(const an_params_pieces *pieces) {
-    return pieces->shards && pieces->sharding != AN_SHARDING_FULL;
+    return pieces->shards && pieces->sharding != AN_SHARD_FULL;
 }
 
 an_status an_remote_weights_predict(an_context *ctx, const an_params_pieces *pieces, const an_flat_sizes *sizes,

@@ -67,7 +67,7 @@ static an_status prepare(loading *l, const an_graph *graph) {
     AN_TRY_RETURN(number_files(l));
     const an_route_options options = {.ranks = l->comm->ranks,
                                       .rank = l->comm->rank,
-                                      .shards = pieces->sharding == AN_SHARDING_NONE ? NULL : pieces->shards,
+                                      .shards = pieces->sharding == AN_SHARD_NONE ? NULL : pieces->shards,
                                       .way = AN_ROUTE_LOAD,
                                       .chunk = l->chunk};
     AN_TRY_RETURN(an_route_create(&l->route, &l->files, &options));

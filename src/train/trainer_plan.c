@@ -105,7 +105,7 @@ static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *b
 static an_status divide(an_trainer *t) {
     an_context *ctx = t->ctx;
     const an_shards_options options = {.ranks = t->ranks, .rank = t->rank};
-    if (t->pieces.sharding == AN_SHARDING_NONE) return AN_OK;
+    if (t->pieces.sharding == AN_SHARD_NONE) return AN_OK;
     const size_t before = ctx->bytes;
     AN_TRY_RETURN(an_shards_create(&t->shards, ctx, t->plan, &options));
     t->held += ctx->bytes - before;

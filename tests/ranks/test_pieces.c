@@ -13,7 +13,7 @@ typedef struct {
     double loss[STEPS], norm[STEPS];
     char *masters, *moments[AN_MOST_MOMENTS]; /* of all pages: every rank writes what it owns */
     size_t bytes;
-    an_sharding sharding;
+    an_shard sharding;
 } outcome;
 
 static void keep(outcome *o, const an_params *p) {
@@ -75,7 +75,7 @@ static bool create(one_rank *r, training *t) {
     TRY(an_plan_create(&t->plan, ctx, t->graph, &plan));
     TRY(an_shards_create(&t->shards, ctx, t->plan, &(an_shards_options){.ranks = r->comm.ranks, .rank = r->comm.rank}));
     const an_params_pieces pieces = {.shards = t->shards, .sharding = o->sharding};
-    TRY(an_params_create_in(&t->params, ctx, t->graph, &params, o->sharding == AN_SHARDING_NONE ? NULL : &pieces));
+    TRY(an_params_create_in(&t->params, ctx, t->graph, &params, o->sharding == AN_SHARD_NONE ? NULL : &pieces));
     TRY(an_params_init(t->params, 7));
     TRY(an_program_create(&t->program, t->plan, t->params));
     TRY(an_optimizer_create(&t->optimizer, t->params, t->groups, NULL));
@@ -203,7 +203,7 @@ static void test_pieces_give_the_bits_of_one_process(void **state) {
         run(&alone, 1, 1);
         for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
             for (int shared = 0; shared < 2; shared++) {
-                outcome o = {.precision = precisions[p], .sharding = AN_SHARDING_OPTIMIZER};
+                outcome o = {.precision = precisions[p], .sharding = AN_SHARD_OPTIMIZER};
                 run(&o, ranks, shared ? ranks : 1);
                 compare(&alone, &o, ranks, shared ? ranks : 1);
                 release(&o);

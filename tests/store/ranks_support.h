@@ -70,7 +70,7 @@ static inline void fill_store(an_params *p) {
 }
 
 /* sharding NONE: everything is whole */
-static inline an_status open_part(part *r, an_context *ctx, an_sharding sharding, int ranks, int rank) {
+static inline an_status open_part(part *r, an_context *ctx, an_shard sharding, int ranks, int rank) {
     *r = (part){0};
     an_status status = build_model(&r->graph, ctx);
     if (status == AN_OK) status = plan_model(&r->plan, ctx, r->graph);
@@ -78,7 +78,7 @@ static inline an_status open_part(part *r, an_context *ctx, an_sharding sharding
         status = an_shards_create(&r->shards, ctx, r->plan, &(an_shards_options){.ranks = ranks, .rank = rank});
     r->pieces = (an_params_pieces){.shards = r->shards, .sharding = sharding};
     if (status == AN_OK)
-        status = an_params_create_in(&r->params, ctx, r->graph, NULL, sharding == AN_SHARDING_NONE ? NULL : &r->pieces);
+        status = an_params_create_in(&r->params, ctx, r->graph, NULL, sharding == AN_SHARD_NONE ? NULL : &r->pieces);
     if (status == AN_OK) status = an_params_create(&r->whole, ctx, r->graph, NULL);
     if (status == AN_OK) fill_store(r->whole);
     return status;
@@ -103,7 +103,7 @@ static inline const char *compare_part(const part *p) {
     if (memcmp(found->frozen, whole->frozen, (size_t)whole->sizes.frozen_bytes)) return "what is frozen";
     if (memcmp(found->states, whole->states, (size_t)whole->sizes.state_bytes)) return "the run states";
     for (int unit = 0; unit < p->shards->unit_count; unit++) {
-        const an_page_range pages = p->pieces.sharding == AN_SHARDING_NONE
+        const an_page_range pages = p->pieces.sharding == AN_SHARD_NONE
                                         ? p->shards->units[unit].pages
                                         : an_shards_piece(p->shards, unit, p->shards->rank);
         if (!same_pages(found->masters, whole->masters, pages)) return "the weights";
@@ -113,7 +113,7 @@ static inline const char *compare_part(const part *p) {
     return NULL;
 }
 
-static const an_sharding shardings[] = {AN_SHARDING_NONE, AN_SHARDING_OPTIMIZER, AN_SHARDING_GRADIENTS,
-                                        AN_SHARDING_FULL};
+static const an_shard shardings[] = {AN_SHARD_NONE, AN_SHARD_OPTIMIZER, AN_SHARD_GRADIENTS, AN_SHARD_FULL,
+                                     AN_SHARD_HYBRID};
 
 #endif

@@ -149,7 +149,7 @@ static int write_checkpoints(void **state) {
     (void)state;
     if (system("rm -rf written-by-*")) return 1; /* NOLINT(cert-env33-c): the test's own folders */
     assert_int_equal(context_with_ledger(&ctx, &memory, 1), AN_OK);
-    OK(ctx, open_part(&p, ctx, AN_SHARDING_NONE, 1, 0));
+    OK(ctx, open_part(&p, ctx, AN_SHARD_NONE, 1, 0));
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) write_checkpoint(ctx, &p, writers[i]);
     close_part(&p);
     an_context_destroy(&ctx);
@@ -159,7 +159,7 @@ static int write_checkpoints(void **state) {
 /* ---- loading ---- */
 
 typedef struct {
-    an_sharding sharding;
+    an_shard sharding;
     int64_t writers;
     void (*spoil)(const char *folder); /* after all ranks have read the manifest; NULL: nothing */
     int64_t message;                   /* of the load, that fails; 0: none */
@@ -317,12 +317,12 @@ static void test_damage_is_the_same_error_on_all(void **state) {
 
 static void test_memory_of_one_rank(void **state) {
     enum { RANKS = 3 };
-    trial good = {.sharding = AN_SHARDING_OPTIMIZER, .writers = 2};
+    trial good = {.sharding = AN_SHARD_OPTIMIZER, .writers = 2};
     (void)state;
     run_trial(&good, RANKS);
     for (int culprit = 0; culprit < RANKS; culprit++)
         for (long allocation = 1; allocation <= good.allocations[culprit]; allocation++) {
-            trial t = {.sharding = AN_SHARDING_OPTIMIZER, .writers = 2, .allocation = allocation, .culprit = culprit};
+            trial t = {.sharding = AN_SHARD_OPTIMIZER, .writers = 2, .allocation = allocation, .culprit = culprit};
             run_trial(&t, RANKS);
             for (int i = 0; i < RANKS; i++) {
                 if (t.statuses[i] != AN_ERR_MEMORY)
@@ -337,7 +337,7 @@ static void test_messages_of_one_rank(void **state) {
     int all_failed = 0;
     (void)state;
     for (int s = 0; s < 2; s++) {
-        const an_sharding sharding = s ? AN_SHARDING_FULL : AN_SHARDING_NONE;
+        const an_shard sharding = s ? AN_SHARD_FULL : AN_SHARD_NONE;
         trial good = {.sharding = sharding, .writers = 2};
         run_trial(&good, RANKS);
         for (int culprit = 0; culprit < RANKS; culprit++)

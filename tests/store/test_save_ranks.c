@@ -9,7 +9,7 @@ enum { TIMEOUT = 20 };        /* seconds: a rank that waits in vain says so */
 
 /* The message of the copy that fails, and on which rank; 0: none does. */
 typedef struct {
-    an_sharding sharding;
+    an_shard sharding;
     int64_t writers, message;
     int culprit;
     int64_t calls[MOST_RANKS]; /* of the copy */
@@ -62,7 +62,7 @@ static void body(one_rank *r) {
     if (rank_failed(r, "layout", an_save_layout_create(&layout, r->ctx, p.graph, 2, t->writers))) goto end;
     const an_route_options options = {.ranks = r->comm.ranks,
                                       .rank = rank,
-                                      .shards = t->sharding == AN_SHARDING_NONE ? NULL : p.shards,
+                                      .shards = t->sharding == AN_SHARD_NONE ? NULL : p.shards,
                                       .way = AN_ROUTE_SAVE,
                                       .chunk = CHUNK_BYTES};
     if (rank_failed(r, "route", an_route_create(&route, layout, &options))) goto end;
@@ -124,13 +124,13 @@ static int count_failed(const trial *t, int ranks) {
 
 static void test_a_failure_is_everyones(void **state) {
     enum { RANKS = 3, STRIDE = 5 };
-    trial good = {.sharding = AN_SHARDING_FULL, .writers = RANKS};
+    trial good = {.sharding = AN_SHARD_FULL, .writers = RANKS};
     int all_failed = 0;
     (void)state;
     run_trial(&good, RANKS);
     for (int culprit = 0; culprit < RANKS; culprit++)
         for (int64_t message = 1; message <= good.calls[culprit]; message += STRIDE) {
-            trial t = {.sharding = AN_SHARDING_FULL, .writers = RANKS, .message = message, .culprit = culprit};
+            trial t = {.sharding = AN_SHARD_FULL, .writers = RANKS, .message = message, .culprit = culprit};
             run_trial(&t, RANKS);
             const int failed = count_failed(&t, RANKS);
             assert_true(failed > 0);

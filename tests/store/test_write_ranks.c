@@ -18,7 +18,7 @@
 enum { CHUNK_BYTES = 10000, NOBODY = -1 };
 
 typedef struct {
-    an_sharding sharding;
+    an_shard sharding;
     int64_t writers, step, generation;
     int culprit; /* the rank that cannot write its first part */
     an_status statuses[MOST_RANKS];
@@ -44,7 +44,7 @@ static an_status open_saving(saving *s, const one_rank *r, const trial *t) {
     fill_store(s->p.params);
     const an_route_options options = {.ranks = r->comm.ranks,
                                       .rank = r->comm.rank,
-                                      .shards = t->sharding == AN_SHARDING_NONE ? NULL : s->p.shards,
+                                      .shards = t->sharding == AN_SHARD_NONE ? NULL : s->p.shards,
                                       .way = AN_ROUTE_SAVE,
                                       .chunk = CHUNK_BYTES};
     status = an_route_create(&s->route, job->layout, &options);
@@ -211,8 +211,7 @@ static int count_folders(const char *begin) {
 static void test_a_part_that_cannot_be_written(void **state) {
     enum { RANKS = 3, BEFORE = 1000 };
     (void)state;
-    trial good = {
-        .sharding = AN_SHARDING_FULL, .writers = 5, .step = BEFORE, .generation = generation, .culprit = NOBODY};
+    trial good = {.sharding = AN_SHARD_FULL, .writers = 5, .step = BEFORE, .generation = generation, .culprit = NOBODY};
     run_all(save_body, &good, RANKS);
     assert_int_equal(good.statuses[0], AN_OK);
     const int finished = count_folders("step-");
