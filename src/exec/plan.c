@@ -229,6 +229,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     p->passes.f32_storage = options->f32_storage;
     p->passes.exchanges = options->ranks > 1;
     AN_TRY(an_graph_clone(&p->model, graph));
+    p->model->min_elements = options->min_elements;
     AN_TRY(bind_symbols(p, options));
     if (options->weighs_samples) AN_TRY(add_weights(p));
     AN_TRY(check_views(p->model));

@@ -176,69 +176,25 @@ fail:
 
 /* ---- units ---- */
 
-/* Units that are joined: from the first to the last. */
-typedef struct {
-    const an_unit *first, *last;
-} joint;
-
-static bool is_small(const joint *j, int64_t min_elements) {
-    return j->last->end - j->first->begin < min_elements;
-}
-
-static int join(const an_unit *units, int count, int64_t min_elements, joint *joints) {
-    int joined = 0;
-    for (int i = 0; i < count; i++) {
-        if (joined > 0 && is_small(&joints[joined - 1], min_elements))
-            joints[joined - 1].last = &units[i];
-        else
-            joints[joined++] = (joint){&units[i], &units[i]};
-    }
-    if (joined > 1 && is_small(&joints[joined - 1], min_elements)) {
-        joints[joined - 2].last = joints[joined - 1].last;
-        joined--;
-    }
-    return joined;
-}
-
-/* Writes the name of a joint, if `name` is not NULL; returns its bytes with the final 0. What lies in no block has no name to add. */
-static size_t name_joint(const joint *j, char *name) {
-    const an_unit *first = j->first, *last = j->last;
-    while (first < last && !*first->name) first++;
-    while (last > first && !*last->name) last--;
-    const char *const parts[] = {first->name, first < last ? " to " : "", first < last ? last->name : ""};
-    size_t length = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const size_t part = strlen(parts[i]);
-        if (name) memcpy(name + length, parts[i], part);
-        length += part;
-    }
-    if (name) name[length] = 0;
-    return length + 1;
-}
-
-static an_status make_units(an_shards *s, const an_graph *g, int64_t min_elements) {
+static an_status make_units(an_shards *s, const an_graph *g) {
     an_status status;
     an_context *ctx = s->ctx;
     an_unit *units = NULL;
-    joint *joints = NULL;
     AN_TRY(an_alloc(ctx, (void **)&units, g->parameter_count, sizeof *units));
-    AN_TRY(an_alloc(ctx, (void **)&joints, g->parameter_count, sizeof *joints));
-    const int count = join(units, an_units_find(g, units, NULL), min_elements, joints);
+    const int count = an_units_find(g, units, NULL);
     AN_TRY(an_alloc(ctx, (void **)&s->units, (size_t)count, sizeof *s->units));
     s->unit_count = count;
     size_t bytes = 0;
-    for (int i = 0; i < count; i++) bytes += name_joint(&joints[i], NULL);
+    for (int i = 0; i < count; i++) bytes += an_unit_describe(&units[i], NULL);
     AN_TRY(an_alloc(ctx, (void **)&s->names, bytes, 1));
     s->name_bytes = bytes;
     char *name = s->names;
     for (int i = 0; i < count; i++) {
-        s->units[i] =
-            (an_shard_unit){.pages = {joints[i].first->begin / AN_PAGE, joints[i].last->end / AN_PAGE}, .name = name};
-        name += name_joint(&joints[i], name);
+        s->units[i] = (an_shard_unit){.pages = {units[i].begin / AN_PAGE, units[i].end / AN_PAGE}, .name = name};
+        name += an_unit_describe(&units[i], name);
     }
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&joints, g->parameter_count, sizeof *joints);
     an_release(ctx, (void **)&units, g->parameter_count, sizeof *units);
     return status;
 }
@@ -251,14 +207,12 @@ an_status an_shards_create(an_shards **shards, an_context *ctx, const an_plan *p
     *shards = NULL;
     AN_CHECK(ctx, options->ranks >= 1 && options->rank >= 0 && options->rank < options->ranks, AN_ERR_ARGUMENT,
              "rank %d of %d ranks does not exist", options->rank, options->ranks);
-    AN_CHECK(ctx, options->min_elements >= 0, AN_ERR_ARGUMENT, "unit.min_elements is %lld, but must not be negative",
-             (long long)options->min_elements);
     AN_TRY(an_alloc(ctx, (void **)&s, 1, sizeof *s));
     s->ctx = ctx;
     s->ranks = options->ranks;
     s->rank = options->rank;
     s->pages = plan->sizes.trainable_elements / AN_PAGE;
-    AN_TRY(make_units(s, plan->model, options->min_elements));
+    AN_TRY(make_units(s, plan->model));
     AN_TRY(make_sets(s, plan));
     *shards = s;
     return AN_OK;

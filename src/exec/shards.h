@@ -60,8 +60,6 @@ typedef struct an_shards {
 
 typedef struct an_shards_options {
     int ranks, rank; /* of the mesh axis `shard` */
-    int64_t
-        min_elements; /* a unit of fewer is joined with the next, or, if it is the last, with the one before; 0: none is */
 } an_shards_options;
 
 an_status an_shards_create(an_shards **shards, an_context *ctx, const an_plan *plan, const an_shards_options *options);

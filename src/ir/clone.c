@@ -87,6 +87,7 @@ an_status an_graph_clone(an_graph **copy, const an_graph *g) {
             an_arena_string(&c->arena, &c->parameters[i].name, g->parameters[i].name, strlen(g->parameters[i].name)));
     }
     c->parameter_count = g->parameter_count;
+    c->min_elements = g->min_elements;
     AN_TRY(an_grow(ctx, (void **)&c->sources, &c->source_capacity, g->source_count, sizeof *c->sources));
     for (size_t i = 0; i < g->source_count; i++) c->sources[i] = nodes[g->sources[i]->number];
     c->source_count = g->source_count;

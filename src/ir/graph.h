@@ -119,6 +119,7 @@ struct an_graph {
 
     an_parameter *parameters;
     size_t parameter_count, parameter_capacity;
+    int64_t min_elements; /* of what ranks exchange at once (pass/units.h) */
 
     an_node **sources; /* inputs and states */
     size_t source_count, source_capacity;

@@ -1,5 +1,7 @@
 #include "pass/units.h"
 
+#include <string.h>
+
 /* The outermost block proper that a block or scope lies in; 0: none. */
 static int outermost(const an_graph *g, int block) {
     int outer = 0;
@@ -8,19 +10,54 @@ static int outermost(const an_graph *g, int block) {
     return outer;
 }
 
+static bool is_small(const an_graph *g, const an_unit *unit) {
+    return unit->end - unit->begin < g->min_elements;
+}
+
+/* What lies in no block has no name to add. */
+static void join(an_unit *unit, const an_unit *next) {
+    unit->end = next->end;
+    if (*next->last_name) unit->last_name = next->last_name;
+    if (!*unit->name) unit->name = next->name;
+}
+
 int an_units_find(const an_graph *g, an_unit *units, int *unit_of) {
-    int count = 0, last = -1; /* the block of the last unit */
+    int count = 0, last = -1; /* the block of the last parameter */
     for (size_t i = 0; i < g->parameter_count; i++) {
         const an_parameter *p = &g->parameters[i];
         if (unit_of) unit_of[i] = -1;
         if (p->node->outputs[0].storage != AN_STORAGE_MASTER) continue;
         const int block = outermost(g, p->node->block);
-        if (count == 0 || block != last) {
-            units[count++] = (an_unit){.begin = p->offset, .name = block ? g->blocks[block].path : ""};
-            last = block;
-        }
-        units[count - 1].end = p->offset + (p->elements + AN_PAGE - 1) / AN_PAGE * AN_PAGE;
+        const char *name = block ? g->blocks[block].path : "";
+        const an_unit own = {.begin = p->offset,
+                             .end = p->offset + (p->elements + AN_PAGE - 1) / AN_PAGE * AN_PAGE,
+                             .name = name,
+                             .last_name = name};
+        if (count > 0 && (block == last || is_small(g, &units[count - 1])))
+            join(&units[count - 1], &own);
+        else
+            units[count++] = own;
+        last = block;
         if (unit_of) unit_of[i] = count - 1;
     }
+    if (count > 1 && is_small(g, &units[count - 1])) {
+        count--;
+        join(&units[count - 1], &units[count]);
+        for (size_t i = 0; unit_of && i < g->parameter_count; i++)
+            if (unit_of[i] == count) unit_of[i] = count - 1;
+    }
     return count;
+}
+
+size_t an_unit_describe(const an_unit *unit, char *text) {
+    const bool several = unit->name != unit->last_name;
+    const char *const parts[] = {unit->name, several ? " to " : "", several ? unit->last_name : ""};
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const size_t part = strlen(parts[i]);
+        if (text) memcpy(text + length, parts[i], part);
+        length += part;
+    }
+    if (text) text[length] = 0;
+    return length + 1;
 }

@@ -31,7 +31,8 @@ static void close_model(model *m) {
 
 static an_shards *map_of(const model *m, int ranks, int rank, int64_t min_elements) {
     an_shards *shards = NULL;
-    OK(m->ctx, an_shards_create(&shards, m->ctx, m->plan, &(an_shards_options){ranks, rank, min_elements}));
+    m->plan->model->min_elements = min_elements;
+    OK(m->ctx, an_shards_create(&shards, m->ctx, m->plan, &(an_shards_options){ranks, rank}));
     return shards;
 }
 
@@ -156,11 +157,32 @@ static void test_find_and_have(void **state) {
 
 /* ---- units ---- */
 
+/* The map has these units, and a plan of several ranks that is made for them exchanges as many. */
 static void expect_units(const model *m, int64_t min_elements, int count, const char *const *names) {
     an_shards *s = map_of(m, 2, 1, min_elements);
     if (s->unit_count != count) fail_msg("%d units, not %d", s->unit_count, count);
     for (int i = 0; i < count; i++) assert_string_equal(s->units[i].name, names[i]);
     an_shards_destroy(&s);
+    an_plan *plan = NULL;
+    an_plan_options o;
+    an_plan_options_init(&o, sizeof o);
+    o.symbol_count = 2;
+    o.symbols = symbols;
+    o.maxima = (const int64_t[]){BATCH, TOKENS};
+    o.ranks = 2;
+    o.leaves = 2;
+    o.min_elements = min_elements;
+    OK(m->ctx, an_plan_create(&plan, m->ctx, m->g, &o));
+    for (int form = AN_FORM_TRAIN_FIRST; form <= AN_FORM_TRAIN_NEXT; form++) {
+        uint64_t seen = 0;
+        for (const an_node *n = plan->forms[form]->first; n; n = n->next)
+            if (!strcmp(n->op->name, "exchange"))
+                seen |= UINT64_C(1) << *(const int64_t *)an_node_attribute(n, "unit", AN_ATTRIBUTE_INT);
+        assert_int_equal(seen, (UINT64_C(1) << count) - 1);
+    }
+    an_plan_destroy(&plan);
+    o.min_elements = -1;
+    FAILS(m->ctx, an_plan_create(&plan, m->ctx, m->g, &o), AN_ERR_ARGUMENT, "min_elements");
 }
 
 static void test_small_units_are_joined(void **state) {
@@ -175,9 +197,8 @@ static void test_small_units_are_joined(void **state) {
     expect_units(&m, 41 * AN_PAGE, 2, (const char *const[]){"h.0 to h.1", "h.2 to ln_f"});
     expect_units(&m, INT64_MAX, 1, (const char *const[]){"h.0 to ln_f"});
     an_shards *s = NULL;
-    FAILS(m.ctx, an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){2, 1, -1}), AN_ERR_ARGUMENT, "min_elements");
-    FAILS(m.ctx, an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){2, 2, 0}), AN_ERR_ARGUMENT, "rank 2 of 2");
-    FAILS(m.ctx, an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){0, 0, 0}), AN_ERR_ARGUMENT, "rank 0 of 0");
+    FAILS(m.ctx, an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){2, 2}), AN_ERR_ARGUMENT, "rank 2 of 2");
+    FAILS(m.ctx, an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){0, 0}), AN_ERR_ARGUMENT, "rank 0 of 0");
     assert_null(s);
     close_model(&m);
 }
@@ -284,7 +305,7 @@ static void test_tables_to_the_byte_and_faults(void **state) {
         m.memory.calls = 0;
         m.memory.fail_at = failed + 1;
         m.memory.once = true;
-        status = an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){3, 1, 0});
+        status = an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){3, 1});
         m.memory.fail_at = 0;
         if (status != AN_OK) {
             assert_int_equal(status, AN_ERR_MEMORY);
@@ -293,7 +314,7 @@ static void test_tables_to_the_byte_and_faults(void **state) {
         an_shards_destroy(&s);
         assert_int_equal(m.memory.held, before);
     }
-    assert_true(failed - 1 >= 7);
+    assert_true(failed - 1 >= 6);
     close_model(&m);
 }
 
