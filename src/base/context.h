@@ -34,6 +34,9 @@ typedef struct an_progress_hook {
     void *user;
 } an_progress_hook;
 
+/* In which types weights are gathered. */
+typedef enum an_weight_kind { AN_WEIGHTS_MASTER, AN_WEIGHTS_LOW, AN_WEIGHT_KINDS } an_weight_kind;
+
 struct an_context {
     an_allocator allocator;
     const an_device *device;
@@ -69,6 +72,15 @@ struct an_context {
     /* Waits for the weights of a unit, which other ranks have updated; AN_ALL_UNITS: for all. NULL: all weights are here. */
     an_status (*arrive)(void *user, int unit);
     void *arrive_user;
+    /* Weights in pieces, of which a program gathers a region (pass/shard.h) at a time: begins to fill its roots, NULL where it has none, and waits until they are filled. A region is
+     * waited for once for each of its roots. */
+    an_status (*gather)(void *user, int form, int region, void *const roots[AN_WEIGHT_KINDS], an_status failed);
+    an_status (*arrive_region)(void *user, int form, int region, an_status failed);
+    void *gather_user;
+    /* Gradients in pieces: takes those of a unit, which are complete in `root`, and waits until `root` may be used for other things. */
+    an_status (*scatter)(void *user, int unit, void *root, an_status failed);
+    an_status (*scattered)(void *user, int unit, an_status failed);
+    void *scatter_user;
     /* The ranks that it trains with; NULL: this process only. What is known about them (comm/mesh.h), and who releases that. */
     an_comm *communicator;
     struct an_mesh *mesh;

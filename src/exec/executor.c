@@ -102,14 +102,13 @@ an_status an_program_run(an_program *program, an_form form) {
     return status;
 }
 
-/* A rank whose first step has no samples, or fails before its first micro-batch, has bound no sizes yet. Communication depends on none, but binding also copies attributes. */
+/* A rank whose first step has no samples, or fails before its first micro-batch, has bound no sizes yet. Communication depends on none, but binding also copies attributes and finds what gathered weights
+ * come to. */
 void an_program_communicate(an_program *p, an_form form, an_status status) {
     an_program_form *f = &p->forms[form];
     for (size_t i = 0; !f->is_bound && i < f->tables.instructions; i++) {
         const an_instruction *instruction = &f->instructions[i];
-        if (instruction->node->op->flags & AN_OP_COMMUNICATION)
-            (void)an_node_resolve_attributes(&f->sized, instruction->node,
-                                             (void *)(uintptr_t)instruction->call.attributes);
+        if (instruction->node->op->flags & AN_OP_COMMUNICATION) (void)an_program_bind_instruction(p, f, instruction);
     }
     walk_communication(p, f, 0, status);
 }

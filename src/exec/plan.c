@@ -76,6 +76,7 @@ static an_status assign_slots(an_plan *p, an_graph *g) {
         r->place = slot * AN_SLOT_BYTES;
     }
     p->scalar_bytes = p->scalar_count * AN_SLOT_BYTES;
+    if (g->shard && g->shard->low != AN_DTYPE_NONE) p->low = g->shard->low;
     return AN_OK;
 }
 
@@ -110,7 +111,7 @@ static void sum_memory(an_plan *p, bool trains, int moments, const an_leaf_range
     m->size = sizeof *m;
     m->weights = flat + an_params_low_bytes(&p->sizes, p->low) + p->sizes.frozen_bytes + p->sizes.state_bytes;
     m->gradients = trains ? flat : 0;
-    m->leaves = trains ? (an_forest_depth(range) - 1) * flat : 0;
+    m->leaves = trains && !p->passes.scatters ? (an_forest_depth(range) - 1) * flat : 0;
     m->optimizer = trains ? moments * flat : 0;
     m->scratch = p->arena_bytes - m->activations;
     m->inputs = p->sizes.input_bytes + p->scalar_bytes + p->constant_bytes + p->sizes.program_state_bytes;
@@ -227,7 +228,9 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
              "f32_storage rounds the inputs of products to bf16, so it needs precision bf16: it is %s",
              an_dtype_name(options->precision));
     p->passes.f32_storage = options->f32_storage;
-    p->passes.exchanges = options->ranks > 1;
+    p->passes.scatters = options->shard >= AN_SHARD_GRADIENTS;
+    p->passes.gathers = options->shard >= AN_SHARD_FULL;
+    p->passes.exchanges = options->ranks > 1 && !p->passes.scatters;
     AN_TRY(an_graph_clone(&p->model, graph));
     p->model->min_elements = options->min_elements;
     AN_TRY(bind_symbols(p, options));
@@ -239,7 +242,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     AN_TRY(an_plan_choose_recompute(p, options, programs & AN_PROGRAM_TRAINING));
     if (programs & AN_PROGRAM_TRAINING) {
         AN_TRY(compile(p, AN_FORM_TRAIN_FIRST));
-        AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
+        if (!p->passes.scatters) AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
     }
     p->memory.checkpoint = options->checkpoint;
     sum_memory(p, programs & AN_PROGRAM_TRAINING, moments, &range);

@@ -6,6 +6,7 @@
 #include "ir/graph.h"
 #include "pass/memory.h"
 #include "pass/pass.h"
+#include "pass/shard.h"
 
 enum { AN_FORMS = 4, AN_SLOT_BYTES = 16 }; /* a scalar or constant has a slot that any type fits in */
 

@@ -246,18 +246,24 @@ static an_status bind_operand(const an_program *p, const an_graph *g, const an_n
     return AN_OK;
 }
 
+an_status an_program_bind_instruction(const an_program *p, const an_program_form *f, const an_instruction *i) {
+    an_context *ctx = p->ctx;
+    const an_node *n = i->node;
+    an_tensor *t = f->tensors + (i->call.src - f->tensors);
+    for (int k = 0; k < n->input_count; k++) AN_TRY_RETURN(bind_operand(p, &f->sized, n, n->inputs[k].result, t++));
+    for (int k = 0; k < n->output_count; k++) AN_TRY_RETURN(bind_operand(p, &f->sized, n, &n->outputs[k], t++));
+    return an_node_resolve_attributes(&f->sized, n, (void *)(uintptr_t)i->call.attributes);
+}
+
 an_status an_program_bind_form(an_program *p, an_form form) {
     an_context *ctx = p->ctx;
     an_program_form *f = &p->forms[form];
-    an_tensor *t = f->tensors;
     for (const an_node *n = f->graph->first; n; n = n->next)
         for (int i = 0; i < n->output_count; i++) AN_TRY_RETURN(an_result_check_bounds(&f->sized, n, &n->outputs[i]));
     for (size_t i = 0; i < f->tables.instructions; i++) {
         const an_instruction *instruction = &f->instructions[i];
         const an_node *n = instruction->node;
-        for (int k = 0; k < n->input_count; k++) AN_TRY_RETURN(bind_operand(p, &f->sized, n, n->inputs[k].result, t++));
-        for (int k = 0; k < n->output_count; k++) AN_TRY_RETURN(bind_operand(p, &f->sized, n, &n->outputs[k], t++));
-        AN_TRY_RETURN(an_node_resolve_attributes(&f->sized, n, (void *)(uintptr_t)instruction->call.attributes));
+        AN_TRY_RETURN(an_program_bind_instruction(p, f, instruction));
         const size_t scratch = n->kernel->scratch ? n->kernel->scratch(&instruction->call) : 0;
         if (scratch == AN_SCRATCH_FAILED) return ctx->error.status;
         if (scratch > (size_t)n->scratch_bytes)

@@ -60,6 +60,9 @@ void an_program_keep_of(an_program *p, an_form form, const an_program *other);
 /* Gives every operand of a form its tensor at the bound sizes. */
 an_status an_program_bind_form(an_program *p, an_form form);
 
+/* … and one instruction those of its operands. */
+an_status an_program_bind_instruction(const an_program *p, const an_program_form *f, const an_instruction *i);
+
 /* Runs only the communication of a form, as after a failure: for a rank that has nothing to compute. */
 void an_program_communicate(an_program *p, an_form form, an_status status);
 

@@ -14,6 +14,7 @@ enum { TRAINING = 2, HOLDS_BYTES = 320 };
 
 typedef struct {
     an_plan *p;
+    int forms;                    /* that train: gradients in pieces need no NEXT */
     int64_t others;               /* arena of the forms that do not train */
     an_graph *selected[TRAINING]; /* as the passes before recompute leave them */
     bool fits;                    /* the last try */
@@ -43,16 +44,17 @@ static void describe(const an_memory_plan *m, char *text) {
                                    largest[k]->node->op->name, largest[k]->node->path);
 }
 
-/* Makes both forms by the passes from recompute on, and judges the larger one. */
+/* Makes the forms by the passes from recompute on, and judges the larger one. */
 static an_status try_passes(search *s) {
     an_status status;
     an_context *ctx = s->p->ctx;
     an_graph *g[TRAINING] = {0};
-    for (int i = 0; i < TRAINING; i++) {
+    for (int i = 0; i < s->forms; i++) {
         AN_TRY(an_graph_clone(&g[i], s->selected[i]));
         AN_TRY(an_plan_run_passes(s->p, g[i], training[i], "recompute", NULL));
     }
-    const an_graph *larger = g[0]->memory->arena_bytes > g[1]->memory->arena_bytes ? g[0] : g[1];
+    const an_graph *larger = g[0];
+    if (s->forms > 1 && g[1]->memory->arena_bytes >= larger->memory->arena_bytes) larger = g[1];
     const int64_t arena = larger->memory->arena_bytes;
     s->fits = arena <= s->p->passes.budget && s->others <= s->p->passes.budget;
     if (larger->recompute) s->found = *larger->recompute;
@@ -70,7 +72,7 @@ fail:
 static an_status select_for(search *s, an_recompute mode) {
     an_context *ctx = s->p->ctx;
     s->p->passes.recompute = mode;
-    for (int i = 0; i < TRAINING; i++) {
+    for (int i = 0; i < s->forms; i++) {
         an_graph_destroy(&s->selected[i]);
         AN_TRY_RETURN(an_graph_clone(&s->selected[i], s->p->model));
         AN_TRY_RETURN(an_plan_run_passes(s->p, s->selected[i], training[i], NULL, "select"));
@@ -140,7 +142,7 @@ an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, b
     an_status status;
     an_context *ctx = p->ctx;
     const an_recompute mode = options->recompute;
-    search s = {.p = p, .others = p->arena_bytes};
+    search s = {.p = p, .forms = p->passes.scatters ? 1 : TRAINING, .others = p->arena_bytes};
     AN_CHECK(ctx, mode >= AN_RECOMPUTE_NONE && mode <= AN_RECOMPUTE_BUDGET, AN_ERR_ARGUMENT,
              "recompute is %d, which is not a value of an_recompute", (int)mode);
     AN_CHECK(ctx, mode == AN_RECOMPUTE_SEGMENTS ? options->segments > 0 : options->segments == 0, AN_ERR_ARGUMENT,

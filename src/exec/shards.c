@@ -101,10 +101,6 @@ bool an_page_runs_have(const an_page_runs *runs, const an_page_range *pages) {
     return found < runs->count && runs->runs[found].begin <= pages->begin && runs->runs[found].end >= pages->end;
 }
 
-static an_page_range parameter_pages(const an_parameter *p) {
-    return (an_page_range){p->offset / AN_PAGE, (p->offset + p->elements + AN_PAGE - 1) / AN_PAGE};
-}
-
 typedef struct {
     an_page_range *runs; /* NULL: they are only counted */
     int count;
@@ -136,7 +132,8 @@ static int collect(const an_shards *s, const an_graph *g, const uint8_t *reads, 
     for (int unit = 0;;) {
         while (parameter < g->parameter_count && !(reads[parameter] & sets[set].reads)) parameter++;
         const an_page_range piece = unit < units ? an_shards_piece(s, unit, s->rank) : none,
-                            read = parameter < g->parameter_count ? parameter_pages(&g->parameters[parameter]) : none;
+                            read =
+                                parameter < g->parameter_count ? an_parameter_pages(&g->parameters[parameter]) : none;
         if (unit == units && parameter == g->parameter_count) return c.count;
         if (piece.begin <= read.begin) {
             add_pages(&c, piece);
@@ -252,15 +249,15 @@ an_status an_params_pieces_check(an_context *ctx, const an_params_pieces *pieces
     for (int i = 0; i < AN_FLATS; i++) held[i] = &pieces->shards->sets[an_params_pieces_set(pieces, (an_flat)i)];
     AN_TRY(an_alloc(ctx, (void **)&reads, g->parameter_count, 1));
     an_plan_find_reads(plan, reads);
-    const bool trains = plan->forms[AN_FORM_TRAIN_FIRST] != NULL;
+    const bool writes = plan->forms[AN_FORM_TRAIN_FIRST] && !plan->passes.scatters; /* to the flat gradients */
     for (size_t i = 0; i < g->parameter_count; i++) {
         const an_parameter *p = &g->parameters[i];
         if (p->node->outputs[0].storage != AN_STORAGE_MASTER) continue;
-        const an_page_range pages = parameter_pages(p);
+        const an_page_range pages = an_parameter_pages(p);
         const bool lacks_master = reads[i] & AN_READS_MASTER && !an_page_runs_have(held[AN_FLAT_MASTERS], &pages),
                    lacks_low = reads[i] & AN_READS_LOW && !an_page_runs_have(held[AN_FLAT_LOW], &pages);
         if (lacks_master || lacks_low) AN_TRY(refuse(ctx, pieces, p->name, "reads whole weights"));
-        if (trains && !an_page_runs_have(held[AN_FLAT_GRADIENTS], &pages))
+        if (writes && !an_page_runs_have(held[AN_FLAT_GRADIENTS], &pages))
             AN_TRY(refuse(ctx, pieces, p->name, "writes whole gradients"));
     }
     status = AN_OK;

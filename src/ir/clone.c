@@ -82,7 +82,12 @@ an_status an_graph_clone(an_graph **copy, const an_graph *g) {
     clone_uses(c, g, nodes);
     for (size_t i = 0; i < g->parameter_count; i++) {
         c->parameters[i] = g->parameters[i];
-        c->parameters[i].node = nodes[g->parameters[i].node->number];
+        an_node *node = nodes[g->parameters[i].node->number];
+        if (!node) { /* a pass has removed it, as nobody reads it */
+            AN_TRY(clone_node(c, g->parameters[i].node, nodes, &node));
+            an_graph_remove(c, node);
+        }
+        c->parameters[i].node = node;
         AN_TRY(
             an_arena_string(&c->arena, &c->parameters[i].name, g->parameters[i].name, strlen(g->parameters[i].name)));
     }

@@ -129,6 +129,7 @@ struct an_graph {
     an_value loss, targets;
     struct an_memory_plan *memory;       /* of the memory pass, which owns its layout; NULL before */
     struct an_recompute_plan *recompute; /* the same of the recompute pass */
+    struct an_shard_plan *shard;         /* the same of the shard pass; NULL: weights are not gathered */
 
     an_phase phase;        /* of new nodes */
     const an_node *origin; /* of new nodes: also gives block, path and place */

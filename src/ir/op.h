@@ -27,7 +27,8 @@ typedef enum an_storage {
 } an_storage;
 
 enum {
-    AN_OP_VIEW = 1,             /* outputs have no storage: `view` gives their strides over input 0's root */
+    AN_OP_VIEW =
+        1, /* outputs have no storage: `view` gives their strides over input 0's root. With kernels, it also runs */
     AN_OP_SOURCE = 2,           /* no inputs, no kernel; `storage` says where the value lies */
     AN_OP_SINK = 4,             /* never pruned */
     AN_OP_COMMUNICATION = 8,    /* runs even after another node failed, with the failure in its call */
@@ -94,7 +95,7 @@ struct an_op {
      * not read any more in the graph. A value that the backward part reads may become an output of the fused node only if
      * `may_keep`: recompute cannot make it alone any more. NULL: never. */
     void (*fuse)(an_graph *g, an_node *node, bool may_keep);
-    /* The host's, by level of instructions: best first, portable last, ends with name NULL. All NULL for views and sources; a level
+    /* The host's, by level of instructions: best first, portable last, ends with name NULL. All NULL for sources and most views; a level
      * without a list takes that of the level below. Other devices are asked by the op's name (an_op_choices in registry.h). */
     const an_kernel *kernels[AN_LEVELS];
 };

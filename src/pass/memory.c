@@ -1,7 +1,7 @@
 /* memory: gives every root an offset in the arena. Replaces the caching allocator.
  *
  * The step is played through an allocator of offsets in the order in which it will run. A contribution that only an
- * overwriting `grad` reads is placed straight in the gradient buffer. Ops may write in place where their record says so
+ * overwriting gradient reads is placed straight in the gradient buffer, or in the root of its unit. Ops may write in place where their record says so
  * and nobody else reads the input; since that can also tear holes, the smaller of the plans with and without is kept.
  */
 #include "pass/memory.h"
@@ -32,27 +32,49 @@ typedef struct {
     int64_t bytes; /* of all units */
 } memory;
 
-/* A contribution can be made where it belongs if an overwriting grad is its only reader and it lies as the parameter. */
-static void place_contribution(an_graph *g, an_node *grad) {
-    an_result *c = grad->inputs[0].result, *gradient = &grad->outputs[0];
+static an_result *contribution_of(const an_node *grad) {
+    return grad->inputs[grad->input_count - 1].result;
+}
+
+bool an_gradient_fits(an_graph *g, const an_node *grad) {
+    const an_result *c = contribution_of(grad), *gradient = &grad->outputs[0];
     const bool *add = an_node_attribute(grad, "add", AN_ATTRIBUTE_BOOL);
     bool only_reader = c->first_use == c->last_use;
     if (*add || !only_reader || c->root != c || c->storage != AN_STORAGE_ARENA || c->node->op->flags & AN_OP_SOURCE)
-        return;
-    if (c->dtype != gradient->dtype || !an_result_is_dense(g, c)) return;
-    c->storage = AN_STORAGE_GRADIENT;
-    c->place = gradient->place;
-    grad->elided = true;
+        return false;
+    return c->dtype == gradient->dtype && an_result_is_dense(g, c);
 }
 
-static an_status bind_gradients(an_graph *g) {
+static void bind_gradients(an_graph *g) {
     for (an_node *n = g->first; n; n = n->next) {
         if (!(n->op->flags & AN_OP_BINDS_GRADIENT)) continue;
+        an_result *gradient = &n->outputs[0];
+        n->elided = an_gradient_fits(g, n);
+        if (gradient->root != gradient) continue;
         const int64_t *parameter = an_node_attribute(n, "parameter", AN_ATTRIBUTE_INT);
-        n->outputs[0].place = g->parameters[*parameter].offset * (int64_t)an_dtype_size(n->outputs[0].dtype);
-        place_contribution(g, n);
+        gradient->place = g->parameters[*parameter].offset * (int64_t)an_dtype_size(gradient->dtype);
+        if (!n->elided) continue;
+        contribution_of(n)->storage = AN_STORAGE_GRADIENT;
+        contribution_of(n)->place = gradient->place;
     }
-    return AN_OK;
+}
+
+/* The gradient in whose place a contribution is made, if that is a part of a root of the arena; NULL: the contribution has its own. */
+static const an_result *made_in(const an_result *r) {
+    const an_node *reader = r->first_use ? r->first_use->node : NULL;
+    if (!reader || !reader->elided || !(reader->op->flags & AN_OP_VIEW) || contribution_of(reader) != r) return NULL;
+    return &reader->outputs[0];
+}
+
+/* Once roots have their places. */
+static void place_contributions(const an_graph *g) {
+    for (const an_node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->output_count; i++) {
+            const an_result *gradient = made_in(&n->outputs[i]);
+            if (gradient)
+                n->outputs[i].place =
+                    gradient->root->place + gradient->offset * (int64_t)an_dtype_size(gradient->dtype);
+        }
 }
 
 static an_status add_unit(memory *m, unit u) {
@@ -72,7 +94,7 @@ static an_status find_lives(memory *m) {
     for (size_t i = 0; i < g->result_count; i++) m->of_result[i] = NONE;
     for (an_node *n = g->first; n; n = n->next) {
         bool keeps = (n->op->flags & AN_OP_KEEPS_INPUTS) != 0;
-        if (n->op->flags & AN_OP_VIEW) continue;
+        if (n->op->flags & AN_OP_VIEW && !an_node_runs(n)) continue;
         for (int i = 0; i < n->input_count; i++) {
             const an_result *r = n->inputs[i].result;
             size_t u = r ? m->of_result[r->root->number] : NONE;
@@ -82,10 +104,14 @@ static an_status find_lives(memory *m) {
         if (!an_node_runs(n)) continue;
         for (int i = 0; i < n->output_count; i++) {
             an_result *r = &n->outputs[i];
-            if (r->storage != AN_STORAGE_ARENA) continue;
+            if (r->root != r || r->storage != AN_STORAGE_ARENA) continue;
             if (!an_result_maximum_bytes(g, r, &r->bytes) || r->bytes > INT64_MAX / 4)
                 return an_node_mistake(g, n, AN_ERR_OVERFLOW, "the size of %s in bytes does not fit in 64 bits",
                                        AN_DESCRIBE(g, r));
+            if (made_in(r)) {
+                m->of_result[r->number] = m->of_result[made_in(r)->root->number];
+                continue;
+            }
             m->of_result[r->number] = m->unit_count;
             AN_TRY_RETURN(add_unit(m, (unit){.begin = m->instructions,
                                              .end = m->instructions,
@@ -208,7 +234,7 @@ an_status an_pass_memory(an_graph *g, const an_pass_options *options) {
     int64_t with = 0, without = 0;
     (void)options;
     AN_TRY(an_arena_alloc(&g->arena, (void **)&plan, 1, sizeof *plan));
-    AN_TRY(bind_gradients(g));
+    bind_gradients(g);
     AN_TRY(an_alloc(ctx, (void **)&m.of_result, g->result_count, sizeof *m.of_result));
     AN_TRY(find_lives(&m));
     AN_TRY(an_alloc(ctx, (void **)&m.ending, (size_t)m.instructions + 1, sizeof *m.ending));
@@ -219,6 +245,7 @@ an_status an_pass_memory(an_graph *g, const an_pass_options *options) {
     AN_TRY(play(&m, plan->in_place, false, false, &plan->arena_without_scratch));
     AN_TRY(play(&m, plan->in_place, true, true, &plan->arena_bytes));
     if (plan->arena_without_scratch > plan->arena_bytes) plan->arena_without_scratch = plan->arena_bytes;
+    place_contributions(g);
     AN_TRY(record(&m, plan));
     g->memory = plan;
     status = AN_OK;

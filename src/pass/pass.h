@@ -15,7 +15,9 @@ typedef struct an_pass_options {
     an_recompute recompute;
     int segments;   /* runs of blocks that keep what enters them: of AN_RECOMPUTE_SEGMENTS and FULL, there 0 is one */
     int64_t budget; /* of AN_RECOMPUTE_BUDGET */
-    bool exchanges; /* there is more than one rank: gradients are exchanged */
+    bool exchanges; /* there is more than one rank: gradients are exchanged in the flat buffer */
+    bool scatters;  /* gradients are in pieces: those of a unit leave the program as soon as they are complete */
+    bool gathers;   /* weights are in pieces: a region of them is gathered when it is needed */
     int64_t budget_level; /* how many values, the cheapest first, are computed twice for it: the plan tries some */
 } an_pass_options;
 

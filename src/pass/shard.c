@@ -1,64 +1,84 @@
-/* shard: adds an `exchange` after the last gradient of each unit, so that ranks exchange it while the rest of backward still computes. Replaces the hooks, buckets and
- * no_sync() of hand-written data parallelism.
+/* shard: adds what ranks do with each other while a program runs. Replaces the hooks, buckets, wrappers and no_sync() of hand-written data parallelism.
  *
- * It runs after recompute, because an exchange is never run twice. The order pass keeps sinks in their order, so an exchange runs as soon as its unit is complete. Units are
+ * Where every rank has all gradients, an `exchange` comes after the last gradient of each unit, so that ranks exchange it while the rest of backward still computes. Where ranks have pieces of gradients or
+ * weights, shard_gradients.c and shard_regions.c say what is added.
+ *
+ * It runs after order, because what is read and complete at which point is what it asks, and after recompute, because nothing that ranks do together is done twice. Units are
  * exchanged in the same order in every form, as one rank may end its step in the form FIRST while another ends it in NEXT: a unit with a parameter that no gradient
  * reaches, whose zeros are written by the form FIRST alone, is exchanged at the end. */
-#include "base/device.h"
+#include "pass/shard.h"
+
 #include "ops/sink.h"
-#include "pass/pass.h"
-#include "pass/units.h"
+#include "pass/insert.h"
 
-typedef struct {
-    an_graph *g;
-    an_unit *units;
-    int *unit_of; /* by parameter */
-    int unit_count;
-    bool *reached;  /* by parameter: a gradient reaches it */
-    bool *late;     /* by unit: one of its parameters is not reached */
-    an_node **last; /* by unit: its last gradient */
-} sharding;
-
-static int64_t parameter_of(const an_node *node) {
-    return *(const int64_t *)an_node_attribute(node, "parameter", AN_ATTRIBUTE_INT);
+int64_t an_gradient_parameter(const an_node *grad) {
+    return *(const int64_t *)an_node_attribute(grad, "parameter", AN_ATTRIBUTE_INT);
 }
 
-/* The zeros of a parameter that no gradient reaches come from a constant. */
-static bool is_zeros(const an_node *grad) {
-    const an_node *from = an_node_input(grad, 0)->node;
-    return from->op->flags & AN_OP_SOURCE && from->outputs[0].storage == AN_STORAGE_CONSTANT;
+bool an_gradient_is_zeros(const an_node *grad) {
+    const an_node *from = an_node_input(grad, 0)->root->node;
+    if (!(from->op->flags & AN_OP_SOURCE) || from->outputs[0].storage != AN_STORAGE_CONSTANT) return false;
+    return *(const double *)an_node_attribute(from, "value", AN_ATTRIBUTE_FLOAT) == 0;
 }
 
-/* After select: it gets its kernel here. */
 static an_status add_exchange(an_graph *g, int64_t unit, an_node *after) {
-    an_context *ctx = g->ctx;
-    const an_call call = {.ctx = ctx};
-    an_node *next = after ? after->next : NULL;
-    g->insert_before = next;
-    g->origin = after ? after->origin ? after->origin : after : NULL;
-    g->phase = AN_PHASE_BACKWARD;
-    an_graph_add(g, &an_op_exchange, 0, NULL, &(an_exchange_attributes){.unit = unit});
-    g->phase = AN_PHASE_FORWARD;
-    g->origin = NULL;
-    g->insert_before = NULL;
-    if (g->status != AN_OK) return AN_ERROR(ctx, g->status, "%s", g->message);
-    return an_device_kernel(ctx, an_op_exchange.name, &call, &(next ? next->previous : g->last)->kernel);
+    return an_pass_insert(g,
+                          &(an_insertion){.op = &an_op_exchange,
+                                          .attributes = &(an_exchange_attributes){.unit = unit},
+                                          .before = after ? after->next : NULL,
+                                          .like = after,
+                                          .phase = AN_PHASE_BACKWARD},
+                          NULL);
 }
 
-static an_status add_exchanges(const sharding *s) {
-    an_context *ctx = s->g->ctx;
-    for (an_node *n = s->g->first; n; n = n->next) {
+static an_status add_exchanges(const an_sharder *s, bool *reached, bool *late, an_node **last) {
+    an_graph *g = s->g;
+    an_context *ctx = g->ctx;
+    for (an_node *n = g->first; n; n = n->next) {
         if (!(n->op->flags & AN_OP_BINDS_GRADIENT)) continue;
-        const int64_t parameter = parameter_of(n);
-        s->reached[parameter] = s->reached[parameter] || !is_zeros(n);
-        s->last[s->unit_of[parameter]] = n;
+        const int64_t parameter = an_gradient_parameter(n);
+        reached[parameter] = reached[parameter] || !an_gradient_is_zeros(n);
+        last[s->unit_of[parameter]] = n;
     }
-    for (size_t i = 0; i < s->g->parameter_count; i++)
-        if (s->unit_of[i] >= 0 && !s->reached[i]) s->late[s->unit_of[i]] = true;
+    for (size_t i = 0; i < g->parameter_count; i++)
+        if (s->unit_of[i] >= 0 && !reached[i]) late[s->unit_of[i]] = true;
     for (int unit = 0; unit < s->unit_count; unit++)
-        if (!s->late[unit]) AN_TRY_RETURN(add_exchange(s->g, unit, s->last[unit]));
+        if (!late[unit]) AN_TRY_RETURN(add_exchange(g, unit, last[unit]));
     for (int unit = 0; unit < s->unit_count; unit++)
-        if (s->late[unit]) AN_TRY_RETURN(add_exchange(s->g, unit, NULL));
+        if (late[unit]) AN_TRY_RETURN(add_exchange(g, unit, NULL));
+    return AN_OK;
+}
+
+static an_status exchange_all(const an_sharder *s) {
+    an_status status;
+    an_context *ctx = s->g->ctx;
+    const size_t parameters = s->g->parameter_count, units = (size_t)s->unit_count;
+    bool *reached = NULL,
+         *late = NULL;     /* by parameter: a gradient reaches it; by unit: none reaches one of its parameters */
+    an_node **last = NULL; /* by unit: its last gradient */
+    AN_TRY(an_alloc(ctx, (void **)&reached, parameters, sizeof *reached));
+    AN_TRY(an_alloc(ctx, (void **)&late, units, sizeof *late));
+    AN_TRY(an_alloc(ctx, (void **)&last, units, sizeof *last));
+    status = add_exchanges(s, reached, late, last);
+fail:
+    an_release(ctx, (void **)&last, units, sizeof *last);
+    an_release(ctx, (void **)&late, units, sizeof *late);
+    an_release(ctx, (void **)&reached, parameters, sizeof *reached);
+    return status;
+}
+
+static an_status name_units(an_sharder *s) {
+    an_context *ctx = s->g->ctx;
+    an_arena *arena = &s->g->arena;
+    AN_TRY_RETURN(an_arena_alloc(arena, (void **)&s->names, (size_t)s->unit_count, sizeof *s->names));
+    for (int i = 0; i < s->unit_count; i++) {
+        char *name = NULL;
+        s->names[i] = "the rest of the model";
+        if (!*s->units[i].name) continue;
+        AN_TRY_RETURN(an_arena_alloc(arena, (void **)&name, an_unit_describe(&s->units[i], NULL), 1));
+        an_unit_describe(&s->units[i], name);
+        s->names[i] = name;
+    }
     return AN_OK;
 }
 
@@ -66,19 +86,21 @@ an_status an_pass_shard(an_graph *g, const an_pass_options *options) {
     an_status status;
     an_context *ctx = g->ctx;
     const size_t parameters = g->parameter_count;
-    sharding s = {.g = g};
-    if (!an_form_trains(options->form) || !options->exchanges) return AN_OK;
+    const bool trains = an_form_trains(options->form), scatters = trains && options->scatters;
+    an_sharder s = {.g = g, .form = options->form};
+    if (!scatters && !options->gathers && !(trains && options->exchanges)) return AN_OK;
     AN_TRY(an_alloc(ctx, (void **)&s.units, parameters, sizeof *s.units));
     AN_TRY(an_alloc(ctx, (void **)&s.unit_of, parameters, sizeof *s.unit_of));
-    AN_TRY(an_alloc(ctx, (void **)&s.reached, parameters, sizeof *s.reached));
-    AN_TRY(an_alloc(ctx, (void **)&s.late, parameters, sizeof *s.late));
-    AN_TRY(an_alloc(ctx, (void **)&s.last, parameters, sizeof *s.last));
     s.unit_count = an_units_find(g, s.units, s.unit_of);
-    status = add_exchanges(&s);
+    AN_TRY(name_units(&s));
+    if (options->gathers) AN_TRY(an_shard_weights(&s));
+    if (scatters) AN_TRY(an_shard_gradients(&s));
+    if (trains && options->exchanges) AN_TRY(exchange_all(&s));
+    if (options->gathers) AN_TRY(an_graph_refresh_views(g));
+    if (options->gathers || scatters)
+        AN_TRY(an_pass_prune(g, options)); /* weights, views of them and zeros that nobody reads any more */
+    status = AN_OK;
 fail:
-    an_release(ctx, (void **)&s.last, parameters, sizeof *s.last);
-    an_release(ctx, (void **)&s.late, parameters, sizeof *s.late);
-    an_release(ctx, (void **)&s.reached, parameters, sizeof *s.reached);
     an_release(ctx, (void **)&s.unit_of, parameters, sizeof *s.unit_of);
     an_release(ctx, (void **)&s.units, parameters, sizeof *s.units);
     return status;

@@ -45,9 +45,11 @@ static an_value add_to_graph(check_run *run) {
         if (input->fill != CHECK_ABSENT)
             values[i] = an_input(g, name, input_dtype(input, run->dtype), input->ndims, input->dims);
     }
-    if (run->op->flags & AN_OP_BINDS_GRADIENT) /* parameter 0, whose gradient it is */
+    if (run->op->flags & AN_OP_BINDS_GRADIENT) { /* parameter 0, whose gradient it is */
+        const check_input *last = &run->c.inputs[run->c.input_count - 1];
         an_param(g, "parameter", run->dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 0,
-                 run->c.inputs[0].ndims, run->c.inputs[0].dims);
+                 last->ndims, last->dims);
+    }
     return an_graph_add_outputs(g, run->op, run->c.input_count, values, run->c.attributes,
                                 run->c.output_count ? run->c.output_count : run->op->outputs);
 }

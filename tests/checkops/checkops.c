@@ -140,7 +140,8 @@ static void run(const check_options *options, mode_function *function) {
     for (int i = 0; an_op_table[i]; i++) {
         const an_op *op = an_op_table[i];
         if (!op->kernels[0] || (options->op && strcmp(options->op, op->name) != 0)) continue;
-        if (op->flags & AN_OP_COMMUNICATION && function != list) continue; /* it computes nothing: tests/ranks has it */
+        const bool computes = !(op->flags & AN_OP_COMMUNICATION) && op->inputs_max > 0;
+        if (!computes && function != list) continue; /* tests/ranks and tests/exec/test_gathered.c have it */
         const check_family *family = find_family(op->name);
         if (family || function == list)
             function(options, family, op);

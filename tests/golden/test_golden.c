@@ -315,6 +315,12 @@ static const char *const exceptions[][2] = {
     {"dropout", "no two libraries draw the same random numbers"},
     {"program_state", "it is memory between runs, not a function"},
     {"exchange", "it computes nothing: tests/ranks compares what ranks exchange with one process"},
+    {"gather_weights", "tests/exec/test_gathered.c compares programs that have these with programs that do not"},
+    {"arrive_weights", "the same"},
+    {"collect_gradients", "the same"},
+    {"unit_grad", "the same"},
+    {"scatter_gradients", "the same"},
+    {"scattered_gradients", "the same"},
 };
 
 static void check_ops(session *s) {

@@ -1,4 +1,4 @@
-/* grad: adds one finished contribution to a parameter's gradient, or overwrites it. */
+/* grad, unit_grad: add one finished contribution to a parameter's gradient, or overwrite it. */
 #include "kernels/common/elementwise.h"
 #include "kernels/sink/sink.h"
 
@@ -14,14 +14,22 @@
 ROWS(float, f32)
 ROWS(double, f64)
 
-static an_status run(const an_call *call) {
-    const an_grad_attributes *attributes = call->attributes;
-    if (!attributes->add) return an_elementwise(call, copy_f32, copy_f64);
-    an_tensor src[2] = {call->src[0], call->dst[0]}; /* the sum so far is read where it is written */
+static an_status contribute(const an_call *call, const an_tensor *contribution, bool add) {
+    const an_tensor src[2] = {*contribution, call->dst[0]}; /* the sum so far is read where it is written */
     an_call both = *call;
     both.src = src;
-    both.src_count = 2;
-    return an_elementwise(&both, sum_f32, sum_f64);
+    both.src_count = add ? 2 : 1;
+    return add ? an_elementwise(&both, sum_f32, sum_f64) : an_elementwise(&both, copy_f32, copy_f64);
+}
+
+static an_status run(const an_call *call) {
+    return contribute(call, &call->src[0], ((const an_grad_attributes *)call->attributes)->add);
+}
+
+/* Its first operand is the root that its result is a part of. */
+static an_status run_in_unit(const an_call *call) {
+    return contribute(call, &call->src[1], ((const an_unit_grad_attributes *)call->attributes)->grad.add);
 }
 
 AN_KERNEL_LIST(grad) = {{.name = "portable", .run = run}, {0}};
+AN_KERNEL_LIST(unit_grad) = {{.name = "portable", .run = run_in_unit}, {0}};

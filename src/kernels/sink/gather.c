@@ -1,0 +1,33 @@
+/* gather_weights, arrive_weights: weights that come from the ranks that own their pieces. */
+#include "base/context.h"
+#include "base/status.h"
+#include "kernels/sink/sink.h"
+
+/* Memory that nobody fills would be read as weights. */
+static an_status nobody(const an_call *call) {
+    return AN_ERROR(call->ctx, AN_ERR_STATE,
+                    "the plan divides weights among ranks (an_plan_options.shard), but nobody gathers them: let a "
+                    "stepper run the program");
+}
+
+static an_status gather(const an_call *call) {
+    const an_gather_weights_attributes *attributes = call->attributes;
+    const an_context *ctx = call->ctx;
+    void *roots[AN_WEIGHT_KINDS] = {NULL};
+    int count = 0;
+    if (!ctx->gather) return nobody(call);
+    if (attributes->masters) roots[AN_WEIGHTS_MASTER] = call->dst[count++].data;
+    if (attributes->low) roots[AN_WEIGHTS_LOW] = call->dst[count].data;
+    return ctx->gather(ctx->gather_user, (int)attributes->region.form, (int)attributes->region.region, roots,
+                       call->failed);
+}
+
+static an_status arrive(const an_call *call) {
+    const an_region_attributes *attributes = call->attributes;
+    const an_context *ctx = call->ctx;
+    if (!ctx->arrive_region) return nobody(call);
+    return ctx->arrive_region(ctx->gather_user, (int)attributes->form, (int)attributes->region, call->failed);
+}
+
+AN_KERNEL_LIST(gather_weights) = {{.name = "ranks", .run = gather}, {0}};
+AN_KERNEL_LIST(arrive_weights) = {{.name = "ranks", .run = arrive}, {0}};
