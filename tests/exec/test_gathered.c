@@ -323,11 +323,170 @@ static void test_other_models(void **state) {
               {.shard = AN_SHARD_FULL, .min_elements = 5 * AN_PAGE});
 }
 
+/* ---- what is gathered when ---- */
+
+/* Blocks of some size, so that the last norm is a small unit. */
+static an_status build_wide(an_graph **g, an_context *ctx) {
+    an_gpt2_options o;
+    an_gpt2_options_init(&o, sizeof o);
+    o.layers = 4;
+    o.heads = 2;
+    o.width = 96;
+    o.context = TOKENS;
+    o.vocabulary = 2000;
+    const an_status status = an_model_gpt2(g, ctx, &o);
+    return status == AN_OK ? an_graph_verify(*g) : status;
+}
+
+typedef struct {
+    an_context *ctx;
+    an_graph *g;
+    an_plan *plan;
+} wide;
+
+static wide open_wide(const trial *t) {
+    wide w = {0};
+    assert_int_equal(an_context_create(&w.ctx, NULL), AN_OK);
+    OK(w.ctx, build_wide(&w.g, w.ctx));
+    OK(w.ctx, plan_trial(&w.plan, w.ctx, w.g, t));
+    return w;
+}
+
+static void close_wide(wide *w) {
+    an_plan_destroy(&w->plan);
+    an_graph_destroy(&w->g);
+    an_context_destroy(&w->ctx);
+}
+
+static void expect_regions(const an_plan *plan, an_form form, const char *expected) {
+    const an_shard_plan *s = plan->forms[form]->shard;
+    char words[512] = "";
+    for (int i = 0; i < s->region_count; i++) {
+        const size_t length = strlen(words);
+        snprintf(words + length, sizeof words - length, "%s%s", i ? ", " : "", s->regions[i].name);
+    }
+    assert_string_equal(words, expected);
+}
+
+static int64_t pages_of(const an_plan *plan, an_form form, an_weight_kind kind) {
+    const an_shard_plan *s = plan->forms[form]->shard;
+    int64_t pages = 0;
+    for (int i = 0; i < s->region_count; i++) pages += s->regions[i].roots[kind].pages;
+    return pages;
+}
+
+/* The table is gathered for the embedding and for the head; the last block stays from forward to backward; every other block is gathered twice. No more than twice the model moves. */
+static void test_regions(void **state) {
+    (void)state;
+    static const an_recompute modes[] = {AN_RECOMPUTE_NONE, AN_RECOMPUTE_BLOCK};
+    for (int i = 0; i < 4; i++) {
+        const trial t = {
+            .shard = AN_SHARD_FULL, .recompute = modes[i % 2], .precision = i < 2 ? AN_DTYPE_NONE : AN_DTYPE_BF16};
+        wide w = open_wide(&t);
+        expect_regions(w.plan, AN_FORM_TRAIN_FIRST,
+                       "the rest of the model, h.0, h.1, h.2, h.3, ln_f, the rest of the model, h.2, h.1, h.0");
+        expect_regions(w.plan, AN_FORM_EVALUATE,
+                       "the rest of the model, h.0, h.1, h.2, h.3, ln_f, the rest of the model");
+        expect_regions(w.plan, AN_FORM_PREDICT,
+                       "the rest of the model, h.0, h.1, h.2, h.3, ln_f, the rest of the model");
+        const int64_t n = w.plan->sizes.trainable_elements / AN_PAGE;
+        const int64_t pages = pages_of(w.plan, AN_FORM_TRAIN_FIRST, AN_WEIGHTS_MASTER) +
+                              pages_of(w.plan, AN_FORM_TRAIN_FIRST, AN_WEIGHTS_LOW);
+        assert_true(pages > n && pages <= 2 * n);
+        if (i < 2) assert_int_equal(pages_of(w.plan, AN_FORM_TRAIN_FIRST, AN_WEIGHTS_LOW), 0);
+        if (i >= 2) /* only the embedding, norms and biases are read in f32 */
+            assert_true(pages_of(w.plan, AN_FORM_TRAIN_FIRST, AN_WEIGHTS_MASTER) < n);
+        close_wide(&w);
+    }
+}
+
+/* A root of weights is let go before the next but one is gathered; the gradient of the tied table lives from the head to the end, by a name. */
+static void test_lives(void **state) {
+    (void)state;
+    wide w = open_wide(&(trial){.shard = AN_SHARD_FULL});
+    int64_t last = an_plan_life_count(w.plan, AN_FORM_TRAIN_FIRST), end = 0, tables = 0, before[2] = {-1, -1};
+    for (int64_t i = 0; i < last; i++) {
+        an_plan_life life;
+        an_plan_life_init(&life, sizeof life);
+        OK(w.ctx, an_plan_life_get(w.plan, AN_FORM_TRAIN_FIRST, i, &life));
+        if (life.end > end) end = life.end;
+        const bool stays = !strcmp(life.path, "h.3") || !strcmp(life.path, "ln_f"); /* until backward */
+        if (!strcmp(life.op, "gather_weights") && !stays) {
+            assert_true(before[0] < life.begin);
+            before[0] = before[1];
+            before[1] = life.end;
+        }
+        if (strcmp(life.op, "collect_gradients") != 0 || strcmp(life.path, "the rest of the model") != 0) continue;
+        assert_true(life.bytes >= 2000 * 96 * (int64_t)sizeof(float));
+        tables++;
+        assert_true(life.end > end - 2);
+    }
+    assert_int_equal(tables, 1);
+    close_wide(&w);
+}
+
+/* ---- what goes wrong ---- */
+
+/* Communication alone, before sizes are bound: a rank without samples takes part in every region and unit. */
+static void test_communication_alone(void **state) {
+    (void)state;
+    wide w = open_wide(&(trial){.shard = AN_SHARD_FULL, .precision = AN_DTYPE_BF16});
+    an_params *params = NULL;
+    an_program *program = NULL;
+    OK(w.ctx, an_params_create(&params, w.ctx, w.g, NULL));
+    OK(w.ctx, an_program_create(&program, w.plan, params));
+    others o = {.plan = w.plan, .whole = params, .scattered = NONE};
+    o.gradients = malloc((size_t)an_params_flat_bytes(&params->sizes));
+    assert_non_null(o.gradients);
+    OK(w.ctx, an_params_refresh(params));
+    set_hooks(w.ctx, &o);
+    an_program_communicate(program, AN_FORM_TRAIN_FIRST, AN_OK);
+    set_hooks(w.ctx, NULL);
+    assert_int_equal(o.arrived, w.plan->forms[AN_FORM_TRAIN_FIRST]->shard->region_count);
+    assert_int_equal(o.scatters, 6);
+    FAILS(w.ctx, an_program_run(program, AN_FORM_EVALUATE), AN_ERR_STATE, "nobody gathers them");
+    FAILS(w.ctx, an_program_run(program, AN_FORM_TRAIN_NEXT), AN_ERR_ARGUMENT, "does not have this form");
+    free(o.gradients);
+    an_program_destroy(&program);
+    an_params_destroy(&params);
+    close_wide(&w);
+}
+
+static void test_every_allocation_fails(void **state) {
+    (void)state;
+    ledger memory = {0};
+    an_context *ctx = NULL;
+    an_graph *g = NULL;
+    an_plan *plan = NULL;
+    assert_int_equal(context_with_ledger(&ctx, &memory, 1), AN_OK);
+    OK(ctx, build_odd(&g, ctx));
+    OK(ctx, an_graph_verify(g));
+    const size_t before = memory.held;
+    long failed = 0;
+    for (an_status status = AN_ERR_MEMORY; status != AN_OK; failed++) {
+        memory.calls = 0;
+        memory.fail_at = failed + 1;
+        memory.once = true;
+        status = plan_trial(&plan, ctx, g, &(trial){.shard = AN_SHARD_FULL});
+        memory.fail_at = 0;
+        if (status != AN_OK) assert_int_equal(status, AN_ERR_MEMORY);
+        an_plan_destroy(&plan);
+        assert_int_equal(memory.held, before);
+    }
+    assert_true(failed > 50);
+    an_graph_destroy(&g);
+    an_context_destroy(&ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt),
         cmocka_unit_test(test_joined_units),
         cmocka_unit_test(test_other_models),
+        cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_lives),
+        cmocka_unit_test(test_communication_alone),
+        cmocka_unit_test(test_every_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
