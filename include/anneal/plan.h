@@ -62,7 +62,7 @@ typedef enum an_param_part {
 } an_param_part;
 
 /* Copies a parameter out of the store or into it. Shape and type must be those of the parameter. Run states can be copied too, as
- * weights. */
+ * weights. If ranks divide the parameters (an_shard), an_params_get is collective, and an_params_set must be called by all ranks with the same values. */
 AN_API an_status an_params_get(const an_params *params, const char *name, an_param_part part, an_array *array);
 AN_API an_status an_params_set(an_params *params, const char *name, an_param_part part, const an_array *array);
 

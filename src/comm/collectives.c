@@ -89,22 +89,6 @@ an_status an_barrier(an_context *ctx) {
     return an_collective_agree(ctx, &call, AN_OK);
 }
 
-/* Down the tree of ranks, as they are counted from the root on. */
-static an_status spread(an_context *ctx, char *data, size_t bytes, int root) {
-    static const char *const what = "an_broadcast";
-    an_comm *comm = ctx->mesh->comm;
-    int children[AN_BINOMIAL_CHILDREN];
-    const int ranks = comm->ranks, place = (comm->rank - root + ranks) % ranks;
-    const int count = an_binomial_children(place, ranks, children);
-    if (place > 0)
-        AN_TRY_RETURN(an_comm_receive_all(ctx, comm, data, bytes, (an_binomial_parent(place) + root) % ranks,
-                                          AN_TAG_COLLECTIVE, what));
-    for (int i = count - 1; i >= 0; i--) /* farthest first: it has the most ranks below it */
-        AN_TRY_RETURN(an_comm_send_all(ctx, comm, data, bytes, (int)(((int64_t)children[i] + root) % ranks),
-                                       AN_TAG_COLLECTIVE, what));
-    return AN_OK;
-}
-
 an_status an_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtype, int root) {
     AN_NEED_IN(ctx, ctx);
     AN_GUARD;
@@ -112,7 +96,7 @@ an_status an_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtyp
     size_t bytes;
     const an_status mine = check_data(ctx, &call, data, data, &bytes);
     AN_TRY_RETURN(an_collective_agree(ctx, &call, mine));
-    AN_TRY_RETURN(spread(ctx, data, bytes, root));
+    AN_TRY_RETURN(an_comm_spread(ctx, ctx->mesh->comm, data, bytes, root, AN_TAG_COLLECTIVE, call.name));
     return AN_OK;
 }
 

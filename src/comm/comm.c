@@ -10,6 +10,7 @@
 #include "base/heartbeat.h"
 #include "base/integer.h"
 #include "base/status.h"
+#include "comm/binomial.h"
 #include "comm/mesh.h"
 
 /* A wait spins for as long as a message between caches takes, then lets others have the core. Where ranks outnumber cores it then sleeps, as the system may give
@@ -178,6 +179,21 @@ an_status an_comm_receive_all(an_context *ctx, an_comm *comm, void *bytes, size_
         AN_TRY_RETURN(an_comm_wait(ctx, comm, &request, 1, what));
         at += piece;
     } while (at < count);
+    return AN_OK;
+}
+
+/* Ranks are counted from the root on. */
+an_status an_comm_spread(an_context *ctx, an_comm *comm, void *bytes, size_t count, int root, int tag,
+                         const char *what) {
+    int children[AN_BINOMIAL_CHILDREN];
+    const int ranks = comm->ranks, place = (comm->rank - root + ranks) % ranks;
+    const int child_count = an_binomial_children(place, ranks, children);
+    if (place > 0)
+        AN_TRY_RETURN(
+            an_comm_receive_all(ctx, comm, bytes, count, (an_binomial_parent(place) + root) % ranks, tag, what));
+    for (int i = child_count - 1; i >= 0; i--) /* farthest first: it has the most ranks below it */
+        AN_TRY_RETURN(
+            an_comm_send_all(ctx, comm, bytes, count, (int)(((int64_t)children[i] + root) % ranks), tag, what));
     return AN_OK;
 }
 

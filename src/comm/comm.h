@@ -10,9 +10,9 @@
 #include "anneal/experimental.h"
 #include "base/context.h"
 
-/* One axis now; `shard` and `node` divide it later. */
 typedef enum an_axis {
-    AN_AXIS_DATA, /* ranks that have the same weights and different samples */
+    AN_AXIS_DATA,  /* ranks that have different samples of a step */
+    AN_AXIS_SHARD, /* ranks that divide weights, gradients and moments between them */
     AN_AXES
 } an_axis;
 
@@ -25,6 +25,7 @@ enum {
     AN_TAG_CHECKPOINT,     /* parts of the state, between their owners and the files */
     AN_TAG_CHECKPOINT_ALL, /* and what goes from rank to rank, as every one needs it */
     AN_TAG_HASH,           /* of a state that is in pieces */
+    AN_TAG_PIECES,         /* of a parameter, for who asks for all of it */
     AN_TAG_REDUCE = 64,    /* and 63 more: reductions that are under way at the same time */
     AN_TAG_GATHER = 128,   /* and 63 more: units that are on their way at the same time */
     AN_TAG_SCATTER = 192,  /* and 63 more: buckets that are on their way at the same time */
@@ -73,6 +74,10 @@ an_status an_comm_send_all(an_context *ctx, an_comm *comm, const void *bytes, si
                            const char *what);
 an_status an_comm_receive_all(an_context *ctx, an_comm *comm, void *bytes, size_t count, int from, int tag,
                               const char *what);
+
+/* The bytes of rank `root`, on all ranks, down a tree of messages. Waits. */
+an_status an_comm_spread(an_context *ctx, an_comm *comm, void *bytes, size_t count, int root, int tag,
+                         const char *what);
 
 /* One turn of the loop of an_comm_wait, for waits on something else than messages: moves on what else is under way (an_context_progress); yields after 50 µs;
  * sleeps after 1 ms where ranks outnumber cores. It is an error that another rank has given up, or that the wait has taken longer than the limit. Begin with a turn of zeros. */

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 
-#define SHARDING(value) "that is ranks.shard: " value " here, and sharding is not supported yet; use none"
+#define SHARDING(value) "that is ranks.shard: " value " here"
 #define LAUNCH                                                                                                       \
     "the number of ranks belongs to a launch and not to the run: start it with 'anneal train CONFIG -n 4', or with " \
     "mpirun or srun"
@@ -49,8 +49,9 @@ static const struct {
     {"sharding_strategy", "ranks.shard", NULL},
     {"zero_stage", "ranks.shard", NULL},
     {"mixed_precision", "train.precision", NULL},
-    {"auto_wrap_policy", NULL, "that is ranks.unit here, which is part of sharding and not supported yet"},
-    {"min_num_params", NULL, "that is ranks.unit.min_elements here, which is part of sharding and not supported yet"},
+    {"auto_wrap_policy", NULL,
+     "the blocks of the model are what is gathered at a time; ranks.unit.min_elements joins small ones"},
+    {"min_num_params", "ranks.unit.min_elements", NULL},
     {"zero1", NULL, SHARDING("optimizer")},
     {"zero2", NULL, SHARDING("gradients")},
     {"zero3", NULL, SHARDING("full")},
@@ -109,15 +110,14 @@ static const struct {
     {"train.precision", "float64", AN_ERR_PARSE, "use f64"},
     {"ranks.shard", "ddp", AN_ERR_PARSE, "use none: every rank then has everything"},
     {"ranks.shard", "no_shard", AN_ERR_PARSE, "use none: every rank then has everything"},
-    {"ranks.shard", "fsdp", AN_ERR_UNSUPPORTED, "that is full here, and sharding is not supported yet; use none"},
-    {"ranks.shard", "zero1", AN_ERR_UNSUPPORTED, "that is optimizer here, and sharding is not supported yet; use none"},
-    {"ranks.shard", "zero2", AN_ERR_UNSUPPORTED, "that is gradients here, and sharding is not supported yet; use none"},
-    {"ranks.shard", "zero3", AN_ERR_UNSUPPORTED, "that is full here, and sharding is not supported yet; use none"},
-    {"ranks.shard", "shard_grad_op", AN_ERR_UNSUPPORTED,
-     "that is gradients here, and sharding is not supported yet; use none"},
-    {"ranks.shard", "full_shard", AN_ERR_UNSUPPORTED, "that is full here, and sharding is not supported yet; use none"},
-    {"ranks.shard", "hybrid_shard", AN_ERR_UNSUPPORTED,
-     "that is hybrid here, and sharding is not supported yet; use none"},
+    {"ranks.shard", "fsdp", AN_ERR_PARSE, "use full"},
+    {"ranks.shard", "fsdp2", AN_ERR_PARSE, "use full"},
+    {"ranks.shard", "zero1", AN_ERR_PARSE, "use optimizer"},
+    {"ranks.shard", "zero2", AN_ERR_PARSE, "use gradients"},
+    {"ranks.shard", "zero3", AN_ERR_PARSE, "use full"},
+    {"ranks.shard", "shard_grad_op", AN_ERR_PARSE, "use gradients"},
+    {"ranks.shard", "full_shard", AN_ERR_PARSE, "use full"},
+    {"ranks.shard", "hybrid_shard", AN_ERR_PARSE, "use hybrid"},
 };
 
 /* Case does not matter: some tools write such names in capitals. */

@@ -243,13 +243,34 @@ bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t 
 
 /* ---- leaves and micro-batches ---- */
 
-an_batch_part an_leaves_part(const an_batches *b, int64_t step, int64_t begin, int64_t end) {
-    const int64_t total = an_batches_at(b, step).count, first = an_leaf_begin(b, total, begin);
-    return (an_batch_part){.n = an_leaf_begin(b, total, end) - first, .first = first, .total = total};
+bool an_leaf_set_next(const an_batches *b, const an_leaf_set *set, const an_batch_part *part, an_leaf_samples *l) {
+    const int64_t index = l->index + 1, at = l->index < 0 ? 0 : l->at + l->count;
+    if (index >= set->count) return false;
+    const int64_t leaf = set->first + index * set->stride;
+    *l = (an_leaf_samples){.index = index, .leaf = leaf, .at = at};
+    if (part->own) {
+        l->first = part->first + at;
+        l->count = (int64_t)((__int128)(index + 1) * part->n / set->count) - at;
+    } else {
+        l->first = an_leaf_begin(b, part->total, leaf);
+        l->count = an_leaf_begin(b, part->total, leaf + 1) - l->first;
+    }
+    return true;
 }
 
-int64_t an_leaves_most(const an_batches *b, int64_t begin, int64_t end) {
-    return (int64_t)(((__int128)(end - begin) * b->global + b->leaves - 1) / b->leaves);
+an_batch_part an_leaves_part(const an_batches *b, int64_t step, const an_leaf_set *set) {
+    an_batch_part part = {.total = an_batches_at(b, step).count};
+    part.first = an_leaf_begin(b, part.total, set->first);
+    part.n = an_leaf_begin(b, part.total, set->first + set->count) - part.first;
+    if (set->stride == 1) return part;
+    part.n = 0;
+    for (an_leaf_samples l = {.index = -1}; an_leaf_set_next(b, set, &part, &l);) part.n += l.count;
+    return part;
+}
+
+int64_t an_leaves_most(const an_batches *b, const an_leaf_set *set) {
+    if (set->stride > 1) return set->count * an_divide_up(b->global, b->leaves);
+    return (int64_t)(((__int128)set->count * b->global + b->leaves - 1) / b->leaves);
 }
 
 /* The fewest samples of a micro-batch of a step. */

@@ -71,9 +71,22 @@ typedef struct an_batch_part {
         own; /* they are not those that the leaves of this rank would have of the step: they are cut evenly among these leaves */
 } an_batch_part;
 
-/* What leaves begin … end - 1 have of a step; n is 0 if none of them has a sample. */
-an_batch_part an_leaves_part(const an_batches *b, int64_t step, int64_t begin, int64_t end);
+/* The leaves of a rank: first, first + stride, …, `count` of them. */
+typedef struct an_leaf_set {
+    int64_t first, stride, count;
+} an_leaf_set;
+
+/* What they have of a step; n is 0 if none of them has a sample. O(1) if the stride is 1, else O(count). */
+an_batch_part an_leaves_part(const an_batches *b, int64_t step, const an_leaf_set *set);
 /* The most samples that they can have. A shorter step may give them one more than a longer one does, so this is rounded up. */
-int64_t an_leaves_most(const an_batches *b, int64_t begin, int64_t end);
+int64_t an_leaves_most(const an_batches *b, const an_leaf_set *set);
+
+/* One of them: samples first … first + count - 1 of the step, which are samples at … at + count - 1 of the rank. */
+typedef struct an_leaf_samples {
+    int64_t index; /* in the set */
+    int64_t leaf, first, at, count;
+} an_leaf_samples;
+/* The next one, which may have no samples; the first after an index of -1. false: there are no more. */
+bool an_leaf_set_next(const an_batches *b, const an_leaf_set *set, const an_batch_part *part, an_leaf_samples *leaf);
 
 #endif

@@ -84,24 +84,6 @@ static an_status run(an_program *p, an_form form) {
     return p->device->synchronize(p->device, ctx);
 }
 
-an_status an_program_run(an_program *program, an_form form) {
-    AN_GUARD;
-    AN_NEED(program);
-    an_context *ctx = program->ctx;
-    AN_TRY_RETURN(an_context_check_threads(ctx));
-    if ((unsigned)form >= AN_FORMS || !program->forms[form].graph)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan does not have this form: add it to an_plan_options.programs");
-    if (program->forms[AN_FORM_TRAIN_FIRST].graph) AN_TRY_RETURN(an_program_find_gradients(program));
-    if (!program->forms[form].is_bound) AN_TRY_RETURN(an_program_bind_form(program, form));
-    program->has_run = false;
-    an_status status = an_params_refresh(program->params);
-    if (status == AN_OK) status = run(program, form);
-    say_end(ctx, form);
-    program->last = form;
-    program->has_run = status == AN_OK;
-    return status;
-}
-
 /* A rank whose first step has no samples, or fails before its first micro-batch, has bound no sizes yet. Communication depends on none, but binding also copies attributes and finds what gathered weights
  * come to. */
 void an_program_communicate(an_program *p, an_form form, an_status status) {
@@ -111,6 +93,33 @@ void an_program_communicate(an_program *p, an_form form, an_status status) {
         if (instruction->node->op->flags & AN_OP_COMMUNICATION) (void)an_program_bind_instruction(p, f, instruction);
     }
     walk_communication(p, f, 0, status);
+}
+
+/* What a run needs: gradients, sizes and copies of low precision. */
+static an_status prepare(an_program *p, an_form form) {
+    an_context *ctx = p->ctx;
+    if (p->forms[AN_FORM_TRAIN_FIRST].graph) AN_TRY_RETURN(an_program_find_gradients(p));
+    if (!p->forms[form].is_bound) AN_TRY_RETURN(an_program_bind_form(p, form));
+    return an_params_refresh(p->params);
+}
+
+an_status an_program_run(an_program *program, an_form form) {
+    AN_GUARD;
+    AN_NEED(program);
+    an_context *ctx = program->ctx;
+    AN_TRY_RETURN(an_context_check_threads(ctx));
+    if ((unsigned)form >= AN_FORMS || !program->forms[form].graph)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the plan does not have this form: add it to an_plan_options.programs");
+    program->has_run = false;
+    an_status status = prepare(program, form);
+    if (status == AN_OK)
+        status = run(program, form);
+    else if (program->plan->passes.scatters) /* other ranks run it, and wait for what this one has */
+        an_program_communicate(program, form, status);
+    say_end(ctx, form);
+    program->last = form;
+    program->has_run = status == AN_OK;
+    return status;
 }
 
 /* ---- profile ---- */

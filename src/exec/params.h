@@ -107,4 +107,7 @@ bool an_params_has(const an_params *p, const an_stored *e, an_flat flat);
 /* The next elements that are, *first … *end - 1, at element `from` of the entry or behind it, where `from` is 0 or the last *end; false: there are none. */
 bool an_params_next(const an_params *p, const an_stored *e, an_flat flat, int64_t from, int64_t *first, int64_t *end);
 
+/* Pages of a flat buffer of the trainable type, from their owners, in `to` of every rank of a store in pieces. Collective. */
+an_status an_params_spread(const an_params *p, const void *base, const an_page_range *pages, void *to);
+
 #endif

@@ -95,6 +95,13 @@ int an_shards_unit_of(const an_shards *shards, int64_t page) {
     return low;
 }
 
+int an_shards_owner_at(const an_shards *shards, int64_t page, int64_t *end) {
+    const int unit = an_shards_unit_of(shards, page);
+    const int owner = an_piece_owner(&shards->units[unit].pages, page, shards->ranks);
+    *end = an_shards_piece(shards, unit, owner).end;
+    return owner;
+}
+
 bool an_page_runs_have(const an_page_runs *runs, const an_page_range *pages) {
     if (pages->begin == pages->end) return true;
     const int found = an_page_runs_find(runs, pages->begin);

@@ -16,6 +16,11 @@ enum { AN_SHARD_COUNT = AN_SHARD_HYBRID + 1 };
 /* As ranks.shard says it. */
 const char *an_shard_name(an_shard sharding);
 
+/* Whether gradients are scattered: then leaves run in rounds, and each is one micro-batch. */
+static inline bool an_shard_has_rounds(an_shard sharding) {
+    return sharding >= AN_SHARD_GRADIENTS;
+}
+
 /* The flat buffers on the grid. Every moment is one. */
 typedef enum an_flat { AN_FLAT_MASTERS, AN_FLAT_LOW, AN_FLAT_GRADIENTS, AN_FLAT_MOMENTS, AN_FLATS } an_flat;
 
@@ -74,6 +79,9 @@ static inline an_page_range an_shards_piece(const an_shards *shards, int unit, i
 
 /* The unit that a page belongs to. O(log units). */
 int an_shards_unit_of(const an_shards *shards, int64_t page);
+
+/* The rank that owns a page, and the page behind its piece. O(log units + log ranks). */
+int an_shards_owner_at(const an_shards *shards, int64_t page, int64_t *end);
 
 /* In which types the forms of a plan read a parameter, as bits. */
 enum { AN_READS_MASTER = 1, AN_READS_LOW = 2 };

@@ -8,6 +8,7 @@
 #include "anneal/open.h"
 #include "base/context.h"
 #include "base/guard.h"
+#include "base/integer.h"
 #include "base/isa.h"
 #include "base/structs.h"
 #include "launch/launcher.h"
@@ -73,12 +74,28 @@ static an_status get_run_length(opening *o) {
     return get_steps(o, "run.epochs", 0, &o->steps); /* a stream has none: it may go on for ever */
 }
 
+/* ---- ranks ---- */
+
+static an_status get_sharding(opening *o) {
+    static const char *const names[] = {[AN_SHARD_NONE] = "none",
+                                        [AN_SHARD_OPTIMIZER] = "optimizer",
+                                        [AN_SHARD_GRADIENTS] = "gradients",
+                                        [AN_SHARD_FULL] = "full"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (an_config_is(o->config, "ranks.shard", names[i])) o->options.shard = (an_shard)i;
+    return an_config_is(o->config, "ranks.unit.min_elements", "blocks")
+               ? AN_OK
+               : an_config_count(o->config, "ranks.unit.min_elements", &o->options.min_elements);
+}
+
 /* ---- batch ---- */
 
-/* What `auto` stands for: a leaf for each rank, and a power of two, so that the run can go on with half and twice as many ranks. */
-static int64_t leaves_for(int ranks, int64_t global) {
+/* What `auto` stands for: a leaf for each rank, and a power of two, so that the run can go on with half and twice as many ranks. Where leaves run in rounds, each is one micro-batch. */
+static int64_t leaves_for(const opening *o, int ranks, int64_t global) {
     int64_t leaves = 1;
-    while (leaves < ranks) leaves *= 2;
+    const int64_t micro = o->options.shard >= AN_SHARD_GRADIENTS ? o->batch.micro : 0;
+    const int64_t least = micro > 0 && global > 0 ? an_divide_up(global, micro) : 0;
+    while (leaves < ranks || leaves < least) leaves *= 2;
     return global > 0 && leaves > global ? global : leaves;
 }
 
@@ -91,7 +108,8 @@ static an_status get_batch(opening *o) {
         AN_TRY_RETURN(an_config_count(o->config, "batch.global", &b->global));
     AN_TRY_RETURN(an_open_count(o->config, "batch.micro", &b->micro));
     AN_TRY_RETURN(an_open_count(o->config, "batch.leaves", &b->leaves));
-    if (b->leaves == 0) b->leaves = leaves_for(o->opened->ranks ? o->opened->ranks : an_ranks(ctx), b->global);
+    AN_TRY_RETURN(get_sharding(o));
+    if (b->leaves == 0) b->leaves = leaves_for(o, o->opened->ranks ? o->opened->ranks : an_ranks(ctx), b->global);
     AN_TRY_RETURN(an_config_bool(o->config, "data.drop_last", &b->drop_last));
     if (!accumulates) return AN_OK;
     const int entries = an_config_size(o->config, "batch.accumulate");

@@ -11,16 +11,6 @@
 #include "ops/sink.h"
 #include "pass/insert.h"
 
-int64_t an_gradient_parameter(const an_node *grad) {
-    return *(const int64_t *)an_node_attribute(grad, "parameter", AN_ATTRIBUTE_INT);
-}
-
-bool an_gradient_is_zeros(const an_node *grad) {
-    const an_node *from = an_node_input(grad, 0)->root->node;
-    if (!(from->op->flags & AN_OP_SOURCE) || from->outputs[0].storage != AN_STORAGE_CONSTANT) return false;
-    return *(const double *)an_node_attribute(from, "value", AN_ATTRIBUTE_FLOAT) == 0;
-}
-
 static an_status add_exchange(an_graph *g, int64_t unit, an_node *after) {
     return an_pass_insert(g,
                           &(an_insertion){.op = &an_op_exchange,

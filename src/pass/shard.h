@@ -54,8 +54,15 @@ an_status an_shard_weights(const an_sharder *s);
 /* Lets the gradients of every unit leave from memory of their own. */
 an_status an_shard_gradients(const an_sharder *s);
 
+static inline int64_t an_gradient_parameter(const an_node *grad) {
+    return *(const int64_t *)an_node_attribute(grad, "parameter", AN_ATTRIBUTE_INT);
+}
+
 /* Whether a gradient comes from a constant: the zeros of a parameter that no gradient reaches. */
-bool an_gradient_is_zeros(const an_node *grad);
-int64_t an_gradient_parameter(const an_node *grad);
+static inline bool an_gradient_is_zeros(const an_node *grad) {
+    const an_node *from = an_node_input(grad, 0)->root->node;
+    if (!(from->op->flags & AN_OP_SOURCE) || from->outputs[0].storage != AN_STORAGE_CONSTANT) return false;
+    return *(const double *)an_node_attribute(from, "value", AN_ATTRIBUTE_FLOAT) == 0;
+}
 
 #endif

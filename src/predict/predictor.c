@@ -259,6 +259,7 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
     an_context *ctx = trainer->ctx;
     const an_device *device = to->device;
     if (!from) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
+    const an_page_range pages = {0, from->sizes.trainable_elements / AN_PAGE};
     const struct {
         void *to;
         const void *from;
@@ -271,7 +272,9 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (parts[i].bytes != parts[i].expected)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the trainer and the predictor have different models");
-        if (parts[i].bytes)
+        if (i == 0 && from->pieces.shards)
+            AN_TRY_RETURN(an_params_spread(from, from->masters, &pages, to->masters));
+        else if (parts[i].bytes)
             AN_TRY_RETURN(
                 device->copy(device, ctx, parts[i].to, parts[i].from, (size_t)parts[i].bytes, AN_COPY_ON_DEVICE));
     }

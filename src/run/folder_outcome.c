@@ -46,15 +46,17 @@ static void add_bits(const an_folder *f, const uint64_t kernels[2], an_json_writ
     an_json_write_end(json);
 }
 
-static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_writer *json) {
+/* What the run has come to. */
+typedef struct {
+    char weights[AN_HASH_TEXT], state[AN_HASH_TEXT];
+} hashes;
+
+static an_status summarize(an_folder *f, const an_run_outcome *outcome, const hashes *made, an_json_writer *json) {
     an_context *ctx = f->ctx;
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
-    char weights[AN_HASH_TEXT], state[AN_HASH_TEXT];
     uint64_t kernels[2];
     AN_TRY_RETURN(an_plan_memory_get(f->trainer->plan, &memory));
-    AN_TRY_RETURN(an_trainer_weights_hash(f->trainer, weights));
-    AN_TRY_RETURN(an_trainer_state_hash(f->trainer, state));
     AN_TRY_RETURN(an_kernel_fingerprint(ctx, kernels));
     an_json_write_object(json, NULL);
     an_json_write_integer(json, "steps", outcome->steps);
@@ -64,8 +66,8 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_
     if (p->evaluation.samples)
         AN_TRY_RETURN(an_folder_add_evaluation(f, json, outcome->steps, &p->evaluation, &p->own, false));
     an_json_write_end(json);
-    an_json_write_string(json, "weights_hash", weights);
-    an_json_write_string(json, "state_hash", state);
+    an_json_write_string(json, "weights_hash", made->weights);
+    an_json_write_string(json, "state_hash", made->state);
     an_json_write_real(json, an_folder_speed_name(f), f->speed);
     an_json_write_integer(json, "planned_bytes", memory.peak);
     an_json_write_integer(json, "allocated_bytes", (int64_t)an_context_bytes(ctx));
@@ -81,13 +83,13 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, an_json_
     return AN_OK;
 }
 
-static an_status write_summary(an_folder *f, const an_run_outcome *outcome) {
+static an_status write_summary(an_folder *f, const an_run_outcome *outcome, const hashes *made) {
     an_status status;
     an_context *ctx = f->ctx;
     an_text text;
     an_text_init(&text, ctx);
     an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
-    AN_TRY(summarize(f, outcome, &json));
+    AN_TRY(summarize(f, outcome, made, &json));
     AN_TRY(text.status);
     AN_TRY(an_folder_replace_file(f, "summary.json", text.bytes));
     status = AN_OK;
@@ -127,6 +129,12 @@ an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, con
     if (!error) AN_NEED(folder, outcome);
     an_context *ctx = folder->ctx;
     an_run_outcome own;
+    hashes made;
+    if (folder->is_silent && (error || !folder->trainer->shards)) return AN_OK;
+    if (!error) { /* together, if the state is in pieces */
+        AN_TRY_RETURN(an_trainer_weights_hash(folder->trainer, made.weights));
+        AN_TRY_RETURN(an_trainer_state_hash(folder->trainer, made.state));
+    }
     if (folder->is_silent) return AN_OK;
     if (error) return an_folder_write_outcome(folder, "failed", folder->trainer->next, NULL, error);
     AN_TRY_RETURN(an_run_outcome_read(ctx, &own, outcome));
@@ -134,7 +142,7 @@ an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, con
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the run failed: an_folder_finish needs its error");
     if ((unsigned)own.end >= sizeof end_names / sizeof *end_names)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the end of the run is %d, which is not an an_run_end", (int)own.end);
-    AN_TRY_RETURN(write_summary(folder, &own));
+    AN_TRY_RETURN(write_summary(folder, &own, &made));
     const char *reason = own.end == AN_RUN_REQUESTED ? own.reason : NULL;
     return an_folder_write_outcome(folder, end_names[own.end], folder->trainer->next, reason, NULL);
 }

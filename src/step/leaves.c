@@ -3,105 +3,7 @@
 #include <string.h>
 
 #include "comm/comm.h"
-#include "exec/array.h"
 #include "ops/ops.h"
-#include "ops/sink.h"
-
-/* ---- statistics ---- */
-
-static bool is_state(const an_node *node) {
-    return node->op == &an_op_output && ((const an_output_attributes *)node->attributes)->state;
-}
-
-/* How many there are, and the elements of all and of the largest. */
-static void count_states(const an_graph *model, int *states, int64_t *elements, int64_t *most) {
-    *states = 0;
-    *elements = *most = 0;
-    for (const an_node *n = model->first; n; n = n->next) {
-        if (!is_state(n)) continue;
-        const an_result *r = an_node_input(n, 0);
-        int64_t each = 1;
-        for (int d = 0; d < r->ndims; d++) each *= r->dims[d]; /* those of a run state: laid out, so they fit */
-        ++*states;
-        *elements += each;
-        if (each > *most) *most = each;
-    }
-}
-
-int64_t an_leaves_width(const an_graph *model) {
-    int states;
-    int64_t elements, most;
-    count_states(model, &states, &elements, &most);
-    return AN_LEAF_STATES + elements;
-}
-
-/* Run states that the training program updates. */
-static an_status find_states(an_leaves *l) {
-    an_status status;
-    an_context *ctx = l->ctx;
-    const an_graph *form = l->program->forms[AN_FORM_TRAIN_FIRST].graph;
-    const an_params *p = l->params;
-    int count;
-    int64_t elements, first = AN_LEAF_STATES;
-    count_states(form, &count, &elements, &l->staging_elements);
-    AN_TRY(an_alloc(ctx, (void **)&l->states, (size_t)count, sizeof *l->states));
-    l->state_count = count;
-    count = 0;
-    for (const an_node *n = form->first; n; n = n->next) {
-        const an_output_attributes *a = n->attributes;
-        if (!is_state(n)) continue;
-        const double *momentum = an_node_attribute(an_node_input(n, 0)->node, "momentum", AN_ATTRIBUTE_FLOAT);
-        an_step_state *state = &l->states[count++];
-        AN_CHECK(ctx, momentum, AN_ERR_UNSUPPORTED, "the op that computes the statistic '%s' has no momentum", a->name);
-        state->momentum = *momentum;
-        state->first = first;
-        for (size_t i = p->parameter_count; i < p->entry_count; i++)
-            if (!strcmp(p->entries[i].name, a->name)) state->stored = &p->entries[i];
-        AN_CHECK(ctx, state->stored, AN_ERR_UNKNOWN, "the parameters have no run state '%s'", a->name);
-        state->name = state->stored->name;
-        first += state->stored->elements;
-    }
-    AN_TRY(an_alloc(ctx, (void **)&l->staging, (size_t)l->staging_elements, sizeof *l->staging));
-    return AN_OK;
-fail:
-    return status;
-}
-
-/* Adds the statistics of the last run, times its samples, to those of its leaf. */
-static an_status add_states(an_leaves *l, int64_t samples) {
-    an_context *ctx = l->ctx;
-    double *sums = an_forest_values(l->forest, l->forest->count);
-    for (int i = 0; i < l->state_count; i++) {
-        const an_step_state *state = &l->states[i];
-        const int64_t elements = state->stored->elements;
-        an_array array = {0};
-        array.data = l->staging;
-        AN_TRY_RETURN(an_program_get_output(l->program, state->name, &array));
-        an_convert_to_f64(state->stored->dtype, elements, l->staging);
-        for (int64_t k = 0; k < elements; k++) sums[state->first + k] += l->staging[k] * (double)samples;
-    }
-    return AN_OK;
-}
-
-an_status an_leaves_update_states(an_leaves *l, const double *sums) {
-    an_context *ctx = l->ctx;
-    for (int i = 0; i < l->state_count; i++) {
-        const an_step_state *state = &l->states[i];
-        const an_stored *e = state->stored;
-        an_array array = {0};
-        array.data = l->staging;
-        array.dtype = e->dtype;
-        array.ndims = e->ndims;
-        memcpy(array.dims, e->dims, sizeof array.dims);
-        AN_TRY_RETURN(an_params_get(l->params, state->name, AN_PART_WEIGHT, &array));
-        an_convert_to_f64(e->dtype, e->elements, l->staging);
-        for (int64_t k = 0; k < e->elements; k++)
-            l->staging[k] += state->momentum * (sums[state->first + k] / sums[AN_LEAF_SAMPLES] - l->staging[k]);
-        an_convert_from_f64(e->dtype, e->elements, l->staging);
-        AN_TRY_RETURN(an_params_set(l->params, state->name, AN_PART_WEIGHT, &array));
-    }
-    return AN_OK;
-}
 
 /* ---- gradients ---- */
 
@@ -281,13 +183,8 @@ an_status an_leaves_predict(const an_graph *model, const an_borders *borders, bo
     const an_leaves *l = NULL; /* for its members' sizes */
     an_context *ctx = model->ctx;
     const an_leaf_range range = an_borders_range(borders, rank);
-    int states;
-    int64_t elements, most;
     *cost = (an_reduction_cost){0};
-    count_states(model, &states, &elements, &most);
-    bool fits = an_add_elements(bytes, (size_t)an_forest_depth(&range), sizeof *l->buffers) &&
-                an_add_elements(bytes, (size_t)states, sizeof *l->states) &&
-                an_add_elements(bytes, (size_t)most, sizeof *l->staging);
+    bool fits = an_add_elements(bytes, (size_t)an_forest_depth(&range), sizeof *l->buffers);
     if (borders->ranks > 1) {
         AN_TRY_RETURN(predict_reduction(model, borders, scatters, rank, host_ranks, cost));
         const size_t head = cost->window_bytes ? cost->window_bytes - cost->buffer_bytes : 0;
@@ -361,11 +258,10 @@ an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *bo
                      .params = program->params,
                      .range = an_borders_range(borders, an_axis_rank(ctx, AN_AXIS_DATA)),
                      .forest = forest,
-                     .width = an_leaves_width(program->plan->model),
+                     .width = an_leaf_width(program->plan->model),
                      .leaf = -1};
     AN_TRY(make_reduction(l, borders));
     AN_TRY(make_buffers(l));
-    AN_TRY(find_states(l));
     return AN_OK;
 fail:
     if (!l->params->gradients) (void)an_params_make_gradients(l->params); /* if there is no memory, they have none */
@@ -385,8 +281,6 @@ void an_leaves_destroy(an_leaves *l) {
         an_reduction_destroy(&l->reduction);
     an_release(ctx, (void **)&l->exchanged, (size_t)l->unit_capacity, sizeof *l->exchanged);
     an_release(ctx, (void **)&l->units, (size_t)l->unit_capacity, sizeof *l->units);
-    an_release(ctx, (void **)&l->states, (size_t)l->state_count, sizeof *l->states);
-    an_release(ctx, (void **)&l->staging, (size_t)l->staging_elements, sizeof *l->staging);
     for (int i = 1; l->buffers && !l->borrows && i < l->buffer_count; i++)
         if (l->buffers[i]) device->release(device, ctx, &l->buffers[i], bytes);
     an_release(ctx, (void **)&l->buffers, (size_t)l->buffer_count, sizeof *l->buffers);
@@ -423,13 +317,8 @@ an_status an_leaves_enter(an_leaves *l, int64_t leaf, bool *first) {
     return AN_OK;
 }
 
-an_status an_leaves_take(an_leaves *l, int64_t samples, double loss) {
-    an_context *ctx = l->ctx;
-    AN_TRY_RETURN(add_states(l, samples));
-    double *sums = an_forest_values(l->forest, l->forest->count);
-    sums[AN_LEAF_LOSS] += loss;
-    sums[AN_LEAF_SAMPLES] += (double)samples;
-    return AN_OK;
+double *an_leaves_sums(an_leaves *l) {
+    return an_forest_values(l->forest, l->forest->count);
 }
 
 an_status an_leaves_reduce(an_leaves *l, an_status status) {

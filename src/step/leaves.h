@@ -1,4 +1,4 @@
-/* The leaves of a step that this rank has: their gradients, losses and statistics, how they are added, and how the sums meet those of other ranks.
+/* The leaves of a step that this rank has: their gradients and numbers, how they are added, and how the sums meet those of other ranks.
  *
  * Leaves are added in the tree of comm/tree.h as far as the rank's own range allows (comm/forest.h). Node i of the list has buffer i for its gradients; the leaf under way has
  * the first free one. With several ranks, what is left is exchanged unit by unit: while the last backward still computes, or afterwards. */
@@ -9,17 +9,7 @@
 #include "comm/reduce.h"
 #include "exec/program.h"
 #include "pass/units.h"
-
-/* A running statistic: the weighted mean of a step's micro-batches, then one update with the op's momentum. */
-typedef struct an_step_state {
-    const char *name;
-    const an_stored *stored;
-    double momentum;
-    int64_t first; /* of its sums, each a statistic times its samples, among the numbers of a node */
-} an_step_state;
-
-/* The numbers of a node: its loss, its samples, then the statistics. */
-enum { AN_LEAF_LOSS, AN_LEAF_SAMPLES, AN_LEAF_STATES };
+#include "step/statistics.h"
 
 typedef struct an_leaves {
     an_context *ctx;
@@ -33,11 +23,6 @@ typedef struct an_leaves {
     int buffer_count;
     const an_kernel *add; /* the device's, for two buffers; NULL: there is one */
 
-    an_step_state *states;
-    int state_count;
-    double *staging; /* one statistic */
-    int64_t staging_elements;
-
     /* several ranks */
     an_reduction *reduction; /* NULL: one rank. The parameters' own, if `borrows` */
     bool borrows;            /* the parameters have their gradients from it */
@@ -49,13 +34,11 @@ typedef struct an_leaves {
     int started;                 /* units of the step that are being exchanged, or were */
 } an_leaves;
 
-/* How many numbers a node of this model has. */
-int64_t an_leaves_width(const an_graph *model);
 /* Adds what they take, without the gradients that the plan counts, and what a step moves between ranks. A pure function: no rank is asked. */
 an_status an_leaves_predict(const an_graph *model, const an_borders *borders, bool scatters, int rank, int host_ranks,
                             size_t *bytes, an_reduction_cost *cost);
 
-/* Collective if there are several ranks, as many as the borders say. Ranks of one host have their gradients in memory that they share (an_host_ranks), also after an_leaves_destroy. `forest` has an_forest_bytes(leaves, an_leaves_width(model)) and stays the caller's. */
+/* Collective if there are several ranks, as many as the borders say. Ranks of one host have their gradients in memory that they share (an_host_ranks), also after an_leaves_destroy. `forest` has an_forest_bytes(leaves, an_leaf_width(model)) and stays the caller's. */
 an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, an_forest *forest);
 void an_leaves_destroy(an_leaves *l);
 
@@ -64,15 +47,12 @@ void an_leaves_start(an_leaves *l);
 an_status an_leaves_enter(an_leaves *l, int64_t leaf, bool *first);
 /* The micro-batch that runs next is the last of this rank: the gradients of units are exchanged as soon as they are complete. */
 void an_leaves_expect_last(an_leaves *l);
-/* Adds the loss and the statistics of the micro-batch that has run. */
-an_status an_leaves_take(an_leaves *l, int64_t samples, double loss);
+/* The numbers of the leaf under way. */
+double *an_leaves_sums(an_leaves *l);
 /* All micro-batches of this rank have run: its numbers are the list of its nodes, and the parameters' gradients are those of the whole step, of all ranks. With a status other
  * than AN_OK, gradients are exchanged as they are, because other ranks wait for them. */
 an_status an_leaves_reduce(an_leaves *l, an_status status);
 /* Gives the step up. */
 void an_leaves_cancel(an_leaves *l);
-
-/* running ← (1 - momentum)·running + momentum·mean, in f64, rounded once; `sums` are the numbers of the whole step. */
-an_status an_leaves_update_states(an_leaves *l, const double *sums);
 
 #endif

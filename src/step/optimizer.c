@@ -240,6 +240,8 @@ an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm)
 
 double an_optimizer_squares(const an_optimizer *o, size_t parameter) {
     const an_stored *e = &o->params->entries[parameter];
+    for (int i = 0; i < o->sums.part_count; i++)
+        if (o->sums.parts[i].parameter == parameter) return o->sums.parts[i].sum / (o->scale * o->scale);
     const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
     return an_page_sums_add(&o->sums, begin, begin + (e->elements + AN_PAGE - 1) / AN_PAGE) / (o->scale * o->scale);
 }
@@ -251,6 +253,10 @@ an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char 
     an_context *ctx = optimizer->ctx;
     if (!optimizer->has_norm)
         return AN_ERROR(ctx, AN_ERR_ORDER, "the norm of a parameter is available only after an_optimizer_norm");
+    if (p->pieces.shards && !optimizer->sums.parts)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "the gradients are divided among ranks: the norms of parameters must be asked for before the "
+                        "first step (log.grad_norms)");
     for (size_t i = 0; i < p->parameter_count; i++) {
         const an_stored *e = &p->entries[i];
         if (strcmp(e->name, parameter) != 0) continue;

@@ -1,6 +1,7 @@
 #include "step/page_sums.h"
 
 #include "base/device.h"
+#include "base/integer.h"
 #include "base/status.h"
 #include "exec/shards.h"
 
@@ -47,6 +48,7 @@ void an_page_sums_destroy(an_page_sums *p) {
     an_context *ctx = p->ctx;
     if (!ctx) return;
     const an_device *device = p->params->device;
+    an_release(ctx, (void **)&p->parts, p->part_capacity, sizeof *p->parts);
     device->release(device, ctx, &p->device_sums, (size_t)p->pages * sizeof(double));
     an_release(ctx, (void **)&p->room, (size_t)room_of(p->pages), sizeof *p->room);
     an_release(ctx, (void **)&p->sums, (size_t)p->pages, sizeof *p->sums);
@@ -90,46 +92,133 @@ double an_page_sums_add(const an_page_sums *p, int64_t begin, int64_t end) {
 
 /* ---- forests ---- */
 
-size_t an_page_sums_record_bytes(int64_t pages, int units) {
-    return (size_t)units * an_forest_bytes(pages, 1);
+static int64_t pages_of(int64_t elements) {
+    return an_divide_up(elements, AN_PAGE);
 }
 
-void an_page_sums_begin(const an_page_sums *p, an_forest *forests) {
-    const int64_t pages = p->params->sizes.trainable_elements / AN_PAGE;
-    for (int i = 0; i < an_params_piece_count(p->params); i++, forests = an_forest_next(forests)) {
-        const an_page_range piece = an_params_piece(p->params, i);
-        an_forest_begin(forests, &(an_leaf_range){piece.begin, piece.end, pages}, 1);
+bool an_page_sums_part_bytes(size_t parameters, size_t *bytes) {
+    return an_add_elements(bytes, parameters, sizeof(an_page_part));
+}
+
+an_status an_page_sums_divide(an_page_sums *p) {
+    an_context *ctx = p->ctx;
+    const an_params *params = p->params;
+    if (!params->pieces.shards) return AN_OK; /* all sums are here */
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&p->parts, params->parameter_count, sizeof *p->parts));
+    p->part_capacity = params->parameter_count;
+    for (size_t i = 0; i < params->parameter_count; i++) {
+        const an_stored *e = &params->entries[i];
+        if (e->storage != AN_STORAGE_MASTER) continue;
+        const int64_t first = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
+        p->parts[p->part_count++] = (an_page_part){.pages = {first, first + pages_of(e->elements)}, .parameter = i};
     }
+    return AN_OK;
+}
+
+int an_page_sums_forests(const an_page_sums *p) {
+    return an_params_piece_count(p->params) + p->part_count;
+}
+
+size_t an_page_sums_record_bytes(const an_shards *shards, const an_graph *model) {
+    size_t bytes = (size_t)shards->unit_count * an_forest_bytes(shards->pages, 1);
+    for (size_t i = 0; model && i < model->parameter_count; i++)
+        if (model->parameters[i].node->outputs[0].storage == AN_STORAGE_MASTER)
+            bytes += an_forest_bytes(pages_of(model->parameters[i].elements), 1);
+    return bytes;
+}
+
+/* What a forest is of: pages of one piece, as leaves of a tree that begins at page `first`. */
+typedef struct {
+    an_leaf_range range;
+    int64_t first;
+    const double *sums; /* of its pages */
+} span;
+
+static span unit_span(const an_page_sums *p, int unit, const double *sums) {
+    const an_page_range piece = an_params_piece(p->params, unit);
+    const int64_t pages = p->params->sizes.trainable_elements / AN_PAGE;
+    return (span){.range = {piece.begin, piece.end, pages}, .sums = sums};
+}
+
+/* A parameter lies in one unit. `sums` are those of this rank's piece of it. */
+static span part_span(const an_page_part *part, const an_page_range *piece, const double *sums) {
+    const int64_t begin = an_smaller(an_larger(piece->begin, part->pages.begin), part->pages.end);
+    const int64_t end = an_larger(an_smaller(piece->end, part->pages.end), begin);
+    const int64_t first = part->pages.begin;
+    return (span){.range = {begin - first, end - first, part->pages.end - first},
+                  .first = first,
+                  .sums = begin < end ? sums + (begin - piece->begin) : NULL};
 }
 
 /* A maximal node is an aligned block, or what the last page leaves of one, so its pages alone give its sum. */
-void an_page_sums_fill(const an_page_sums *p, an_forest *forests) {
-    const double *sums = p->sums;
-    for (int i = 0; i < an_params_piece_count(p->params); i++, forests = an_forest_next(forests)) {
-        an_tree_node nodes[AN_FOREST_MOST];
-        const an_leaf_range *range = &forests->range;
-        const int count = an_forest_nodes(range, nodes);
-        for (int k = 0; k < count; k++) {
-            const int64_t end = k + 1 < count ? nodes[k + 1].first : range->end;
-            *an_forest_values(forests, k) =
-                tree_sum(sums + (nodes[k].first - range->begin), end - nodes[k].first, p->room);
-            an_forest_push(forests, nodes[k].first);
-        }
-        sums += range->end - range->begin;
+static void fill(const an_page_sums *p, const span *s, an_forest *forest) {
+    an_tree_node nodes[AN_FOREST_MOST];
+    const int count = an_forest_nodes(&s->range, nodes);
+    for (int k = 0; k < count; k++) {
+        const int64_t end = k + 1 < count ? nodes[k + 1].first : s->range.end;
+        *an_forest_values(forest, k) =
+            tree_sum(s->sums + (nodes[k].first - s->range.begin), end - nodes[k].first, p->room);
+        an_forest_push(forest, nodes[k].first);
     }
 }
 
-an_status an_page_sums_close(const an_page_sums *p, an_forest *forests, double *sum) {
-    const int64_t pages = p->params->sizes.trainable_elements / AN_PAGE;
+/* All forests, begun or filled. Parts are in the order of units, as parameters are. */
+static void visit(const an_page_sums *p, an_forest *forests, bool fills) {
+    const an_shards *shards = p->params->pieces.shards;
+    const double *sums = p->sums;
+    const int units = an_params_piece_count(p->params);
+    int unit = 0;
+    for (int i = 0; i < units; i++, forests = an_forest_next(forests)) {
+        const span s = unit_span(p, i, sums);
+        if (fills)
+            fill(p, &s, forests);
+        else
+            an_forest_begin(forests, &s.range, 1);
+        sums += s.range.end - s.range.begin;
+    }
+    sums = p->sums;
+    for (int i = 0; i < p->part_count; i++, forests = an_forest_next(forests)) {
+        for (; shards->units[unit].pages.end <= p->parts[i].pages.begin; unit++) {
+            const an_page_range passed = an_params_piece(p->params, unit);
+            sums += passed.end - passed.begin;
+        }
+        const an_page_range piece = an_params_piece(p->params, unit);
+        const span s = part_span(&p->parts[i], &piece, sums);
+        if (fills)
+            fill(p, &s, forests);
+        else
+            an_forest_begin(forests, &s.range, 1);
+    }
+}
+
+void an_page_sums_begin(const an_page_sums *p, an_forest *forests) {
+    visit(p, forests, false);
+}
+
+void an_page_sums_fill(const an_page_sums *p, an_forest *forests) {
+    visit(p, forests, true);
+}
+
+static an_status take_sum(const an_page_sums *p, an_forest *forest, int64_t pages, double *sum) {
+    if (forest->count != 1 || forest->range.begin != 0 || forest->range.end != pages)
+        return AN_ERROR(p->ctx, AN_ERR_STATE, "the squares of pages %lld to %lld of %lld were added to %lld numbers",
+                        (long long)forest->range.begin, (long long)forest->range.end, (long long)pages,
+                        (long long)forest->count);
+    *sum = *an_forest_values(forest, 0);
+    return AN_OK;
+}
+
+an_status an_page_sums_close(an_page_sums *p, an_forest *forests, double *sum) {
+    an_context *ctx = p->ctx;
     an_forest *next = forests;
     for (int i = 1; i < an_params_piece_count(p->params); i++) {
         next = an_forest_next(next);
         an_forest_merge(forests, next);
     }
-    if (forests->count != 1 || forests->range.begin != 0 || forests->range.end != pages)
-        return AN_ERROR(p->ctx, AN_ERR_STATE, "the squares of pages %lld to %lld of %lld were added to %lld numbers",
-                        (long long)forests->range.begin, (long long)forests->range.end, (long long)pages,
-                        (long long)forests->count);
-    *sum = *an_forest_values(forests, 0);
-    return AN_OK;
+    for (int i = 0; i < p->part_count; i++) {
+        an_page_part *part = &p->parts[i];
+        next = an_forest_next(next);
+        AN_TRY_RETURN(take_sum(p, next, part->pages.end - part->pages.begin, &part->sum));
+    }
+    return take_sum(p, forests, p->params->sizes.trainable_elements / AN_PAGE, sum);
 }

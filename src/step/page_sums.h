@@ -8,6 +8,13 @@
 #include "comm/forest.h"
 #include "exec/params.h"
 
+/* The pages of a parameter, which have a sum of their own: a tree over their distances from the first. */
+typedef struct an_page_part {
+    an_page_range pages;
+    size_t parameter;
+    double sum; /* after an_page_sums_close */
+} an_page_part;
+
 typedef struct an_page_sums {
     an_context *ctx;
     const an_params *params;
@@ -15,6 +22,9 @@ typedef struct an_page_sums {
     double *sums, *room;     /* of its pages, piece after piece; half as many, for adding them */
     void *device_sums;       /* where the device writes them: 20 bytes a page in all */
     const an_kernel *kernel; /* NULL without pages */
+    an_page_part *parts;     /* of a store in pieces, if the sum of each parameter is wanted; NULL: it is not */
+    int part_count;
+    size_t part_capacity;
 } an_page_sums;
 
 /* Adds what those of so many pages take. */
@@ -27,10 +37,16 @@ an_status an_page_sums_compute(an_page_sums *p);
 /* Of a store that is whole: the sum of pages begin … end - 1, in a tree over their distances from the first. */
 double an_page_sums_add(const an_page_sums *p, int64_t begin, int64_t end);
 
-/* The forests of a store in pieces, one for each unit, in a row; what they take; their shape, before there are sums; their sums; and the sum of all, once those of all ranks are merged. */
-size_t an_page_sums_record_bytes(int64_t pages, int units);
+/* For a store in pieces: parameters have sums of their own, too. Adds what that takes. */
+an_status an_page_sums_divide(an_page_sums *p);
+bool an_page_sums_part_bytes(size_t parameters, size_t *bytes);
+
+/* The forests of a store in pieces, in a row: one for each unit, and then one for each part. How many; what they take; their shape, before there are sums; their sums; and the sum of all, once
+ * those of all ranks are merged. `model`: its parameters are parts; NULL: there are none. */
+int an_page_sums_forests(const an_page_sums *p);
+size_t an_page_sums_record_bytes(const an_shards *shards, const an_graph *model);
 void an_page_sums_begin(const an_page_sums *p, an_forest *forests);
 void an_page_sums_fill(const an_page_sums *p, an_forest *forests);
-an_status an_page_sums_close(const an_page_sums *p, an_forest *forests, double *sum);
+an_status an_page_sums_close(an_page_sums *p, an_forest *forests, double *sum);
 
 #endif

@@ -26,14 +26,9 @@ static size_t bytes_of(const an_stored *e) {
     return (size_t)e->elements * an_dtype_size(e->dtype);
 }
 
-/* What ranks have in pieces has one owner, and cannot differ. That a rank happens to own all of a small parameter does not count: every rank must compare the same. */
+/* What ranks divide has one owner, from whom the others get it, and cannot differ. */
 static bool is_everywhere(const an_params *p, const an_stored *e) {
-    const an_shards *shards = p->pieces.shards;
-    if (!shards || e->storage != AN_STORAGE_MASTER) return true;
-    if (p->pieces.sharding == AN_SHARD_FULL) return false;
-    const int64_t begin = e->offset / (int64_t)an_dtype_size(e->dtype) / AN_PAGE;
-    const an_page_range pages = {begin, begin + (e->elements + AN_PAGE - 1) / AN_PAGE};
-    return an_page_runs_have(&shards->sets[AN_PAGES_MASTER_READ], &pages);
+    return !p->pieces.shards || e->storage != AN_STORAGE_MASTER;
 }
 
 an_status an_rank_weights_all(const an_params *params, uint64_t *number) {

@@ -4,55 +4,112 @@
 #include "base/memory.h"
 #include "base/status.h"
 
-enum { MASTERS, LOW };
+/* ---- what is gathered ----
+ *
+ * Both lists are counted first, with NULL for where they go, and then made. */
 
-/* ---- what is gathered ---- */
+typedef struct {
+    an_gather_unit *units;
+    an_gather_run *runs;
+    size_t unit_count, run_count;
+    size_t page_bytes[AN_GATHER_CHANNELS];
+} list;
 
-/* The runs of a set that lie in a unit, with their places in a flat buffer; `runs` NULL: they are counted only. */
-static size_t add_runs(const an_page_runs *set, const an_page_range *unit, int channel, size_t page_bytes,
-                       an_gather_run *runs) {
-    size_t count = 0;
+static list list_of(const an_flat_sizes *sizes, an_dtype low) {
+    const an_dtype dtypes[] = {[AN_WEIGHTS_MASTER] = sizes->trainable_dtype,
+                               [AN_WEIGHTS_LOW] = low == AN_DTYPE_NONE ? sizes->trainable_dtype : low};
+    list l = {0};
+    for (int i = 0; i < AN_WEIGHT_KINDS; i++) l.page_bytes[i] = AN_PAGE * an_dtype_size(dtypes[i]);
+    return l;
+}
+
+static void add_unit(list *l, const an_page_range *pages, const char *name) {
+    if (l->units)
+        l->units[l->unit_count] = (an_gather_unit){
+            .pages = *pages, .runs = l->runs + l->run_count, .name = *name ? name : "the rest of the model"};
+    l->unit_count++;
+}
+
+/* Of the unit that was added last; `to`: where its first page goes. */
+static void add_run(list *l, const an_page_range *pages, int channel, int64_t to) {
+    const int64_t bytes = (int64_t)l->page_bytes[channel];
+    if (l->runs) {
+        l->runs[l->run_count] =
+            (an_gather_run){.pages = *pages, .channel = channel, .src_at = pages->begin * bytes, .dst_at = to * bytes};
+        l->units[l->unit_count - 1].run_count++;
+    }
+    l->run_count++;
+}
+
+/* The runs of a set that lie in a unit, to the same places of the flat buffer. */
+static void add_read(list *l, const an_page_runs *set, const an_page_range *unit, int channel) {
     for (int i = an_page_runs_find(set, unit->begin); i < set->count && set->runs[i].begin < unit->end; i++) {
         const an_page_range pages = {an_larger(set->runs[i].begin, unit->begin),
                                      an_smaller(set->runs[i].end, unit->end)};
-        const int64_t at = pages.begin * (int64_t)page_bytes;
-        if (runs) runs[count] = (an_gather_run){.pages = pages, .channel = channel, .src_at = at, .dst_at = at};
-        count++;
+        add_run(l, &pages, channel, pages.begin);
     }
-    return count;
 }
 
-static size_t count_runs(const an_shards *s) {
-    size_t count = 0;
-    for (int i = 0; i < s->unit_count; i++)
-        count += add_runs(&s->sets[AN_PAGES_MASTER_READ], &s->units[i].pages, MASTERS, 0, NULL) +
-                 add_runs(&s->sets[AN_PAGES_LOW_READ], &s->units[i].pages, LOW, 0, NULL);
-    return count;
-}
-
-static an_gather_options describe(const an_shards *s, const an_flat_sizes *sizes, an_dtype low, an_gather_unit *units,
-                                  an_gather_run *runs) {
-    an_gather_options o = {.units = units, .unit_count = s->unit_count};
-    o.page_bytes[MASTERS] = AN_PAGE * an_dtype_size(sizes->trainable_dtype);
-    o.page_bytes[LOW] = AN_PAGE * an_dtype_size(low == AN_DTYPE_NONE ? sizes->trainable_dtype : low);
+static void add_units(list *l, const an_shards *s) {
     for (int i = 0; i < s->unit_count; i++) {
-        const an_shard_unit *unit = &s->units[i];
-        size_t count = add_runs(&s->sets[AN_PAGES_MASTER_READ], &unit->pages, MASTERS, o.page_bytes[MASTERS], runs);
-        count += add_runs(&s->sets[AN_PAGES_LOW_READ], &unit->pages, LOW, o.page_bytes[LOW], runs + count);
-        units[i] = (an_gather_unit){.pages = unit->pages,
-                                    .runs = runs,
-                                    .run_count = (int)count,
-                                    .name = *unit->name ? unit->name : "the rest of the model"};
-        runs += count;
+        const an_page_range *pages = &s->units[i].pages;
+        add_unit(l, pages, s->units[i].name);
+        add_read(l, &s->sets[AN_PAGES_MASTER_READ], pages, AN_WEIGHTS_MASTER);
+        add_read(l, &s->sets[AN_PAGES_LOW_READ], pages, AN_WEIGHTS_LOW);
     }
+}
+
+static void add_regions(list *l, const an_shards *s, const an_graph *form) {
+    for (int i = 0; form && form->shard && i < form->shard->region_count; i++) {
+        const an_region *region = &form->shard->regions[i];
+        add_unit(l, &s->units[region->unit].pages, region->name);
+        for (int kind = 0; kind < AN_WEIGHT_KINDS; kind++)
+            for (int k = 0; k < region->roots[kind].run_count; k++)
+                add_run(l, &region->roots[kind].runs[k].pages, kind, region->roots[kind].runs[k].at);
+    }
+}
+
+static bool has_regions(const an_params_pieces *pieces) {
+    return pieces->sharding >= AN_SHARD_FULL;
+}
+
+/* `first` (NULL: not asked) gets the first region of each form. */
+static void add_all(list *l, const an_params_pieces *pieces, const an_plan *plan, int *first) {
+    if (!has_regions(pieces)) {
+        add_units(l, pieces->shards);
+        return;
+    }
+    for (int form = 0; form < AN_FORMS; form++) {
+        if (first) first[form] = (int)l->unit_count;
+        add_regions(l, pieces->shards, plan->forms[form]);
+    }
+}
+
+static an_gather_options options_of(const list *l) {
+    an_gather_options o = {.units = l->units, .unit_count = (int)l->unit_count};
+    for (int i = 0; i < AN_GATHER_CHANNELS; i++) o.page_bytes[i] = l->page_bytes[i];
     return o;
 }
 
-/* ---- a step ---- */
+/* ---- what programs ask for ---- */
 
 static an_status arrive(void *user, int unit) {
     an_remote_weights *w = user;
     return unit == AN_ALL_UNITS ? an_remote_weights_finish(w) : an_gathering_wait(w->gathering, unit);
+}
+
+/* A rank that has failed gathers too: others wait for its pieces, and its memory is there. */
+static an_status gather_region(void *user, int form, int region, void *const roots[AN_WEIGHT_KINDS], an_status failed) {
+    an_remote_weights *w = user;
+    const void *const flats[AN_GATHER_CHANNELS] = {w->params->masters, w->params->low};
+    (void)failed;
+    return an_gathering_start(w->gathering, w->first[form] + region, flats, roots);
+}
+
+static an_status arrive_region(void *user, int form, int region, an_status failed) {
+    an_remote_weights *w = user;
+    (void)failed;
+    return an_gathering_wait(w->gathering, w->first[form] + region);
 }
 
 static void progress(void *user) {
@@ -62,20 +119,26 @@ static void progress(void *user) {
 
 static void set_hooks(an_remote_weights *w, bool on) {
     an_context *ctx = w->ctx;
-    if (!on && ctx->arrive_user != w) return;
-    ctx->arrive = on ? arrive : NULL;
-    ctx->arrive_user = on ? w : NULL;
+    if (!on && ctx->arrive_user != w && ctx->gather_user != w) return;
+    ctx->arrive = on && !w->has_regions ? arrive : NULL;
+    ctx->arrive_user = ctx->arrive ? w : NULL;
+    ctx->gather = on && w->has_regions ? gather_region : NULL;
+    ctx->arrive_region = on && w->has_regions ? arrive_region : NULL;
+    ctx->gather_user = ctx->gather ? w : NULL;
     ctx->progress[AN_PROGRESS_WEIGHTS] = (an_progress_hook){on ? progress : NULL, w};
 }
+
+/* ---- a step ---- */
 
 an_status an_remote_weights_start(an_remote_weights *w) {
     an_context *ctx = w->ctx;
     an_params *p = w->params;
     void *const flats[AN_GATHER_CHANNELS] = {p->masters, p->low};
-    if (!w->gathering || w->version == p->version) return AN_OK;
+    const bool changed = w->version != p->version;
+    if (!w->gathering || !(changed || w->has_regions)) return AN_OK;
     AN_TRY_RETURN(an_params_refresh(p)); /* of its own pieces */
-    AN_TRY_RETURN(an_gathering_publish(w->gathering));
-    for (int i = 0; i < p->pieces.shards->unit_count; i++)
+    if (changed) AN_TRY_RETURN(an_gathering_publish(w->gathering));
+    for (int i = 0; !w->has_regions && i < (int)w->unit_count; i++)
         AN_TRY_RETURN(an_gathering_start(w->gathering, i, (const void *const *)flats, flats));
     w->version = p->version;
     set_hooks(w, true);
@@ -92,47 +155,67 @@ an_status an_remote_weights_finish(an_remote_weights *w) {
 
 /* ---- making it ---- */
 
-static bool gathers(const an_params_pieces *pieces) {
-    return pieces->shards && pieces->sharding != AN_SHARD_FULL;
+static an_status make_list(an_context *ctx, list *l) {
+    const size_t units = l->unit_count, runs = l->run_count;
+    l->unit_count = l->run_count = 0;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&l->units, units, sizeof *l->units));
+    return an_alloc(ctx, (void **)&l->runs, runs, sizeof *l->runs);
 }
 
-an_status an_remote_weights_predict(an_context *ctx, const an_params_pieces *pieces, const an_flat_sizes *sizes,
-                                    an_dtype low, size_t *bytes, an_reduction_cost *cost) {
+/* What one run of the training program moves, or one round of units. The regions of training come first. */
+static an_gather_cost cost_of(const list *l, const an_params_pieces *pieces, const an_plan *plan) {
+    const an_graph *trains = plan->forms[AN_FORM_TRAIN_FIRST];
+    an_gather_options options = options_of(l);
+    if (has_regions(pieces)) options.unit_count = trains && trains->shard ? trains->shard->region_count : 0;
+    return an_gather_predict(&options, pieces->shards->rank, pieces->shards->ranks, 1);
+}
+
+an_status an_remote_weights_predict(const an_plan *plan, const an_params_pieces *pieces, int64_t runs, size_t *bytes,
+                                    an_reduction_cost *cost) {
     an_status status;
-    an_gather_unit *units = NULL;
-    an_gather_run *runs = NULL;
+    an_context *ctx = plan->ctx;
     const an_shards *s = pieces->shards;
-    const size_t unit_count = gathers(pieces) ? (size_t)s->unit_count : 0;
-    const size_t run_count = gathers(pieces) ? count_runs(s) : 0;
-    if (!gathers(pieces)) return AN_OK;
-    AN_TRY(an_alloc(ctx, (void **)&units, unit_count, sizeof *units));
-    AN_TRY(an_alloc(ctx, (void **)&runs, run_count, sizeof *runs));
-    const an_gather_options options = describe(s, sizes, low, units, runs);
-    const an_gather_cost gather = an_gather_predict(&options, s->rank, s->ranks, 1);
+    list l = list_of(&plan->sizes, plan->low);
+    if (!s) return AN_OK;
+    add_all(&l, pieces, plan, NULL);
+    const size_t units = l.unit_count, all = l.run_count;
+    AN_TRY(make_list(ctx, &l));
+    add_all(&l, pieces, plan, NULL);
+    const an_gather_options options = options_of(&l);
+    const an_gather_cost whole = an_gather_predict(&options, s->rank, s->ranks, 1), once = cost_of(&l, pieces, plan);
+    const int64_t times = has_regions(pieces) ? runs : 1;
     AN_CHECK(ctx,
-             an_add_elements(bytes, unit_count, sizeof *units) && an_add_elements(bytes, run_count, sizeof *runs) &&
-                 an_add_elements(bytes, gather.bytes, 1),
+             an_add_elements(bytes, units, sizeof *l.units) && an_add_elements(bytes, all, sizeof *l.runs) &&
+                 an_add_elements(bytes, whole.bytes, 1),
              AN_ERR_OVERFLOW, "the weights that ranks gather do not fit in memory");
-    cost->sent += gather.sent;
-    cost->received += gather.received;
-    cost->messages += gather.messages;
-    cost->read += gather.read;
+    cost->sent += times * once.sent;
+    cost->received += times * once.received;
+    cost->messages += times * once.messages;
+    cost->read += times * once.read;
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&runs, run_count, sizeof *runs);
-    an_release(ctx, (void **)&units, unit_count, sizeof *units);
+    an_release(ctx, (void **)&l.runs, all, sizeof *l.runs);
+    an_release(ctx, (void **)&l.units, units, sizeof *l.units);
     return status;
 }
 
-an_status an_remote_weights_make(an_remote_weights *w, an_params *params, an_comm *comm) {
+an_status an_remote_weights_make(an_remote_weights *w, const an_program *program, an_comm *comm) {
+    an_params *params = program->params;
     an_context *ctx = params->ctx;
-    const an_shards *s = params->pieces.shards;
+    const an_params_pieces *pieces = &params->pieces;
+    list l = list_of(&params->sizes, params->low_dtype);
     *w = (an_remote_weights){.ctx = ctx, .params = params, .version = params->version - 1};
-    if (!gathers(&params->pieces)) return AN_OK;
-    w->run_count = count_runs(s);
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&w->units, (size_t)s->unit_count, sizeof *w->units));
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&w->runs, w->run_count, sizeof *w->runs));
-    const an_gather_options options = describe(s, &params->sizes, params->low_dtype, w->units, w->runs);
+    if (!pieces->shards) return AN_OK;
+    w->has_regions = has_regions(pieces);
+    add_all(&l, pieces, program->plan, w->first);
+    w->unit_count = l.unit_count;
+    w->run_count = l.run_count;
+    const an_status status = make_list(ctx, &l);
+    w->units = l.units;
+    w->runs = l.runs;
+    AN_TRY_RETURN(status);
+    add_all(&l, pieces, program->plan, NULL);
+    const an_gather_options options = options_of(&l);
     return an_gathering_create(&w->gathering, ctx, comm, &options);
 }
 
@@ -142,6 +225,6 @@ void an_remote_weights_destroy(an_remote_weights *w) {
     set_hooks(w, false);
     an_gathering_destroy(&w->gathering);
     an_release(ctx, (void **)&w->runs, w->run_count, sizeof *w->runs);
-    an_release(ctx, (void **)&w->units, w->units ? (size_t)w->params->pieces.shards->unit_count : 0, sizeof *w->units);
+    an_release(ctx, (void **)&w->units, w->unit_count, sizeof *w->units);
     w->ctx = NULL;
 }

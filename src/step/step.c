@@ -68,29 +68,39 @@ static an_status check_ranks(an_context *ctx, int64_t leaves, int ranks) {
         1 << (32 - __builtin_clz((unsigned)ranks - 1)));
 }
 
+/* The forests of the numbers of leaves: one, or one for each round. */
+static int leaf_forests(an_shard sharding, int64_t leaves, int ranks) {
+    const int64_t rounds = an_leaf_rounds_count(sharding, leaves, ranks);
+    return rounds > 0 ? (int)rounds : 1;
+}
+
 /* What ranks agree on, with the numbers of their leaves behind it; and behind those, the squares of the pages of a store in pieces. */
-static size_t record_bytes(const an_graph *model, int64_t leaves) {
-    return sizeof(an_agreement) + an_forest_bytes(leaves, an_leaves_width(model));
+static size_t record_bytes(const an_graph *model, int64_t leaves, int forests) {
+    return sizeof(an_agreement) + (size_t)forests * an_forest_bytes(leaves, an_leaf_width(model));
 }
 
-static size_t page_forest_bytes(const an_params_pieces *pieces) {
-    const an_shards *shards = pieces->shards;
-    return shards ? an_page_sums_record_bytes(shards->pages, shards->unit_count) : 0;
-}
-
-an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, const an_borders *borders, int rank,
-                             int host_ranks, size_t *bytes, an_reduction_cost *cost) {
+an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, bool norms, const an_borders *borders,
+                             int rank, int host_ranks, size_t *bytes, an_reduction_cost *cost) {
     const an_stepper *s = NULL; /* for its size */
     const an_graph *model = plan->model;
     an_context *ctx = model->ctx;
-    const size_t record = record_bytes(model, borders->leaves) + page_forest_bytes(pieces);
-    AN_TRY_RETURN(an_leaves_predict(model, borders, pieces->shards != NULL, rank, host_ranks, bytes, cost));
-    AN_TRY_RETURN(an_remote_weights_predict(ctx, pieces, &plan->sizes, plan->low, bytes, cost));
+    const int forests = leaf_forests(pieces->sharding, borders->leaves, borders->ranks);
+    size_t record = record_bytes(model, borders->leaves, forests);
+    if (pieces->shards) record += an_page_sums_record_bytes(pieces->shards, norms ? model : NULL);
+    const int64_t rounds = an_leaf_rounds_count(pieces->sharding, borders->leaves, borders->ranks);
+    if (rounds > 0) {
+        *cost = (an_reduction_cost){0};
+        AN_TRY_RETURN(an_leaf_rounds_predict(plan, pieces, borders->leaves, false, bytes, cost));
+    } else {
+        AN_TRY_RETURN(an_leaves_predict(model, borders, pieces->shards != NULL, rank, host_ranks, bytes, cost));
+    }
+    AN_TRY_RETURN(an_remote_weights_predict(plan, pieces, rounds, bytes, cost));
     const int64_t records = an_comm_merge_sends(rank, borders->ranks, 1); /* as many come as go */
     cost->sent += records * (int64_t)(sizeof(an_agreement) + record);
     cost->received += records * (int64_t)(sizeof(an_agreement) + record);
     cost->messages += 2 * records;
-    if (!an_add_elements(bytes, 1, sizeof *s) || !an_add_elements(bytes, 2, record))
+    if (!an_statistics_bytes(model, bytes) || !an_add_elements(bytes, 1, sizeof *s) ||
+        !an_add_elements(bytes, 2, record))
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "the leaves of a step do not fit in memory");
     return AN_OK;
 }
@@ -115,6 +125,14 @@ fail:
 
 static bool is_scaler(const an_scaler *s) {
     return s->scale > 0 && __builtin_isfinite(s->scale) && s->growth > 0 && s->backoff > 0 && s->interval > 0;
+}
+
+static an_status make_leaves(an_stepper *s, int ranks) {
+    an_forest *forests = (an_forest *)(void *)(s->record + sizeof(an_agreement));
+    if (an_leaf_rounds_count(s->params->pieces.sharding, s->options.leaves, ranks) > 0)
+        return an_leaf_rounds_make(&s->rounds, s->program, s->options.leaves, false, forests);
+    const an_borders borders = an_borders_choose(s->options.leaves, ranks);
+    return an_leaves_make(&s->leaves, s->program, &borders, forests);
 }
 
 an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
@@ -142,15 +160,19 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
              "the loss scaler has scale %g, growth %g, backoff %g and interval %lld; they must be above 0",
              s->scaler.scale, s->scaler.growth, s->scaler.backoff, (long long)s->scaler.interval);
     if (!options.scales) s->scaler.scale = 0; /* as checkpoints have it */
-    s->record_bytes = record_bytes(program->plan->model, s->options.leaves);
+    const int ranks = an_axis_ranks(ctx, AN_AXIS_DATA);
+    s->leaf_forests = leaf_forests(s->params->pieces.sharding, s->options.leaves, ranks);
+    s->record_bytes = record_bytes(program->plan->model, s->options.leaves, s->leaf_forests);
     const size_t page_forests = s->record_bytes;
-    s->record_bytes += page_forest_bytes(&s->params->pieces);
+    if (s->params->pieces.shards)
+        s->record_bytes +=
+            an_page_sums_record_bytes(s->params->pieces.shards, optimizer->sums.parts ? program->plan->model : NULL);
     AN_TRY(an_alloc(ctx, (void **)&s->record, 2, s->record_bytes));
     if (s->params->pieces.shards) s->page_forests = (an_forest *)(void *)(s->record + page_forests);
-    AN_TRY(check_ranks(ctx, s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA)));
-    const an_borders borders = an_borders_choose(s->options.leaves, an_axis_ranks(ctx, AN_AXIS_DATA));
-    AN_TRY(an_leaves_make(&s->leaves, program, &borders, (an_forest *)(void *)(s->record + sizeof(an_agreement))));
-    AN_TRY(an_remote_weights_make(&s->weights, s->params, an_axis_comm(ctx, AN_AXIS_DATA)));
+    AN_TRY(check_ranks(ctx, s->options.leaves, ranks));
+    AN_TRY(make_leaves(s, ranks));
+    AN_TRY(an_statistics_make(&s->statistics, program));
+    AN_TRY(an_remote_weights_make(&s->weights, program, an_axis_comm(ctx, AN_AXIS_SHARD)));
     *stepper = s;
     return AN_OK;
 fail:
@@ -163,7 +185,9 @@ void an_stepper_destroy(an_stepper **stepper) {
     if (!s) return;
     an_context *ctx = s->ctx;
     an_remote_weights_destroy(&s->weights);
+    an_leaf_rounds_destroy(&s->rounds);
     an_leaves_destroy(&s->leaves);
+    an_statistics_destroy(&s->statistics);
     an_release(ctx, (void **)&s->record, 2, s->record_bytes);
     an_release(ctx, (void **)stepper, 1, sizeof *s);
 }
@@ -178,6 +202,10 @@ void an_stepper_leaves(const an_stepper *stepper, int64_t *first, int64_t *end) 
 
 static bool is_alone(const an_stepper *s) {
     return an_axis_ranks(s->ctx, AN_AXIS_DATA) == 1;
+}
+
+static bool has_rounds(const an_stepper *s) {
+    return s->rounds.ctx != NULL;
 }
 
 /* A rank that has failed still takes part in everything that others wait for, up to the next record, where all of them fail together. */
@@ -205,8 +233,7 @@ static an_status agree(an_stepper *s, an_agreement *a, int forests) {
 
 /* Weights that one rank alone has loaded, or that ranks update otherwise, would be a run that nothing can repeat. */
 static an_status compare_weights(an_stepper *s, an_agreement *a) {
-    /* What is gathered from its owner is the same everywhere, and may still be on its way. */
-    if (is_alone(s) || (s->compared && s->weights.gathering)) return AN_OK;
+    if (is_alone(s)) return AN_OK;
     return s->compared ? an_rank_weights_some(s->params, s->steps, &a->weights)
                        : an_rank_weights_all(s->params, &a->weights);
 }
@@ -265,7 +292,10 @@ an_status an_step_begin_all(an_stepper *s, an_step_counts *counts) {
     s->each = 1;
     s->skipped = s->clipped = false;
     s->settled = false;
-    an_leaves_start(&s->leaves);
+    if (has_rounds(s))
+        AN_TRY_RETURN(an_leaf_rounds_start(&s->rounds));
+    else
+        an_leaves_start(&s->leaves);
     if (s->page_forests) an_page_sums_begin(&s->optimizer->sums, s->page_forests);
     s->place = calls[BEGIN].to;
     return an_step_fail(s, set_scalars(s), -1);
@@ -275,6 +305,14 @@ an_status an_step_begin(an_stepper *stepper, int64_t targets) {
     AN_GUARD;
     AN_NEED(stepper);
     return an_step_begin_all(stepper, &(an_step_counts){.targets = targets});
+}
+
+an_status an_step_begin_reading(an_stepper *s) {
+    return an_remote_weights_start(&s->weights);
+}
+
+an_status an_step_end_reading(an_stepper *s) {
+    return an_remote_weights_finish(&s->weights);
 }
 
 void an_step_expect_last(an_stepper *s) {
@@ -287,17 +325,46 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
     double loss;
-    bool first;
+    bool first = true;
     AN_TRY_RETURN(check_order(s, MICRO_BATCH));
     if (samples < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a micro-batch cannot have %lld samples", (long long)samples);
-    AN_TRY_RETURN(an_leaves_enter(&s->leaves, leaf, &first));
-    if (s->is_last) an_leaves_expect_last(&s->leaves);
+    if (has_rounds(s)) {
+        AN_TRY_RETURN(an_leaf_rounds_enter(&s->rounds, leaf));
+    } else {
+        AN_TRY_RETURN(an_leaves_enter(&s->leaves, leaf, &first));
+        if (s->is_last) an_leaves_expect_last(&s->leaves);
+    }
     s->is_last = false;
     AN_TRY_RETURN(an_program_run(s->program, first ? AN_FORM_TRAIN_FIRST : AN_FORM_TRAIN_NEXT));
     AN_TRY_RETURN(an_program_loss(s->program, &loss));
-    AN_TRY_RETURN(an_leaves_take(&s->leaves, samples, loss / (double)s->each));
+    double *sums = has_rounds(s) ? an_leaf_rounds_sums(&s->rounds) : an_leaves_sums(&s->leaves);
+    AN_TRY_RETURN(an_statistics_add(&s->statistics, samples, sums));
+    sums[AN_LEAF_LOSS] += loss / (double)s->each;
+    sums[AN_LEAF_SAMPLES] += (double)samples;
     s->place = calls[MICRO_BATCH].to;
+    return AN_OK;
+}
+
+/* A rank that had nothing to compute has waited for no weights, and others wait for its own. Rounds that are left still gather some. */
+static an_status reduce(an_stepper *s) {
+    if (has_rounds(s)) {
+        const an_status status = an_leaf_rounds_reduce(&s->rounds, s->failed);
+        const an_status gathered = an_remote_weights_finish(&s->weights);
+        return status == AN_OK ? gathered : status;
+    }
+    const an_status gathered = an_remote_weights_finish(&s->weights);
+    return an_leaves_reduce(&s->leaves, s->failed == AN_OK ? gathered : s->failed);
+}
+
+/* The numbers of the whole step, from those of all ranks. */
+static an_status close_leaves(an_stepper *s) {
+    an_context *ctx = s->ctx;
+    if (has_rounds(s)) return an_leaf_rounds_close(&s->rounds, &s->sums);
+    if (s->leaves.forest->count != 1)
+        return AN_ERROR(ctx, AN_ERR_STATE, "the leaves of this step were not added to one: %lld are left",
+                        (long long)s->leaves.forest->count);
+    s->sums = an_forest_values(s->leaves.forest, 0);
     return AN_OK;
 }
 
@@ -310,9 +377,7 @@ an_status an_step_reduce(an_stepper *stepper) {
         AN_TRY_RETURN(check_order(s, REDUCE));
         AN_TRY_RETURN(an_context_check_threads(ctx));
     }
-    /* A rank that had nothing to compute has waited for no weights, and others wait for its own. */
-    const an_status gathered = an_remote_weights_finish(&s->weights);
-    an_status status = an_leaves_reduce(&s->leaves, s->failed == AN_OK ? gathered : s->failed);
+    an_status status = reduce(s);
     if (status != AN_OK && an_comm_check(ctx) != AN_OK) s->broken = true;
     if (s->broken) return status;
     AN_TRY_RETURN(an_step_fail(s, status, -1));
@@ -335,14 +400,11 @@ static an_status agree_on_end(an_stepper *s) {
     an_agreement *a = (an_agreement *)(void *)s->record;
     an_agreement_begin(a, ctx, AN_AGREE_STEP_END, s->steps + 1, AN_OK);
     a->facts = s->facts;
-    AN_TRY_RETURN(agree(s, a, 1 + (s->page_forests ? an_params_piece_count(s->params) : 0)));
+    AN_TRY_RETURN(agree(s, a, s->leaf_forests + (s->page_forests ? an_page_sums_forests(&s->optimizer->sums) : 0)));
     s->facts = a->facts;
-    if (s->leaves.forest->count != 1)
-        return AN_ERROR(ctx, AN_ERR_STATE, "the leaves of this step were not added to one: %lld are left",
-                        (long long)s->leaves.forest->count);
-    const double *sums = an_forest_values(s->leaves.forest, 0);
-    s->loss = sums[AN_LEAF_LOSS];
-    s->samples = (int64_t)sums[AN_LEAF_SAMPLES];
+    AN_TRY_RETURN(close_leaves(s));
+    s->loss = s->sums[AN_LEAF_LOSS];
+    s->samples = (int64_t)s->sums[AN_LEAF_SAMPLES];
     if (!s->page_forests) return AN_OK;
     double squares;
     AN_TRY_RETURN(an_page_sums_close(&s->optimizer->sums, s->page_forests, &squares));
@@ -402,8 +464,7 @@ an_status an_step_update(an_stepper *stepper) {
         update.clip_norm = s->clipped ? s->options.clip_norm : 0;
         update.clip_value = s->clipped ? s->options.clip_value : 0;
         an_status status = an_optimizer_update(s->optimizer, &update);
-        if (status == AN_OK) status = an_leaves_update_states(&s->leaves, an_forest_values(s->leaves.forest, 0));
-        if (status == AN_OK) status = an_remote_weights_start(&s->weights);
+        if (status == AN_OK) status = an_statistics_update(&s->statistics, s->sums);
         if (status != AN_OK && !is_alone(s)) { /* other ranks have updated: there is no way back */
             s->broken = true;
             an_comm_abort(ctx, status, ctx->error.message);
@@ -455,6 +516,7 @@ void an_step_cancel(an_stepper *stepper) {
         stepper->broken = true;
         an_comm_abort(stepper->ctx, AN_ERR_STATE, "this rank has abandoned a step that others wait for");
     }
+    an_leaf_rounds_cancel(&stepper->rounds);
     an_leaves_cancel(&stepper->leaves);
     stepper->failed = AN_OK;
     stepper->is_last = false;

@@ -7,6 +7,7 @@
 #include "step/leaves.h"
 #include "step/optimizer.h"
 #include "step/remote_weights.h"
+#include "step/rounds.h"
 #include "step/schedule.h"
 
 /* Where a step stands. The calls of train.h lead from one to the next. */
@@ -37,12 +38,16 @@ struct an_stepper {
     int64_t each;                   /* what the loss of a micro-batch is divided by first */
     bool skipped, clipped, is_last; /* is_last: the next micro-batch is the last of this rank */
     double norm, loss;              /* of the whole step; the loss is a sum */
-    an_leaves leaves;
+    an_statistics statistics;
+    an_leaves leaves; /* … or they run in rounds */
+    an_leaf_rounds rounds;
+    const double *sums;        /* numbers of the whole step, after an_step_unscale */
     an_remote_weights weights; /* that other ranks update */
 
     /* ranks */
     char *record; /* two of them: this rank's, an an_agreement and the numbers of the leaves, and room for another's */
     size_t record_bytes;
+    int leaf_forests;        /* in the record: one, or one for each round */
     an_forest *page_forests; /* in this rank's record; NULL: every rank has all gradients, and so their norm */
     an_status failed;        /* what the next record tells the other ranks */
     int64_t failed_leaf;
@@ -59,9 +64,9 @@ struct an_stepper {
     int64_t skips_in_row; /* up to the last step */
 };
 
-/* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a step moves between ranks. */
-an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, const an_borders *borders, int rank,
-                             int host_ranks, size_t *bytes, an_reduction_cost *cost);
+/* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a step moves between ranks. `norms`: of each parameter, too. */
+an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, bool norms, const an_borders *borders,
+                             int rank, int host_ranks, size_t *bytes, an_reduction_cost *cost);
 
 /* What a step has: of this rank, and after an_step_begin_all of all ranks. */
 typedef struct an_step_counts {
@@ -74,6 +79,10 @@ an_status an_step_begin_all(an_stepper *stepper, an_step_counts *counts);
 an_status an_step_fail(an_stepper *stepper, an_status status, int64_t leaf);
 /* The next micro-batch is the last of this rank. */
 void an_step_expect_last(an_stepper *stepper);
+
+/* Between these calls, programs that run outside of a step have the weights of other ranks that they read. Collective. */
+an_status an_step_begin_reading(an_stepper *stepper);
+an_status an_step_end_reading(an_stepper *stepper);
 
 /* For means over samples: the loss of the step that has begun is divided by divisor × each instead of its targets. */
 an_status an_step_divide(an_stepper *stepper, int64_t divisor, int64_t each);

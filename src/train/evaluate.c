@@ -123,7 +123,8 @@ static an_status compare(an_trainer *t, const an_feed *feed, int64_t count, sums
     return AN_OK;
 }
 
-static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s) {
+/* *runs: the program was run. */
+static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s, bool *runs) {
     an_context *ctx = t->ctx;
     an_sample_buffer *b = &t->evaluation_samples;
     const an_feed *feed = &t->evaluation_feed;
@@ -137,6 +138,7 @@ static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s)
     s->targets += targets;
     if (targets == 0) return AN_OK;
     AN_TRY_RETURN(an_feed_set(feed, t->program, b->fields, b->numbers, 0, count));
+    *runs = true;
     AN_TRY_RETURN(an_program_run(t->program, AN_FORM_EVALUATE));
     AN_TRY_RETURN(an_program_loss(t->program, &loss));
     s->loss += loss;
@@ -175,22 +177,32 @@ int64_t an_evaluation_most_batches(const an_trainer *t) {
     return t->ranks > 1 ? an_divide_up(an_evaluation_batches(t), t->ranks) : 0;
 }
 
-/* The batches of this rank: a record of t->evaluation_sums each, or on rank 0 their sum. A request to stop ends them where `stopped` is given. */
+/* The batches of this rank: a record of t->evaluation_sums each, or on rank 0 their sum. A request to stop ends them where `stopped` is given.
+ *
+ * Where ranks gather weights together, all of them run as often. One that has no more batches, or has failed or was stopped, runs only what the program exchanges. */
 static an_status run_batches(an_trainer *t, sums *sum, bool *stopped) {
-    an_context *ctx = t->ctx;
+    const bool together = an_trainer_gathers(t);
     const int64_t samples = an_evaluation_samples(t), micro = t->batches.micro;
     const int64_t first = an_evaluation_first_batch(t, t->rank), end = an_evaluation_first_batch(t, t->rank + 1);
-    for (int64_t batch = first; batch < end; batch++) {
+    const int64_t last = together ? first + an_evaluation_most_batches(t) : end;
+    an_status status = AN_OK;
+    bool goes_on = true;
+    for (int64_t batch = first; batch < last && (goes_on || together); batch++) {
         const int64_t begin = batch * micro, rest = samples - begin;
+        bool runs = false;
         sums s = {0};
-        if (stopped && (*stopped = t->stop)) return AN_OK;
-        AN_TRY_RETURN(run_batch(t, begin, rest < micro ? rest : micro, &s));
-        if (t->rank == 0)
-            add_sums(sum, &s);
-        else
-            t->evaluation_sums[batch - first] = s;
+        if (stopped && goes_on) goes_on = !(*stopped = t->stop);
+        if (goes_on && batch < end) {
+            status = run_batch(t, begin, rest < micro ? rest : micro, &s, &runs);
+            goes_on = status == AN_OK;
+            if (t->rank == 0)
+                add_sums(sum, &s);
+            else
+                t->evaluation_sums[batch - first] = s;
+        }
+        if (together && !runs) an_program_communicate(t->program, AN_FORM_EVALUATE, status);
     }
-    return AN_OK;
+    return status;
 }
 
 /* ---- ranks ---- */
@@ -267,7 +279,15 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     sums s = {0};
     const double started = an_clock_seconds();
     status = check(t, evaluation);
+    if (t->shards) { /* the weights that it needs come from all ranks */
+        AN_TRY(agree(t, status, NULL));
+        AN_TRY(an_step_begin_reading(t->stepper));
+    }
     if (status == AN_OK) status = run_batches(t, &s, stopped);
+    if (t->shards) {
+        const an_status ended = an_step_end_reading(t->stepper);
+        if (status == AN_OK) status = ended;
+    }
     AN_TRY(agree(t, status, stopped));
     if (stopped && *stopped) return AN_OK;
     if (t->ranks > 1) AN_TRY(add_ranks(t, &s));

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "anneal/ranks.h"
 #include "base/guard.h"
 #include "comm/comm.h"
 #include "train/trainer.h"
@@ -47,19 +46,21 @@ static an_status write_digest(const hashing *h, char text[AN_HASH_TEXT]) {
     an_context *ctx = h->params->ctx;
     const XXH128_hash_t hash = XXH3_128bits_digest(h->state);
     int64_t numbers[] = {(int64_t)hash.high64, (int64_t)hash.low64};
-    if (h->holder != EVERY_RANK) AN_TRY_RETURN(an_broadcast(ctx, numbers, 2, AN_DTYPE_I64, h->holder));
+    if (h->holder != EVERY_RANK)
+        AN_TRY_RETURN(an_comm_spread(ctx, an_axis_comm(ctx, AN_AXIS_SHARD), numbers, sizeof numbers, h->holder,
+                                     AN_TAG_HASH, "the hash of the state"));
     snprintf(text, AN_HASH_TEXT, "%016llx%016llx", (unsigned long long)numbers[0], (unsigned long long)numbers[1]);
     return AN_OK;
 }
 
 static bool is_holder(const hashing *h) {
-    return h->holder == EVERY_RANK || h->holder == an_axis_rank(h->params->ctx, AN_AXIS_DATA);
+    return h->holder == EVERY_RANK || h->holder == an_axis_rank(h->params->ctx, AN_AXIS_SHARD);
 }
 
 /* The state goes to another rank. In it is the address of a table, which every process has elsewhere. */
 static an_status pass_on(hashing *h, int to) {
     an_context *ctx = h->params->ctx;
-    an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
+    an_comm *comm = an_axis_comm(ctx, AN_AXIS_SHARD);
     const int from = h->holder;
     h->holder = to;
     if (from == to || from == EVERY_RANK) return AN_OK;
@@ -100,9 +101,7 @@ static an_status add_entry(hashing *h, const an_stored *e, const void *base) {
     const int64_t first = e->offset / (int64_t)page_bytes,
                   last = first + (int64_t)((bytes + page_bytes - 1) / page_bytes);
     for (int64_t page = first, end; page < last; page = end) {
-        const an_page_range *unit = &shards->units[an_shards_unit_of(shards, page)].pages;
-        const int owner = an_piece_owner(unit, page, shards->ranks);
-        end = an_piece(unit, owner, shards->ranks).end;
+        const int owner = an_shards_owner_at(shards, page, &end);
         if (end > last) end = last;
         const size_t at = (size_t)(page - first) * page_bytes, to = (size_t)(end - first) * page_bytes;
         AN_TRY_RETURN(pass_on(h, owner));

@@ -218,9 +218,10 @@ static an_status match(matching *m) {
     return AN_OK;
 }
 
-enum { PIECE = 64 * AN_PAGE }; /* elements in memory at a time */
+enum { PART = 64 * AN_PAGE }; /* elements in memory at a time */
 
-static an_status load(const matching *m, size_t entry, double *piece) {
+/* What this rank has of an entry: nothing else is read, unless the tensor is transposed. */
+static an_status load(const matching *m, size_t entry, double *part) {
     an_status status;
     an_context *ctx = m->ctx;
     an_params *p = m->params;
@@ -229,22 +230,25 @@ static an_status load(const matching *m, size_t entry, double *piece) {
     const bool transposed = is_transposed(m, e);
     char *to = (char *)an_params_base(p, e->storage) + e->offset, *whole = NULL;
     an_safetensor tensor = {0};
+    int64_t first, end;
+    if (!an_params_next(p, e, AN_FLAT_MASTERS, 0, &first, &end)) return AN_OK;
     AN_TRY(m->weights.get(&m->weights, index, &tensor));
     if (transposed) {
         AN_TRY(an_alloc_raw(ctx, (void **)&whole, (size_t)tensor.bytes));
         AN_TRY(m->weights.read(&m->weights, index, &tensor, 0, e->elements, whole));
     }
-    for (int64_t first = 0; first < e->elements; first += PIECE) {
-        const int64_t count = e->elements - first < PIECE ? e->elements - first : PIECE;
+    for (int64_t next = 0; an_params_next(p, e, AN_FLAT_MASTERS, next, &first, &end); next = end) {
+        if (end - first > PART) end = first + PART;
+        const int64_t count = end - first;
         if (transposed)
-            an_conv1d_transpose(&tensor, whole, first, count, piece);
+            an_conv1d_transpose(&tensor, whole, first, count, part);
         else
-            AN_TRY(m->weights.read(&m->weights, index, &tensor, first, count, piece));
+            AN_TRY(m->weights.read(&m->weights, index, &tensor, first, count, part));
         if (tensor.type->dtype != e->dtype) {
-            an_convert_to_f64(tensor.type->dtype, count, piece);
-            an_convert_from_f64(e->dtype, count, piece);
+            an_convert_to_f64(tensor.type->dtype, count, part);
+            an_convert_from_f64(e->dtype, count, part);
         }
-        AN_TRY(p->device->copy(p->device, ctx, to + first * size, piece, (size_t)(count * size), AN_COPY_TO_DEVICE));
+        AN_TRY(p->device->copy(p->device, ctx, to + first * size, part, (size_t)(count * size), AN_COPY_TO_DEVICE));
     }
     status = AN_OK;
 fail:
@@ -255,12 +259,12 @@ fail:
 static an_status load_all(matching *m) {
     an_status status = AN_OK;
     an_context *ctx = m->ctx;
-    double *piece = NULL;
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&piece, PIECE, sizeof *piece));
+    double *part = NULL;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&part, PART, sizeof *part));
     for (size_t i = 0; i < m->entry_count && status == AN_OK; i++)
-        if (m->tensors[i]) status = load(m, i, piece);
+        if (m->tensors[i]) status = load(m, i, part);
     m->params->version++;
-    an_release(ctx, (void **)&piece, PIECE, sizeof *piece);
+    an_release(ctx, (void **)&part, PART, sizeof *part);
     return status;
 }
 

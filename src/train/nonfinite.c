@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/float16.h"
+#include "base/integer.h"
 #include "base/text/text.h"
 #include "exec/array.h"
 
@@ -85,8 +86,11 @@ static void look_at_inputs(search *s) {
         if (s->element < 0) continue;
         s->input = input;
         const int64_t sample = s->element / (int64_t)(input->bytes / an_dtype_size(input->dtype));
-        s->leaf = s->trainer->leaves.begin;
-        while (sample >= an_trainer_leaf_begin(s->trainer, &s->samples->part, s->leaf + 1)) s->leaf++;
+        an_leaf_samples l = {.index = -1};
+        while (an_leaf_set_next(&s->trainer->batches, &s->trainer->leaves, &s->samples->part, &l) &&
+               sample >= l.at + l.count) {
+        }
+        s->leaf = l.leaf;
     }
 }
 
@@ -114,26 +118,56 @@ static an_status look_at_outputs(void *user, int64_t index) {
     return AN_OK;
 }
 
-/* Runs micro-batches until one has it. */
+/* The micro-batches of a leaf, until one has it. */
+static an_status look_at_leaf(search *s, const an_leaf_samples *l) {
+    an_trainer *t = s->trainer;
+    an_context *ctx = t->ctx;
+    const int64_t end = l->at + l->count;
+    for (int64_t at = l->at; at < end; at += t->batches.micro) {
+        s->leaf = l->leaf;
+        s->first = at;
+        s->count = end - at < t->batches.micro ? end - at : t->batches.micro;
+        AN_TRY_RETURN(an_trainer_feed(t, s->samples, at, s->count));
+        an_program_set_hook(t->program, look_at_outputs, s);
+        const an_status status = an_program_run(t->program, AN_FORM_TRAIN_FIRST);
+        an_program_set_hook(t->program, NULL, NULL);
+        if (s->status != AN_OK || s->instruction >= 0) return s->status; /* s->leaf has it */
+        if (status != AN_OK) return status;
+    }
+    return AN_OK;
+}
+
 static an_status look_at_nodes(search *s) {
     an_trainer *t = s->trainer;
     an_context *ctx = t->ctx;
-    for (int64_t leaf = t->leaves.begin; leaf < t->leaves.end; leaf++) {
-        const int64_t end = an_trainer_leaf_begin(t, &s->samples->part, leaf + 1);
-        for (int64_t at = an_trainer_leaf_begin(t, &s->samples->part, leaf); at < end; at += t->batches.micro) {
-            s->leaf = leaf;
-            s->first = at;
-            s->count = end - at < t->batches.micro ? end - at : t->batches.micro;
-            AN_TRY_RETURN(an_trainer_feed(t, s->samples, at, s->count));
-            an_program_set_hook(t->program, look_at_outputs, s);
-            const an_status status = an_program_run(t->program, AN_FORM_TRAIN_FIRST);
-            an_program_set_hook(t->program, NULL, NULL);
-            if (s->status != AN_OK || s->instruction >= 0) return s->status; /* s->leaf has it */
-            if (status != AN_OK) return status;
-        }
+    for (an_leaf_samples l = {.index = -1}; an_leaf_set_next(&t->batches, &t->leaves, &s->samples->part, &l);) {
+        AN_TRY_RETURN(look_at_leaf(s, &l));
+        if (s->instruction >= 0) return AN_OK;
     }
     s->leaf = -1;
     return AN_OK;
+}
+
+/* The same where ranks gather weights together: all of them take part in all rounds, and one that has found it, or has nothing to run, runs only what the program exchanges. */
+static an_status look_at_rounds(search *s) {
+    an_trainer *t = s->trainer;
+    an_context *ctx = t->ctx;
+    an_leaf_samples l = {.index = -1};
+    an_status status = AN_OK;
+    bool found = s->weight || s->input;
+    const int64_t leaf = s->leaf;
+    AN_TRY_RETURN(an_step_begin_reading(t->stepper));
+    for (int64_t i = 0; i < an_divide_up(t->batches.leaves, t->ranks); i++) {
+        const bool has_leaf = an_leaf_set_next(&t->batches, &t->leaves, &s->samples->part, &l);
+        if (has_leaf && l.count > 0 && status == AN_OK && !found)
+            status = look_at_leaf(s, &l);
+        else
+            an_program_communicate(t->program, AN_FORM_TRAIN_FIRST, status);
+        found = found || s->instruction >= 0;
+    }
+    const an_status ended = an_step_end_reading(t->stepper);
+    if (s->instruction < 0) s->leaf = leaf;
+    return status == AN_OK ? ended : status;
 }
 
 /* ---- telling ---- */
@@ -188,7 +222,10 @@ static an_status explain(an_trainer *t, const an_batch *samples, const char *rea
     an_text_init(&text, ctx);
     AN_TRY(look_at_weights(&s));
     if (!s.weight) look_at_inputs(&s);
-    if (!s.weight && !s.input) AN_TRY(look_at_nodes(&s));
+    if (an_trainer_gathers(t))
+        AN_TRY(look_at_rounds(&s));
+    else if (!s.weight && !s.input)
+        AN_TRY(look_at_nodes(&s));
     char numbers[2][32]; /* without the sign that a NaN may have */
     an_text_number(numbers[0], sizeof numbers[0], loss);
     an_text_number(numbers[1], sizeof numbers[1], norm);

@@ -32,6 +32,7 @@ typedef enum {
     SEED,
     STEPS,
     RATE,
+    SHARD,
     ROWS
 } row;
 
@@ -57,6 +58,7 @@ static const char *const sentences[ROWS] = {
     [SEED] = "rank %d has the seed %s, but rank %d has %s: all ranks must have the same run.seed",
     [STEPS] = "rank %d has a run of %s steps, but rank %d of %s: all ranks must have the same run.steps or run.epochs",
     [RATE] = "rank %d has the learning rate %s, but rank %d has %s: all ranks must have the same optimizer.lr",
+    [SHARD] = "rank %d has the sharding %s, but rank %d has %s: all ranks must have the same ranks.shard",
 };
 /* NOLINTEND(bugprone-suspicious-missing-comma) */
 
@@ -108,6 +110,7 @@ static an_status describe(record *r, an_trainer *t) {
     write_number(r->values[LEAVES], t->batches.leaves);
     write_number(r->values[SEED], t->seed);
     write_number(r->values[STEPS], t->steps);
+    snprintf(r->values[SHARD], TEXT, "%s", an_shard_name(t->pieces.sharding));
     if (t->stepper) snprintf(r->values[RATE], TEXT, "%.9g", t->stepper->options.rate);
     return AN_OK;
 }

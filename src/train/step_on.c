@@ -194,8 +194,9 @@ static an_status find_part(an_trainer *t, int64_t n, an_batch_part *part) {
         if (i == t->rank) part->first = part->total;
         part->total += counts[i] > 0 ? counts[i] : 0;
     }
-    part->own = part->first != an_leaf_begin(&t->batches, part->total, t->leaves.begin) ||
-                part->first + n != an_leaf_begin(&t->batches, part->total, t->leaves.end);
+    const int64_t first = t->leaves.first, end = first + t->leaves.count;
+    part->own = t->leaves.stride > 1 || part->first != an_leaf_begin(&t->batches, part->total, first) ||
+                part->first + n != an_leaf_begin(&t->batches, part->total, end);
     return AN_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "anneal/ranks.h"
 #include "anneal/train.h"
 #include "base/guard.h"
+#include "base/integer.h"
 #include "base/structs.h"
 #include "comm/comm.h"
 #include "data/loader.h"
@@ -36,6 +37,9 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
              "rank %d of %d ranks does not exist", o->rank, o->ranks);
     AN_CHECK(ctx, o->ranks == 0 || o->purpose == AN_OPEN_PLAN, AN_ERR_ARGUMENT,
              "rank and ranks are for plans: a run has those of its context");
+    AN_CHECK(ctx, (unsigned)o->shard <= AN_SHARD_HYBRID && o->min_elements >= 0, AN_ERR_ARGUMENT,
+             "shard is %d, which must be a value of an_shard, and min_elements %lld, which must be 0 or more",
+             (int)o->shard, (long long)o->min_elements);
     AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
              (long long)o->max_skips);
     return AN_OK;
@@ -93,6 +97,29 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     return AN_OK;
 }
 
+/* Those of a rank that gathers weights or scatters gradients run in rounds (step/rounds.h); else they lie side by side. */
+static an_leaf_set find_leaves(const an_trainer *t) {
+    const int64_t leaves = t->batches.leaves;
+    if (an_shard_has_rounds(t->pieces.sharding))
+        return (an_leaf_set){t->rank, t->ranks, an_divide_up(leaves - t->rank, t->ranks)};
+    const an_borders borders = an_borders_choose(leaves, t->ranks);
+    const an_leaf_range range = an_borders_range(&borders, t->rank);
+    return (an_leaf_set){range.begin, 1, range.end - range.begin};
+}
+
+/* In rounds, the gradients of a micro-batch leave the rank at once, so a leaf is one. */
+static an_status check_rounds(const an_trainer *t) {
+    const an_batches *b = &t->batches;
+    const int64_t samples = an_divide_up(an_batches_largest(b), b->leaves);
+    if (!an_shard_has_rounds(t->pieces.sharding) || samples <= b->micro) return AN_OK;
+    return AN_ERROR(
+        t->ctx, AN_ERR_ARGUMENT,
+        "with ranks.shard %s a leaf is one micro-batch, but a leaf of this run has up to %lld samples and a "
+        "micro-batch %lld: set batch.leaves to %lld or more, or batch.micro to %lld",
+        an_shard_name(t->pieces.sharding), (long long)samples, (long long)b->micro,
+        (long long)an_divide_up(an_batches_largest(b), b->micro), (long long)samples);
+}
+
 static an_status fill(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
     an_params_options params;
@@ -104,8 +131,8 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
     AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, options->batch));
     AN_TRY_RETURN(an_ranks_check_leaves(t));
-    const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
-    t->leaves = an_borders_range(&borders, t->rank);
+    AN_TRY_RETURN(check_rounds(t));
+    t->leaves = find_leaves(t);
     t->steps = options->steps ? options->steps
                : t->streams   ? INT64_MAX
                               : an_batches_epoch_begin(&t->batches, options->epochs ? options->epochs : 1);
@@ -127,6 +154,7 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     AN_TRY_RETURN(an_feed_set_limits(&t->feed, t->program, t->training));
     if (t->evaluation) AN_TRY_RETURN(an_feed_set_limits(&t->evaluation_feed, t->program, t->evaluation));
     AN_TRY_RETURN(an_optimizer_create(&t->optimizer, t->params, t->groups, options->optimizer));
+    if (t->norms.count > 0) AN_TRY_RETURN(an_page_sums_divide(&t->optimizer->sums));
     AN_TRY_RETURN(make_stepper(t, options));
     if (t->evaluation) {
         AN_TRY_RETURN(an_sample_buffer_create(&t->evaluation_samples, ctx, t->evaluation, t->batches.micro));
@@ -198,6 +226,7 @@ static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *train
     t->streams = training->streams;
     t->planned = options->purpose == AN_OPEN_PLAN;
     t->plain = options->purpose == AN_OPEN_PLAIN;
+    t->pieces.sharding = t->ranks > 1 ? options->shard : AN_SHARD_NONE;
     t->saves = options->saves;
     t->writers = options->writers ? options->writers : default_writers(t, options);
     if (options->owns) AN_TRY(an_grow(ctx, (void **)&t->owned, &t->owned_capacity, 3, sizeof *t->owned));

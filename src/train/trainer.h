@@ -43,7 +43,7 @@ struct an_trainer {
     size_t owned_count, owned_capacity;
     an_feed feed, evaluation_feed;
     an_batches batches;
-    an_leaf_range leaves; /* of this rank */
+    an_leaf_set leaves; /* of this rank */
     int64_t steps, next, seed;
     an_run_facts facts; /* what the next step's record says of this rank, and the last one's of all */
     atomic_bool stop;   /* a request: the run ends after the step under way */
@@ -123,6 +123,11 @@ an_status an_fingerprint_make(an_trainer *t);
 
 an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text); /* a copy in *field; NULL: none */
 
+/* Whether ranks gather weights whenever a program runs: then all of them must run it. */
+static inline bool an_trainer_gathers(const an_trainer *t) {
+    return t->shards && t->pieces.sharding >= AN_SHARD_FULL;
+}
+
 /* Whether the trainer may be changed now, and not inside a metric of the program's; `what` is for the message: "step". */
 an_status an_trainer_check_idle(const an_trainer *t, const char *what);
 /* Whether there is one to take, and `metrics` (may be NULL) can be written. */
@@ -133,12 +138,6 @@ an_status an_trainer_take(an_trainer *t, an_status status, const an_batch *sampl
 an_status an_trainer_step_or_fail(an_trainer *t, an_status status, an_step_metrics *metrics);
 /* Gives the program samples at … at + count - 1 of this rank's part of a step. */
 an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count);
-/* Where a leaf begins in this rank's part of a step. */
-static inline int64_t an_trainer_leaf_begin(const an_trainer *t, const an_batch_part *part, int64_t leaf) {
-    const an_leaf_range *own = &t->leaves;
-    if (part->own) return (int64_t)((__int128)(leaf - own->begin) * part->n / (own->end - own->begin));
-    return an_leaf_begin(&t->batches, part->total, leaf) - part->first;
-}
 /* With sample_mean: counts what the loss of a step is divided by; and, in a step that has begun, sets it from the counts of all ranks. */
 an_status an_means_count(an_trainer *t, const an_batch *samples, an_step_counts *counts);
 an_status an_means_begin(an_trainer *t, const an_step_counts *counts);

@@ -12,16 +12,17 @@ static an_batch_part step_indices(void *user, int64_t step, int64_t *indices) {
     const an_trainer *t = user;
     if (step >= t->steps) return (an_batch_part){.n = -1};
     const an_step_batch batch = an_batches_at(&t->batches, step);
-    const an_batch_part part = an_leaves_part(&t->batches, step, t->leaves.begin, t->leaves.end);
+    const an_batch_part part = an_leaves_part(&t->batches, step, &t->leaves);
     const an_permutation order = an_permutation_make((uint64_t)t->seed, (uint64_t)batch.epoch, t->batches.samples);
-    for (int64_t i = 0; i < part.n; i++) indices[i] = an_permutation_at(&order, batch.begin + part.first + i);
+    for (an_leaf_samples l = {.index = -1}; an_leaf_set_next(&t->batches, &t->leaves, &part, &l);)
+        for (int64_t i = 0; i < l.count; i++) indices[l.at + i] = an_permutation_at(&order, batch.begin + l.first + i);
     return part;
 }
 
 an_loader_options an_trainer_loader(an_trainer *t) {
     return (an_loader_options){.dataset = t->training,
                                .threads = t->loader_threads,
-                               .most = an_leaves_most(&t->batches, t->leaves.begin, t->leaves.end),
+                               .most = an_leaves_most(&t->batches, &t->leaves),
                                .indices = step_indices,
                                .user = t};
 }
@@ -39,7 +40,9 @@ static int64_t own_pages(const an_trainer *t) {
 
 static bool add_parts(an_trainer *t, size_t *bytes) {
     const an_loader_options loader = an_trainer_loader(t);
+    const bool norms = t->shards && t->norms.count > 0;
     return an_optimizer_bytes(own_pages(t), t->graph->parameter_count, bytes) &&
+           (!norms || an_page_sums_part_bytes(t->graph->parameter_count, bytes)) &&
            (!t->evaluation ||
             (an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes) &&
              an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluation_sums))) &&
@@ -63,7 +66,7 @@ static void count_traffic(const an_trainer *t, const an_borders *borders, const 
                                .messages = cost->messages,
                                .read = cost->read,
                                .written = cost->written,
-                               .leaves = t->leaves.end - t->leaves.begin,
+                               .leaves = t->leaves.count,
                                .rank = t->rank,
                                .ranks = t->ranks,
                                .host_ranks = t->ranks > 1 ? t->host_ranks : 0,
@@ -80,7 +83,8 @@ static an_status count(an_trainer *t) {
     size_t bytes = t->held;
     an_reduction_cost cost;
     const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
-    AN_TRY_RETURN(an_stepper_predict(t->plan, &t->pieces, &borders, t->rank, t->host_ranks, &bytes, &cost));
+    AN_TRY_RETURN(
+        an_stepper_predict(t->plan, &t->pieces, t->norms.count > 0, &borders, t->rank, t->host_ranks, &bytes, &cost));
     count_traffic(t, &borders, &cost);
     if (!add_parts(t, &bytes))
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: the samples of a step do not fit in memory: lower batch.global");
@@ -125,6 +129,8 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.leaves = t->batches.leaves;
     plan.rank = t->rank;
     plan.ranks = t->ranks;
+    plan.shard = t->pieces.sharding;
+    plan.min_elements = o->min_elements;
     plan.weighs_samples = t->sample_mean;
     plan.symbol_count = t->feed.symbol_count + 1;
     for (int i = 0; i < t->feed.symbol_count; i++) {

@@ -10,29 +10,30 @@
 
 /* The micro-batches of this rank, one after another. */
 typedef struct {
-    int64_t leaf, at, count;
+    an_leaf_samples leaf;
+    int64_t at, count; /* of the rank's samples */
 } micro_batch;
 
 static bool find_next(const an_trainer *t, const an_batch_part *part, micro_batch *m) {
     m->at += m->count;
-    while (m->leaf < t->leaves.end && m->at >= an_trainer_leaf_begin(t, part, m->leaf + 1)) m->leaf++;
-    if (m->leaf >= t->leaves.end) return false;
-    const int64_t rest = an_trainer_leaf_begin(t, part, m->leaf + 1) - m->at;
+    while (m->leaf.index < 0 || m->at >= m->leaf.at + m->leaf.count)
+        if (!an_leaf_set_next(&t->batches, &t->leaves, part, &m->leaf)) return false;
+    const int64_t rest = m->leaf.at + m->leaf.count - m->at;
     m->count = rest < t->batches.micro ? rest : t->batches.micro;
     return true;
 }
 
 static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
     an_context *ctx = t->ctx;
-    micro_batch now, next = {.leaf = t->leaves.begin};
+    micro_batch now, next = {.leaf = {.index = -1}};
     bool more = find_next(t, &samples->part, &next);
     while (more) {
         now = next;
         more = find_next(t, &samples->part, &next);
         AN_TRY_RETURN(an_trainer_feed(t, samples, now.at, now.count));
         if (!more) an_step_expect_last(t->stepper);
-        const an_status status = an_step_micro_batch(t->stepper, now.leaf, now.count);
-        if (status != AN_OK) return an_step_fail(t->stepper, status, now.leaf);
+        const an_status status = an_step_micro_batch(t->stepper, now.leaf.leaf, now.count);
+        if (status != AN_OK) return an_step_fail(t->stepper, status, now.leaf.leaf);
     }
     return AN_OK;
 }
@@ -67,6 +68,13 @@ static an_status count_targets(an_trainer *t, const an_batch *samples, an_step_c
     return t->sample_mean ? an_means_count(t, samples, counts) : AN_OK;
 }
 
+/* In the run. */
+static void number_samples(an_trainer *t, const an_batch_part *part) {
+    const int64_t first = an_batches_at(&t->batches, t->next).first_sample;
+    for (an_leaf_samples l = {.index = -1}; part->n > 0 && an_leaf_set_next(&t->batches, &t->leaves, part, &l);)
+        for (int64_t i = 0; i < l.count; i++) t->numbers[l.at + i] = first + l.first + i;
+}
+
 /* With several ranks, a failure of one of them goes to the next record (an_step_fail), and all return it together. `status`: this rank has failed already. */
 static an_status run_step(an_trainer *t, an_status status, const an_batch *samples, an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
@@ -75,8 +83,7 @@ static an_status run_step(an_trainer *t, an_status status, const an_batch *sampl
     AN_TRY_RETURN(an_step_fail(t->stepper, status, -1));
     AN_TRY_RETURN(an_step_begin_all(t->stepper, &counts));
     if (t->sample_mean) AN_TRY_RETURN(an_step_fail(t->stepper, an_means_begin(t, &counts), -1));
-    const int64_t first = an_batches_at(&t->batches, t->next).first_sample + samples->part.first;
-    for (int64_t i = 0; i < samples->part.n; i++) t->numbers[i] = first + i;
+    number_samples(t, &samples->part);
     AN_TRY_RETURN(an_step_fail(t->stepper, run_micro_batches(t, samples), -1));
     AN_TRY_RETURN(an_step_reduce(t->stepper));
     status = an_step_unscale(t->stepper);

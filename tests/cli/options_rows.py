@@ -389,8 +389,8 @@ row("log.profile", "mlp", "log.profile=trace.json", FILES("trace.json"))
 
 # ---- ranks ----
 
-row("ranks.shard", "mlp", "ranks.shard=full", REFUSED("which is not supported yet"))
-row("ranks.unit.min_elements", "mlp", "ranks.unit.min_elements=100", UNSUPPORTED)
+row("ranks.shard", "mlp", "ranks.shard=full", RANKS_PLAN)
+row("ranks.unit.min_elements", "gpt2", "ranks.unit.min_elements=1000000", RANKS_PLAN)
 row("ranks.precision.params", "mlp", "ranks.precision.params=f32", UNSUPPORTED)
 row("ranks.precision.reduce", "mlp", "ranks.precision.reduce=bf16", UNSUPPORTED)
 row("ranks.threads", "mlp", "ranks.threads=3", PLAN)

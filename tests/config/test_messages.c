@@ -102,33 +102,24 @@ static const refusal refusals[] = {
     {BOTH "log: {sync_dist: on}\n", NULL,
      "run.yaml:3:7: unknown key 'log.sync_dist'; the loss and the metrics are those of all ranks anyway; there is "
      "nothing to set"},
-    {BOTH "fsdp: {}\n", NULL,
-     "run.yaml:3:1: unknown key 'fsdp'; that is ranks.shard: full here, and sharding is not supported yet; use none"},
+    {BOTH "fsdp: {}\n", NULL, "run.yaml:3:1: unknown key 'fsdp'; that is ranks.shard: full here"},
     {BOTH "ranks: {ddp: on}\n", NULL,
      "run.yaml:3:9: unknown key 'ranks.ddp'; that is ranks.shard: none here, where every rank has the whole model"},
-    {BOTH "ranks: {zero1: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.zero1'; that is ranks.shard: optimizer here, and sharding is not supported yet; "
-     "use none"},
-    {BOTH "ranks: {zero2: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.zero2'; that is ranks.shard: gradients here, and sharding is not supported yet; "
-     "use none"},
-    {BOTH "zero3: on\n", NULL,
-     "run.yaml:3:1: unknown key 'zero3'; that is ranks.shard: full here, and sharding is not supported yet; use none"},
+    {BOTH "ranks: {zero1: on}\n", NULL, "run.yaml:3:9: unknown key 'ranks.zero1'; that is ranks.shard: optimizer here"},
+    {BOTH "ranks: {zero2: on}\n", NULL, "run.yaml:3:9: unknown key 'ranks.zero2'; that is ranks.shard: gradients here"},
+    {BOTH "zero3: on\n", NULL, "run.yaml:3:1: unknown key 'zero3'; that is ranks.shard: full here"},
     {BOTH "ranks: {FULL_SHARD: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.FULL_SHARD'; that is ranks.shard: full here, and sharding is not supported yet; "
-     "use none"},
+     "run.yaml:3:9: unknown key 'ranks.FULL_SHARD'; that is ranks.shard: full here"},
     {BOTH "ranks: {SHARD_GRAD_OP: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.SHARD_GRAD_OP'; that is ranks.shard: gradients here, and sharding is not "
-     "supported yet; use none"},
+     "run.yaml:3:9: unknown key 'ranks.SHARD_GRAD_OP'; that is ranks.shard: gradients here"},
     {BOTH "ranks: {NO_SHARD: on}\n", NULL,
      "run.yaml:3:9: unknown key 'ranks.NO_SHARD'; that is ranks.shard: none here, where every rank has the whole "
      "model"},
     {BOTH "ranks: {HYBRID_SHARD: on}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.HYBRID_SHARD'; that is ranks.shard: hybrid here, and sharding is not supported "
-     "yet; use none"},
+     "run.yaml:3:9: unknown key 'ranks.HYBRID_SHARD'; that is ranks.shard: hybrid here"},
     {BOTH "ranks: {auto_wrap_policy: size}\n", NULL,
-     "run.yaml:3:9: unknown key 'ranks.auto_wrap_policy'; that is ranks.unit here, which is part of sharding and not "
-     "supported yet"},
+     "run.yaml:3:9: unknown key 'ranks.auto_wrap_policy'; the blocks of the model are what is gathered at a time; "
+     "ranks.unit.min_elements joins small ones"},
     {BOTH "ranks: {limit_all_gathers: on}\n", NULL,
      "run.yaml:3:9: unknown key 'ranks.limit_all_gathers'; the plan limits how much is gathered ahead, and counts it; "
      "there is nothing to set"},
@@ -281,23 +272,15 @@ static const refusal refusals[] = {
     {BOTH "batch: {accumulate: {0: 0}}\n", NULL,
      "run.yaml:3:25: batch.accumulate.0 is '0'; it takes a whole number, or a table that maps epochs to whole numbers "
      "of at least 1"},
-    {BOTH "ranks: {shard: fsdp}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'fsdp'; that is full here, and sharding is not supported yet; use none"},
+    {BOTH "ranks: {shard: fsdp}\n", NULL, "run.yaml:3:16: ranks.shard is 'fsdp'; use full"},
     {BOTH "ranks: {shard: NO_SHARD}\n", NULL,
      "run.yaml:3:16: ranks.shard is 'NO_SHARD'; use none: every rank then has everything"},
-    {BOTH "ranks: {shard: FULL_SHARD}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'FULL_SHARD'; that is full here, and sharding is not supported yet; use none"},
-    {BOTH "ranks: {shard: SHARD_GRAD_OP}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'SHARD_GRAD_OP'; that is gradients here, and sharding is not supported yet; use "
-     "none"},
-    {BOTH "ranks: {shard: HYBRID_SHARD}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'HYBRID_SHARD'; that is hybrid here, and sharding is not supported yet; use none"},
-    {BOTH "ranks: {shard: zero1}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'zero1'; that is optimizer here, and sharding is not supported yet; use none"},
-    {BOTH "ranks: {shard: zero2}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'zero2'; that is gradients here, and sharding is not supported yet; use none"},
-    {BOTH "ranks: {shard: zero3}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'zero3'; that is full here, and sharding is not supported yet; use none"},
+    {BOTH "ranks: {shard: FULL_SHARD}\n", NULL, "run.yaml:3:16: ranks.shard is 'FULL_SHARD'; use full"},
+    {BOTH "ranks: {shard: SHARD_GRAD_OP}\n", NULL, "run.yaml:3:16: ranks.shard is 'SHARD_GRAD_OP'; use gradients"},
+    {BOTH "ranks: {shard: HYBRID_SHARD}\n", NULL, "run.yaml:3:16: ranks.shard is 'HYBRID_SHARD'; use hybrid"},
+    {BOTH "ranks: {shard: zero1}\n", NULL, "run.yaml:3:16: ranks.shard is 'zero1'; use optimizer"},
+    {BOTH "ranks: {shard: zero2}\n", NULL, "run.yaml:3:16: ranks.shard is 'zero2'; use gradients"},
+    {BOTH "ranks: {shard: zero3}\n", NULL, "run.yaml:3:16: ranks.shard is 'zero3'; use full"},
     {BOTH "ranks: {timeout: soon}\n", NULL,
      "run.yaml:3:18: ranks.timeout is 'soon'; it takes a duration such as 90s, 15m or 3h50m"},
     /* ---- what contradicts what ---- */
@@ -320,8 +303,9 @@ static const refusal refusals[] = {
      "is fixed at 32; remove batch.global"},
     {BOTH "batch: {micro: 4, accumulate: {2: 8, 4: 4}}\n", NULL,
      "run.yaml:3:32: batch.accumulate begins with epoch 2; add a value for epoch 0"},
-    {BOTH "ranks: {shard: full}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'full', which is not supported yet; it takes auto or none"},
+    {BOTH "ranks: {shard: hybrid}\n", NULL,
+     "run.yaml:3:16: ranks.shard is 'hybrid', which is not supported yet; it takes auto, none, optimizer, gradients or "
+     "full"},
     {BOTH "batch: {global: 4, leaves: 8}\n", NULL,
      "run.yaml:3:20: batch.leaves is 8, but a step has 4 samples, so 4 leaves would be empty; set it to at most 4"},
     {BOTH "optimizer: {type: sgd, nesterov: on}\n", NULL,

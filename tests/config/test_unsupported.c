@@ -22,11 +22,8 @@ static const struct {
     {"data.normalize.fit", "running", "first 10k samples", "data.normalize.fit is not supported yet; remove it"},
     {"train.on_nonfinite", "rollback", "skip",
      "train.on_nonfinite is 'rollback', which is not supported yet; it takes stop or skip"},
-    {"ranks.shard", "full", "none", "ranks.shard is 'full', which is not supported yet; it takes auto or none"},
-    {"ranks.shard", "optimizer", "auto",
-     "ranks.shard is 'optimizer', which is not supported yet; it takes auto or none"},
-    {"ranks.unit", "100", "blocks", "ranks.unit.min_elements is not supported yet; remove it"},
-    {"ranks.unit.min_elements", "100", "blocks", "ranks.unit.min_elements is not supported yet; remove it"},
+    {"ranks.shard", "hybrid", "auto",
+     "ranks.shard is 'hybrid', which is not supported yet; it takes auto, none, optimizer, gradients or full"},
     {"ranks.precision", "bf16", "auto", "ranks.precision.params is not supported yet; remove it"},
     {"ranks.precision.params", "f32", "auto", "ranks.precision.params is not supported yet; remove it"},
     {"ranks.precision.reduce", "bf16", "f32", "ranks.precision.reduce is not supported yet; remove it"},
@@ -104,8 +101,7 @@ static void test_a_stored_value_reads_as_the_default(void **state) {
     an_context *ctx = make_context();
     an_config *c = NULL;
     int64_t capacity = 0;
-    OK(ctx, create(&c, ctx, STREAM "ranks: {unit: 100, precision: {params: f32, reduce: bf16}}\n", NULL, true));
-    assert_true(an_config_is(c, "ranks.unit.min_elements", "blocks"));
+    OK(ctx, create(&c, ctx, STREAM "ranks: {precision: {params: f32, reduce: bf16}}\n", NULL, true));
     assert_true(an_config_is(c, "ranks.precision.params", "auto"));
     assert_true(an_config_is(c, "ranks.precision.reduce", "f32"));
     an_config_destroy(&c);

@@ -95,6 +95,33 @@ static void test_leaves_cover_a_step(void **state) {
     }
 }
 
+/* Rank r of P has leaves r, P + r and so on: every sample of the step once, in the order of its leaf. */
+static void check_rounds(const an_batches *b, int64_t step, int64_t ranks) {
+    int64_t taken = 0;
+    for (int64_t rank = 0; rank < ranks; rank++) {
+        const an_leaf_set set = {rank, ranks, (b->leaves - rank + ranks - 1) / ranks};
+        const an_batch_part part = an_leaves_part(b, step, &set);
+        int64_t at = 0;
+        for (an_leaf_samples l = {.index = -1}; an_leaf_set_next(b, &set, &part, &l);) {
+            assert_int_equal(l.leaf, rank + l.index * ranks);
+            assert_int_equal(l.at, at);
+            assert_int_equal(l.first, an_leaf_begin(b, part.total, l.leaf));
+            assert_int_equal(l.first + l.count, an_leaf_begin(b, part.total, l.leaf + 1));
+            at += l.count;
+        }
+        assert_int_equal(part.n, at);
+        assert_in_range(part.n, 0, an_leaves_most(b, &set));
+        taken += part.n;
+        /* Samples that a program gave are cut evenly. */
+        const an_batch_part own = {.n = 7, .first = 3, .total = 20, .own = true};
+        at = 0;
+        for (an_leaf_samples l = {.index = -1}; an_leaf_set_next(b, &set, &own, &l); at += l.count)
+            assert_int_equal(l.first, 3 + at);
+        assert_int_equal(at, 7);
+    }
+    assert_int_equal(taken, an_batches_at(b, step).count);
+}
+
 /* However the leaves are divided, the parts follow each other, are the whole step, and have room. */
 static void test_parts_are_the_whole_step(void **state) {
     static const an_accumulate_entry table[] = {{0, 3}, {1, 1}, {3, 2}};
@@ -112,19 +139,20 @@ static void test_parts_are_the_whole_step(void **state) {
         o.table = table;
         o.table_count = cases[c].entries;
         const an_batches b = make(cases[c].samples, &o);
-        assert_int_equal(an_leaves_most(&b, 0, b.leaves), b.global);
+        assert_int_equal(an_leaves_most(&b, &(an_leaf_set){0, 1, b.leaves}), b.global);
         for (int64_t step = 0; step < an_batches_epoch_begin(&b, 5); step++)
             for (int64_t ranks = 1; ranks <= b.leaves; ranks++) {
                 int64_t next = 0;
                 for (int64_t rank = 0; rank < ranks; rank++) {
                     const int64_t begin = rank * b.leaves / ranks, end = (rank + 1) * b.leaves / ranks;
-                    const an_batch_part part = an_leaves_part(&b, step, begin, end);
+                    const an_batch_part part = an_leaves_part(&b, step, &(an_leaf_set){begin, 1, end - begin});
                     assert_int_equal(part.total, an_batches_at(&b, step).count);
                     assert_int_equal(part.first, next);
-                    assert_in_range(part.n, 0, an_leaves_most(&b, begin, end));
+                    assert_in_range(part.n, 0, an_leaves_most(&b, &(an_leaf_set){begin, 1, end - begin}));
                     next += part.n;
                 }
                 assert_int_equal(next, an_batches_at(&b, step).count);
+                check_rounds(&b, step, ranks);
             }
     }
 }
@@ -137,9 +165,9 @@ static void test_short_steps_may_have_larger_parts(void **state) {
     o.global = 8;
     o.leaves = 5;
     const an_batches b = make(15, &o);
-    assert_int_equal(an_leaves_part(&b, 0, 2, 3).n, 1);
-    assert_int_equal(an_leaves_part(&b, 1, 2, 3).n, 2);
-    assert_int_equal(an_leaves_most(&b, 2, 3), 2);
+    assert_int_equal(an_leaves_part(&b, 0, &(an_leaf_set){2, 1, 1}).n, 1);
+    assert_int_equal(an_leaves_part(&b, 1, &(an_leaf_set){2, 1, 1}).n, 2);
+    assert_int_equal(an_leaves_most(&b, &(an_leaf_set){2, 1, 1}), 2);
 }
 
 static void refused(an_batch_options o, const char *words) {

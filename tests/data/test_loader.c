@@ -249,7 +249,7 @@ static an_batch_part part_of_step(void *user, int64_t batch, int64_t *indices) {
     const leaves *l = user;
     const an_step_batch step = an_batches_at(&l->batches, batch);
     const an_permutation order = an_permutation_make(5, (uint64_t)step.epoch, l->batches.samples);
-    const an_batch_part part = an_leaves_part(&l->batches, batch, l->begin, l->end);
+    const an_batch_part part = an_leaves_part(&l->batches, batch, &(an_leaf_set){l->begin, 1, l->end - l->begin});
     for (int64_t i = 0; i < part.n; i++) indices[i] = an_permutation_at(&order, step.begin + part.first + i);
     return part;
 }
@@ -258,7 +258,8 @@ static an_loader *load_leaves(an_context *ctx, const an_dataset *d, leaves *l) {
     an_loader *loader = NULL;
     const an_loader_options options = {.dataset = d,
                                        .threads = 1,
-                                       .most = an_leaves_most(&l->batches, l->begin, l->end),
+                                       .most =
+                                           an_leaves_most(&l->batches, &(an_leaf_set){l->begin, 1, l->end - l->begin}),
                                        .indices = part_of_step,
                                        .user = l};
     size_t bytes = an_context_bytes(ctx);

@@ -72,7 +72,7 @@ AN_API const char *an_candidates_path(const an_candidates *candidates, int index
 
 typedef struct an_resume an_resume;
 /* Reads what a checkpoint says about its run and compares its config with `config`. Keys that `config` leaves at their default get the
- * checkpoint's values. Keys that must not change are refused if they do. Config and options must outlive it. */
+ * checkpoint's values. Keys that must not change are refused if they do. Config and options must outlive it. Collective: rank 0 reads, and gives every rank what it has read. */
 AN_API an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
                                   const an_open_options *options);
 /* Restores the config as it was given, unless an_resume_apply succeeded. */
@@ -84,7 +84,7 @@ AN_API int64_t an_resume_leaves(const an_resume *resume);
 typedef an_status (*an_schedule_maker)(void *user, int64_t steps, an_schedule **schedule, double *rate);
 AN_API an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, void *user, int64_t steps,
                                           int64_t *schedule_steps);
-/* Checks instruction set and data, and loads everything from the checkpoint into a trainer that has not taken a step. */
+/* Checks instruction set and data, and loads everything from the checkpoint into a trainer that has not taken a step. Collective: ranks read it together. */
 AN_API an_status an_resume_apply(an_resume *resume, an_trainer *trainer);
 
 #ifdef __cplusplus

@@ -62,7 +62,7 @@ typedef enum an_param_part {
 } an_param_part;
 
 /* Copies a parameter out of the store or into it. Shape and type must be those of the parameter. Run states can be copied too, as
- * weights. */
+ * weights. If ranks divide the parameters (an_shard), an_params_get is collective, and an_params_set must be called by all ranks with the same values. */
 AN_API an_status an_params_get(const an_params *params, const char *name, an_param_part part, an_array *array);
 AN_API an_status an_params_set(an_params *params, const char *name, an_param_part part, const an_array *array);
 
@@ -84,6 +84,16 @@ typedef enum an_recompute {
     AN_RECOMPUTE_BUDGET = 4,   /* the fastest choice whose arena has at most `budget` bytes */
     AN_RECOMPUTE_LIMIT = 0x7fffffff
 } an_recompute;
+
+/* What ranks divide among themselves instead of each having all of it. Each divides what the one before it does, and more. The bits are the same. */
+typedef enum an_shard {
+    AN_SHARD_NONE = 0,
+    AN_SHARD_OPTIMIZER = 1, /* moments, and master weights that no op reads */
+    AN_SHARD_GRADIENTS = 2, /* … and gradients */
+    AN_SHARD_FULL = 3,      /* … and weights: a unit of them is gathered when it is needed */
+    AN_SHARD_HYBRID = 4,    /* as FULL, among the ranks of one host; hosts have the same pieces */
+    AN_SHARD_LIMIT = 0x7fffffff
+} an_shard;
 
 typedef struct an_plan_options {
     size_t size;
@@ -110,6 +120,9 @@ typedef struct an_plan_options {
                             its part of the loss. It is 0 until it is set. Evaluation does not use it */
     uint8_t reserved[5];
     int rank, ranks; /* plan what this rank of so many allocates and sends; ranks 0: one process */
+    an_shard shard;  /* what they divide. From GRADIENTS on, there is no AN_FORM_TRAIN_NEXT */
+    uint8_t reserved_too[4];
+    int64_t min_elements; /* a unit of fewer parameters is exchanged together with the next; 0: every one by itself */
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 

@@ -47,7 +47,8 @@ typedef struct an_trainer_options {
     int64_t max_skips; /* so many skipped steps in a row are an error, and so is a loss scale below 1; 100 by default */
     int64_t
         owned_bytes; /* bytes of the context (an_context_bytes) that graph and datasets hold, for the plan; with `owns` */
-    int64_t writers;    /* files of a checkpoint that are written at the same time; 0: 1 */
+    int64_t
+        writers; /* files of a checkpoint that are written at the same time; 0: one for each rank, and for each host if there are more than 64 ranks */
     an_dtype precision; /* NONE: as the graph is written; with F16 the loss is scaled */
     an_recompute recompute;
     int segments;       /* as in an_plan_options */
@@ -64,9 +65,10 @@ typedef struct an_trainer_options {
         owns; /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
     bool saves; /* the run will be saved: the plan counts the copy that a checkpoint needs */
     uint8_t reserved[2];
-    int rank, ranks; /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
-    int hosts;       /* … on so many hosts; 0: one */
-    uint8_t reserved_too[4];
+    int rank, ranks;      /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
+    int hosts;            /* … on so many hosts; 0: one */
+    an_shard shard;       /* as in an_plan_options */
+    int64_t min_elements; /* as in an_plan_options */
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 
@@ -168,7 +170,7 @@ typedef struct an_trainer_info {
 AN_API void an_trainer_info_init(an_trainer_info *info, size_t size);
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
 
-/* XXH3-128 of the weights in canonical order, as 32 hexadecimal digits. */
+/* XXH3-128 of the weights in canonical order, as 32 hexadecimal digits. Both hashes are collective if ranks divide the state (an_shard). */
 enum { AN_HASH_TEXT = 33 };
 AN_API an_status an_trainer_weights_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]);
 

@@ -1,0 +1,206 @@
+/* Ranks that divide the state of a run, by every strategy: losses, norms, evaluations, weights and state have the bits of one process, and each rank holds and sends what the plan says. The
+ * ranks are threads; what MPI and checkpoints add is tested by hash.sh. */
+#include "anneal/open.h"
+#include "anneal/ranks.h"
+#include "ranks/threads.h"
+#include "train/trainer.h"
+
+enum { STEPS = 9, MOST_NORMS = 64 };
+
+/* ---- runs ---- */
+
+#define ROWS "{type: csv, path: rows.csv, inputs: [a, b], targets: [sum], part: "
+#define MLP(dtype, more)                                                                                          \
+    "run: {dir: run, steps: 9, seed: 5}\nsave: {every: off}\n"                                                    \
+    "data: {train: " ROWS "0%..80%, dtype: " dtype "}, eval: " ROWS "80%..100%, dtype: " dtype "}, threads: 0}\n" \
+    "train: {precision: " dtype "}\nlog: {grad_norms: parameter}\n" more
+#define GPT(more)                                                                                                   \
+    "run: {dir: run, steps: 9, seed: 5}\nsave: {every: off}\n"                                                      \
+    "data: {train: {type: text, path: text.txt, tokens: chars, part: 0%..80%}, eval: {type: text, path: text.txt, " \
+    "tokens: chars, part: 80%..100%}, threads: 0}\n"                                                                \
+    "model: {type: gpt2, layers: 3, heads: 2, width: 64, context: 16, dropout: 0.1}\nlog: {grad_norms: block}\n" more
+
+static const struct {
+    const char *name, *text;
+} configs[] = {
+    {"mlp", MLP("f32", "model: {type: mlp, hidden: [80, 50, 40], dropout: 0.1}\nbatch: {global: 16, leaves: 8}\n")},
+    {"f64", MLP("f64", "model: {type: mlp, hidden: [80, 50]}\nbatch: {global: 13, leaves: 11}\n")},
+    {"gpt-f32", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: f32}\n")},
+    {"gpt-bf16", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16, recompute: block}\n")},
+    {"joined", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16}\nranks: {unit: {min_elements: 60000}}\n")},
+};
+
+static void write_data(void) {
+    FILE *file = fopen("rows.csv", "w");
+    assert_non_null(file);
+    fprintf(file, "a,b,sum\n");
+    for (int i = 0; i < 101; i++)
+        fprintf(file, "%.4f,%.4f,%.4f\n", i % 11 / 10.0, i % 7 / 6.0, i % 11 / 10.0 + i % 7 / 6.0);
+    fclose(file);
+    file = fopen("text.txt", "w");
+    assert_non_null(file);
+    for (int i = 0; i < 2400; i++) fputc("to be or not, that is the question\n"[(i * i + i / 5) % 35], file);
+    fclose(file);
+}
+
+/* ---- what one gives ---- */
+
+typedef struct {
+    double loss[STEPS], norm[STEPS], evaluation[STEPS], norms[MOST_NORMS];
+    int norm_count;
+    char weights[HASH_TEXT], state[HASH_TEXT];
+    double sums[MOST_NORMS]; /* of the first parameters, as they are asked for by name */
+} outcome;
+
+typedef struct {
+    outcome ranks[MOST_RANKS];
+    bool checks_plan;
+} training;
+
+static void check_traffic(one_rank *r, const an_plan_traffic *planned, int64_t sent, int step) {
+    if (sent != planned->sent && !*r->error)
+        snprintf(r->error, sizeof r->error, "rank %d: step %d sends %lld bytes, planned are %lld", r->comm.rank, step,
+                 (long long)sent, (long long)planned->sent);
+}
+
+/* Every parameter, whole, on every rank. */
+static bool take_parameters(one_rank *r, an_trainer *t, outcome *o) {
+    an_params *params = an_trainer_params(t);
+    an_param_info info;
+    an_param_info_init(&info, sizeof info);
+    for (int64_t i = 0; i < an_params_count(params) && i < MOST_NORMS; i++) {
+        if (rank_failed(r, "info", an_param_info_get(params, i, &info))) return false;
+        char *values = calloc((size_t)info.elements, an_dtype_size(info.dtype));
+        an_array array = array_of(values, info.dtype, info.ndims, info.dims);
+        const bool failed = rank_failed(r, info.name, an_params_get(params, info.name, AN_PART_MOMENT_1, &array)) ||
+                            rank_failed(r, info.name, an_params_get(params, info.name, AN_PART_WEIGHT, &array));
+        for (int64_t k = 0; !failed && k < info.elements; k++)
+            o->sums[i] += info.dtype == AN_DTYPE_F64 ? ((double *)(void *)values)[k] : ((float *)(void *)values)[k];
+        free(values);
+        if (failed) return false;
+    }
+    return true;
+}
+
+static bool run_steps(one_rank *r, an_trainer *t, const an_plan_traffic *planned, outcome *o) {
+    an_step_metrics metrics;
+    an_evaluation evaluation;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    for (int i = 0; i < STEPS; i++) {
+        const int64_t sent = r->messages.sent;
+        if (rank_failed(r, "step", an_trainer_step(t, &metrics))) return false;
+        if (planned && i % 3 != 2) /* an evaluation before it has gathered the weights */
+            check_traffic(r, planned, r->messages.sent - sent, i + 1);
+        o->loss[i] = metrics.loss;
+        o->norm[i] = metrics.norm;
+        if (i % 3 != 1) continue; /* twice in a row nothing is evaluated */
+        if (rank_failed(r, "evaluate", an_trainer_evaluate(t, &evaluation))) return false;
+        o->evaluation[i] = evaluation.loss;
+    }
+    return true;
+}
+
+static bool take_norms(one_rank *r, const an_trainer *t, outcome *o) {
+    const char *name;
+    o->norm_count = an_trainer_norm_count(t);
+    for (int i = 0; i < o->norm_count && i < MOST_NORMS; i++)
+        if (rank_failed(r, "norm", an_trainer_norm(t, i, &name, &o->norms[i]))) return false;
+    return true;
+}
+
+static void train(one_rank *r) {
+    training *all = r->user;
+    outcome *o = &all->ranks[r->comm.rank];
+    an_trainer *t = NULL;
+    an_plan_traffic traffic;
+    an_plan_memory memory;
+    an_plan_traffic_init(&traffic, sizeof traffic);
+    an_plan_memory_init(&memory, sizeof memory);
+    const size_t before = an_context_bytes(r->ctx);
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml")) ||
+        rank_failed(r, "traffic", an_plan_traffic_get(an_trainer_plan(t), &traffic)) ||
+        rank_failed(r, "memory", an_plan_memory_get(an_trainer_plan(t), &memory)))
+        goto end;
+    r->planned = memory.peak - memory.checkpoint;
+    r->allocated = (int64_t)(an_context_bytes(r->ctx) - before);
+    if (run_steps(r, t, all->checks_plan ? &traffic : NULL, o) && take_norms(r, t, o) && take_parameters(r, t, o) &&
+        !rank_failed(r, "weights", an_trainer_weights_hash(t, o->weights)))
+        rank_failed(r, "state", an_trainer_state_hash(t, o->state));
+end:
+    an_trainer_destroy(&t);
+}
+
+/* ---- all of them ---- */
+
+static void expect(const char *what, const outcome *o, const outcome *expected) {
+    for (int i = 0; i < STEPS; i++) {
+        if (memcmp(&o->loss[i], &expected->loss[i], sizeof o->loss[i]) != 0)
+            fail_msg("%s: step %d has the loss %.17g, one process %.17g", what, i + 1, o->loss[i], expected->loss[i]);
+        if (memcmp(&o->norm[i], &expected->norm[i], sizeof o->norm[i]) != 0)
+            fail_msg("%s: step %d has the norm %.17g, one process %.17g", what, i + 1, o->norm[i], expected->norm[i]);
+        if (memcmp(&o->evaluation[i], &expected->evaluation[i], sizeof o->evaluation[i]) != 0)
+            fail_msg("%s: the evaluation after step %d is %.17g, one process has %.17g", what, i + 1, o->evaluation[i],
+                     expected->evaluation[i]);
+    }
+    assert_int_equal(o->norm_count, expected->norm_count);
+    for (int i = 0; i < MOST_NORMS; i++) {
+        if (memcmp(&o->norms[i], &expected->norms[i], sizeof o->norms[i]) != 0)
+            fail_msg("%s: norm %d is %.17g, of one process %.17g", what, i, o->norms[i], expected->norms[i]);
+        if (memcmp(&o->sums[i], &expected->sums[i], sizeof o->sums[i]) != 0)
+            fail_msg("%s: parameter %d has the sum %.17g, of one process %.17g", what, i, o->sums[i],
+                     expected->sums[i]);
+    }
+    if (strcmp(o->weights, expected->weights) != 0) fail_msg("%s: other weights", what);
+    if (strcmp(o->state, expected->state) != 0) fail_msg("%s: another state", what);
+}
+
+/* The config with its strategy. */
+static void write_config(const char *config, const char *shard) {
+    const char *ranks = strstr(config, "ranks: {");
+    FILE *file = fopen("config.yaml", "w");
+    assert_non_null(file);
+    fprintf(file, "%.*sranks: {shard: %s%s", (int)(ranks ? ranks - config : (long)strlen(config)), config, shard,
+            ranks ? ", " : "}\n");
+    if (ranks) fputs(ranks + strlen("ranks: {"), file);
+    fclose(file);
+}
+
+static void every_strategy_has_the_bits_of_one_process(void **state) {
+    (void)state;
+    static const char *const shards[] = {"none", "optimizer", "gradients", "full"};
+    one_rank ranks[MOST_RANKS];
+    training all;
+    outcome expected;
+    char what[128];
+    write_data();
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        all = (training){0};
+        write_config(configs[i].text, "none");
+        run_ranks(ranks, 1, train, &all, NULL);
+        if (*ranks[0].error) fail_msg("%s: %s", configs[i].name, ranks[0].error);
+        expected = all.ranks[0];
+        for (size_t s = 0; s < sizeof shards / sizeof *shards; s++)
+            for (int count = 2; count <= MOST_RANKS; count++)
+                for (int host = 1; host <= count; host += count - 1) {
+                    snprintf(what, sizeof what, "%s, %s, %d ranks, %d a host", configs[i].name, shards[s], count, host);
+                    all = (training){.checks_plan = host == 1}; /* else some goes through memory */
+                    write_config(configs[i].text, shards[s]);
+                    run_ranks_on(ranks, count, host, train, &all, NULL);
+                    for (int k = 0; k < count; k++) {
+                        if (*ranks[k].error) fail_msg("%s: %s", what, ranks[k].error);
+                        expect(what, &all.ranks[k], &expected);
+                        if (ranks[k].planned != ranks[k].allocated)
+                            fail_msg("%s: rank %d has %lld bytes, planned are %lld", what, k,
+                                     (long long)ranks[k].allocated, (long long)ranks[k].planned);
+                    }
+                }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_strategy_has_the_bits_of_one_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
