@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Ranks die, and so does their launcher: a supervised run goes on with fewer ranks and again with all, and ends bit-identical to one process that nobody disturbed.
 #   kills.sh SOURCE-TREE MPI KILLS
+# Every start takes one of the strategies of STRATEGIES="none" at random.
 # Runs of gpt-bf16.yaml: by turns one with more steps, which most kills interrupt in its steps, evaluations and saves, and the run of hashes.txt, which is so short that they
 # interrupt its start and its end. With KILLS_DONE=FILE, the runs that have passed are noted there with their kills, and are not done again.
 source "$(dirname "$0")/../cli/preamble.sh"
@@ -13,6 +14,22 @@ grep -qw avx512f /proc/cpuinfo || {
     exit 77
 }
 launcher "$mpi" $ranks
+# The supervisor's launcher gets a word more: the strategy, the same for all ranks of a start.
+mkdir bin
+cat >"bin/mpirun.$mpi" <<L
+#!/usr/bin/env bash
+strategies=(${STRATEGIES:-none})
+shard=\${strategies[RANDOM % \${#strategies[@]}]}
+echo \$shard >>"$PWD/starts"
+for word; do
+    shift
+    set -- "\$@" "\$word"
+    [ "\$word" != train ] || set -- "\$@" --set ranks.shard=\$shard
+done
+exec "$(command -v "mpirun.$mpi")" "\$@"
+L
+chmod +x "bin/mpirun.$mpi"
+: >starts
 at_end() {
     local all
     [ -n "$process" ] || return 0
@@ -50,7 +67,7 @@ while [ "$kills" -lt "$wanted" ]; do
     here=0
     most=12 settings=(--set "run.steps=$steps" --set "save.every=100 steps") expected=$long_hash
     [ $((runs % 2)) = 1 ] || most=3 settings=(--set "save.every=2 steps") expected=$short_hash
-    "${anneal[@]}" train $config.yaml --supervise -n $ranks --min-ranks 1 --mpi "$mpi" --restarts 10000 --set run.dir=run-$runs "${settings[@]}" >out 2>err &
+    PATH=$PWD/bin:$PATH "${anneal[@]}" train $config.yaml --supervise -n $ranks --min-ranks 1 --mpi "$mpi" --restarts 10000 --set run.dir=run-$runs "${settings[@]}" >out 2>err &
     process=$!
     while [ $((kills + here)) -lt "$wanted" ] && [ $here -lt $most ]; do
         until_true 120 has_victims_or_is_gone || break
@@ -70,6 +87,9 @@ while [ "$kills" -lt "$wanted" ]; do
     [ -z "$left" ] || fail "processes are left: $left"
     hash=$(field run-$runs/summary.json 'd["state_hash"]')
     [ "$hash" = "$expected" ] || fail "run $runs after $here kills has state_hash $hash, and not $expected"
+    # A start that fails by itself is restarted too, with another strategy: the hash alone does not show it.
+    ! grep -E 'has other weights|must have the same|must make the same calls' err || fail "run $runs: a start failed that nobody had disturbed"
+    [ "$(grep -c 'restarting it' err)" -le $here ] || fail "run $runs: more restarts than its $here kills"
     grep -oE 'restarting it with [1-4] of 4 ranks' err >>restarts || true
     kills=$((kills + here))
     [ -z "${KILLS_DONE:-}" ] || echo "$mpi $here" >>"$KILLS_DONE"
@@ -79,4 +99,8 @@ done
 again=$(wc -l <restarts)
 [ $((2 * again)) -ge $((kills - before)) ] || fail "$((kills - before)) kills caused $again restarts"
 echo "$kills kills with $mpi ($runs runs here, $launchers kills of the launcher): every run has the hash of the run that nobody disturbed"
+for shard in ${STRATEGIES:-none}; do
+    grep -qx "$shard" starts || [ "$kills" -lt 20 ] || fail "no start had ranks.shard $shard"
+done
+echo "starts: $(sort starts | uniq -c | tr -s ' \n' ' ')"
 echo "restarts: $(sort restarts | uniq -c | sed 's/ *\([0-9]*\) restarting it with \(.\) of 4 ranks/\1 with \2 ranks,/' | tr '\n' ' ')"
