@@ -60,7 +60,9 @@ static void describe_borders(const an_trainer *t, an_border_kind kind, int64_t *
     *bytes = cost.most_traffic * (an_params_flat_bytes(&t->plan->sizes) / t->ranks);
 }
 
+/* In rounds, gradients go to their owners: nothing is shared, and leaves lie in no range. */
 static void count_traffic(const an_trainer *t, const an_borders *borders, const an_reduction_cost *cost) {
+    const bool has_ranges = t->ranks > 1 && !an_shard_has_rounds(t->pieces.sharding);
     an_plan_traffic traffic = {.sent = cost->sent,
                                .received = cost->received,
                                .messages = cost->messages,
@@ -69,9 +71,9 @@ static void count_traffic(const an_trainer *t, const an_borders *borders, const 
                                .leaves = t->leaves.count,
                                .rank = t->rank,
                                .ranks = t->ranks,
-                               .host_ranks = t->ranks > 1 ? t->host_ranks : 0,
-                               .subtrees = borders->kind == AN_BORDERS_SUBTREE};
-    if (t->ranks > 1) {
+                               .host_ranks = has_ranges ? t->host_ranks : t->ranks > 1,
+                               .subtrees = has_ranges && borders->kind == AN_BORDERS_SUBTREE};
+    if (has_ranges) {
         describe_borders(t, AN_BORDERS_SUBTREE, &traffic.subtree_leaves, &traffic.subtree_bytes);
         describe_borders(t, AN_BORDERS_EVEN, &traffic.even_leaves, &traffic.even_bytes);
     }

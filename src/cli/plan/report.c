@@ -76,6 +76,7 @@ static void print_exchange(const an_plan_traffic *e) {
         print_bytes("read there", e->read);
         print_bytes("written", e->written);
     }
+    if (e->subtree_leaves == 0) return; /* they run in rounds */
     printf(
         "  leaves along subtrees: at most %lld on a rank, %s between ranks; even: at most %lld, %s; the plan uses %s\n",
         (long long)e->subtree_leaves, cli_bytes((double)e->subtree_bytes).text, (long long)e->even_leaves,
