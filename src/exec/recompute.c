@@ -49,11 +49,12 @@ static an_status try_passes(search *s) {
     an_status status;
     an_context *ctx = s->p->ctx;
     an_graph *g[TRAINING] = {0};
-    for (int i = 0; i < s->forms; i++) {
+    for (int i = 0; i < TRAINING && i < s->forms; i++) {
         AN_TRY(an_graph_clone(&g[i], s->selected[i]));
         AN_TRY(an_plan_run_passes(s->p, g[i], training[i], "recompute", NULL));
     }
     const an_graph *larger = g[0];
+    AN_CHECK(ctx, larger, AN_ERR_STATE, "the plan has no training program");
     if (s->forms > 1 && g[1]->memory->arena_bytes >= larger->memory->arena_bytes) larger = g[1];
     const int64_t arena = larger->memory->arena_bytes;
     s->fits = arena <= s->p->passes.budget && s->others <= s->p->passes.budget;
@@ -72,7 +73,7 @@ fail:
 static an_status select_for(search *s, an_recompute mode) {
     an_context *ctx = s->p->ctx;
     s->p->passes.recompute = mode;
-    for (int i = 0; i < s->forms; i++) {
+    for (int i = 0; i < TRAINING && i < s->forms; i++) {
         an_graph_destroy(&s->selected[i]);
         AN_TRY_RETURN(an_graph_clone(&s->selected[i], s->p->model));
         AN_TRY_RETURN(an_plan_run_passes(s->p, s->selected[i], training[i], NULL, "select"));

@@ -147,7 +147,7 @@ static span part_span(const an_page_part *part, const an_page_range *piece, cons
     const int64_t first = part->pages.begin;
     return (span){.range = {begin - first, end - first, part->pages.end - first},
                   .first = first,
-                  .sums = begin < end ? sums + (begin - piece->begin) : NULL};
+                  .sums = begin < end ? sums + (begin - piece->begin) : sums};
 }
 
 /* A maximal node is an aligned block, or what the last page leaves of one, so its pages alone give its sum. */

@@ -135,19 +135,19 @@ end:
 
 static void expect(const char *what, const outcome *o, const outcome *expected) {
     for (int i = 0; i < STEPS; i++) {
-        if (memcmp(&o->loss[i], &expected->loss[i], sizeof o->loss[i]) != 0)
+        if (o->loss[i] != expected->loss[i])
             fail_msg("%s: step %d has the loss %.17g, one process %.17g", what, i + 1, o->loss[i], expected->loss[i]);
-        if (memcmp(&o->norm[i], &expected->norm[i], sizeof o->norm[i]) != 0)
+        if (o->norm[i] != expected->norm[i])
             fail_msg("%s: step %d has the norm %.17g, one process %.17g", what, i + 1, o->norm[i], expected->norm[i]);
-        if (memcmp(&o->evaluation[i], &expected->evaluation[i], sizeof o->evaluation[i]) != 0)
+        if (o->evaluation[i] != expected->evaluation[i])
             fail_msg("%s: the evaluation after step %d is %.17g, one process has %.17g", what, i + 1, o->evaluation[i],
                      expected->evaluation[i]);
     }
     assert_int_equal(o->norm_count, expected->norm_count);
     for (int i = 0; i < MOST_NORMS; i++) {
-        if (memcmp(&o->norms[i], &expected->norms[i], sizeof o->norms[i]) != 0)
+        if (o->norms[i] != expected->norms[i])
             fail_msg("%s: norm %d is %.17g, of one process %.17g", what, i, o->norms[i], expected->norms[i]);
-        if (memcmp(&o->sums[i], &expected->sums[i], sizeof o->sums[i]) != 0)
+        if (o->sums[i] != expected->sums[i])
             fail_msg("%s: parameter %d has the sum %.17g, of one process %.17g", what, i, o->sums[i],
                      expected->sums[i]);
     }
