@@ -12,17 +12,9 @@ static inline an_page_range an_piece(const an_page_range *unit, int rank, int ra
                            .end = unit->begin + (q + 1) * each + (q + 1) * rest / ranks};
 }
 
-/* The rank whose piece has a page of the unit. O(log ranks). */
+/* The rank whose piece has a page of the unit: the last q with ⌊q·N/P⌋ ≤ page, which is q·N < (page + 1)·P. */
 static inline int an_piece_owner(const an_page_range *unit, int64_t page, int ranks) {
-    int low = 0, high = ranks - 1;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (an_piece(unit, middle, ranks).end > page)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    return (int)(((__int128)(page - unit->begin + 1) * ranks - 1) / (unit->end - unit->begin));
 }
 
 #endif

@@ -56,7 +56,7 @@ an_status an_params_spread(const an_params *p, const void *base, const an_page_r
         return AN_ERROR(ctx, AN_ERR_STATE, "the parameters are divided among %d ranks, but the context has %d",
                         p->pieces.shards->ranks, comm->ranks);
     for (int64_t page = pages->begin, end; page < pages->end; page = end) {
-        const int owner = an_shards_owner_at(p->pieces.shards, page, &end);
+        const int owner = an_shards_owner(p->pieces.shards, page, &end);
         end = an_smaller(end, pages->end);
         char *part = (char *)to + (size_t)(page - pages->begin) * page_bytes;
         const size_t bytes = (size_t)(end - page) * page_bytes;

@@ -80,8 +80,8 @@ static inline an_page_range an_shards_piece(const an_shards *shards, int unit, i
 /* The unit that a page belongs to. O(log units). */
 int an_shards_unit_of(const an_shards *shards, int64_t page);
 
-/* The rank that owns a page, and the page behind its piece. O(log units + log ranks). */
-int an_shards_owner_at(const an_shards *shards, int64_t page, int64_t *end);
+/* The rank that owns a page, and the page behind its piece. O(log units). */
+int an_shards_owner(const an_shards *shards, int64_t page, int64_t *end);
 
 /* In which types the forms of a plan read a parameter, as bits. */
 enum { AN_READS_MASTER = 1, AN_READS_LOW = 2 };

@@ -6,27 +6,6 @@
 #include "base/integer.h"
 #include "base/memory.h"
 
-/* ---- who owns what ---- */
-
-/* The unit that a page is in. Units cover the grid. */
-static int find_unit(const an_shards *s, int64_t page) {
-    int low = 0, high = s->unit_count - 1;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (s->units[middle].pages.end > page)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-/* The last q with ⌊q·N/P⌋ ≤ page, which is q·N < (page + 1)·P. */
-int an_shards_owner(const an_shards *s, int unit, int64_t page) {
-    const an_page_range *pages = &s->units[unit].pages;
-    return (int)(((__int128)(page - pages->begin + 1) * s->ranks - 1) / (pages->end - pages->begin));
-}
-
 /* ---- transfers ---- */
 
 typedef struct {
@@ -54,8 +33,8 @@ static bool next_owned(const collection *c, const an_saved_piece *p, int64_t fro
     if (from >= p->end) return false;
     *o = (owned){from, p->end, AN_ROUTE_ALL};
     if (t->grid < 0 || !s) return holds || options->way == AN_ROUTE_LOAD;
-    int unit = find_unit(s, (t->grid + from) / AN_PAGE);
-    o->owner = holds ? an_shards_owner(s, unit, (t->grid + from) / AN_PAGE) : options->rank;
+    int unit = an_shards_unit_of(s, (t->grid + from) / AN_PAGE);
+    o->owner = holds ? an_piece_owner(&s->units[unit].pages, (t->grid + from) / AN_PAGE, s->ranks) : options->rank;
     for (; unit < s->unit_count; unit++) {
         const an_page_range piece = an_piece(&s->units[unit].pages, o->owner, s->ranks);
         o->begin = an_larger(from, piece.begin * AN_PAGE - t->grid);

@@ -85,7 +85,4 @@ static inline int64_t an_route_writers(int ranks, int hosts) {
     return ranks <= MOST_EACH ? ranks : hosts;
 }
 
-/* The rank of the map that has this page of a unit. The inverse of an_piece. */
-int an_shards_owner(const an_shards *shards, int unit, int64_t page);
-
 #endif

@@ -101,7 +101,7 @@ static an_status add_entry(hashing *h, const an_stored *e, const void *base) {
     const int64_t first = e->offset / (int64_t)page_bytes,
                   last = first + (int64_t)((bytes + page_bytes - 1) / page_bytes);
     for (int64_t page = first, end; page < last; page = end) {
-        const int owner = an_shards_owner_at(shards, page, &end);
+        const int owner = an_shards_owner(shards, page, &end);
         if (end > last) end = last;
         const size_t at = (size_t)(page - first) * page_bytes, to = (size_t)(end - first) * page_bytes;
         AN_TRY_RETURN(pass_on(h, owner));

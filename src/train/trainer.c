@@ -40,6 +40,8 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
     AN_CHECK(ctx, (unsigned)o->shard <= AN_SHARD_HYBRID && o->min_elements >= 0, AN_ERR_ARGUMENT,
              "shard is %d, which must be a value of an_shard, and min_elements %lld, which must be 0 or more",
              (int)o->shard, (long long)o->min_elements);
+    AN_CHECK(ctx, o->shard != AN_SHARD_HYBRID, AN_ERR_UNSUPPORTED,
+             "shard is AN_SHARD_HYBRID, which is not supported yet: use AN_SHARD_FULL");
     AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
              (long long)o->max_skips);
     return AN_OK;

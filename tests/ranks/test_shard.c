@@ -133,21 +133,28 @@ end:
 
 /* ---- all of them ---- */
 
+static bool same_bits(double a, double b) {
+    uint64_t bits[2];
+    memcpy(&bits[0], &a, sizeof a);
+    memcpy(&bits[1], &b, sizeof b);
+    return bits[0] == bits[1];
+}
+
 static void expect(const char *what, const outcome *o, const outcome *expected) {
     for (int i = 0; i < STEPS; i++) {
-        if (o->loss[i] != expected->loss[i])
+        if (!same_bits(o->loss[i], expected->loss[i]))
             fail_msg("%s: step %d has the loss %.17g, one process %.17g", what, i + 1, o->loss[i], expected->loss[i]);
-        if (o->norm[i] != expected->norm[i])
+        if (!same_bits(o->norm[i], expected->norm[i]))
             fail_msg("%s: step %d has the norm %.17g, one process %.17g", what, i + 1, o->norm[i], expected->norm[i]);
-        if (o->evaluation[i] != expected->evaluation[i])
+        if (!same_bits(o->evaluation[i], expected->evaluation[i]))
             fail_msg("%s: the evaluation after step %d is %.17g, one process has %.17g", what, i + 1, o->evaluation[i],
                      expected->evaluation[i]);
     }
     assert_int_equal(o->norm_count, expected->norm_count);
     for (int i = 0; i < MOST_NORMS; i++) {
-        if (o->norms[i] != expected->norms[i])
+        if (!same_bits(o->norms[i], expected->norms[i]))
             fail_msg("%s: norm %d is %.17g, of one process %.17g", what, i, o->norms[i], expected->norms[i]);
-        if (o->sums[i] != expected->sums[i])
+        if (!same_bits(o->sums[i], expected->sums[i]))
             fail_msg("%s: parameter %d has the sum %.17g, of one process %.17g", what, i, o->sums[i],
                      expected->sums[i]);
     }

@@ -262,7 +262,7 @@ static void test_owner_is_the_inverse_of_piece(void **state) {
             for (int q = 0; q < ranks; q++) {
                 const an_page_range piece = an_shards_piece(&s, 0, q);
                 for (int64_t page = piece.begin; page < piece.end; page++)
-                    assert_int_equal(an_shards_owner(&s, 0, page), q);
+                    assert_int_equal(an_piece_owner(&s.units[0].pages, page, s.ranks), q);
             }
         }
 }
