@@ -2,7 +2,7 @@
  * ranks are threads; what MPI and checkpoints add is tested by hash.sh. */
 #include "anneal/open.h"
 #include "anneal/ranks.h"
-#include "ranks/threads.h"
+#include "ranks/own_run.h"
 #include "train/trainer.h"
 
 enum { STEPS = 9, MOST_NORMS = 64 };
@@ -205,9 +205,26 @@ static void every_strategy_has_the_bits_of_one_process(void **state) {
     }
 }
 
+/* A config cannot ask for it, but a program can. */
+static void what_is_not_supported_yet_is_refused(void **state) {
+    (void)state;
+    an_context *ctx = NULL;
+    own_run run;
+    assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
+    own_choices choices = own_usual();
+    choices.options.shard = AN_SHARD_HYBRID;
+    FAILS(ctx, own_create(&run, ctx, choices), AN_ERR_UNSUPPORTED, "not supported yet");
+    own_destroy(&run);
+    choices.options.shard = (an_shard)7;
+    FAILS(ctx, own_create(&run, ctx, choices), AN_ERR_ARGUMENT, "shard is 7");
+    own_destroy(&run);
+    an_context_destroy(&ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_strategy_has_the_bits_of_one_process),
+        cmocka_unit_test(what_is_not_supported_yet_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
