@@ -42,7 +42,9 @@ static void *run_rank(void *user) {
     thread_comm_init(&early, &messages, &g->early, r->rank);
     options.communicator = g->is_late ? late : &early;
     options.threads = 1 + r->rank % 2;
-    if (an_context_create(&ctx, &options) != AN_OK) {
+    const an_status status = an_context_create(&ctx, &options);
+    thread_hub_meet(&g->early);
+    if (status != AN_OK) {
         snprintf(r->test.problem, sizeof r->test.problem, "context: %s", an_last_error(NULL));
         return NULL;
     }

@@ -41,7 +41,9 @@ static void *rank_thread(void *user) {
     options.communicator = &r->comm;
     options.heartbeat = r->heartbeat;
     options.alone = true;
-    if (!rank_failed(r, "context", an_context_create(&r->ctx, &options))) r->body(r);
+    const bool failed = rank_failed(r, "context", an_context_create(&r->ctx, &options));
+    thread_hub_meet(r->messages.hub);
+    if (!failed) r->body(r);
     an_context_destroy(&r->ctx);
     if (!*r->error && (r->memory.held || r->memory.mismatch))
         snprintf(r->error, sizeof r->error, "rank %d: %zu bytes were not released", r->comm.rank, r->memory.held);

@@ -28,6 +28,7 @@ typedef struct thread_hub {
     int ranks, host_ranks;
     void *parts[THREAD_RANKS_MOST]; /* of memory that ranks share */
     int users[THREAD_RANKS_MOST]; /* … by the first rank of the host: those that came to share it and have not left */
+    int met;                      /* calls of thread_hub_meet */
 } thread_hub;
 
 typedef struct thread_rank {
@@ -59,6 +60,16 @@ static inline void thread_hub_destroy(thread_hub *hub) {
     for (int i = 0; i < hub->ranks; i++) free(hub->parts[i]); /* of ranks that gave up */
     pthread_cond_destroy(&hub->shared);
     pthread_mutex_destroy(&hub->mutex);
+}
+
+/* Returns when every rank has called it as often as this one, without a message. Before a planted failure it is necessary: a rank whose context is complete may fail while another still creates its own. */
+static inline void thread_hub_meet(thread_hub *hub) {
+    pthread_mutex_lock(&hub->mutex);
+    const int complete = hub->met / hub->ranks * hub->ranks + hub->ranks;
+    hub->met++;
+    pthread_cond_broadcast(&hub->shared);
+    while (hub->met < complete) pthread_cond_wait(&hub->shared, &hub->mutex);
+    pthread_mutex_unlock(&hub->mutex);
 }
 
 static inline bool thread_comm_fails(an_comm *comm, const char *what) {
