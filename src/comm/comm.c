@@ -41,14 +41,18 @@ static an_status check_message(an_context *ctx, const an_comm *comm, size_t coun
     return AN_OK;
 }
 
+static int own_rank(const an_context *ctx) {
+    return ctx->mesh->comm->rank;
+}
+
 an_status an_comm_send(an_context *ctx, an_comm *comm, const void *bytes, size_t count, int to, int tag,
                        an_comm_request *request) {
     memset(request, 0, sizeof *request);
     AN_TRY_RETURN(check_message(ctx, comm, count, tag));
     const an_status status = comm->send(comm, bytes, count, to, tag, request);
     if (status == AN_OK) return AN_OK;
-    return give_up(ctx, status, "rank %d could not send %zu bytes to rank %d: %s (%s)", comm->rank, count, to,
-                   comm->note, comm->name);
+    return give_up(ctx, status, "rank %d could not send %zu bytes to rank %d: %s (%s)", own_rank(ctx), count,
+                   an_comm_rank_of_all(ctx, comm, to), comm->note, comm->name);
 }
 
 an_status an_comm_receive(an_context *ctx, an_comm *comm, void *bytes, size_t count, int from, int tag,
@@ -57,8 +61,8 @@ an_status an_comm_receive(an_context *ctx, an_comm *comm, void *bytes, size_t co
     AN_TRY_RETURN(check_message(ctx, comm, count, tag));
     const an_status status = comm->receive(comm, bytes, count, from, tag, request);
     if (status == AN_OK) return AN_OK;
-    return give_up(ctx, status, "rank %d could not begin to receive %zu bytes from rank %d: %s (%s)", comm->rank, count,
-                   from, comm->note, comm->name);
+    return give_up(ctx, status, "rank %d could not begin to receive %zu bytes from rank %d: %s (%s)", own_rank(ctx),
+                   count, an_comm_rank_of_all(ctx, comm, from), comm->note, comm->name);
 }
 
 /* Stops at the first that is not done: a test of one moves the others on as well. `what` is waited for (NULL: nothing is). */
@@ -70,7 +74,7 @@ static an_status test(an_context *ctx, an_comm *comm, an_comm_request *requests,
         if (ctx->mesh->failed != AN_OK) return an_comm_check(ctx);
         const an_status status = comm->test(comm, &requests[i], done);
         if (status != AN_OK)
-            return give_up(ctx, status, "a message of rank %d failed%s%s: %s (%s)", comm->rank,
+            return give_up(ctx, status, "a message of rank %d failed%s%s: %s (%s)", own_rank(ctx),
                            what ? " while it waited for " : "", what ? what : "", comm->note, comm->name);
     }
     return AN_OK;
@@ -114,7 +118,7 @@ static void end_to_wait(an_context *ctx) {
     an_heartbeat_beat(ctx, AN_HEARTBEAT_OWNER);
 }
 
-an_status an_comm_turn_take(an_context *ctx, an_comm *comm, an_comm_turn *turn, const char *what) {
+an_status an_comm_turn_take(an_context *ctx, an_comm_turn *turn, const char *what) {
     an_mesh *mesh = ctx->mesh;
     const double now = an_clock_seconds();
     AN_TRY_RETURN(an_comm_check(ctx));
@@ -130,7 +134,7 @@ an_status an_comm_turn_take(an_context *ctx, an_comm *comm, an_comm_turn *turn, 
     if (!mesh->progress.waits) begin_to_wait(ctx, what);
     if (waited > mesh->timeout)
         return give_up(ctx, AN_ERR_COMMUNICATION,
-                       "rank %d has waited %.0f s for %s, which is the limit (ranks.timeout)", comm->rank, waited,
+                       "rank %d has waited %.0f s for %s, which is the limit (ranks.timeout)", own_rank(ctx), waited,
                        what);
     if (waited < seconds_to_yield || !mesh->crowded) {
         sched_yield();
@@ -148,7 +152,7 @@ an_status an_comm_wait(an_context *ctx, an_comm *comm, an_comm_request *requests
     for (;;) {
         AN_TRY(test(ctx, comm, requests, count, &done, what));
         if (done) break;
-        AN_TRY(an_comm_turn_take(ctx, comm, &turn, what));
+        AN_TRY(an_comm_turn_take(ctx, &turn, what));
     }
 fail:
     if (turn.begin != 0) end_to_wait(ctx);
@@ -206,12 +210,13 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count) {
     return hash;
 }
 
-void an_comm_enter(an_context *ctx, const char *kind, size_t bytes) {
+void an_comm_enter(an_context *ctx, const an_comm *comm, const char *kind, size_t bytes) {
     an_comm_progress *p = &ctx->mesh->progress;
     const uint64_t count = bytes;
     const uint64_t hash = hash_bytes(hash_bytes(p->hash, kind, strlen(kind)), &count, sizeof count);
     write_text(p->kind, kind);
     __atomic_store_n(&p->bytes, count, __ATOMIC_RELAXED);
+    if (comm->ranks < ctx->mesh->comm->ranks) return;
     __atomic_store_n(&p->hash, hash, __ATOMIC_RELAXED);
     __atomic_store_n(&p->collectives, p->collectives + 1, __ATOMIC_RELEASE);
 }

@@ -11,8 +11,9 @@
 #include "base/context.h"
 
 typedef enum an_axis {
-    AN_AXIS_DATA,  /* ranks that have different samples of a step */
-    AN_AXIS_SHARD, /* ranks that divide weights, gradients and moments between them */
+    AN_AXIS_DATA,    /* all ranks: each has other samples of a step */
+    AN_AXIS_SHARD,   /* the ranks of this host, which in a hybrid divide weights, gradients and moments between them */
+    AN_AXIS_REPLICA, /* one rank of each host, all of which have the same pieces then; only where an_group_ranks is above 1 and there are several hosts */
     AN_AXES
 } an_axis;
 
@@ -49,6 +50,12 @@ static inline int an_axis_ranks(const an_context *ctx, an_axis axis) {
 /* The ranks of this host, which can share memory; never NULL. */
 an_comm *an_host_comm(const an_context *ctx);
 
+/* The ranks of every host, if all hosts have as many and those of a host are neighbours; 0: that is not so. */
+int an_group_ranks(const an_context *ctx);
+
+/* What a rank of one of the context's communicators is among all ranks. */
+int an_comm_rank_of_all(const an_context *ctx, const an_comm *comm, int rank);
+
 /* How many ranks of each host add gradients in memory that they share: the ranks of a host are neighbours, and all hosts but the last have as many. 1: they use messages. */
 int an_host_ranks(const an_context *ctx);
 /* The same for ranks that are only planned, on so many hosts. */
@@ -84,7 +91,7 @@ an_status an_comm_spread(an_context *ctx, an_comm *comm, void *bytes, size_t cou
 typedef struct an_comm_turn {
     double begin; /* 0: the first turn */
 } an_comm_turn;
-an_status an_comm_turn_take(an_context *ctx, an_comm *comm, an_comm_turn *turn, const char *what);
+an_status an_comm_turn_take(an_context *ctx, an_comm_turn *turn, const char *what);
 
 /* Every rank's record in one, on every rank, by messages of one size: first the records of neighbours are merged, ranks 2i and 2i + 1, then groups of four, and so on up to
  * rank 0; then rank 0 calls `decide` (may be NULL) and the result goes back down. `merge` gets the record of ranks a … b - 1 and that of ranks b … c - 1, and leaves
@@ -111,8 +118,9 @@ void an_comm_lose(an_context *ctx, int rank);
 
 /* ---- for who asks why nothing moves ---- */
 
-/* Every rank enters the same collectives in the same order. `bytes` is what all ranks agree on, such as the size of a unit, not what this one sends. */
-void an_comm_enter(an_context *ctx, const char *kind, size_t bytes);
+/* Every rank enters the same collectives of all ranks in the same order. `bytes` is what all ranks agree on, such as the size of a unit, not what this one sends. Collectives of some ranks are only named:
+ * other hosts may have more of them. */
+void an_comm_enter(an_context *ctx, const an_comm *comm, const char *kind, size_t bytes);
 
 /* What a rank has entered so far, and whether it waits. Any thread may read it at any time: a text that is just being written may be part old and part new. */
 typedef struct an_comm_progress {

@@ -289,7 +289,7 @@ an_status an_gathering_start(an_gathering *gathering, int unit, const void *cons
     char what[AN_HEARTBEAT_TEXT];
     AN_TRY(check_start(g, unit, src));
     say_weights(what, &g->units[unit]);
-    if (g->peers.ranks > 1) an_comm_enter(ctx, what, bytes_of_unit(g, &g->units[unit]));
+    if (g->peers.ranks > 1) an_comm_enter(ctx, g->peers.comm, what, bytes_of_unit(g, &g->units[unit]));
     started_unit *s = &g->queue[g->started % (uint64_t)g->unit_count];
     s->unit = unit;
     memcpy(s->src, src, sizeof s->src);
@@ -335,7 +335,7 @@ static an_status wait_until(an_gathering *g, bool (*is_so)(const an_gathering *g
             say_weights(what, &g->units[unit]);
         else
             say_oldest(what, g);
-        AN_TRY(an_comm_turn_take(ctx, g->peers.comm, &turn, what));
+        AN_TRY(an_comm_turn_take(ctx, &turn, what));
     }
     return AN_OK;
 fail:

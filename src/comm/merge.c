@@ -26,7 +26,7 @@ an_status an_comm_merge(an_context *ctx, an_comm *comm, const an_comm_merger *m,
     int sent = 0;
     const int count = an_binomial_children(comm->rank, comm->ranks, children);
     AN_TRY_RETURN(an_comm_check(ctx)); /* one rank alone sends nothing that would tell */
-    an_comm_enter(ctx, m->what, m->bytes);
+    an_comm_enter(ctx, comm, m->what, m->bytes);
     for (int i = 0; i < count; i++) {
         AN_TRY_RETURN(receive(ctx, comm, m, m->received, children[i]));
         m->merge(m->user, record, m->received);

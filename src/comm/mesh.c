@@ -17,6 +17,17 @@ an_comm *an_host_comm(const an_context *ctx) {
     return ctx->mesh->host;
 }
 
+int an_group_ranks(const an_context *ctx) {
+    return ctx->mesh->group_ranks;
+}
+
+int an_comm_rank_of_all(const an_context *ctx, const an_comm *comm, int rank) {
+    const an_mesh *mesh = ctx->mesh;
+    if (rank < 0 || comm == mesh->comm) return rank;
+    if (comm == mesh->replicas) return rank * mesh->host->ranks + mesh->host->rank;
+    return mesh->comm->rank - comm->rank + rank; /* those of a host are neighbours wherever it matters */
+}
+
 int an_host_ranks(const an_context *ctx) {
     return ctx->mesh->host_ranks;
 }
@@ -81,8 +92,12 @@ static void release(an_context *ctx) {
     if (is_self || !an_context_is_forked(ctx)) {
         an_abort_end(ctx);
         if (mesh->failed != AN_OK) mesh->comm->broken = true;
-        if (mesh->failed != AN_OK && mesh->host) mesh->host->broken = true;
-        if (mesh->host) mesh->host->destroy(&mesh->host);
+        an_comm **const parts[] = {&mesh->replicas, &mesh->host};
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            if (!*parts[i]) continue;
+            if (mesh->failed != AN_OK) (*parts[i])->broken = true;
+            (*parts[i])->destroy(parts[i]);
+        }
         if (mesh->comm && (is_self || mesh->owned)) mesh->comm->destroy(&mesh->comm);
     }
     an_release(ctx, (void **)&mesh->departures, ranks, sizeof *mesh->departures);
@@ -109,6 +124,7 @@ an_status an_mesh_begin(an_context *ctx) {
     if (status != AN_OK)
         return AN_ERROR(ctx, status, "ranks of one host could not be found: %s (%s)", mesh->comm->note,
                         mesh->comm->name);
+    mesh->axes[AN_AXIS_SHARD] = mesh->host;
     AN_TRY_RETURN(an_abort_listen(ctx));
     return count_processors(ctx);
 }

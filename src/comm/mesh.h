@@ -16,7 +16,9 @@ typedef struct an_mesh {
     bool owned;    /* by the context, else by the caller */
     an_comm *axes[AN_AXES];
     an_comm *host;                     /* the ranks of this host */
-    int hosts;                         /* that the ranks are on; known after an_start_agree, as the next three are */
+    an_comm *replicas;                 /* the ranks with this one's place on their hosts; NULL: there are none */
+    int hosts;                         /* that the ranks are on; known after an_start_agree, as the next four are */
+    int group_ranks;                   /* an_group_ranks */
     int host_ranks;                    /* an_host_ranks */
     int host_threads, host_processors; /* of all ranks of this host together */
     bool crowded;                      /* this host has more ranks than processors for them */

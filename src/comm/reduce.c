@@ -385,7 +385,7 @@ an_status an_reduction_start(an_reduction *reduction, int unit, void *const *nod
     }
     memcpy(flats, nodes, (size_t)count * sizeof *flats);
     flats[count] = dst;
-    an_comm_enter(ctx, r->units[unit].name, bytes);
+    an_comm_enter(ctx, r->exchange.comm, r->units[unit].name, bytes);
     if (r->exchange.host_ranks > 1) AN_TRY(announce(r, unit));
     r->announced += (uint64_t)buckets_of(&r->units[unit], r->bucket_pages);
     r->order[r->started++] = (started_unit){unit, 0};
@@ -423,7 +423,7 @@ an_status an_reduction_finish(an_reduction *reduction) {
         }
         const an_bucket *oldest = &r->buckets[r->finished % (uint64_t)r->in_flight];
         snprintf(what, sizeof what, "the gradients of %s", r->units[oldest->unit].name);
-        AN_TRY(an_comm_turn_take(ctx, r->exchange.comm, &turn, what));
+        AN_TRY(an_comm_turn_take(ctx, &turn, what));
     }
     AN_TRY(
         an_comm_check(ctx)); /* a caller may have overlooked the error of an_reduction_start or an_reduction_progress */

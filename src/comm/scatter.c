@@ -115,7 +115,8 @@ an_status an_scattering_start(an_scattering *scattering, int unit, int64_t round
     AN_TRY(check_start(s, unit, round, src));
     const an_page_range *pages = &s->units[unit].pages;
     say_gradients(what, &s->units[unit]);
-    if (s->peers.ranks > 1) an_comm_enter(ctx, what, (size_t)(pages->end - pages->begin) * s->peers.page_bytes);
+    if (s->peers.ranks > 1)
+        an_comm_enter(ctx, s->peers.comm, what, (size_t)(pages->end - pages->begin) * s->peers.page_bytes);
     s->announced += (uint64_t)an_scatter_buckets(&s->peers, unit);
     s->states[unit] = (an_scatter_state){.rounds = round + 1, .end = s->announced, .src = src};
     s->queue[s->started++ % (uint64_t)s->unit_count] = unit;
@@ -149,7 +150,7 @@ static an_status wait_until(an_scattering *s, bool (*is_so)(const an_scattering 
             continue;
         }
         say_gradients(what, &s->units[unit >= 0 ? unit : bucket_of(s, s->done)->unit]);
-        AN_TRY(an_comm_turn_take(ctx, s->peers.comm, &turn, what));
+        AN_TRY(an_comm_turn_take(ctx, &turn, what));
     }
     return AN_OK;
 fail:

@@ -13,6 +13,8 @@
 
 typedef struct {
     int32_t isa, hosts;
+    int32_t least, most; /* ranks of a host */
+    int32_t apart;       /* ranks that are not where they would be if those of a host were neighbours */
 } machine_record;
 
 static void merge_machines(void *user, void *record, const void *next) {
@@ -21,19 +23,42 @@ static void merge_machines(void *user, void *record, const void *next) {
     (void)user;
     if (b->isa < a->isa) a->isa = b->isa;
     a->hosts += b->hosts;
+    if (b->least < a->least) a->least = b->least;
+    if (b->most > a->most) a->most = b->most;
+    a->apart += b->apart;
 }
 
 static an_status agree_on_level(an_context *ctx, an_isa given) {
     an_comm *comm = ctx->mesh->comm;
-    machine_record record = {.isa = (int32_t)ctx->isa, .hosts = ctx->mesh->host->rank == 0}, received;
+    const an_comm *host = ctx->mesh->host;
+    machine_record record = {.isa = (int32_t)ctx->isa,
+                             .hosts = host->rank == 0,
+                             .least = host->ranks,
+                             .most = host->ranks,
+                             .apart = comm->rank % host->ranks != host->rank},
+                   received;
     const an_comm_merger merger = {.bytes = sizeof record,
                                    .merge = merge_machines,
                                    .received = &received,
                                    .what = "start: the instruction sets of all ranks"};
     AN_TRY_RETURN(an_comm_merge(ctx, comm, &merger, &record));
     ctx->mesh->hosts = record.hosts;
+    ctx->mesh->group_ranks = record.least == record.most && record.apart == 0 ? record.least : 0;
     if (given == AN_ISA_AUTO && record.isa >= AN_ISA_BASE && record.isa < (int32_t)ctx->isa)
         ctx->isa = (an_isa)record.isa;
+    return AN_OK;
+}
+
+/* Ranks with the same place on their hosts, for a state that each host has. */
+static an_status make_replicas(an_context *ctx) {
+    an_mesh *mesh = ctx->mesh;
+    if (mesh->group_ranks <= 1 || mesh->hosts <= 1) return AN_OK;
+    const an_status status = mesh->comm->split(mesh->comm, mesh->host->rank, &mesh->replicas);
+    if (status != AN_OK || !mesh->replicas)
+        return AN_ERROR(ctx, status == AN_OK ? AN_ERR_ARGUMENT : status,
+                        "the communicator could not be divided among hosts: %s (%s)",
+                        status == AN_OK ? "split gave none" : mesh->comm->note, mesh->comm->name);
+    mesh->axes[AN_AXIS_REPLICA] = mesh->replicas;
     return AN_OK;
 }
 
@@ -108,6 +133,7 @@ an_status an_start_agree(an_context *ctx, const an_context_options *given) {
     an_context_options options;
     AN_TRY_RETURN(an_context_options_read(ctx, &options, given));
     AN_TRY_RETURN(agree_on_level(ctx, options.isa));
+    AN_TRY_RETURN(make_replicas(ctx));
     AN_TRY_RETURN(an_window_ranks(ctx, &ctx->mesh->host_ranks));
     return agree_on_threads(ctx, &options);
 }

@@ -50,7 +50,7 @@ static an_status locate(const an_params *p, const char *name, an_param_part part
 
 an_status an_params_spread(const an_params *p, const void *base, const an_page_range *pages, void *to) {
     an_context *ctx = p->ctx;
-    an_comm *comm = an_axis_comm(ctx, AN_AXIS_SHARD);
+    an_comm *comm = an_shards_comm(p->pieces.shards);
     const size_t page_bytes = AN_PAGE * an_dtype_size(p->sizes.trainable_dtype);
     if (comm->ranks != p->pieces.shards->ranks)
         return AN_ERROR(ctx, AN_ERR_STATE, "the parameters are divided among %d ranks, but the context has %d",

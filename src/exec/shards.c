@@ -215,6 +215,8 @@ an_status an_shards_create(an_shards **shards, an_context *ctx, const an_plan *p
     s->ctx = ctx;
     s->ranks = options->ranks;
     s->rank = options->rank;
+    s->groups = options->groups > 0 ? options->groups : 1;
+    s->group = options->group;
     s->pages = plan->sizes.trainable_elements / AN_PAGE;
     AN_TRY(make_units(s, plan->model));
     AN_TRY(make_sets(s, plan));
@@ -233,6 +235,10 @@ void an_shards_destroy(an_shards **shards) {
     an_release(ctx, (void **)&s->names, s->name_bytes, 1);
     an_release(ctx, (void **)&s->units, (size_t)s->unit_count, sizeof *s->units);
     an_release(ctx, (void **)shards, 1, sizeof *s);
+}
+
+an_comm *an_shards_comm(const an_shards *shards) {
+    return an_axis_comm(shards->ctx, shards->groups > 1 ? AN_AXIS_SHARD : AN_AXIS_DATA);
 }
 
 int64_t an_shards_bytes(const an_shards *shards) {

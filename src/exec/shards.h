@@ -8,6 +8,7 @@
 
 #include "anneal/plan.h"
 #include "base/sparse.h"
+#include "comm/comm.h"
 #include "comm/pieces.h"
 #include "ir/graph.h"
 
@@ -52,7 +53,9 @@ typedef struct an_shard_unit {
 
 typedef struct an_shards {
     an_context *ctx;
-    int ranks, rank;
+    int ranks, rank; /* that divide the grid, and this one among them */
+    int groups,
+        group;     /* of so many neighbouring ranks: one, or in a hybrid the hosts, all of which have the same pieces */
     int64_t pages; /* of the grid */
     an_shard_unit *units;
     int unit_count;
@@ -64,11 +67,15 @@ typedef struct an_shards {
 } an_shards;
 
 typedef struct an_shards_options {
-    int ranks, rank; /* of the mesh axis `shard` */
+    int ranks, rank;
+    int groups, group; /* 0: one group */
 } an_shards_options;
 
 an_status an_shards_create(an_shards **shards, an_context *ctx, const an_plan *plan, const an_shards_options *options);
 void an_shards_destroy(an_shards **shards);
+
+/* The communicator of the ranks that divide the grid. */
+an_comm *an_shards_comm(const an_shards *shards);
 
 /* What its tables take, to the byte. */
 int64_t an_shards_bytes(const an_shards *shards);

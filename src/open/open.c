@@ -80,7 +80,8 @@ static an_status get_sharding(opening *o) {
     static const char *const names[] = {[AN_SHARD_NONE] = "none",
                                         [AN_SHARD_OPTIMIZER] = "optimizer",
                                         [AN_SHARD_GRADIENTS] = "gradients",
-                                        [AN_SHARD_FULL] = "full"};
+                                        [AN_SHARD_FULL] = "full",
+                                        [AN_SHARD_HYBRID] = "hybrid"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (an_config_is(o->config, "ranks.shard", names[i])) o->options.shard = (an_shard)i;
     return an_config_is(o->config, "ranks.unit.min_elements", "blocks")

@@ -107,10 +107,15 @@ static void merge(void *user, void *record, const void *next) {
     if (a->status == AN_OK) merge_forests(a, b, *(const int *)user);
 }
 
-an_status an_agree(an_context *ctx, an_agreement *a, int forests, void *received) {
-    an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
+an_status an_agreement_result(an_agreement *a, an_context *ctx) {
+    if (a->status == AN_OK) return AN_OK;
+    a->message[sizeof a->message - 1] = 0;
+    if (a->rank < 0) return AN_ERROR(ctx, (an_status)a->status, "%s", a->message);
+    return AN_ERROR(ctx, (an_status)a->status, "rank %d: %s", a->rank, a->message);
+}
+
+an_status an_agree_among(an_context *ctx, an_comm *comm, an_agreement *a, int forests, void *received) {
     char what[96];
-    if (comm->ranks == 1) return (an_status)a->status;
     snprintf(what, sizeof what, "the other ranks %s %lld", name_of(a), (long long)a->step);
     an_forest *end = (an_forest *)(void *)(a + 1);
     for (int i = 0; i < forests; i++) end = an_forest_next(end);
@@ -119,9 +124,12 @@ an_status an_agree(an_context *ctx, an_agreement *a, int forests, void *received
                                    .user = &forests,
                                    .received = received,
                                    .what = what};
-    AN_TRY_RETURN(an_comm_merge(ctx, comm, &merger, a));
-    if (a->status == AN_OK) return AN_OK;
-    a->message[sizeof a->message - 1] = 0;
-    if (a->rank < 0) return AN_ERROR(ctx, (an_status)a->status, "%s", a->message);
-    return AN_ERROR(ctx, (an_status)a->status, "rank %d: %s", a->rank, a->message);
+    return an_comm_merge(ctx, comm, &merger, a);
+}
+
+an_status an_agree(an_context *ctx, an_agreement *a, int forests, void *received) {
+    an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
+    if (comm->ranks == 1) return (an_status)a->status;
+    AN_TRY_RETURN(an_agree_among(ctx, comm, a, forests, received));
+    return an_agreement_result(a, ctx);
 }

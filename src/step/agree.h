@@ -6,6 +6,7 @@
 #define AN_STEP_AGREE_H
 
 #include "base/context.h"
+#include "comm/comm.h"
 #include "comm/forest.h"
 
 /* Where a rank takes part: ranks at different places have taken different branches. */
@@ -46,5 +47,9 @@ void an_agreement_begin(an_agreement *a, const an_context *ctx, an_agree_place p
 /* The record of all ranks. An error is that of the rank that has one, with its message. So many forests lie right behind the record, one after another, and are merged too; `received` has
  * room for all of it. Collective. */
 an_status an_agree(an_context *ctx, an_agreement *a, int forests, void *received);
+/* The same among the ranks of one communicator. An error of one of them stays in the record, so that others can still be told; only messages that fail are an error here. */
+an_status an_agree_among(an_context *ctx, an_comm *comm, an_agreement *a, int forests, void *received);
+/* The error in a record, if there is one. */
+an_status an_agreement_result(an_agreement *a, an_context *ctx);
 
 #endif

@@ -199,7 +199,7 @@ fail:
     return status;
 }
 
-an_status an_remote_weights_make(an_remote_weights *w, const an_program *program, an_comm *comm) {
+an_status an_remote_weights_make(an_remote_weights *w, const an_program *program) {
     an_params *params = program->params;
     an_context *ctx = params->ctx;
     const an_params_pieces *pieces = &params->pieces;
@@ -216,7 +216,7 @@ an_status an_remote_weights_make(an_remote_weights *w, const an_program *program
     AN_TRY_RETURN(status);
     add_all(&l, pieces, program->plan, NULL);
     const an_gather_options options = options_of(&l);
-    return an_gathering_create(&w->gathering, ctx, comm, &options);
+    return an_gathering_create(&w->gathering, ctx, an_shards_comm(pieces->shards), &options);
 }
 
 void an_remote_weights_destroy(an_remote_weights *w) {

@@ -25,7 +25,7 @@ typedef struct an_remote_weights {
 an_status an_remote_weights_predict(const an_plan *plan, const an_params_pieces *pieces, int64_t runs, size_t *bytes,
                                     an_reduction_cost *cost);
 /* For a store in pieces; else it does nothing. */
-an_status an_remote_weights_make(an_remote_weights *w, const an_program *program, an_comm *comm);
+an_status an_remote_weights_make(an_remote_weights *w, const an_program *program);
 void an_remote_weights_destroy(an_remote_weights *w);
 
 /* Programs that run until an_remote_weights_finish have the weights that they read. If they have changed since the last time, all units begin to come. Collective. */

@@ -69,8 +69,8 @@ static an_status check_ranks(an_context *ctx, int64_t leaves, int ranks) {
 }
 
 /* The forests of the numbers of leaves: one, or one for each round. */
-static int leaf_forests(an_shard sharding, int64_t leaves, int ranks) {
-    const int64_t rounds = an_leaf_rounds_count(sharding, leaves, ranks);
+static int leaf_forests(const an_params_pieces *pieces, int64_t leaves) {
+    const int64_t rounds = an_leaf_rounds_count(pieces, leaves);
     return rounds > 0 ? (int)rounds : 1;
 }
 
@@ -79,15 +79,28 @@ static size_t record_bytes(const an_graph *model, int64_t leaves, int forests) {
     return sizeof(an_agreement) + (size_t)forests * an_forest_bytes(leaves, an_leaf_width(model));
 }
 
+/* A record that is merged; as many come as go. */
+static void count_record(an_reduction_cost *cost, int rank, int ranks, size_t bytes) {
+    const int64_t records = an_comm_merge_sends(rank, ranks, 1);
+    cost->sent += records * (int64_t)bytes;
+    cost->received += records * (int64_t)bytes;
+    cost->messages += records;
+}
+
+/* Whether every host has all pieces, so that ranks agree within hosts first. */
+static bool has_groups(const an_params_pieces *pieces) {
+    return pieces->shards && pieces->shards->groups > 1;
+}
+
 an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, bool norms, const an_borders *borders,
                              int rank, int host_ranks, size_t *bytes, an_reduction_cost *cost) {
     const an_stepper *s = NULL; /* for its size */
     const an_graph *model = plan->model;
     an_context *ctx = model->ctx;
-    const int forests = leaf_forests(pieces->sharding, borders->leaves, borders->ranks);
+    const int forests = leaf_forests(pieces, borders->leaves);
     size_t record = record_bytes(model, borders->leaves, forests);
     if (pieces->shards) record += an_page_sums_record_bytes(pieces->shards, norms ? model : NULL);
-    const int64_t rounds = an_leaf_rounds_count(pieces->sharding, borders->leaves, borders->ranks);
+    const int64_t rounds = an_leaf_rounds_count(pieces, borders->leaves);
     if (rounds > 0) {
         *cost = (an_reduction_cost){0};
         AN_TRY_RETURN(an_leaf_rounds_predict(plan, pieces, borders->leaves, false, bytes, cost));
@@ -95,10 +108,13 @@ an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces
         AN_TRY_RETURN(an_leaves_predict(model, borders, pieces->shards != NULL, rank, host_ranks, bytes, cost));
     }
     AN_TRY_RETURN(an_remote_weights_predict(plan, pieces, rounds, bytes, cost));
-    const int64_t records = an_comm_merge_sends(rank, borders->ranks, 1); /* as many come as go */
-    cost->sent += records * (int64_t)(sizeof(an_agreement) + record);
-    cost->received += records * (int64_t)(sizeof(an_agreement) + record);
-    cost->messages += 2 * records;
+    count_record(cost, rank, borders->ranks, sizeof(an_agreement));
+    if (has_groups(pieces)) {
+        count_record(cost, pieces->shards->rank, pieces->shards->ranks, record);
+        count_record(cost, pieces->shards->group, pieces->shards->groups, record_bytes(model, borders->leaves, 1));
+    } else {
+        count_record(cost, rank, borders->ranks, record);
+    }
     if (!an_statistics_bytes(model, bytes) || !an_add_elements(bytes, 1, sizeof *s) ||
         !an_add_elements(bytes, 2, record))
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "the leaves of a step do not fit in memory");
@@ -129,7 +145,7 @@ static bool is_scaler(const an_scaler *s) {
 
 static an_status make_leaves(an_stepper *s, int ranks) {
     an_forest *forests = (an_forest *)(void *)(s->record + sizeof(an_agreement));
-    if (an_leaf_rounds_count(s->params->pieces.sharding, s->options.leaves, ranks) > 0)
+    if (an_leaf_rounds_count(&s->params->pieces, s->options.leaves) > 0)
         return an_leaf_rounds_make(&s->rounds, s->program, s->options.leaves, false, forests);
     const an_borders borders = an_borders_choose(s->options.leaves, ranks);
     return an_leaves_make(&s->leaves, s->program, &borders, forests);
@@ -161,7 +177,7 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
              s->scaler.scale, s->scaler.growth, s->scaler.backoff, (long long)s->scaler.interval);
     if (!options.scales) s->scaler.scale = 0; /* as checkpoints have it */
     const int ranks = an_axis_ranks(ctx, AN_AXIS_DATA);
-    s->leaf_forests = leaf_forests(s->params->pieces.sharding, s->options.leaves, ranks);
+    s->leaf_forests = leaf_forests(&s->params->pieces, s->options.leaves);
     s->record_bytes = record_bytes(program->plan->model, s->options.leaves, s->leaf_forests);
     const size_t page_forests = s->record_bytes;
     if (s->params->pieces.shards)
@@ -172,7 +188,7 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
     AN_TRY(check_ranks(ctx, s->options.leaves, ranks));
     AN_TRY(make_leaves(s, ranks));
     AN_TRY(an_statistics_make(&s->statistics, program));
-    AN_TRY(an_remote_weights_make(&s->weights, program, an_axis_comm(ctx, AN_AXIS_SHARD)));
+    AN_TRY(an_remote_weights_make(&s->weights, program));
     *stepper = s;
     return AN_OK;
 fail:
@@ -217,8 +233,18 @@ an_status an_step_fail(an_stepper *s, an_status status, int64_t leaf) {
     return AN_OK;
 }
 
+/* Hosts agree among themselves first, as leaves are in rounds and pages in pieces within a host, and then with each other about their leaves. An error goes on to all. */
+static an_status agree_in_groups(an_stepper *s, an_agreement *a, int forests, void *received) {
+    an_context *ctx = s->ctx;
+    AN_TRY_RETURN(an_agree_among(ctx, an_axis_comm(ctx, AN_AXIS_SHARD), a, forests, received));
+    if (a->status == AN_OK) an_leaf_rounds_join(&s->rounds);
+    AN_TRY_RETURN(an_agree_among(ctx, an_axis_comm(ctx, AN_AXIS_REPLICA), a, 1, received));
+    return an_agreement_result(a, ctx);
+}
+
 /* Agrees with the other ranks on `a`, which an_agreement_begin has made; this rank's failure goes with it. */
 static an_status agree(an_stepper *s, an_agreement *a, int forests) {
+    void *received = s->record + s->record_bytes;
     if (s->failed != AN_OK) {
         a->status = (int32_t)s->failed;
         a->leaf = s->failed_leaf;
@@ -226,7 +252,10 @@ static an_status agree(an_stepper *s, an_agreement *a, int forests) {
         s->failed = AN_OK;
     }
     s->settled = true; /* whatever comes, it comes on all ranks */
-    const an_status status = an_agree(s->ctx, a, forests, s->record + s->record_bytes);
+    const bool in_groups = forests > 0 && has_groups(&s->params->pieces);
+    const an_status status =
+        in_groups ? agree_in_groups(s, a, forests, received) : an_agree(s->ctx, a, forests, received);
+    if (status == AN_OK && forests > 0 && has_rounds(s) && !in_groups) an_leaf_rounds_join(&s->rounds);
     if (status != AN_OK && !is_alone(s) && an_comm_check(s->ctx) != AN_OK) s->broken = true;
     return status;
 }

@@ -83,7 +83,7 @@ an_status an_save_copy(an_context *ctx, const an_save_layout *layout, const an_p
     if (route->ranks == 1) return copy_rounds(ctx, comm, layout, params, route, image);
     if (params->device != &an_device_host) /* every rank's is */
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "ranks can save together only what is in the host's memory");
-    an_comm_enter(ctx, "copy of a save", an_save_layout_bytes(layout));
+    an_comm_enter(ctx, comm, "copy of a save", an_save_layout_bytes(layout));
     return an_ranks_agree(ctx, copy_rounds(ctx, comm, layout, params, route, image));
 }
 
@@ -107,6 +107,7 @@ static an_status move_hashes(an_context *ctx, an_comm *comm, size_t files, uint6
 an_status an_save_share_hashes(an_context *ctx, const an_save_layout *layout, const an_route *route,
                                uint64_t (*hashes)[2]) {
     if (route->ranks == 1) return AN_OK;
-    an_comm_enter(ctx, "hashes of a save", layout->file_count * sizeof *hashes);
-    return an_ranks_agree(ctx, move_hashes(ctx, an_axis_comm(ctx, AN_AXIS_DATA), layout->file_count, hashes));
+    an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
+    an_comm_enter(ctx, comm, "hashes of a save", layout->file_count * sizeof *hashes);
+    return an_ranks_agree(ctx, move_hashes(ctx, comm, layout->file_count, hashes));
 }

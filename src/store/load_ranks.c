@@ -208,7 +208,7 @@ an_status an_checkpoint_load_ranks(an_context *ctx, an_params *params, const an_
                  .folder = folder,
                  .chunk = chunk ? chunk : CHUNK};
     AN_TRY(an_ranks_agree(ctx, prepare(&l, graph)));
-    an_comm_enter(ctx, "load of a checkpoint", an_save_layout_bytes(&l.files));
+    an_comm_enter(ctx, l.comm, "load of a checkpoint", an_save_layout_bytes(&l.files));
     AN_TRY(an_ranks_agree(ctx, load_rounds(&l)));
     params->version++;
     status = AN_OK;

@@ -18,7 +18,7 @@ typedef struct {
     int64_t first_round, place;
 } collection;
 
-/* Elements begin … end - 1 of a tensor that have one owner. */
+/* Elements begin … end - 1 of a tensor that have one owner: in a group, as each has one. */
 typedef struct {
     int64_t begin, end;
     int owner;
@@ -33,8 +33,9 @@ static bool next_owned(const collection *c, const an_saved_piece *p, int64_t fro
     if (from >= p->end) return false;
     *o = (owned){from, p->end, AN_ROUTE_ALL};
     if (t->grid < 0 || !s) return holds || options->way == AN_ROUTE_LOAD;
+    if (!holds && options->way == AN_ROUTE_SAVE && c->holder / s->ranks != s->group) return false;
     int unit = an_shards_unit_of(s, (t->grid + from) / AN_PAGE);
-    o->owner = holds ? an_piece_owner(&s->units[unit].pages, (t->grid + from) / AN_PAGE, s->ranks) : options->rank;
+    o->owner = holds ? an_piece_owner(&s->units[unit].pages, (t->grid + from) / AN_PAGE, s->ranks) : s->rank;
     for (; unit < s->unit_count; unit++) {
         const an_page_range piece = an_piece(&s->units[unit].pages, o->owner, s->ranks);
         o->begin = an_larger(from, piece.begin * AN_PAGE - t->grid);
@@ -51,7 +52,7 @@ static int hops_of(const collection *c) {
 }
 
 /* What lies in several chunks is several transfers. */
-static void add(collection *c, const an_saved_piece *p, const owned *o) {
+static void add(collection *c, const an_saved_piece *p, const owned *o, int owner) {
     const int64_t size = (int64_t)an_dtype_size(c->layout->tensors[p->tensor].dtype), chunk = c->options->chunk;
     const int64_t end = o->end * size;
     for (int64_t at = o->begin * size, bytes; at < end; at += bytes) {
@@ -65,11 +66,23 @@ static void add(collection *c, const an_saved_piece *p, const owned *o) {
                                                    .place = c->place + offset,
                                                    .bytes = bytes,
                                                    .round = c->first_round + number,
-                                                   .owner = o->owner,
+                                                   .owner = owner,
                                                    .holder = c->holder,
-                                                   .hops = o->owner == AN_ROUTE_ALL ? hops_of(c) : 0};
+                                                   .hops = owner == AN_ROUTE_ALL ? hops_of(c) : 0};
         c->count++;
     }
+}
+
+/* A save takes it from the group of the rank that writes it; a load gives it to every group. */
+static void add_owners(collection *c, const an_saved_piece *p, const owned *o) {
+    const an_shards *s = c->options->shards;
+    if (o->owner == AN_ROUTE_ALL) {
+        add(c, p, o, AN_ROUTE_ALL);
+        return;
+    }
+    const bool gives = c->options->way == AN_ROUTE_LOAD && c->holder == c->options->rank;
+    const int first = gives ? 0 : s->group, end = gives ? s->groups : s->group + 1;
+    for (int group = first; group < end; group++) add(c, p, o, group * s->ranks + o->owner);
 }
 
 static void collect(collection *c) {
@@ -83,7 +96,7 @@ static void collect(collection *c) {
         for (; piece < l->piece_count && l->pieces[piece].file == file; piece++) {
             const an_saved_piece *p = &l->pieces[piece];
             owned o;
-            for (int64_t from = p->begin; next_owned(c, p, from, &o); from = o.end) add(c, p, &o);
+            for (int64_t from = p->begin; next_owned(c, p, from, &o); from = o.end) add_owners(c, p, &o);
         }
         c->first_round += an_divide_up((int64_t)l->files[file].bytes, c->options->chunk);
         c->place += (int64_t)an_round_up(l->files[file].bytes, AN_SAVE_ALIGNMENT);

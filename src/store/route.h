@@ -1,7 +1,7 @@
 /* Which bytes go between the ranks that own the state and the ranks that have the files of a checkpoint.
  *
  * File i of W belongs to rank ⌊i·P/W⌋ of P, which writes it, or reads it, so that a rank has at most ⌈W/P⌉ files. What is on the grid of pages belongs to the ranks of the ownership
- * map (exec/shards.h). What is not, such as frozen parameters and run states, every rank has: its writer takes its own, and a reader gives it to all. Without a map that is so for
+ * map (exec/shards.h), of which there are as many for a page as the map has groups: a writer takes it from its own group, and a reader gives it to the owner in each. What is not, such as frozen parameters and run states, every rank has: its writer takes its own, and a reader gives it to all. Without a map that is so for
  * everything.
  *
  * Files go in chunks. In round k, chunk k of the files of every rank is on its way, so that all ranks that have files work at the same time. A route has the transfers of one

@@ -41,26 +41,31 @@ static void hashing_end(hashing *h, an_context *ctx) {
     XXH3_freeState(h->state);
 }
 
+/* The ranks that divide the state. */
+static an_comm *comm_of(const hashing *h) {
+    return an_shards_comm(h->params->pieces.shards);
+}
+
 /* Every rank gets it. */
 static an_status write_digest(const hashing *h, char text[AN_HASH_TEXT]) {
     an_context *ctx = h->params->ctx;
     const XXH128_hash_t hash = XXH3_128bits_digest(h->state);
     int64_t numbers[] = {(int64_t)hash.high64, (int64_t)hash.low64};
     if (h->holder != EVERY_RANK)
-        AN_TRY_RETURN(an_comm_spread(ctx, an_axis_comm(ctx, AN_AXIS_SHARD), numbers, sizeof numbers, h->holder,
-                                     AN_TAG_HASH, "the hash of the state"));
+        AN_TRY_RETURN(
+            an_comm_spread(ctx, comm_of(h), numbers, sizeof numbers, h->holder, AN_TAG_HASH, "the hash of the state"));
     snprintf(text, AN_HASH_TEXT, "%016llx%016llx", (unsigned long long)numbers[0], (unsigned long long)numbers[1]);
     return AN_OK;
 }
 
 static bool is_holder(const hashing *h) {
-    return h->holder == EVERY_RANK || h->holder == an_axis_rank(h->params->ctx, AN_AXIS_SHARD);
+    return h->holder == EVERY_RANK || h->holder == comm_of(h)->rank;
 }
 
 /* The state goes to another rank. In it is the address of a table, which every process has elsewhere. */
 static an_status pass_on(hashing *h, int to) {
     an_context *ctx = h->params->ctx;
-    an_comm *comm = an_axis_comm(ctx, AN_AXIS_SHARD);
+    an_comm *comm = comm_of(h);
     const int from = h->holder;
     h->holder = to;
     if (from == to || from == EVERY_RANK) return AN_OK;

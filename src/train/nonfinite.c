@@ -157,7 +157,7 @@ static an_status look_at_rounds(search *s) {
     bool found = s->weight || s->input;
     const int64_t leaf = s->leaf;
     AN_TRY_RETURN(an_step_begin_reading(t->stepper));
-    for (int64_t i = 0; i < an_divide_up(t->batches.leaves, t->ranks); i++) {
+    for (int64_t i = 0; i < t->stepper->rounds.count; i++) {
         const bool has_leaf = an_leaf_set_next(&t->batches, &t->leaves, &s->samples->part, &l);
         if (has_leaf && l.count > 0 && status == AN_OK && !found)
             status = look_at_leaf(s, &l);

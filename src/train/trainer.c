@@ -40,8 +40,6 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
     AN_CHECK(ctx, (unsigned)o->shard <= AN_SHARD_HYBRID && o->min_elements >= 0, AN_ERR_ARGUMENT,
              "shard is %d, which must be a value of an_shard, and min_elements %lld, which must be 0 or more",
              (int)o->shard, (long long)o->min_elements);
-    AN_CHECK(ctx, o->shard != AN_SHARD_HYBRID, AN_ERR_UNSUPPORTED,
-             "shard is AN_SHARD_HYBRID, which is not supported yet: use AN_SHARD_FULL");
     AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
              (long long)o->max_skips);
     return AN_OK;
@@ -102,8 +100,12 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
 /* Those of a rank that gathers weights or scatters gradients run in rounds (step/rounds.h); else they lie side by side. */
 static an_leaf_set find_leaves(const an_trainer *t) {
     const int64_t leaves = t->batches.leaves;
-    if (an_shard_has_rounds(t->pieces.sharding))
-        return (an_leaf_set){t->rank, t->ranks, an_divide_up(leaves - t->rank, t->ranks)};
+    if (an_shard_has_rounds(t->pieces.sharding)) {
+        const an_borders borders = an_borders_choose(leaves, t->ranks / t->group_ranks);
+        const an_leaf_range range = an_borders_range(&borders, t->rank / t->group_ranks);
+        const int64_t first = range.begin + t->rank % t->group_ranks;
+        return (an_leaf_set){first, t->group_ranks, an_divide_up(an_larger(range.end - first, 0), t->group_ranks)};
+    }
     const an_borders borders = an_borders_choose(leaves, t->ranks);
     const an_leaf_range range = an_borders_range(&borders, t->rank);
     return (an_leaf_set){range.begin, 1, range.end - range.begin};
@@ -173,6 +175,27 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
 }
 
+/* The strategy, and the ranks that divide the state: all of them, or those of a host. Where a hybrid has one host, or one rank on each, it is another strategy. */
+static an_status find_sharding(an_trainer *t, const an_trainer_options *o) {
+    const bool given = o->purpose == AN_OPEN_PLAN && o->ranks > 0;
+    t->group_ranks = t->ranks;
+    t->pieces.sharding = t->ranks > 1 ? o->shard : AN_SHARD_NONE;
+    if (t->pieces.sharding != AN_SHARD_HYBRID) return AN_OK;
+    const int hosts = given && o->hosts > 0 ? o->hosts : 1;
+    const int each = !given ? an_group_ranks(t->ctx) : t->ranks % hosts ? 0 : t->ranks / hosts;
+    if (each == 0)
+        return AN_ERROR(t->ctx, AN_ERR_UNSUPPORTED,
+                        "with ranks.shard hybrid every host has a copy of the state, so all hosts must have as many "
+                        "ranks, and those of a host must be neighbours: start the %d ranks so, or use ranks.shard full",
+                        t->ranks);
+    if (each == t->ranks) t->pieces.sharding = AN_SHARD_FULL;
+    if (each == 1)
+        t->pieces.sharding = AN_SHARD_NONE;
+    else
+        t->group_ranks = each;
+    return AN_OK;
+}
+
 static void find_rank(an_trainer *t, const an_trainer_options *o) {
     const bool given = o->purpose == AN_OPEN_PLAN && o->ranks > 0;
     t->rank = given ? o->rank : an_axis_rank(t->ctx, AN_AXIS_DATA);
@@ -228,7 +251,7 @@ static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *train
     t->streams = training->streams;
     t->planned = options->purpose == AN_OPEN_PLAN;
     t->plain = options->purpose == AN_OPEN_PLAIN;
-    t->pieces.sharding = t->ranks > 1 ? options->shard : AN_SHARD_NONE;
+    AN_TRY(find_sharding(t, options));
     t->saves = options->saves;
     t->writers = options->writers ? options->writers : default_writers(t, options);
     if (options->owns) AN_TRY(an_grow(ctx, (void **)&t->owned, &t->owned_capacity, 3, sizeof *t->owned));

@@ -32,7 +32,7 @@ an_loader_options an_trainer_loader(an_trainer *t) {
 static int64_t own_pages(const an_trainer *t) {
     int64_t pages = 0;
     for (int i = 0; t->shards && i < t->shards->unit_count; i++) {
-        const an_page_range piece = an_shards_piece(t->shards, i, t->rank);
+        const an_page_range piece = an_shards_piece(t->shards, i, t->shards->rank);
         pages += piece.end - piece.begin;
     }
     return t->shards ? pages : t->plan->sizes.trainable_elements / AN_PAGE;
@@ -110,7 +110,10 @@ static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *b
 /* Who owns what of the parameters, if ranks divide them. */
 static an_status divide(an_trainer *t) {
     an_context *ctx = t->ctx;
-    const an_shards_options options = {.ranks = t->ranks, .rank = t->rank};
+    const an_shards_options options = {.ranks = t->group_ranks,
+                                       .rank = t->rank % t->group_ranks,
+                                       .groups = t->ranks / t->group_ranks,
+                                       .group = t->rank / t->group_ranks};
     if (t->pieces.sharding == AN_SHARD_NONE) return AN_OK;
     const size_t before = ctx->bytes;
     AN_TRY_RETURN(an_shards_create(&t->shards, ctx, t->plan, &options));

@@ -158,7 +158,7 @@ static an_status wait_for_last(an_context *ctx, an_comm *part, wait_kind kind, v
         return an_comm_wait(ctx, part, &request, 1, "a message that nobody takes");
     case MERGES: return an_comm_merge(ctx, part, &merger, &mine);
     case TAKES_TURNS:
-        while (status == AN_OK) status = an_comm_turn_take(ctx, part, &turn, "nothing");
+        while (status == AN_OK) status = an_comm_turn_take(ctx, &turn, "nothing");
         return status;
     case MEETS: return an_barrier(ctx);
     case REDUCES: return an_all_reduce(ctx, room, 1000, AN_DTYPE_F32, AN_REDUCE_SUM);
@@ -217,7 +217,7 @@ static void test_abort_hostile(an_comm *comm) {
         if (comm->rank == 1) {
             an_comm_turn turn = {0};
             an_status status = AN_OK;
-            while (status == AN_OK) status = an_comm_turn_take(ctx, part, &turn, "nothing");
+            while (status == AN_OK) status = an_comm_turn_take(ctx, &turn, "nothing");
             CHECK(status == AN_ERR_COMMUNICATION && !strncmp(an_last_error(ctx), "another rank: ?xxx", 18));
         }
     }
@@ -288,7 +288,7 @@ static void test_progress(an_comm *comm) {
     observer o = {.ctx = ctx};
     an_comm_progress_read(ctx, &after);
     const uint64_t entered = after.collectives;
-    an_comm_enter(ctx, "test", 12);
+    an_comm_enter(ctx, an_axis_comm(ctx, AN_AXIS_DATA), "test", 12);
     meet(comm);
     if (comm->rank == 0 && comm->ranks > 1) {
         CHECK(pthread_create(&thread, NULL, observe, &o) == 0);
@@ -305,7 +305,7 @@ static void test_progress(an_comm *comm) {
     }
     an_comm_progress_read(ctx, &after);
     CHECK(!after.waits && after.collectives == entered + 1 && after.bytes == 12 && !strcmp(after.kind, "test"));
-    an_comm_enter(ctx, "test", 13);
+    an_comm_enter(ctx, an_axis_comm(ctx, AN_AXIS_DATA), "test", 13);
     const uint64_t hash = after.hash;
     an_comm_progress_read(ctx, &after);
     CHECK(after.hash != hash);

@@ -243,7 +243,7 @@ static void claim_a_place(gather_test *t, an_context *ctx, group *g) {
         char *part = (char *)an_window_part(&t->window, 1);
         ((an_gather_head *)(void *)(part + t->options.head_at))->places[0] = g->place;
         GATHER_EXPECT(an_gathering_publish(gathering) == AN_OK);
-        while (status == AN_OK) status = an_comm_turn_take(ctx, t->comm, &turn, "the others");
+        while (status == AN_OK) status = an_comm_turn_take(ctx, &turn, "the others");
     } else {
         status = an_gathering_publish(gathering); /* another rank may have found it by now */
         if (status == AN_OK) status = gather_start(t, gathering, 0);

@@ -303,9 +303,6 @@ static const refusal refusals[] = {
      "is fixed at 32; remove batch.global"},
     {BOTH "batch: {micro: 4, accumulate: {2: 8, 4: 4}}\n", NULL,
      "run.yaml:3:32: batch.accumulate begins with epoch 2; add a value for epoch 0"},
-    {BOTH "ranks: {shard: hybrid}\n", NULL,
-     "run.yaml:3:16: ranks.shard is 'hybrid', which is not supported yet; it takes auto, none, optimizer, gradients or "
-     "full"},
     {BOTH "batch: {global: 4, leaves: 8}\n", NULL,
      "run.yaml:3:20: batch.leaves is 8, but a step has 4 samples, so 4 leaves would be empty; set it to at most 4"},
     {BOTH "optimizer: {type: sgd, nesterov: on}\n", NULL,

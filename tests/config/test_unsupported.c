@@ -22,8 +22,6 @@ static const struct {
     {"data.normalize.fit", "running", "first 10k samples", "data.normalize.fit is not supported yet; remove it"},
     {"train.on_nonfinite", "rollback", "skip",
      "train.on_nonfinite is 'rollback', which is not supported yet; it takes stop or skip"},
-    {"ranks.shard", "hybrid", "auto",
-     "ranks.shard is 'hybrid', which is not supported yet; it takes auto, none, optimizer, gradients or full"},
     {"ranks.precision", "bf16", "auto", "ranks.precision.params is not supported yet; remove it"},
     {"ranks.precision.params", "f32", "auto", "ranks.precision.params is not supported yet; remove it"},
     {"ranks.precision.reduce", "bf16", "f32", "ranks.precision.reduce is not supported yet; remove it"},

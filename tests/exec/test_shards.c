@@ -32,7 +32,7 @@ static void close_model(model *m) {
 static an_shards *map_of(const model *m, int ranks, int rank, int64_t min_elements) {
     an_shards *shards = NULL;
     m->plan->model->min_elements = min_elements;
-    OK(m->ctx, an_shards_create(&shards, m->ctx, m->plan, &(an_shards_options){ranks, rank}));
+    OK(m->ctx, an_shards_create(&shards, m->ctx, m->plan, &(an_shards_options){.ranks = ranks, .rank = rank}));
     return shards;
 }
 
@@ -197,8 +197,10 @@ static void test_small_units_are_joined(void **state) {
     expect_units(&m, 41 * AN_PAGE, 2, (const char *const[]){"h.0 to h.1", "h.2 to ln_f"});
     expect_units(&m, INT64_MAX, 1, (const char *const[]){"h.0 to ln_f"});
     an_shards *s = NULL;
-    FAILS(m.ctx, an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){2, 2}), AN_ERR_ARGUMENT, "rank 2 of 2");
-    FAILS(m.ctx, an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){0, 0}), AN_ERR_ARGUMENT, "rank 0 of 0");
+    FAILS(m.ctx, an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){.ranks = 2, .rank = 2}), AN_ERR_ARGUMENT,
+          "rank 2 of 2");
+    FAILS(m.ctx, an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){.ranks = 0, .rank = 0}), AN_ERR_ARGUMENT,
+          "rank 0 of 0");
     assert_null(s);
     close_model(&m);
 }
@@ -305,7 +307,7 @@ static void test_tables_to_the_byte_and_faults(void **state) {
         m.memory.calls = 0;
         m.memory.fail_at = failed + 1;
         m.memory.once = true;
-        status = an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){3, 1});
+        status = an_shards_create(&s, m.ctx, m.plan, &(an_shards_options){.ranks = 3, .rank = 1});
         m.memory.fail_at = 0;
         if (status != AN_OK) {
             assert_int_equal(status, AN_ERR_MEMORY);

@@ -173,48 +173,66 @@ static void write_config(const char *config, const char *shard) {
     fclose(file);
 }
 
-static void every_strategy_has_the_bits_of_one_process(void **state) {
-    (void)state;
-    static const char *const shards[] = {"none", "optimizer", "gradients", "full"};
-    one_rank ranks[MOST_RANKS];
-    training all;
-    outcome expected;
+static void run_config(size_t config, const char *shard, int count, int host, const outcome *expected) {
+    static one_rank ranks[MOST_RANKS];
+    /* On one host some goes through memory. */
+    training all = {.checks_plan = host == 1 || host < count};
     char what[128];
-    write_data();
-    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
-        all = (training){0};
-        write_config(configs[i].text, "none");
-        run_ranks(ranks, 1, train, &all, NULL);
-        if (*ranks[0].error) fail_msg("%s: %s", configs[i].name, ranks[0].error);
-        expected = all.ranks[0];
-        for (size_t s = 0; s < sizeof shards / sizeof *shards; s++)
-            for (int count = 2; count <= MOST_RANKS; count++)
-                for (int host = 1; host <= count; host += count - 1) {
-                    snprintf(what, sizeof what, "%s, %s, %d ranks, %d a host", configs[i].name, shards[s], count, host);
-                    all = (training){.checks_plan = host == 1}; /* else some goes through memory */
-                    write_config(configs[i].text, shards[s]);
-                    run_ranks_on(ranks, count, host, train, &all, NULL);
-                    for (int k = 0; k < count; k++) {
-                        if (*ranks[k].error) fail_msg("%s: %s", what, ranks[k].error);
-                        expect(what, &all.ranks[k], &expected);
-                        if (ranks[k].planned != ranks[k].allocated)
-                            fail_msg("%s: rank %d has %lld bytes, planned are %lld", what, k,
-                                     (long long)ranks[k].allocated, (long long)ranks[k].planned);
-                    }
-                }
+    snprintf(what, sizeof what, "%s, %s, %d ranks, %d a host", configs[config].name, shard, count, host);
+    write_config(configs[config].text, shard);
+    run_ranks_on(ranks, count, host, train, &all, NULL);
+    for (int k = 0; k < count; k++) {
+        if (*ranks[k].error) fail_msg("%s: %s", what, ranks[k].error);
+        expect(what, &all.ranks[k], expected);
+        if (ranks[k].planned != ranks[k].allocated)
+            fail_msg("%s: rank %d has %lld bytes, planned are %lld", what, k, (long long)ranks[k].allocated,
+                     (long long)ranks[k].planned);
     }
 }
 
-/* A config cannot ask for it, but a program can. */
-static void what_is_not_supported_yet_is_refused(void **state) {
+static void every_strategy_has_the_bits_of_one_process(void **state) {
+    (void)state;
+    static const char *const shards[] = {"none", "optimizer", "gradients", "full"};
+    static const int hybrids[][2] = {{4, 2}, {6, 2}, {6, 3}, {8, 2}, {8, 4}, {4, 1}, {3, 3}}; /* ranks, and on a host */
+    static one_rank one[1];
+    write_data();
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        training all = {0};
+        write_config(configs[i].text, "none");
+        run_ranks(one, 1, train, &all, NULL);
+        if (*one->error) fail_msg("%s: %s", configs[i].name, one->error);
+        const outcome *expected = &all.ranks[0];
+        for (size_t s = 0; s < sizeof shards / sizeof *shards; s++)
+            for (int count = 2; count <= MOST_RANKS; count++)
+                for (int host = 1; host <= count; host += count - 1) run_config(i, shards[s], count, host, expected);
+        for (size_t h = 0; h < sizeof hybrids / sizeof *hybrids; h++)
+            run_config(i, "hybrid", hybrids[h][0], hybrids[h][1], expected);
+    }
+}
+
+static void open_only(one_rank *r) {
+    an_trainer *t = NULL;
+    rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml"));
+    an_trainer_destroy(&t);
+}
+
+static void hosts_of_a_hybrid_have_as_many_ranks(void **state) {
+    (void)state;
+    one_rank ranks[5];
+    write_data();
+    write_config(configs[0].text, "hybrid");
+    run_ranks_on(ranks, 5, 2, open_only, NULL, NULL);
+    for (int i = 0; i < 5; i++)
+        if (!strstr(ranks[i].error, "all hosts must have as many ranks"))
+            fail_msg("rank %d says: %s", i, ranks[i].error);
+}
+
+static void what_is_no_strategy_is_refused(void **state) {
     (void)state;
     an_context *ctx = NULL;
     own_run run;
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
     own_choices choices = own_usual();
-    choices.options.shard = AN_SHARD_HYBRID;
-    FAILS(ctx, own_create(&run, ctx, choices), AN_ERR_UNSUPPORTED, "not supported yet");
-    own_destroy(&run);
     choices.options.shard = (an_shard)7;
     FAILS(ctx, own_create(&run, ctx, choices), AN_ERR_ARGUMENT, "shard is 7");
     own_destroy(&run);
@@ -224,7 +242,8 @@ static void what_is_not_supported_yet_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_strategy_has_the_bits_of_one_process),
-        cmocka_unit_test(what_is_not_supported_yet_is_refused),
+        cmocka_unit_test(hosts_of_a_hybrid_have_as_many_ranks),
+        cmocka_unit_test(what_is_no_strategy_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

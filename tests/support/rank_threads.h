@@ -36,11 +36,11 @@ typedef struct rank_hub {
     int64_t sent[RANK_THREADS_MOST]; /* bytes, by rank of the world */
 } rank_hub;
 
-/* One communicator of one rank: channel 0 is the world, 1 the host. */
+/* One communicator of one rank: channel 0 is the world, 1 the host, 2 those with the same place on their hosts. */
 typedef struct rank_end {
     an_comm comm;
     rank_hub *hub;
-    int channel, first; /* the rank of the world that is rank 0 here */
+    int channel, first, stride; /* the rank of the world that is rank 0 here, and how far the next one is */
 } rank_end;
 
 static inline void rank_hub_init(rank_hub *hub, int ranks, int host_ranks) {
@@ -97,16 +97,20 @@ static inline an_status rank_post(rank_end *end, rank_message m, an_comm_request
     return AN_OK;
 }
 
+static inline int rank_of_all(const rank_end *end, int rank) {
+    return end->first + rank * end->stride;
+}
+
 static inline an_status rank_send(an_comm *comm, const void *bytes, size_t count, int to, int tag,
                                   an_comm_request *request) {
     rank_end *end = comm->data;
-    const int from = end->first + comm->rank;
+    const int from = rank_of_all(end, comm->rank);
     end->hub->sent[from] += (int64_t)count;
     return rank_post(end,
                      (rank_message){.is_send = true,
                                     .channel = end->channel,
                                     .from = from,
-                                    .to = end->first + to,
+                                    .to = rank_of_all(end, to),
                                     .tag = tag,
                                     .bytes = count,
                                     .src = bytes},
@@ -118,8 +122,8 @@ static inline an_status rank_receive(an_comm *comm, void *bytes, size_t count, i
     rank_end *end = comm->data;
     return rank_post(end,
                      (rank_message){.channel = end->channel,
-                                    .from = from == AN_COMM_ANY ? from : end->first + from,
-                                    .to = end->first + comm->rank,
+                                    .from = from == AN_COMM_ANY ? from : rank_of_all(end, from),
+                                    .to = rank_of_all(end, comm->rank),
                                     .tag = tag,
                                     .bytes = count,
                                     .dst = bytes},
@@ -157,12 +161,7 @@ static inline void rank_cancel(an_comm *comm, an_comm_request *request) {
     memset(request, 0, sizeof *request);
 }
 
-static inline an_status rank_split(an_comm *comm, int color, an_comm **part) {
-    (void)color;
-    *part = NULL;
-    snprintf(comm->note, sizeof comm->note, "threads are not split");
-    return AN_ERR_UNSUPPORTED;
-}
+static inline an_status rank_split(an_comm *comm, int color, an_comm **part);
 
 /* All ranks come, of all hosts, as there is one barrier. */
 static inline an_status rank_share(an_comm *comm, size_t bytes, an_comm_window *window) {
@@ -210,7 +209,8 @@ static inline an_comm *rank_end_create(rank_hub *hub, int channel, int first, in
                                .destroy = rank_end_destroy},
                       .hub = hub,
                       .channel = channel,
-                      .first = first};
+                      .first = first,
+                      .stride = 1};
     return &end->comm;
 }
 
@@ -219,6 +219,18 @@ static inline an_status rank_split_hosts(an_comm *comm, an_comm **part) {
     const int size = end->hub->host_ranks, first = comm->rank / size * size;
     const int ranks = comm->ranks - first < size ? comm->ranks - first : size;
     *part = rank_end_create(end->hub, 1, first, comm->rank - first, ranks);
+    return *part ? AN_OK : AN_ERR_MEMORY;
+}
+
+/* Into those with the same place on their hosts, which is the only division that is asked for. */
+static inline an_status rank_split(an_comm *comm, int color, an_comm **part) {
+    const rank_end *end = comm->data;
+    const int size = end->hub->host_ranks;
+    *part = NULL;
+    snprintf(comm->note, sizeof comm->note, "threads are divided by their place on a host");
+    if (color != comm->rank % size || comm->ranks % size) return AN_ERR_UNSUPPORTED;
+    *part = rank_end_create(end->hub, 2, color, comm->rank / size, comm->ranks / size);
+    if (*part) ((rank_end *)(*part)->data)->stride = size;
     return *part ? AN_OK : AN_ERR_MEMORY;
 }
 

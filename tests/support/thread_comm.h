@@ -15,7 +15,7 @@ enum { THREAD_RANKS_MOST = 64, THREAD_PART = 4096 };
 typedef struct thread_message {
     struct thread_message *next;
     int channel, from, to,
-        tag; /* ranks of the channel: 0 is all ranks, 1 + i are those of the host that begins with rank i */
+        tag; /* ranks of the channel: 0 is all ranks, 1 + i are those of the host that begins with rank i, and 1 + ranks + i those that are rank i of their host */
     size_t bytes;
     char data[];
 } thread_message;
@@ -36,7 +36,8 @@ typedef struct thread_rank {
     int channel;
     /* The call of this number fails, counted from 1 over sends, receives and tests that find something; 0: none. */
     int64_t fails_at, calls;
-    int64_t sent; /* bytes */
+    int64_t sent;              /* bytes */
+    struct thread_rank *whole; /* of a part of the ranks: what it sends and where it fails is counted here */
 } thread_rank;
 
 typedef struct thread_receive {
@@ -72,8 +73,12 @@ static inline void thread_hub_meet(thread_hub *hub) {
     pthread_mutex_unlock(&hub->mutex);
 }
 
+static inline thread_rank *thread_whole(thread_rank *r) {
+    return r->whole ? r->whole : r;
+}
+
 static inline bool thread_comm_fails(an_comm *comm, const char *what) {
-    thread_rank *r = comm->data;
+    thread_rank *r = thread_whole(comm->data);
     if (++r->calls != r->fails_at) return false;
     strncpy(comm->note, what, sizeof comm->note - 1);
     return true;
@@ -88,7 +93,7 @@ static inline an_status thread_comm_send(an_comm *comm, const void *bytes, size_
     if (!m) return AN_ERR_MEMORY;
     *m = (thread_message){.channel = r->channel, .from = comm->rank, .to = to, .tag = tag, .bytes = count};
     if (count) memcpy(m->data, bytes, count);
-    r->sent += (int64_t)count;
+    thread_whole(r)->sent += (int64_t)count;
     pthread_mutex_lock(&r->hub->mutex);
     *r->hub->last = m;
     r->hub->last = &m->next;
@@ -187,7 +192,7 @@ static inline void thread_host_unshare(an_comm *comm, an_comm_window *window) {
 }
 
 static inline an_status thread_comm_split_hosts(an_comm *comm, an_comm **part) {
-    const thread_rank *r = comm->data;
+    thread_rank *r = comm->data;
     thread_hub *hub = r->hub;
     thread_host *host = malloc(sizeof *host);
     *part = NULL;
@@ -195,6 +200,7 @@ static inline an_status thread_comm_split_hosts(an_comm *comm, an_comm **part) {
     const int size = hub->host_ranks, first = comm->rank / size * size;
     thread_comm_init(&host->comm, &host->own, hub, comm->rank - first);
     host->own.channel = 1 + first;
+    host->own.whole = thread_whole(r);
     host->comm.ranks = hub->ranks - first < size ? hub->ranks - first : size;
     host->comm.destroy = thread_host_destroy;
     if (size > 1) {
@@ -205,11 +211,23 @@ static inline an_status thread_comm_split_hosts(an_comm *comm, an_comm **part) {
     return AN_OK;
 }
 
+/* Into those with the same place on their hosts, which is the only division that is asked for. */
 static inline an_status thread_comm_split(an_comm *comm, int color, an_comm **part) {
-    (void)color;
+    thread_rank *r = comm->data;
+    thread_hub *hub = r->hub;
+    const int size = hub->host_ranks;
     *part = NULL;
-    strncpy(comm->note, "threads are not split", sizeof comm->note - 1);
-    return AN_ERR_UNSUPPORTED;
+    strncpy(comm->note, "threads are divided by their place on a host", sizeof comm->note - 1);
+    if (color != comm->rank % size || hub->ranks % size) return AN_ERR_UNSUPPORTED;
+    thread_host *column = malloc(sizeof *column);
+    if (!column) return AN_ERR_MEMORY;
+    thread_comm_init(&column->comm, &column->own, hub, comm->rank / size);
+    column->own.channel = 1 + hub->ranks + color;
+    column->own.whole = thread_whole(r);
+    column->comm.ranks = hub->ranks / size;
+    column->comm.destroy = thread_host_destroy;
+    *part = &column->comm;
+    return AN_OK;
 }
 
 static inline void thread_comm_destroy(an_comm **comm) {
