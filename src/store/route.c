@@ -108,7 +108,8 @@ static int compare(const void *a, const void *b) {
     if (x->round != y->round) return x->round < y->round ? -1 : 1;
     if (x->hops != y->hops) return x->hops < y->hops ? -1 : 1;
     if (x->file != y->file) return x->file < y->file ? -1 : 1;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+    return x->owner - y->owner;
 }
 
 size_t an_route_round(const an_route *r, size_t first) {

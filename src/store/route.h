@@ -5,7 +5,7 @@
  * everything.
  *
  * Files go in chunks. In round k, chunk k of the files of every rank is on its way, so that all ranks that have files work at the same time. A route has the transfers of one
- * rank, by round, hops, file and place in the file. Both sides of a transfer have it in this order, so messages between two ranks need no number. A rank that begins and ends the
+ * rank, by round, hops, file, place in the file and owner. Both sides of a transfer have it in this order, so messages between two ranks need no number. A rank that begins and ends the
  * messages of one round before those of the next cannot wait for ever: in the lowest round that any rank is in, every message has both its sides.
  *
  * What a load gives to all goes round in a ring, from the rank that has the file to the next and so on, so that each rank sends as much as any other. `hops` says how far it has come,

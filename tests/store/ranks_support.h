@@ -74,8 +74,9 @@ static inline an_status open_part(part *r, an_context *ctx, an_shard sharding, i
     *r = (part){0};
     an_status status = build_model(&r->graph, ctx);
     if (status == AN_OK) status = plan_model(&r->plan, ctx, r->graph);
-    if (status == AN_OK)
-        status = an_shards_create(&r->shards, ctx, r->plan, &(an_shards_options){.ranks = ranks, .rank = rank});
+    const int groups = sharding == AN_SHARD_HYBRID && ranks % 2 == 0 ? 2 : 1, each = ranks / groups;
+    const an_shards_options map = {.ranks = each, .rank = rank % each, .groups = groups, .group = rank / each};
+    if (status == AN_OK) status = an_shards_create(&r->shards, ctx, r->plan, &map);
     r->pieces = (an_params_pieces){.shards = r->shards, .sharding = sharding};
     if (status == AN_OK)
         status = an_params_create_in(&r->params, ctx, r->graph, NULL, sharding == AN_SHARD_NONE ? NULL : &r->pieces);

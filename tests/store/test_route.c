@@ -38,12 +38,15 @@ typedef struct {
     an_route_way way;
 } routes;
 
-static void open_routes(routes *r, int ranks, int writers, bool sharded, an_route_way way, int64_t chunk) {
+/* groups: of ranks that divide the state; 0: nobody does */
+static void open_routes(routes *r, int ranks, int writers, int groups, an_route_way way, int64_t chunk) {
     *r = (routes){.ranks = ranks, .way = way};
     OK(ctx, an_save_layout_create(&r->layout, ctx, graph, MOMENTS, writers));
     for (int i = 0; i < ranks; i++) {
-        if (sharded)
-            OK(ctx, an_shards_create(&r->shards[i], ctx, plan, &(an_shards_options){.ranks = ranks, .rank = i}));
+        const int each = groups > 0 ? ranks / groups : 0;
+        const an_shards_options map = {
+            .ranks = each, .rank = each ? i % each : 0, .groups = groups, .group = each ? i / each : 0};
+        if (groups > 0) OK(ctx, an_shards_create(&r->shards[i], ctx, plan, &map));
         const an_route_options options = {
             .ranks = ranks, .rank = i, .shards = r->shards[i], .way = way, .chunk = chunk};
         const size_t before = memory.held;
@@ -61,13 +64,13 @@ static void close_routes(routes *r) {
     an_save_layout_destroy(&r->layout);
 }
 
-/* Who owns a byte of a tensor, found the long way. */
+/* Who owns a byte of a tensor, in the first group, found the long way. */
 static int owner_of(const routes *r, const an_saved_tensor *t, int64_t byte) {
     if (t->grid < 0) return AN_ROUTE_ALL;
     if (!r->map) return AN_ROUTE_ALL;
     const int64_t page = (t->grid + byte / (int64_t)an_dtype_size(t->dtype)) / AN_PAGE;
     for (int unit = 0; unit < r->map->unit_count; unit++)
-        for (int q = 0; q < r->ranks; q++) {
+        for (int q = 0; q < r->map->ranks; q++) {
             const an_page_range piece = an_shards_piece(r->map, unit, q);
             if (piece.begin <= page && page < piece.end) return q;
         }
@@ -79,7 +82,7 @@ static bool is_sorted(const an_transfer *a, const an_transfer *b) {
     if (a->round != b->round) return a->round < b->round;
     if (a->hops != b->hops) return a->hops < b->hops;
     if (a->file != b->file) return a->file < b->file;
-    return a->offset + a->bytes <= b->offset;
+    return a->offset + a->bytes <= b->offset || (a->offset == b->offset && a->owner < b->owner);
 }
 
 static void check_order(const an_route *r) {
@@ -97,13 +100,25 @@ static void check_order(const an_route *r) {
 
 /* ---- every byte once ---- */
 
+/* How often its bytes were given before: a load gives them to one group after another. */
+static int copy_of(const routes *r, const an_transfer *x) {
+    return r->way == AN_ROUTE_SAVE || x->owner == AN_ROUTE_ALL ? 0 : x->owner / r->map->ranks;
+}
+
+static int copies_of(const routes *r, const an_saved_tensor *t) {
+    return r->way == AN_ROUTE_SAVE || !r->map || t->grid < 0 ? 1 : r->map->groups;
+}
+
 /* Marks the bytes of a transfer in its file, which must not be marked yet. */
 static void mark(const routes *r, unsigned char **files, const an_transfer *x) {
     const an_saved_tensor *t = &r->layout->tensors[x->tensor];
     assert_true(x->bytes > 0 && x->offset + x->bytes <= (int64_t)r->layout->files[x->file].bytes);
-    assert_int_equal(x->owner, owner_of(r, t, x->at));
-    assert_int_equal(x->owner, owner_of(r, t, x->at + x->bytes - 1));
-    for (int64_t i = 0; i < x->bytes; i++) assert_int_equal(files[x->file][x->offset + i]++, 0);
+    const int each = x->owner == AN_ROUTE_ALL ? 1 : r->map->ranks,
+              group = x->owner == AN_ROUTE_ALL ? 0 : x->owner / each;
+    assert_int_equal(x->owner - group * each, owner_of(r, t, x->at));
+    assert_int_equal(x->owner - group * each, owner_of(r, t, x->at + x->bytes - 1));
+    if (r->way == AN_ROUTE_SAVE && x->owner != AN_ROUTE_ALL) assert_int_equal(group, x->holder / each);
+    for (int64_t i = 0; i < x->bytes; i++) assert_int_equal(files[x->file][x->offset + i]++, copy_of(r, x));
 }
 
 static void check_marks(const routes *r, unsigned char **files) {
@@ -111,8 +126,10 @@ static void check_marks(const routes *r, unsigned char **files) {
     for (size_t i = 0; i < l->piece_count; i++) {
         const an_saved_piece *p = &l->pieces[i];
         const int64_t size = (int64_t)an_dtype_size(l->tensors[p->tensor].dtype);
-        for (int64_t byte = 0; byte < (p->end - p->begin) * size; byte++)
-            assert_int_equal(files[p->file][p->offset + byte]--, 1);
+        for (int64_t byte = 0; byte < (p->end - p->begin) * size; byte++) {
+            assert_int_equal(files[p->file][p->offset + byte], copies_of(r, &l->tensors[p->tensor]));
+            files[p->file][p->offset + byte] = 0;
+        }
     }
     for (size_t i = 0; i < l->file_count; i++) /* the headers */
         for (size_t byte = 0; byte < l->files[i].bytes; byte++) assert_int_equal(files[i][byte], 0);
@@ -183,10 +200,10 @@ static void check_ring(const routes *r, int rank) {
     assert_int_equal(k, b->count);
 }
 
-static void check_routes(int ranks, int writers, bool sharded, an_route_way way, int64_t chunk) {
+static void check_routes(int ranks, int writers, int groups, an_route_way way, int64_t chunk) {
     routes r;
     unsigned char *files[MOST_FILES];
-    open_routes(&r, ranks, writers, sharded, way, chunk);
+    open_routes(&r, ranks, writers, groups, way, chunk);
     assert_true(r.layout->file_count <= MOST_FILES);
     for (size_t i = 0; i < r.layout->file_count; i++) {
         files[i] = calloc(r.layout->files[i].bytes, 1);
@@ -207,8 +224,9 @@ static void test_every_byte_once(void **state) {
         for (int writers = 1; writers <= MOST_FILES; writers++)
             for (size_t way = 0; way < 2; way++)
                 for (size_t c = 0; c < sizeof chunks / sizeof *chunks; c++) {
-                    check_routes(ranks, writers, true, ways[way], chunks[c]);
-                    check_routes(ranks, writers, false, ways[way], chunks[c]);
+                    for (int groups = 0; groups <= ranks; groups++)
+                        if (groups == 0 || ranks % groups == 0)
+                            check_routes(ranks, writers, groups, ways[way], chunks[c]);
                 }
 }
 
