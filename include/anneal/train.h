@@ -63,8 +63,9 @@ typedef struct an_trainer_options {
                          targets of a step. Samples without targets do not count */
     bool
         owns; /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
-    bool saves; /* the run will be saved: the plan counts the copy that a checkpoint needs */
-    uint8_t reserved[2];
+    bool saves;        /* the run will be saved: the plan counts the copy that a checkpoint needs */
+    bool reduces_bf16; /* as in an_stepper_options */
+    uint8_t reserved[1];
     int rank, ranks;      /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
     int hosts;            /* … on so many hosts; 0: one */
     an_shard shard;       /* as in an_plan_options */

@@ -135,3 +135,25 @@ void an_add_nodes(an_context *ctx, const an_addition *addition) {
     work w = {addition, addition->dtype == AN_DTYPE_F64 ? sum_f64 : sum_f32, strip_bytes(addition)};
     an_parallel(ctx, an_divide_up((int64_t)addition->bytes, TASK_BYTES), add_some, &w);
 }
+
+/* ---- rounding ---- */
+
+typedef struct {
+    float *numbers;
+    int64_t count;
+} rounding;
+
+static void round_some(void *user, int64_t index, int thread) {
+    enum { TASK_NUMBERS = TASK_BYTES / sizeof(float) };
+    const rounding *r = user;
+    const int64_t begin = index * TASK_NUMBERS, rest = r->count - begin;
+    (void)thread;
+    load_rounded(r->numbers + begin, r->numbers + begin,
+                 (size_t)(rest < TASK_NUMBERS ? rest : TASK_NUMBERS) * sizeof(float));
+}
+
+void an_round_to_bf16(an_context *ctx, float *numbers, int64_t count) {
+    rounding r = {numbers, count};
+    const int64_t each = TASK_BYTES / sizeof(float);
+    an_parallel(ctx, (count + each - 1) / each, round_some, &r);
+}

@@ -31,4 +31,7 @@ enum {
 /* Every source is read once and every destination written once, however many nodes there are. */
 void an_add_nodes(an_context *ctx, const an_addition *addition);
 
+/* Each number to the nearest that bf16 has, in place. */
+void an_round_to_bf16(an_context *ctx, float *numbers, int64_t count);
+
 #endif

@@ -107,7 +107,7 @@ static const struct {
 
     {"ranks.shard", AN_CHANGE_FREE, SAME_BITS},
     {"ranks.unit.min_elements", AN_CHANGE_FREE, SAME_BITS},
-    {"ranks.precision.params", AN_CHANGE_BITS, NEW_BITS},
+    {"ranks.precision.params", AN_CHANGE_FREE, SAME_BITS},
     {"ranks.precision.reduce", AN_CHANGE_BITS, NEW_BITS},
     {"ranks.threads", AN_CHANGE_FREE, SAME_BITS},
     {"ranks.shared_memory", AN_CHANGE_FREE, LATER},

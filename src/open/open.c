@@ -316,6 +316,7 @@ static an_status open_data_and_model(opening *o) {
     AN_TRY_RETURN(an_open_model(&o->graph, o->config, ctx, o->training, dtype));
     AN_TRY_RETURN(an_open_precision(o->config, o->graph, &o->options.precision));
     o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
+    AN_TRY_RETURN(an_open_rank_precision(o->config, ctx, dtype, &o->options));
     AN_TRY_RETURN(an_open_loss(o->config, o->graph, &o->options.sample_mean));
     if (o->streams) AN_TRY_RETURN(an_open_stream(&o->training, o->config, o->graph));
     AN_TRY_RETURN(an_open_fit(o->config, o->graph, o->training, "data.train"));

@@ -50,6 +50,8 @@ an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph
 an_status an_open_loss(an_config *config, an_graph *graph, bool *sample_mean);
 /* Whether the types of a graph from a file go with train.precision; `auto` may change *precision. */
 an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *precision);
+/* ranks.precision, for parameters of this type. */
+an_status an_open_rank_precision(an_config *config, an_context *ctx, an_dtype parameters, an_trainer_options *options);
 /* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that training never
  * sees become a warning of the config. O(samples). */
 an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);

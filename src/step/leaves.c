@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "comm/add.h"
 #include "comm/comm.h"
 #include "ops/ops.h"
 
@@ -30,6 +31,11 @@ static an_status add_buffers(an_leaves *l, int64_t i, int64_t begin, int64_t end
     if (!l->add) return AN_OK;
     make_sum_call(l, i, begin, end, &sum);
     return device->launch(device, l->add, &sum.call);
+}
+
+/* Elements begin … end - 1 of the leaf under way. */
+static void round_leaf(const an_leaves *l, int64_t begin, int64_t end) {
+    if (l->is_bf16) an_round_to_bf16(l->ctx, (float *)l->buffers[l->forest->count] + begin, end - begin);
 }
 
 /* Adds the last two nodes. Gradients that were exchanged were added before, unit by unit. */
@@ -67,6 +73,7 @@ static an_status exchange(void *user, int64_t unit, an_status failed) {
     const an_unit *u = &l->units[unit];
     an_status status = AN_OK;
     if (l->leaf >= 0 && failed == AN_OK) { /* it was not added to its neighbours yet */
+        round_leaf(l, u->begin, u->end);
         const int64_t parts = l->forest->count + 1, left = count_left(l, parts);
         for (int64_t i = parts; i > left && status == AN_OK; i--) status = add_buffers(l, i - 2, u->begin, u->end);
     }
@@ -250,7 +257,8 @@ static an_status make_buffers(an_leaves *l) {
     return an_device_kernel(ctx, an_op_add.name, &sum.call, &l->add);
 }
 
-an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, an_forest *forest) {
+an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, bool is_bf16,
+                         an_forest *forest) {
     an_status status;
     an_context *ctx = program->ctx;
     *l = (an_leaves){.ctx = ctx,
@@ -259,7 +267,8 @@ an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *bo
                      .range = an_borders_range(borders, an_axis_rank(ctx, AN_AXIS_DATA)),
                      .forest = forest,
                      .width = an_leaf_width(program->plan->model),
-                     .leaf = -1};
+                     .leaf = -1,
+                     .is_bf16 = is_bf16};
     AN_TRY(make_reduction(l, borders));
     AN_TRY(make_buffers(l));
     return AN_OK;
@@ -295,8 +304,10 @@ void an_leaves_start(an_leaves *l) {
     l->started = 0;
 }
 
+/* What was exchanged during its backward was rounded before, unit by unit. */
 static void leave(an_leaves *l) {
     if (l->leaf < 0) return;
+    if (l->started == 0) round_leaf(l, 0, l->params->sizes.trainable_elements);
     an_forest_push(l->forest, l->leaf);
     l->leaf = -1;
 }

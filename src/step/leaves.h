@@ -19,6 +19,7 @@ typedef struct an_leaves {
     an_forest *forest;   /* the caller's memory */
     int64_t width;       /* numbers of a node */
     int64_t leaf;        /* under way; -1: none */
+    bool is_bf16;        /* of each leaf, before it is added */
     void **buffers;
     int buffer_count;
     const an_kernel *add; /* the device's, for two buffers; NULL: there is one */
@@ -38,8 +39,8 @@ typedef struct an_leaves {
 an_status an_leaves_predict(const an_graph *model, const an_borders *borders, bool scatters, int rank, int host_ranks,
                             size_t *bytes, an_reduction_cost *cost);
 
-/* Collective if there are several ranks, as many as the borders say. Ranks of one host have their gradients in memory that they share (an_host_ranks), also after an_leaves_destroy. `forest` has an_forest_bytes(leaves, an_leaf_width(model)) and stays the caller's. */
-an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, an_forest *forest);
+/* Collective if there are several ranks, as many as the borders say. Ranks of one host have their gradients in memory that they share (an_host_ranks), also after an_leaves_destroy. `forest` has an_forest_bytes(leaves, an_leaf_width(model)) and stays the caller's. `is_bf16`: the gradients of each leaf, which are f32 then, are rounded to bf16 before they are added. */
+an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, bool is_bf16, an_forest *forest);
 void an_leaves_destroy(an_leaves *l);
 
 void an_leaves_start(an_leaves *l);

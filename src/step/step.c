@@ -92,20 +92,23 @@ static bool has_groups(const an_params_pieces *pieces) {
     return pieces->shards && pieces->shards->groups > 1;
 }
 
-an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, bool norms, const an_borders *borders,
-                             int rank, int host_ranks, size_t *bytes, an_reduction_cost *cost) {
+an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, const an_stepper_shape *options,
+                             size_t *bytes, an_reduction_cost *cost) {
+    const an_borders *borders = options->borders;
+    const int rank = options->rank;
     const an_stepper *s = NULL; /* for its size */
     const an_graph *model = plan->model;
     an_context *ctx = model->ctx;
     const int forests = leaf_forests(pieces, borders->leaves);
     size_t record = record_bytes(model, borders->leaves, forests);
-    if (pieces->shards) record += an_page_sums_record_bytes(pieces->shards, norms ? model : NULL);
+    if (pieces->shards) record += an_page_sums_record_bytes(pieces->shards, options->norms ? model : NULL);
     const int64_t rounds = an_leaf_rounds_count(pieces, borders->leaves);
     if (rounds > 0) {
         *cost = (an_reduction_cost){0};
-        AN_TRY_RETURN(an_leaf_rounds_predict(plan, pieces, borders->leaves, false, bytes, cost));
+        AN_TRY_RETURN(an_leaf_rounds_predict(plan, pieces, borders->leaves, options->is_bf16, bytes, cost));
     } else {
-        AN_TRY_RETURN(an_leaves_predict(model, borders, pieces->shards != NULL, rank, host_ranks, bytes, cost));
+        AN_TRY_RETURN(
+            an_leaves_predict(model, borders, pieces->shards != NULL, rank, options->host_ranks, bytes, cost));
     }
     AN_TRY_RETURN(an_remote_weights_predict(plan, pieces, rounds, bytes, cost));
     count_record(cost, rank, borders->ranks, sizeof(an_agreement));
@@ -132,6 +135,11 @@ static an_status check_options(an_context *ctx, const an_program *program, const
     AN_CHECK(ctx, o->clip_norm >= 0 && o->clip_value >= 0, AN_ERR_ARGUMENT,
              "clip_norm is %g and clip_value %g; they must be 0 or more, and 0 means no limit", o->clip_norm,
              o->clip_value);
+    AN_CHECK(ctx, !o->reduces_bf16 || program->params->sizes.trainable_dtype == AN_DTYPE_F32, AN_ERR_DTYPE,
+             "gradients cannot be reduced in bf16, because they are %s",
+             an_dtype_name(program->params->sizes.trainable_dtype));
+    AN_CHECK(ctx, !o->reduces_bf16 || program->device == &an_device_host, AN_ERR_UNSUPPORTED,
+             "gradients can be reduced in bf16 only in the host's memory");
     AN_CHECK(ctx, o->leaves >= 0 && o->leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT, "leaves is %lld, but must be 1 to %d",
              (long long)o->leaves, AN_MOST_LEAVES);
     return AN_OK;
@@ -146,9 +154,9 @@ static bool is_scaler(const an_scaler *s) {
 static an_status make_leaves(an_stepper *s, int ranks) {
     an_forest *forests = (an_forest *)(void *)(s->record + sizeof(an_agreement));
     if (an_leaf_rounds_count(&s->params->pieces, s->options.leaves) > 0)
-        return an_leaf_rounds_make(&s->rounds, s->program, s->options.leaves, false, forests);
+        return an_leaf_rounds_make(&s->rounds, s->program, s->options.leaves, s->options.reduces_bf16, forests);
     const an_borders borders = an_borders_choose(s->options.leaves, ranks);
-    return an_leaves_make(&s->leaves, s->program, &borders, forests);
+    return an_leaves_make(&s->leaves, s->program, &borders, s->options.reduces_bf16, forests);
 }
 
 an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,

@@ -64,9 +64,17 @@ struct an_stepper {
     int64_t skips_in_row; /* up to the last step */
 };
 
-/* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a step moves between ranks. `norms`: of each parameter, too. */
-an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, bool norms, const an_borders *borders,
-                             int rank, int host_ranks, size_t *bytes, an_reduction_cost *cost);
+/* What the memory and the messages of a stepper follow from, beside the model. */
+typedef struct an_stepper_shape {
+    const an_borders *borders;
+    int rank, host_ranks;
+    bool norms; /* of each parameter, too */
+    bool is_bf16;
+} an_stepper_shape;
+
+/* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a step moves between ranks. */
+an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, const an_stepper_shape *options,
+                             size_t *bytes, an_reduction_cost *cost);
 
 /* What a step has: of this rank, and after an_step_begin_all of all ranks. */
 typedef struct an_step_counts {

@@ -65,6 +65,7 @@ static an_status make_stepper(an_trainer *t, const an_trainer_options *o) {
     step.leaves = t->batches.leaves;
     step.scales = o->precision == AN_DTYPE_F16;
     step.skips = o->skips;
+    step.reduces_bf16 = o->reduces_bf16;
     step.seed = o->seed;
     return an_stepper_create(&t->stepper, t->program, t->optimizer, t->schedule, &step);
 }
@@ -253,6 +254,7 @@ static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *train
     t->plain = options->purpose == AN_OPEN_PLAIN;
     AN_TRY(find_sharding(t, options));
     t->saves = options->saves;
+    t->reduces_bf16 = options->reduces_bf16;
     t->writers = options->writers ? options->writers : default_writers(t, options);
     if (options->owns) AN_TRY(an_grow(ctx, (void **)&t->owned, &t->owned_capacity, 3, sizeof *t->owned));
     t->held = ctx->bytes - before + (size_t)options->owned_bytes;

@@ -37,6 +37,7 @@ struct an_trainer {
     an_context *ctx;
     int rank, ranks; /* of those that train this model together */
     int host_ranks;  /* an_host_ranks */
+    bool reduces_bf16;
     int group_ranks; /* that divide the state: all, or those of a host, which are neighbours */
     an_graph *graph;
     an_dataset *training, *evaluation; /* evaluation NULL: none */

@@ -85,8 +85,12 @@ static an_status count(an_trainer *t) {
     size_t bytes = t->held;
     an_reduction_cost cost;
     const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
-    AN_TRY_RETURN(
-        an_stepper_predict(t->plan, &t->pieces, t->norms.count > 0, &borders, t->rank, t->host_ranks, &bytes, &cost));
+    const an_stepper_shape shape = {.borders = &borders,
+                                    .rank = t->rank,
+                                    .host_ranks = t->host_ranks,
+                                    .norms = t->norms.count > 0,
+                                    .is_bf16 = t->reduces_bf16};
+    AN_TRY_RETURN(an_stepper_predict(t->plan, &t->pieces, &shape, &bytes, &cost));
     count_traffic(t, &borders, &cost);
     if (!add_parts(t, &bytes))
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: the samples of a step do not fit in memory: lower batch.global");

@@ -22,9 +22,6 @@ static const struct {
     {"data.normalize.fit", "running", "first 10k samples", "data.normalize.fit is not supported yet; remove it"},
     {"train.on_nonfinite", "rollback", "skip",
      "train.on_nonfinite is 'rollback', which is not supported yet; it takes stop or skip"},
-    {"ranks.precision", "bf16", "auto", "ranks.precision.params is not supported yet; remove it"},
-    {"ranks.precision.params", "f32", "auto", "ranks.precision.params is not supported yet; remove it"},
-    {"ranks.precision.reduce", "bf16", "f32", "ranks.precision.reduce is not supported yet; remove it"},
 };
 enum { COUNT = sizeof values / sizeof *values };
 
@@ -99,10 +96,6 @@ static void test_a_stored_value_reads_as_the_default(void **state) {
     an_context *ctx = make_context();
     an_config *c = NULL;
     int64_t capacity = 0;
-    OK(ctx, create(&c, ctx, STREAM "ranks: {precision: {params: f32, reduce: bf16}}\n", NULL, true));
-    assert_true(an_config_is(c, "ranks.precision.params", "auto"));
-    assert_true(an_config_is(c, "ranks.precision.reduce", "f32"));
-    an_config_destroy(&c);
     OK(ctx, create(&c, ctx, "model: mlp\ndata: {source: stream, capacity: 5, policy: fifo}\n", NULL, true));
     OK(ctx, an_config_count(c, "data.capacity", &capacity));
     assert_int_equal(capacity, 1000000);

@@ -27,6 +27,7 @@ static const struct {
     {"f64", MLP("f64", "model: {type: mlp, hidden: [80, 50]}\nbatch: {global: 13, leaves: 11}\n")},
     {"gpt-f32", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: f32}\n")},
     {"gpt-bf16", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16, recompute: block}\n")},
+    {"rounded", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: f32}\nranks: {precision: {reduce: bf16}}\n")},
     {"joined", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16}\nranks: {unit: {min_elements: 60000}}\n")},
 };
 

@@ -38,7 +38,9 @@ typedef struct an_stepper_options {
     const an_scaler *scaler; /* how the loss scale starts; NULL: defaults */
     bool scales;             /* use a loss scale, for f16 */
     bool skips;              /* skip a step whose gradients are not finite; otherwise it is an error */
-    uint8_t reserved[6];
+    bool
+        reduces_bf16; /* the gradients of each leaf are rounded to bf16 before they are added in f32. Ranks that divide gradients then send half as many bytes; the bits are the same on any number of ranks, but not those of f32 */
+    uint8_t reserved[5];
 } an_stepper_options;
 AN_API void an_stepper_options_init(an_stepper_options *options, size_t size);
 
