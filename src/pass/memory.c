@@ -1,22 +1,24 @@
 /* memory: gives every root an offset in the arena. Replaces the caching allocator.
  *
- * The step is played through an allocator of offsets in the order in which it will run. A contribution that only an
+ * The step is played through an allocator of offsets in the order in which it will run; where that leaves much unused, the largest values are also placed first. A contribution that only an
  * overwriting gradient reads is placed straight in the gradient buffer, or in the root of its unit. Ops may write in place where their record says so
- * and nobody else reads the input; since that can also tear holes, the smaller of the plans with and without is kept.
+ * and nobody else reads the input; since that can also tear holes, the smallest of the plans with and without is kept.
  */
 #include "pass/memory.h"
 
+#include "pass/largest_first.h"
 #include "pass/offsets.h"
 #include "pass/pass.h"
 
 /* A unit is what shares one block of the arena: a root, and the roots that are written over it in place. */
 typedef struct {
-    int64_t begin, end, bytes;
+    int64_t begin, end, bytes, offset;
     size_t in_place_of; /* unit that this one continues; NONE: none */
     an_result *root;    /* NULL: scratch of `node` */
     an_node *node;
     an_offset_block *block;
     size_t next_ending; /* next unit that ends at the same instruction */
+    size_t value;       /* number of what it is placed as, with all that it continues */
 } unit;
 
 #define NONE SIZE_MAX
@@ -157,8 +159,14 @@ static size_t in_place_candidate(const memory *m, const unit *u) {
     return NONE;
 }
 
-/* Plays the step; returns the bytes of the arena. With `store`, offsets go into the units' roots and nodes. */
-static an_status play(memory *m, bool in_place, bool with_scratch, bool store, int64_t *bytes) {
+/* What a unit continues in place, for all of them. */
+static void find_in_place(memory *m, bool in_place) {
+    for (size_t i = 0; i < m->unit_count; i++)
+        m->units[i].in_place_of = in_place ? in_place_candidate(m, &m->units[i]) : NONE;
+}
+
+/* Plays the step through an allocator of offsets. */
+static an_status play(memory *m, bool with_scratch, int64_t *bytes) {
     an_status status;
     an_context *ctx = m->g->ctx;
     an_offsets offsets = {0};
@@ -170,15 +178,13 @@ static an_status play(memory *m, bool in_place, bool with_scratch, bool store, i
         for (; u < m->unit_count && m->units[u].begin == t; u++) {
             unit *x = &m->units[u];
             if (!x->root && !with_scratch) continue;
-            x->in_place_of = in_place ? in_place_candidate(m, x) : NONE;
             if (x->in_place_of != NONE) {
                 x->block = m->units[x->in_place_of].block;
                 m->units[x->in_place_of].block = NULL; /* handed over: not given back when its old owner ends */
             } else {
                 x->block = an_offsets_take(&offsets, x->bytes);
             }
-            if (store && x->root) x->root->place = an_offset_of(x->block);
-            if (store && !x->root) x->node->scratch_place = an_offset_of(x->block);
+            x->offset = an_offset_of(x->block);
         }
         for (size_t k = first; k < u; k++) {
             m->units[k].next_ending = m->ending[m->units[k].end];
@@ -196,33 +202,117 @@ fail:
     return status;
 }
 
-static an_status record(memory *m, an_memory_plan *plan) {
+/* Places the largest first; units that continue one another are one value. */
+static an_status place_largest_first(memory *m, bool with_scratch, int64_t *bytes) {
+    an_status status;
     an_context *ctx = m->g->ctx;
-    int64_t alive = 0;
+    an_lasting *values = NULL;
+    size_t count = 0;
+    AN_TRY(an_alloc(ctx, (void **)&values, m->unit_count, sizeof *values));
+    for (size_t i = 0; i < m->unit_count; i++) {
+        unit *u = &m->units[i];
+        if (!u->root && !with_scratch) continue;
+        u->value = u->in_place_of != NONE ? m->units[u->in_place_of].value : count++;
+        an_lasting *value = &values[u->value];
+        if (u->in_place_of == NONE) *value = (an_lasting){.begin = u->begin, .bytes = u->bytes};
+        value->end = u->end;
+    }
+    AN_TRY(an_place_largest_first(ctx, values, count, bytes));
+    for (size_t i = 0; i < m->unit_count; i++)
+        if (m->units[i].root || with_scratch) m->units[i].offset = values[m->units[i].value].offset;
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&values, m->unit_count, sizeof *values);
+    return status;
+}
+
+/* The most bytes that are alive at once, and when. */
+static an_status count_alive(const memory *m, int64_t *most, int64_t *fullest) {
+    an_context *ctx = m->g->ctx;
+    const size_t count = (size_t)m->instructions + 2;
+    int64_t *change = NULL, alive = 0; /* of live bytes, by instruction */
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&change, count, sizeof *change));
+    for (size_t i = 0; i < m->unit_count; i++) {
+        const unit *u = &m->units[i];
+        change[u->begin] += u->bytes;
+        change[u->end + 1] -= u->bytes;
+        /* written in place, two roots share bytes for one instruction */
+        if (u->in_place_of != NONE) change[u->begin] -= u->bytes, change[u->begin + 1] += u->bytes;
+    }
+    *most = *fullest = 0;
+    for (int64_t t = 0; t <= m->instructions; t++) {
+        alive += change[t];
+        if (alive <= *most) continue;
+        *most = alive;
+        *fullest = t;
+    }
+    an_release(ctx, (void **)&change, count, sizeof *change);
+    return AN_OK;
+}
+
+/* Ways to place units, in the order in which they are tried; the first of the smallest plans is kept. */
+typedef struct {
+    an_status (*place)(memory *m, bool with_scratch, int64_t *bytes);
+    bool in_place;
+} way;
+
+static const way ways[] = {{play, false}, {play, true}, {place_largest_first, false}, {place_largest_first, true}};
+
+/* What is quadratic is not tried for more units, and not where all that it could save is less than this part. */
+enum { MOST_QUADRATIC = 4096, SMALL_PART = 64 };
+
+static an_status choose_way(memory *m, const way **chosen) {
+    an_context *ctx = m->g->ctx;
+    int64_t smallest = INT64_MAX, least = INT64_MAX, bytes, at;
+    for (const way *w = ways; w < ways + sizeof ways / sizeof *ways; w++) {
+        const bool quick = w->place == play;
+        if (!quick && (m->unit_count > MOST_QUADRATIC || smallest - least <= least / SMALL_PART)) break;
+        find_in_place(m, w->in_place);
+        if (quick) {
+            AN_TRY_RETURN(count_alive(m, &bytes, &at));
+            if (bytes < least) least = bytes;
+        }
+        AN_TRY_RETURN(w->place(m, true, &bytes));
+        if (bytes >= smallest) continue;
+        smallest = bytes;
+        *chosen = w;
+    }
+    return AN_OK;
+}
+
+static an_status place(memory *m, an_memory_plan *plan) {
+    an_context *ctx = m->g->ctx;
+    const way *chosen = NULL;
+    AN_TRY_RETURN(choose_way(m, &chosen));
+    plan->in_place = chosen->in_place;
+    find_in_place(m, chosen->in_place);
+    AN_TRY_RETURN(count_alive(m, &plan->most_alive, &plan->fullest));
+    AN_TRY_RETURN(chosen->place(m, false, &plan->arena_without_scratch));
+    AN_TRY_RETURN(chosen->place(m, true, &plan->arena_bytes));
+    if (plan->arena_without_scratch > plan->arena_bytes) plan->arena_without_scratch = plan->arena_bytes;
+    for (size_t i = 0; i < m->unit_count; i++) {
+        const unit *u = &m->units[i];
+        if (u->root)
+            u->root->place = u->offset;
+        else
+            u->node->scratch_place = u->offset;
+    }
+    return AN_OK;
+}
+
+static an_status record(const memory *m, an_memory_plan *plan) {
+    an_context *ctx = m->g->ctx;
     AN_TRY_RETURN(an_arena_alloc(&m->g->arena, (void **)&plan->lives, m->unit_count, sizeof *plan->lives));
     plan->life_count = m->unit_count;
-    int64_t *change = NULL; /* of live bytes, by instruction */
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&change, (size_t)m->instructions + 2, sizeof *change));
     for (size_t i = 0; i < m->unit_count; i++) {
         const unit *u = &m->units[i];
         plan->lives[i] = (an_life){.node = u->node,
                                    .begin = u->begin,
                                    .end = u->end,
-                                   .offset = u->root ? u->root->place : u->node->scratch_place,
+                                   .offset = u->offset,
                                    .bytes = u->bytes,
                                    .scratch = !u->root};
-        change[u->begin] += u->bytes;
-        change[u->end + 1] -= u->bytes;
-        /* written in place, two roots share bytes for one instruction */
-        if (plan->in_place && u->in_place_of != NONE) change[u->begin] -= u->bytes, change[u->begin + 1] += u->bytes;
     }
-    for (int64_t t = 0; t <= m->instructions; t++) {
-        alive += change[t];
-        if (alive <= plan->most_alive) continue;
-        plan->most_alive = alive;
-        plan->fullest = t;
-    }
-    an_release(ctx, (void **)&change, (size_t)m->instructions + 2, sizeof *change);
     return AN_OK;
 }
 
@@ -231,20 +321,14 @@ an_status an_pass_memory(an_graph *g, const an_pass_options *options) {
     an_context *ctx = g->ctx;
     memory m = {.g = g};
     an_memory_plan *plan = NULL;
-    int64_t with = 0, without = 0;
     (void)options;
     AN_TRY(an_arena_alloc(&g->arena, (void **)&plan, 1, sizeof *plan));
     bind_gradients(g);
     AN_TRY(an_alloc(ctx, (void **)&m.of_result, g->result_count, sizeof *m.of_result));
     AN_TRY(find_lives(&m));
     AN_TRY(an_alloc(ctx, (void **)&m.ending, (size_t)m.instructions + 1, sizeof *m.ending));
-    AN_TRY(play(&m, true, true, false, &with));
-    AN_TRY(play(&m, false, true, false, &without));
-    plan->in_place = with < without;
     plan->instructions = m.instructions;
-    AN_TRY(play(&m, plan->in_place, false, false, &plan->arena_without_scratch));
-    AN_TRY(play(&m, plan->in_place, true, true, &plan->arena_bytes));
-    if (plan->arena_without_scratch > plan->arena_bytes) plan->arena_without_scratch = plan->arena_bytes;
+    AN_TRY(place(&m, plan));
     place_contributions(g);
     AN_TRY(record(&m, plan));
     g->memory = plan;

@@ -2,6 +2,7 @@
 #include "anneal/models.h"
 #include "anneal/plan.h"
 #include "exec/plan.h"
+#include "pass/largest_first.h"
 #include "pass/offsets.h"
 #include "support/support.h"
 
@@ -136,7 +137,75 @@ static void test_offsets(void **state) {
     an_context_destroy(&ctx);
 }
 
+/* Weights and gradients in pieces are few values that are much larger than the rest, and they must leave no gaps. */
+static void test_pieces_leave_no_gaps(void **state) {
+    (void)state;
+    an_context *ctx = NULL;
+    an_graph *g = NULL;
+    assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
+    OK(ctx, an_model_preset(&g, ctx, "gpt2-124m", AN_DTYPE_F32));
+    OK(ctx, an_graph_verify(g));
+    for (int i = 0; i < 8; i++) {
+        char name[64];
+        an_plan *plan = NULL;
+        an_plan_options options;
+        an_plan_options_init(&options, sizeof options);
+        options.symbol_count = 2;
+        options.symbols = (const char *const[]){"batch", "tokens"};
+        options.maxima = (const int64_t[]){1, 64};
+        options.precision = i & 1 ? AN_DTYPE_BF16 : AN_DTYPE_NONE;
+        options.recompute = i & 2 ? AN_RECOMPUTE_BLOCK : AN_RECOMPUTE_NONE;
+        options.shard = i & 4 ? AN_SHARD_FULL : AN_SHARD_GRADIENTS;
+        OK(ctx, an_plan_create(&plan, ctx, g, &options));
+        const an_memory_plan *m = plan->forms[AN_FORM_TRAIN_FIRST]->memory;
+        snprintf(name, sizeof name, "%s, %s, recompute %s", i & 4 ? "full" : "gradients", i & 1 ? "bf16" : "f32",
+                 i & 2 ? "block" : "none");
+        check_lives(m, name);
+        if ((double)m->arena_bytes > 1.02 * (double)m->most_alive) fail_msg("%s has gaps", name);
+        an_plan_destroy(&plan);
+    }
+    an_graph_destroy(&g);
+    an_context_destroy(&ctx);
+}
+
+/* Random lives, all pairs compared; and as any order of equal values gives the same plan, it is given twice. */
+static void test_largest_first(void **state) {
+    (void)state;
+    enum { MOST = 300, TIME = 100 };
+    an_context *ctx = NULL;
+    assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
+    for (uint64_t round = 0; round < 40; round++) {
+        an_lasting values[MOST], again[MOST];
+        const size_t count = 1 + (size_t)((noise(round) + 1) / 2 * (MOST - 1));
+        int64_t bytes, same, end = 0;
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t at = (round * MOST + i) * 3 + 1000;
+            const int64_t begin = (int64_t)((noise(at) + 1) / 2 * TIME), life = (int64_t)((noise(at + 1) + 1) * 10);
+            values[i] = again[i] = (an_lasting){
+                .begin = begin, .end = begin + life, .bytes = 64 * (1 + (int64_t)((noise(at + 2) + 1) * 8))};
+        }
+        OK(ctx, an_place_largest_first(ctx, values, count, &bytes));
+        OK(ctx, an_place_largest_first(ctx, again, count, &same));
+        assert_int_equal(bytes, same);
+        for (size_t i = 0; i < count; i++) {
+            const an_lasting *a = &values[i];
+            assert_int_equal(a->offset, again[i].offset);
+            assert_true(a->offset >= 0 && a->offset % 64 == 0);
+            if (a->offset + a->bytes > end) end = a->offset + a->bytes;
+            for (size_t k = i + 1; k < count; k++) {
+                const an_lasting *b = &values[k];
+                const bool apart = a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
+                assert_true(apart || a->end < b->begin || b->end < a->begin);
+            }
+        }
+        assert_int_equal(bytes, end);
+    }
+    an_context_destroy(&ctx);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_offsets), cmocka_unit_test(test_nothing_overlaps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_offsets), cmocka_unit_test(test_largest_first),
+                                       cmocka_unit_test(test_nothing_overlaps),
+                                       cmocka_unit_test(test_pieces_leave_no_gaps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
