@@ -2,7 +2,7 @@
  *
  * The graph is in the order in which it runs. A unit stays gathered while it is one of the two that were read last, so weights that backward needs at once, those of the last block, are
  * not gathered twice, and of a chain of blocks at most two are there, and the one that is on its way. A small unit, such as a norm between the last block and the head, does not count as one of the
- * two. Each region is posted right before the one in front of it is waited for. */
+ * two. Each region is posted right before the one in front of it is waited for, or later: once a larger one has been let go, as long as another one is still to be read before it. */
 #include <stdlib.h>
 
 #include "ops/sink.h"
@@ -28,7 +28,8 @@ typedef struct {
 
 typedef struct {
     an_region region;
-    an_node *first;
+    an_node *first, *posted;      /* the first reader, and before what its gather runs */
+    size_t first_read, last_read; /* readings */
     an_result *arrived[AN_WEIGHT_KINDS];
 } gathered;
 
@@ -77,7 +78,8 @@ static an_status note_reading(search *f, an_node *n, int slot, const an_result *
     const int unit = f->s->unit_of[a->parameter];
     if (f->open[unit] == CLOSED) {
         AN_TRY_RETURN(an_grow(ctx, (void **)&f->regions, &f->region_capacity, f->region_count + 1, sizeof *f->regions));
-        f->regions[f->region_count] = (gathered){.region = {.unit = unit, .name = f->s->names[unit]}, .first = n};
+        f->regions[f->region_count] = (gathered){
+            .region = {.unit = unit, .name = f->s->names[unit]}, .first = n, .posted = n, .first_read = f->count};
         f->open[unit] = (int)f->region_count++;
     }
     AN_TRY_RETURN(an_grow(ctx, (void **)&f->readings, &f->capacity, f->count + 1, sizeof *f->readings));
@@ -89,7 +91,7 @@ static an_status note_reading(search *f, an_node *n, int slot, const an_result *
         .parameter = a->parameter,
         .position = f->count,
     };
-    f->count++;
+    f->regions[f->open[unit]].last_read = f->count++;
     read_unit(f, unit);
     return AN_OK;
 }
@@ -107,6 +109,29 @@ static an_status find_regions(search *f) {
         close_old(f);
     }
     return AN_OK;
+}
+
+static int64_t unit_elements(const search *f, size_t region) {
+    const an_unit *unit = &f->s->units[f->regions[region].region.unit];
+    return unit->end - unit->begin;
+}
+
+/* So the weights of a head and those of the block before the last, which backward reads once it is through with the last, are not there at the same time. */
+static void choose_posts(search *f) {
+    for (size_t i = 1; i < f->region_count; i++) {
+        gathered *next = &f->regions[i];
+        next->posted = next[-1].first;
+        bool is_let_go = false;
+        for (size_t k = next[-1].first_read; k < next->first_read; k++) {
+            const reading *r = &f->readings[k];
+            if (is_let_go && r->node != r[-1].node) {
+                next->posted = r->node;
+                is_let_go = false;
+            }
+            const size_t region = (size_t)r->region;
+            is_let_go |= f->regions[region].last_read == k && unit_elements(f, region) > unit_elements(f, i);
+        }
+    }
 }
 
 /* ---- what lies where in their roots ---- */
@@ -197,8 +222,8 @@ static an_status add_regions(search *f, const an_dtype *dtypes) {
     for (size_t i = 0; i < f->region_count; i++) {
         gathered *r = &f->regions[i];
         gather = next;
-        if (i == 0) AN_TRY_RETURN(add_gather(f, r, r->first, dtypes, &gather));
-        if (i + 1 < f->region_count) AN_TRY_RETURN(add_gather(f, r + 1, r->first, dtypes, &next));
+        if (i == 0) AN_TRY_RETURN(add_gather(f, r, r->posted, dtypes, &gather));
+        if (i + 1 < f->region_count) AN_TRY_RETURN(add_gather(f, r + 1, r[1].posted, dtypes, &next));
         AN_TRY_RETURN(add_arrivals(f, r, gather));
     }
     return AN_OK;
@@ -289,6 +314,7 @@ an_status an_shard_weights(const an_sharder *s) {
     for (int i = 0; i < s->unit_count; i++) f.open[i] = CLOSED;
     if (units > 0) f.large = (s->units[units - 1].end - s->units[0].begin) / s->unit_count / SMALL;
     AN_TRY(find_regions(&f));
+    choose_posts(&f);
     AN_TRY(an_arena_alloc(&g->arena, (void **)&f.runs, f.count, sizeof *f.runs));
     an_dtype dtypes[AN_WEIGHT_KINDS] = {AN_DTYPE_NONE, AN_DTYPE_NONE};
     for (size_t i = 0; i < f.count; i++)
