@@ -1,32 +1,48 @@
 #!/usr/bin/env bash
-# What ranks send in a step is what `anneal plan --ranks` says, to the byte, with gradients in messages and in shared memory: counted below the plugin, in MPI's own calls.
+# What ranks send in a step is what `anneal plan --ranks` says, to the byte, by every strategy: counted below the plugin, in MPI's own calls. Without shared memory it is also what the
+# table of traffic_table.py says.
 #   traffic.sh SOURCE-TREE openmpi|mpich COUNTER RANKS...
+# STRATEGIES and PRECISIONS have the names to go through.
 source "$(dirname "$0")/../cli/preamble.sh"
-tree=$1 mpi=$2 counter=$3
+tree=$1 mpi=$2 counter=$3 config=gpt-shard.yaml steps=2 more=4
 shift 3
-cp "$tree"/tests/ranks/mlp.yaml .
-ln -s "$tree/examples" examples
+grep -qw avx512f /proc/cpuinfo || {
+    echo "SKIPPED: the run is of instruction level avx512, which this machine does not have"
+    exit 77
+}
+export OMP_WAIT_POLICY=passive
+cp "$tree/tests/ranks/$config" .
 python3 "$tree/tests/ranks/make_data.py" "$tree"
 
-# train RANKS STEPS SHARED: leaves what each rank has sent in sends.STEPS.RANK. An evaluation comes at the end of both.
+# train RANKS STEPS: leaves what each rank has sent in sends.STEPS.RANK. An evaluation comes at the end, however many steps there are.
 train() {
     rm -rf run
-    SENDS=sends.$2 "$tree/tests/comm/mpirun.sh" "$mpi" "$1" env LD_PRELOAD="$counter" "${anneal[@]}" train mlp.yaml --set run.dir=run \
-        --set ranks.threads=1 --set ranks.shared_memory="$3" --set run.steps="$2" --set eval.every=off --set save.every=off >out 2>err || fail "$1 ranks, $2 steps: it ended with $?"
+    SENDS=sends.$2 "$tree/tests/comm/mpirun.sh" "$mpi" "$1" env LD_PRELOAD="$counter" "${anneal[@]}" train $config --set run.dir=run --set ranks.threads=1 \
+        --set run.steps="$2" --set eval.every=off --set save.every=off "${settings[@]}" >out 2>err || fail "$1 ranks, $2 steps, ${settings[*]}: it ended with $?"
 }
 
 for ranks in "$@"; do
-    modes="off on" # test_threads.c counts what is moved in shared memory, on all numbers of ranks
-    [ "$ranks" -le 3 ] || modes=off
-    for shared in $modes; do
-        train "$ranks" 5 $shared
-        train "$ranks" 25 $shared
-        for ((rank = 0; rank < ranks; rank++)); do
-            "${anneal[@]}" plan mlp.yaml --ranks "$ranks" --rank "$rank" --set ranks.shared_memory=$shared --json >plan.json
-            planned=$(field plan.json 'd["exchange"]["sent_bytes"]')
-            counted=$((($(cat sends.25.$rank) - $(cat sends.5.$rank)) / 20))
-            [ "$planned" = "$counted" ] || fail "rank $rank of $ranks, shared memory $shared: it sends $counted bytes in a step, planned are $planned"
+    for precision in ${PRECISIONS:-f32 bf16}; do
+        for shard in ${STRATEGIES:-none optimizer gradients full}; do
+            modes=off # test_threads.c and test_shard.c count what is moved in shared memory, on all numbers of ranks
+            [ "$ranks" != 2 ] || case $shard in none | optimizer) modes="off on" ;; esac
+            for shared in $modes; do
+                settings=(--set ranks.shared_memory=$shared --set ranks.shard="$shard" --set train.precision="$precision")
+                train "$ranks" $steps
+                train "$ranks" $more
+                [ -e $precision.json ] || "${anneal[@]}" inspect run --json >$precision.json
+                for ((rank = 0; rank < ranks; rank++)); do
+                    "${anneal[@]}" plan $config --ranks "$ranks" --rank $rank "${settings[@]}" --json >plan.$rank.json
+                done
+                how=$shard
+                [ $shared = off ] || how=shared
+                python3 "$tree/tests/ranks/traffic_table.py" "$how" "$ranks" $precision.json $steps $more >table || {
+                    cat table
+                    fail "$mpi, $ranks ranks, shared memory $shared: not as planned"
+                }
+                [ $shared = on ] || cat table
+                echo "$mpi, $ranks ranks, $shard, $precision, shared memory $shared: as planned"
+            done
         done
-        echo "$mpi, $ranks ranks, shared memory $shared: as planned"
     done
 done
