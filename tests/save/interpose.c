@@ -10,6 +10,7 @@
  *                  done    it does its work and reports $FAULT_ERRNO all the same, as a repeated request on a network does
  *                  before  the process is killed right before it
  *                  after   … right after it
+ *   FAULT_VICTIM   a file with the number of another process, which is killed in place of this one
  *   FAULT_ERRNO    EIO, ENOSPC, …, SHORT
  *   FAULT_SLOW_MS  each call takes so much longer, half before and half after
  *   FAULT_NOW      threads write the call that they are in to $FAULT_NOW.PROCESS, a line of 512 bytes each
