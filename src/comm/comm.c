@@ -41,6 +41,13 @@ static an_status check_message(an_context *ctx, const an_comm *comm, size_t coun
     return AN_OK;
 }
 
+int an_comm_rank_of_all(const an_context *ctx, const an_comm *comm, int rank) {
+    const an_mesh *mesh = ctx->mesh;
+    if (rank < 0 || comm == mesh->comm) return rank;
+    if (comm == mesh->replicas) return rank * mesh->host->ranks + mesh->host->rank;
+    return mesh->comm->rank - comm->rank + rank; /* those of a host are neighbours wherever it matters */
+}
+
 static int own_rank(const an_context *ctx) {
     return ctx->mesh->comm->rank;
 }

@@ -21,13 +21,6 @@ int an_group_ranks(const an_context *ctx) {
     return ctx->mesh->group_ranks;
 }
 
-int an_comm_rank_of_all(const an_context *ctx, const an_comm *comm, int rank) {
-    const an_mesh *mesh = ctx->mesh;
-    if (rank < 0 || comm == mesh->comm) return rank;
-    if (comm == mesh->replicas) return rank * mesh->host->ranks + mesh->host->rank;
-    return mesh->comm->rank - comm->rank + rank; /* those of a host are neighbours wherever it matters */
-}
-
 int an_host_ranks(const an_context *ctx) {
     return ctx->mesh->host_ranks;
 }

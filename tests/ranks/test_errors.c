@@ -1,4 +1,4 @@
-/* One rank's error is everyone's: a failure at every instruction and every message of a step, on one of three ranks, whatever ranks divide among themselves. All ranks return its message, none
+/* One rank's error is everyone's: a failure at every instruction and every message of a step, on one of three ranks, or of four on two hosts, whatever ranks divide among themselves. All ranks return its message, none
  * waits, and no weight has changed. If an exchange itself was lost, every rank returns an error, and its trainer refuses further steps.
  *     test_ranks_errors [STRIDE [STRATEGY...]]     every STRIDEth only (5: all strategies in little time) */
 #include <time.h>
@@ -8,9 +8,9 @@
 #include "ranks/threads.h"
 #include "train/trainer.h"
 
-enum { RANKS = 3, CULPRITS = 2, STEPS_BEFORE = 2 };
+enum { MOST = 4, CULPRITS = 2, STEPS_BEFORE = 2 };
 
-static int stride = 5, host_ranks = 1;
+static int stride = 5, rank_count, host_ranks;
 static const char *strategy;
 static int culprit; /* rank 0, or one that has a round without a leaf where there are rounds */
 static int offset;  /* what a stride leaves out differs between strategies and ranks */
@@ -33,7 +33,7 @@ typedef struct {
     char hash[HASH_TEXT]; /* after the step again, if it was taken */
 } outcome;
 
-static outcome outcomes[RANKS];
+static outcome outcomes[MOST];
 static plant planted;
 static pthread_barrier_t
     together; /* before the third step: a failure in it must not reach a rank that is still in the second */
@@ -106,13 +106,17 @@ end:
 
 static void run_once(one_rank *ranks) {
     memset(outcomes, 0, sizeof outcomes);
-    assert_int_equal(pthread_barrier_init(&together, NULL, RANKS), 0);
-    run_ranks_on(ranks, RANKS, host_ranks, step_with_failure, NULL, NULL);
+    assert_int_equal(pthread_barrier_init(&together, NULL, (unsigned)rank_count), 0);
+    run_ranks_on(ranks, rank_count, host_ranks, step_with_failure, NULL, NULL);
     pthread_barrier_destroy(&together);
-    for (int i = 0; i < RANKS; i++)
+    for (int i = 0; i < rank_count; i++)
         if (*ranks[i].error) fail_msg("%s", ranks[i].error);
-    for (int i = 0; i < RANKS; i++)
+    for (int i = 0; i < rank_count; i++)
         if (outcomes[i].seconds > 1) fail_msg("rank %d waited %.1f s", i, outcomes[i].seconds);
+}
+
+static bool is_hybrid(void) {
+    return !strcmp(strategy, "hybrid");
 }
 
 static void write_files(void) {
@@ -123,14 +127,14 @@ static void write_files(void) {
     fclose(file);
     file = fopen("errors.yaml", "w");
     assert_non_null(file);
-    /* From `gradients` on, a leaf is one micro-batch. With 4 leaves, rank 0 has two and the others have a round without one. */
-    const bool rounds = !strcmp(strategy, "gradients") || !strcmp(strategy, "full");
+    /* From `gradients` on, a leaf is one micro-batch. With 4 leaves, rank 0 has two and the others have a round without one; so it is with 6 leaves on the hosts of a hybrid. */
+    const bool rounds = strcmp(strategy, "none") != 0 && strcmp(strategy, "optimizer") != 0;
     fprintf(file,
             "run: {dir: run-errors, steps: 20, seed: 5}\nmodel: {type: mlp, hidden: [9, 7], dropout: 0.1}\n"
             "data: {train: {type: csv, path: rows.csv, inputs: [a, b], targets: [sum]}, threads: 0}\n"
-            "batch: {micro: 1, accumulate: %d, leaves: 4}\ntrain: {precision: f32}\n"
+            "batch: {micro: 1, accumulate: %d, leaves: %d}\ntrain: {precision: f32}\n"
             "ranks: {shard: %s, unit: {min_elements: 1}}\n",
-            rounds ? 1 : 2, strategy);
+            rounds ? 1 : 2, is_hybrid() ? 6 : 4, strategy);
     fclose(file);
 }
 
@@ -153,18 +157,18 @@ static bool is_of_culprit(const char *message, const char *words) {
 }
 
 static void every_instruction_of(void) {
-    one_rank ranks[RANKS];
+    one_rank ranks[MOST];
     planted = (plant){.instruction = -1};
     run_once(ranks);
     const int64_t instructions = planted.instructions;
     assert_true(instructions > 10);
-    for (int i = 0; i < RANKS; i++) assert_int_equal(outcomes[i].status, AN_OK);
+    for (int i = 0; i < rank_count; i++) assert_int_equal(outcomes[i].status, AN_OK);
     char next[HASH_TEXT]; /* the weights after the step that failed was taken again */
     remember_next(next);
     for (int64_t at = offset++ % stride; at < instructions; at += stride) {
         planted = (plant){.instruction = at};
         run_once(ranks);
-        for (int i = 0; i < RANKS; i++) {
+        for (int i = 0; i < rank_count; i++) {
             const outcome *o = &outcomes[i];
             if (o->status != AN_ERR_HOOK)
                 fail_msg("instruction %lld: rank %d returned %s", (long long)at, i, an_status_name(o->status));
@@ -180,14 +184,14 @@ static void every_instruction_of(void) {
 
 /* A step allocates nothing of its own; what a kernel's library does must not stop the others either. */
 static void every_allocation_of(void) {
-    one_rank ranks[RANKS];
+    one_rank ranks[MOST];
     planted = (plant){.instruction = -1};
     run_once(ranks);
     const long allocations = planted.allocations;
     for (long at = 1; at <= allocations; at++) {
         planted = (plant){.instruction = -1, .allocation = at};
         run_once(ranks);
-        for (int i = 0; i < RANKS; i++)
+        for (int i = 0; i < rank_count; i++)
             if (outcomes[i].status != AN_ERR_MEMORY || !outcomes[i].same || outcomes[i].again != AN_OK)
                 fail_msg("allocation %ld: rank %d returned %s", at, i, an_status_name(outcomes[i].status));
     }
@@ -195,27 +199,27 @@ static void every_allocation_of(void) {
 }
 
 static void every_message_of(void) {
-    one_rank ranks[RANKS];
+    one_rank ranks[MOST];
     planted = (plant){.instruction = -1};
     run_once(ranks);
     const int64_t messages = planted.messages;
     int64_t late = 0;
-    assert_true(messages > (host_ranks == 1 ? 10 : 4)); /* with shared memory, records only */
+    assert_true(messages > (host_ranks < rank_count ? 10 : 4)); /* with shared memory, records only */
     for (int64_t at = 1 + offset++ % stride; at <= messages; at += stride) {
         planted = (plant){.instruction = -1, .message = at};
         run_once(ranks);
         int failed = 0;
-        for (int i = 0; i < RANKS; i++) failed += outcomes[i].status != AN_OK;
+        for (int i = 0; i < rank_count; i++) failed += outcomes[i].status != AN_OK;
         if (failed == 0) fail_msg("message %lld: no rank returned an error", (long long)at);
-        late += failed < RANKS; /* of the second record: the others find out in the next step */
-        for (int i = 0; i < RANKS; i++) {
+        late += failed < rank_count; /* of the second record: the others find out in the next step */
+        for (int i = 0; i < rank_count; i++) {
             const outcome *o = &outcomes[i];
-            if (failed == RANKS && !o->same)
+            if (failed == rank_count && !o->same)
                 fail_msg("message %lld: the weights of rank %d have changed", (long long)at, i);
             if (o->status == AN_OK && o->again == AN_OK)
                 fail_msg("message %lld: rank %d never returned an error", (long long)at, i);
             if (!o->refuses) fail_msg("message %lld: rank %d takes further steps", (long long)at, i);
-            if (failed == RANKS && !strstr(o->message, "planted"))
+            if (failed == rank_count && !strstr(o->message, "planted"))
                 fail_msg("message %lld: rank %d says '%s'", (long long)at, i, o->message);
         }
     }
@@ -233,18 +237,20 @@ EVERY(message)
 
 static int share(void **state) {
     (void)state;
-    host_ranks = RANKS;
+    if (!is_hybrid()) host_ranks = rank_count;
     return 0;
 }
 
 static int divide(void **state) {
     (void)state;
-    host_ranks = 1;
+    host_ranks = is_hybrid() ? 2 : 1;
     return 0;
 }
 
 static int run_strategy(const char *name) {
     strategy = name;
+    rank_count = is_hybrid() ? 4 : 3;
+    (void)divide(NULL);
     write_files();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_instruction),
@@ -257,7 +263,7 @@ static int run_strategy(const char *name) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const all[] = {"none", "optimizer", "gradients", "full"};
+    static const char *const all[] = {"none", "optimizer", "gradients", "full", "hybrid"};
     int failed = 0;
     if (argc > 1) stride = (int)strtol(argv[1], NULL, 10);
     for (int i = 2; i < argc; i++) failed += run_strategy(argv[i]);
