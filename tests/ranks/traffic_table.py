@@ -4,14 +4,14 @@
     traffic_table.py STRATEGY RANKS TENSORS.json STEPS MORE-STEPS
 
 plan.RANK.json is the plan of a rank; sends.STEPS.RANK has the bytes of gradients, weights and all else that it sent in a run of so many steps, in messages only. TENSORS.json is
-`anneal inspect --json` of a checkpoint of the run, a GPT-2 with 8 leaves. STRATEGY is `shared` if something goes through memory: then, and for hybrid, only plans are compared."""
+`anneal inspect --json` of a checkpoint of the run, a GPT-2 with 8 leaves. STRATEGY is `shared` if something goes through memory: then only plans are compared. The ranks of a hybrid are on two hosts."""
 
 import collections
 import json
 import sys
 
 LEAVES, PAGE = 8, 1024  # elements of a page
-PLAN_ONLY = ("shared", "hybrid")
+PLAN_ONLY = ("shared",)
 
 
 def load(path):
@@ -57,8 +57,13 @@ def count_nodes(begin, end):
 def main():
     strategy, ranks, tensors, steps, more = sys.argv[1], int(sys.argv[2]), load(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
     units, mixed = find_units(tensors)
-    part = (ranks - 1) / ranks
-    gradient_bytes = part * sum(pages for pages, _ in units) * PAGE * 4
+    if strategy == "hybrid" and ranks == 2:
+        strategy = "none"  # one rank on each host
+    hosts = 2 if strategy == "hybrid" else 1
+    group, leaves = ranks // hosts, LEAVES // hosts
+    part, all_bytes = (group - 1) / group, sum(pages for pages, _ in units) * PAGE * 4
+    gradient_bytes = part * all_bytes
+    across = 2 * all_bytes / group * (hosts - 1) / hosts  # what owners add across hosts, there and back
     weight_bytes = part * sum(weights for _, weights in units)
     failed, begin, total = 0, 0, 0
     for rank in range(ranks):
@@ -71,25 +76,26 @@ def main():
             failed = 1
             print(f"{who}: it sends {sent:.0f} bytes in a step, planned are {plan['sent_bytes']}")
         end = begin + plan["leaves"]
-        nodes, rounds = count_nodes(begin, end), len(range(rank, LEAVES, ranks))
+        nodes, rounds = count_nodes(begin, end), len(range(rank % group, leaves, group))
         begin = end
         if strategy in PLAN_ONLY:
             continue
         # how often all gradients go, and how often all weights: at least and at most
         times, least, most = {"none": (nodes + 1, 0, 0), "optimizer": (nodes, 1, 1), "gradients": (rounds, 1, 1),
-                              "full": (rounds, -(-LEAVES // ranks), 2 * -(-LEAVES // ranks))}[strategy]
+                              "full": (rounds, -(-leaves // group), 2 * -(-leaves // group)),
+                              "hybrid": (rounds, -(-leaves // group), 2 * -(-leaves // group))}[strategy]
         # A piece of a unit is up to a page more or less than its P-th part. It is what a rank does not send of its gradients, and what it sends to every other rank.
         room = PAGE * 4 * len(units)
         back = strategy == "none"
-        if abs(gradients - times * gradient_bytes) > (times - back + back * (ranks - 1)) * room:
+        if abs(gradients - times * gradient_bytes - across) > (times - back + back * (ranks - 1) + 2 * (hosts - 1)) * room:
             failed = 1
-            print(f"{who}: {gradients:.0f} bytes of gradients in a step, and not {times} times {gradient_bytes:.0f}")
-        if not mixed and not least * (weight_bytes - (ranks - 1) * room) <= weights <= most * (weight_bytes + (ranks - 1) * room):
+            print(f"{who}: {gradients:.0f} bytes of gradients in a step, and not {times} times {gradient_bytes:.0f} and {across:.0f}")
+        if not mixed and not least * (weight_bytes - (group - 1) * room) <= weights <= most * (weight_bytes + (group - 1) * room):
             failed = 1
             print(f"{who}: {weights:.0f} bytes of weights in a step, and not {least} to {most} times {weight_bytes:.0f}")
         total += weights
         print(f"{who}: planned {plan['sent_bytes']}; sent {gradients:.0f} of gradients, {weights:.0f} of weights, {others:.0f} of records; "
-              f"table {times * gradient_bytes:.0f}, {least * weight_bytes:.0f} to {most * weight_bytes:.0f}")
+              f"table {times * gradient_bytes + across:.0f}, {least * weight_bytes:.0f} to {most * weight_bytes:.0f}")
     # Pages of two types are not spread evenly: then only what all ranks send together is known.
     if strategy not in PLAN_ONLY and not least * ranks * weight_bytes <= total <= most * ranks * weight_bytes:
         failed = 1
