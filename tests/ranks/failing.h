@@ -28,6 +28,7 @@ typedef struct {
 } failing_rank;
 
 static failing_rank states[FAILING_RANKS];
+static an_shard strategy; /* of the trainers */
 
 static inline failing_rank *state_of(const one_rank *r) {
     return &states[r->comm.rank];
@@ -78,7 +79,7 @@ static inline an_status make_trainer(one_rank *r) {
     an_batch_options batch;
     an_batch_options_init(&batch, sizeof batch);
     batch.micro = 1;
-    batch.accumulate = 2;
+    batch.accumulate = strategy >= AN_SHARD_GRADIENTS ? 1 : 2; /* from there on, a leaf is one micro-batch */
     batch.leaves = 4;
     an_trainer_options options;
     an_trainer_options_init(&options, sizeof options);
@@ -86,6 +87,7 @@ static inline an_status make_trainer(one_rank *r) {
     options.seed = 5;
     options.batch = &batch;
     options.loader_threads = s->loader_threads;
+    options.shard = strategy;
     return an_trainer_create(&s->trainer, s->graph, s->training, s->evaluation, &options);
 }
 

@@ -18,6 +18,7 @@ static int offset;  /* what a stride leaves out differs between strategies and r
 /* What is planted, and what came of it. */
 typedef struct {
     int64_t instruction;            /* of the culprit's third step; -1: none */
+    bool is_unready;                /* the culprit's program fails before its first instruction */
     int64_t message;                /* the culprit's call of this number in that step; 0: none */
     long allocation;                /* the culprit's allocation of this number in that step; 0: none */
     int64_t instructions, messages; /* that a step has */
@@ -54,6 +55,26 @@ static an_status fail_at(void *user, int64_t instruction) {
     return c->seen++ == planted.instruction ? AN_ERR_HOOK : AN_OK;
 }
 
+static size_t fail_to_bind(const an_call *call) {
+    return AN_ERROR(call->ctx, AN_ERR_KERNEL, "the planted kernel is not ready") == AN_OK ? 0 : AN_SCRATCH_FAILED;
+}
+
+/* Programs bind their kernels again for every new size, and one of them may not have the memory that it needs for it. */
+static void plant_kernel(an_trainer *t, const an_kernel **before) {
+    static an_kernel failing[AN_FORMS];
+    for (int form = AN_FORM_TRAIN_FIRST; form <= AN_FORM_TRAIN_NEXT; form++) {
+        an_node *n = t->plan->forms[form] ? t->plan->forms[form]->first : NULL;
+        while (n && (!an_node_runs(n) || n->op->flags & AN_OP_COMMUNICATION)) n = n->next;
+        if (!n) continue;
+        const an_kernel *own = n->kernel;
+        failing[form] = *own;
+        failing[form].scratch = fail_to_bind;
+        n->kernel = before[form] ? before[form] : &failing[form];
+        before[form] = own;
+        t->program->forms[form].is_bound = false;
+    }
+}
+
 /* Of what this rank updates: when a message is lost, ranks cannot ask each other any more. */
 static uint64_t own_hash(const an_trainer *t) {
     const an_params *p = t->params;
@@ -72,6 +93,7 @@ static void step_with_failure(one_rank *r) {
     an_trainer *t = NULL;
     outcome *o = &outcomes[r->comm.rank];
     counted c = {0};
+    const an_kernel *kernels[AN_FORMS] = {NULL};
     bool is_ready = !rank_failed(r, "open", an_trainer_open(&t, r->ctx, "errors.yaml"));
     for (int i = 0; i < STEPS_BEFORE && is_ready; i++) is_ready = !rank_failed(r, "step", an_trainer_step(t, NULL));
     pthread_barrier_wait(&together);
@@ -80,6 +102,7 @@ static void step_with_failure(one_rank *r) {
     const int64_t calls = r->messages.calls;
     if (is_culprit) an_program_set_hook(t->program, fail_at, &c);
     if (is_culprit && planted.message > 0) r->messages.fails_at = calls + planted.message;
+    if (is_culprit && planted.is_unready) plant_kernel(t, kernels);
     const uint64_t before = own_hash(t);
     const long allocations = r->memory.calls;
     r->memory.once = true;
@@ -94,6 +117,7 @@ static void step_with_failure(one_rank *r) {
         planted.allocations = r->memory.calls - allocations;
         an_program_set_hook(t->program, NULL, NULL);
     }
+    if (is_culprit && planted.is_unready) plant_kernel(t, kernels); /* and away again */
     r->messages.fails_at = 0;
     r->memory.fail_at = 0;
     o->same = own_hash(t) == before;
@@ -156,6 +180,31 @@ static bool is_of_culprit(const char *message, const char *words) {
     return !strncmp(message, expected, strlen(expected));
 }
 
+/* All ranks have refused the step with the culprit's words, and have taken it then. */
+static void check_refused(const char *what, int64_t at, an_status status, const char *words, const char *next) {
+    for (int i = 0; i < rank_count; i++) {
+        const outcome *o = &outcomes[i];
+        if (o->status != status)
+            fail_msg("%s %lld: rank %d returned %s", what, (long long)at, i, an_status_name(o->status));
+        if (!is_of_culprit(o->message, words) || strcmp(o->message, outcomes[0].message) != 0)
+            fail_msg("%s %lld: rank %d says '%s'", what, (long long)at, i, o->message);
+        if (!o->same) fail_msg("%s %lld: the weights of rank %d have changed", what, (long long)at, i);
+        if (o->again != AN_OK) fail_msg("%s %lld: rank %d cannot take the step again", what, (long long)at, i);
+        if (strcmp(o->hash, next) != 0) fail_msg("%s %lld: rank %d has other weights", what, (long long)at, i);
+    }
+}
+
+/* It still takes part in what others wait for. */
+static void before_first_instruction_of(void) {
+    one_rank ranks[MOST];
+    char next[HASH_TEXT];
+    remember_next(next);
+    planted = (plant){.instruction = -1, .is_unready = true};
+    run_once(ranks);
+    check_refused("before instruction", 0, AN_ERR_KERNEL, "the planted kernel is not ready", next);
+    assert_int_equal(planted.instructions, 0);
+}
+
 static void every_instruction_of(void) {
     one_rank ranks[MOST];
     planted = (plant){.instruction = -1};
@@ -168,16 +217,7 @@ static void every_instruction_of(void) {
     for (int64_t at = offset++ % stride; at < instructions; at += stride) {
         planted = (plant){.instruction = at};
         run_once(ranks);
-        for (int i = 0; i < rank_count; i++) {
-            const outcome *o = &outcomes[i];
-            if (o->status != AN_ERR_HOOK)
-                fail_msg("instruction %lld: rank %d returned %s", (long long)at, i, an_status_name(o->status));
-            if (!is_of_culprit(o->message, "the hook stopped") || strcmp(o->message, outcomes[0].message) != 0)
-                fail_msg("instruction %lld: rank %d says '%s'", (long long)at, i, o->message);
-            if (!o->same) fail_msg("instruction %lld: the weights of rank %d have changed", (long long)at, i);
-            if (o->again != AN_OK) fail_msg("instruction %lld: rank %d cannot take the step again", (long long)at, i);
-            if (strcmp(o->hash, next) != 0) fail_msg("instruction %lld: rank %d has other weights", (long long)at, i);
-        }
+        check_refused("instruction", at, AN_ERR_HOOK, "the hook stopped", next);
     }
     print_message("%lld instructions\n", (long long)instructions);
 }
@@ -226,14 +266,15 @@ static void every_message_of(void) {
     print_message("%lld messages, of which %lld were too late for one step\n", (long long)messages, (long long)late);
 }
 
-#define EVERY(thing)                                                           \
-    static void every_##thing(void **state) {                                  \
-        (void)state;                                                           \
-        for (culprit = 0; culprit < CULPRITS; culprit++) every_##thing##_of(); \
+#define FOR_CULPRITS(test)                                            \
+    static void test(void **state) {                                  \
+        (void)state;                                                  \
+        for (culprit = 0; culprit < CULPRITS; culprit++) test##_of(); \
     }
-EVERY(instruction)
-EVERY(allocation)
-EVERY(message)
+FOR_CULPRITS(before_first_instruction)
+FOR_CULPRITS(every_instruction)
+FOR_CULPRITS(every_allocation)
+FOR_CULPRITS(every_message)
 
 static int share(void **state) {
     (void)state;
@@ -253,6 +294,7 @@ static int run_strategy(const char *name) {
     (void)divide(NULL);
     write_files();
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(before_first_instruction),
         cmocka_unit_test(every_instruction),
         cmocka_unit_test(every_allocation),
         cmocka_unit_test(every_message),

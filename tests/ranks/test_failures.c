@@ -1,7 +1,7 @@
 /* One rank's error is everyone's, also where it is not a kernel's or a message's (test_errors.c): a loader, the samples of the caller, a callback, a save, memory, a launch that another one has
- * taken over. It is planted on one of three ranks. All of them return its message within a second, with the same number of steps behind them and the weights of an undisturbed run after as many;
+ * taken over. It is planted on one of three ranks, whatever they divide among themselves. All of them return its message within a second, with the same number of steps behind them and the weights of an undisturbed run after as many;
  * and when the cause is gone, all of them go on.
- *     test_ranks_failures [STRIDE]     every STRIDEth allocation */
+ *     test_ranks_failures [STRIDE [STRATEGY...]]     every STRIDEth allocation (0: few of them) */
 #include <time.h>
 
 #include "anneal/metric.h"
@@ -120,13 +120,14 @@ static an_status call_run(one_rank *r) {
 typedef enum { IS_WELL, HAS_ANOTHER_SHAPE, HAS_NO_TARGETS, HAS_LESS_THAN_NONE } mistake;
 
 static an_status step_on(one_rank *r, mistake made) {
-    enum { MINE = 2 };
-    float inputs[MINE * WIDTH] = {0}, targets[MINE * TARGETS] = {0};
+    enum { MOST = 2 };
+    const int64_t mine = strategy >= AN_SHARD_GRADIENTS ? 1 : MOST;
+    float inputs[MOST * WIDTH] = {0}, targets[MOST * TARGETS] = {0};
     failing_rank *s = state_of(r);
     if (!s->is_culprit) made = IS_WELL;
-    const an_array x = array_of(inputs, AN_DTYPE_F32, 2, (int64_t[]){MINE, made == HAS_ANOTHER_SHAPE ? 3 : WIDTH}),
-                   y = array_of(targets, AN_DTYPE_F32, 2, (int64_t[]){MINE, TARGETS});
-    return an_trainer_step_on(s->trainer, made == HAS_LESS_THAN_NONE ? -1 : MINE, &x,
+    const an_array x = array_of(inputs, AN_DTYPE_F32, 2, (int64_t[]){mine, made == HAS_ANOTHER_SHAPE ? 3 : WIDTH}),
+                   y = array_of(targets, AN_DTYPE_F32, 2, (int64_t[]){mine, TARGETS});
+    return an_trainer_step_on(s->trainer, made == HAS_LESS_THAN_NONE ? -1 : mine, &x,
                               made == HAS_NO_TARGETS ? NULL : &y, NULL);
 }
 
@@ -369,11 +370,24 @@ static void test_every_allocation(void **state) {
         }
 }
 
-int main(int argc, char **argv) {
-    if (argc > 1) stride = strtol(argv[1], NULL, 10);
+static const char *const strategies[] = {"none", "optimizer", "gradients", "full"}; /* by an_shard */
+
+static int run_strategy(int shard) {
+    strategy = (an_shard)shard;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_failure),
         cmocka_unit_test(test_every_allocation),
     };
-    return cmocka_run_group_tests(tests, run_undisturbed, NULL);
+    return cmocka_run_group_tests_name(strategies[shard], tests, run_undisturbed, NULL);
+}
+
+int main(int argc, char **argv) {
+    int failed = 0;
+    if (argc > 1) stride = strtol(argv[1], NULL, 10);
+    for (int i = AN_SHARD_NONE; i <= AN_SHARD_FULL; i++) {
+        bool is_asked = argc < 3;
+        for (int k = 2; k < argc; k++) is_asked |= !strcmp(argv[k], strategies[i]);
+        if (is_asked) failed += run_strategy(i);
+    }
+    return failed;
 }
