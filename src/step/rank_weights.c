@@ -22,34 +22,58 @@ static an_status add(const an_params *p, const an_stored *e, size_t begin, size_
     return AN_OK;
 }
 
-static size_t bytes_of(const an_stored *e) {
-    return (size_t)e->elements * an_dtype_size(e->dtype);
+enum { EVERY_STEP = -1 };
+
+/* Bytes begin … begin + bytes - 1 of an entry: all, or a window that moves on with the steps, so that every element is looked at sooner or later. */
+static an_status add_window(const an_params *p, const an_stored *e, size_t begin, size_t bytes, int64_t step,
+                            uint64_t *number) {
+    if (step == EVERY_STEP) return add(p, e, begin, bytes, number);
+    const size_t windows = (bytes + SOME_BYTES - 1) / SOME_BYTES,
+                 at = windows ? (size_t)step % windows * SOME_BYTES : 0;
+    return add(p, e, begin + at, bytes - at < SOME_BYTES ? bytes - at : SOME_BYTES, number);
 }
 
-/* What ranks divide has one owner, from whom the others get it, and cannot differ. */
+/* What ranks divide has one owner in each group, from whom the others of it get it, and cannot differ among them. */
 static bool is_everywhere(const an_params *p, const an_stored *e) {
     return !p->pieces.shards || e->storage != AN_STORAGE_MASTER;
 }
 
-an_status an_rank_weights_all(const an_params *params, uint64_t *number) {
-    an_context *ctx = params->ctx;
-    *number = 0;
-    for (size_t i = 0; i < params->entry_count; i++)
-        if (is_everywhere(params, &params->entries[i]))
-            AN_TRY_RETURN(add(params, &params->entries[i], 0, bytes_of(&params->entries[i]), number));
-    return AN_OK;
-}
-
-/* A window that moves on with the steps, so that every element is looked at sooner or later. */
-an_status an_rank_weights_some(const an_params *params, int64_t step, uint64_t *number) {
+static an_status add_whole(const an_params *params, int64_t step, uint64_t *number) {
     an_context *ctx = params->ctx;
     *number = 0;
     for (size_t i = 0; i < params->entry_count; i++) {
-        if (!is_everywhere(params, &params->entries[i])) continue;
-        const size_t bytes = bytes_of(&params->entries[i]), windows = (bytes + SOME_BYTES - 1) / SOME_BYTES;
-        const size_t begin = windows ? (size_t)step % windows * SOME_BYTES : 0;
-        const size_t some = bytes - begin < SOME_BYTES ? bytes - begin : SOME_BYTES;
-        AN_TRY_RETURN(add(params, &params->entries[i], begin, some, number));
+        const an_stored *e = &params->entries[i];
+        if (is_everywhere(params, e))
+            AN_TRY_RETURN(add_window(params, e, 0, (size_t)e->elements * an_dtype_size(e->dtype), step, number));
     }
     return AN_OK;
+}
+
+static an_status add_pieces(const an_params *params, int64_t step, uint64_t *number) {
+    an_context *ctx = params->ctx;
+    *number = 0;
+    for (size_t i = 0; i < params->entry_count; i++) {
+        const an_stored *e = &params->entries[i];
+        const size_t size = an_dtype_size(e->dtype);
+        if (is_everywhere(params, e)) continue;
+        for (int64_t first, end = 0; an_params_next(params, e, AN_FLAT_MASTERS, end, &first, &end);)
+            AN_TRY_RETURN(add_window(params, e, (size_t)first * size, (size_t)(end - first) * size, step, number));
+    }
+    return AN_OK;
+}
+
+an_status an_rank_weights_all(const an_params *params, uint64_t *number) {
+    return add_whole(params, EVERY_STEP, number);
+}
+
+an_status an_rank_weights_some(const an_params *params, int64_t step, uint64_t *number) {
+    return add_whole(params, step, number);
+}
+
+an_status an_rank_weights_pieces_all(const an_params *params, uint64_t *number) {
+    return add_pieces(params, EVERY_STEP, number);
+}
+
+an_status an_rank_weights_pieces_some(const an_params *params, int64_t step, uint64_t *number) {
+    return add_pieces(params, step, number);
 }

@@ -7,7 +7,6 @@
 #include "base/heartbeat.h"
 #include "base/structs.h"
 #include "comm/comm.h"
-#include "step/rank_weights.h"
 
 /* ---- the order ---- */
 
@@ -66,62 +65,6 @@ static an_status check_ranks(an_context *ctx, int64_t leaves, int ranks) {
         "new run with batch.leaves: %d",
         (long long)leaves, leaves == 1 ? "f" : "ves", (long long)leaves, leaves == 1 ? "" : "s", ranks,
         1 << (32 - __builtin_clz((unsigned)ranks - 1)));
-}
-
-/* The forests of the numbers of leaves: one, or one for each round. */
-static int leaf_forests(const an_params_pieces *pieces, int64_t leaves) {
-    const int64_t rounds = an_leaf_rounds_count(pieces, leaves);
-    return rounds > 0 ? (int)rounds : 1;
-}
-
-/* What ranks agree on, with the numbers of their leaves behind it; and behind those, the squares of the pages of a store in pieces. */
-static size_t record_bytes(const an_graph *model, int64_t leaves, int forests) {
-    return sizeof(an_agreement) + (size_t)forests * an_forest_bytes(leaves, an_leaf_width(model));
-}
-
-/* A record that is merged; as many come as go. */
-static void count_record(an_reduction_cost *cost, int rank, int ranks, size_t bytes) {
-    const int64_t records = an_comm_merge_sends(rank, ranks, 1);
-    cost->sent += records * (int64_t)bytes;
-    cost->received += records * (int64_t)bytes;
-    cost->messages += records;
-}
-
-/* Whether every host has all pieces, so that ranks agree within hosts first. */
-static bool has_groups(const an_params_pieces *pieces) {
-    return pieces->shards && pieces->shards->groups > 1;
-}
-
-an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, const an_stepper_shape *options,
-                             size_t *bytes, an_reduction_cost *cost) {
-    const an_borders *borders = options->borders;
-    const int rank = options->rank;
-    const an_stepper *s = NULL; /* for its size */
-    const an_graph *model = plan->model;
-    an_context *ctx = model->ctx;
-    const int forests = leaf_forests(pieces, borders->leaves);
-    size_t record = record_bytes(model, borders->leaves, forests);
-    if (pieces->shards) record += an_page_sums_record_bytes(pieces->shards, options->norms ? model : NULL);
-    const int64_t rounds = an_leaf_rounds_count(pieces, borders->leaves);
-    if (rounds > 0) {
-        *cost = (an_reduction_cost){0};
-        AN_TRY_RETURN(an_leaf_rounds_predict(plan, pieces, borders->leaves, options->is_bf16, bytes, cost));
-    } else {
-        AN_TRY_RETURN(
-            an_leaves_predict(model, borders, pieces->shards != NULL, rank, options->host_ranks, bytes, cost));
-    }
-    AN_TRY_RETURN(an_remote_weights_predict(plan, pieces, rounds, bytes, cost));
-    count_record(cost, rank, borders->ranks, sizeof(an_agreement));
-    if (has_groups(pieces)) {
-        count_record(cost, pieces->shards->rank, pieces->shards->ranks, record);
-        count_record(cost, pieces->shards->group, pieces->shards->groups, record_bytes(model, borders->leaves, 1));
-    } else {
-        count_record(cost, rank, borders->ranks, record);
-    }
-    if (!an_statistics_bytes(model, bytes) || !an_add_elements(bytes, 1, sizeof *s) ||
-        !an_add_elements(bytes, 2, record))
-        return AN_ERROR(ctx, AN_ERR_OVERFLOW, "the leaves of a step do not fit in memory");
-    return AN_OK;
 }
 
 static an_status check_options(an_context *ctx, const an_program *program, const an_optimizer *optimizer,
@@ -185,8 +128,8 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
              s->scaler.scale, s->scaler.growth, s->scaler.backoff, (long long)s->scaler.interval);
     if (!options.scales) s->scaler.scale = 0; /* as checkpoints have it */
     const int ranks = an_axis_ranks(ctx, AN_AXIS_DATA);
-    s->leaf_forests = leaf_forests(&s->params->pieces, s->options.leaves);
-    s->record_bytes = record_bytes(program->plan->model, s->options.leaves, s->leaf_forests);
+    s->leaf_forests = an_step_leaf_forests(&s->params->pieces, s->options.leaves);
+    s->record_bytes = an_step_record_bytes(program->plan->model, s->options.leaves, s->leaf_forests);
     const size_t page_forests = s->record_bytes;
     if (s->params->pieces.shards)
         s->record_bytes +=
@@ -220,59 +163,6 @@ void an_stepper_leaves(const an_stepper *stepper, int64_t *first, int64_t *end) 
     AN_NEED_OR(, stepper, first, end);
     *first = stepper->leaves.range.begin;
     *end = stepper->leaves.range.end;
-}
-
-/* ---- ranks ---- */
-
-static bool is_alone(const an_stepper *s) {
-    return an_axis_ranks(s->ctx, AN_AXIS_DATA) == 1;
-}
-
-static bool has_rounds(const an_stepper *s) {
-    return s->rounds.ctx != NULL;
-}
-
-/* A rank that has failed still takes part in everything that others wait for, up to the next record, where all of them fail together. */
-an_status an_step_fail(an_stepper *s, an_status status, int64_t leaf) {
-    if (is_alone(s) || status == AN_OK || s->failed != AN_OK) return is_alone(s) ? status : AN_OK;
-    s->failed = status;
-    s->failed_leaf = leaf;
-    memcpy(s->failure, s->ctx->error.message, sizeof s->failure);
-    return AN_OK;
-}
-
-/* Hosts agree among themselves first, as leaves are in rounds and pages in pieces within a host, and then with each other about their leaves. An error goes on to all. */
-static an_status agree_in_groups(an_stepper *s, an_agreement *a, int forests, void *received) {
-    an_context *ctx = s->ctx;
-    AN_TRY_RETURN(an_agree_among(ctx, an_axis_comm(ctx, AN_AXIS_SHARD), a, forests, received));
-    if (a->status == AN_OK) an_leaf_rounds_join(&s->rounds);
-    AN_TRY_RETURN(an_agree_among(ctx, an_axis_comm(ctx, AN_AXIS_REPLICA), a, 1, received));
-    return an_agreement_result(a, ctx);
-}
-
-/* Agrees with the other ranks on `a`, which an_agreement_begin has made; this rank's failure goes with it. */
-static an_status agree(an_stepper *s, an_agreement *a, int forests) {
-    void *received = s->record + s->record_bytes;
-    if (s->failed != AN_OK) {
-        a->status = (int32_t)s->failed;
-        a->leaf = s->failed_leaf;
-        memcpy(a->message, s->failure, sizeof a->message);
-        s->failed = AN_OK;
-    }
-    s->settled = true; /* whatever comes, it comes on all ranks */
-    const bool in_groups = forests > 0 && has_groups(&s->params->pieces);
-    const an_status status =
-        in_groups ? agree_in_groups(s, a, forests, received) : an_agree(s->ctx, a, forests, received);
-    if (status == AN_OK && forests > 0 && has_rounds(s) && !in_groups) an_leaf_rounds_join(&s->rounds);
-    if (status != AN_OK && !is_alone(s) && an_comm_check(s->ctx) != AN_OK) s->broken = true;
-    return status;
-}
-
-/* Weights that one rank alone has loaded, or that ranks update otherwise, would be a run that nothing can repeat. */
-static an_status compare_weights(an_stepper *s, an_agreement *a) {
-    if (is_alone(s)) return AN_OK;
-    return s->compared ? an_rank_weights_some(s->params, s->steps, &a->weights)
-                       : an_rank_weights_all(s->params, &a->weights);
 }
 
 /* ---- the calls ---- */
@@ -317,8 +207,8 @@ an_status an_step_begin_all(an_stepper *s, an_step_counts *counts) {
     a->samples = counts->samples;
     a->counted = counts->counted;
     a->most = counts->most;
-    AN_TRY_RETURN(an_step_fail(s, compare_weights(s, a), -1));
-    AN_TRY_RETURN(agree(s, a, 0));
+    AN_TRY_RETURN(an_step_fail(s, an_step_compare_weights(s, a), -1));
+    AN_TRY_RETURN(an_step_agree(s, a, 0));
     s->compared = true;
     AN_TRY_RETURN(an_remote_weights_start(&s->weights)); /* somebody may have set them, or loaded them */
     *counts = (an_step_counts){.targets = a->targets, .samples = a->samples, .counted = a->counted, .most = a->most};
@@ -329,7 +219,7 @@ an_status an_step_begin_all(an_stepper *s, an_step_counts *counts) {
     s->each = 1;
     s->skipped = s->clipped = false;
     s->settled = false;
-    if (has_rounds(s))
+    if (an_step_has_rounds(s))
         AN_TRY_RETURN(an_leaf_rounds_start(&s->rounds));
     else
         an_leaves_start(&s->leaves);
@@ -366,7 +256,7 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     AN_TRY_RETURN(check_order(s, MICRO_BATCH));
     if (samples < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a micro-batch cannot have %lld samples", (long long)samples);
-    if (has_rounds(s)) {
+    if (an_step_has_rounds(s)) {
         AN_TRY_RETURN(an_leaf_rounds_enter(&s->rounds, leaf));
     } else {
         AN_TRY_RETURN(an_leaves_enter(&s->leaves, leaf, &first));
@@ -375,7 +265,7 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     s->is_last = false;
     AN_TRY_RETURN(an_program_run(s->program, first ? AN_FORM_TRAIN_FIRST : AN_FORM_TRAIN_NEXT));
     AN_TRY_RETURN(an_program_loss(s->program, &loss));
-    double *sums = has_rounds(s) ? an_leaf_rounds_sums(&s->rounds) : an_leaves_sums(&s->leaves);
+    double *sums = an_step_has_rounds(s) ? an_leaf_rounds_sums(&s->rounds) : an_leaves_sums(&s->leaves);
     AN_TRY_RETURN(an_statistics_add(&s->statistics, samples, sums));
     sums[AN_LEAF_LOSS] += loss / (double)s->each;
     sums[AN_LEAF_SAMPLES] += (double)samples;
@@ -385,7 +275,7 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
 
 /* A rank that had nothing to compute has waited for no weights, and others wait for its own. Rounds that are left still gather some. */
 static an_status reduce(an_stepper *s) {
-    if (has_rounds(s)) {
+    if (an_step_has_rounds(s)) {
         const an_status status = an_leaf_rounds_reduce(&s->rounds, s->failed);
         const an_status gathered = an_remote_weights_finish(&s->weights);
         return status == AN_OK ? gathered : status;
@@ -397,7 +287,7 @@ static an_status reduce(an_stepper *s) {
 /* The numbers of the whole step, from those of all ranks. */
 static an_status close_leaves(an_stepper *s) {
     an_context *ctx = s->ctx;
-    if (has_rounds(s)) return an_leaf_rounds_close(&s->rounds, &s->sums);
+    if (an_step_has_rounds(s)) return an_leaf_rounds_close(&s->rounds, &s->sums);
     if (s->leaves.forest->count != 1)
         return AN_ERROR(ctx, AN_ERR_STATE, "the leaves of this step were not added to one: %lld are left",
                         (long long)s->leaves.forest->count);
@@ -410,7 +300,7 @@ an_status an_step_reduce(an_stepper *stepper) {
     AN_NEED(stepper);
     an_stepper *s = stepper;
     an_context *ctx = s->ctx;
-    if (is_alone(s)) { /* with others, this rank may have no samples, or a failure to tell */
+    if (an_step_is_alone(s)) { /* with others, this rank may have no samples, or a failure to tell */
         AN_TRY_RETURN(check_order(s, REDUCE));
         AN_TRY_RETURN(an_context_check_threads(ctx));
     }
@@ -437,7 +327,8 @@ static an_status agree_on_end(an_stepper *s) {
     an_agreement *a = (an_agreement *)(void *)s->record;
     an_agreement_begin(a, ctx, AN_AGREE_STEP_END, s->steps + 1, AN_OK);
     a->facts = s->facts;
-    AN_TRY_RETURN(agree(s, a, s->leaf_forests + (s->page_forests ? an_page_sums_forests(&s->optimizer->sums) : 0)));
+    AN_TRY_RETURN(
+        an_step_agree(s, a, s->leaf_forests + (s->page_forests ? an_page_sums_forests(&s->optimizer->sums) : 0)));
     s->facts = a->facts;
     AN_TRY_RETURN(close_leaves(s));
     s->loss = s->sums[AN_LEAF_LOSS];
@@ -502,7 +393,7 @@ an_status an_step_update(an_stepper *stepper) {
         update.clip_value = s->clipped ? s->options.clip_value : 0;
         an_status status = an_optimizer_update(s->optimizer, &update);
         if (status == AN_OK) status = an_statistics_update(&s->statistics, s->sums);
-        if (status != AN_OK && !is_alone(s)) { /* other ranks have updated: there is no way back */
+        if (status != AN_OK && !an_step_is_alone(s)) { /* other ranks have updated: there is no way back */
             s->broken = true;
             an_comm_abort(ctx, status, ctx->error.message);
         }
@@ -549,7 +440,7 @@ an_status an_step_end(an_stepper *stepper, an_step_metrics *metrics) {
 
 void an_step_cancel(an_stepper *stepper) {
     AN_NEED_OR(, stepper);
-    if (stepper->place != AN_STEP_IDLE && !stepper->settled && !is_alone(stepper)) {
+    if (stepper->place != AN_STEP_IDLE && !stepper->settled && !an_step_is_alone(stepper)) {
         stepper->broken = true;
         an_comm_abort(stepper->ctx, AN_ERR_STATE, "this rank has abandoned a step that others wait for");
     }

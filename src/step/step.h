@@ -52,10 +52,11 @@ struct an_stepper {
     an_status failed;        /* what the next record tells the other ranks */
     int64_t failed_leaf;
     char failure[AN_MESSAGE_BYTES];
-    bool compared;      /* all weights were, at the first step */
-    bool settled;       /* the step has ended, or fails, on all ranks alike */
-    bool broken;        /* an exchange failed, so ranks may differ */
-    an_run_facts facts; /* of this rank; after an_step_unscale: of all */
+    bool compared;          /* all weights were, at the first step */
+    bool replicas_compared; /* … and in a hybrid those of all hosts */
+    bool settled;           /* the step has ended, or fails, on all ranks alike */
+    bool broken;            /* an exchange failed, so ranks may differ */
+    an_run_facts facts;     /* of this rank; after an_step_unscale: of all */
 
     /* the run */
     an_scaler scaler;
@@ -75,6 +76,25 @@ typedef struct an_stepper_shape {
 /* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a step moves between ranks. */
 an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, const an_stepper_shape *options,
                              size_t *bytes, an_reduction_cost *cost);
+
+/* ---- ranks ---- */
+
+static inline bool an_step_is_alone(const an_stepper *s) {
+    return an_axis_ranks(s->ctx, AN_AXIS_DATA) == 1;
+}
+
+static inline bool an_step_has_rounds(const an_stepper *s) {
+    return s->rounds.ctx != NULL;
+}
+
+/* The forests of the numbers of leaves: one, or one for each round. */
+int an_step_leaf_forests(const an_params_pieces *pieces, int64_t leaves);
+/* What ranks agree on, with the numbers of their leaves behind it; and behind those, the squares of the pages of a store in pieces. */
+size_t an_step_record_bytes(const an_graph *model, int64_t leaves, int forests);
+/* Agrees with the other ranks on `a`, which an_agreement_begin has made, and on so many forests behind it; this rank's failure goes with it. */
+an_status an_step_agree(an_stepper *s, an_agreement *a, int forests);
+/* Weights that one rank alone has loaded, or that ranks update otherwise, would be a run that nothing can repeat. */
+an_status an_step_compare_weights(an_stepper *s, an_agreement *a);
 
 /* What a step has: of this rank, and after an_step_begin_all of all ranks. */
 typedef struct an_step_counts {

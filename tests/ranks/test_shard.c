@@ -211,6 +211,39 @@ static void every_strategy_has_the_bits_of_one_process(void **state) {
     }
 }
 
+/* On the second of two hosts, one weight becomes another. */
+static void change_one_host(one_rank *r) {
+    an_trainer *t = NULL;
+    an_param_info info;
+    an_param_info_init(&info, sizeof info);
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml")) ||
+        rank_failed(r, "step", an_trainer_step(t, NULL)) ||
+        rank_failed(r, "info", an_param_info_get(an_trainer_params(t), 0, &info)))
+        goto end;
+    float *values = calloc((size_t)info.elements, sizeof *values);
+    an_array array = array_of(values, info.dtype, info.ndims, info.dims);
+    bool failed = rank_failed(r, "get", an_params_get(an_trainer_params(t), info.name, AN_PART_WEIGHT, &array));
+    values[0] += 1;
+    if (!failed && r->comm.rank >= 2)
+        failed = rank_failed(r, "set", an_params_set(an_trainer_params(t), info.name, AN_PART_WEIGHT, &array));
+    free(values);
+    /* A step looks at some of them. */
+    for (int i = 1; i < STEPS && !failed; i++) failed = rank_failed(r, "changed", an_trainer_step(t, NULL));
+end:
+    an_trainer_destroy(&t);
+}
+
+static void hosts_of_a_hybrid_have_the_same_weights(void **state) {
+    (void)state;
+    one_rank ranks[4];
+    write_data();
+    write_config(configs[0].text, "hybrid");
+    run_ranks_on(ranks, 4, 2, change_one_host, NULL, NULL);
+    for (int i = 0; i < 4; i++)
+        if (!strstr(ranks[i].error, "changed: rank 2 has other weights than rank 0"))
+            fail_msg("rank %d says: %s", i, ranks[i].error);
+}
+
 static void open_only(one_rank *r) {
     an_trainer *t = NULL;
     rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml"));
@@ -243,6 +276,7 @@ static void what_is_no_strategy_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_strategy_has_the_bits_of_one_process),
+        cmocka_unit_test(hosts_of_a_hybrid_have_the_same_weights),
         cmocka_unit_test(hosts_of_a_hybrid_have_as_many_ranks),
         cmocka_unit_test(what_is_no_strategy_is_refused),
     };
