@@ -10,7 +10,9 @@
 #include "base/isa.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "base/text/text.h"
 #include "comm/comm.h"
+#include "pass/shard.h"
 #include "train/kernel_fingerprint.h"
 
 /* ---- what must be the same ---- */
@@ -33,6 +35,7 @@ typedef enum {
     STEPS,
     RATE,
     SHARD,
+    PIECES,
     ROWS
 } row;
 
@@ -59,6 +62,9 @@ static const char *const sentences[ROWS] = {
     [STEPS] = "rank %d has a run of %s steps, but rank %d of %s: all ranks must have the same run.steps or run.epochs",
     [RATE] = "rank %d has the learning rate %s, but rank %d has %s: all ranks must have the same optimizer.lr",
     [SHARD] = "rank %d has the sharding %s, but rank %d has %s: all ranks must have the same ranks.shard",
+    [PIECES] =
+        "rank %d divides the model into pieces with the hash %s, but rank %d into others with %s: all ranks must "
+        "have the same ranks.unit and train.recompute, and with a budget for that the same number of threads",
 };
 /* NOLINTEND(bugprone-suspicious-missing-comma) */
 
@@ -89,6 +95,28 @@ static an_status hash_model(const an_graph *graph, uint64_t hash[2]) {
     return AN_OK;
 }
 
+/* What ranks gather and scatter, in its order. Recompute decides which weights backward reads, and the scratch of threads what a budget allows. */
+static uint64_t hash_pieces(const an_trainer *t) {
+    uint64_t hash = 0;
+    for (int i = 0; i < t->shards->unit_count; i++) {
+        const an_page_range *pages = &t->shards->units[i].pages;
+        hash = an_hash((const int64_t[]){pages->begin, pages->end}, 2 * sizeof(int64_t), hash);
+    }
+    for (int form = 0; form < AN_FORMS; form++) {
+        const an_shard_plan *s = t->plan->forms[form] ? t->plan->forms[form]->shard : NULL;
+        for (int i = 0; s && i < s->region_count; i++)
+            for (int kind = 0; kind < AN_WEIGHT_KINDS; kind++) {
+                const an_region_root *root = &s->regions[i].roots[kind];
+                hash =
+                    an_hash((const int64_t[]){form, s->regions[i].unit, kind, root->pages}, 4 * sizeof(int64_t), hash);
+                for (int k = 0; k < root->run_count; k++)
+                    hash = an_hash((const int64_t[]){root->runs[k].pages.begin, root->runs[k].pages.end},
+                                   2 * sizeof(int64_t), hash);
+            }
+    }
+    return hash;
+}
+
 static an_status describe(record *r, an_trainer *t) {
     an_context *ctx = t->ctx;
     uint64_t hash[2];
@@ -111,6 +139,7 @@ static an_status describe(record *r, an_trainer *t) {
     write_number(r->values[SEED], t->seed);
     write_number(r->values[STEPS], t->steps);
     snprintf(r->values[SHARD], TEXT, "%s", an_shard_name(t->pieces.sharding));
+    if (t->shards) snprintf(r->values[PIECES], TEXT, "%016llx", (unsigned long long)hash_pieces(t));
     if (t->stepper) snprintf(r->values[RATE], TEXT, "%.9g", t->stepper->options.rate);
     return AN_OK;
 }

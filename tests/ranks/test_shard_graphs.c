@@ -110,8 +110,9 @@ static an_status make_data(an_dataset **dataset, an_context *ctx) {
 
 typedef struct {
     an_shard shard;
-    bool waits_for_all; /* out: some instruction waits for more units than two */
-    int regions;        /* out: that one instruction reads at most */
+    int64_t min_elements; /* of the last rank, if others have 1; 0: it has too */
+    bool waits_for_all;   /* out: some instruction waits for more units than two */
+    int regions;          /* out: that one instruction reads at most */
 } braid;
 
 /* How many regions of gathered weights a node reads. */
@@ -152,7 +153,7 @@ static void train_braided(one_rank *r) {
     options.seed = 5;
     options.batch = &batch;
     options.shard = b->shard;
-    options.min_elements = 1;
+    options.min_elements = b->min_elements && r->comm.rank == r->comm.ranks - 1 ? b->min_elements : 1;
     if (rank_failed(r, "graph", build_braided(&graph, r->ctx)) || rank_failed(r, "data", make_data(&data, r->ctx)) ||
         rank_failed(r, "create", an_trainer_create(&t, graph, data, NULL, &options)))
         goto end;
@@ -178,7 +179,7 @@ static void nodes_that_read_three_units(void **state) {
     (void)state;
     one_rank ranks[LARGEST];
     char expected[HASH_TEXT];
-    run_ranks(ranks, 1, train_braided, &(braid){AN_SHARD_NONE, false, 0}, NULL);
+    run_ranks(ranks, 1, train_braided, &(braid){.shard = AN_SHARD_NONE}, NULL);
     if (*ranks[0].error) fail_msg("%s", ranks[0].error);
     memcpy(expected, ranks[0].hash, sizeof expected);
     for (int s = 0; s < STRATEGIES; s++)
@@ -190,6 +191,19 @@ static void nodes_that_read_three_units(void **state) {
             assert_int_equal(b.waits_for_all, is_gathered_at_once);
             assert_int_equal(b.regions, b.shard == AN_SHARD_FULL ? 3 : 0);
         }
+}
+
+/* They would wait for what the other never sends. */
+static void other_units_are_refused(void **state) {
+    (void)state;
+    one_rank ranks[3];
+    for (int s = AN_SHARD_OPTIMIZER; s <= AN_SHARD_FULL; s++) {
+        run_ranks(ranks, 3, train_braided, &(braid){.shard = (an_shard)s, .min_elements = 5000}, NULL);
+        for (int i = 0; i < 3; i++)
+            if (!strstr(ranks[i].error, "rank 0 divides the model into pieces") ||
+                !strstr(ranks[i].error, "but rank 2"))
+                fail_msg("%s: rank %d says '%s'", names[s], i, ranks[i].error);
+    }
 }
 
 /* ---- a budget ---- */
@@ -263,6 +277,7 @@ static void a_budget_is_kept(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_that_read_three_units),
+        cmocka_unit_test(other_units_are_refused),
         cmocka_unit_test(a_budget_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
