@@ -45,4 +45,4 @@ cost(25 checkops-rows-more save-shared save-ledger save-preempt cli-trace cli-ch
 cost(10 checkops-rows-base checkops-rows-avx2 checkops-rows-avx512 checkops-test-base checkops-test-avx2 checkops-test-avx512
     checkops-test checkops-grad checkops-rows test_kernels_convolution_onednn test_base_elementary cli-plot cli-pipe cli-mistakes
     cli-room-cgroup install test_ranks_threads test_ranks_small_stack test_ranks_errors test_ranks_failures test_ranks_traps_calls
-    test_ranks_traps_numbers ranks-hash-openmpi-3 ranks-traffic-mpich test_open_constructor_short)
+    test_ranks_traps_numbers ranks-hash-openmpi-3 ranks-traffic-mpich ranks-strace-openmpi ranks-strace-mpich test_open_constructor_short)

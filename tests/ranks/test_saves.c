@@ -1,6 +1,6 @@
 /* Checkpoints that W files make and P ranks write, of runs by themselves and in callbacks: read by any other number of ranks, equal to those of one process, with memory as planned.
  *
- * RANKS_SHARD is a list of strategies (ranks.shard) to do this with, "none" unless it is set. */
+ * RANKS_SHARD is a list of strategies (ranks.shard), each of which is to do all of this. */
 #include <dirent.h>
 #include <stdlib.h>
 
@@ -131,40 +131,59 @@ static int count_parts(void) {
 
 /* ---- tests ---- */
 
-static void check_strategy(const char *shard) {
-    char stopped[HASH_TEXT], ended[HASH_TEXT], hash[HASH_TEXT];
+typedef struct {
+    char stopped[HASH_TEXT], ended[HASH_TEXT]; /* after STOP, and at the end */
+} hashes;
+
+static void take_hashes(hashes *alone) {
     forget();
-    run_leg(&(leg){.stop = STOP}, 1, stopped);
-    run_leg(&(leg){.stop = STEPS}, 1, ended);
-    for (int p = 0; p < COUNTS; p++)
-        for (int w = 0; w < WRITERS; w++) {
-            leg first = {.shard = counts[p] > 1 ? shard : NULL, .writers = writers[w], .stop = STOP};
-            forget();
-            run_leg(&first, counts[p], hash);
-            assert_string_equal(hash, stopped);
-            assert_int_equal(count_parts(), writers[w]);
-            for (int rank = 0; rank < counts[p]; rank++) {
-                const an_file_range files = an_route_files((size_t)writers[w], rank, counts[p]);
-                assert_int_equal(first.files[rank], files.end - files.begin);
-            }
-            for (int other = 0; other < COUNTS; other++) { /* the last one goes on, with another number of files */
-                leg next = {.shard = counts[other] > 1 ? shard : NULL,
-                            .writers = other == COUNTS - 1 ? writers[(w + 1) % WRITERS] : writers[w],
-                            .stop = other == COUNTS - 1 ? STEPS : 0};
-                run_leg(&next, counts[other], hash);
-                assert_non_null(strstr(next.resumed, "step-00000004"));
-                assert_string_equal(hash, next.stop ? ended : stopped);
-            }
-        }
+    run_leg(&(leg){.stop = STOP}, 1, alone->stopped);
+    run_leg(&(leg){.stop = STEPS}, 1, alone->ended);
 }
 
+static const char *strategy_of(int count, const char *shard) {
+    return count > 1 && strcmp(shard, "none") != 0 ? shard : NULL;
+}
+
+/* Written by counts[p] ranks in writers[w] files, and read by every number of ranks, which may divide the state otherwise. */
+static void check_checkpoint(const hashes *alone, int p, int w, const char *writing, const char *reading) {
+    char hash[HASH_TEXT];
+    leg first = {.shard = strategy_of(counts[p], writing), .writers = writers[w], .stop = STOP};
+    forget();
+    run_leg(&first, counts[p], hash);
+    assert_string_equal(hash, alone->stopped);
+    assert_int_equal(count_parts(), writers[w]);
+    for (int rank = 0; rank < counts[p]; rank++) {
+        const an_file_range files = an_route_files((size_t)writers[w], rank, counts[p]);
+        assert_int_equal(first.files[rank], files.end - files.begin);
+    }
+    for (int other = 0; other < COUNTS; other++) { /* the last one goes on, with another number of files */
+        leg next = {.shard = strategy_of(counts[other], reading),
+                    .writers = other == COUNTS - 1 ? writers[(w + 1) % WRITERS] : writers[w],
+                    .stop = other == COUNTS - 1 ? STEPS : 0};
+        run_leg(&next, counts[other], hash);
+        assert_non_null(strstr(next.resumed, "step-00000004"));
+        assert_string_equal(hash, next.stop ? alone->ended : alone->stopped);
+    }
+}
+
+/* All strategies of the list with all numbers. Without one, strategies take turns. */
 static void any_number_writes_and_any_number_reads(void **state) {
+    static const char *const strategies[] = {"none", "optimizer", "gradients", "full"};
+    enum { STRATEGIES = sizeof strategies / sizeof *strategies };
     const char *list = getenv("RANKS_SHARD");
     char names[256];
+    hashes alone;
     (void)state;
-    snprintf(names, sizeof names, "%s", list && *list ? list : "none");
+    take_hashes(&alone);
+    snprintf(names, sizeof names, "%s", list ? list : "");
     for (char *rest = names, *name = strtok_r(rest, " ,", &rest); name; name = strtok_r(NULL, " ,", &rest))
-        check_strategy(strcmp(name, "none") != 0 ? name : NULL);
+        for (int i = 0; i < COUNTS * WRITERS; i++) check_checkpoint(&alone, i / WRITERS, i % WRITERS, name, name);
+    for (int i = 0; !*names && i < COUNTS * WRITERS; i++) {
+        const int turn = i / WRITERS + i % WRITERS; /* each number of ranks meets each strategy */
+        check_checkpoint(&alone, i / WRITERS, i % WRITERS, strategies[turn % STRATEGIES],
+                         strategies[(turn + 1) % STRATEGIES]);
+    }
 }
 
 static void each_rank_has_a_file(void **state) {

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Looks at the lines of memory.sh, "PRECISION STRATEGY RANKS rank N planned N allocated N …", and prints a table of them.
+
+    memory_check.py FILE"""
+
+import collections
+import sys
+
+PAGE = 4096
+BLOCKS, WIDTH, CONTEXT = 12, 768, 1024
+UNITS = BLOCKS + 2  # and what lies before and after them
+NEAR = 0.03  # of what is allocated
+# What a strategy divides, and how many buffers of f32 that is; in bf16 weights have a low copy too, of half the bytes.
+BUFFERS = {"weights": 1.5, "gradients": 1, "moments": 2}
+DIVIDED = {"none": [], "optimizer": ["moments"], "gradients": ["gradients", "moments"], "full": ["weights", "gradients", "moments"],
+           "hybrid": []}
+
+
+def uneven_bytes(precision, shard):
+    """In bf16, by optimizer and gradients, a rank has the f32 of what ops read so, wholly, and of its pieces. What is in both costs it nothing more, and pieces of such parameters (positions,
+    biases and norms) have low copies that others do not have."""
+    if precision != "bf16" or shard not in ("optimizer", "gradients"):
+        return 0
+    vectors = sum(-(-WIDTH * times // 1024) for times in (1, 1, 3, 1, 1, 1, 4, 1))
+    return (BLOCKS * vectors + 2 * -(-WIDTH // 1024) + CONTEXT * WIDTH // 1024) * (PAGE + PAGE // 2)
+
+
+def main():
+    cases, wrong = collections.defaultdict(list), []
+    for line in open(sys.argv[1]):
+        words = line.split()
+        cases[words[0], words[1], int(words[2])].append(dict(zip(words[3::2], map(int, words[4::2]))))
+    print("precision  strategy   ranks  planned on the fullest  taken/allocated  weights    gradients  moments    arena      MB")
+    for (precision, shard, count), ranks in sorted(cases.items()):
+        what = f"{precision}, {shard}, {count} ranks"
+        if len(ranks) != count:
+            wrong.append(f"{what}: {len(ranks)} lines")
+        for rank in ranks:
+            if rank["planned"] != rank["allocated"]:
+                wrong.append(f"{what}: rank {rank['rank']} has allocated {rank['allocated']} bytes, planned are {rank['planned']}")
+            if abs(rank["taken"] / rank["allocated"] - 1) > NEAR:
+                wrong.append(f"{what}: rank {rank['rank']} takes {rank['taken']} bytes of the machine, and has allocated {rank['allocated']}")
+        room = PAGE * UNITS
+        for kind, buffers in BUFFERS.items():
+            held = [rank[kind] for rank in ranks]
+            uneven = uneven_bytes(precision, shard)
+            if max(held) - min(held) > buffers * room + (uneven if kind == "weights" else 0):
+                wrong.append(f"{what}: {kind} of {min(held)} to {max(held)} bytes")
+            alone = cases.get((precision, "none", 1))
+            if kind in DIVIDED[shard] and alone and abs(max(held) - alone[0][kind] / count) > buffers * room:
+                wrong.append(f"{what}: {kind} of {max(held)} bytes, one process has {alone[0][kind]}")
+        planned = [rank["planned"] for rank in ranks]
+        if max(planned) - min(planned) > sum(BUFFERS.values()) * room + uneven:
+            wrong.append(f"{what}: {min(planned)} to {max(planned)} bytes")
+        taken = [rank["taken"] / rank["allocated"] for rank in ranks]
+        figures = "".join(f"{max(rank[kind] for rank in ranks) / 1e6:<11.1f}" for kind in ("weights", "gradients", "moments", "arena"))
+        print(f"{precision:10} {shard:10} {count:5}  {max(planned):22}  {min(taken):.4f} – {max(taken):.4f}  {figures}".rstrip())
+    for text in wrong:
+        print(text)
+    return 1 if wrong or not cases else 0
+
+
+sys.exit(main())
