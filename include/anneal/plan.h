@@ -92,6 +92,8 @@ typedef enum an_shard {
     AN_SHARD_GRADIENTS = 2, /* … and gradients */
     AN_SHARD_FULL = 3,      /* … and weights: a unit of them is gathered when it is needed */
     AN_SHARD_HYBRID = 4,    /* as FULL, among the ranks of one host; hosts have the same pieces */
+    AN_SHARD_AUTO =
+        5, /* for trainers: the cheapest of NONE and OPTIMIZER that fits in memory, else the first of the others that does */
     AN_SHARD_LIMIT = 0x7fffffff
 } an_shard;
 
@@ -133,8 +135,8 @@ AN_API void an_plan_destroy(an_plan **plan);
 /* Bytes that a program of this plan and its parameters will allocate. peak is the sum of all others. */
 typedef struct an_plan_memory {
     size_t size;
-    int64_t weights; /* master weights, their low-precision copies, frozen parameters, run states */
-    int64_t gradients;
+    int64_t weights;     /* master weights, their low-precision copies, frozen parameters, run states */
+    int64_t gradients;   /* where ranks divide them, also those of other ranks that wait to be added */
     int64_t optimizer;   /* moments */
     int64_t activations; /* the arena without scratch */
     int64_t scratch;     /* scratch memory of kernels in the arena */
@@ -146,6 +148,7 @@ typedef struct an_plan_memory {
     int64_t
         trainer; /* in a trainer's plan, everything else: the plan itself, the model, samples that are loaded or evaluated, and the
                         data that the trainer owns. Samples that a program passes to it are not counted */
+    int64_t messages; /* in a trainer's plan for several ranks: buffers of what they exchange */
 } an_plan_memory;
 AN_API void an_plan_memory_init(an_plan_memory *memory, size_t size);
 AN_API an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory);

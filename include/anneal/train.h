@@ -68,7 +68,7 @@ typedef struct an_trainer_options {
     uint8_t reserved[1];
     int rank, ranks;      /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
     int hosts;            /* … on so many hosts; 0: one */
-    an_shard shard;       /* as in an_plan_options */
+    an_shard shard;       /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
     int64_t min_elements; /* as in an_plan_options */
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
@@ -170,6 +170,29 @@ typedef struct an_trainer_info {
 } an_trainer_info;
 AN_API void an_trainer_info_init(an_trainer_info *info, size_t size);
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
+
+/* A way to divide the state of a run among its ranks, and what it would take. A trainer of several ranks that is opened to inspect its plan, or with AN_SHARD_AUTO, has looked at all of them. */
+typedef struct an_strategy {
+    size_t size;
+    const char *name; /* as ranks.shard has it */
+    const char *
+        reason; /* why AN_SHARD_AUTO takes it, or why it cannot be used; "": neither. Both texts are sentences without their full stops and live as long as the trainer */
+    const char *room; /* what it needs, and what there is */
+    int64_t sent;     /* bytes of messages in a step, by the rank that sends most */
+    int64_t
+        shared; /* bytes of other ranks' gradients in memory that ranks of a host share, read and written by the rank that moves most */
+    double seconds; /* of a step, estimated for the machine that the library was tuned on, to compare strategies */
+    int rank;       /* that needs most memory */
+    bool possible;  /* the leaves and options of this run allow it */
+    bool fits;      /* every rank has room for it */
+    bool automatic; /* AN_SHARD_AUTO takes it */
+    bool taken;     /* by this trainer */
+} an_strategy;
+AN_API void an_strategy_init(an_strategy *strategy, size_t size);
+/* AN_ERR_STATE: the trainer has not looked at it. */
+AN_API an_status an_strategy_get(const an_trainer *trainer, an_shard shard, an_strategy *strategy);
+/* The memory of the rank that needs most; zeros if the strategy is not possible. */
+AN_API an_status an_strategy_memory_get(const an_trainer *trainer, an_shard shard, an_plan_memory *memory);
 
 /* XXH3-128 of the weights in canonical order, as 32 hexadecimal digits. Both hashes are collective if ranks divide the state (an_shard). */
 enum { AN_HASH_TEXT = 33 };

@@ -109,10 +109,19 @@ static void take_cpu_1(reader *r, const char *folder, an_limits *l) {
     if (read_in(r, folder, "cpu.cfs_period_us")) take_quota(l, quota, strtod(r->text, NULL));
 }
 
+/* FNV-1a. */
+static uint64_t hash_text(const char *text) {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    return hash;
+}
+
 static void take_memory(reader *r, const char *folder, an_limits *l) {
     if (!read_in(r, folder, "memory.max") && !read_in(r, folder, "memory.limit_in_bytes")) return;
     const int64_t limit = strtoll(r->text, NULL, BASE);
-    if (limit > 0 && limit < none && (l->group_memory == 0 || limit < l->group_memory)) l->group_memory = limit;
+    if (limit <= 0 || limit >= none || (l->group_memory > 0 && limit >= l->group_memory)) return;
+    l->group_memory = limit;
+    l->group = hash_text(folder);
 }
 
 static void read_groups(reader *r, an_limits *l) {
@@ -167,23 +176,26 @@ an_bytes_text an_bytes_in_words(int64_t bytes) {
     return out;
 }
 
+/* Bytes that something allows. */
+typedef struct offer {
+    int64_t bytes;  /* -1: not known, or no limit */
+    int64_t others; /* of them are for other ranks */
+    const char *words;
+} offer;
+
 /* What limits this process most. Swap is slow, but what fits with it does fit. `held` is in what ulimit no longer leaves. */
-static int64_t find_least(const an_limits *l, int64_t held, const char **words) {
-    const struct {
-        int64_t bytes; /* -1: not known, or no limit */
-        const char *words;
-    } offers[] = {
-        {l->memory ? l->memory + l->swap : -1,
+static offer find_least(const an_limits *l, int64_t held) {
+    const offer offers[] = {
+        {l->memory ? l->memory + l->swap : -1, l->others,
          l->swap ? "the memory and swap of this machine are" : "this machine has"},
-        {l->group_memory ? l->group_memory + l->swap : -1, "the cgroup of this process allows"},
-        {l->address_space < 0 ? -1 : l->address_space + held, "ulimit -v leaves"},
-        {l->data < 0 ? -1 : l->data + held, "ulimit -d leaves"},
+        {l->group_memory ? l->group_memory + l->swap : -1, l->group_others, "the cgroup of this process allows"},
+        {l->address_space < 0 ? -1 : l->address_space + held, 0, "ulimit -v leaves"},
+        {l->data < 0 ? -1 : l->data + held, 0, "ulimit -d leaves"},
     };
-    int64_t least = -1;
+    offer least = {-1, 0, ""};
     for (size_t i = 0; i < sizeof offers / sizeof *offers; i++) {
-        if (offers[i].bytes < 0 || (least >= 0 && offers[i].bytes >= least)) continue;
-        least = offers[i].bytes;
-        *words = offers[i].words;
+        const offer *o = &offers[i];
+        if (o->bytes >= 0 && (least.bytes < 0 || o->bytes - o->others < least.bytes - least.others)) least = *o;
     }
     return least;
 }
@@ -191,21 +203,27 @@ static int64_t find_least(const an_limits *l, int64_t held, const char **words) 
 an_limits_fit an_limits_compare(const an_limits *limits, int64_t planned, int64_t held, char text[AN_LIMITS_TEXT]) {
     enum { SPARE = 16 }; /* of a limit: threads and buffers need some too */
     const an_limits *l = limits;
-    const char *words = "";
-    const int64_t least = find_least(l, held, &words);
-    const an_bytes_text need = an_bytes_in_words(planned), most = an_bytes_in_words(least);
-    if (least < 0) {
+    const offer offered = find_least(l, held);
+    const int64_t least = offered.bytes - offered.others; /* below 0: the others do not fit either */
+    const an_bytes_text need = an_bytes_in_words(planned), most = an_bytes_in_words(offered.bytes);
+    if (offered.bytes < 0) {
         snprintf(text, AN_LIMITS_TEXT, "it needs %s of memory, and no limit is known", need.text);
         return AN_LIMITS_FITS;
     }
-    if (l->memory_available && planned > l->memory_available && planned <= least) {
+    char of_others[64] = "";
+    if (offered.others > 0)
+        snprintf(of_others, sizeof of_others, ", of which the other ranks need %s",
+                 an_bytes_in_words(offered.others).text);
+    if (l->memory_available && planned > l->memory_available - l->others && planned <= least) {
+        const char *also = l->others > 0 ? " for all ranks of this host" : "";
         snprintf(text, AN_LIMITS_TEXT,
-                 "it needs %s of memory, but only %s are available now because other processes use the rest", need.text,
-                 an_bytes_in_words(l->memory_available).text);
+                 "it needs %s of memory%s, but only %s are available now because other processes use the rest",
+                 an_bytes_in_words(planned + l->others).text, also, an_bytes_in_words(l->memory_available).text);
         return AN_LIMITS_TIGHT;
     }
-    const bool tight = planned > least - least / SPARE || (l->group_memory && planned > l->group_memory);
-    snprintf(text, AN_LIMITS_TEXT, "it needs %s of memory, and %s %s%s", need.text, words, most.text,
-             tight && planned <= least ? ", which leaves little for threads and buffers" : "");
+    const bool tight =
+        planned > least - offered.bytes / SPARE || (l->group_memory && planned > l->group_memory - l->group_others);
+    snprintf(text, AN_LIMITS_TEXT, "it needs %s of memory, and %s %s%s%s", need.text, offered.words, most.text,
+             of_others, tight && planned <= least ? ", which leaves little for threads and buffers" : "");
     return planned > least ? AN_LIMITS_EXCEEDED : tight ? AN_LIMITS_TIGHT : AN_LIMITS_FITS;
 }

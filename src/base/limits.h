@@ -11,6 +11,10 @@ typedef struct an_limits {
     int64_t group_memory;                   /* the smallest limit of the cgroups around this process; 0: none */
     double group_processors;                /* the same of processors; 0: none */
     int64_t address_space, data;            /* what ulimit -v and ulimit -d still leave; -1: no limit */
+    uint64_t
+        group; /* a hash of the cgroup that has this limit of memory: processes of one host with the same share it */
+    /* Not read, but said by who compares: bytes that other ranks of a run need on this machine, and in this cgroup. ulimit is of a process, and they need none of it. */
+    int64_t others, group_others;
 } an_limits;
 
 /* Reads proc and sys below `root`, which is "" but for tests. What cannot be read stays as if there were no limit. */

@@ -9,6 +9,7 @@
 #include "exec/params.h"
 #include "ir/text_form.h"
 #include "ops/common.h"
+#include "ops/sink.h"
 #include "ops/source.h"
 #include "pass/cost.h"
 
@@ -105,14 +106,16 @@ static an_status compile(an_plan *p, an_form form) {
     return AN_OK;
 }
 
-static void sum_memory(an_plan *p, bool trains, int moments, const an_leaf_range *range) {
-    an_plan_memory *m = &p->memory;
+void an_plan_count_rank(an_plan *plan, const an_leaf_range *range, int64_t checkpoint) {
+    const an_plan *p = plan;
+    const bool trains = p->forms[AN_FORM_TRAIN_FIRST] != NULL;
+    an_plan_memory *m = &plan->memory;
     int64_t flat = an_params_flat_bytes(&p->sizes);
-    m->size = sizeof *m;
+    *m = (an_plan_memory){.size = sizeof *m, .activations = m->activations, .checkpoint = checkpoint};
     m->weights = flat + an_params_low_bytes(&p->sizes, p->low) + p->sizes.frozen_bytes + p->sizes.state_bytes;
     m->gradients = trains ? flat : 0;
     m->leaves = trains && !p->passes.scatters ? (an_forest_depth(range) - 1) * flat : 0;
-    m->optimizer = trains ? moments * flat : 0;
+    m->optimizer = trains ? p->moments * flat : 0;
     m->scratch = p->arena_bytes - m->activations;
     m->inputs = p->sizes.input_bytes + p->scalar_bytes + p->constant_bytes + p->sizes.program_state_bytes;
     m->tables = an_params_table_bytes(p->model) + an_program_table_bytes(p);
@@ -124,13 +127,12 @@ void an_plan_divide(an_plan *plan, const an_params_pieces *pieces) {
     an_plan_memory *m = &plan->memory;
     const an_flat_sizes *sizes = &plan->sizes;
     const an_dtype dtype = sizes->trainable_dtype;
-    const int64_t flat = an_params_flat_bytes(sizes), moments = flat ? m->optimizer / flat : 0;
     m->peak -= m->weights + m->gradients + m->optimizer;
     m->weights =
         an_params_buffer_bytes(sizes, pieces, AN_FLAT_MASTERS, dtype) + sizes->frozen_bytes + sizes->state_bytes;
     if (plan->low != AN_DTYPE_NONE) m->weights += an_params_buffer_bytes(sizes, pieces, AN_FLAT_LOW, plan->low);
     if (m->gradients) m->gradients = an_params_buffer_bytes(sizes, pieces, AN_FLAT_GRADIENTS, dtype);
-    m->optimizer = moments * an_params_buffer_bytes(sizes, pieces, AN_FLAT_MOMENTS, dtype);
+    if (m->optimizer) m->optimizer = plan->moments * an_params_buffer_bytes(sizes, pieces, AN_FLAT_MOMENTS, dtype);
     m->peak += m->weights + m->gradients + m->optimizer;
 }
 
@@ -141,6 +143,17 @@ an_status an_plan_count_trainer(an_plan *plan, size_t bytes) {
         return AN_ERROR(plan->ctx, AN_ERR_OVERFLOW, "the run needs more memory than can be addressed");
     m->peak = peak;
     m->trainer += (int64_t)bytes;
+    return AN_OK;
+}
+
+an_status an_plan_count_messages(an_plan *plan, size_t waiting, size_t bytes) {
+    an_context *ctx = plan->ctx;
+    an_plan_memory *m = &plan->memory;
+    AN_TRY_RETURN(an_plan_count_trainer(plan, waiting));
+    AN_TRY_RETURN(an_plan_count_trainer(plan, bytes));
+    m->trainer -= (int64_t)waiting + (int64_t)bytes;
+    m->gradients += (int64_t)waiting;
+    m->messages += (int64_t)bytes;
     return AN_OK;
 }
 
@@ -203,9 +216,8 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
              "graph '%s' is not verified: call an_graph_verify after the last change", graph->name);
     unsigned programs = options->programs;
     if (!programs) programs = graph->loss ? AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION : AN_PROGRAM_PREDICTION;
-    const int moments = options->moments;
-    AN_CHECK(ctx, moments >= 0 && moments <= AN_MOST_MOMENTS, AN_ERR_ARGUMENT, "moments is %d; it must be from 0 to %d",
-             moments, AN_MOST_MOMENTS);
+    AN_CHECK(ctx, options->moments >= 0 && options->moments <= AN_MOST_MOMENTS, AN_ERR_ARGUMENT,
+             "moments is %d; it must be from 0 to %d", options->moments, AN_MOST_MOMENTS);
     AN_CHECK(ctx, options->symbol_count == 0 || (options->symbol_count > 0 && options->symbols && options->maxima),
              AN_ERR_ARGUMENT, "symbol_count is %d, but symbols or maxima is NULL", options->symbol_count);
     AN_CHECK(ctx, (unsigned)options->shard < AN_SHARD_COUNT, AN_ERR_ARGUMENT, "shard is %d; it must be from 0 to %d",
@@ -216,6 +228,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     AN_TRY(find_leaves(ctx, options, &range));
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
+    p->moments = options->moments;
     if (options->kernels) {
         p->kernel_bytes = strlen(options->kernels) + 1;
         AN_TRY(an_alloc(ctx, (void **)&p->kernels, p->kernel_bytes, 1));
@@ -244,8 +257,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
         AN_TRY(compile(p, AN_FORM_TRAIN_FIRST));
         if (!p->passes.scatters) AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
     }
-    p->memory.checkpoint = options->checkpoint;
-    sum_memory(p, programs & AN_PROGRAM_TRAINING, moments, &range);
+    an_plan_count_rank(p, &range, options->checkpoint);
     *plan = p;
     return AN_OK;
 
@@ -319,6 +331,24 @@ int64_t an_plan_life_count(const an_plan *plan, an_form form) {
     return g ? (int64_t)g->memory->life_count : 0;
 }
 
+static bool is_in_block(const an_graph *g, const an_node *node) {
+    int block = node->block;
+    while (block > 0 && g->blocks[block].is_scope) block = g->blocks[block].parent;
+    return block > 0;
+}
+
+/* The gradients of a unit lie in one root. Where the largest of them is in no block, its name says more than that. */
+static const char *path_of(const an_graph *g, const an_node *node) {
+    const an_parameter *largest = NULL;
+    if (node->op != &an_op_collect_gradients) return node->path;
+    for (const an_node *n = g->first; n; n = n->next) {
+        if (n->op != &an_op_unit_grad || an_node_input(n, 0)->node != node) continue;
+        const an_parameter *p = &g->parameters[((const an_unit_grad_attributes *)n->attributes)->grad.parameter];
+        if (!largest || p->elements > largest->elements) largest = p;
+    }
+    return largest && !is_in_block(g, largest->node) ? largest->name : node->path;
+}
+
 an_status an_plan_life_get(const an_plan *plan, an_form form, int64_t index, an_plan_life *life) {
     AN_GUARD;
     AN_NEED(plan, life);
@@ -330,7 +360,7 @@ an_status an_plan_life_get(const an_plan *plan, an_form form, int64_t index, an_
         return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT, "life %lld does not exist", (long long)index);
     const an_life *l = &g->memory->lives[index];
     const an_plan_life own = {.op = l->node->op->name,
-                              .path = l->node->path,
+                              .path = path_of(g, l->node),
                               .begin = l->begin,
                               .end = l->end,
                               .offset = l->offset,

@@ -3,6 +3,7 @@
 #define AN_EXEC_PLAN_H
 
 #include "anneal/plan.h"
+#include "comm/forest.h"
 #include "ir/graph.h"
 #include "pass/memory.h"
 #include "pass/pass.h"
@@ -23,6 +24,7 @@ struct an_plan {
     an_form_tables tables[AN_FORMS];
     an_flat_sizes sizes;
     an_plan_memory memory;
+    int moments; /* of the optimizer */
     an_plan_traffic traffic;
     int64_t arena_bytes, scalar_bytes, constant_bytes;
     const char *scalars[AN_MAX_SCALARS]; /* by slot; names belong to the forms */
@@ -44,8 +46,14 @@ an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const 
  * then have it. The other forms are there already: no recompute helps if they need more. */
 an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, bool trains);
 
+/* Counts the memory anew, for a rank with these leaves and so many bytes to copy for a checkpoint, without what the owner of the plan holds: the forms are the same on all ranks. */
+void an_plan_count_rank(an_plan *plan, const an_leaf_range *range, int64_t checkpoint);
+
 /* Counts bytes that the owner of the plan holds for the same run. */
 an_status an_plan_count_trainer(an_plan *plan, size_t bytes);
+
+/* … and those of what ranks exchange: gradients that wait to be added, and buffers of messages. */
+an_status an_plan_count_messages(an_plan *plan, size_t waiting, size_t bytes);
 
 /* What the owner's steps exchange with other ranks. */
 void an_plan_count_traffic(an_plan *plan, const an_plan_traffic *traffic);

@@ -77,13 +77,11 @@ static an_status get_run_length(opening *o) {
 /* ---- ranks ---- */
 
 static an_status get_sharding(opening *o) {
-    static const char *const names[] = {[AN_SHARD_NONE] = "none",
-                                        [AN_SHARD_OPTIMIZER] = "optimizer",
-                                        [AN_SHARD_GRADIENTS] = "gradients",
-                                        [AN_SHARD_FULL] = "full",
-                                        [AN_SHARD_HYBRID] = "hybrid"};
+    static const char *const names[] = {
+        [AN_SHARD_NONE] = "none", [AN_SHARD_OPTIMIZER] = "optimizer", [AN_SHARD_GRADIENTS] = "gradients",
+        [AN_SHARD_FULL] = "full", [AN_SHARD_HYBRID] = "hybrid",       [AN_SHARD_AUTO] = "auto"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (an_config_is(o->config, "ranks.shard", names[i])) o->options.shard = (an_shard)i;
+        if (names[i] && an_config_is(o->config, "ranks.shard", names[i])) o->options.shard = (an_shard)i;
     return an_config_is(o->config, "ranks.unit.min_elements", "blocks")
                ? AN_OK
                : an_config_count(o->config, "ranks.unit.min_elements", &o->options.min_elements);
@@ -91,10 +89,12 @@ static an_status get_sharding(opening *o) {
 
 /* ---- batch ---- */
 
-/* What `auto` stands for: a leaf for each rank, and a power of two, so that the run can go on with half and twice as many ranks. Where leaves run in rounds, each is one micro-batch. */
+/* What `auto` stands for: a leaf for each rank, and a power of two, so that the run can go on with half and twice as many ranks. Where the config wants leaves to run in rounds, each is one micro-batch.
+ * What ranks.shard: auto takes depends on memory, and leaves are bits: they do not depend on it. */
 static int64_t leaves_for(const opening *o, int ranks, int64_t global) {
     int64_t leaves = 1;
-    const int64_t micro = o->options.shard >= AN_SHARD_GRADIENTS ? o->batch.micro : 0;
+    const bool has_rounds = o->options.shard >= AN_SHARD_GRADIENTS && o->options.shard != AN_SHARD_AUTO;
+    const int64_t micro = has_rounds ? o->batch.micro : 0;
     const int64_t least = micro > 0 && global > 0 ? an_divide_up(global, micro) : 0;
     while (leaves < ranks || leaves < least) leaves *= 2;
     return global > 0 && leaves > global ? global : leaves;

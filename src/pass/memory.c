@@ -284,6 +284,7 @@ static an_status place(memory *m, an_memory_plan *plan) {
     an_context *ctx = m->g->ctx;
     const way *chosen = NULL;
     AN_TRY_RETURN(choose_way(m, &chosen));
+    if (!chosen) return AN_ERROR(ctx, AN_ERR_OVERFLOW, "the values of a program do not fit in memory");
     plan->in_place = chosen->in_place;
     find_in_place(m, chosen->in_place);
     AN_TRY_RETURN(count_alive(m, &plan->most_alive, &plan->fullest));

@@ -81,6 +81,18 @@ fail:
     return status;
 }
 
+an_status an_leaf_rounds_waiting(const an_plan *plan, const an_params_pieces *pieces, int64_t leaves, bool is_bf16,
+                                 size_t *bytes) {
+    an_context *ctx = plan->ctx;
+    const an_shards *shards = pieces->shards;
+    an_reduction_unit *units = NULL;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&units, unit_records(shards), sizeof *units));
+    const an_scatter_options options = describe(shards, plan->sizes.trainable_dtype, leaves, is_bf16, units);
+    *bytes = an_scatter_predict(&options, shards->rank, shards->ranks).stack_bytes;
+    an_release(ctx, (void **)&units, unit_records(shards), sizeof *units);
+    return AN_OK;
+}
+
 static an_status make_hosts(an_leaf_rounds *r, const an_shards *shards) {
     r->pieces = r->units + shards->unit_count;
     const an_reduction_options options = describe_hosts(shards, &r->options, r->pieces);

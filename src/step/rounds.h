@@ -37,6 +37,9 @@ an_leaf_range an_leaf_rounds_range(const an_shards *shards, int64_t leaves);
 /* Adds what they take, with the gradients that wait to be added, and what a step moves. */
 an_status an_leaf_rounds_predict(const an_plan *plan, const an_params_pieces *pieces, int64_t leaves, bool is_bf16,
                                  size_t *bytes, an_reduction_cost *cost);
+/* Of these bytes, the gradients that wait to be added. */
+an_status an_leaf_rounds_waiting(const an_plan *plan, const an_params_pieces *pieces, int64_t leaves, bool is_bf16,
+                                 size_t *bytes);
 /* `forests` has one forest of all leaves, an_leaf_width wide, for each round. */
 an_status an_leaf_rounds_make(an_leaf_rounds *r, an_program *program, int64_t leaves, bool is_bf16, an_forest *forests);
 void an_leaf_rounds_destroy(an_leaf_rounds *r);

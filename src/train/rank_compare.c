@@ -120,7 +120,11 @@ static uint64_t hash_pieces(const an_trainer *t) {
 static an_status describe(record *r, an_trainer *t) {
     an_context *ctx = t->ctx;
     uint64_t hash[2];
+    const an_shard shard = t->plan ? t->pieces.sharding : t->asked;
     snprintf(r->values[VERSION], TEXT, "%s", an_version());
+    snprintf(r->values[SHARD], TEXT, "%s%s", shard == AN_SHARD_AUTO ? "auto" : an_shard_name(shard),
+             t->planned ? ", to be planned only" : "");
+    if (!t->plan) return AN_OK;
     snprintf(r->values[ISA], TEXT, "%s", an_isa_name(ctx->isa));
     snprintf(r->values[PRECISION], TEXT, "%s", an_dtype_name(t->precision));
     an_binary_hash(hash);
@@ -138,7 +142,6 @@ static an_status describe(record *r, an_trainer *t) {
     write_number(r->values[LEAVES], t->batches.leaves);
     write_number(r->values[SEED], t->seed);
     write_number(r->values[STEPS], t->steps);
-    snprintf(r->values[SHARD], TEXT, "%s", an_shard_name(t->pieces.sharding));
     if (t->shards) snprintf(r->values[PIECES], TEXT, "%016llx", (unsigned long long)hash_pieces(t));
     if (t->stepper) snprintf(r->values[RATE], TEXT, "%.9g", t->stepper->options.rate);
     return AN_OK;

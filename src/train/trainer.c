@@ -37,7 +37,7 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
              "rank %d of %d ranks does not exist", o->rank, o->ranks);
     AN_CHECK(ctx, o->ranks == 0 || o->purpose == AN_OPEN_PLAN, AN_ERR_ARGUMENT,
              "rank and ranks are for plans: a run has those of its context");
-    AN_CHECK(ctx, (unsigned)o->shard <= AN_SHARD_HYBRID && o->min_elements >= 0, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, (unsigned)o->shard <= AN_SHARD_AUTO && o->min_elements >= 0, AN_ERR_ARGUMENT,
              "shard is %d, which must be a value of an_shard, and min_elements %lld, which must be 0 or more",
              (int)o->shard, (long long)o->min_elements);
     AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
@@ -98,37 +98,9 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     return AN_OK;
 }
 
-/* Those of a rank that gathers weights or scatters gradients run in rounds (step/rounds.h); else they lie side by side. */
-static an_leaf_set find_leaves(const an_trainer *t) {
-    const int64_t leaves = t->batches.leaves;
-    if (an_shard_has_rounds(t->pieces.sharding)) {
-        const an_borders borders = an_borders_choose(leaves, t->ranks / t->group_ranks);
-        const an_leaf_range range = an_borders_range(&borders, t->rank / t->group_ranks);
-        const int64_t first = range.begin + t->rank % t->group_ranks;
-        return (an_leaf_set){first, t->group_ranks, an_divide_up(an_larger(range.end - first, 0), t->group_ranks)};
-    }
-    const an_borders borders = an_borders_choose(leaves, t->ranks);
-    const an_leaf_range range = an_borders_range(&borders, t->rank);
-    return (an_leaf_set){range.begin, 1, range.end - range.begin};
-}
-
-/* In rounds, the gradients of a micro-batch leave the rank at once, so a leaf is one. */
-static an_status check_rounds(const an_trainer *t) {
-    const an_batches *b = &t->batches;
-    const int64_t samples = an_divide_up(an_batches_largest(b), b->leaves);
-    if (!an_shard_has_rounds(t->pieces.sharding) || samples <= b->micro) return AN_OK;
-    return AN_ERROR(
-        t->ctx, AN_ERR_ARGUMENT,
-        "with ranks.shard %s a leaf is one micro-batch, but a leaf of this run has up to %lld samples and a "
-        "micro-batch %lld: set batch.leaves to %lld or more, or batch.micro to %lld",
-        an_shard_name(t->pieces.sharding), (long long)samples, (long long)b->micro,
-        (long long)an_divide_up(an_batches_largest(b), b->micro), (long long)samples);
-}
-
-static an_status fill(an_trainer *t, const an_trainer_options *options) {
+/* All that stands before the plan. */
+static an_status prepare(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
-    an_params_options params;
-    an_params_options_init(&params, sizeof params);
     AN_TRY_RETURN(an_context_check_threads(ctx));
     t->progress = an_progress_start();
     t->own_metric_count = t->evaluation ? an_own_metrics_count(ctx) : 0;
@@ -136,8 +108,6 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
     AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, options->batch));
     AN_TRY_RETURN(an_ranks_check_leaves(t));
-    AN_TRY_RETURN(check_rounds(t));
-    t->leaves = find_leaves(t);
     t->steps = options->steps ? options->steps
                : t->streams   ? INT64_MAX
                               : an_batches_epoch_begin(&t->batches, options->epochs ? options->epochs : 1);
@@ -146,8 +116,14 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     t->evaluation_count = options->evaluation_samples;
     t->precision = options->precision;
     t->loader_threads = options->loader_threads;
-    AN_TRY_RETURN(make_first_parts(t, options));
-    AN_TRY_RETURN(an_trainer_make_plan(t, options));
+    return make_first_parts(t, options);
+}
+
+/* … and behind it. */
+static an_status fill(an_trainer *t, const an_trainer_options *options) {
+    an_context *ctx = t->ctx;
+    an_params_options params;
+    an_params_options_init(&params, sizeof params);
     AN_TRY_RETURN(an_plan_forced_kernels(t->plan, &t->kernels));
     if (t->kernels) AN_TRY_RETURN(an_plan_count_trainer(t->plan, strlen(t->kernels) + 1));
     AN_TRY_RETURN(an_memory_room_check(t, options));
@@ -174,27 +150,6 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     if (t->sample_mean)
         AN_TRY_RETURN(an_alloc(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights));
     return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
-}
-
-/* The strategy, and the ranks that divide the state: all of them, or those of a host. Where a hybrid has one host, or one rank on each, it is another strategy. */
-static an_status find_sharding(an_trainer *t, const an_trainer_options *o) {
-    const bool given = o->purpose == AN_OPEN_PLAN && o->ranks > 0;
-    t->group_ranks = t->ranks;
-    t->pieces.sharding = t->ranks > 1 ? o->shard : AN_SHARD_NONE;
-    if (t->pieces.sharding != AN_SHARD_HYBRID) return AN_OK;
-    const int hosts = given && o->hosts > 0 ? o->hosts : 1;
-    const int each = !given ? an_group_ranks(t->ctx) : t->ranks % hosts ? 0 : t->ranks / hosts;
-    if (each == 0)
-        return AN_ERROR(t->ctx, AN_ERR_UNSUPPORTED,
-                        "with ranks.shard hybrid every host has a copy of the state, so all hosts must have as many "
-                        "ranks, and those of a host must be neighbours: start the %d ranks so, or use ranks.shard full",
-                        t->ranks);
-    if (each == t->ranks) t->pieces.sharding = AN_SHARD_FULL;
-    if (each == 1)
-        t->pieces.sharding = AN_SHARD_NONE;
-    else
-        t->group_ranks = each;
-    return AN_OK;
 }
 
 static void find_rank(an_trainer *t, const an_trainer_options *o) {
@@ -231,14 +186,11 @@ static void own_all(an_trainer *t) {
 }
 
 static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
-                        const an_trainer_options *given) {
+                        const an_trainer_options *options) {
     an_status status;
     an_context *ctx = graph->ctx;
     an_trainer *t = NULL;
-    an_trainer_options own;
-    const an_trainer_options *const options = &own;
     *trainer = NULL;
-    AN_TRY(an_trainer_options_read(ctx, &own, given));
     AN_TRY(check_options(ctx, options));
     AN_CHECK(ctx, training, AN_ERR_ARGUMENT, "there is no data to train on");
     if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));
@@ -252,14 +204,13 @@ static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *train
     t->streams = training->streams;
     t->planned = options->purpose == AN_OPEN_PLAN;
     t->plain = options->purpose == AN_OPEN_PLAIN;
-    AN_TRY(find_sharding(t, options));
+    t->asked = options->shard;
     t->saves = options->saves;
     t->reduces_bf16 = options->reduces_bf16;
     t->writers = options->writers ? options->writers : default_writers(t, options);
     if (options->owns) AN_TRY(an_grow(ctx, (void **)&t->owned, &t->owned_capacity, 3, sizeof *t->owned));
     t->held = ctx->bytes - before + (size_t)options->owned_bytes;
-    AN_TRY(fill(t, options));
-    if (options->owns) own_all(t);
+    AN_TRY(prepare(t, options));
     *trainer = t;
     return AN_OK;
 fail:
@@ -267,13 +218,27 @@ fail:
     return status;
 }
 
+/* Plans it and makes the rest of it. Ranks compare before they choose together what they divide, and again when everything is there. */
+static an_status finish(an_trainer *t, const an_trainer_options *options) {
+    bool settled;
+    an_status status = an_sharding_settle(t, options, &settled);
+    if (status == AN_OK && settled) status = fill(t, options);
+    if (status == AN_OK && options->owns) own_all(t);
+    return an_ranks_compare(t, t->ctx, status);
+}
+
 /* A trainer that one rank cannot make, or would make otherwise, none of them has. */
 an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
                             const an_trainer_options *options) {
     AN_GUARD;
     AN_NEED(graph, trainer, options);
-    const an_status made = create(trainer, graph, training, evaluation, options);
-    const an_status status = an_ranks_compare(*trainer, graph->ctx, made);
+    an_context *ctx = graph->ctx;
+    an_trainer_options own;
+    *trainer = NULL;
+    an_status status = an_trainer_options_read(ctx, &own, options);
+    if (status == AN_OK) status = create(trainer, graph, training, evaluation, &own);
+    status = an_ranks_compare(*trainer, ctx, status);
+    if (status == AN_OK) status = finish(*trainer, &own);
     if (status == AN_OK || !*trainer) return status;
     (*trainer)->owned_count = 0; /* graph and data stay the caller's */
     an_trainer_destroy(trainer);

@@ -14,6 +14,7 @@
 #include "store/manifest.h"
 #include "train/evaluate.h"
 #include "train/feed.h"
+#include "train/sharding.h"
 
 enum { AN_HISTORY = 10 };
 
@@ -49,6 +50,7 @@ struct an_trainer {
     int64_t steps, next, seed;
     an_run_facts facts; /* what the next step's record says of this rank, and the last one's of all */
     atomic_bool stop;   /* a request: the run ends after the step under way */
+    an_shard asked;     /* of the options */
     bool planned;       /* … only: there are no weights */
     bool broken;        /* part of a checkpoint was loaded, and the rest could not be */
     bool plain;         /* one that others are compared with: f32, nothing fused */
@@ -68,6 +70,7 @@ struct an_trainer {
     an_groups *groups;
     an_shards *shards;       /* who owns what; NULL: every rank has everything */
     an_params_pieces pieces; /* how the store is divided */
+    an_sharding sharding;    /* how it could be */
     an_params *params;
     an_plan *plan;
     an_program *program;
@@ -105,6 +108,11 @@ struct an_trainer {
 
 /* The plan of the graph, with everything that the trainer holds counted in it. */
 an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *options);
+/* Makes the trainer a plan's for another rank: everything is counted for that one. */
+an_status an_trainer_count_rank(an_trainer *t, int rank);
+void an_trainer_drop_plan(an_trainer *t); /* for another one */
+/* Pages that the rank updates. */
+int64_t an_trainer_own_pages(const an_trainer *t);
 
 /* Adds numbers, at most AN_MOST_CHAINED, to the hash over every step so far. */
 enum { AN_MOST_CHAINED = 24 };

@@ -1,9 +1,13 @@
 /* The plan of a trainer: the program's, and everything else that the trainer holds. What exists before the plan is
- * measured; what is created after it reports its size in advance, so a plan without a run has the same numbers. */
+ * measured; what is created after it reports its size in advance, so a plan without a run has the same numbers.
+ *
+ * The forms of a plan are the same on all ranks; the rest is counted for one of them, and can be counted again for another. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "data/loader.h"
 #include "data/permutation.h"
+#include "step/rounds.h"
 #include "store/route.h"
 #include "train/trainer.h"
 
@@ -29,7 +33,7 @@ an_loader_options an_trainer_loader(an_trainer *t) {
 
 /* ---- memory ---- */
 
-static int64_t own_pages(const an_trainer *t) {
+int64_t an_trainer_own_pages(const an_trainer *t) {
     int64_t pages = 0;
     for (int i = 0; t->shards && i < t->shards->unit_count; i++) {
         const an_page_range piece = an_shards_piece(t->shards, i, t->shards->rank);
@@ -41,7 +45,7 @@ static int64_t own_pages(const an_trainer *t) {
 static bool add_parts(an_trainer *t, size_t *bytes) {
     const an_loader_options loader = an_trainer_loader(t);
     const bool norms = t->shards && t->norms.count > 0;
-    return an_optimizer_bytes(own_pages(t), t->graph->parameter_count, bytes) &&
+    return an_optimizer_bytes(an_trainer_own_pages(t), t->graph->parameter_count, bytes) &&
            (!norms || an_page_sums_part_bytes(t->graph->parameter_count, bytes)) &&
            (!t->evaluation ||
             (an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes) &&
@@ -80,18 +84,29 @@ static void count_traffic(const an_trainer *t, const an_borders *borders, const 
     an_plan_count_traffic(t->plan, &traffic);
 }
 
-static an_status count(an_trainer *t) {
+/* What a stepper takes: with several ranks, nearly all of it is for what they exchange. */
+static an_status count_stepper(an_trainer *t, const an_borders *borders, size_t *bytes) {
     an_context *ctx = t->ctx;
-    size_t bytes = t->held;
     an_reduction_cost cost;
-    const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
-    const an_stepper_shape shape = {.borders = &borders,
+    size_t taken = 0, waiting = 0;
+    const an_stepper_shape shape = {.borders = borders,
                                     .rank = t->rank,
                                     .host_ranks = t->host_ranks,
                                     .norms = t->norms.count > 0,
                                     .is_bf16 = t->reduces_bf16};
-    AN_TRY_RETURN(an_stepper_predict(t->plan, &t->pieces, &shape, &bytes, &cost));
-    count_traffic(t, &borders, &cost);
+    AN_TRY_RETURN(an_stepper_predict(t->plan, &t->pieces, &shape, &taken, &cost));
+    count_traffic(t, borders, &cost);
+    if (an_shard_has_rounds(t->pieces.sharding))
+        AN_TRY_RETURN(an_leaf_rounds_waiting(t->plan, &t->pieces, t->batches.leaves, t->reduces_bf16, &waiting));
+    if (t->ranks > 1) return an_plan_count_messages(t->plan, waiting, taken - waiting);
+    *bytes += taken;
+    return AN_OK;
+}
+
+static an_status count(an_trainer *t, const an_borders *borders) {
+    an_context *ctx = t->ctx;
+    size_t bytes = t->held;
+    AN_TRY_RETURN(count_stepper(t, borders, &bytes));
     if (!add_parts(t, &bytes))
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: the samples of a step do not fit in memory: lower batch.global");
     return an_plan_count_trainer(t->plan, bytes);
@@ -111,6 +126,14 @@ static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *b
     return AN_OK;
 }
 
+/* Forgets who owns what. */
+static void unite(an_trainer *t) {
+    const size_t before = t->ctx->bytes;
+    an_shards_destroy(&t->shards);
+    t->pieces.shards = NULL;
+    t->held -= before - t->ctx->bytes;
+}
+
 /* Who owns what of the parameters, if ranks divide them. */
 static an_status divide(an_trainer *t) {
     an_context *ctx = t->ctx;
@@ -118,6 +141,7 @@ static an_status divide(an_trainer *t) {
                                        .rank = t->rank % t->group_ranks,
                                        .groups = t->ranks / t->group_ranks,
                                        .group = t->rank / t->group_ranks};
+    unite(t);
     if (t->pieces.sharding == AN_SHARD_NONE) return AN_OK;
     const size_t before = ctx->bytes;
     AN_TRY_RETURN(an_shards_create(&t->shards, ctx, t->plan, &options));
@@ -125,6 +149,28 @@ static an_status divide(an_trainer *t) {
     t->pieces.shards = t->shards;
     an_plan_divide(t->plan, &t->pieces);
     return AN_OK;
+}
+
+/* Those of a rank that gathers weights or scatters gradients run in rounds (step/rounds.h); else they lie side by side. */
+static an_leaf_set find_leaves(const an_trainer *t, const an_leaf_range *range) {
+    if (!an_shard_has_rounds(t->pieces.sharding)) return (an_leaf_set){range->begin, 1, range->end - range->begin};
+    const an_borders groups = an_borders_choose(t->batches.leaves, t->ranks / t->group_ranks);
+    const an_leaf_range own = an_borders_range(&groups, t->rank / t->group_ranks);
+    const int64_t first = own.begin + t->rank % t->group_ranks;
+    return (an_leaf_set){first, t->group_ranks, an_divide_up(an_larger(own.end - first, 0), t->group_ranks)};
+}
+
+an_status an_trainer_count_rank(an_trainer *t, int rank) {
+    an_context *ctx = t->ctx;
+    int64_t checkpoint;
+    t->rank = rank;
+    const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
+    const an_leaf_range range = an_borders_range(&borders, rank);
+    t->leaves = find_leaves(t, &range);
+    AN_TRY_RETURN(measure_checkpoint(t, t->plan->moments, &checkpoint));
+    an_plan_count_rank(t->plan, &range, checkpoint);
+    AN_TRY_RETURN(divide(t));
+    return count(t, &borders);
 }
 
 an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
@@ -152,7 +198,6 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.symbols = symbols;
     plan.maxima = maxima;
     AN_TRY_RETURN(an_optimizer_moments_in(ctx, o->optimizer, &plan.moments));
-    AN_TRY_RETURN(measure_checkpoint(t, plan.moments, &plan.checkpoint));
     plan.precision = o->precision;
     plan.f32_storage = o->f32_storage;
     plan.recompute = o->recompute;
@@ -165,6 +210,12 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     AN_TRY_RETURN(an_plan_create(&t->plan, ctx, t->graph, &plan));
     t->held += ctx->bytes - before;
     if (t->evaluation) an_evaluation_find(t);
-    AN_TRY_RETURN(divide(t));
-    return count(t);
+    return an_trainer_count_rank(t, t->rank);
+}
+
+void an_trainer_drop_plan(an_trainer *t) {
+    unite(t);
+    const size_t before = t->ctx->bytes;
+    an_plan_destroy(&t->plan);
+    t->held -= before - t->ctx->bytes;
 }

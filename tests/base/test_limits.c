@@ -80,11 +80,56 @@ static void test_what_cannot_fit_and_what_is_tight(void **state) {
     assert_non_null(strstr(text, "ulimit -d leaves"));
 }
 
+/* Ranks of one host need its memory together; ulimit is of a process. */
+static void test_other_ranks_of_the_host(void **state) {
+    char text[AN_LIMITS_TEXT];
+    an_limits l = {.memory = 16 * gigabyte, .address_space = -1, .data = 8 * gigabyte, .others = 9 * gigabyte};
+    (void)state;
+    assert_int_equal(an_limits_compare(&l, 5 * gigabyte, 0, text), AN_LIMITS_FITS);
+    assert_int_equal(an_limits_compare(&l, 8 * gigabyte, 0, text), AN_LIMITS_EXCEEDED);
+    assert_string_equal(text, "it needs 8.00 GiB of memory, and this machine has 16.00 GiB, of which the other ranks "
+                              "need 9.00 GiB");
+    l.others = 0;
+    assert_int_equal(an_limits_compare(&l, 7 * gigabyte, 0, text), AN_LIMITS_FITS);
+    l.group_memory = 12 * gigabyte;
+    assert_int_equal(an_limits_compare(&l, 7 * gigabyte, 0, text), AN_LIMITS_FITS);
+    l.group_others = 6 * gigabyte;
+    assert_int_equal(an_limits_compare(&l, 7 * gigabyte, 0, text), AN_LIMITS_EXCEEDED);
+    assert_non_null(
+        strstr(text, "the cgroup of this process allows 12.00 GiB, of which the other ranks need 6.00 GiB"));
+    l.memory_available = 10 * gigabyte;
+    l.others = 8 * gigabyte;
+    assert_int_equal(an_limits_compare(&l, 4 * gigabyte, 0, text), AN_LIMITS_TIGHT);
+    assert_non_null(strstr(text, "it needs 12.00 GiB of memory for all ranks of this host, but only 10.00 GiB"));
+}
+
+/* Ranks share the limit of a cgroup if it is the same one. */
+static void test_which_group_has_the_limit(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "0::/job/one\n");
+    put("/sys/fs/cgroup/job/one/memory.max", "3221225472\n");
+    put("/sys/fs/cgroup/job/two/memory.max", "3221225472\n");
+    put("/sys/fs/cgroup/job/memory.max", "8589934592\n");
+    const uint64_t one = read_root().group;
+    put("/proc/self/cgroup", "0::/job/two\n");
+    const uint64_t two = read_root().group;
+    assert_true(one != 0 && two != 0 && one != two);
+    put("/sys/fs/cgroup/job/memory.max", "1073741824\n");
+    const uint64_t both = read_root().group;
+    put("/proc/self/cgroup", "0::/job/one\n");
+    assert_true(both != two && read_root().group == both);
+    put("/sys/fs/cgroup/job/memory.max", "max\n");
+    put("/sys/fs/cgroup/job/one/memory.max", "max\n");
+    assert_true(read_root().group == 0 || read_root().group_memory > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_smallest_limit_on_the_path, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_hostile_files, make_root, remove_root),
         cmocka_unit_test(test_what_cannot_fit_and_what_is_tight),
+        cmocka_unit_test(test_other_ranks_of_the_host),
+        cmocka_unit_test_setup_teardown(test_which_group_has_the_limit, make_root, remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,6 +263,10 @@ static void change_seed(own_choices *c) {
     c->options.seed++;
 }
 
+static void change_sharding(own_choices *c) {
+    c->options.shard = AN_SHARD_AUTO;
+}
+
 static void change_clip(own_choices *c) {
     c->options.clip_norm = 1e-3;
 }
@@ -282,6 +286,7 @@ static const struct {
     {"width", change_width, AN_ERR_UNSUPPORTED, "rank 0 has a model of 83 parameters, but rank 1 has 73"},
     {"activation", change_activation, AN_ERR_UNSUPPORTED, "rank 0 has a model with the hash"},
     {"seed", change_seed, AN_ERR_UNSUPPORTED, "rank 0 has the seed 11, but rank 1 has 12"},
+    {"sharding", change_sharding, AN_ERR_UNSUPPORTED, "rank 0 has the sharding none, but rank 1 has auto"},
     {"clip", change_clip, AN_ERR_STATE, "rank 1 has other weights than rank 0 at the beginning of step 2"},
     {"optimizer", change_optimizer, AN_ERR_STATE, "rank 1 has other weights than rank 0 at the beginning of step "},
 };

@@ -261,6 +261,10 @@ static inline void train_from_config(an_dtype dtype) {
     an_config_options options = {.size = sizeof options, .file = "run.yaml"};
     an_trainer_info info;
     an_trainer_info_init(&info, sizeof info);
+    an_strategy strategy;
+    an_strategy_init(&strategy, sizeof strategy);
+    an_plan_memory needed;
+    an_plan_memory_init(&needed, sizeof needed);
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
     an_config *config = NULL;
@@ -274,6 +278,10 @@ static inline void train_from_config(an_dtype dtype) {
     OK(ctx, an_config_create(&config, ctx, &options));
     DO(an_trainer_open_with, &trainer, ctx, config, &fresh);
     DO(an_trainer_info_get, trainer, &info);
+    DO(an_strategy_get, trainer, AN_SHARD_NONE, &strategy);
+    NOTE(strategy.seconds);
+    DO(an_strategy_memory_get, trainer, AN_SHARD_NONE, &needed);
+    NOTE(needed);
     NOTE(info);
     note_hashes(trainer);
     DO(an_trainer_step, trainer, &metrics);

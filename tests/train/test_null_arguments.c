@@ -135,6 +135,10 @@ static void call_trainers(void) {
     an_trainer *fresh = NULL;
     an_trainer_info info;
     an_trainer_info_init(&info, sizeof info);
+    an_strategy strategy;
+    an_strategy_init(&strategy, sizeof strategy);
+    an_plan_memory needed;
+    an_plan_memory_init(&needed, sizeof needed);
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
     an_evaluation evaluation;
@@ -153,6 +157,8 @@ static void call_trainers(void) {
     REFUSED(an_trainer_open_config, N(&fresh), N(ctx), N(config));
     STATUS(an_trainer_open_with, N(&fresh), N(ctx), N(config), N(&opening));
     STATUS(an_trainer_info_get, N(trainer), N(&info));
+    STATUS(an_strategy_get, N(trainer), AN_SHARD_NONE, N(&strategy));
+    STATUS(an_strategy_memory_get, N(trainer), AN_SHARD_NONE, N(&needed));
     STATUS(an_trainer_step, N(trainer), O(&metrics));
     STATUS(an_trainer_step_on, N(stream), 1, N(&one), N(&sum), O(&metrics));
     STATUS(an_trainer_step_on_f32, N(stream), 1, N(numbers), N(numbers), O(&metrics));

@@ -26,7 +26,7 @@ static an_plan_memory memory_of(an_trainer *trainer) {
     OK(ctx, an_plan_memory_get(an_trainer_plan(trainer), &memory));
     assert_int_equal(memory.peak, memory.weights + memory.gradients + memory.leaves + memory.optimizer +
                                       memory.activations + memory.scratch + memory.inputs + memory.tables +
-                                      memory.checkpoint + memory.trainer);
+                                      memory.checkpoint + memory.trainer + memory.messages);
     return memory;
 }
 

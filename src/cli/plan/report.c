@@ -9,13 +9,13 @@
 #include "base/limits.h"
 #include "base/text/json_write.h"
 
-void cli_kinds(const cli_report *report, cli_kind kinds[CLI_KINDS]) {
-    const an_plan_memory *m = &report->memory;
+void cli_kinds(const an_plan_memory *memory, cli_kind kinds[CLI_KINDS]) {
+    const an_plan_memory *m = memory;
     const cli_kind all[CLI_KINDS] = {
         {"weights", m->weights},     {"gradients", m->gradients},     {"leaves", m->leaves},
         {"optimizer", m->optimizer}, {"activations", m->activations}, {"scratch", m->scratch},
         {"inputs", m->inputs},       {"tables", m->tables},           {"checkpoint", m->checkpoint},
-        {"trainer", m->trainer},
+        {"messages", m->messages},   {"trainer", m->trainer},
     };
     memcpy(kinds, all, sizeof all);
 }
@@ -48,10 +48,33 @@ static void print_count(const char *name, int64_t count) {
     printf("  %-*s%*s\n", NAME, name, SHORT + LONG, cli_count(count).text);
 }
 
+/* The strategy that the plan is of; false: there is one process. */
+static bool find_taken(const cli_report *report, an_strategy *taken) {
+    cli_strategy strategies[CLI_MOST_STRATEGIES];
+    const int count = cli_strategies(report, strategies);
+    for (int i = 0; i < count; i++) {
+        *taken = strategies[i].strategy;
+        if (taken->taken) return true;
+    }
+    return false;
+}
+
+/* The same for several ranks: those of a host need its memory together. */
+static bool print_ranks_fit(const cli_report *report) {
+    an_strategy taken;
+    if (!find_taken(report, &taken)) return false;
+    if (*an_trainer_notes(report->training.trainer))
+        printf("\n%s", an_trainer_notes(report->training.trainer));
+    else
+        printf("\n%s: %s\n", taken.fits ? "fits" : "may not fit", taken.room);
+    return true;
+}
+
 /* Whether this machine has the memory; for a config, with what would fit where it has not. */
 static void print_fit(const cli_report *report) {
     an_limits limits;
     char text[AN_LIMITS_TEXT];
+    if (print_ranks_fit(report)) return;
     an_limits_read("", &limits);
     const an_limits_fit fit =
         an_limits_compare(&limits, report->memory.peak, (int64_t)an_context_bytes(report->ctx), text);
@@ -64,13 +87,20 @@ static void print_fit(const cli_report *report) {
 }
 
 /* What ranks send each other, and how their leaves were chosen. */
-static void print_exchange(const an_plan_traffic *e) {
+static void print_exchange(const cli_report *report) {
+    const an_plan_traffic *e = &report->exchange;
+    const an_plan_life root = cli_gradient_root(report);
+    an_strategy taken;
     if (e->ranks < 2) return;
-    printf("\n  rank %d of %d, %lld lea%s of each step\n", e->rank, e->ranks, (long long)e->leaves,
-           e->leaves == 1 ? "f" : "ves");
+    const bool known = find_taken(report, &taken);
+    printf("\n  rank %d of %d, %lld lea%s of each step%s%s\n", e->rank, e->ranks, (long long)e->leaves,
+           e->leaves == 1 ? "f" : "ves", known ? ", ranks.shard " : "", known ? taken.name : "");
     print_bytes("sent", e->sent);
     print_bytes("received", e->received);
     print_count("messages", e->messages);
+    if (root.bytes > 0)
+        printf("  of the activations, %s are the gradients of %s until they leave the rank\n",
+               cli_bytes((double)root.bytes).text, root.path);
     if (e->host_ranks > 1) {
         printf("  %d ranks of a host share the memory of their gradients\n", e->host_ranks);
         print_bytes("read there", e->read);
@@ -86,7 +116,7 @@ static void print_exchange(const an_plan_traffic *e) {
 void cli_write_text(const cli_report *report) {
     cli_kind kinds[CLI_KINDS];
     char sizes[256];
-    cli_kinds(report, kinds);
+    cli_kinds(&report->memory, kinds);
     cli_describe_sizes(report, sizes, sizeof sizes);
     printf("%s, %s%s%s; %d thread%s\n\n", report->model, report->program, *sizes ? ": " : "", sizes, report->threads,
            report->threads == 1 ? "" : "s");
@@ -99,7 +129,8 @@ void cli_write_text(const cli_report *report) {
     print_count("instructions", report->cost.instructions);
     printf("  %-*s%*s\n", NAME, "arithmetic", SHORT + LONG, cli_amount(report->cost.flops, "FLOP").text);
     printf("  %-*s%*s\n", NAME, "traffic", SHORT + LONG, cli_amount(report->cost.bytes, "B").text);
-    print_exchange(&report->exchange);
+    print_exchange(report);
+    cli_write_strategies(report);
     print_fit(report);
 }
 
@@ -109,7 +140,7 @@ void cli_write_json(const cli_report *report, FILE *file) {
     cli_kind kinds[CLI_KINDS];
     an_json_writer j = an_json_to_file(file, AN_JSON_LINES);
     an_json_write_object(&j, NULL);
-    cli_kinds(report, kinds);
+    cli_kinds(&report->memory, kinds);
     an_json_write_string(&j, "model", report->model);
     an_json_write_string(&j, "program", report->program);
     if (cli_precision_name(report)) an_json_write_string(&j, "precision", cli_precision_name(report));
@@ -141,6 +172,7 @@ void cli_write_json(const cli_report *report, FILE *file) {
         an_json_write_integer(&j, "read_bytes", e->read);
         an_json_write_integer(&j, "written_bytes", e->written);
         an_json_write_end(&j);
+        cli_write_strategies_json(report, &j);
     }
     an_json_write_finish(&j);
 }

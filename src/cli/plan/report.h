@@ -6,6 +6,7 @@
 
 #include "anneal/models.h"
 #include "anneal/plan.h"
+#include "base/text/json_write.h"
 #include "cli/main/cli.h"
 #include "cli/train/open.h"
 
@@ -108,8 +109,20 @@ typedef struct cli_kind {
     const char *name;
     int64_t bytes;
 } cli_kind;
-enum { CLI_KINDS = 10 };
-void cli_kinds(const cli_report *report, cli_kind kinds[CLI_KINDS]); /* their sum is the peak */
+enum { CLI_KINDS = 11 };
+void cli_kinds(const an_plan_memory *memory, cli_kind kinds[CLI_KINDS]); /* their sum is the peak */
+
+/* What ranks can divide among themselves, side by side. */
+typedef struct cli_strategy {
+    an_strategy strategy;
+    an_plan_memory memory; /* of the rank that needs most */
+} cli_strategy;
+enum { CLI_MOST_STRATEGIES = 8 };
+/* Those that the trainer of a report has looked at; how many there are. */
+int cli_strategies(const cli_report *report, cli_strategy strategies[CLI_MOST_STRATEGIES]);
+
+/* The root of the arena that holds the largest gradients of a unit until they leave the rank; bytes 0: there is none. */
+an_plan_life cli_gradient_root(const cli_report *report);
 
 /* The type that it computes in, as far as the command line says; NULL: the file says. */
 const char *cli_precision_name(const cli_report *report);
@@ -120,5 +133,14 @@ void cli_write_text(const cli_report *report);
 void cli_write_json(const cli_report *report, FILE *file);
 an_status cli_write_policy(const cli_report *report);
 an_status cli_write_svg(const cli_report *report);
+
+/* Parts of these: the table of strategies. */
+void cli_write_strategies(const cli_report *report);
+void cli_write_strategies_json(const cli_report *report, an_json_writer *json);
+/* … drawn below `top`; how high it is: 0 if there is nothing to compare. */
+int cli_strategies_height(const cli_report *report);
+void cli_draw_strategies(const cli_report *report, int top);
+/* The color of each kind of memory. */
+extern const char *const cli_kind_fills[CLI_KINDS];
 
 #endif

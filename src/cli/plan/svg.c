@@ -271,20 +271,18 @@ static void write_legend(const picture *p) {
 
 /* Everything that a run holds, as one bar. Labels stand beside their parts, but never closer than two lines. */
 static void write_bar(const picture *p) {
-    static const char *const fills[CLI_KINDS] = {"#332288", "#88ccee", "#6699cc", "#44aa99", "#4477aa",
-                                                 "#ddaa33", "#999933", "#bbbbbb", "#aa4499", "#cc6677"};
     enum { LABEL = 34 }; /* pixels from one label to the next, at least */
     cli_kind kinds[CLI_KINDS];
     double middle[CLI_KINDS], label[CLI_KINDS], y = TOP + PANEL_HEIGHT, room = TOP + LABEL / 2.0;
     const double peak = p->report->memory.peak > 0 ? (double)p->report->memory.peak : 1;
-    cli_kinds(p->report, kinds);
+    cli_kinds(&p->report->memory, kinds);
     for (int i = 0; i < CLI_KINDS; i++) {
         const double height = PANEL_HEIGHT * (double)kinds[i].bytes / peak;
         if (kinds[i].bytes == 0) continue;
         y -= height;
         middle[i] = label[i] = y + height / 2;
         printf("<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" fill=\"%s\" class=\"value\"/>\n", BAR_LEFT, y,
-               BAR_WIDTH, height, fills[i]);
+               BAR_WIDTH, height, cli_kind_fills[i]);
     }
     for (int i = CLI_KINDS - 1; i >= 0; i--) { /* from the top: small parts are there */
         if (kinds[i].bytes == 0) continue;
@@ -307,8 +305,9 @@ static void write_bar(const picture *p) {
 
 static void write_head(const picture *p) {
     char text[512], sizes[256];
+    const int height = HEIGHT + cli_strategies_height(p->report);
     printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n", WIDTH,
-           HEIGHT, WIDTH, HEIGHT);
+           height, WIDTH, height);
     printf("<style>text{font-family:Helvetica,Arial,sans-serif;font-size:12px;fill:#444}"
            ".title{font-size:19px;font-weight:bold;fill:#222}.name{font-weight:bold;fill:#222}"
            ".x{text-anchor:middle}.y,.end,.peak-end{text-anchor:end}.peak-begin,.peak-end{font-weight:bold;fill:#222}"
@@ -316,7 +315,7 @@ static void write_head(const picture *p) {
            "path.line{stroke:#ccc;fill:none}path.axis{stroke:#444;fill:none}"
            "path.turn{stroke:#444;fill:none;stroke-dasharray:4 4}path.peak{stroke:#222;stroke-width:1.2;fill:none}"
            "</style>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
-           WIDTH, HEIGHT);
+           WIDTH, height);
     const char *slash = strrchr(p->report->model, '/');
     cli_describe_sizes(p->report, sizes, sizeof sizes);
     snprintf(text, sizeof text, "%.160s: memory of a %s step", slash ? slash + 1 : p->report->model,
@@ -335,6 +334,7 @@ static void write_picture(picture *p) {
     write_names(p);
     write_legend(p);
     write_bar(p);
+    cli_draw_strategies(p->report, HEIGHT);
     printf("</svg>\n");
 }
 

@@ -266,6 +266,20 @@ static void log_kernels(cli_training *t) {
     }
 }
 
+/* What ranks divide, and if nobody said what, why. */
+static void say_sharding(cli_training *t) {
+    row r = row_begin(t, "sharding");
+    an_strategy s;
+    an_strategy_init(&s, sizeof s);
+    if (an_ranks(t->ctx) == 1) return;
+    for (int shard = AN_SHARD_NONE; shard < AN_SHARD_AUTO; shard++) {
+        if (an_strategy_get(t->trainer, (an_shard)shard, &s) != AN_OK || !s.taken) continue;
+        ADD(&r, "%s", s.name);
+        if (an_config_is(t->config, "ranks.shard", "auto")) ADD(&r, " (auto: %s)", s.reason);
+    }
+    row_end(&r);
+}
+
 static void say_saves(cli_training *t) {
     row r = row_begin(t, "saves");
     if (an_config_is(t->config, "save.every", "off"))
@@ -318,6 +332,7 @@ int cli_banner(cli_training *training) {
     say_precision(t);
     say_memory(t);
     say_machine(t);
+    say_sharding(t);
     say_saves(t);
     say_notes(t);
     if (t->folder) log_kernels(t);

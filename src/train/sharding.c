@@ -1,0 +1,405 @@
+#include "train/sharding.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/integer.h"
+#include "base/structs.h"
+#include "comm/comm.h"
+#include "train/sharding_cost.h"
+#include "train/trainer.h"
+
+/* From the least that is divided to the most; and then one that is shown, but only taken where somebody asks for it. */
+static const an_shard strategies[] = {AN_SHARD_NONE, AN_SHARD_OPTIMIZER, AN_SHARD_GRADIENTS, AN_SHARD_FULL,
+                                      AN_SHARD_HYBRID};
+enum { ALL_STRATEGIES = sizeof strategies / sizeof *strategies, STRATEGIES = ALL_STRATEGIES - 1 };
+
+/* What a rank of a host needs there. */
+typedef struct {
+    uint64_t group; /* an_limits.group */
+    int64_t bytes[AN_SHARD_COUNT];
+} need;
+
+typedef struct {
+    an_trainer *t;
+    const an_trainer_options *options;
+    an_sharding *found;
+    an_limits limits;
+    bool is_planned; /* ranks are imagined, all of them with the limits of this process */
+    int host_ranks;
+    int group_ranks; /* that divide the state in a hybrid: those of every host. 0: hosts have different numbers of them */
+    need *needs;     /* of the ranks of this host, or of all imagined ones */
+    size_t need_count;
+} settling;
+
+/* ---- one strategy ---- */
+
+/* In rounds, the gradients of a micro-batch leave the rank at once, so a leaf is one. */
+static an_status check_rounds(const an_trainer *t) {
+    const an_batches *b = &t->batches;
+    const int64_t samples = an_divide_up(an_batches_largest(b), b->leaves);
+    if (!an_shard_has_rounds(t->pieces.sharding) || samples <= b->micro) return AN_OK;
+    return AN_ERROR(
+        t->ctx, AN_ERR_ARGUMENT,
+        "with ranks.shard %s a leaf is one micro-batch, but a leaf of this run has up to %lld samples and a "
+        "micro-batch %lld: set batch.leaves to %lld or more, or batch.micro to %lld",
+        an_shard_name(t->pieces.sharding), (long long)samples, (long long)b->micro,
+        (long long)an_divide_up(an_batches_largest(b), b->micro), (long long)samples);
+}
+
+static an_status make_plan(const settling *s, an_shard shard) {
+    an_trainer *t = s->t;
+    an_context *ctx = t->ctx;
+    if (t->plan) an_trainer_drop_plan(t);
+    t->pieces.sharding = shard;
+    t->group_ranks = shard == AN_SHARD_HYBRID ? s->group_ranks : t->ranks;
+    AN_TRY_RETURN(check_rounds(t));
+    return an_trainer_make_plan(t, s->options);
+}
+
+/* Micro-batches that the rank runs in a step. */
+static int64_t runs_of(const an_trainer *t) {
+    const an_batches *b = &t->batches;
+    return t->leaves.count * an_divide_up(an_divide_up(an_batches_largest(b), b->leaves), b->micro);
+}
+
+/* Reading gradients for their norm and for the update, and reading and writing weights and moments. */
+static int64_t updated_bytes(const an_trainer *t) {
+    const an_plan *p = t->plan;
+    const int64_t numbers = 4 + 2 * p->moments, low = p->low == AN_DTYPE_NONE ? 0 : (int64_t)an_dtype_size(p->low);
+    return an_trainer_own_pages(t) * AN_PAGE * (numbers * (int64_t)an_dtype_size(p->sizes.trainable_dtype) + low);
+}
+
+/* Takes what the plan has counted for the rank that it is of. */
+static an_status take_rank(const settling *s, an_assessment *a) {
+    an_trainer *t = s->t;
+    an_context *ctx = t->ctx;
+    const an_plan_traffic *traffic = &t->plan->traffic;
+    an_plan_cost cost;
+    an_plan_cost_init(&cost, sizeof cost);
+    AN_TRY_RETURN(an_plan_cost_get(t->plan, AN_FORM_TRAIN_FIRST, &cost));
+    const an_step_work work = {.seconds = cost.seconds * (double)runs_of(t),
+                               .updated = updated_bytes(t),
+                               .sent = traffic->sent,
+                               .received = traffic->received,
+                               .messages = traffic->messages,
+                               .read = traffic->read,
+                               .written = traffic->written,
+                               .host_ranks = s->host_ranks,
+                               .is_across = s->host_ranks < t->ranks};
+    *a = (an_assessment){.is_known = true,
+                         .is_possible = true,
+                         .rank = t->rank,
+                         .memory = t->plan->memory,
+                         .sent = traffic->sent,
+                         .shared = traffic->read + traffic->written,
+                         .seconds = an_step_work_seconds(&work)};
+    return AN_OK;
+}
+
+/* What ranks a … b - 1 and b … c - 1 have found, in the first. */
+static void merge_assessments(an_assessment *a, const an_assessment *b) {
+    if (!a->is_known || (a->is_possible && !b->is_possible)) {
+        *a = *b;
+        return;
+    }
+    if (!a->is_possible) return;
+    if (b->memory.peak > a->memory.peak) {
+        a->memory = b->memory;
+        a->rank = b->rank;
+    }
+    a->sent = an_larger(a->sent, b->sent);
+    a->shared = an_larger(a->shared, b->shared);
+    if (b->seconds > a->seconds) a->seconds = b->seconds;
+    if (b->fit <= a->fit && *a->text) return;
+    a->fit = b->fit;
+    memcpy(a->text, b->text, sizeof a->text);
+}
+
+/* Plans a strategy, for this rank or for all imagined ones. Where it is the only one, what is wrong with it is an error. */
+static an_status assess(const settling *s, an_shard shard, bool is_only) {
+    /* Of more ranks than these, the first and the last are looked at: those between them own as many pages, but for one in each unit. */
+    enum { MOST_RANKS = 1024 };
+    an_trainer *t = s->t;
+    an_context *ctx = t->ctx;
+    an_assessment *a = &s->found->of[shard], one = {0};
+    const int rank = t->rank;
+    an_status status = make_plan(s, shard);
+    if (status != AN_OK && (is_only || status == AN_ERR_MEMORY)) return status;
+    if (status != AN_OK) {
+        *a = (an_assessment){.is_known = true, .fit = AN_LIMITS_EXCEEDED};
+        snprintf(a->text, sizeof a->text, "%.*s", AN_SHARDING_TEXT - 1, an_last_error(ctx));
+        return AN_OK;
+    }
+    if (!s->is_planned) {
+        AN_TRY_RETURN(take_rank(s, a));
+        s->needs[an_host_comm(ctx)->rank].bytes[shard] = a->memory.peak;
+        return AN_OK;
+    }
+    for (int i = 0; i < t->ranks; i++) {
+        if (i < MOST_RANKS / 2 || i >= t->ranks - MOST_RANKS / 2) {
+            AN_TRY_RETURN(an_trainer_count_rank(t, i));
+            AN_TRY_RETURN(take_rank(s, &one));
+            merge_assessments(a, &one);
+        }
+        s->needs[i].bytes[shard] = one.memory.peak;
+    }
+    return an_trainer_count_rank(t, rank);
+}
+
+/* ---- whether it fits ---- */
+
+/* What the ranks of a host but one need there together; those of one cgroup only, if it is not 0. */
+static int64_t sum_others(const settling *s, size_t first, size_t self, an_shard shard, uint64_t group) {
+    int64_t sum = 0;
+    for (size_t i = first; i < s->need_count && i < first + (size_t)s->host_ranks; i++)
+        if (i != self && (group == 0 || s->needs[i].group == group) && !an_add_i64(sum, s->needs[i].bytes[shard], &sum))
+            return INT64_MAX / 4; /* more than there is */
+    return sum;
+}
+
+/* Compares one rank's need with its limits. */
+static void compare(const settling *s, size_t first, size_t self, an_shard shard, an_assessment *a) {
+    an_limits limits = s->limits;
+    char text[AN_LIMITS_TEXT] = "";
+    if (!a->is_possible || !an_context_uses_system_memory(s->t->ctx)) return;
+    limits.others = sum_others(s, first, self, shard, 0);
+    limits.group_others = sum_others(s, first, self, shard, limits.group);
+    a->fit = an_limits_compare(&limits, s->needs[self].bytes[shard], (int64_t)s->t->ctx->bytes, text);
+    snprintf(a->text, sizeof a->text, "%s", text);
+    if (self != (s->is_planned ? (size_t)s->t->rank : (size_t)an_host_comm(s->t->ctx)->rank)) return;
+    s->found->others[shard] = limits.others;
+    s->found->group_others[shard] = limits.group_others;
+}
+
+static void compare_planned(const settling *s, an_shard shard) {
+    an_assessment *a = &s->found->of[shard];
+    an_assessment one = {.is_known = true, .is_possible = a->is_possible};
+    if (!a->is_known) return;
+    for (size_t i = 0; i < s->need_count; i++) {
+        compare(s, i - i % (size_t)s->host_ranks, i, shard, &one);
+        merge_assessments(a, &one);
+    }
+}
+
+/* ---- together ---- */
+
+static void merge_needs(void *user, void *record, const void *next) {
+    const settling *s = user;
+    need *a = record;
+    const need *b = next;
+    for (size_t i = 0; i < s->need_count; i++) { /* a rank has zeros for the others */
+        a[i].group |= b[i].group;
+        for (int k = 0; k < AN_SHARD_COUNT; k++) a[i].bytes[k] += b[i].bytes[k];
+    }
+}
+
+typedef struct {
+    int64_t failed; /* ranks */
+    an_assessment of[AN_SHARD_COUNT];
+} record;
+
+static void merge_records(void *user, void *into, const void *from) {
+    record *a = into;
+    const record *b = from;
+    (void)user;
+    a->failed += b->failed;
+    for (int i = 0; i < AN_SHARD_COUNT; i++) merge_assessments(&a->of[i], &b->of[i]);
+}
+
+/* Every rank's findings become everyone's. Without memory for them, this rank gives up, which all others see. */
+static an_status agree(settling *s, an_status found, bool *settled) {
+    an_status status;
+    an_context *ctx = s->t->ctx;
+    need *needs = NULL;
+    record *records = NULL; /* this rank's, and room for another */
+    AN_TRY(an_alloc(ctx, (void **)&needs, s->need_count, sizeof *needs));
+    AN_TRY(an_alloc(ctx, (void **)&records, 2, sizeof *records));
+    const an_comm_merger of_needs = {.bytes = s->need_count * sizeof *needs,
+                                     .merge = merge_needs,
+                                     .user = s,
+                                     .received = needs,
+                                     .what = "start: what the ranks of this host need of its memory"};
+    const an_comm_merger of_records = {.bytes = sizeof *records,
+                                       .merge = merge_records,
+                                       .received = &records[1],
+                                       .what = "start: the other ranks, to choose what they divide"};
+    AN_TRY(an_comm_merge(ctx, an_host_comm(ctx), &of_needs, s->needs));
+    for (int i = 0; i < AN_SHARD_COUNT; i++)
+        compare(s, 0, (size_t)an_host_comm(ctx)->rank, (an_shard)i, &s->found->of[i]);
+    memcpy(records->of, s->found->of, sizeof records->of);
+    records->failed = found != AN_OK;
+    AN_TRY(an_comm_merge(ctx, an_axis_comm(ctx, AN_AXIS_DATA), &of_records, records));
+    memcpy(s->found->of, records->of, sizeof records->of);
+    for (int i = 0; i < AN_SHARD_COUNT; i++) s->found->of[i].text[AN_SHARDING_TEXT - 1] = 0;
+    *settled = records->failed == 0;
+    status = found;
+fail:
+    if (status == AN_ERR_MEMORY && !records) an_comm_abort(ctx, status, an_last_error(ctx));
+    an_release(ctx, (void **)&records, 2, sizeof *records);
+    an_release(ctx, (void **)&needs, s->need_count, sizeof *needs);
+    return status;
+}
+
+/* ---- the choice ---- */
+
+static bool is_room(const an_assessment *a) {
+    return a->is_possible && a->fit == AN_LIMITS_FITS;
+}
+
+/* Of those that fit nowhere with room to spare, the one that needs least; NONE if nothing is possible. */
+static an_shard find_least(const an_sharding *f) {
+    an_shard least = AN_SHARD_NONE;
+    for (int i = 0; i < STRATEGIES; i++) {
+        const an_assessment *a = &f->of[strategies[i]], *b = &f->of[least];
+        if (a->is_possible && (!b->is_possible || a->memory.peak < b->memory.peak)) least = strategies[i];
+    }
+    return least;
+}
+
+static void choose(an_sharding *f) {
+    const an_assessment *none = &f->of[AN_SHARD_NONE], *optimizer = &f->of[AN_SHARD_OPTIMIZER];
+    int first = 0;
+    while (first < STRATEGIES && !is_room(&f->of[strategies[first]])) first++;
+    if (is_room(none) && is_room(optimizer)) {
+        const bool divides = optimizer->seconds < none->seconds;
+        f->automatic = divides ? AN_SHARD_OPTIMIZER : AN_SHARD_NONE;
+        snprintf(f->reason, sizeof f->reason,
+                 "none and optimizer fit, and a step takes an estimated %.3g s with none, %.3g s with optimizer",
+                 none->seconds, optimizer->seconds);
+        return;
+    }
+    f->automatic = first < STRATEGIES ? strategies[first] : find_least(f);
+    const an_assessment *taken = &f->of[f->automatic];
+    int length = snprintf(f->reason, sizeof f->reason, "%s",
+                          first < STRATEGIES              ? "it is the first that fits"
+                          : taken->fit == AN_LIMITS_TIGHT ? "it needs least, and may not fit"
+                                                          : "it needs least, but does not fit");
+    const int last = first < STRATEGIES ? first : STRATEGIES;
+    for (int i = last - 1; i >= 0; i--) { /* the nearest one that does not */
+        const an_assessment *a = &f->of[strategies[i]];
+        if (strategies[i] == f->automatic || length >= (int)sizeof f->reason) continue;
+        snprintf(f->reason + length, sizeof f->reason - (size_t)length, "; %s %s: %s", an_shard_name(strategies[i]),
+                 a->is_possible ? "does not" : "cannot be used", a->text);
+        return;
+    }
+}
+
+static an_status begin(settling *s) {
+    an_trainer *t = s->t;
+    an_context *ctx = t->ctx;
+    const int hosts = s->options->hosts > 0 ? s->options->hosts : 1;
+    s->found = &t->sharding;
+    s->is_planned = t->planned && s->options->ranks > 0;
+    s->host_ranks = s->is_planned ? (int)an_divide_up(t->ranks, hosts) : an_host_comm(ctx)->ranks;
+    s->group_ranks = !s->is_planned ? an_group_ranks(ctx) : t->ranks % hosts ? 0 : t->ranks / hosts;
+    an_limits_read("", &s->limits);
+    s->need_count = (size_t)(s->is_planned ? t->ranks : s->host_ranks);
+    const an_status status = an_alloc(ctx, (void **)&s->needs, s->need_count, sizeof *s->needs);
+    if (status != AN_OK && !s->is_planned) an_comm_abort(ctx, status, an_last_error(ctx)); /* others wait for it */
+    return status;
+}
+
+/* Whether a hybrid is a strategy of its own here. */
+static bool has_hybrid(const settling *s) {
+    return s->group_ranks > 1 && s->group_ranks < s->t->ranks;
+}
+
+/* What is asked for: a hybrid of one host divides all, and one with a rank on each host nothing. */
+static an_status find_asked(const settling *s, an_shard *asked) {
+    *asked = s->options->shard;
+    if (*asked != AN_SHARD_HYBRID || has_hybrid(s)) return AN_OK;
+    *asked = s->group_ranks == 1 ? AN_SHARD_NONE : AN_SHARD_FULL;
+    if (s->group_ranks > 0) return AN_OK;
+    return AN_ERROR(s->t->ctx, AN_ERR_UNSUPPORTED,
+                    "with ranks.shard hybrid every host has a copy of the state, so all hosts must have as many "
+                    "ranks, and those of a host must be neighbours: start the %d ranks so, or use ranks.shard full",
+                    s->t->ranks);
+}
+
+an_status an_sharding_settle(an_trainer *t, const an_trainer_options *options, bool *settled) {
+    an_status status;
+    an_context *ctx = t->ctx;
+    an_shard asked = options->shard;
+    const bool compares = asked == AN_SHARD_AUTO || t->planned;
+    settling s = {.t = t, .options = options};
+    *settled = true;
+    if (t->ranks == 1) {
+        s.host_ranks = 1;
+        AN_TRY(make_plan(&s, AN_SHARD_NONE));
+        t->sharding.counted = t->plan->memory.trainer;
+        return take_rank(&s, &t->sharding.of[AN_SHARD_NONE]);
+    }
+    AN_TRY(begin(&s));
+    if (!s.is_planned) s.needs[an_host_comm(ctx)->rank].group = s.limits.group;
+    status = find_asked(&s, &asked);
+    for (int i = 0; i < ALL_STRATEGIES && status == AN_OK; i++) {
+        const bool is_there = strategies[i] != AN_SHARD_HYBRID || has_hybrid(&s);
+        if (is_there && (compares || strategies[i] == asked)) status = assess(&s, strategies[i], !compares);
+    }
+    if (!s.is_planned)
+        AN_TRY(agree(&s, status, settled));
+    else if (status == AN_OK)
+        for (int i = 0; i < ALL_STRATEGIES; i++) compare_planned(&s, strategies[i]);
+    AN_TRY(status);
+    if (compares) choose(s.found);
+    const an_shard taken = asked == AN_SHARD_AUTO ? s.found->automatic : asked;
+    if (*settled && (!t->plan || t->pieces.sharding != taken)) AN_TRY(make_plan(&s, taken));
+    if (*settled) s.found->counted = t->plan->memory.trainer;
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&s.needs, s.need_count, sizeof *s.needs);
+    return status;
+}
+
+/* ---- what programs ask ---- */
+
+static const an_assessment *find(const an_trainer *t, an_shard shard) {
+    return (unsigned)shard < AN_SHARD_COUNT && t->sharding.of[shard].is_known ? &t->sharding.of[shard] : NULL;
+}
+
+static an_status not_known(const an_trainer *t) {
+    return AN_ERROR(
+        t->ctx, AN_ERR_STATE,
+        "the trainer has not looked at this strategy: with several ranks, AN_OPEN_PLAN looks at all of them");
+}
+
+an_status an_strategy_get(const an_trainer *trainer, an_shard shard, an_strategy *strategy) {
+    AN_GUARD;
+    AN_NEED(trainer, strategy);
+    an_context *ctx = trainer->ctx;
+    const an_sharding *f = &trainer->sharding;
+    const an_assessment *a = find(trainer, shard);
+    AN_TRY_RETURN(an_strategy_check(ctx, strategy));
+    if (!a) return not_known(trainer);
+    const bool is_automatic = *f->reason && shard == f->automatic;
+    const an_strategy own = {.name = an_shard_name(shard),
+                             .reason = is_automatic     ? f->reason
+                                       : a->is_possible ? ""
+                                                        : a->text,
+                             .room = a->is_possible ? a->text : "",
+                             .sent = a->sent,
+                             .shared = a->shared,
+                             .seconds = a->seconds,
+                             .rank = a->rank,
+                             .possible = a->is_possible,
+                             .fits = is_room(a),
+                             .automatic = is_automatic,
+                             .taken = trainer->plan && shard == trainer->pieces.sharding};
+    return an_strategy_write(ctx, strategy, &own);
+}
+
+an_status an_strategy_memory_get(const an_trainer *trainer, an_shard shard, an_plan_memory *memory) {
+    AN_GUARD;
+    AN_NEED(trainer, memory);
+    const an_assessment *a = find(trainer, shard);
+    if (!a) return not_known(trainer);
+    an_plan_memory own = a->memory;
+    const int64_t since = trainer->plan ? trainer->plan->memory.trainer - trainer->sharding.counted : 0;
+    if (a->is_possible) { /* the run's settings, which are the same whatever is divided */
+        own.trainer += since;
+        own.peak += since;
+    }
+    return an_plan_memory_write(trainer->ctx, memory, &own);
+}
