@@ -71,6 +71,15 @@ static int64_t updated_bytes(const an_trainer *t) {
     return an_trainer_own_pages(t) * AN_PAGE * (numbers * (int64_t)an_dtype_size(p->sizes.trainable_dtype) + low);
 }
 
+/* What goes to other hosts: there and back, in a hybrid, what the rank owns of the gradients. */
+static int64_t linked_bytes(const settling *s) {
+    const an_trainer *t = s->t;
+    if (s->host_ranks >= t->ranks) return 0;
+    if (t->group_ranks == t->ranks) return t->plan->traffic.sent;
+    const int64_t own = an_trainer_own_pages(t) * AN_PAGE * (int64_t)an_dtype_size(t->plan->sizes.trainable_dtype);
+    return 2 * own / t->shards->groups * (t->shards->groups - 1);
+}
+
 /* Takes what the plan has counted for the rank that it is of. */
 static an_status take_rank(const settling *s, an_assessment *a) {
     an_trainer *t = s->t;
@@ -87,7 +96,7 @@ static an_status take_rank(const settling *s, an_assessment *a) {
                                .read = traffic->read,
                                .written = traffic->written,
                                .host_ranks = s->host_ranks,
-                               .is_across = s->host_ranks < t->ranks};
+                               .linked = linked_bytes(s)};
     *a = (an_assessment){.is_known = true,
                          .is_possible = true,
                          .rank = t->rank,

@@ -7,6 +7,6 @@ static const double message_seconds = 1e-5; /* for each, whatever its length */
 double an_step_work_seconds(const an_step_work *work) {
     const double copied = 2 * ((double)work->sent + (double)work->received);
     const double moved = (double)work->updated + (double)work->read + (double)work->written + copied;
-    const double linked = work->is_across ? (double)work->sent / link_rate : 0;
+    const double linked = (double)work->linked / link_rate;
     return work->host_ranks * (work->seconds + moved / memory_rate + linked) + (double)work->messages * message_seconds;
 }

@@ -54,8 +54,9 @@ assert row["shared_bytes"] == max(a["exchange"]["read_bytes"] + a["exchange"]["w
 assert [s["taken"] for s in alone[0]["strategies"]] == [s["name"] == name for s in alone[0]["strategies"]]
 P
         done
+        # Of 8 leaves on 3 ranks some wait to be added, as gradients.
+        [ $ranks != 3 ] || [ "$(of gradients gradients_bytes)" -gt $(($(of none gradients_bytes) / 2)) ] || fail "gradients that wait are not counted as gradients"
     done
-    [ "$(of gradients gradients_bytes)" -gt $(($(of none gradients_bytes) / 4)) ] || fail "gradients that wait are not counted as gradients"
 
     # Without limits that matter, the faster one of the first two; its reason has both times.
     faster=$(field all.json "min(d['strategies'][:2], key=lambda s: s['seconds'])['name']")
@@ -73,6 +74,28 @@ P
     # What fits nowhere: the least, with a note.
     (ulimit -d $(($(of full peak_bytes) / 2 / 1024)) && "${anneal[@]}" plan model.yaml --ranks 4 >out 2>err) || fail "plan: $?"
     grep -q 'the run does not fit in memory: .*ranks.shard auto took full: it needs least, but does not fit' out || fail "no note"
+
+    # Ranks of a host need its memory together: one that has 2/5 of it to itself fits, four do not.
+    width=$(awk '/^MemTotal/ { print int(sqrt($2 * 1024 * 0.4 / (20 * 12 * 24)) / 64) * 64 }' /proc/meminfo)
+    sed "s/layers: 12, heads: 4, width: 256/layers: 24, heads: $((width / 64)), width: $width/" model.yaml >large.yaml
+    for hosts in 1 4; do
+        "${anneal[@]}" plan large.yaml --ranks 4 --hosts $hosts --set batch.leaves=4 --set batch.global=4 --json >all.json 2>err || fail "plan: $?"
+        room=$(of none room)
+        case "$hosts $room" in
+        "1 it needs "*" of memory, and the"*" of which the other ranks need "* | "1 it needs "*"this machine has "*", of which the other ranks need "*) ;;
+        4*"other ranks"*) fail "ranks of $hosts hosts: $room" ;;
+        4*) ;;
+        *) fail "ranks of $hosts host: $room" ;;
+        esac
+        [ "$hosts" = 4 ] || [ "$(of none fits)" = False ] || fail "four of them fit"
+    done
+
+    # auto never changes the leaves: these are as many as ranks, where full has one for each micro-batch.
+    sed 's/, leaves: 8//; s/global: 8/global: 8, micro: 1/' model.yaml >leaves.yaml
+    for row in auto:1 none:1 full:4; do
+        "${anneal[@]}" plan leaves.yaml --ranks 2 --set ranks.shard=${row%:*} --json >plan.json 2>err || fail "plan: $?"
+        [ "$(field plan.json 'd["exchange"]["leaves"]')" = ${row#*:} ] || fail "$row: other leaves"
+    done
 
     # Leaves of several micro-batches leave two strategies out, and leaves stay what they are.
     plan --ranks 4 --set batch.micro=1 --set batch.leaves=4

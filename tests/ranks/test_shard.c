@@ -51,6 +51,8 @@ typedef struct {
     int norm_count;
     char weights[HASH_TEXT], state[HASH_TEXT];
     double sums[MOST_NORMS]; /* of the first parameters, as they are asked for by name */
+    int taken, fullest;      /* strategy, and the rank that needs most with it */
+    int64_t peak, most;      /* of this rank, and of that one */
 } outcome;
 
 typedef struct {
@@ -110,6 +112,21 @@ static bool take_norms(one_rank *r, const an_trainer *t, outcome *o) {
     return true;
 }
 
+static void take_strategy(const an_trainer *t, outcome *o) {
+    for (int shard = AN_SHARD_NONE; shard < AN_SHARD_AUTO; shard++) {
+        an_strategy strategy;
+        an_plan_memory memory;
+        an_strategy_init(&strategy, sizeof strategy);
+        an_plan_memory_init(&memory, sizeof memory);
+        if (an_strategy_get(t, (an_shard)shard, &strategy) != AN_OK || !strategy.taken ||
+            an_strategy_memory_get(t, (an_shard)shard, &memory) != AN_OK)
+            continue;
+        o->taken = shard;
+        o->fullest = strategy.rank;
+        o->most = memory.peak;
+    }
+}
+
 static void train(one_rank *r) {
     training *all = r->user;
     outcome *o = &all->ranks[r->comm.rank];
@@ -123,6 +140,8 @@ static void train(one_rank *r) {
         rank_failed(r, "traffic", an_plan_traffic_get(an_trainer_plan(t), &traffic)) ||
         rank_failed(r, "memory", an_plan_memory_get(an_trainer_plan(t), &memory)))
         goto end;
+    take_strategy(t, o);
+    o->peak = memory.peak;
     r->planned = memory.peak - memory.checkpoint;
     r->allocated = (int64_t)(an_context_bytes(r->ctx) - before);
     if (run_steps(r, t, all->checks_plan ? &traffic : NULL, o) && take_norms(r, t, o) && take_parameters(r, t, o) &&
@@ -174,7 +193,21 @@ static void write_config(const char *config, const char *shard) {
     fclose(file);
 }
 
-static void run_config(size_t config, const char *shard, int count, int host, const outcome *expected) {
+/* All ranks know the same of the strategy that they use. */
+static void expect_one_choice(const char *what, const outcome *ranks, int count) {
+    const outcome *first = &ranks[0];
+    int64_t most = 0;
+    for (int i = 0; i < count; i++) {
+        if (ranks[i].taken != first->taken || ranks[i].fullest != first->fullest || ranks[i].most != first->most)
+            fail_msg("%s: rank %d has strategy %d, rank 0 %d, or they know another fullest rank", what, i,
+                     ranks[i].taken, first->taken);
+        if (ranks[i].peak > most) most = ranks[i].peak;
+    }
+    if (first->most != most || ranks[first->fullest].peak != most)
+        fail_msg("%s: the fullest rank needs %lld bytes, not %lld", what, (long long)most, (long long)first->most);
+}
+
+static void check_strategy(size_t config, const char *shard, int count, int host, const outcome *expected) {
     static one_rank ranks[MOST_RANKS];
     /* On one host some goes through memory. */
     training all = {.checks_plan = host == 1 || host < count};
@@ -189,25 +222,44 @@ static void run_config(size_t config, const char *shard, int count, int host, co
             fail_msg("%s: rank %d has %lld bytes, planned are %lld", what, k, (long long)ranks[k].allocated,
                      (long long)ranks[k].planned);
     }
+    expect_one_choice(what, all.ranks, count);
+}
+
+static void run_alone(size_t config, outcome *expected) {
+    one_rank ranks[1];
+    training all = {0};
+    write_config(configs[config].text, "none");
+    run_ranks(ranks, 1, train, &all, NULL);
+    if (*ranks[0].error) fail_msg("%s: %s", configs[config].name, ranks[0].error);
+    *expected = all.ranks[0];
 }
 
 static void every_strategy_has_the_bits_of_one_process(void **state) {
     (void)state;
     static const char *const shards[] = {"none", "optimizer", "gradients", "full"};
     static const int hybrids[][2] = {{4, 2}, {6, 2}, {6, 3}, {8, 2}, {8, 4}, {4, 1}, {3, 3}}; /* ranks, and on a host */
-    static one_rank one[1];
+    outcome expected;
     write_data();
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
-        training all = {0};
-        write_config(configs[i].text, "none");
-        run_ranks(one, 1, train, &all, NULL);
-        if (*one->error) fail_msg("%s: %s", configs[i].name, one->error);
-        const outcome *expected = &all.ranks[0];
+        run_alone(i, &expected);
         for (size_t s = 0; s < sizeof shards / sizeof *shards; s++)
             for (int count = 2; count <= MOST_RANKS; count++)
-                for (int host = 1; host <= count; host += count - 1) run_config(i, shards[s], count, host, expected);
+                for (int host = 1; host <= count; host += count - 1)
+                    check_strategy(i, shards[s], count, host, &expected);
         for (size_t h = 0; h < sizeof hybrids / sizeof *hybrids; h++)
-            run_config(i, "hybrid", hybrids[h][0], hybrids[h][1], expected);
+            check_strategy(i, "hybrid", hybrids[h][0], hybrids[h][1], &expected);
+    }
+}
+
+/* What auto takes is the same on all ranks, whatever each of them needs: of 8 leaves, three ranks have 2 or 3. */
+static void auto_is_one_choice(void **state) {
+    (void)state;
+    outcome expected;
+    write_data();
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i += 3) {
+        run_alone(i, &expected);
+        for (int count = 2; count <= 3; count++)
+            for (int host = 1; host <= count; host += count - 1) check_strategy(i, "auto", count, host, &expected);
     }
 }
 
@@ -275,6 +327,7 @@ static void what_is_no_strategy_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(auto_is_one_choice),
         cmocka_unit_test(every_strategy_has_the_bits_of_one_process),
         cmocka_unit_test(hosts_of_a_hybrid_have_the_same_weights),
         cmocka_unit_test(hosts_of_a_hybrid_have_as_many_ranks),

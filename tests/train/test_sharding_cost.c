@@ -15,10 +15,9 @@ static an_step_work work_of(int64_t n, int ranks, int hosts, bool divides, int64
                       .messages = divides ? 40 : 4,
                       .read = share * BYTES,
                       .written = divides ? 0 : share * BYTES,
-                      .host_ranks = hosts == 1 ? ranks : 1,
-                      .is_across = hosts > 1};
+                      .host_ranks = hosts == 1 ? ranks : 1};
     if (hosts == 1) return w;
-    w.sent = w.received = sent + w.read + w.written;
+    w.linked = w.sent = w.received = sent + w.read + w.written;
     w.read = w.written = 0;
     return w;
 }
@@ -47,7 +46,7 @@ static void test_hosts(void **state) {
     assert_true(an_step_work_seconds(&w) == 4);
     w = (an_step_work){.sent = (int64_t)1250000000, .host_ranks = 2};
     assert_true(an_step_work_seconds(&w) < 1);
-    w.is_across = true;
+    w.linked = w.sent;
     assert_true(an_step_work_seconds(&w) > 2);
 }
 

@@ -152,6 +152,7 @@ void cli_write_strategies_json(const cli_report *report, an_json_writer *json) {
         an_json_write_bool(json, "auto", s->automatic);
         an_json_write_bool(json, "taken", s->taken);
         an_json_write_string(json, "reason", s->reason);
+        an_json_write_string(json, "room", s->room);
         if (s->possible) {
             an_json_write_integer(json, "rank", s->rank);
             an_json_write_integer(json, "peak_bytes", strategies[i].memory.peak);
