@@ -267,6 +267,10 @@ static void change_sharding(own_choices *c) {
     c->options.shard = AN_SHARD_AUTO;
 }
 
+static void change_kernels(own_choices *c) {
+    c->options.kernels = "product=nonsense";
+}
+
 static void change_clip(own_choices *c) {
     c->options.clip_norm = 1e-3;
 }
@@ -287,6 +291,7 @@ static const struct {
     {"activation", change_activation, AN_ERR_UNSUPPORTED, "rank 0 has a model with the hash"},
     {"seed", change_seed, AN_ERR_UNSUPPORTED, "rank 0 has the seed 11, but rank 1 has 12"},
     {"sharding", change_sharding, AN_ERR_UNSUPPORTED, "rank 0 has the sharding none, but rank 1 has auto"},
+    {"kernels", change_kernels, AN_ERR_UNKNOWN, "rank 1: "}, /* it alone cannot plan */
     {"clip", change_clip, AN_ERR_STATE, "rank 1 has other weights than rank 0 at the beginning of step 2"},
     {"optimizer", change_optimizer, AN_ERR_STATE, "rank 1 has other weights than rank 0 at the beginning of step "},
 };

@@ -9,17 +9,6 @@
 #include "base/limits.h"
 #include "base/text/json_write.h"
 
-void cli_kinds(const an_plan_memory *memory, cli_kind kinds[CLI_KINDS]) {
-    const an_plan_memory *m = memory;
-    const cli_kind all[CLI_KINDS] = {
-        {"weights", m->weights},     {"gradients", m->gradients},     {"leaves", m->leaves},
-        {"optimizer", m->optimizer}, {"activations", m->activations}, {"scratch", m->scratch},
-        {"inputs", m->inputs},       {"tables", m->tables},           {"checkpoint", m->checkpoint},
-        {"messages", m->messages},   {"trainer", m->trainer},
-    };
-    memcpy(kinds, all, sizeof all);
-}
-
 const char *cli_precision_name(const cli_report *report) {
     const an_dtype dtype = report->precision != AN_DTYPE_NONE ? report->precision : report->dtype;
     return dtype != AN_DTYPE_NONE ? an_dtype_name(dtype) : NULL;

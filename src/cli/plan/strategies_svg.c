@@ -5,9 +5,6 @@
 #include "cli/main/xml.h"
 #include "cli/plan/report.h"
 
-const char *const cli_kind_fills[CLI_KINDS] = {"#332288", "#88ccee", "#6699cc", "#44aa99", "#4477aa", "#ddaa33",
-                                               "#999933", "#bbbbbb", "#aa4499", "#117733", "#cc6677"};
-
 enum {
     LEFT = 100,
     BAR_LEFT = 200,
