@@ -238,7 +238,7 @@ an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *t
     an_status status = an_trainer_options_read(ctx, &own, options);
     if (status == AN_OK) status = create(trainer, graph, training, evaluation, &own);
     status = an_ranks_compare(*trainer, ctx, status);
-    if (status == AN_OK) status = finish(*trainer, &own);
+    if (status == AN_OK && *trainer) status = finish(*trainer, &own);
     if (status == AN_OK || !*trainer) return status;
     (*trainer)->owned_count = 0; /* graph and data stay the caller's */
     an_trainer_destroy(trainer);

@@ -127,7 +127,10 @@ void cli_draw_strategies(const cli_report *report, int top) {
     write_whole(COLUMNS + COLUMN - 30, top + HEAD - 10, "end", "peak");
     write_whole(COLUMNS + 2 * COLUMN - 30, top + HEAD - 10, "end", "sent in a step");
     write_whole(COLUMNS + 3 * COLUMN - 30, top + HEAD - 10, "end", "time, estimated");
-    for (int i = 0; i < count; i++, y += ROW) draw_strategy(&strategies[i], y, most);
+    for (int i = 0; i < count; i++) {
+        draw_strategy(&strategies[i], y, most);
+        y += ROW;
+    }
     draw_legend(strategies, count, y + 8);
     y += 8 + 2 * LINE;
     for (int i = 0; i < count; i++)
