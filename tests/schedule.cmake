@@ -41,7 +41,8 @@ cost(80 test_open_constructor save-kills ranks-kills-openmpi examples-configs cl
 cost(40 test_kernels_product checkops-threads checkops-threads-base checkops-threads-avx2 checkops-threads-avx512 cli-supervise-hangs
     test_exec_gpt2_124m cli-room-memory ranks-kills-mpich)
 cost(25 checkops-rows-more save-shared save-ledger save-preempt cli-trace cli-checkpoints cli-damage test_run_epochs test_run_checkpoint
-    test_store_damage test_comm_watch ranks-traffic-openmpi ranks-save-kills-openmpi ranks-save-kills-mpich ranks-slurm test_ranks_errors test_ranks_failures)
+    test_store_damage test_comm_watch ranks-traffic-openmpi ranks-save-kills-openmpi ranks-save-kills-mpich ranks-slurm
+    ranks-network-openmpi test_ranks_errors test_ranks_failures)
 cost(10 checkops-rows-base checkops-rows-avx2 checkops-rows-avx512 checkops-test-base checkops-test-avx2 checkops-test-avx512
     checkops-test checkops-grad checkops-rows test_kernels_convolution_onednn test_base_elementary cli-plot cli-pipe cli-mistakes
     cli-room-cgroup install test_ranks_threads test_ranks_small_stack test_ranks_shard_graphs test_ranks_stage test_ranks_traps_calls

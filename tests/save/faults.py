@@ -3,7 +3,7 @@
 first thing that it did not live to do; and the power goes at each. The run that follows must end with the bits of the run that nothing
 happened to, and from the first save on there must be a good checkpoint at every moment.
 
-    faults.py TREE LIBRARY [--long] [--only TEXT] [--jobs N] [--ranks N --mpi NAME]
+    faults.py TREE LIBRARY [--long] [--only TEXT] [--jobs N] [--ranks N --mpi NAME --shard NAME]
 
 TREE is the source tree, LIBRARY what tests/save/interpose.c becomes. Without --long each call fails with some of its errors, in turn, and
 the power goes in two ways instead of five. With --ranks, calls of saves fail, and only these, on whichever rank makes them: all ranks
@@ -37,6 +37,7 @@ optimizer: {{lr: {rate}}}
 eval:      {{every: 2 steps, best: val_loss}}
 save:      {{every: 2 steps, keep_last: 1}}
 log:       {{every: 1 steps, tensorboard: off}}
+ranks:     {{shard: {shard}}}
 """
 STEPS = 6
 
@@ -113,8 +114,8 @@ def make_rank_faults(start, keys, everything):
 
 
 class Test:
-    def __init__(self, command, tree, work, leaves=2):
-        self.command, self.tree, self.work, self.leaves = command, tree, work, leaves
+    def __init__(self, command, tree, work, leaves=2, shard="none"):
+        self.command, self.tree, self.work, self.leaves, self.shard = command, tree, work, leaves, shard
         lines = random.Random(1)
         with open(work / "data.csv", "w") as file:
             file.write("a,b,y\n")
@@ -125,7 +126,7 @@ class Test:
 
     def config(self, folder, case, rate):
         path = folder / "run.yaml"
-        path.write_text(CONFIG.format(case=case, rate=rate, steps=STEPS, leaves=self.leaves))
+        path.write_text(CONFIG.format(case=case, rate=rate, steps=STEPS, leaves=self.leaves, shard=self.shard))
         return path
 
     def add_start(self, name, rate, fault=None):
@@ -247,6 +248,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=4, help="at a time: they mostly wait for the disk")
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--mpi", default="openmpi")
+    parser.add_argument("--shard", default="none", help="how ranks divide the state")
     options = parser.parse_args()
     launcher = [options.tree / "tests/comm/mpirun.sh", options.mpi, str(options.ranks)] if options.ranks > 1 else []
     if launcher and not shutil.which(f"mpirun.{options.mpi}"):
@@ -254,7 +256,7 @@ def main():
         return harness.SKIPPED
     with tempfile.TemporaryDirectory(prefix="faults-", dir=os.getcwd()) as folder:
         test = Test(harness.Command(options.library.resolve(), launcher=launcher), options.tree, pathlib.Path(folder).resolve(),
-                    leaves=4 if launcher else 2)
+                    leaves=4 if launcher else 2, shard=options.shard)
         harness.check_interposed(test.command.library)
         say("faults: what there is to fail")
         faults = []
