@@ -10,8 +10,8 @@ PAGE = 4096
 BLOCKS, WIDTH, CONTEXT = 12, 768, 1024
 UNITS = BLOCKS + 2  # and what lies before and after them
 NEAR = 0.03  # of what is allocated
-# What a strategy divides, and how many buffers of f32 that is; in bf16 weights have a low copy too, of half the bytes.
-BUFFERS = {"weights": 1.5, "gradients": 1, "moments": 2}
+# What a strategy divides, and in how many buffers; in bf16 weights have a low copy too, whose pieces take whole pages of the system as well.
+BUFFERS = {"weights": 2, "gradients": 1, "moments": 2}
 DIVIDED = {"none": [], "optimizer": ["moments"], "gradients": ["gradients", "moments"], "full": ["weights", "gradients", "moments"],
            "hybrid": []}
 
@@ -50,7 +50,7 @@ def main():
             if kind in DIVIDED[shard] and alone and abs(max(held) - alone[0][kind] / count) > buffers * room:
                 wrong.append(f"{what}: {kind} of {max(held)} bytes, one process has {alone[0][kind]}")
         planned = [rank["planned"] for rank in ranks]
-        if max(planned) - min(planned) > sum(BUFFERS.values()) * room + uneven:
+        if max(planned) - min(planned) > sum(BUFFERS.values()) * room + PAGE + uneven:  # lists of pieces too have different lengths
             wrong.append(f"{what}: {min(planned)} to {max(planned)} bytes")
         taken = [rank["taken"] / rank["allocated"] for rank in ranks]
         figures = "".join(f"{max(rank[kind] for rank in ranks) / 1e6:<11.1f}" for kind in ("weights", "gradients", "moments", "arena"))
