@@ -70,11 +70,13 @@ static void find_end(const supervise_job *job, const supervise_job_watch *watch,
     *end = (supervise_end){.hung = job->timed_out, .code = CLI_FAILED};
     end->heartbeat.step = job->state.step;
     memcpy(end->heartbeat.slots[0].text, job->state.place, sizeof end->heartbeat.slots[0].text);
-    if (job->timed_out) {
+    bool is_told = supervise_outcome(watch->folder, watch->launch, &end->code);
+    if (job->timed_out && is_told && end->code == CLI_DONE) end->hung = false; /* in MPI_Finalize, with all done */
+    if (end->hung) {
+        end->code = CLI_FAILED;
         end->signal = SIGKILL;
         return;
     }
-    bool is_told = supervise_outcome(watch->folder, watch->launch, &end->code);
     if (!is_told && job->exited > 0) {
         end->code = job->code;
         is_told = true;
