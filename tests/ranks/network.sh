@@ -93,7 +93,8 @@ L
     until_true 300 has_ended || fail "$what: it does not end"
     end_job
     check_hash "$(field alone/summary.json 'd["state_hash"]')"
-    [ "$(tail -n 1 starts)" = "2 ${hosts[0]}:1,${hosts[1]}:1" ] || fail "$what: it did not go on with two hosts: $(cat starts)"
+    grep -qx "2 ${hosts[0]}:1,${hosts[1]}:1" starts || fail "$what: it did not go on with two hosts: $(cat starts)"
+    ! grep -q 'this run is finished' out || fail "$what: it was started again after its end"
     result="$(($(milliseconds) - begin)) ms after the cut, $(grep -oE 'restarting it.*' err | head -n 1)"
 }
 
