@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "anneal/anneal.h"
@@ -29,8 +30,8 @@ static int64_t proportional_bytes(void) {
     int64_t kilobytes = -1;
     malloc_trim(0); /* what is free is nobody's */
     FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "Pss: %" SCNd64 " kB", &kilobytes) == 1) break;
+    while (file && kilobytes < 0 && fgets(line, sizeof line, file))
+        if (!strncmp(line, "Pss:", 4)) kilobytes = strtoll(line + 4, NULL, 10);
     if (file) fclose(file);
     return kilobytes < 0 ? -1 : kilobytes * 1024;
 }

@@ -60,7 +60,12 @@ hash() {
     result="$(($(milliseconds) - begin)) ms, the second host sent $sent bytes, its rank $planned at least"
 }
 
-has_made_steps() { grep -qE '^step +[0-9]+/' out && [ "$(grep -E '^step +[0-9]+/' out | tail -n 1 | sed 's/^step *\([0-9]*\).*/\1/')" -ge "$1" ] || is_gone; }
+# has_made_steps COUNT: or has ended
+has_made_steps() {
+    local step
+    step=$(sed -n 's/^step *\([0-9][0-9]*\)\/.*/\1/p' out | tail -n 1)
+    [ "${step:-0}" -ge "$1" ] || is_gone
+}
 cut() {
     local steps=300
     [ -e alone/summary.json ] || "${anneal[@]}" train $config.yaml --set run.dir=alone --set run.steps=$steps >out 2>err || fail "a run that nobody disturbs: $?"
