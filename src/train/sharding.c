@@ -175,7 +175,7 @@ static void compare(const settling *s, size_t first, size_t self, an_shard shard
     if (!a->is_possible || !an_context_uses_system_memory(s->t->ctx)) return;
     limits.others = sum_others(s, first, self, shard, 0);
     limits.group_others = sum_others(s, first, self, shard, limits.group);
-    a->fit = an_limits_compare(&limits, s->needs[self].bytes[shard], (int64_t)s->t->ctx->bytes, text);
+    a->fit = (int32_t)an_limits_compare(&limits, s->needs[self].bytes[shard], (int64_t)s->t->ctx->bytes, text);
     snprintf(a->text, sizeof a->text, "%s", text);
     if (self != (s->is_planned ? (size_t)s->t->rank : (size_t)an_host_comm(s->t->ctx)->rank)) return;
     s->found->others[shard] = limits.others;
