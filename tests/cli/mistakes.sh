@@ -270,7 +270,8 @@ rm -rf run
 mkdir run
 echo '{"step": 1}' >run/metrics.jsonl
 echo 'version: 1' >run/config.yaml
-expect 2 'anneal train: run: this folder already has a run with a different config; add --fresh to start a new run beside it, or set run.dir to another name' \
+expect 2 "anneal train: run: this folder already has a run with a different config; add --fresh to start a new run beside it, or set run.dir to another name
+  run/config.yaml:1:1: 'model' is missing; a config needs at least model and data" \
     "${anneal[@]}" train c.yaml
 
 # --- the command line ---

@@ -109,6 +109,38 @@ static void test_two_runs_never_share_a_folder(void **state) {
     assert_int_equal(state_of("folder"), AN_FOLDER_FINISHED); /* nothing was deleted */
 }
 
+static void expect_changes(const char *setting, const char *expected) {
+    char *changes = NULL;
+    if (setting) OK(ctx, an_config_set(config, setting));
+    OK(ctx, an_folder_compare("folder", config, &changes));
+    if (expected && changes)
+        assert_string_equal(changes, expected);
+    else
+        assert_true(!expected && !changes);
+    an_string_release(ctx, &changes);
+}
+
+/* What a resumed run may change, one without a checkpoint may change too: any strategy, threads and lines, but nothing that its bits depend on. */
+static void test_what_makes_a_config_another_run(void **state) {
+    (void)state;
+    expect_changes(NULL, NULL); /* no folder yet */
+    an_folder *folder = make(false);
+    an_folder_destroy(&folder);
+    expect_changes(NULL, NULL);
+    expect_changes("log.every=3 steps", NULL);
+    expect_changes("ranks.shard=full", NULL);
+    expect_changes("optimizer.lr=0.5", "optimizer.lr is 0.5, was 1e-4");
+    OK(ctx, an_config_set(config, "run.seed=77"));
+    OK(ctx, an_config_set(config, "optimizer.eps=1e-3"));
+    expect_changes("train.clip_norm=0.25",
+                   "run.seed is 77, was 2; optimizer.lr is 0.5, was 1e-4; optimizer.eps is 1e-3, was 1e-8; and 1 more");
+    FILE *file = fopen("folder/config.yaml", "w");
+    assert_non_null(file);
+    fprintf(file, "version: 1\n");
+    fclose(file);
+    expect_changes(NULL, "folder/config.yaml:1:1: 'model' is missing; a config needs at least model and data");
+}
+
 /* One line for the first step, every second and the last. */
 static void test_metrics_have_a_line_per_logged_step(void **state) {
     char line[512];
@@ -196,6 +228,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_outcome_has_the_reason_of_a_stop, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_states_of_a_folder, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_two_runs_never_share_a_folder, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_what_makes_a_config_another_run, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_metrics_have_a_line_per_logged_step, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_a_disk_without_room_is_told, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_state_hash_sees_what_a_run_was, open_all, close_all),

@@ -170,6 +170,9 @@ static inline void run_to_its_end(an_trainer *trainer, an_config *config) {
     DO(an_folder_finish, folder, &outcome, NULL);
     an_folder_destroy(&folder);
     DO(an_folder_look, ctx, "run", &state);
+    char *changes = NULL;
+    DO(an_folder_compare, "run", config, &changes);
+    an_string_release(ctx, &changes);
 }
 
 static inline an_status make_schedule(void *user, int64_t steps, an_schedule **schedule, double *rate) {

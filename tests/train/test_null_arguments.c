@@ -237,6 +237,7 @@ static void call_runs(void) {
     an_folder_options where = {.size = sizeof where, .path = "other"};
     an_folder *fresh = NULL;
     an_folder_state state;
+    char *changes = NULL;
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
     an_evaluation evaluation;
@@ -247,6 +248,7 @@ static void call_runs(void) {
     REFUSED(an_trainer_run, N(trainer), O(&options), O(&outcome));
     NOTHING(an_trainer_request_stop, N(trainer));
     STATUS(an_folder_look, N(ctx), N("run"), N(&state));
+    STATUS(an_folder_compare, N("run"), N(config), N(&changes));
     REFUSED(an_folder_create, N(&fresh), N(trainer), N(config), O(&where));
     NOTHING(an_folder_destroy, O(&folder));
     TEXT(an_folder_path, N(folder));

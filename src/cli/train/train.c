@@ -296,25 +296,6 @@ static int run_it(cli_training *t, FILE *trace) {
     return end_code(&outcome);
 }
 
-/* Whether the folder's run is the one that the config asks for; one without a config had no time to begin. Reads no more than the config
- * that is asked for has. */
-static int compare_config(const cli_training *t, const char *folder, bool *same) {
-    char path[4200];
-    char *wanted = NULL;
-    snprintf(path, sizeof path, "%s/config.yaml", folder);
-    FILE *file = an_regular_read(path);
-    *same = true;
-    if (!file && errno == EINVAL)
-        return cli_fail(t->call, "%s: is not a regular file but a pipe, a device or a folder; move it away", path);
-    if (!file) return CLI_DONE;
-    const an_status status = an_config_write(t->config, &wanted);
-    for (const char *c = wanted; status == AN_OK && *same && *c; c++) *same = getc(file) == (unsigned char)*c;
-    *same = *same && getc(file) == EOF;
-    fclose(file);
-    an_string_release(t->ctx, &wanted);
-    return status == AN_OK ? CLI_DONE : cli_failure(t->call, t->ctx, status);
-}
-
 /* A finished run is no mistake: it says so. Another one that would have its folder is; what came to no checkpoint and has another config is
  * refused as well, as its metrics would be lost. */
 static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
@@ -326,16 +307,17 @@ static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     *finished = false;
     if (fresh || state == AN_FOLDER_EMPTY) return CLI_DONE;
     const bool resumed = an_trainer_resumed(t->trainer) != NULL;
-    bool same;
-    const int code = compare_config(t, path, &same);
-    if (code != CLI_DONE) return code;
-    if (!resumed && !same) {
+    char *changes;
+    status = an_folder_compare(path, t->config, &changes);
+    if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
+    const bool same = !changes;
+    if (!resumed && !same)
         cli_fail(t->call,
                  "%s: this folder already has a run with a different config; add --fresh to start a new run beside it, "
-                 "or set run.dir to another name",
-                 path);
-        return CLI_MISUSED; /* another start would find the same */
-    }
+                 "or set run.dir to another name\n  %s",
+                 path, changes);
+    an_string_release(t->ctx, &changes);
+    if (!resumed && !same) return CLI_MISUSED; /* another start would find the same */
     *finished =
         state == AN_FOLDER_FINISHED && (same || an_trainer_next_step(t->trainer) == an_trainer_steps(t->trainer));
     if (*finished) printf("%s: this run is finished; add --fresh to start a new run beside it\n", path);

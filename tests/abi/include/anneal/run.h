@@ -150,6 +150,11 @@ typedef enum an_folder_state {
 } an_folder_state;
 AN_API an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *state);
 
+/* What makes a config another run than the one whose config.yaml is in the folder, as "optimizer.lr is 0.01, was 0.001; …", to be released with
+ * an_string_release. NULL: nothing does. Keys that a resumed run may change freely do not count. This is for a run that has no checkpoint yet: a
+ * checkpoint's own config is compared when it is resumed. */
+AN_API an_status an_folder_compare(const char *path, an_config *config, char **changes);
+
 /* Creates the folder and the files that belong in it before the first step. A folder that has a run in it is refused, and so is one that
  * another process is using. `config` is the config that the trainer was opened from. `options` may be NULL. The trainer must outlive the
  * folder. Collective: rank 0 writes, and the other ranks get a folder that writes nothing. */
