@@ -271,14 +271,26 @@ an_status an_params_need_low(an_params *p, an_dtype low) {
     return AN_OK;
 }
 
+static an_status refresh_piece(an_params *p, const an_page_range *piece) {
+    an_context *ctx = p->ctx;
+    an_page_range part;
+    for (an_page_range rest = *piece; rest.begin < rest.end; rest.begin = part.end) {
+        bool has_low;
+        low_cast c;
+        part = an_params_low_part(p, &rest, &has_low);
+        if (!has_low) continue;
+        low_cast_make(p, p->low_dtype, &part, &c);
+        AN_TRY_RETURN(p->device->launch(p->device, p->low_kernel, &c.call));
+    }
+    return AN_OK;
+}
+
 an_status an_params_refresh(an_params *p) {
     an_context *ctx = p->ctx;
     if (!p->low || p->low_version == p->version) return AN_OK;
-    const an_page_runs made = an_params_made_runs(p);
-    for (int i = 0; i < made.count; i++) {
-        low_cast c;
-        low_cast_make(p, p->low_dtype, &made.runs[i], &c);
-        AN_TRY_RETURN(p->device->launch(p->device, p->low_kernel, &c.call));
+    for (int i = 0; i < an_params_piece_count(p); i++) {
+        const an_page_range piece = an_params_piece(p, i);
+        AN_TRY_RETURN(refresh_piece(p, &piece));
     }
     p->low_version = p->version;
     return AN_OK;

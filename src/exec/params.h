@@ -99,8 +99,8 @@ int an_params_piece_count(const an_params *p);
 an_page_range an_params_piece(const an_params *p, int index);
 int64_t an_params_own_pages(const an_params *p);
 
-/* The pages of the low copies that this rank makes: its own pieces, or all. */
-an_page_runs an_params_made_runs(const an_params *p);
+/* The beginning of `pages` that has low copies here from its first page to its last, or that has none. Ranks in pieces have low copies of what ops read as such, and of nothing else. */
+an_page_range an_params_low_part(const an_params *p, const an_page_range *pages, bool *has_low);
 
 /* Whether all elements of an entry are here in a buffer. What is not on the grid always is. */
 bool an_params_has(const an_params *p, const an_stored *e, an_flat flat);

@@ -60,12 +60,18 @@ static an_page_runs runs_of(const an_params *p, an_flat flat) {
     return is_whole(&p->pieces, flat) ? all_pages(p) : p->pieces.shards->sets[an_params_pieces_set(&p->pieces, flat)];
 }
 
+/* NULL: this rank updates everything. */
+static const an_shards *shards_of_update(const an_params *p) {
+    return is_whole(&p->pieces, AN_FLAT_MOMENTS) ? NULL : p->pieces.shards;
+}
+
 int an_params_piece_count(const an_params *p) {
-    return p->pieces.shards ? p->pieces.shards->unit_count : 1;
+    const an_shards *shards = shards_of_update(p);
+    return shards ? shards->unit_count : 1;
 }
 
 an_page_range an_params_piece(const an_params *p, int index) {
-    const an_shards *shards = p->pieces.shards;
+    const an_shards *shards = shards_of_update(p);
     return shards ? an_shards_piece(shards, index, shards->rank) : p->grid;
 }
 
@@ -78,8 +84,12 @@ int64_t an_params_own_pages(const an_params *p) {
     return pages;
 }
 
-an_page_runs an_params_made_runs(const an_params *p) {
-    return is_whole(&p->pieces, AN_FLAT_LOW) ? all_pages(p) : p->pieces.shards->sets[AN_PAGES_OWN];
+an_page_range an_params_low_part(const an_params *p, const an_page_range *pages, bool *has_low) {
+    const an_page_runs low = runs_of(p, AN_FLAT_LOW);
+    const int found = an_page_runs_find(&low, pages->begin);
+    const int64_t begin = found < low.count ? low.runs[found].begin : pages->end;
+    *has_low = begin <= pages->begin;
+    return (an_page_range){pages->begin, an_smaller(pages->end, *has_low ? low.runs[found].end : begin)};
 }
 
 /* An entry of the grid begins on a page. */

@@ -15,12 +15,12 @@ static const struct {
     [AN_SHARD_NONE] = {"none", {AN_PAGES_ALL, AN_PAGES_ALL, AN_PAGES_ALL, AN_PAGES_ALL}},
     [AN_SHARD_OPTIMIZER] = {"optimizer",
                             {[AN_FLAT_MASTERS] = AN_PAGES_OWN_OR_MASTER_READ,
-                             [AN_FLAT_LOW] = AN_PAGES_OWN_OR_LOW_READ,
+                             [AN_FLAT_LOW] = AN_PAGES_LOW_READ,
                              [AN_FLAT_GRADIENTS] = AN_PAGES_ALL,
                              [AN_FLAT_MOMENTS] = AN_PAGES_OWN}},
     [AN_SHARD_GRADIENTS] = {"gradients",
                             {[AN_FLAT_MASTERS] = AN_PAGES_OWN_OR_MASTER_READ,
-                             [AN_FLAT_LOW] = AN_PAGES_OWN_OR_LOW_READ,
+                             [AN_FLAT_LOW] = AN_PAGES_LOW_READ,
                              [AN_FLAT_GRADIENTS] = AN_PAGES_OWN,
                              [AN_FLAT_MOMENTS] = AN_PAGES_OWN}},
     [AN_SHARD_FULL] = {"full", {AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN}},
@@ -45,7 +45,6 @@ static const struct {
     [AN_PAGES_MASTER_READ] = {.reads = AN_READS_MASTER},
     [AN_PAGES_LOW_READ] = {.reads = AN_READS_LOW},
     [AN_PAGES_OWN_OR_MASTER_READ] = {.own = true, .reads = AN_READS_MASTER},
-    [AN_PAGES_OWN_OR_LOW_READ] = {.own = true, .reads = AN_READS_LOW},
 };
 
 /* ---- who reads what ---- */

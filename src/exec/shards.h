@@ -32,7 +32,6 @@ typedef enum an_page_set {
     AN_PAGES_MASTER_READ,
     AN_PAGES_LOW_READ,
     AN_PAGES_OWN_OR_MASTER_READ,
-    AN_PAGES_OWN_OR_LOW_READ,
     AN_PAGE_SETS
 } an_page_set;
 

@@ -136,7 +136,7 @@ static an_tensor tensor_of(void *flat, an_dtype dtype, const an_page_range *page
 }
 
 static void make_update_call(const an_optimizer *o, const an_update_attributes *attributes, const an_page_range *pages,
-                             piece_call *c) {
+                             bool has_low, piece_call *c) {
     const an_params *p = o->params;
     const an_dtype dtype = p->sizes.trainable_dtype;
     const int moments = moments_of(o->record, &o->options); /* the store may have more */
@@ -144,7 +144,7 @@ static void make_update_call(const an_optimizer *o, const an_update_attributes *
     c->dst[0] = tensor_of(p->masters, dtype, pages);
     c->dst[1] = tensor_of(moments > 0 ? p->moments[0] : NULL, dtype, pages);
     c->dst[2] = tensor_of(moments > 1 ? p->moments[1] : NULL, dtype, pages);
-    c->dst[3] = tensor_of(p->low, p->low_dtype, pages);
+    c->dst[3] = tensor_of(has_low ? p->low : NULL, p->low_dtype, pages);
     c->call = (an_call){
         .ctx = o->ctx, .attributes = attributes, .src_count = 1, .dst_count = 4, .src = &c->src, .dst = c->dst};
 }
@@ -153,7 +153,7 @@ static an_status choose_kernel(an_optimizer *o) {
     const an_update_attributes attributes = {.rule = rule_of(o->record), .record = o->record};
     const an_page_range pages = {0, o->params->sizes.trainable_elements / AN_PAGE};
     piece_call c;
-    make_update_call(o, &attributes, &pages, &c);
+    make_update_call(o, &attributes, &pages, true, &c);
     return an_device_kernel(o->ctx, "update", &c.call, &o->update);
 }
 
@@ -334,6 +334,22 @@ static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attri
     }
 }
 
+/* The kernel makes low copies too, where there are any. */
+static an_status update_piece(const an_optimizer *o, an_update_attributes *attributes, const an_page_range *piece) {
+    an_context *ctx = o->ctx;
+    const an_device *device = o->params->device;
+    an_page_range part;
+    for (an_page_range rest = *piece; rest.begin < rest.end; rest.begin = part.end) {
+        bool has_low;
+        piece_call c;
+        part = an_params_low_part(o->params, &rest, &has_low);
+        attributes->begin = part.begin;
+        make_update_call(o, attributes, &part, has_low, &c);
+        AN_TRY_RETURN(device->launch(device, o->update, &c.call));
+    }
+    return AN_OK;
+}
+
 an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) {
     AN_GUARD;
     AN_NEED(optimizer, update);
@@ -347,17 +363,13 @@ an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update) 
     AN_TRY_RETURN(check_update(o, &own));
     fill_attributes(o, &own, &attributes);
     for (int i = 0; i < an_params_piece_count(p); i++) {
-        const an_page_range pages = an_params_piece(p, i);
-        piece_call c;
-        if (pages.begin == pages.end) continue;
-        attributes.begin = pages.begin;
-        make_update_call(o, &attributes, &pages, &c);
-        AN_TRY_RETURN(p->device->launch(p->device, o->update, &c.call));
+        const an_page_range piece = an_params_piece(p, i);
+        AN_TRY_RETURN(update_piece(o, &attributes, &piece));
     }
     o->updates++;
     o->has_norm = false;
     p->version++;
-    p->low_version = p->version; /* the kernel made the copies too */
+    p->low_version = p->version;
     return AN_OK;
 }
 

@@ -189,11 +189,13 @@ static void test_planned_is_allocated(void **state) {
 /* What each strategy must have, said once more: the pages that a rank owns, and those of parameters that are read in this type. */
 static void test_what_is_where(void **state) {
     (void)state;
-    enum { ALL = 1, READ = 2 }; /* besides its own */
+    enum { OWN, ALL, READ, OWN_OR_READ };
     static const int expected[AN_SHARD_COUNT][AN_FLATS] = {
-        [AN_SHARD_NONE] = {ALL, ALL, ALL, ALL},    [AN_SHARD_OPTIMIZER] = {READ, READ, ALL, 0},
-        [AN_SHARD_GRADIENTS] = {READ, READ, 0, 0}, [AN_SHARD_FULL] = {0, 0, 0, 0},
-        [AN_SHARD_HYBRID] = {0, 0, 0, 0},
+        [AN_SHARD_NONE] = {ALL, ALL, ALL, ALL},
+        [AN_SHARD_OPTIMIZER] = {OWN_OR_READ, READ, ALL, OWN},
+        [AN_SHARD_GRADIENTS] = {OWN_OR_READ, READ, OWN, OWN},
+        [AN_SHARD_FULL] = {OWN, OWN, OWN, OWN},
+        [AN_SHARD_HYBRID] = {OWN, OWN, OWN, OWN},
     };
     model m;
     open_model(&m, AN_DTYPE_BF16);
@@ -208,10 +210,10 @@ static void test_what_is_where(void **state) {
             for (size_t i = 0; i < m.whole->parameter_count; i++) {
                 const an_parameter *p = &m.plan->model->parameters[i];
                 const int wanted = expected[s][flat];
-                const bool all = wanted == ALL || (wanted == READ && reads[i] & bit);
+                const bool all = wanted == ALL || (wanted >= READ && reads[i] & bit), own = wanted != READ;
                 for (int64_t page = p->offset / AN_PAGE; page * AN_PAGE < p->offset + p->elements; page++)
                     assert_int_equal(has_page(set_of(&r, (an_flat)flat), page),
-                                     all || has_page(&r.shards->sets[AN_PAGES_OWN], page));
+                                     all || (own && has_page(&r.shards->sets[AN_PAGES_OWN], page)));
             }
         }
         drop_part(&r);

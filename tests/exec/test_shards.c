@@ -83,7 +83,6 @@ static void check_runs(const an_shards *s) {
         for (int set = 0; set < AN_PAGE_SETS; set++) has[set] = has_page(&s->sets[set], page);
         assert_true(has[AN_PAGES_ALL]);
         assert_int_equal(has[AN_PAGES_OWN_OR_MASTER_READ], has[AN_PAGES_OWN] || has[AN_PAGES_MASTER_READ]);
-        assert_int_equal(has[AN_PAGES_OWN_OR_LOW_READ], has[AN_PAGES_OWN] || has[AN_PAGES_LOW_READ]);
     }
 }
 

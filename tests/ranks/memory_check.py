@@ -7,7 +7,7 @@ import collections
 import sys
 
 PAGE = 4096
-BLOCKS, WIDTH, CONTEXT = 12, 768, 1024
+BLOCKS, WIDTH = 12, 768
 UNITS = BLOCKS + 2  # and what lies before and after them
 NEAR = 0.03  # of what is allocated
 # What a strategy divides, and in how many buffers; in bf16 weights have a low copy too, whose pieces take whole pages of the system as well.
@@ -17,12 +17,12 @@ DIVIDED = {"none": [], "optimizer": ["moments"], "gradients": ["gradients", "mom
 
 
 def uneven_bytes(precision, shard):
-    """In bf16, by optimizer and gradients, a rank has the f32 of what ops read so, wholly, and of its pieces. What is in both costs it nothing more, and pieces of such parameters (positions,
-    biases and norms) have low copies that others do not have."""
+    """In bf16, by optimizer and gradients, a rank has the f32 of what ops read so, wholly, and of its pieces. What is in both costs it nothing more: the biases and norms
+    of blocks, which some ranks have in their pieces and others not."""
     if precision != "bf16" or shard not in ("optimizer", "gradients"):
         return 0
     vectors = sum(-(-WIDTH * times // 1024) for times in (1, 1, 3, 1, 1, 1, 4, 1))
-    return (BLOCKS * vectors + 2 * -(-WIDTH // 1024) + CONTEXT * WIDTH // 1024) * (PAGE + PAGE // 2)
+    return BLOCKS * vectors * PAGE
 
 
 def main():
