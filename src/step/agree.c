@@ -101,6 +101,7 @@ static void merge(void *user, void *record, const void *next) {
     a->targets += b->targets;
     a->samples += b->samples;
     a->counted += b->counted;
+    a->pieces += b->pieces;
     if (b->most > a->most) a->most = b->most;
     a->facts.stop = a->facts.stop || b->facts.stop; /* spent and reserve are rank 0's, which comes first */
     if (b->facts.saving < a->facts.saving) a->facts.saving = b->facts.saving;

@@ -36,8 +36,9 @@ typedef struct an_agreement {
     int64_t leaf;     /* where the error is; -1: in none */
     uint64_t weights; /* what this rank's weights are, as a number that must be everyone's; 0: not said */
     /* sums */
-    int64_t targets, samples, counted; /* counted: at the end of a step of a hybrid, what the pieces of this rank are */
-    int64_t most;                      /* the largest */
+    int64_t targets, samples, counted;
+    uint64_t pieces; /* by a hybrid: what this rank's pieces of the weights are. It wraps around */
+    int64_t most;    /* the largest */
     an_run_facts facts;
     char message[AN_MESSAGE_BYTES];
 } an_agreement;

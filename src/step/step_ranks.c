@@ -76,21 +76,15 @@ an_status an_step_fail(an_stepper *s, an_status status, int64_t leaf) {
 /* Hosts agree among themselves first, as leaves are in rounds and pages in pieces within a host, and then with each other about their leaves. An error goes on to all. */
 static an_status agree_in_groups(an_stepper *s, an_agreement *a, int forests, void *received) {
     an_context *ctx = s->ctx;
-    enum {
-        ROOM = 16
-    }; /* bits: the numbers of a host's ranks are added, so that all of them compare the same with other hosts */
-    uint64_t weights = 0;
-    const an_status compared = s->replicas_compared ? an_rank_weights_pieces_some(s->params, s->steps, &weights)
-                                                    : an_rank_weights_pieces_all(s->params, &weights);
+    const an_status compared = s->replicas_compared ? an_rank_weights_pieces_some(s->params, s->steps, &a->pieces)
+                                                    : an_rank_weights_pieces_all(s->params, &a->pieces);
     if (a->status == AN_OK && compared != AN_OK) { /* nobody compares then */
         a->status = (int32_t)compared;
         memcpy(a->message, ctx->error.message, sizeof a->message);
     }
-    a->counted = (int64_t)(weights >> ROOM);
     AN_TRY_RETURN(an_agree_among(ctx, an_axis_comm(ctx, AN_AXIS_SHARD), a, forests, received));
     if (a->status == AN_OK) an_leaf_rounds_join(&s->rounds);
-    a->weights = (uint64_t)a->counted;
-    a->counted = 0;
+    a->weights = a->pieces; /* of the whole host, so that all of its ranks compare the same with other hosts */
     s->replicas_compared = true;
     AN_TRY_RETURN(an_agree_among(ctx, an_axis_comm(ctx, AN_AXIS_REPLICA), a, 1, received));
     return an_agreement_result(a, ctx);
