@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Commands of one process on a checkpoint that ranks have written, each a part of it: they say and write what they do for the checkpoint of one process.
 #   commands.sh SOURCE-TREE MPI RANKS
-# STRATEGIES has the names of those that the ranks divide the state by.
+# STRATEGIES has the names of those that the ranks divide the state by; by `hybrid`, an even number of ranks is on two hosts.
 source "$(dirname "$0")/../cli/preamble.sh"
+source "$(dirname "$0")/launch.sh"
 tree=$1 mpi=$2 ranks=$3 config=gpt-shard
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
 grep -qw avx512f /proc/cpuinfo || {
@@ -42,7 +43,9 @@ use alone
 attempt 0 "${run[@]}" --set run.dir=other --set run.seed=16
 attempt 1 diff alone other
 for shard in ${STRATEGIES:-none optimizer gradients full}; do
-    "$tree/tests/comm/mpirun.sh" "$mpi" "$ranks" "${anneal[@]}" "${run[@]}" --set run.dir=many --set ranks.shard="$shard" >out 2>err || fail "$ranks ranks, $shard: it ended with $?"
+    two_hosts=()
+    [ "$shard" != hybrid ] || two_hosts "${ANNEAL_BIN%/bin}" "$mpi" "$ranks"
+    "$tree/tests/comm/mpirun.sh" "$mpi" "$ranks" "${two_hosts[@]}" "${anneal[@]}" "${run[@]}" --set run.dir=many --set ranks.shard="$shard" >out 2>err || fail "$ranks ranks, $shard: it ended with $?"
     parts=$(find many/checkpoints/step-00000020-1 -name 'part-*' | wc -l)
     [ "$parts" = "$ranks" ] || fail "$ranks ranks have written $parts parts"
     attempt 0 diff alone many

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Ranks die, and so does their launcher: a supervised run goes on with fewer ranks and again with all, and ends bit-identical to one process that nobody disturbed.
 #   kills.sh SOURCE-TREE MPI KILLS
-# Every start takes one of the strategies of STRATEGIES="none" at random; those of a run before its first checkpoint the same.
+# Every start takes one of the strategies of STRATEGIES="none" at random; by `hybrid`, an even number of ranks is on two hosts.
 # Runs of gpt-bf16.yaml: by turns one with more steps, which most kills interrupt in its steps, evaluations and saves, and the run of hashes.txt, which is so short that they
 # interrupt its start and its end. With KILLS_DONE=FILE, the runs that have passed are noted there with their kills, and are not done again.
 source "$(dirname "$0")/../cli/preamble.sh"
@@ -20,17 +20,16 @@ cat >"bin/mpirun.$mpi" <<L
 #!/usr/bin/env bash
 strategies=(${STRATEGIES:-none})
 shard=\${strategies[RANDOM % \${#strategies[@]}]}
-# Before its first checkpoint a run takes no other config.
-for word; do
-    case \$word in run.dir=*) run=\${word#run.dir=} ;; esac
-done
-! [ -e "\$run.shard" ] || compgen -G "\$run/checkpoints/step-*" >/dev/null || shard=\$(cat "\$run.shard")
-echo \$shard >"\$run.shard"
 echo \$shard >>"$PWD/starts"
+source "$tree/tests/ranks/launch.sh"
+two_hosts=() last=
 for word; do
     shift
+    [ "\$last" != -n ] || [ \$shard != hybrid ] || two_hosts "${ANNEAL_BIN%/bin}" $mpi \$word
+    case \$word in */anneal) set -- "\$@" "\${two_hosts[@]}" ;; esac
     set -- "\$@" "\$word"
     [ "\$word" != train ] || set -- "\$@" --set ranks.shard=\$shard
+    last=\$word
 done
 exec "$(command -v "mpirun.$mpi")" "\$@"
 L

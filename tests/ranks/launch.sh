@@ -14,6 +14,12 @@ launcher() {
     }
 }
 
+# two_hosts BUILD-FOLDER MPI RANKS: the words that make of as many neighbouring ranks two hosts, in the array `two_hosts`; none for an odd number, which is one host
+two_hosts() {
+    two_hosts=()
+    [ $(($3 % 2)) = 1 ] || two_hosts=(env "LD_PRELOAD=$1/lib/libtwo_hosts_$2.so")
+}
+
 # descendants PROCESS: of a process, one a line
 descendants() {
     { sed -s 's/^\([0-9]*\) .*) . \([0-9]*\) .*/\1 \2/' /proc/[0-9]*/stat 2>/dev/null || true; } | awk -v first="$1" '

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Three hosts whose network has a delay of 1 ms and loses 1 % of its frames: runs have the hash of one process.
 #   network.sh SOURCE-TREE BUILD-FOLDER MPI hash|cut TIMES
-# hash: a run of gpt-bf16.yaml on the three, by each strategy of STRATEGIES in turn. cut: under a supervisor; one host is cut off, and the run goes on with two. With NETWORK_DONE=FILE, what has passed
+# hash: a run of gpt-bf16.yaml on the three, by each strategy of STRATEGIES in turn, with one rank on each, or two by `hybrid`. cut: under a supervisor; one host is cut off, and the run goes on with two. With NETWORK_DONE=FILE, what has passed
 # is noted there, and is not done again.
 export ANNEAL_BIN=$2/bin
 source "$(dirname "$0")/../cli/preamble.sh"
@@ -42,9 +42,10 @@ check_hash() { # EXPECTED
 }
 
 hash() {
-    local host before planned expected
+    local before planned expected each=1 bytes='d["exchange"]["sent_bytes"]'
+    [ "$shard" != hybrid ] || each=2 bytes='8 * d["parameters"] * 2 // 3' # both ranks of a host, there and back, to two of three hosts
     expected=$(sed -n "s/^$config //p" "$tree/tests/ranks/hashes.txt")
-    hosts_launcher "$mpi" 1
+    hosts_launcher "$mpi" $each
     before=$(sent_of "${hosts[1]}")
     begin=$(milliseconds)
     "${mpirun[@]}" "${anneal[@]}" train $config.yaml --set run.dir=run --set ranks.threads=1 --set ranks.shard="$shard" >out 2>err &
@@ -53,11 +54,11 @@ hash() {
     end_job
     check_hash "$expected"
     # What was planned did cross the network: nothing has gone another way.
-    "${anneal[@]}" plan $config.yaml --ranks 3 --rank 1 --hosts 3 --set ranks.shard="$shard" --json >plan.json
-    planned=$(($(field plan.json 'd["exchange"]["sent_bytes"]') * 60))
+    "${anneal[@]}" plan $config.yaml --ranks $((3 * each)) --rank $each --hosts 3 --set ranks.shard="$shard" --json >plan.json
+    planned=$(($(field plan.json "$bytes") * 60))
     sent=$(($(sent_of "${hosts[1]}") - before))
-    [ $sent -ge $planned ] || fail "$what: the second host has sent $sent bytes, and its rank at least $planned"
-    result="$(($(milliseconds) - begin)) ms, the second host sent $sent bytes, its rank $planned at least"
+    [ $sent -ge $planned ] || fail "$what: the second host has sent $sent bytes, and its ranks at least $planned"
+    result="$(($(milliseconds) - begin)) ms, the second host sent $sent bytes, its ranks $planned at least"
 }
 
 # has_made_steps COUNT: or has ended

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # A rank is killed in each phase of a save, in all of them and on each rank in turn; every start has another strategy, and the run ends with the hash of one process.
 #   save_kills.sh SOURCE-TREE BUILD-FOLDER MPI TIMES
-# STRATEGIES has the names, PHASES those of phases. Every phase comes TIMES on each of three ranks, by turns right before a call of it and right after it. With KILLS_DONE=FILE, what has passed is noted there, and is not done again.
+# STRATEGIES has the names, PHASES those of phases, RANKS (3) the number of ranks; by `hybrid`, an even number is on two hosts. Every phase comes TIMES on each rank, by turns right before a call of it and right after it. With KILLS_DONE=FILE, what has passed is noted there, and is not done again.
 export ANNEAL_BIN=$2/bin
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
-tree=$1 build=$2 mpi=$3 times=$4 config=gpt-shard ranks=3 every=5 last=60
+tree=$1 build=$2 mpi=$3 times=$4 config=gpt-shard ranks=${RANKS:-3} every=5 last=60
 strategies=(${STRATEGIES:-none optimizer gradients full})
 phases=(${PHASES:-part sync hash manifest rename})
 most=6 # kills in a run
@@ -25,7 +25,7 @@ cat >rank <<'R'
 #!/bin/sh
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}
 echo $$ >process.$rank
-[ "$rank" != "${ACTOR:-none}" ] || export LD_PRELOAD="$LIBRARY"
+[ "$rank" != "${ACTOR:-none}" ] || export LD_PRELOAD="$LIBRARY${LD_PRELOAD:+:$LD_PRELOAD}"
 exec "$@"
 R
 chmod +x rank
@@ -34,12 +34,12 @@ chmod +x rank
 newest() { find run/checkpoints -maxdepth 1 -name 'step-*' 2>/dev/null | sed 's/.*step-0*\([0-9]*\)-.*/\1/' | sort -n | tail -n 1 | grep . || echo 0; }
 # train RANKS: one start, with the next strategy and what the environment says is to happen; `code` is the launcher's
 train() {
-    # Before its first checkpoint a run takes no other config.
-    [ -e run/config.yaml ] && [ "$(newest)" = 0 ] || starts=$((starts + 1))
+    starts=$((starts + 1)) two_hosts=()
     shard=${strategies[starts % ${#strategies[@]}]}
+    [ "$shard" != hybrid ] || two_hosts "$build" "$mpi" "$1"
     echo "$shard" >>all
     code=0
-    "$tree/tests/comm/mpirun.sh" "$mpi" "$1" "$work/rank" "${anneal[@]}" train $config.yaml --set run.dir=run --set ranks.threads=1 --set ranks.shard="$shard" --set "save.every=$every steps" >out 2>err || code=$?
+    "$tree/tests/comm/mpirun.sh" "$mpi" "$1" "${two_hosts[@]}" "$work/rank" "${anneal[@]}" train $config.yaml --set run.dir=run --set ranks.threads=1 --set ranks.shard="$shard" --set "save.every=$every steps" >out 2>err || code=$?
 }
 # kill_in PHASE RANK before|after: one start that ends there, in the save of step `at`
 kill_in() {
@@ -72,7 +72,7 @@ kill_in() {
     now=$(newest)
     case $phase-$mode-$victim in
     rename-after-*) [ "$now" = $at ] || fail "$what: the newest checkpoint is that of step $now, and that of step $at had its name" ;;
-    manifest-*-[12] | rename-*-[12]) [ "$now" -le $at ] || fail "$what: the newest checkpoint is that of step $now" ;;
+    manifest-*-[!0] | rename-*-[!0]) [ "$now" -le $at ] || fail "$what: the newest checkpoint is that of step $now" ;;
     *) [ "$now" -lt $at ] || fail "$what: the newest checkpoint is that of step $now, whose save was not complete" ;;
     esac
     [ "$now" -ge "$here" ] || fail "$what: the newest checkpoint is that of step $now, and there was one of step $here"

@@ -46,7 +46,7 @@ choose_start() {
     mpirun=()
     [ $shard != hybrid ] || ranks=$((ranks + ranks % 2))
     [ $ranks = 1 ] || launcher "$mpi" $ranks
-    [ $shard != hybrid ] || mpirun+=(env "LD_PRELOAD=$build/lib/libtwo_hosts_$mpi.so")
+    [ $shard != hybrid ] || { two_hosts "$build" "$mpi" $ranks && mpirun+=("${two_hosts[@]}"); }
     [ $ranks != 1 ] || mpi=alone
     start="$mpi-$ranks×$threads-$shard-$writers"
 }
