@@ -1,6 +1,5 @@
 /* Compares the values of two saved configs. They are texts of an_config_write: one key per line, two spaces per
  * level. */
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +45,7 @@ static bool next(walk *w, char path[CLI_CONFIG_TEXT], char value[CLI_CONFIG_TEXT
     return false;
 }
 
-static bool find(const char *text, const char *wanted, char value[CLI_CONFIG_TEXT]) {
+bool cli_config_find(const char *text, const char *wanted, char value[CLI_CONFIG_TEXT]) {
     walk w = {.at = text};
     char path[CLI_CONFIG_TEXT];
     while (next(&w, path, value))
@@ -59,10 +58,10 @@ void cli_config_differences(const char *a, const char *b,
     char path[CLI_CONFIG_TEXT], of_a[CLI_CONFIG_TEXT], of_b[CLI_CONFIG_TEXT];
     walk w = {.at = a};
     while (next(&w, path, of_a)) {
-        const bool there = find(b, path, of_b);
+        const bool there = cli_config_find(b, path, of_b);
         if (!there || strcmp(of_a, of_b) != 0) visit(user, path, of_a, there ? of_b : NULL);
     }
     w = (walk){.at = b};
     while (next(&w, path, of_b))
-        if (!find(a, path, of_a)) visit(user, path, NULL, of_b);
+        if (!cli_config_find(a, path, of_a)) visit(user, path, NULL, of_b);
 }
