@@ -45,6 +45,25 @@ static an_status get_warmup(const reading *r) {
     return get_real(r, "warmup.start_factor", &r->s->start_factor);
 }
 
+/* The end of a schedule, as a share of the peak. */
+static an_status get_end(const reading *r) {
+    an_context *ctx = r->ctx;
+    double rate, end = 0;
+    AN_TRY_RETURN(get_real(r, "min_ratio", &r->s->min_ratio));
+    if (!is_there(r, "min_lr")) return AN_OK;
+    const an_key key = an_key_join(r->path, "min_lr");
+    if (r->s->min_ratio > 0) /* a resolved config has its default, 0 */
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: min_ratio and min_lr are both set; remove one of them",
+                        an_config_place(r->config, key.text));
+    AN_TRY_RETURN(an_config_real(r->config, "optimizer.lr", &rate));
+    AN_TRY_RETURN(an_config_real(r->config, key.text, &end));
+    if (end > rate)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s is %g, more than optimizer.lr, which is %g",
+                        an_config_place(r->config, key.text), key.text, end, rate);
+    r->s->min_ratio = rate > 0 ? end / rate : 0;
+    return AN_OK;
+}
+
 static an_status get_points(const reading *r) {
     an_context *ctx = r->ctx;
     const an_key key = an_key_join(r->path, "points");
@@ -215,7 +234,7 @@ static an_status read_schedule(const reading *r) {
         if (an_config_is(r->config, AN_KEY(r->path, "type"), an_schedule_type_name((an_schedule_type)type)))
             s->type = (an_schedule_type)type;
     AN_TRY_RETURN(get_warmup(r));
-    AN_TRY_RETURN(get_real(r, "min_ratio", &s->min_ratio));
+    AN_TRY_RETURN(get_end(r));
     AN_TRY_RETURN(get_real(r, "gamma", &s->gamma));
     AN_TRY_RETURN(get_real(r, "power", &s->power));
     s->clamp = an_config_is(r->config, AN_KEY(r->path, "floor"), "clamp");

@@ -323,6 +323,7 @@ row("schedule.warmup.start_factor", "mlp", "schedule.warmup.start_factor=0.5", H
 row("schedule.per", "mlp", "schedule.per=epoch", HASH, both=["schedule.type=linear"])
 for kind, rest in (("linear", ""), ("cosine", ""), ("cosine_restarts", "T_0: 4"), ("wsd", "decay: 4"), ("polynomial", "power: 2")):
     schedule("min_ratio", kind, rest, "0.3")
+    schedule("min_lr", kind, rest, "1e-5")
 schedule("floor", "cosine", "min_ratio: 0.3", "clamp")
 schedule("T_0", "cosine_restarts", "T_0: 4", "3")
 schedule("T_mult", "cosine_restarts", "T_0: 2", "2")

@@ -171,7 +171,7 @@ static const refusal refusals[] = {
      "cosine_restarts, wsd or polynomial; its keys are type, warmup, per"},
     {BOTH "schedule: {type: cosine, gamma: 0.5}\n", NULL,
      "run.yaml:3:26: schedule of type 'cosine' has no key 'gamma', which is for type step or exponential; its keys are "
-     "type, warmup, min_ratio, floor, per"},
+     "type, warmup, min_ratio, min_lr, floor, per"},
     {BOTH "schedule: {type: cosin}\n", NULL,
      "run.yaml:3:18: schedule.type is 'cosin'; it takes constant, linear, cosine, cosine_restarts, one_cycle, "
      "inverse_sqrt, wsd, step, exponential, polynomial, points or sequence; did you mean 'cosine'?"},

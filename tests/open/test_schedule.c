@@ -85,6 +85,24 @@ static void test_steps_take_their_rate_from_the_sequence(void **state) {
     an_trainer_close(&trainer);
 }
 
+/* The end as a rate is the end as a share of the peak, in every part. */
+static void test_end_may_be_a_rate(void **state) {
+    (void)state;
+    an_trainer *trainer =
+        scheduled("run: {steps: 10}\noptimizer: {lr: 0.01}\nschedule: {type: linear, min_lr: 2e-3}\n");
+    for (int t = 0; t < 10; t++) expect_factor(trainer, t, 1 - 0.8 * t / 10.0);
+    an_trainer_close(&trainer);
+    trainer =
+        scheduled("run: {steps: 10}\noptimizer: {lr: 0.01}\n"
+                  "schedule: {type: sequence, milestones: [4], parts: [{type: linear, min_lr: 5e-3}, constant]}\n");
+    for (int t = 0; t < 10; t++) expect_factor(trainer, t, t < 4 ? 1 - 0.5 * t / 4.0 : 1);
+    an_trainer_close(&trainer);
+    refused(MODEL "schedule: {type: linear, min_lr: 1e-3}\noptimizer: {lr: 1e-4}\n", AN_ERR_ARGUMENT,
+            "schedule.min_lr is 0.001, more than optimizer.lr, which is 0.0001");
+    refused(MODEL "schedule: {type: linear, min_lr: 1e-5, min_ratio: 0.1}\n", AN_ERR_ARGUMENT,
+            "min_ratio and min_lr are both set; remove one of them");
+}
+
 /* ---- epochs ---- */
 
 static void test_rate_holds_inside_an_epoch(void **state) {
@@ -173,6 +191,7 @@ int main(void) {
         cmocka_unit_test(test_sequences_nest),
         cmocka_unit_test(test_run_may_end_before_a_milestone),
         cmocka_unit_test(test_steps_take_their_rate_from_the_sequence),
+        cmocka_unit_test(test_end_may_be_a_rate),
         cmocka_unit_test(test_rate_holds_inside_an_epoch),
         cmocka_unit_test(test_rate_holds_where_epochs_change),
         cmocka_unit_test(test_shares_are_whole_steps),

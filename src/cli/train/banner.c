@@ -172,7 +172,10 @@ static void say_schedule(cli_training *t) {
     add_value(&r, "schedule.type", "");
     if (an_config_origin_of(t->config, "schedule.warmup.steps") > AN_ORIGIN_DEFAULT)
         add_value(&r, "schedule.warmup.steps", "warmup");
-    add_value(&r, "schedule.min_ratio", "min_ratio");
+    if (an_config_origin_of(t->config, "schedule.min_lr") > AN_ORIGIN_DEFAULT)
+        add_value(&r, "schedule.min_lr", "min_lr");
+    else
+        add_value(&r, "schedule.min_ratio", "min_ratio");
     if (s) {
         const int64_t looks = last < 10000 ? last : 10000; /* enough to see where the top is */
         for (int64_t i = 0; i <= looks; i++) {
