@@ -139,20 +139,22 @@ static bool is_equal_everywhere(const comparison *c, const char *name) {
 enum { LEAST_WIDTH = 12, MOST_WIDTH = 28, FIRST_WIDTH = 24 };
 
 static int width_of(const compare_run *run) {
-    const int length = (int)strlen(run->name);
+    const int length = run->name ? (int)strlen(run->name) : 0;
     return length < LEAST_WIDTH ? LEAST_WIDTH : length > MOST_WIDTH ? MOST_WIDTH : length;
 }
 
+/* A text that is NULL is not there. */
 static void show_line(const comparison *c, const char *name, const char *const texts[]) {
     printf("%-*s", FIRST_WIDTH, name);
     for (int run = 0; run < c->count; run++) {
-        const int width = width_of(&c->runs[run]), length = (int)strlen(texts[run]);
+        const char *text = texts[run] ? texts[run] : "-";
+        const int width = width_of(&c->runs[run]), length = (int)strlen(text);
         if (length > width)
-            printf("  %.*s...", width - 3, texts[run]);
+            printf("  %.*s...", width - 3, text);
         else if (run == c->count - 1)
-            printf("  %s", texts[run]);
+            printf("  %s", text);
         else
-            printf("  %-*s", width, texts[run]);
+            printf("  %-*s", width, text);
     }
     putchar('\n');
 }
@@ -162,15 +164,13 @@ static void show_results(const comparison *c, bool all) {
     const int count = list_results(c, names);
     for (int i = 0; i < count; i++) {
         char cells[COMPARE_MOST_RUNS][32];
-        const char *texts[COMPARE_MOST_RUNS];
+        const char *texts[COMPARE_MOST_RUNS] = {NULL};
         const int best = find_best(c, names[i]);
         if (!all && c->count > 1 && is_equal_everywhere(c, names[i])) continue;
         for (int run = 0; run < c->count; run++) {
             const compare_result *r = compare_run_find(&c->runs[run], names[i]);
-            if (r)
-                snprintf(cells[run], sizeof cells[run], "%.6g%s", r->value, run == best ? " *" : "");
-            else
-                snprintf(cells[run], sizeof cells[run], "-");
+            if (!r) continue;
+            snprintf(cells[run], sizeof cells[run], "%.6g%s", r->value, run == best ? " *" : "");
             texts[run] = cells[run];
         }
         show_line(c, names[i], texts);
@@ -178,11 +178,11 @@ static void show_results(const comparison *c, bool all) {
 }
 
 static void show(const comparison *c, bool all) {
-    const char *texts[COMPARE_MOST_RUNS];
+    const char *texts[COMPARE_MOST_RUNS] = {NULL};
     for (int run = 0; run < c->count; run++) texts[run] = c->runs[run].name;
     show_line(c, "", texts);
     for (int i = 0; i < c->row_count; i++) {
-        for (int run = 0; run < c->count; run++) texts[run] = c->rows[i].values[run] ? c->rows[i].values[run] : "-";
+        for (int run = 0; run < c->count; run++) texts[run] = c->rows[i].values[run];
         show_line(c, c->rows[i].path, texts);
     }
     if (c->row_count == 0 && c->count > 1) printf("the configs are the same, apart from run.dir\n");

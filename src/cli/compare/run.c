@@ -111,7 +111,7 @@ static int read_metrics(const cli_call *call, compare_run *run) {
     if (!file) return errno == ENOENT ? CLI_DONE : cannot_read(call, path);
     char *line = malloc(MOST_BYTES);
     if (!line) code = cli_fail(call, "out of memory");
-    while (code == CLI_DONE && fgets(line, MOST_BYTES, file)) {
+    while (line && code == CLI_DONE && fgets(line, MOST_BYTES, file)) {
         const size_t length = strlen(line);
         number++;
         if (length == 0 || line[length - 1] != '\n') break; /* a run is just writing it */
