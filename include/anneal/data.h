@@ -79,6 +79,25 @@ AN_API an_status an_class_info_get(an_dataset *dataset, an_class_info *info);
  * names the file, the place and the value. Not while other threads read. */
 AN_API an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t limit);
 
+/* ---- encodings ---- */
+
+/* How the columns of a table became the numbers of a sample: names of columns, categories, classes, and what missing cells are. Other
+ * tables for the same model are read with it, so that a number means the same in all of them. */
+typedef struct an_encoding an_encoding;
+/* From JSON, as an_encoding_write writes it and a checkpoint has it (an_checkpoint_text of "encoding.json"), and to JSON. Release the text
+ * with an_string_release. */
+AN_API an_status an_encoding_parse(an_encoding **encoding, an_context *ctx, const char *text, size_t length);
+AN_API an_status an_encoding_write(const an_encoding *encoding, char **text);
+AN_API void an_encoding_destroy(an_encoding **encoding);
+/* The name of a class; NULL: classes have no names, or there are not so many. */
+AN_API const char *an_encoding_class(const an_encoding *encoding, int64_t number);
+/* Whether samples read with the one mean the same with the other. The names of columns may differ. */
+AN_API bool an_encoding_agrees(const an_encoding *encoding, const an_encoding *other);
+/* The encoding of a dataset; NULL: it has none. It lives as long as the dataset, or as the encoding that its source was given. */
+AN_API const an_encoding *an_dataset_encoding(const an_dataset *dataset);
+/* What a user should know about how the samples were read: rows that were left out, categories that are not known. NULL: nothing. */
+AN_API const char *an_dataset_notice(const an_dataset *dataset);
+
 /* ---- a part of a source ---- In the sources below, `begin` and `end` are fractions from 0 to 1; the defaults are 0 and 1. 0 and 0.9 select
  * the first nine tenths, 0.9 and 1 the rest; no sample is in both, and none is lost. The fractions are of tokens if there are tokens, or
  * else of samples. */
@@ -125,8 +144,28 @@ typedef enum an_csv_header {
     AN_CSV_HEADER_LIMIT = 0x7fffffff
 } an_csv_header;
 
-/* Cells may be quoted as in RFC 4180. Numbers have a decimal point in every locale. inf, nan and empty cells are refused. Columns that are
- * neither inputs nor targets may contain anything. */
+/* An empty cell, NA, N/A, NaN, nan, NULL, null or ?. */
+typedef enum an_csv_missing {
+    AN_CSV_MISSING_REFUSE = 0,
+    AN_CSV_MISSING_DROP = 1,     /* rows with such a cell are not samples */
+    AN_CSV_MISSING_MEAN = 2,     /* the mean of the column's numbers in these samples; no category at all */
+    AN_CSV_MISSING_CONSTANT = 3, /* `constant`; no category at all */
+    AN_CSV_MISSING_LIMIT = 0x7fffffff
+} an_csv_missing;
+
+/* Text in the columns of inputs. */
+typedef enum an_csv_categories {
+    AN_CSV_CATEGORIES_REFUSE = 0,
+    AN_CSV_CATEGORIES_ONE_HOT = 1, /* a column with text has one number for each of its different cells, 0 or 1 */
+    AN_CSV_CATEGORIES_LIMIT = 0x7fffffff
+} an_csv_categories;
+
+/* Cells may be quoted as in RFC 4180. Numbers have a decimal point in every locale. inf is refused. Columns that are neither inputs nor
+ * targets may contain anything.
+ *
+ * With `classes`, targets are numbers from 0 on, or names. Names are numbered in the sorted order of their bytes. With `encoding`, columns
+ * are found by the names of that table where both have a header, cells get its numbers, and missing numbers get what they are there. A class
+ * that it does not have is refused; a category that it does not have is no category at all, and is counted in the notice. */
 typedef struct an_csv_source {
     size_t size;
     const char *path;
@@ -140,6 +179,12 @@ typedef struct an_csv_source {
     bool classes;     /* targets are classes: i32, 0 or more; with one column, a sample has a single number */
     char delimiter;   /* a comma by default */
     uint8_t reserved[5];
+    const an_encoding *encoding; /* of another table; it must outlive the dataset. NULL: this table makes its own */
+    const char *
+        group; /* a column whose cells say which samples belong together, for an_dataset_split; NULL: none. It is no input unless it is listed */
+    double constant;
+    an_csv_missing missing;
+    an_csv_categories categories;
 } an_csv_source;
 AN_API void an_csv_source_init(an_csv_source *source, size_t size);
 AN_API an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source);
@@ -233,6 +278,31 @@ typedef struct an_mixture_source {
 } an_mixture_source;
 AN_API void an_mixture_source_init(an_mixture_source *source, size_t size);
 AN_API an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const an_mixture_source *source);
+
+/* ---- splits ---- */
+
+typedef enum an_split_by {
+    AN_SPLIT_SHUFFLE = 0,  /* any samples */
+    AN_SPLIT_STRATIFY = 1, /* the share of every class; samples must have one class each */
+    AN_SPLIT_TIME = 2,     /* the last samples */
+    AN_SPLIT_GROUP = 3,    /* whole groups, so the share is only near what was asked for */
+    AN_SPLIT_LIMIT = 0x7fffffff
+} an_split_by;
+
+/* Two parts of a dataset without a common sample. They depend on nothing but the samples and these values, so they are the same in every
+ * run. Shuffle and time take no memory; stratify and group take 8 bytes a sample, and stratify reads every sample once. */
+typedef struct an_split_source {
+    size_t size;
+    an_dataset *source;
+    double evaluation; /* the share of samples, above 0 and below 1 */
+    int64_t seed;      /* of shuffle, stratify and group; 0 or more */
+    an_split_by by;
+    bool owns; /* the source is destroyed with the last of the parts; if they cannot be made, it remains the caller's */
+    uint8_t reserved[3];
+} an_split_source;
+AN_API void an_split_source_init(an_split_source *source, size_t size);
+AN_API an_status an_dataset_split(an_dataset **training, an_dataset **evaluation, an_context *ctx,
+                                  const an_split_source *source);
 
 /* ---- batches ---- */
 

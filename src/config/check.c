@@ -148,6 +148,37 @@ static an_status check_overlap(an_config *c) {
                           text_of(c, "data.eval.part"), text_of(c, "data.train.part"));
 }
 
+static bool splits(const an_config *c) {
+    return !an_config_is(c, "data.split.eval", "off");
+}
+
+/* A mixture may have a sample twice, and then on both sides. */
+static an_status check_split(an_config *c) {
+    static const char *const words[] = {"shuffle", "stratify", "time"};
+    const an_config_node *by_node = an_config_find(c, "data.split.by"), *seed = an_config_find(c, "data.split.seed");
+    if (!splits(c) && (says_more(by_node) || says_more(seed)))
+        return AN_ERROR(
+            c->ctx, AN_ERR_ARGUMENT,
+            "%s: data.split does not say how many samples evaluate; set data.split.eval to a share such as 20%%",
+            AN_SPOT(spot_of(c, "data.split")));
+    if (!splits(c)) return AN_OK;
+    if (an_config_find(c, "data.eval"))
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                        "%s: data.split and data.eval are both set, but a run evaluates on one of them; remove one",
+                        AN_SPOT(spot_of(c, "data.split")));
+    if (an_config_is(c, "data.train.type", "stream") || an_config_is(c, "data.train.type", "mixture"))
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: data.split cannot split a %s; set data.eval instead",
+                        AN_SPOT(spot_of(c, "data.split")), text_of(c, "data.train.type"));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (an_config_is(c, "data.split.by", words[i])) return AN_OK;
+    const char *by = text_of(c, "data.split.by");
+    if (!strncmp(by, "group ", 6) && an_config_is(c, "data.train.type", "csv")) return AN_OK;
+    return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                    "%s: data.split.by is '%s'; it takes shuffle, stratify or time, and for csv also group and the "
+                    "name of a column, such as 'group patient'",
+                    AN_SPOT(spot_of(c, "data.split.by")), AN_QUOTE(by));
+}
+
 static an_status check_data(an_config *c) {
     an_context *ctx = c->ctx;
     const an_config_node *data = an_config_find(c, "data");
@@ -172,6 +203,7 @@ static an_status check_data(an_config *c) {
         AN_TRY_RETURN(check_source(c, part));
     }
     AN_TRY_RETURN(check_overlap(c));
+    AN_TRY_RETURN(check_split(c));
     const char *train = text_of(c, "data.train.tokens"), *eval = text_of(c, "data.eval.tokens");
     if (*train && *eval && strcmp(train, eval) != 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
@@ -411,13 +443,14 @@ static an_status check_metric(an_config *c, const char *path) {
 static an_status check_eval(an_config *c) {
     an_context *ctx = c->ctx;
     const an_config_node *eval = an_config_find(c, "eval");
-    if (!an_config_find(c, "data.eval") && says_more(eval))
+    if (!an_config_find(c, "data.eval") && !splits(c) && says_more(eval))
         for (const an_config_node *n = eval->first; n; n = n->next)
             if (says_more(n))
-                return AN_ERROR(
-                    ctx, AN_ERR_ARGUMENT,
-                    "%s: eval.%s is set, but there is no data to evaluate on; set data.eval, or remove this key",
-                    AN_SPOT(n->key_place), n->key);
+                return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                                "%s: eval.%s is set, but there is no data to evaluate on; set data.eval or data.split, "
+                                "or remove this "
+                                "key",
+                                AN_SPOT(n->key_place), n->key);
     AN_TRY_RETURN(check_metric(c, "eval.best.metric"));
     return check_metric(c, "eval.early_stop.metric");
 }

@@ -60,6 +60,8 @@ static const struct {
     {"data.eval.", AN_CHANGE_FIXED, COMPARE},
     {"data.eval.path", AN_CHANGE_DATA_PATH, SAME_FILE},
     {"data.eval.labels", AN_CHANGE_DATA_PATH, SAME_FILE},
+    {"data.split.", AN_CHANGE_FIXED, SAMPLES},
+    {"data.missing.", AN_CHANGE_FIXED, SAMPLES},
     {"data.mixtures", AN_CHANGE_FIXED, SAMPLES},
     {"data.source", AN_CHANGE_FIXED, SAMPLES},
     {"data.capacity", AN_CHANGE_FIXED, STORE},

@@ -87,11 +87,22 @@ an_status an_csv_next(an_csv_scan *s, an_csv_cell *cell, an_note note) {
     return AN_OK;
 }
 
-bool an_csv_equal(const an_csv_cell *cell, const char *name) {
-    size_t at = 0;
-    for (; at < cell->length && *name; at++, name++) {
-        if (cell->start[at] != *name) return false;
-        if (*name == '"' && at + 1 < cell->length && cell->start[at + 1] == '"') at++; /* two stand for one */
+size_t an_csv_copy(const an_csv_cell *cell, char *text) {
+    size_t length = 0;
+    for (size_t at = 0; at < cell->length; at++) {
+        text[length++] = cell->start[at];
+        if (cell->start[at] == '"' && at + 1 < cell->length && cell->start[at + 1] == '"') at++;
     }
-    return at == cell->length && !*name;
+    text[length] = 0;
+    return length;
+}
+
+bool an_csv_is_missing(const an_csv_cell *cell) {
+    static const char *const words[] = {"NA", "N/A", "NaN", "nan", "NULL", "null", "?"};
+    enum { LONGEST = 4 };
+    if (cell->length == 0) return true;
+    if (cell->length > LONGEST || (*cell->start != 'N' && *cell->start != 'n' && *cell->start != '?')) return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == cell->length && !memcmp(words[i], cell->start, cell->length)) return true;
+    return false;
 }

@@ -24,7 +24,10 @@ void an_csv_begin(an_csv_scan *scan, const char *path, char delimiter, const cha
 bool an_csv_more(an_csv_scan *scan);
 an_status an_csv_next(an_csv_scan *scan, an_csv_cell *cell, an_note note);
 
-bool an_csv_equal(const an_csv_cell *cell, const char *name);
+/* Writes its text, with one quote for two, and a NUL: at most length + 1 bytes. Gives how many without the NUL. */
+size_t an_csv_copy(const an_csv_cell *cell, char *text);
+/* Whether it is empty or a word that stands for nothing. */
+bool an_csv_is_missing(const an_csv_cell *cell);
 /* AN_ERR_PARSE with "FILE: line L, column C: " in front. */
 an_status an_csv_refuse(const an_csv_scan *scan, const an_csv_cell *cell, const char *what, an_note note);
 

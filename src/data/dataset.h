@@ -23,6 +23,9 @@ struct an_dataset {
     size_t *bytes;                   /* of one sample of each field */
     int64_t *checked;                /* of each field: the limit that reads are held against; 0: none */
     const an_vocabulary *vocabulary; /* the source's; NULL: not of text */
+    const an_encoding *encoding;     /* the source's; NULL: none */
+    const uint64_t *groups;          /* hash of the group of each sample; NULL: they are in none */
+    const char *notice;              /* for users, in the source's memory; NULL: none */
     bool streams;                    /* the program hands its samples over */
 };
 

@@ -210,6 +210,7 @@ an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const
     record.user = m;
     AN_TRY(an_dataset_create(dataset, ctx, &record));
     (*dataset)->vocabulary = source->sources[0]->vocabulary;
+    (*dataset)->encoding = source->sources[0]->encoding;
     m->owns = source->owns;
     return AN_OK;
 fail:

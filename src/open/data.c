@@ -79,6 +79,21 @@ static an_status get_columns(const opening *o, const char *key, const char **nam
     return AN_OK;
 }
 
+/* What cells that are no numbers become. What evaluates is numbered as what was trained on. */
+static an_status get_cells(const opening *o, an_csv_source *s) {
+    static const char *const methods[] = {[AN_CSV_MISSING_REFUSE] = "error",
+                                          [AN_CSV_MISSING_DROP] = "drop",
+                                          [AN_CSV_MISSING_MEAN] = "mean",
+                                          [AN_CSV_MISSING_CONSTANT] = "constant"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (an_config_is(o->config, "data.missing.method", methods[i])) s->missing = (an_csv_missing)i;
+    if (an_config_is(o->config, AN_KEY(o->path, "categories"), "onehot")) s->categories = AN_CSV_CATEGORIES_ONE_HOT;
+    s->group = an_open_group(o->config);
+    s->encoding = *o->vocabulary ? an_dataset_encoding(*o->vocabulary) : NULL;
+    return s->missing == AN_CSV_MISSING_CONSTANT ? an_config_real(o->config, "data.missing.value", &s->constant)
+                                                 : AN_OK;
+}
+
 static an_status read_csv(const opening *o, const char **inputs, const char **targets) {
     an_context *ctx = o->ctx;
     an_csv_source s;
@@ -99,7 +114,10 @@ static an_status read_csv(const opening *o, const char **inputs, const char **ta
     s.delimiter = delimiter[0];
     s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
-    return an_dataset_create_csv(o->dataset, ctx, &s);
+    AN_TRY_RETURN(get_cells(o, &s));
+    AN_TRY_RETURN(an_dataset_create_csv(o->dataset, ctx, &s));
+    if (!*o->vocabulary) *o->vocabulary = *o->dataset;
+    return AN_OK;
 }
 
 static an_status open_csv(const opening *o) {

@@ -28,12 +28,21 @@ static an_status tell_missing(an_config *config, const an_class_info *training, 
                           (long long)training->first_absent, missing > 1 ? " and others" : "", (long long)classes);
 }
 
+/* What was left out or not known when a source was read. */
+static an_status tell_notice(an_config *config, const an_dataset *dataset, const char *source) {
+    const char *notice = dataset ? an_dataset_notice(dataset) : NULL;
+    return notice ? an_config_warn(config, an_config_find(config, source)->place, "%s", notice) : AN_OK;
+}
+
 an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation) {
     an_class_info seen, evaluated;
     an_class_info_init(&seen, sizeof seen);
     an_class_info_init(&evaluated, sizeof evaluated);
+    AN_TRY_RETURN(tell_notice(config, training, "data.train"));
+    AN_TRY_RETURN(tell_notice(config, evaluation, "data.eval"));
     AN_TRY_RETURN(look_through(config, training, "data.train.type", &seen));
-    AN_TRY_RETURN(look_through(config, evaluation, "data.eval.type", &evaluated));
+    const bool split = !an_config_is(config, "data.split.eval", "off");
+    AN_TRY_RETURN(look_through(config, evaluation, split ? "data.train.type" : "data.eval.type", &evaluated));
     return tell_missing(config, &seen, seen.classes > evaluated.classes ? seen.classes : evaluated.classes);
 }
 

@@ -21,7 +21,7 @@ typedef struct {
     an_context *ctx;
     const an_open_options *opened;
     an_dataset *training, *evaluation; /* NULL: there is none */
-    const an_dataset *vocabulary;      /* of the first text by characters; NULL: none */
+    const an_dataset *vocabulary;      /* the first text by characters, or the first table; NULL: none */
     an_graph *graph;
     an_batches *batches;
     bool streams;
@@ -308,6 +308,7 @@ static an_status open_data_and_model(opening *o) {
     an_dtype dtype;
     if (!o->streams) AN_TRY_RETURN(an_open_data(&o->training, &o->vocabulary, o->config, ctx, "data.train"));
     AN_TRY_RETURN(an_open_data(&o->evaluation, &o->vocabulary, o->config, ctx, "data.eval"));
+    AN_TRY_RETURN(an_open_split(&o->training, &o->evaluation, o->config, ctx));
     if (!o->training && !o->streams)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: data.train is missing, so there is nothing to train on",
                         an_config_place(o->config, "data"));

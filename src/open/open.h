@@ -12,10 +12,15 @@ enum { AN_PATH_TEXT = 256 };
 /* Threads and instructions that the config asks for must be those of the context. A plain trainer is for a context of any instructions. */
 an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purpose purpose);
 
-/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. *vocabulary is the first text by characters, whose
- * numbers later ones must have; it is set where it is NULL. */
+/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. *vocabulary is the first text by characters, or the
+ * first table: later ones must have its numbers of characters and names. It is set where it is NULL. */
 an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,
                        const char *path);
+
+/* Divides the training data as data.split says; nothing if it says nothing. */
+an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_config *config, an_context *ctx);
+/* The column that data.split.by names; NULL: none. */
+const char *an_open_group(an_config *config);
 
 /* The graph of the config's model; sizes that the config leaves open are those of the data, which a stream (NULL) does not say.
  * `dtype` is of its parameters. */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/heartbeat.h"
 #include "base/isa.h"
+#include "data/encoding.h"
 
 /* ---- what is there ---- */
 
@@ -136,9 +137,13 @@ static an_status prepare_first(an_saver *s, const an_saver_options *options) {
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(choose_folders(s, options));
     s->job.extras[AN_SAVE_CONFIG].name = "config.yaml";
+    s->job.extras[AN_SAVE_ENCODING].name = "encoding.json";
     s->job.extras[AN_SAVE_GRAPH].name = "graph.ang";
     s->job.extras[AN_SAVE_METRICS].name = "metrics.json";
     if (options->config) AN_TRY_RETURN(copy_text(ctx, &s->job.extras[AN_SAVE_CONFIG].text, options->config));
+    const an_encoding *encoding = s->trainer->training ? an_dataset_encoding(s->trainer->training) : NULL;
+    if (encoding && !an_encoding_is_plain(encoding))
+        AN_TRY_RETURN(an_encoding_write(encoding, &s->job.extras[AN_SAVE_ENCODING].text));
     AN_TRY_RETURN(an_graph_print(s->trainer->graph, &s->job.extras[AN_SAVE_GRAPH].text));
     AN_TRY_RETURN(find_known(s));
     find_best(s);

@@ -20,7 +20,7 @@ typedef struct an_save_extra {
     const char *name;
     char *text; /* NULL: there is none */
 } an_save_extra;
-enum { AN_SAVE_CONFIG, AN_SAVE_GRAPH, AN_SAVE_METRICS, AN_SAVE_EXTRAS };
+enum { AN_SAVE_CONFIG, AN_SAVE_ENCODING, AN_SAVE_GRAPH, AN_SAVE_METRICS, AN_SAVE_EXTRAS }; /* sorted by name */
 
 /* What the writing thread works on; nobody else touches it between start and end. */
 typedef struct an_save_job {

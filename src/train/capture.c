@@ -6,6 +6,7 @@
 
 #include "base/context.h"
 #include "base/isa.h"
+#include "data/encoding.h"
 #include "train/kernel_fingerprint.h"
 #include "train/metrics.h"
 #include "train/trainer.h"
@@ -108,6 +109,17 @@ fail:
     return status;
 }
 
+/* What the numbers of the samples mean. Numbers of a table that are what the file has mean themselves. */
+static an_status add_encoding(XXH3_state_t *state, an_context *ctx, const an_dataset *dataset) {
+    const an_encoding *encoding = an_dataset_encoding(dataset);
+    char *text = NULL;
+    if (!encoding || an_encoding_is_plain(encoding)) return AN_OK;
+    AN_TRY_RETURN(an_encoding_write(encoding, &text));
+    XXH3_128bits_update(state, text, strlen(text));
+    an_string_release(ctx, &text);
+    return AN_OK;
+}
+
 /* The samples of a stream are the caller's own, and another time others. */
 an_status an_fingerprint_make(an_trainer *t) {
     an_status status;
@@ -119,6 +131,7 @@ an_status an_fingerprint_make(an_trainer *t) {
     AN_TRY(an_kernel_fingerprint(ctx, kernels));
     if (t->training && !t->streams) AN_TRY(add_samples(state, ctx, t->training));
     if (t->evaluation) AN_TRY(add_samples(state, ctx, t->evaluation));
+    if (t->training && !t->streams) AN_TRY(add_encoding(state, ctx, t->training));
     const XXH128_hash_t hash = XXH3_128bits_digest(state);
     t->fingerprint[0] = hash.low64;
     t->fingerprint[1] = hash.high64;

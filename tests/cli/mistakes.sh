@@ -126,7 +126,7 @@ mistake 2 'c.yaml:6:14: eval.best.metric is '\''val_los'\''; it takes val_loss, 
 mistake 2 'c.yaml:6:14: eval.best: this model does not have the metric '\''val_accuracy'\''; it has val_loss, val_mae, val_r2' \
     'data: {train: {type: csv, path: rows.csv, part: 0%..50%}, eval: {type: csv, path: rows.csv, part: 50%..100%}}' \
     'eval: {best: val_accuracy}'
-mistake 2 'c.yaml:6:8: eval.early_stop is set, but there is no data to evaluate on; set data.eval, or remove this key' \
+mistake 2 'c.yaml:6:8: eval.early_stop is set, but there is no data to evaluate on; set data.eval or data.split, or remove this key' \
     'eval: {early_stop: val_loss}'
 mistake 2 'c.yaml:6:15: eval.every is '\''0'\''; it takes off, or a length such as 250 steps, 2 epochs, 300M tokens, 50k samples, 3% or 30m, above 0' \
     'eval: {every: 0}'
@@ -190,13 +190,13 @@ mistake 1 'anneal train: nosuch.csv: cannot be opened: No such file or directory
     'data: {train: {type: csv, path: nosuch.csv}}'
 mistake 1 'anneal train: folder: is a folder, not a file (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: folder}}'
-mistake 1 'anneal train: text.csv: line 5, column 2: '\''oops'\'' is not a number (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: text.csv: line 5, column 2: '\''oops'\'' is not a number, but most cells of the column are (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: text.csv}}'
 mistake 1 'anneal train: ragged.csv: line 6: this line has 2 columns, but the first line has 4 (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: ragged.csv}}'
 mistake 1 'anneal train: empty.csv: line 1: the table is empty (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: empty.csv}}'
-mistake 1 'anneal train: nan.csv: line 9, column 2: '\''nan'\'' is not a number (data.train of c.yaml:5:15)' \
+mistake 1 'anneal train: nan.csv: line 9, column 2: '\''nan'\'' is not a number; if it stands for a missing cell, set data.missing to drop, mean or constant (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: nan.csv}}'
 mistake 1 'anneal train: classes.csv: line 5, column 3: the value 4 in field '\''targets'\'' is not in 0 to 3: the data is wrong, or the model is too small for it' \
     'data: {train: {type: csv, path: classes.csv, classes: on}}' 'model: {type: mlp, outputs: 4}'

@@ -317,9 +317,11 @@ static const refusal refusals[] = {
     {BOTH "train: {recompute: {mode: block, segments: 4}}\n", NULL,
      "run.yaml:3:34: train.recompute.mode and train.recompute.segments are both set; remove one of them"},
     {BOTH "eval: {every: 10}\n", NULL,
-     "run.yaml:3:8: eval.every is set, but there is no data to evaluate on; set data.eval, or remove this key"},
+     "run.yaml:3:8: eval.every is set, but there is no data to evaluate on; set data.eval or data.split, or remove "
+     "this key"},
     {BOTH "eval:\n  early_stop: {patience: 3}\n", NULL,
-     "run.yaml:4:3: eval.early_stop is set, but there is no data to evaluate on; set data.eval, or remove this key"},
+     "run.yaml:4:3: eval.early_stop is set, but there is no data to evaluate on; set data.eval or data.split, or "
+     "remove this key"},
     {MODEL EVAL "eval: {metrics: [loss], best: val_accuracy}\n", NULL,
      "run.yaml:3:31: eval.best.metric is val_accuracy, but eval.metrics does not include accuracy; add it there"},
     {"model: {type: gpt2, width: 100, heads: 3}\n" DATA, NULL,
@@ -334,7 +336,8 @@ static const refusal refusals[] = {
     {MODEL "data: {train: {type: text, path: a.txt}, capacity: 10}\n", NULL,
      "run.yaml:2:52: data.capacity is not supported yet; remove it"},
     {"model: mlp\ndata: {source: stream}\neval: {every: 5}\n", NULL,
-     "run.yaml:3:8: eval.every is set, but there is no data to evaluate on; set data.eval, or remove this key"},
+     "run.yaml:3:8: eval.every is set, but there is no data to evaluate on; set data.eval or data.split, or remove "
+     "this key"},
     {"model: mlp\ndata: {source: stream}\nrun: {epochs: 2}\n", NULL,
      "run.yaml:3:7: a stream has no end and therefore no epochs; set run.steps, run.samples or run.max_time"},
     {"model: mlp\ndata: {source: stream, train: {type: csv, path: a.csv}}\n", NULL,

@@ -13,6 +13,8 @@ static const struct {
     {"data.train.type", "array", "csv",
      "data.train.type is 'array', which is not supported yet; it takes idx, csv, text, tokens, megatron, mixture or "
      "stream"},
+    {"data.train.categories", "embedding", "onehot",
+     "data.train.categories is 'embedding', which is not supported yet; it takes onehot or off"},
     {"data.capacity", "2k", "1000000", "data.capacity is not supported yet; remove it"},
     {"data.policy", "fifo", "reservoir", "data.policy is not supported yet; remove it"},
     {"data.holdout", "5%", "0", "data.holdout is not supported yet; remove it"},
@@ -35,8 +37,10 @@ static an_status create(an_config **config, an_context *ctx, const char *text, c
 static void text_with(char *text, size_t size, const char *path, const char *value) {
     static const char stream[] = "model: {type: mlp}\ndata:\n  source: stream\n";
     static const char type[] = "model: {type: mlp}\ndata:\n  train:\n    path: a.csv\n    type: ";
-    if (!strncmp(path, "data.train.", 11))
+    if (!strcmp(path, "data.train.type"))
         snprintf(text, size, "%s%s\n", type, value);
+    else if (!strncmp(path, "data.train.", 11))
+        snprintf(text, size, "%scsv\n    %s: %s\n", type, path + 11, value);
     else if (!strncmp(path, "data.normalize.", 15))
         snprintf(text, size, "%s  normalize:\n    %s: %s\n", stream, path + 15, value);
     else if (!strncmp(path, "data.", 5))

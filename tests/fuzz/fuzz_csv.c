@@ -1,27 +1,78 @@
-/* Fuzzes tables: with a header and without, by names and numbers of columns, plain and compressed. */
+/* Fuzzes tables: with a header and without, by names, numbers and patterns of columns, with text and missing cells, plain and compressed.
+ * What was read must be read again in the same way with the encoding that it gave, after that was written and parsed. */
+#include "anneal/graph.h"
 #include "fuzz_data.h"
+
+/* Bytes of all fields of a sample. */
+static size_t sample_bytes(const an_dataset *d, int field) {
+    an_field about;
+    an_field_init(&about, sizeof about);
+    if (an_field_get(d, field, &about)) broken("a field that is not there");
+    size_t bytes = an_dtype_size(about.dtype);
+    for (int i = 0; i < about.ndims; i++) bytes *= (size_t)about.dims[i];
+    return bytes;
+}
+
+static void check_same(an_dataset *a, an_dataset *b) {
+    enum { FIELDS = 2, MOST = 32 };
+    void *memory[2][FIELDS] = {{NULL}};
+    const int fields = an_dataset_field_count(a);
+    if (an_dataset_count(a) != an_dataset_count(b) || fields != an_dataset_field_count(b))
+        broken("another number of samples with its own encoding");
+    for (int f = 0; f < fields; f++) {
+        if (sample_bytes(a, f) != sample_bytes(b, f)) broken("another size with its own encoding");
+        for (int k = 0; k < 2; k++)
+            if (!(memory[k][f] = malloc(sample_bytes(a, f)))) abort();
+    }
+    for (int64_t i = 0; i < an_dataset_count(a) && i < MOST; i++) {
+        if (an_dataset_read(a, 1, &i, memory[0]) || an_dataset_read(b, 1, &i, memory[1]))
+            broken("a sample is not read");
+        for (int f = 0; f < fields; f++)
+            if (memcmp(memory[0][f], memory[1][f], sample_bytes(a, f))) broken("another sample with its own encoding");
+    }
+    for (int k = 0; k < 2; k++)
+        for (int f = 0; f < fields; f++) free(memory[k][f]);
+}
+
+static void read_again(an_dataset *d, an_csv_source source) {
+    an_encoding *encoding = NULL;
+    an_dataset *again = NULL;
+    char *text = NULL;
+    if (an_encoding_write(an_dataset_encoding(d), &text)) broken("an encoding is not written");
+    if (an_encoding_parse(&encoding, context, text, strlen(text))) broken("an encoding is not read");
+    source.encoding = encoding;
+    if (an_dataset_create_csv(&again, context, &source)) broken("a table is not read with its own encoding");
+    check_same(d, again);
+    an_dataset_destroy(&again);
+    an_encoding_destroy(&encoding);
+    an_string_release(context, &text);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static memory_file file;
-    static const char *const names[] = {"a", "2"};
+    static const char *const names[] = {"a", "2"}, *const patterns[] = {"a*", "!?d"};
     an_csv_source source;
     an_csv_source_init(&source, sizeof source);
     an_dataset *d = NULL;
-    if (size < 1 || size > 1 << 15) return 0;
+    if (size < 2 || size > 1 << 15) return 0;
     need_context();
     const size_t bytes = an_context_bytes(context);
-    const int options = data[0];
-    fill_either(&file, options, data + 1, size - 1);
+    const int options = data[0], more = data[1];
+    fill_either(&file, options, data + 2, size - 2);
     source.path = file.path;
     source.header = (an_csv_header)(options >> 1 & 3) == 3 ? AN_CSV_HEADER_AUTO : (an_csv_header)(options >> 1 & 3);
     source.classes = options & 8;
     source.dtype = options & 16 ? AN_DTYPE_F64 : AN_DTYPE_NONE;
-    source.delimiter = options & 32 ? '\t' : 0;
-    source.inputs = names;
+    if (options & 32) source.delimiter = '\t';
+    source.inputs = more & 8 ? patterns : names;
     source.target_count = options >> 6 & 1;
     source.targets = names + 1;
-    source.input_count = options >> 7;
+    source.input_count = (options >> 7) * (more & 8 ? 2 : 1);
+    source.missing = (an_csv_missing)(more & 3);
+    source.categories = (an_csv_categories)(more >> 2 & 1);
+    source.group = more & 16 ? "2" : NULL;
     const an_status status = an_dataset_create_csv(&d, context, &source);
+    if (status == AN_OK) read_again(d, source);
     finish(status, &d, bytes);
     return 0;
 }

@@ -36,6 +36,7 @@
     .size = sizeof(an_attention_options), .query_offset = AN_NONE, .documents = AN_NONE, .mask = AN_NONE, \
     .samples = AN_NONE
 #define DEFAULTS_an_idx_source .size = sizeof(an_idx_source), .end = 1, .scaled = true
+#define DEFAULTS_an_split_source .size = sizeof(an_split_source), .evaluation = 0.2
 #define DEFAULTS_an_csv_source .size = sizeof(an_csv_source), .end = 1, .has_targets = true, .delimiter = ','
 #define DEFAULTS_an_text_source .size = sizeof(an_text_source), .end = 1
 #define DEFAULTS_an_token_source .size = sizeof(an_token_source), .end = 1

@@ -234,6 +234,18 @@ static inline void make_datasets(void) {
     an_dataset_destroy(&d);
     DO(an_dataset_create_csv, &d, ctx, &csv);
     read_samples(&d);
+    char *text_of_encoding = NULL;
+    an_encoding *encoding = NULL;
+    DO(an_encoding_write, an_dataset_encoding(d), &text_of_encoding);
+    DO(an_encoding_parse, &encoding, ctx, text_of_encoding, strlen(text_of_encoding));
+    an_encoding_destroy(&encoding);
+    an_string_release(ctx, &text_of_encoding);
+    const an_split_source split = {DEFAULTS(an_split_source), .source = d};
+    DO(an_dataset_split, &two[0], &two[1], ctx, &split);
+    for (int i = 0; i < 2; i++) {
+        read_samples(&two[i]);
+        an_dataset_destroy(&two[i]);
+    }
     an_dataset_destroy(&d);
     DO(an_dataset_create_tokens, &d, ctx, &tokens);
     read_samples(&d);

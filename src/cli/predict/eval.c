@@ -12,7 +12,7 @@ static const cli_option options[] = {
     [DATA] = {.name = "data",
               .argument = "FILE",
               .help = "evaluate on this file, read with the settings of the run's data.eval, or of data.train if it "
-                      "has none (default: data.eval)"},
+                      "has none (default: data.eval, or what data.split keeps)"},
     [LABELS] = {.name = "labels", .argument = "FILE", .help = "labels of the images given by --data, for IDX files"},
     [JSON] = {.name = "json", .help = "write JSON"},
     [SET] =
@@ -84,13 +84,25 @@ static void copy_training(settings *s, an_config *config) {
     }
 }
 
+/* A file in the place of what data.split keeps for evaluation. The column of groups is no input only because the split names it. */
+static int leave_split(const cli_call *call, an_config *config, settings *s) {
+    const char *by = "";
+    an_config_string(config, "data.split.by", &by);
+    if (!strncmp(by, "group", 5) && an_config_is(config, "data.train.inputs", "auto"))
+        return cli_misuse(call, "the run was split by group, so list its input columns: add --set "
+                                "data.train.inputs='[…]'");
+    add(s, "data.split", "");
+    return CLI_DONE;
+}
+
 /* Which file is evaluated on. */
 static int choose_data(const cli_call *call, an_config *config, settings *s) {
     const char *file = call->values[DATA], *labels = call->values[LABELS];
     const bool given = an_config_origin_of(config, "data.eval.type") != AN_ORIGIN_NONE;
+    const bool split = !an_config_is(config, "data.split.eval", "off");
     const char *type = given ? "data.eval.type" : "data.train.type";
     if (labels && !file) return cli_misuse(call, "--labels needs --data, which was not given");
-    if (!file && !given && call->set_count == 0)
+    if (!file && !given && !split && call->set_count == 0)
         return cli_fail(call, "this run has no data.eval; give the data to evaluate on with --data FILE");
     if (!file) return CLI_DONE;
     if (an_config_is(config, type, "mixture") || an_config_is(config, type, "stream"))
@@ -100,6 +112,7 @@ static int choose_data(const cli_call *call, an_config *config, settings *s) {
         return cli_misuse(call, "the images of --data need labels: add --labels FILE");
     if (!an_config_is(config, type, "idx") && labels)
         return cli_misuse(call, "--labels is for IDX files; here the targets are in the file given by --data");
+    if (split && leave_split(call, config, s) != CLI_DONE) return CLI_MISUSED;
     if (!given) copy_training(s, config);
     add(s, "data.eval.path", file);
     if (labels) add(s, "data.eval.labels", labels);
@@ -141,6 +154,25 @@ static int check_characters(const cli_training *t) {
     return code;
 }
 
+/* The numbers of categories and classes come from the training data, which may have changed since. */
+static int check_encoding(const cli_checkpoint *from, const cli_training *t) {
+    an_encoding *saved = NULL;
+    const an_encoding *now = an_dataset_encoding(an_trainer_data(t->trainer));
+    char *text = NULL;
+    if (!now || an_checkpoint_text(from->checkpoint, "encoding.json", &text) != AN_OK) return CLI_DONE;
+    const an_status status = an_encoding_parse(&saved, t->ctx, text, strlen(text));
+    an_string_release(from->ctx, &text);
+    if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    const bool same = an_encoding_agrees(saved, now);
+    an_encoding_destroy(&saved);
+    if (same) return CLI_DONE;
+    return cli_fail(t->call,
+                    "the columns, categories or classes of data.train are not those that %s was trained with, so its "
+                    "numbers would mean something else; give the training data as it was, with --set "
+                    "data.train.path=FILE",
+                    from->info.path);
+}
+
 /* As the run was opened, with the state of this checkpoint; the run's folder is not touched. */
 static int open_trainer(const cli_checkpoint *from, const settings *s, cli_training *t) {
     an_open_options open;
@@ -155,6 +187,12 @@ static int open_trainer(const cli_checkpoint *from, const settings *s, cli_train
     if (status == AN_ERR_FILE)
         fprintf(stderr, "Opening a run needs its data. If the data has moved, add --set data.train.path=FILE\n");
     return CLI_FAILED;
+}
+
+/* The name of a class; NULL: classes have no names, or there are not so many. */
+static const char *class_name(const cli_training *t, int64_t number) {
+    const an_encoding *encoding = an_dataset_encoding(an_trainer_data(t->trainer));
+    return encoding ? an_encoding_class(encoding, number) : NULL;
 }
 
 static int evaluate(const cli_checkpoint *from, cli_training *t) {
@@ -173,6 +211,8 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
         for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
             if (an_evaluation_metric(&e, name, &value))
                 printf("%-14s %.6g\n", name, value == value ? value : (double)NAN);
+        for (int64_t i = 0; (name = class_name(t, i)); i++) printf("%s%s", i ? ", " : "classes        ", name);
+        if (class_name(t, 0)) putchar('\n');
         return cli_finish(t->call);
     }
     an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
@@ -185,6 +225,9 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
         if (an_evaluation_metric(&e, name, &value)) an_json_write_exact(&j, name, value);
     an_json_write_end(&j);
+    if (class_name(t, 0)) an_json_write_array(&j, "classes");
+    for (int64_t i = 0; (name = class_name(t, i)); i++) an_json_write_string(&j, NULL, name);
+    if (class_name(t, 0)) an_json_write_end(&j);
     an_json_write_finish(&j);
     return cli_finish(t->call);
 }
@@ -241,6 +284,7 @@ static int run(const cli_call *call) {
     if (code == CLI_DONE) code = prepare(call, &from, s, &t.ctx);
     if (code == CLI_DONE) code = open_trainer(&from, s, &t);
     if (code == CLI_DONE) code = check_characters(&t);
+    if (code == CLI_DONE) code = check_encoding(&from, &t);
     if (code == CLI_DONE) code = evaluate(&from, &t);
     free(s);
     cli_training_close(&t);

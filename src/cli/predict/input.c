@@ -73,6 +73,7 @@ static int open_csv(cli_samples *s, an_config *config, const char *source, const
     csv.dtype = s->dtype;
     csv.inputs = inputs;
     csv.has_targets = false;
+    csv.encoding = s->encoding;
     status = an_dataset_create_csv(&s->dataset, s->ctx, &csv);
     if (status == AN_OK && elements_of(s->dataset) == s->elements) return CLI_DONE;
     const int64_t columns = s->dataset ? elements_of(s->dataset) : 0;
@@ -254,6 +255,8 @@ int cli_samples_open(cli_samples *samples, an_config *config, const char *file) 
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (!is(config, source, "type", types[i].type)) continue;
         const int code = types[i].open(samples, config, source, file);
+        if (code == CLI_DONE && samples->dataset && an_dataset_notice(samples->dataset))
+            cli_tell("warning: %s", an_dataset_notice(samples->dataset));
         return code == CLI_DONE ? make_fields(samples) : code;
     }
     return cli_fail(samples->call,
@@ -267,6 +270,7 @@ void cli_samples_close(cli_samples *samples) {
     free(samples->indices);
     free(samples->tokens);
     an_dataset_destroy(&samples->dataset);
+    an_encoding_destroy(&samples->encoding);
     free(samples->numbers);
 }
 

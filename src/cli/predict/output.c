@@ -30,6 +30,27 @@ static void write_names(const cli_predictions *p) {
     putc('\n', p->file);
 }
 
+/* A cell of text, in quotes if it needs them. */
+static void write_text(FILE *file, const char *prefix, const char *text) {
+    const bool plain = !strpbrk(text, ",\"\r\n") && *text && *text != ' ' && text[strlen(text) - 1] != ' ';
+    if (!plain) putc('"', file);
+    fputs(prefix, file);
+    for (; *text; text++) {
+        if (*text == '"') putc('"', file);
+        putc(*text, file);
+    }
+    if (!plain) putc('"', file);
+}
+
+/* The name of a class, or else its number. */
+static void write_class(const cli_predictions *p, const char *prefix, int64_t number) {
+    const char *name = p->encoding ? an_encoding_class(p->encoding, number) : NULL;
+    if (name)
+        write_text(p->file, prefix, name);
+    else
+        fprintf(p->file, "%s%lld", prefix, (long long)number);
+}
+
 void cli_predictions_begin(const cli_predictions *predictions, const cli_samples *samples) {
     const cli_predictions *p = predictions;
     const int64_t dims[] = {samples->count, p->elements / p->classes, p->classes};
@@ -42,7 +63,10 @@ void cli_predictions_begin(const cli_predictions *predictions, const cli_samples
         fprintf(p->file, "sample,position,token,next,probability,predicted,predicted_probability\n");
     } else {
         fprintf(p->file, "class");
-        for (int64_t i = 0; i < p->classes; i++) fprintf(p->file, ",probability_%lld", (long long)i);
+        for (int64_t i = 0; i < p->classes; i++) {
+            putc(',', p->file);
+            write_class(p, "probability_", i);
+        }
         putc('\n', p->file);
     }
 }
@@ -82,7 +106,7 @@ static void write_numbers(const cli_predictions *p, const void *outputs, int64_t
 static void write_classes(const cli_predictions *p, const void *outputs, int64_t sample) {
     for (int64_t begin = sample * p->elements; begin < (sample + 1) * p->elements; begin += p->classes) {
         const distribution d = distribution_of(p, outputs, begin);
-        fprintf(p->file, "%lld", (long long)d.best);
+        write_class(p, "", d.best);
         for (int64_t i = 0; i < p->classes; i++) fprintf(p->file, ",%.6g", probability(p, &d, outputs, begin + i));
         putc('\n', p->file);
     }

@@ -72,7 +72,8 @@ static int64_t learn(const cli_checkpoint *from, bool *wide) {
 /* What `auto` was is asked of the checkpoint. */
 static void choose(settings *s, const cli_checkpoint *from, an_config *config, bool with_data) {
     static const char *const plain[] = {
-        "run={steps: 1}", "batch={global: 1}", "optimizer={type: sgd}", "schedule=", "eval=", "save=", "log="};
+        "run={steps: 1}", "batch={global: 1}", "optimizer={type: sgd}", "schedule=", "eval=", "save=",
+        "log=",           "data.split="};
     char folder[SETTING / 2];
     bool wide;
     const int64_t vocabulary = learn(from, &wide);
@@ -133,6 +134,15 @@ typedef struct {
     cli_predictions out;
     void *inputs, *outputs;
 } predicting;
+
+/* What the columns and classes of the run's table mean; checkpoints of 0.1 do not say, nor do those of other data. */
+static int read_encoding(const cli_checkpoint *from, cli_samples *samples) {
+    char *text = NULL;
+    if (an_checkpoint_text(from->checkpoint, "encoding.json", &text) != AN_OK) return CLI_DONE;
+    const an_status status = an_encoding_parse(&samples->encoding, samples->ctx, text, strlen(text));
+    an_string_release(from->ctx, &text);
+    return status == AN_OK ? CLI_DONE : cli_refuse(samples->call, samples->ctx, NULL, status);
+}
 
 static bool has_classes(const cli_checkpoint *from) {
     char *graph = NULL;
@@ -201,6 +211,8 @@ static int predict(const cli_checkpoint *from, an_config *config, cli_training *
     int code = prepare(&p, from, t);
     p.out.numpy = !strcmp(dot, ".npy");
     p.out.config = config;
+    if (code == CLI_DONE) code = read_encoding(from, &p.samples);
+    p.out.encoding = p.samples.encoding;
     if (code == CLI_DONE) code = cli_samples_open(&p.samples, config, call->values[INPUT]);
     if (code == CLI_DONE && !(p.out.file = fopen(call->values[OUTPUT], "wb")))
         code = cli_fail(call, "%s: cannot be opened: %s", call->values[OUTPUT], strerror(errno));
@@ -253,9 +265,11 @@ const cli_command cli_predict = {
     .summary = "predict with a checkpoint",
     .text =
         "Reads samples and writes the predictions of a checkpoint. For a run, its newest checkpoint is used. A CSV "
-        "file has one column per output; for classes, the most likely class and the probability of each; for language "
+        "file has one column per output; for classes, the most likely class and the probability of each, by name if "
+        "the training data has names; for language "
         "models, one line per token with the probability of the next token and the most likely one. A .npy file has "
-        "the raw outputs: numbers, or logits. The run's data is not needed, except for the characters of a text.",
+        "the raw outputs: numbers, or logits. Columns of a table are found by name, in any order, if it has a header. "
+        "The run's data is not needed, except for the characters of a text.",
     .options = options,
     .run = run,
 };

@@ -17,10 +17,11 @@ typedef enum cli_outputs {
 typedef struct cli_samples {
     const cli_call *call;
     an_context *ctx;
-    an_dataset *dataset; /* NULL: they are these tokens */
-    int32_t *tokens;     /* of a text; the last sample is filled up with zeros */
-    void *numbers;       /* of a .npy file, whose dataset it is */
-    void **fields;       /* of the dataset, for `most` samples */
+    an_encoding *encoding; /* of the run's table, which it destroys; NULL: none */
+    an_dataset *dataset;   /* NULL: they are these tokens */
+    int32_t *tokens;       /* of a text; the last sample is filled up with zeros */
+    void *numbers;         /* of a .npy file, whose dataset it is */
+    void **fields;         /* of the dataset, for `most` samples */
     int64_t *indices;
     int64_t count, most; /* samples: in all, of a call */
     int64_t elements;    /* of the model's input for one sample */
@@ -48,8 +49,9 @@ typedef struct cli_predictions {
     bool numpy; /* as they are; else a line a sample, or a token */
     cli_outputs kind;
     an_dtype dtype;
-    int64_t elements, classes; /* of a sample's output; of a class's or token's */
-    an_config *config;         /* which may have names for columns */
+    int64_t elements, classes;   /* of a sample's output; of a class's or token's */
+    an_config *config;           /* which may have names for columns */
+    const an_encoding *encoding; /* which may have names for classes; NULL: none */
 } cli_predictions;
 
 void cli_predictions_begin(const cli_predictions *predictions, const cli_samples *samples);

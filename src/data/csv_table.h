@@ -1,0 +1,131 @@
+/* A table that is being read: which columns it has, and the numbers that its cells become.
+ *
+ *     data/csv_files.c    files into bytes
+ *     data/csv_scan.c     bytes into cells
+ *     data/csv_columns.c  which columns are inputs and targets
+ *     data/csv_cells.c    cells into numbers
+ *     data/csv_rows.c     all rows, in one pass or three
+ *     data/csv.c          the dataset
+ */
+#ifndef AN_DATA_CSV_TABLE_H
+#define AN_DATA_CSV_TABLE_H
+
+#include "data/csv_scan.h"
+#include "data/encoding.h"
+
+enum { AN_CSV_UNUSED = -1 }; /* beside AN_ENCODED_INPUTS and AN_ENCODED_TARGETS */
+
+typedef struct an_csv_use {
+    int kind;     /* AN_ENCODED_INPUTS, AN_ENCODED_TARGETS or AN_CSV_UNUSED */
+    int64_t rank; /* among the columns of the field */
+} an_csv_use;
+
+typedef struct an_csv_field {
+    int64_t columns;  /* of the table; one number is stored for each */
+    int64_t elements; /* of a sample; more than the columns where some are categories */
+    an_dtype dtype;
+    char *numbers;   /* rows × columns; of a category its number, or -1: none */
+    int64_t *origin; /* the table's column of each of them, from 0 */
+} an_csv_field;
+
+/* What is known of the cells of a column before names get their numbers. */
+typedef struct an_csv_look {
+    int64_t numbers, texts;
+    const char *path; /* of the first text */
+    int64_t line;
+    char first[48];
+} an_csv_look;
+
+typedef struct an_csv_file {
+    const char *path;
+    int64_t first; /* row */
+} an_csv_file;
+
+typedef struct an_csv_table {
+    an_context *ctx;
+    const an_csv_source *source; /* while it is read */
+    const char *path;            /* as it was given */
+    an_csv_file *files;
+    size_t file_count, loaded; /* the file whose bytes are these, from 1; 0: none is */
+    char *bytes;
+    size_t size, bytes_capacity;
+    an_csv_field fields[AN_ENCODED_KINDS];
+    int kinds;              /* 1: no targets */
+    int64_t rows, capacity; /* that are stored; memory is for `capacity` */
+    int64_t *lines;         /* of each row */
+    uint64_t *groups;       /* hash of each row's group; NULL: they are in none */
+    int64_t group;          /* column of the groups; -1: none */
+    int64_t first, last;    /* rows of the part */
+    int64_t columns;        /* of the file */
+    bool header;            /* the first line has names */
+    const char **names;     /* of the columns, if there is a header */
+    int64_t *sorted;        /* columns in the order of their names */
+    an_csv_use *uses;       /* of every column */
+    int64_t classes;        /* the largest target + 1 */
+    an_encoding *own;       /* NULL: another table's is used */
+    const an_encoding *encoding;
+    bool expands;                         /* some inputs are categories */
+    an_name_set *sets[AN_ENCODED_KINDS];  /* of columns whose names are being collected; NULL: none are */
+    an_csv_look *looks[AN_ENCODED_KINDS]; /* while cells are only looked at; NULL: they are stored */
+    bool found_text;                      /* where only numbers were expected, and there is no encoding yet */
+    int64_t dropped;                      /* rows */
+    int64_t unknown;                      /* cells with a category that the encoding does not have */
+    char unknown_first[160];              /* the first of them and its place */
+    const char *notice;
+    an_arena arena;
+} an_csv_table;
+
+/* ---- stored numbers ---- */
+
+static inline size_t an_csv_row_bytes(const an_csv_field *field) {
+    return (size_t)field->columns * an_dtype_size(field->dtype);
+}
+
+static inline void an_csv_put(const an_csv_field *field, int64_t row, int64_t rank, double number) {
+    void *to = field->numbers + (size_t)row * an_csv_row_bytes(field) + (size_t)rank * an_dtype_size(field->dtype);
+    if (field->dtype == AN_DTYPE_I32)
+        *(int32_t *)to = (int32_t)number;
+    else if (field->dtype == AN_DTYPE_F64)
+        *(double *)to = number;
+    else
+        *(float *)to = (float)number;
+}
+
+static inline double an_csv_get(const an_csv_field *field, int64_t row, int64_t rank) {
+    const void *from =
+        field->numbers + (size_t)row * an_csv_row_bytes(field) + (size_t)rank * an_dtype_size(field->dtype);
+    return field->dtype == AN_DTYPE_I32   ? *(const int32_t *)from
+           : field->dtype == AN_DTYPE_F64 ? *(const double *)from
+                                          : (double)*(const float *)from;
+}
+
+/* ---- reading ---- */
+
+/* A cell that has a use. */
+typedef struct an_csv_place {
+    an_csv_table *t;
+    const an_csv_scan *scan;
+    const an_csv_cell *cell;
+    an_csv_use use;
+    an_note note;
+} an_csv_place;
+
+/* Stores the cell in the row that comes next, or looks at it. */
+an_status an_csv_take(const an_csv_place *place);
+
+/* Reads the first line, which the scan stands at, and decides what every column is. The scan then stands at the first row. */
+an_status an_csv_choose_columns(an_csv_table *table, an_csv_scan *scan);
+
+/* Steps over the first line of a further file, if it has names. These must be the same. */
+an_status an_csv_check_columns(an_csv_table *table, an_csv_scan *scan);
+
+/* The files that the source's path stands for. */
+an_status an_csv_find_files(an_csv_table *table);
+/* Loads a file, and stands before its first line. One file is loaded at a time. */
+an_status an_csv_load(an_csv_table *table, size_t file, an_csv_scan *scan);
+void an_csv_unload(an_csv_table *table);
+
+/* Reads all rows, and makes the encoding if there is none. */
+an_status an_csv_read_rows(an_csv_table *table);
+
+#endif

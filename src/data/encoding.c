@@ -1,0 +1,146 @@
+/* Encodings: names of columns, categories and classes, and what missing numbers become. */
+#include "data/encoding.h"
+
+#include <string.h>
+
+#include "base/guard.h"
+#include "data/dataset.h"
+
+/* ---- names ---- */
+
+/* A text with a length, and one that ends in NUL. */
+static int compare(const char *text, size_t length, const char *name) {
+    const size_t name_length = strlen(name), shorter = length < name_length ? length : name_length;
+    const int order = shorter ? memcmp(text, name, shorter) : 0;
+    return order ? order : (length > name_length) - (length < name_length);
+}
+
+int64_t an_name_list_find(const an_name_list *names, const char *text, size_t length) {
+    int64_t low = 0, high = names->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const int order = compare(text, length, names->texts[middle]);
+        if (order == 0) return middle;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return -1;
+}
+
+an_status an_name_set_add(an_name_set *set, an_arena *arena, const char *text, size_t length, int32_t *number) {
+    an_context *ctx = arena->ctx;
+    size_t low = 0, high = set->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = compare(text, length, set->entries[middle].text);
+        if (order == 0) {
+            *number = set->entries[middle].number;
+            return AN_OK;
+        }
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    const char *copy;
+    AN_TRY_RETURN(an_grow(ctx, (void **)&set->entries, &set->capacity, set->count + 1, sizeof *set->entries));
+    AN_TRY_RETURN(an_arena_string(arena, &copy, text, length));
+    memmove(&set->entries[low + 1], &set->entries[low], (set->count - low) * sizeof *set->entries);
+    *number = (int32_t)set->count++;
+    set->entries[low] = (an_name_entry){copy, *number};
+    return AN_OK;
+}
+
+an_status an_name_set_finish(const an_name_set *set, an_arena *arena, an_name_list *names, int32_t *numbers) {
+    an_context *ctx = arena->ctx;
+    AN_TRY_RETURN(an_arena_alloc(arena, (void **)&names->texts, set->count, sizeof *names->texts));
+    names->count = (int64_t)set->count;
+    for (size_t i = 0; i < set->count; i++) {
+        names->texts[i] = set->entries[i].text;
+        numbers[set->entries[i].number] = (int32_t)i;
+    }
+    return AN_OK;
+}
+
+void an_name_set_destroy(an_name_set *set, an_context *ctx) {
+    an_release(ctx, (void **)&set->entries, set->capacity, sizeof *set->entries);
+    *set = (an_name_set){0};
+}
+
+/* ---- encodings ---- */
+
+an_status an_encoding_create(an_encoding **encoding, an_context *ctx, int64_t inputs, int64_t targets) {
+    an_status status;
+    an_encoding *e = NULL;
+    const int64_t counts[AN_ENCODED_KINDS] = {inputs, targets};
+    *encoding = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&e, 1, sizeof *e));
+    e->ctx = ctx;
+    an_arena_init(&e->arena, ctx);
+    for (int kind = 0; kind < AN_ENCODED_KINDS; kind++) {
+        e->counts[kind] = counts[kind];
+        AN_TRY(an_arena_alloc(&e->arena, (void **)&e->columns[kind], (size_t)counts[kind], sizeof(an_column)));
+    }
+    *encoding = e;
+    return AN_OK;
+fail:
+    an_encoding_destroy(&e);
+    return status;
+}
+
+void an_encoding_destroy(an_encoding **encoding) {
+    an_encoding *e = encoding ? *encoding : NULL;
+    if (!e) return;
+    an_context *ctx = e->ctx;
+    an_arena_destroy(&e->arena);
+    an_release(ctx, (void **)encoding, 1, sizeof *e);
+}
+
+bool an_encoding_is_plain(const an_encoding *encoding) {
+    for (int kind = 0; kind < AN_ENCODED_KINDS; kind++)
+        for (int64_t i = 0; i < encoding->counts[kind]; i++) {
+            const an_column *column = &encoding->columns[kind][i];
+            if (column->kind != AN_COLUMN_NUMBER || column->has_fill) return false;
+        }
+    return true;
+}
+
+static bool columns_agree(const an_column *a, const an_column *b) {
+    if (a->kind != b->kind || a->has_fill != b->has_fill || a->names.count != b->names.count ||
+        (a->has_fill && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0))
+        return false;
+    for (int64_t i = 0; i < a->names.count; i++)
+        if (strcmp(a->names.texts[i], b->names.texts[i]) != 0) return false;
+    return true;
+}
+
+bool an_encoding_agrees(const an_encoding *encoding, const an_encoding *other) {
+    AN_NEED_OR(false, encoding, other);
+    for (int kind = 0; kind < AN_ENCODED_KINDS; kind++) {
+        if (encoding->counts[kind] != other->counts[kind]) return false;
+        for (int64_t i = 0; i < encoding->counts[kind]; i++)
+            if (!columns_agree(&encoding->columns[kind][i], &other->columns[kind][i])) return false;
+    }
+    return true;
+}
+
+const char *an_encoding_class(const an_encoding *encoding, int64_t number) {
+    AN_NEED_OR(NULL, encoding);
+    const an_column *target = encoding->columns[AN_ENCODED_TARGETS];
+    if (encoding->counts[AN_ENCODED_TARGETS] != 1 || target->kind != AN_COLUMN_CLASS) return NULL;
+    return number >= 0 && number < target->names.count ? target->names.texts[number] : NULL;
+}
+
+/* ---- of datasets ---- */
+
+const an_encoding *an_dataset_encoding(const an_dataset *dataset) {
+    AN_NEED_OR(NULL, dataset);
+    return dataset->encoding;
+}
+
+const char *an_dataset_notice(const an_dataset *dataset) {
+    AN_NEED_OR(NULL, dataset);
+    return dataset->notice;
+}

@@ -1,0 +1,35 @@
+/* data.split: one source for training and evaluation. */
+#include <string.h>
+
+#include "open/open.h"
+
+static const char group[] = "group ";
+
+const char *an_open_group(an_config *config) {
+    const char *by;
+    if (an_config_is(config, "data.split.eval", "off") || an_config_string(config, "data.split.by", &by) != AN_OK ||
+        strncmp(by, group, sizeof group - 1) != 0)
+        return NULL;
+    by += sizeof group - 1;
+    return by + strspn(by, " ");
+}
+
+an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_config *config, an_context *ctx) {
+    static const char *const words[] = {
+        [AN_SPLIT_SHUFFLE] = "shuffle", [AN_SPLIT_STRATIFY] = "stratify", [AN_SPLIT_TIME] = "time"};
+    an_split_source s;
+    an_split_source_init(&s, sizeof s);
+    if (!*training || an_config_is(config, "data.split.eval", "off")) return AN_OK;
+    an_dataset *whole = *training;
+    s.source = whole;
+    s.owns = true;
+    s.by = AN_SPLIT_GROUP;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (an_config_is(config, "data.split.by", words[i])) s.by = (an_split_by)i;
+    AN_TRY_RETURN(an_config_real(config, "data.split.eval", &s.evaluation));
+    AN_TRY_RETURN(an_config_count(config, "data.split.seed", &s.seed));
+    const an_status status = an_dataset_split(training, evaluation, ctx, &s);
+    if (status == AN_OK) return AN_OK;
+    *training = whole;
+    return AN_ERROR(ctx, status, "%s: data.split: %s", an_config_place(config, "data.split"), an_last_error(ctx));
+}

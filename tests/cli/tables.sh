@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# A table as people have it, from the config to the predictions: names of classes, categories, missing cells, a split.
+source "$(dirname "$0")/preamble.sh"
+export OMP_NUM_THREADS=1
+says() { grep -qF -- "$1" out || failed "it does not say: $1"; }
+complains() { grep -qF -- "$1" err || failed "it does not complain: $1"; }
+
+# Three kinds of flowers that length and color tell apart; a width is missing here and there.
+python3 - <<'P'
+import random
+random.seed(5)
+kinds = {"setosa": (1, "white"), "versicolor": (3, "blue"), "virginica": (5, "blue")}
+rows = []
+for i in range(240):
+    kind = random.choice(sorted(kinds))
+    length, color = kinds[kind]
+    width = "NA" if i % 17 == 3 else f"{random.uniform(0, 1):.2f}"
+    rows.append((f"{length + random.uniform(-0.6, 0.6):.2f}", width, color, f"plant {i % 40}", kind))
+with open("flowers.csv", "w") as f:
+    f.write("length,width,color,plant,kind\n" + "".join(",".join(r) + "\n" for r in rows))
+with open("new.csv", "w") as f:  # other order, a category that training never saw, and no target
+    f.write("color,width,length\nwhite,0.5,1.0\nblue,?,3.0\nred,0.1,5.1\n")
+P
+cat >flowers.yaml <<'Y'
+run:       {dir: run, epochs: 30, seed: 2}
+model:     {type: mlp, hidden: [16]}
+data:
+  train:   {type: csv, path: flowers.csv, classes: on, inputs: ["*", "!plant"]}
+  split:   {eval: 25%, by: stratify}
+  missing: mean
+batch:     {global: 16}
+optimizer: {lr: 1e-2}
+eval:      {every: 10 epochs}
+Y
+
+# --- train ---
+attempt 0 train flowers.yaml
+accuracy=$(field run/summary.json 'd["metrics"]["val_accuracy"]')
+python3 -c "assert $accuracy > 0.9, $accuracy"
+encoding=$(echo run/checkpoints/*/encoding.json | tr ' ' '\n' | tail -1)
+[ "$(field "$encoding" '[c["name"] for c in d["inputs"]]')" = "['length', 'width', 'color']" ] || fail "columns: $(cat "$encoding")"
+[ "$(field "$encoding" 'd["targets"][0]["names"]')" = "['setosa', 'versicolor', 'virginica']" ] || fail "classes: $(cat "$encoding")"
+[ "$(field "$encoding" 'd["inputs"][2]["names"]')" = "['blue', 'white']" ] || fail "categories: $(cat "$encoding")"
+python3 - "$encoding" <<'P'
+import csv, json, sys
+mean = json.load(open(sys.argv[1]))["inputs"][1]["fill"]
+numbers = [float(r["width"]) for r in csv.DictReader(open("flowers.csv")) if r["width"] != "NA"]
+assert abs(mean - sum(numbers) / len(numbers)) < 1e-6, mean
+P
+attempt 0 verify run
+
+# --- predict: by name, with names ---
+attempt 0 predict run --input new.csv --output out.csv
+complains "warning: new.csv: 1 cell has a category that the training data does not have, and counts as no category; the first is 'red' in line 4, column 1"
+[ "$(head -1 out.csv)" = class,probability_setosa,probability_versicolor,probability_virginica ] || fail "$(cat out.csv)"
+[ "$(cut -d, -f1 out.csv | tail -3 | tr '\n' ' ')" = "setosa versicolor virginica " ] || fail "$(cat out.csv)"
+printf 'color,length\nblue,1\n' >short.csv
+attempt 1 predict run --input short.csv --output out.csv
+complains "short.csv: line 1: there is no column 'width', which the model was trained with"
+
+# --- eval: the part that was kept, and other files ---
+attempt 0 eval run
+says "val_accuracy   $(python3 -c "print('%.6g' % $accuracy)")"
+says 'classes        setosa, versicolor, virginica'
+attempt 0 eval run --json
+[ "$(field out 'd["classes"]')" = "['setosa', 'versicolor', 'virginica']" ] || fail "$(cat out)"
+awk -F, 'NR == 1 || NR > 200' flowers.csv >some.csv
+attempt 0 eval run --data some.csv
+says '41 samples'
+sed 's/,virginica$/,virginca/' some.csv >typo.csv
+attempt 1 eval run --data typo.csv
+complains "'virginca' is a class that the training data does not have; did you mean 'virginica'? the classes are 'setosa', 'versicolor', 'virginica'"
+# The training data is not what it was.
+sed 's/blue/azure/' flowers.csv >other.csv
+attempt 1 eval run --set data.train.path=other.csv
+complains 'are not those that'
+
+# --- export ---
+attempt 0 export run --to torch torch
+cmp "$encoding" torch/encoding.json || fail "the export has another encoding"
+
+# --- the split ---
+attempt 0 train flowers.yaml --set run.dir=again
+[ "$(field again/summary.json 'd["weights_hash"]')" = "$(field run/summary.json 'd["weights_hash"]')" ] || fail "another run has other bits"
+# data.split.seed decides, not run.seed: with no step, evaluations of the same weights differ only in the samples.
+samples() { # SETTING...: a hash of the samples that evaluate
+    rm -rf probe
+    attempt 0 train flowers.yaml --set run.dir=probe --set run.epochs= --set run.steps=1 --set optimizer.lr=0 "$@"
+    field probe/summary.json 'd["metrics"]["val_loss"]'
+}
+first=$(samples)
+[ "$first" = "$(samples --set run.steps=2)" ] || fail "the split is not the same for ever"
+[ "$first" != "$(samples --set data.split.seed=1)" ] || fail "the seed of the split does nothing"
+for by in time 'group plant'; do
+    [ "$first" != "$(samples --set "data.split.by=$by")" ] || fail "a split by $by is the same"
+done
+attempt 2 train flowers.yaml --fresh --set 'data.eval={type: csv, path: some.csv}'
+complains 'data.split and data.eval are both set'
+attempt 2 train flowers.yaml --fresh --set data.split.by=groups
+complains "data.split.by is 'groups'; it takes shuffle, stratify or time, and for csv also group and the name of a column"
+attempt 1 train flowers.yaml --fresh --set 'data.split.by=group plan'
+complains "there is no column 'plan'; did you mean 'plant'?"
+attempt 2 train flowers.yaml --fresh --set data.split= --set data.split.by=time --set eval=
+complains 'data.split does not say how many samples evaluate; set data.split.eval to a share such as 20%'
+# A run keeps its split.
+attempt 2 train flowers.yaml --set data.split.seed=4 --set run.epochs=31
+complains data.split.seed
+
+# --- missing cells ---
+attempt 1 train flowers.yaml --fresh --set data.missing=
+complains "flowers.csv: line 5, column 2: 'NA' is not a number; if it stands for a missing cell, set data.missing to drop, mean or constant"
+attempt 0 train flowers.yaml --fresh --set run.dir=dropped --set data.missing=drop --set run.epochs=1
+complains 'flowers.csv: 14 of 240 rows have a missing cell and are left out'
+attempt 0 train flowers.yaml --set run.dir=constant --set 'data.missing={method: constant, value: -1}' --set run.epochs=1
+attempt 1 train flowers.yaml --fresh --set data.train.categories=off
+complains "line 2, column 3: 'blue' is not a number"
