@@ -72,7 +72,8 @@ typedef struct an_class_info {
     int64_t first_absent; /* the smallest class without samples; `classes`: every class has samples */
 } an_class_info;
 AN_API void an_class_info_init(an_class_info *info, size_t size);
-/* Reads every sample once, O(samples), so it also finds a class that is out of range. */
+/* Reads every sample once, O(samples), so it also finds a class that is out of range. Samples of folders of images are not read: the names
+ * of the folders say it. */
 AN_API an_status an_class_info_get(an_dataset *dataset, an_class_info *info);
 
 /* From now on, reading refuses values of an integer field that are below 0 or not below the limit (rows of a table, classes of a loss), and
@@ -95,8 +96,11 @@ AN_API const char *an_encoding_class(const an_encoding *encoding, int64_t number
 AN_API bool an_encoding_agrees(const an_encoding *encoding, const an_encoding *other);
 /* The encoding of a dataset; NULL: it has none. It lives as long as the dataset, or as the encoding that its source was given. */
 AN_API const an_encoding *an_dataset_encoding(const an_dataset *dataset);
-/* What a user should know about how the samples were read: rows that were left out, categories that are not known. NULL: nothing. */
+/* What a user should know about how the samples were read: rows that were left out, files that were skipped, categories that are not known.
+ * NULL: nothing. */
 AN_API const char *an_dataset_notice(const an_dataset *dataset);
+/* The name of a class; NULL: classes have no names, or there are not so many. */
+AN_API const char *an_dataset_class_name(const an_dataset *dataset, int64_t number);
 
 /* ---- a part of a source ---- In the sources below, `begin` and `end` are fractions from 0 to 1; the defaults are 0 and 1. 0 and 0.9 select
  * the first nine tenths, 0.9 and 1 the rest; no sample is in both, and none is lost. The fractions are of tokens if there are tokens, or
@@ -134,6 +138,31 @@ typedef struct an_idx_source {
 } an_idx_source;
 AN_API void an_idx_source_init(an_idx_source *source, size_t size);
 AN_API an_status an_dataset_create_idx(an_dataset **dataset, an_context *ctx, const an_idx_source *source);
+
+/* ---- folders of images, PNG and JPEG ---- */
+
+/* A folder with one folder for each class. Classes are numbered, and files are samples, in the order of their names, compared byte by byte.
+ * The kind of a file is found by its content. Hidden files and files of other kinds are skipped; an_dataset_notice says how many. A file
+ * is decoded when its sample is read, by the thread that reads it; it must have at most 2^26 pixels.
+ *
+ * "inputs" are f32 [channels, height, width], "targets" are i32. Pictures of another size are stretched, by a bilinear filter that becomes a
+ * mean over the area where they shrink, in integers. Transparency, gamma, colour profiles and recorded orientations are ignored. Fractions
+ * of the source are taken of every class. */
+typedef struct an_images_source {
+    size_t size;
+    const char *path;
+    const an_dataset
+        *like; /* an open dataset of images: classes are numbered as there, and sizes that are 0 are its sizes */
+    double begin, end;
+    int64_t height, width; /* 0: as in the first file */
+    int channels;          /* 1: grey; 3: red, green, blue; 0: as in the first file */
+    bool has_targets; /* true by default; false: `path` is a file, or a folder that contains files and no classes */
+    bool flat;        /* inputs have one dimension */
+    bool scaled;      /* bytes are divided by 255; true by default */
+    uint8_t reserved[1];
+} an_images_source;
+AN_API void an_images_source_init(an_images_source *source, size_t size);
+AN_API an_status an_dataset_create_images(an_dataset **dataset, an_context *ctx, const an_images_source *source);
 
 /* ---- tables: CSV, may be compressed with gzip ---- */
 
@@ -188,6 +217,51 @@ typedef struct an_csv_source {
 } an_csv_source;
 AN_API void an_csv_source_init(an_csv_source *source, size_t size);
 AN_API an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source);
+
+/* ---- arrays of NumPy: .npy, and .npz with or without compression ---- */
+
+/* The first dimension of an array is the sample. Types are f2, f4, f8, i1 to i8, u1 to u8 and b1, little-endian. "inputs" have the type
+ * `dtype`; "targets" are i32 if the array has integers, or else have the type `dtype`. Arrays that are compressed, or in Fortran order, are
+ * held in memory; others are read from the file. */
+typedef struct an_npy_source {
+    size_t size;
+    const char *path;   /* of a .npy file with the inputs, or of a .npz file; the kind is found by the content */
+    const char *labels; /* a file with the targets; NULL: they are in the .npz file, or there are none */
+    const char *inputs; /* name of the array in a .npz file; NULL: inputs, x, X, x_train or arr_0, whichever is there */
+    const char
+        *targets; /* the same; NULL: targets, y, y_train or arr_1, as the inputs are called; they may be absent */
+    double begin, end;
+    an_dtype dtype; /* F32 or F64; NONE: F32 */
+    bool flat;      /* inputs have one dimension */
+    bool channel;   /* inputs that are matrices get a channel dimension in front: [1, height, width] */
+    bool scaled;    /* u1 inputs are divided by 255; true by default */
+    uint8_t reserved[1];
+} an_npy_source;
+AN_API void an_npy_source_init(an_npy_source *source, size_t size);
+AN_API an_status an_dataset_create_npy(an_dataset **dataset, an_context *ctx, const an_npy_source *source);
+
+/* ---- JSON lines: one object a line ---- */
+
+/* "inputs" are the numbers of the columns of inputs, one after another, with one dimension; "targets" likewise. A column is a member of the
+ * object: a number, true or false, or a list of numbers, which is as long in every record; lists of lists are taken in order. A name with
+ * dots is a member of an object inside. Other members may be anything. With `classes`, or if the first record's target is a string, there is
+ * one target, which is a class: i32. Names of classes are numbered in the order of their bytes. Records are read from the file when they are
+ * needed; in memory are eight bytes for each, and four for its class. */
+typedef struct an_jsonl_source {
+    size_t size;
+    const char *path;
+    const char *const *inputs;  /* names of columns; none: all members of the first record that are not targets */
+    const char *const *targets; /* the same; none: the last member */
+    const an_dataset *like;     /* an open dataset whose names of classes are numbered; NULL: number them */
+    double begin, end;
+    int input_count, target_count;
+    an_dtype dtype;   /* of numbers: F32 or F64; NONE: F32 */
+    bool has_targets; /* true by default */
+    bool classes;     /* the target is a class: 0, 1, 2, … or a name */
+    uint8_t reserved[2];
+} an_jsonl_source;
+AN_API void an_jsonl_source_init(an_jsonl_source *source, size_t size);
+AN_API an_status an_dataset_create_jsonl(an_dataset **dataset, an_context *ctx, const an_jsonl_source *source);
 
 /* ---- text and tokens ---- Fields "tokens" and "targets", i32 [context]. Sample i is made of the tokens i·context to (i+1)·context of the
  * source. Targets are the tokens shifted by one, so the last of these is only a target. */

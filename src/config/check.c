@@ -117,7 +117,7 @@ static an_status check_source_keys(an_config *c, const char *source) {
 
 static an_status check_source(an_config *c, const char *source) {
     an_context *ctx = c->ctx;
-    static const char *const of_tokens = "text|tokens|megatron", *const of_numbers = "idx|csv";
+    static const char *const of_tokens = "text|tokens|megatron", *const of_numbers = "idx|csv|images|npy|jsonl";
     char path[64];
     snprintf(path, sizeof path, "%s.type", source);
     const char *type = text_of(c, path), *model = text_of(c, "model.type");

@@ -60,6 +60,7 @@ an_status an_class_info_get(an_dataset *dataset, an_class_info *info) {
     an_context *ctx = dataset->ctx;
     seen_classes *seen = NULL;
     AN_TRY(an_class_info_check(ctx, info));
+    if (dataset->class_info) return an_class_info_write(ctx, info, dataset->class_info);
     AN_TRY(an_alloc(ctx, (void **)&seen, 1, sizeof *seen));
     AN_TRY(look_through(dataset, seen));
     int64_t absent = 0;

@@ -155,6 +155,17 @@ an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t l
     return AN_OK;
 }
 
+const char *an_dataset_notice(const an_dataset *dataset) {
+    AN_NEED_OR(NULL, dataset);
+    return dataset->notice;
+}
+
+const char *an_dataset_class_name(const an_dataset *dataset, int64_t number) {
+    AN_NEED_OR(NULL, dataset);
+    if (dataset->encoding) return an_encoding_class(dataset->encoding, number);
+    return number >= 0 && number < dataset->class_count ? dataset->class_names[number] : NULL;
+}
+
 void an_dataset_place(const an_dataset *dataset, int field, int64_t index, int64_t element, an_note place) {
     if (dataset->record.locate)
         dataset->record.locate(dataset->record.user, field, index, element, place.text, place.capacity);

@@ -26,7 +26,11 @@ struct an_dataset {
     const an_encoding *encoding;     /* the source's; NULL: none */
     const uint64_t *groups;          /* hash of the group of each sample; NULL: they are in none */
     const char *notice;              /* for users, in the source's memory; NULL: none */
-    bool streams;                    /* the program hands its samples over */
+    const char *const *class_names;  /* in the source's memory; NULL: classes have no names */
+    int64_t class_count;             /* of names */
+    const an_class_info
+        *class_info; /* of a source that knows its classes without reading samples; NULL: nobody knows */
+    bool streams;    /* the program hands its samples over */
 };
 
 /* an_dataset_read for threads: touches no context. */

@@ -139,8 +139,3 @@ const an_encoding *an_dataset_encoding(const an_dataset *dataset) {
     AN_NEED_OR(NULL, dataset);
     return dataset->encoding;
 }
-
-const char *an_dataset_notice(const an_dataset *dataset) {
-    AN_NEED_OR(NULL, dataset);
-    return dataset->notice;
-}

@@ -40,23 +40,51 @@ static an_status get_context(const opening *o, int64_t *context) {
                     an_config_place(o->config, o->path), o->path);
 }
 
+static an_status get_flat(const opening *o, bool *flat) {
+    const an_key key = an_key_join(o->path, "flat");
+    if (!an_config_is(o->config, key.text, "auto")) return an_config_bool(o->config, key.text, flat);
+    *flat = an_config_is(o->config, "model.type", "mlp");
+    return AN_OK;
+}
+
+/* A dataset whose names of classes this one must number as it does; NULL: there is none. */
+static const an_dataset *named_classes(const opening *o) {
+    return *o->vocabulary && an_dataset_class_name(*o->vocabulary, 0) ? *o->vocabulary : NULL;
+}
+
 /* ---- one function a type ---- */
 
 static an_status open_idx(const opening *o) {
     an_context *ctx = o->ctx;
     an_idx_source s;
     an_idx_source_init(&s, sizeof s);
-    const an_key flat = an_key_join(o->path, "flat");
     AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.inputs));
     if (an_config_origin_of(o->config, AN_KEY(o->path, "labels")) != AN_ORIGIN_NONE)
         AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "labels"), &s.targets));
-    if (an_config_is(o->config, flat.text, "auto"))
-        s.flat = an_config_is(o->config, "model.type", "mlp");
-    else
-        AN_TRY_RETURN(an_config_bool(o->config, flat.text, &s.flat));
+    AN_TRY_RETURN(get_flat(o, &s.flat));
     AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &s.scaled));
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
     return an_dataset_create_idx(o->dataset, ctx, &s);
+}
+
+/* What evaluates must number classes as what was trained on, and have the sizes of its images. */
+static an_status open_images(const opening *o) {
+    an_context *ctx = o->ctx;
+    an_images_source s;
+    an_images_source_init(&s, sizeof s);
+    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
+    AN_TRY_RETURN(get_flat(o, &s.flat));
+    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &s.scaled));
+    AN_TRY_RETURN(an_open_count(o->config, AN_KEY(o->path, "height"), &s.height));
+    AN_TRY_RETURN(an_open_count(o->config, AN_KEY(o->path, "width"), &s.width));
+    s.channels = an_config_is(o->config, AN_KEY(o->path, "channels"), "1")   ? 1
+                 : an_config_is(o->config, AN_KEY(o->path, "channels"), "3") ? 3
+                                                                             : 0;
+    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    s.like = named_classes(o);
+    AN_TRY_RETURN(an_dataset_create_images(o->dataset, ctx, &s));
+    if (!*o->vocabulary) *o->vocabulary = *o->dataset;
+    return AN_OK;
 }
 
 enum { MOST_COLUMNS = 4096 };
@@ -94,6 +122,36 @@ static an_status get_cells(const opening *o, an_csv_source *s) {
                                                  : AN_OK;
 }
 
+/* The name of one array; NULL where it is left open. */
+static an_status get_array_name(const opening *o, const char *key, const char **name) {
+    const an_key joined = an_key_join(o->path, key);
+    char element[AN_PATH_TEXT + 16];
+    *name = NULL;
+    if (an_config_is(o->config, joined.text, "auto")) return AN_OK;
+    if (an_config_size(o->config, joined.text) != 1)
+        return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: %s of a .npz file is one array",
+                        an_config_place(o->config, joined.text), joined.text);
+    snprintf(element, sizeof element, "%s[0]", joined.text);
+    return an_config_string(o->config, element, name);
+}
+
+static an_status open_npy(const opening *o) {
+    an_context *ctx = o->ctx;
+    an_npy_source s;
+    an_npy_source_init(&s, sizeof s);
+    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
+    if (an_config_origin_of(o->config, AN_KEY(o->path, "labels")) != AN_ORIGIN_NONE)
+        AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "labels"), &s.labels));
+    AN_TRY_RETURN(get_array_name(o, "inputs", &s.inputs));
+    AN_TRY_RETURN(get_array_name(o, "targets", &s.targets));
+    AN_TRY_RETURN(get_flat(o, &s.flat));
+    s.channel = an_config_is(o->config, "model.type", "cnn");
+    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &s.scaled));
+    s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
+    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    return an_dataset_create_npy(o->dataset, ctx, &s);
+}
+
 static an_status read_csv(const opening *o, const char **inputs, const char **targets) {
     an_context *ctx = o->ctx;
     an_csv_source s;
@@ -120,16 +178,44 @@ static an_status read_csv(const opening *o, const char **inputs, const char **ta
     return AN_OK;
 }
 
-static an_status open_csv(const opening *o) {
+static an_status read_jsonl(const opening *o, const char **inputs, const char **targets) {
+    an_context *ctx = o->ctx;
+    an_jsonl_source s;
+    an_jsonl_source_init(&s, sizeof s);
+    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
+    AN_TRY_RETURN(get_columns(o, "inputs", inputs, &s.input_count));
+    AN_TRY_RETURN(get_columns(o, "targets", targets, &s.target_count));
+    s.inputs = inputs;
+    s.targets = targets;
+    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "classes"), &s.classes));
+    s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
+    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    s.like = named_classes(o);
+    AN_TRY_RETURN(an_dataset_create_jsonl(o->dataset, ctx, &s));
+    if (!*o->vocabulary && an_dataset_class_name(*o->dataset, 0)) *o->vocabulary = *o->dataset;
+    return AN_OK;
+}
+
+/* With memory for names of columns. */
+static an_status open_columns(const opening *o,
+                              an_status (*read)(const opening *o, const char **inputs, const char **targets)) {
     an_status status;
     an_context *ctx = o->ctx;
     const char **names = NULL;
     AN_TRY(an_alloc(ctx, (void **)&names, 2 * MOST_COLUMNS, sizeof *names));
-    AN_TRY(read_csv(o, names, names + MOST_COLUMNS));
+    AN_TRY(read(o, names, names + MOST_COLUMNS));
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&names, 2 * MOST_COLUMNS, sizeof *names);
     return status;
+}
+
+static an_status open_csv(const opening *o) {
+    return open_columns(o, read_csv);
+}
+
+static an_status open_jsonl(const opening *o) {
+    return open_columns(o, read_jsonl);
 }
 
 static an_status open_text(const opening *o) {
@@ -226,7 +312,8 @@ static an_status open_mixture(const opening *o) {
 static const struct {
     const char *type;
     an_status (*open)(const opening *o);
-} types[] = {{"idx", open_idx},       {"csv", open_csv},           {"text", open_text},
+} types[] = {{"idx", open_idx},       {"csv", open_csv},           {"images", open_images},
+             {"npy", open_npy},       {"jsonl", open_jsonl},       {"text", open_text},
              {"tokens", open_tokens}, {"megatron", open_megatron}, {"mixture", open_mixture}};
 
 /* Adds which source it is to what is wrong with it, unless the message begins with a place of the config anyway. */

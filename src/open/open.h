@@ -12,8 +12,8 @@ enum { AN_PATH_TEXT = 256 };
 /* Threads and instructions that the config asks for must be those of the context. A plain trainer is for a context of any instructions. */
 an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purpose purpose);
 
-/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. *vocabulary is the first text by characters, or the
- * first table: later ones must have its numbers of characters and names. It is set where it is NULL. */
+/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. *vocabulary is the first text by characters, table or
+ * source with names of classes: later ones must have its numbers of characters and names. It is set where it is NULL. */
 an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,
                        const char *path);
 

@@ -80,7 +80,10 @@ int main(void) {
     REFUSED(an_dataset_record, an_dataset_create(&none, ctx, &o));
     REFUSED(an_array_source, an_dataset_create_arrays(&none, ctx, &o));
     REFUSED(an_idx_source, an_dataset_create_idx(&none, ctx, &o));
+    REFUSED(an_images_source, an_dataset_create_images(&none, ctx, &o));
     REFUSED(an_csv_source, an_dataset_create_csv(&none, ctx, &o));
+    REFUSED(an_npy_source, an_dataset_create_npy(&none, ctx, &o));
+    REFUSED(an_jsonl_source, an_dataset_create_jsonl(&none, ctx, &o));
     REFUSED(an_text_source, an_dataset_create_text(&none, ctx, &o));
     REFUSED(an_token_source, an_dataset_create_tokens(&none, ctx, &o));
     REFUSED(an_megatron_source, an_dataset_create_megatron(&none, ctx, &o));

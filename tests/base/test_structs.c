@@ -189,7 +189,10 @@ static void test_defaults_of_tests(void **state) {
     SAME(an_rotary_options);
     SAME(an_attention_options);
     SAME(an_idx_source);
+    SAME(an_images_source);
     SAME(an_csv_source);
+    SAME(an_npy_source);
+    SAME(an_jsonl_source);
     SAME(an_text_source);
     SAME(an_token_source);
     SAME(an_megatron_source);

@@ -16,8 +16,12 @@ SEES is one of
     STALLS(WORDS)      only the changed run, under --supervise and held up for a while, makes the supervisor print the words
 """
 import collections
+import io
+import json
 import pathlib
 import struct
+import zipfile
+import zlib
 
 Row = collections.namedtuple("Row", "path of base change sees both first")
 Sees = collections.namedtuple("Sees", "kind what")
@@ -73,6 +77,9 @@ BASES = {
                "data: {train: {type: mixture, parts: [{type: text, path: poem.txt}, {type: text, path: other.txt}]}}\n",
     "sequential": "model: {type: sequential, layers: [{type: linear, size: 4}, relu, linear]}\n"
                   "data: {train: {type: csv, path: sums.csv}}\n",
+    "arrays": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: npy, path: arrays.npz}}\n",
+    "lines": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: jsonl, path: sums.jsonl}}\n",
+    "pictures": "model: {type: cnn, filters: [2, 3], hidden: 4}\ndata: {train: {type: images, path: pictures}}\n",
     "layers": "model: {type: sequential, layers: [{type: convolution, filters: 2}, relu, max_pool, flatten, linear]}\n" + IMAGES,
     "graph": "model: {graph: model.ang}\ndata: {train: {type: csv, path: sums.csv}}\n",
     "stream": "model: {type: mlp, inputs: 2, outputs: 3, hidden: [4]}\ndata: {source: stream}\n",
@@ -107,6 +114,28 @@ def images(count, side, shift):
     return struct.pack(">4B3I", 0, 0, 8, 3, count, side, side) + bytes(pixels)
 
 
+def png(side, rows):
+    """A grey PNG file."""
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    header = struct.pack(">2I5B", side, side, 8, 0, 0, 0, 0)
+    packed = zlib.compress(b"".join(b"\0" + rows[i * side:(i + 1) * side] for i in range(side)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+
+
+def npy(kind, shape, content):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + content
+
+
+def npz(arrays):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as members:
+        for name, content in arrays.items():
+            members.writestr(name + ".npy", content)
+    return file.getvalue()
+
+
 def labels(count, shift):
     return struct.pack(">4BI", 0, 0, 8, 1, count) + bytes((i + shift) % 4 for i in range(count))
 
@@ -128,6 +157,8 @@ def write_data(folder):
     pairs = [(i % 11 / 10, i % 7 / 6) for i in range(38)]
     write("sums.csv", "a,b,sum\n" + "".join(f"{a},{b},{a + b}\n" for a, b in pairs))
     write("products.csv", "a,b,product\n" + "".join(f"{a},{b},{a * b}\n" for a, b in pairs))
+    for name, result in (("sums", lambda a, b: a + b), ("products", lambda a, b: a * b)):
+        write(name + ".jsonl", "".join(json.dumps({"a": a, "b": b, "y": result(a, b)}) + "\n" for a, b in pairs))
     write("bare.csv", "".join(f"{a},{b},{a + b}\n" for a, b in pairs[1:]))
     write("semicolons.csv", "a;b;sum\n" + "".join(f"{a};{b};{a + b}\n" for a, b in pairs))
     write("classes.csv", "a,b,class\n" + "".join(f"{a},{b},{int(a + b)}\n" for a, b in pairs))
@@ -137,6 +168,14 @@ def write_data(folder):
     for name, shift in (("", 0), ("other-", 1)):
         write(name + "images.idx", images(40, 8, shift))
         write(name + "labels.idx", labels(40, shift))
+        pixels = images(40, 8, shift)[16:]
+        arrays = {"x": npy("|u1", (40, 8, 8), pixels), "y": npy("|i1", (40,), labels(40, shift)[8:]),
+                  "z": npy("<i2", (40, 2), bytes(range(160))), "w": npy("|u1", (40,), bytes(i % 3 for i in range(40)))}
+        write(name + "arrays.npz", npz(arrays))
+        write(name + "labels.npy", arrays["w"])
+        for i in range(40):
+            (folder / (name + "pictures") / f"class{i % 4}").mkdir(parents=True, exist_ok=True)
+            write(f"{name}pictures/class{i % 4}/{i}.png", png(8, pixels[i * 64:(i + 1) * 64]))
     write("poem.txt", "".join(f"line {i % 10} of it\n" for i in range(60)))
     write("other.txt", "".join(f"verse {i % 7}, the other\n" for i in range(60)))
     for name, factor in (("", 1), ("other-", 3)):
@@ -250,6 +289,27 @@ for kind, base, path in (("idx", "cnn", "other-images.idx"), ("csv", "mlp", "pro
     row("data.train.part", base, "data.train.part=50%..100%", HASH, of=kind)
 for kind, base in (("text", "gpt2"), ("tokens", "tokens"), ("megatron", "megatron")):
     row("data.train.context", base, "data.train.context=6", HASH, of=kind)
+row("data.train.path", "pictures", "data.train.path=other-pictures", HASH, of="images")
+row("data.train.part", "pictures", "data.train.part=50%..100%", HASH, of="images")
+row("data.train.flat", "pictures", "data.train.flat=on", FILES("run/checkpoints/*/graph.ang"), of="images",
+    both=["model={type: sequential, layers: [flatten, linear]}"])
+row("data.train.scaled", "pictures", "data.train.scaled=off", HASH, of="images")
+for key, value in (("channels", 3), ("height", 12), ("width", 6)):
+    row("data.train." + key, "pictures", f"data.train.{key}={value}", HASH, of="images")
+row("data.train.path", "arrays", "data.train.path=other-arrays.npz", HASH, of="npy")
+row("data.train.part", "arrays", "data.train.part=50%..100%", HASH, of="npy")
+row("data.train.labels", "arrays", "data.train.labels=labels.npy", HASH, of="npy")
+row("data.train.flat", "arrays", "data.train.flat=off", REFUSED("inputs"), of="npy")
+row("data.train.scaled", "arrays", "data.train.scaled=off", HASH, of="npy")
+row("data.train.inputs", "arrays", "data.train.inputs=[z]", HASH, of="npy")
+row("data.train.targets", "arrays", "data.train.targets=[w]", HASH, of="npy")
+row("data.train.dtype", "arrays", "data.train.dtype=f64", HASH, of="npy")
+row("data.train.path", "lines", "data.train.path=products.jsonl", HASH, of="jsonl")
+row("data.train.part", "lines", "data.train.part=50%..100%", HASH, of="jsonl")
+row("data.train.inputs", "lines", "data.train.inputs=[a]", HASH, of="jsonl")
+row("data.train.targets", "lines", "data.train.targets=[a]", HASH, of="jsonl")
+row("data.train.classes", "lines", "data.train.classes=on", REFUSED("is not a class"), of="jsonl")
+row("data.train.dtype", "lines", "data.train.dtype=f64", HASH, of="jsonl")
 row("data.train.labels", "cnn", "data.train.labels=other-labels.idx", HASH, of="idx")
 row("data.train.flat", "layers", "data.train.flat=on", FILES("run/checkpoints/*/graph.ang"), of="idx", both=["model.layers=[flatten, linear]"])
 row("data.train.scaled", "cnn", "data.train.scaled=off", HASH, of="idx")

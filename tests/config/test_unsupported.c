@@ -11,7 +11,8 @@ static const struct {
     const char *path, *value, *usual, *message;
 } values[] = {
     {"data.train.type", "array", "csv",
-     "data.train.type is 'array', which is not supported yet; it takes idx, csv, text, tokens, megatron, mixture or "
+     "data.train.type is 'array', which is not supported yet; it takes idx, csv, images, npy, jsonl, text, tokens, "
+     "megatron, mixture or "
      "stream"},
     {"data.train.categories", "embedding", "onehot",
      "data.train.categories is 'embedding', which is not supported yet; it takes onehot or off"},

@@ -2,6 +2,8 @@
 #ifndef TESTS_TRAIN_OPEN_SUPPORT_H
 #define TESTS_TRAIN_OPEN_SUPPORT_H
 
+#include <sys/stat.h>
+
 #include "anneal/train.h"
 #include "support/support.h"
 
@@ -80,6 +82,34 @@ static inline void write_images(void) {
     }
     write_file("images.idx", images, sizeof images);
     write_file("labels.idx", labels, sizeof labels);
+}
+
+/* x.npy, an array of six numbers, and x.jsonl, four records. */
+static inline void write_array(void) {
+    enum { HEAD = 10, TEXT = 118 }; /* 128 together */
+    char file[HEAD + TEXT + 1 + 6 * sizeof(double)] = "\x93NUMPY\1\0v";
+    const double numbers[6] = {0.1, 1.0 / 3, 1e-300, -2, 7, 1e10};
+    snprintf(file + HEAD, TEXT + 1, "%-117s\n", "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }");
+    memcpy(file + HEAD + TEXT, numbers, sizeof numbers);
+    write_file("x.npy", file, HEAD + TEXT + sizeof numbers);
+    write_text("x.jsonl",
+               "{\"a\": 0.1, \"b\": 3e-9}\n{\"a\": 0.3, \"b\": 7}\n{\"a\": 1e-40, \"b\": 2}\n{\"a\": 5, \"b\": 1}\n");
+}
+
+/* A folder of two classes, each with two PNG files of 2 × 2 grey pixels. */
+static inline void write_pictures(void) {
+    static const unsigned char picture[] = {
+        0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00,
+        0x00, 0x02, 0x00, 0x00, 0x00, 0x02, 0x08, 0x00, 0x00, 0x00, 0x00, 0x57, 0xdd, 0x52, 0xf8, 0x00, 0x00, 0x00,
+        0x0e, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63, 0x10, 0x68, 0x60, 0xf8, 0xef, 0x00, 0x00, 0x04, 0x94, 0x01,
+        0xd0, 0x84, 0x76, 0x96, 0x78, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
+    mkdir("pictures", 0777);
+    mkdir("pictures/a", 0777);
+    mkdir("pictures/b", 0777);
+    write_file("pictures/a/1.png", picture, sizeof picture);
+    write_file("pictures/a/2.png", picture, sizeof picture);
+    write_file("pictures/b/1.png", picture, sizeof picture);
+    write_file("pictures/b/2.png", picture, sizeof picture);
 }
 
 #endif

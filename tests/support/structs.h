@@ -37,7 +37,10 @@
     .samples = AN_NONE
 #define DEFAULTS_an_idx_source .size = sizeof(an_idx_source), .end = 1, .scaled = true
 #define DEFAULTS_an_split_source .size = sizeof(an_split_source), .evaluation = 0.2
+#define DEFAULTS_an_images_source .size = sizeof(an_images_source), .end = 1, .has_targets = true, .scaled = true
 #define DEFAULTS_an_csv_source .size = sizeof(an_csv_source), .end = 1, .has_targets = true, .delimiter = ','
+#define DEFAULTS_an_npy_source .size = sizeof(an_npy_source), .end = 1, .scaled = true
+#define DEFAULTS_an_jsonl_source .size = sizeof(an_jsonl_source), .end = 1, .has_targets = true
 #define DEFAULTS_an_text_source .size = sizeof(an_text_source), .end = 1
 #define DEFAULTS_an_token_source .size = sizeof(an_token_source), .end = 1
 #define DEFAULTS_an_megatron_source .size = sizeof(an_megatron_source), .end = 1

@@ -29,6 +29,8 @@ static inline void make_data(void) {
     }
     write_sums();
     write_images();
+    write_pictures();
+    write_array();
     write_file("poem.txt", poem, TOKENS);
     write_file("tokens.bin", tokens, sizeof tokens);
     write_file("set.bin", tokens, sizeof tokens);

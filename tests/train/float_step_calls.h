@@ -217,7 +217,10 @@ static inline void make_datasets(void) {
         .size = sizeof own, .count = 9, .field_count = 1, .fields = &field, .read = read_thirds};
     const an_array_source memory = {DEFAULTS(an_array_source), .array_count = 2, .arrays = arrays, .end = 0.9};
     const an_idx_source idx = {DEFAULTS(an_idx_source), .inputs = "images.idx", .targets = "labels.idx", .begin = 0.1};
+    const an_images_source pictures = {DEFAULTS(an_images_source), .path = "pictures", .width = 3};
     const an_csv_source csv = {DEFAULTS(an_csv_source), .path = "sums.csv", .end = 0.9};
+    const an_npy_source npy = {DEFAULTS(an_npy_source), .path = "x.npy", .end = 0.8};
+    const an_jsonl_source jsonl = {DEFAULTS(an_jsonl_source), .path = "x.jsonl"};
     const an_text_source text = {DEFAULTS(an_text_source), .path = "poem.txt", .context = 8, .end = 0.7};
     const an_token_source tokens = {DEFAULTS(an_token_source), .path = "tokens.bin", .context = 8, .end = 0.7};
     const an_megatron_source megatron = {DEFAULTS(an_megatron_source), .prefix = "set", .context = 8, .end = 0.7};
@@ -232,6 +235,11 @@ static inline void make_datasets(void) {
     DO(an_dataset_create_idx, &d, ctx, &idx);
     read_samples(&d);
     an_dataset_destroy(&d);
+#ifdef AN_HAVE_PNG
+    DO(an_dataset_create_images, &d, ctx, &pictures);
+    read_samples(&d);
+    an_dataset_destroy(&d);
+#endif
     DO(an_dataset_create_csv, &d, ctx, &csv);
     read_samples(&d);
     char *text_of_encoding = NULL;
@@ -246,6 +254,12 @@ static inline void make_datasets(void) {
         read_samples(&two[i]);
         an_dataset_destroy(&two[i]);
     }
+    an_dataset_destroy(&d);
+    DO(an_dataset_create_npy, &d, ctx, &npy);
+    read_samples(&d);
+    an_dataset_destroy(&d);
+    DO(an_dataset_create_jsonl, &d, ctx, &jsonl);
+    read_samples(&d);
     an_dataset_destroy(&d);
     DO(an_dataset_create_tokens, &d, ctx, &tokens);
     read_samples(&d);

@@ -183,6 +183,8 @@ static inline void make_data(void) {
     index[9] = 1, index[17] = 8, index[18] = 1, index[26] = 2; /* version, u16, one sequence, two borders */
     index[34] = (unsigned char)TOKENS, index[34 + 12 + 8] = 1;
     write_images();
+    write_pictures();
+    write_array();
     write_file("poem.txt", text, sizeof text);
     write_file("tokens.bin", tokens, sizeof tokens);
     write_file("set.bin", tokens, sizeof tokens);
@@ -197,7 +199,10 @@ static inline void call_data(void) {
         .size = sizeof record, .count = 4, .field_count = 1, .fields = &zeros, .read = read_zeros};
     an_array_source arrays = {DEFAULTS(an_array_source), .array_count = 1, .arrays = &in};
     an_idx_source idx = {DEFAULTS(an_idx_source), .inputs = "images.idx"};
+    an_images_source pictures = {DEFAULTS(an_images_source), .path = "pictures"};
     an_csv_source csv = {DEFAULTS(an_csv_source), .path = "sums.csv"};
+    an_npy_source npy = {DEFAULTS(an_npy_source), .path = "x.npy"};
+    an_jsonl_source jsonl = {DEFAULTS(an_jsonl_source), .path = "x.jsonl"};
     an_text_source text = {DEFAULTS(an_text_source), .path = "poem.txt", .context = 4};
     an_token_source tokens = {DEFAULTS(an_token_source), .path = "tokens.bin", .context = 4};
     an_megatron_source megatron = {DEFAULTS(an_megatron_source), .prefix = "set", .context = 4};
@@ -226,10 +231,19 @@ static inline void call_data(void) {
     STATUS(an_field_get, N(table), 0, N(&field));
     STATUS(an_dataset_read, N(table), 1, N(indices), N(fields));
     STATUS(an_class_info_get, N(table), N(&classes));
+    VALUE(an_dataset_notice, NULL, N(table));
+    VALUE(an_dataset_class_name, NULL, N(table), 0);
     STATUS(an_dataset_set_limit, N(poem), N("tokens"), 100);
     STATUS(an_dataset_create_arrays, N(&fresh), N(ctx), N(&arrays));
     STATUS(an_dataset_create_idx, N(&fresh), N(ctx), N(&idx));
+#ifdef AN_HAVE_PNG
+    STATUS(an_dataset_create_images, N(&fresh), N(ctx), N(&pictures));
+#else
+    REFUSED(an_dataset_create_images, N(&fresh), N(ctx), N(&pictures));
+#endif
     STATUS(an_dataset_create_csv, N(&fresh), N(ctx), N(&csv));
+    STATUS(an_dataset_create_npy, N(&fresh), N(ctx), N(&npy));
+    STATUS(an_dataset_create_jsonl, N(&fresh), N(ctx), N(&jsonl));
     STATUS(an_dataset_create_text, N(&fresh), N(ctx), N(&text));
     STATUS(an_dataset_vocabulary, N(poem), N(&count));
     STATUS(an_dataset_token_text, N(poem), 0, N(bytes), N(&length));

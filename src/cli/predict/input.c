@@ -108,6 +108,27 @@ static int open_idx(cli_samples *s, an_config *config, const char *source, const
                     (long long)elements_of(s->dataset), (long long)s->elements);
 }
 
+/* A picture, or a folder of pictures. */
+static int open_pictures(cli_samples *s, an_config *config, const char *source, const char *file) {
+    an_images_source images;
+    an_images_source_init(&images, sizeof images);
+    images.path = file;
+    images.has_targets = false;
+    images.flat = true; /* in memory it is the same */
+    images.channels = is(config, source, "channels", "1") ? 1 : is(config, source, "channels", "3") ? 3 : 0;
+    an_config_bool(config, join(source, "scaled").text, &images.scaled);
+    if (!is(config, source, "height", "auto")) an_config_count(config, join(source, "height").text, &images.height);
+    if (!is(config, source, "width", "auto")) an_config_count(config, join(source, "width").text, &images.width);
+    const an_status status = an_dataset_create_images(&s->dataset, s->ctx, &images);
+    if (status != AN_OK) return cli_refuse(s->call, s->ctx, NULL, status);
+    if (elements_of(s->dataset) == s->elements) return CLI_DONE;
+    return cli_fail(
+        s->call,
+        "%s: an image has %lld numbers, but the model reads %lld; give the sizes of the training images with "
+        "--set %s.height=H, and width and channels likewise",
+        file, (long long)elements_of(s->dataset), (long long)s->elements, source);
+}
+
 /* ---- text and tokens ---- */
 
 /* All of a file, with a NUL behind it; NULL after a message. */
@@ -222,8 +243,8 @@ static int open_npy(cli_samples *s, const char *file) {
 static const struct {
     const char *type;
     int (*open)(cli_samples *s, an_config *config, const char *source, const char *file);
-} types[] = {
-    {"csv", open_csv}, {"idx", open_idx}, {"text", open_text}, {"tokens", open_tokens}, {"megatron", open_megatron}};
+} types[] = {{"csv", open_csv},   {"idx", open_idx},       {"images", open_pictures},
+             {"text", open_text}, {"tokens", open_tokens}, {"megatron", open_megatron}};
 
 /* Memory for the fields of a dataset. */
 static int make_fields(cli_samples *s) {

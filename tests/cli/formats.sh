@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# The same digits as a folder of PNG files, IDX, .npy, .npz and JSON lines: a run on each has the same bits, with any number of loader
+# threads. Classes of an evaluation have the numbers of the training data's.
+#   formats.sh SOURCE-TREE
+source "$(dirname "$0")/preamble.sh"
+mnist=$1/examples/mnist/mnist-10k
+export OMP_NUM_THREADS=1
+python3 "$1/tests/cli/make_digits.py" "$mnist-images-idx3-ubyte.gz" "$mnist-labels-idx1-ubyte.gz" 400
+
+cat >mlp.yaml <<'Y'
+run: {dir: run, steps: 8}
+model: {type: mlp, hidden: [16]}
+data: {train: {type: idx, path: digits.idx, labels: labels.idx}}
+batch: {global: 32}
+Y
+sed 's/type: mlp.*/type: cnn, filters: [4], hidden: 8}/' mlp.yaml >cnn.yaml
+
+# hash CONFIG ARGUMENT...: of the weights after a run
+hash() {
+    rm -rf run
+    attempt 0 train "$@"
+    field run/summary.json "d['weights_hash']"
+}
+
+# Built without libpng, the command says what to install.
+code=0
+"${anneal[@]}" train mlp.yaml --set 'data.train={type: images, path: digits}' --set run.steps=1 >out 2>err || code=$?
+pictures=1
+if grep -q 'built without a library' err; then
+    grep -q 'install libpng-dev' err || fail 'it does not say what to install'
+    pictures=
+elif [ "$code" != 0 ]; then
+    fail 'a folder of PNG files cannot be trained on'
+fi
+
+for model in mlp cnn; do
+    wanted=$(hash $model.yaml)
+    sources=('{type: npy, path: x.npy, labels: y.npy}' '{type: npy, path: digits.npz}')
+    [ -z "$pictures" ] || sources+=('{type: images, path: digits}')
+    [ $model = cnn ] || sources+=('{type: jsonl, path: digits.jsonl}')
+    for source in "${sources[@]}"; do
+        for threads in 0 1 4; do
+            got=$(hash $model.yaml --set "data.train=$source" --set data.threads=$threads)
+            [ "$got" = "$wanted" ] || fail "$model on $source with $threads loader threads has other weights: $got, not $wanted"
+        done
+    done
+done
+[ -n "$pictures" ] || exit 0
+
+# Folders of some classes: 3, 5 and 7 stay what they are.
+touch few/notes.txt
+attempt 0 train mlp.yaml --set run.dir=run2 --set 'data.train={type: images, path: digits}' \
+    --set 'data.eval={type: images, path: few}' --set eval.every=8
+grep -qF 'few: 1 entry was skipped, because it is hidden or not a class folder' out err || fail 'it does not say what was skipped'
+attempt 0 train mlp.yaml --set run.dir=run3 --set 'data.train={type: images, path: digits}' \
+    --set 'data.eval={type: images, path: digits}' --set eval.every=8
+mkdir few/x
+cp few/3/*.png few/x
+attempt 1 train mlp.yaml --set run.dir=run4 --set 'data.train={type: images, path: digits}' --set 'data.eval={type: images, path: few}'
+grep -qF "few/x: the training data has no class 'x'" err || fail 'it does not say which class is unknown'
+
+# A file that is cut off is named, wherever it is read.
+picture=$(ls digits/4/*.png | head -1)
+head -c 100 "$picture" >cut
+cp cut "$picture"
+attempt 1 train mlp.yaml --set run.dir=run5 --set run.steps=13 --set 'data.train={type: images, path: digits}'
+grep -qF "$picture: byte " err || fail 'it does not name the broken file'
+
+# Predictions for a file and for a folder.
+attempt 0 predict run2 --input few/3 --output out.npy
+attempt 0 predict run2 --input "$(ls few/7/*.png | head -1)" --output out.npy
+printf 'formats: all give the same bits\n'
