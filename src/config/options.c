@@ -237,7 +237,8 @@ an_wants_text an_option_wants(const an_option *option) {
         an_text_number(out.text, sizeof out.text, option->least);
         return out;
     }
-    if (*option->words) snprintf(out.text, sizeof out.text, "%s, or ", AN_WORDS(option->words));
+    const an_words_text words = an_option_words(option);
+    if (*words.text) snprintf(out.text, sizeof out.text, "%s, or ", AN_WORDS(words.text));
     const size_t used = strlen(out.text);
     if (option->kind == AN_OPTION_LENGTH || option->kind == AN_OPTION_LENGTHS)
         add_units(out.text + used, sizeof out.text - used, option->units);

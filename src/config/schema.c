@@ -112,9 +112,10 @@ static void add_value(an_text *t, const an_option *o) {
         an_text_add(t, "}");
         separator = ", ";
     }
-    if (*o->words) {
+    const an_words_text words = an_option_words(o);
+    if (*words.text) {
         an_text_add(t, "%s{\"enum\": [", separator);
-        add_words(t, o->words);
+        add_words(t, words.text);
         an_text_add(t, "]}");
     }
     an_text_add(t, "]}");
