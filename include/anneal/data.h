@@ -61,6 +61,9 @@ AN_API int64_t an_dataset_count(const an_dataset *dataset); /* at least 1 */
 AN_API int an_dataset_field_count(const an_dataset *dataset);
 AN_API an_status an_field_get(const an_dataset *dataset, int index, an_field *field);
 
+/* The name of the table's column that an element of a field comes from, which lives as long as the dataset; NULL: it has none. */
+AN_API const char *an_dataset_column(const an_dataset *dataset, int field, int64_t element);
+
 /* Reads n samples of every field into the caller's memory, dense, in the order of the indices. */
 AN_API an_status an_dataset_read(an_dataset *dataset, int64_t n, const int64_t *indices, void *const *fields);
 
@@ -101,6 +104,28 @@ AN_API const an_encoding *an_dataset_encoding(const an_dataset *dataset);
 AN_API const char *an_dataset_notice(const an_dataset *dataset);
 /* The name of a class; NULL: classes have no names, or there are not so many. */
 AN_API const char *an_dataset_class_name(const an_dataset *dataset, int64_t number);
+
+/* ---- statistics of a field of numbers ---- They are computed in f64, chunk by chunk, and the chunks are combined in a fixed tree: the same
+ * samples always give the same bits. */
+
+typedef struct an_features an_features;
+
+/* Over the first samples of a dataset; 0: all. A sample of the field is divided into `count` equal parts, such as the channels of an image, each of which is
+ * a feature; 0: every element is one. A number that is not finite is refused, and the message says where it is. O(samples). */
+AN_API an_status an_features_create(an_features **features, an_dataset *dataset, int field, int64_t samples,
+                                    int64_t count);
+AN_API void an_features_destroy(an_features **features);
+AN_API int64_t an_features_count(const an_features *features);
+
+typedef struct an_feature_info {
+    size_t size;
+    const char *name; /* of its column, which lives as long as the dataset; NULL: it has none */
+    double mean;
+    double deviation;   /* the square root of the mean square of x - mean; not finite if squares do not fit in f64 */
+    double least, most; /* equal if the feature is constant */
+} an_feature_info;
+AN_API void an_feature_info_init(an_feature_info *info, size_t size);
+AN_API an_status an_feature_info_get(const an_features *features, int64_t feature, an_feature_info *info);
 
 /* ---- a part of a source ---- In the sources below, `begin` and `end` are fractions from 0 to 1; the defaults are 0 and 1. 0 and 0.9 select
  * the first nine tenths, 0.9 and 1 the rest; no sample is in both, and none is lost. The fractions are of tokens if there are tokens, or

@@ -109,6 +109,26 @@ AN_API void an_init_options_init(an_init_options *options, size_t size);
 /* Loads them into a trainer that has not taken a step. Everything is checked before the first weight changes. */
 AN_API an_status an_trainer_init(an_trainer *trainer, const an_init_options *options);
 
+/* How mean and scale are made from the statistics of a feature. If all numbers of a feature are equal, they are the mean, and the scale is 1. */
+typedef enum an_scaling {
+    AN_SCALING_STANDARD = 0, /* mean and deviation: numbers around 0, of deviation 1 */
+    AN_SCALING_RANGE = 1,    /* the least number and the range: numbers from 0 to 1 */
+    AN_SCALING_LIMIT = 0x7fffffff
+} an_scaling;
+
+typedef struct an_normalize_options {
+    size_t size;
+    int64_t samples;            /* of the training data, the first; 10,000 by default; 0: all */
+    const an_features *inputs;  /* to take instead, as for a stream; their features must be the model's. NULL: none */
+    const an_features *targets; /* the same */
+    an_scaling input_scaling, target_scaling;
+} an_normalize_options;
+AN_API void an_normalize_options_init(an_normalize_options *options, size_t size);
+
+/* Gives a model that was built with normalize_inputs or normalize_targets (models.h) its means, scales and ranges, before the first step. Constant features
+ * become a note of the trainer. Every rank computes all of it, and all ranks must give the same options; the call is not collective. */
+AN_API an_status an_trainer_normalize(an_trainer *trainer, const an_normalize_options *options);
+
 /* ---- steps and evaluations ---- an_trainer_step is in anneal.h. */
 
 /* The numbers of the last step; after a resume, those in the checkpoint. AN_ERR_STATE if there was none. */

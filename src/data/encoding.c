@@ -139,3 +139,13 @@ const an_encoding *an_dataset_encoding(const an_dataset *dataset) {
     AN_NEED_OR(NULL, dataset);
     return dataset->encoding;
 }
+
+/* O(columns). */
+const char *an_dataset_column(const an_dataset *dataset, int field, int64_t element) {
+    AN_NEED_OR(NULL, dataset);
+    const an_encoding *e = dataset->encoding;
+    if (!e || field < 0 || field >= AN_ENCODED_KINDS || element < 0) return NULL;
+    for (int64_t i = 0; i < e->counts[field]; element -= an_column_width(&e->columns[field][i]), i++)
+        if (element < an_column_width(&e->columns[field][i])) return e->columns[field][i].name;
+    return NULL;
+}

@@ -2,6 +2,7 @@
 #include "models/model.h"
 
 #include "base/guard.h"
+#include "models/normalize.h"
 
 static const char model[] = "cnn";
 static const double momentum = 0.1, epsilon = 1e-5; /* of batch norm, as usual */
@@ -59,6 +60,7 @@ an_status an_model_cnn(an_graph **graph, an_context *ctx, const an_cnn_options *
     an_value targets = an_input(g, "targets", AN_DTYPE_I32, AN_DIMS(batch));
     an_value samples = options->dropout > 0 ? an_input(g, "samples", AN_DTYPE_I64, AN_DIMS(batch)) : AN_NONE;
 
+    if (options->normalize_inputs) x = an_model_normalize(g, x);
     for (int i = 0; i < options->filter_count; i++) {
         an_model_block_begin(g, "convolution", i);
         /* a bias in front of batch norm would be taken out again */

@@ -2,6 +2,7 @@
 #include "models/model.h"
 
 #include "base/guard.h"
+#include "models/normalize.h"
 
 static const char model[] = "mlp";
 static const double momentum = 0.1, epsilon = 1e-5; /* of batch norm, as usual */
@@ -22,6 +23,7 @@ static an_status check(an_context *ctx, const an_mlp_options *options) {
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: loss is %d, which is not a value of an_loss_kind", model,
                         (int)options->loss);
     AN_TRY_RETURN(an_model_check_activation(ctx, model, options->activation));
+    AN_TRY_RETURN(an_model_check_normalize(ctx, model, options->loss, options->normalize_targets));
     return an_model_check_dropout(ctx, model, options->dropout);
 }
 
@@ -45,6 +47,7 @@ an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *
     an_value targets = classes ? an_input(g, "targets", AN_DTYPE_I32, AN_DIMS(batch))
                                : an_input(g, "targets", dtype, AN_DIMS(batch, options->outputs));
     an_value samples = drops ? an_input(g, "samples", AN_DTYPE_I64, AN_DIMS(batch)) : AN_NONE;
+    if (options->normalize_inputs) x = an_model_normalize(g, x);
 
     for (int i = 0; i < options->hidden_count && g->status == AN_OK; i++) {
         an_model_block_begin(g, "hidden", i);
@@ -61,7 +64,11 @@ an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *
     an_block_begin(g, "output", an_model_depth_after(options->hidden_count));
     an_value y = an_linear(g, x, NULL, options->outputs);
     an_block_end(g);
-    an_graph_set_output(g, y, "y");
-    an_graph_set_loss(g, classes ? an_cross_entropy(g, y, targets, NULL) : an_squared_error(g, y, targets), targets);
+    if (classes) {
+        an_graph_set_output(g, y, "y");
+        an_graph_set_loss(g, an_cross_entropy(g, y, targets, NULL), targets);
+    } else {
+        an_model_end_squared(g, y, targets, options->normalize_targets);
+    }
     return an_model_finish(graph, g);
 }

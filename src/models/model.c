@@ -39,6 +39,13 @@ an_status an_model_check_activation(an_context *ctx, const char *model, an_activ
                     (int)activation);
 }
 
+an_status an_model_check_normalize(an_context *ctx, const char *model, an_loss_kind loss, bool targets) {
+    if (!targets || loss == AN_LOSS_SQUARED) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "%s: normalize_targets is set, but the targets of a cross entropy are classes, which have no scale",
+                    model);
+}
+
 an_status an_model_choose_dtype(an_context *ctx, const char *model, an_dtype asked, an_dtype *dtype) {
     *dtype = asked == AN_DTYPE_NONE ? AN_DTYPE_F32 : asked;
     if (*dtype == AN_DTYPE_F32 || *dtype == AN_DTYPE_F64) return AN_OK;

@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include "base/guard.h"
 #include "models/model.h"
+#include "models/normalize.h"
 
 typedef struct {
     const an_sequential_options *o;
@@ -250,8 +251,7 @@ static an_status add_squared_error(building *b) {
     const bool same = ndims == wanted && (ndims <= 0 || !memcmp(given, dims, (size_t)ndims * sizeof *dims));
     if (!same) b->x = reshape_to(b, b->x, wanted, dims);
     an_value targets = input_like(b, "targets", wanted, dims);
-    an_graph_set_output(b->g, b->x, "y");
-    an_graph_set_loss(b->g, an_squared_error(b->g, b->x, targets), targets);
+    an_model_end_squared(b->g, b->x, targets, o->normalize_targets);
     return AN_OK;
 }
 
@@ -262,6 +262,7 @@ static an_status build(building *b) {
     b->batch = an_symbol_dim(b->g, "batch");
     b->x = input_like(b, "x", o->input_ndims, o->inputs);
     if (o->shape) b->x = reshape_to(b, b->x, o->shape_ndims, o->shape);
+    if (o->normalize_inputs) b->x = an_model_normalize(b->g, b->x);
     look_ahead(b);
     if (b->g->status != AN_OK) return AN_ERROR(ctx, b->g->status, "the input: %s", b->g->message);
     AN_TRY_RETURN(add_layers(b));
@@ -282,6 +283,7 @@ static an_status check_options(an_context *ctx, const an_sequential_options *o) 
              AN_ERR_ARGUMENT, "sequential: a sample has %d, %d and %d dimensions; 0 to %d are possible", o->input_ndims,
              o->shape_ndims, o->target_ndims, AN_MAX_DIMS - 1);
     AN_CHECK(ctx, o->layer_count > 0 && o->layers, AN_ERR_ARGUMENT, "sequential: there are no layers");
+    AN_TRY(an_model_check_normalize(ctx, "sequential", o->loss, o->normalize_targets));
     return AN_OK;
 fail:
     return status;

@@ -75,6 +75,8 @@ static an_status open_mlp(opening *o) {
     m.activation = get_activation(o);
     AN_TRY_RETURN(an_config_bool(o->config, "model.batch_norm", &m.batch_norm));
     AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
+    m.normalize_inputs = an_open_normalizes(o->config, "data.normalize.inputs");
+    m.normalize_targets = an_open_normalizes(o->config, "data.normalize.targets");
     return an_model_mlp(o->graph, ctx, &m);
 }
 
@@ -103,6 +105,7 @@ static an_status open_cnn(opening *o) {
     m.activation = get_activation(o);
     AN_TRY_RETURN(an_config_bool(o->config, "model.batch_norm", &m.batch_norm));
     AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
+    m.normalize_inputs = an_open_normalizes(o->config, "data.normalize.inputs");
     return an_model_cnn(o->graph, ctx, &m);
 }
 
@@ -165,22 +168,42 @@ static an_status open_llama(opening *o) {
     return an_model_llama(o->graph, ctx, &m);
 }
 
+#define TOKENS "the inputs and targets of a language model are tokens, which have no scale"
+
 static const struct {
     const char *type;
     an_status (*open)(opening *o);
-} types[] = {{"mlp", open_mlp},
-             {"cnn", open_cnn},
-             {"gpt2", open_gpt2},
-             {"llama", open_llama},
-             {"sequential", an_open_sequential},
-             {"graph", an_open_graph}};
+    const char *refusal; /* why data.normalize cannot be used; NULL: it can */
+} types[] = {{"mlp", open_mlp, NULL},
+             {"cnn", open_cnn, NULL},
+             {"gpt2", open_gpt2, TOKENS},
+             {"llama", open_llama, TOKENS},
+             {"sequential", an_open_sequential, NULL},
+             {"graph", an_open_graph, "a graph from a file says itself what it does with its inputs"}};
+
+/* Targets that are classes have no scale either. */
+static an_status check_normalize(const opening *o, const char *refusal) {
+    const bool targets = an_open_normalizes(o->config, "data.normalize.targets");
+    if (refusal && (targets || an_open_normalizes(o->config, "data.normalize.inputs")))
+        return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: data.normalize cannot be used: %s; remove it",
+                        an_config_place(o->config, "data.normalize"), refusal);
+    const bool classes = an_config_is(o->config, "model.type", "cnn") || an_open_wants_classes(o);
+    if (targets && classes)
+        return AN_ERROR(o->ctx, AN_ERR_ARGUMENT,
+                        "%s: the targets are classes, which have no scale; remove data.normalize.targets",
+                        an_config_place(o->config, "data.normalize.targets"));
+    return AN_OK;
+}
 
 an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype) {
     opening o = {.graph = graph, .config = config, .ctx = ctx, .dataset = dataset, .dtype = dtype};
     *graph = NULL;
     AN_TRY_RETURN(find_fields(&o));
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (an_config_is(config, "model.type", types[i].type)) return types[i].open(&o);
+        if (an_config_is(config, "model.type", types[i].type)) {
+            AN_TRY_RETURN(check_normalize(&o, types[i].refusal));
+            return types[i].open(&o);
+        }
     return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: models of this type are not supported in a config yet",
                     an_config_place(config, "model.type"));
 }

@@ -26,6 +26,13 @@ const char *an_open_group(an_config *config);
  * `dtype` is of its parameters. */
 an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype);
 
+/* Whether data.normalize.inputs or data.normalize.targets asks for a scaling. */
+bool an_open_normalizes(an_config *config, const char *path);
+/* Fits what the model normalises to the training data, unless that is a stream, whose program does it. */
+an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams);
+/* Columns of very different scales that nothing normalises become a warning of the config. Reads a few samples. */
+an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training);
+
 /* Does what the config's model.init says; nothing if it says nothing. All is checked before the first weight changes. */
 an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx);
 

@@ -149,6 +149,8 @@ static an_status build(an_model_opening *o, an_layer *layers, char (*places)[PLA
     s.target_ndims = o->targets.ndims;
     s.targets = o->dataset ? o->targets.dims : NULL;
     s.classes = o->classes;
+    s.normalize_inputs = an_open_normalizes(o->config, "data.normalize.inputs");
+    s.normalize_targets = an_open_normalizes(o->config, "data.normalize.targets");
     s.layer_count = count;
     s.layers = layers;
     const an_status status = an_model_sequential(o->graph, ctx, &s);

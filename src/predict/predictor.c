@@ -154,7 +154,7 @@ static an_status fill(an_predictor *p, const an_predictor_model *model, const ch
         if (!strcmp(an_graph_symbol_name(p->graph, i), model->batch)) p->batch = an_graph_symbol_name(p->graph, i);
     AN_TRY_RETURN(an_alloc(ctx, (void **)&p->lanes, (size_t)p->lane_count, sizeof *p->lanes));
     for (int i = 0; i < p->lane_count; i++) AN_TRY_RETURN(fill_lane(p, i, model, output));
-    return AN_OK;
+    return an_ranges_make(&p->ranges, p->params, p->input_elements);
 }
 
 static an_status make_contexts(an_predictor *p, an_context *ctx, double work, int threads) {
@@ -237,6 +237,7 @@ void an_predictor_destroy(an_predictor **predictor) {
         an_program_destroy(&p->lanes[i].program);
         if (i > 0) an_context_destroy(&p->lanes[i].ctx);
     }
+    an_ranges_destroy(&p->ranges);
     if (p->lanes) an_release(p->ctx, (void **)&p->lanes, (size_t)p->lane_count, sizeof *p->lanes);
     an_plan_destroy(&p->plan);
     an_params_destroy(&p->params);
@@ -247,7 +248,8 @@ void an_predictor_destroy(an_predictor **predictor) {
 }
 
 an_status an_predictor_keep_again(an_predictor *predictor, an_context *ctx) {
-    const an_status status = an_program_keep_again(predictor->lanes[0].program, AN_FORM_PREDICT);
+    an_status status = an_program_keep_again(predictor->lanes[0].program, AN_FORM_PREDICT);
+    if (status == AN_OK) status = an_ranges_read(&predictor->ranges);
     return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(predictor->ctx));
 }
 
@@ -372,7 +374,9 @@ static an_status run(an_predictor *p, int64_t n, an_dtype in, const void *inputs
                         (long long)n, (long long)p->most);
     if (p->team && an_context_check_threads(p->team) != AN_OK)
         return AN_ERROR(ctx, AN_ERR_STATE, "%s", an_last_error(p->team));
-    return run_parts(p, n, inputs, outputs);
+    AN_TRY_RETURN(run_parts(p, n, inputs, outputs));
+    an_ranges_count(&p->ranges, in, n, inputs);
+    return AN_OK;
 }
 
 an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs) {

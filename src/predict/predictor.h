@@ -3,6 +3,7 @@
 #define AN_PREDICT_PREDICTOR_H
 
 #include "anneal/predict.h"
+#include "predict/ranges.h"
 #include "train/feed.h"
 
 struct an_predictor {
@@ -17,6 +18,7 @@ struct an_predictor {
     const char *input, *output, *batch;  /* names in the graph's memory */
     int64_t most, part_most, team_least; /* samples: of a call, of a lane's run, and from which on a team is worth it */
     int64_t input_elements, output_elements;
+    an_ranges ranges;
 };
 
 /* A model to predict with, whoever has it: a trainer or a checkpoint. */
@@ -42,7 +44,7 @@ an_status an_predictor_plan(an_plan **plan, an_context *ctx, const an_graph *gra
 an_status an_predictor_make(an_predictor **predictor, an_context *ctx, const an_predictor_model *model,
                             const an_predictor_options *options);
 
-/* Makes anew what its programs keep of the weights, once these have changed; errors go to `ctx`. */
+/* Makes anew what it and its programs keep of the weights, once these have changed; errors go to `ctx`. */
 an_status an_predictor_keep_again(an_predictor *predictor, an_context *ctx);
 
 #endif

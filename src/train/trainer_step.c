@@ -6,6 +6,7 @@
 #include "base/structs.h"
 #include "data/loader.h"
 #include "train/nonfinite.h"
+#include "train/normalize.h"
 #include "train/trainer.h"
 
 /* The micro-batches of this rank, one after another. */
@@ -107,6 +108,7 @@ an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metr
         return AN_ERROR(ctx, AN_ERR_STATE,
                         "the checkpoint loaded into this trainer was damaged, so only part of its weights are set: "
                         "destroy the trainer");
+    if (t->next == 0) AN_TRY_RETURN(an_normalization_check(t));
     if (t->next < t->steps) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_STATE, "the run has already taken all of its %lld steps", (long long)t->steps);
 }

@@ -348,9 +348,10 @@ row("data.policy", "stream", "data.policy=fifo", UNSUPPORTED)
 row("data.holdout", "stream", "data.holdout=5%", UNSUPPORTED)
 row("data.threads", "mlp", "data.threads=9", PLAN)
 row("data.drop_last", "mlp", "data.drop_last=on", HASH, both=["run.steps="])
-row("data.normalize.inputs", "mlp", "data.normalize.inputs=standard", UNSUPPORTED)
-row("data.normalize.targets", "mlp", "data.normalize.targets=range", UNSUPPORTED)
-row("data.normalize.fit", "mlp", "data.normalize.fit=running", UNSUPPORTED)
+row("data.normalize.inputs", "mlp", "data.normalize.inputs=standard", HASH)
+row("data.normalize.targets", "mlp", "data.normalize.targets=range", HASH)
+row("data.normalize.fit", "mlp", "data.normalize.fit=first 7 samples", HASH, both=["data.normalize.inputs=standard"])
+row("data.normalize.fit", "mlp", "data.normalize.fit=running", REFUSED("which is not supported yet"))
 
 # ---- batch, optimizer ----
 

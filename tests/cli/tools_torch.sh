@@ -72,6 +72,9 @@ P
 compare mlp '{type: mlp, hidden: [16, 8], activation: gelu}' "$table" inputs.csv
 compare mlp-classes '{type: mlp, hidden: [16], activation: silu, batch_norm: on, dropout: 0.2}' "$classes" rows.csv
 compare mlp-f64 '{type: mlp, hidden: [16], activation: tanh}' '{train: {type: csv, path: rows.csv, dtype: f64}}' inputs.csv f64
+compare mlp-units '{type: mlp, hidden: [16], activation: tanh}' \
+    '{train: {type: csv, path: rows.csv}, normalize: {inputs: standard, targets: range}}' inputs.csv
+compare cnn-units '{type: cnn, filters: [4], hidden: 8}' "${pictures%\}}, normalize: {inputs: range}}" "$images"
 compare cnn '{type: cnn, filters: [4, 6], hidden: 16, batch_norm: on, dropout: 0.1}' "$pictures" "$images"
 compare sequential '{type: sequential, layers: [{type: convolution, filters: 4, stride: 2}, batch_norm, relu, average_pool, flatten,
     {type: linear, size: 12}, layer_norm, {type: dropout, rate: 0.1}, sigmoid, {type: linear, size: 8}, rms_norm, linear]}' "$pictures" "$images"

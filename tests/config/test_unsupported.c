@@ -19,10 +19,9 @@ static const struct {
     {"data.capacity", "2k", "1000000", "data.capacity is not supported yet; remove it"},
     {"data.policy", "fifo", "reservoir", "data.policy is not supported yet; remove it"},
     {"data.holdout", "5%", "0", "data.holdout is not supported yet; remove it"},
-    {"data.normalize", "standard", "off", "data.normalize.inputs is not supported yet; remove it"},
-    {"data.normalize.inputs", "range", "off", "data.normalize.inputs is not supported yet; remove it"},
-    {"data.normalize.targets", "standard", "off", "data.normalize.targets is not supported yet; remove it"},
-    {"data.normalize.fit", "running", "first 10k samples", "data.normalize.fit is not supported yet; remove it"},
+    {"data.normalize.fit", "running", "first 10k samples",
+     "data.normalize.fit is 'running', which is not supported yet; it takes a number of samples such as 'first 10000 "
+     "samples'"},
     {"train.on_nonfinite", "rollback", "skip",
      "train.on_nonfinite is 'rollback', which is not supported yet; it takes stop or skip"},
 };

@@ -97,9 +97,13 @@ static inline void ask(an_predictor *predictor) {
 static inline void predict(an_trainer *trainer) {
     const an_predictor_options options = {DEFAULTS(an_predictor_options), .most = SAMPLES};
     an_predictor *predictor = NULL;
+    an_range_info ranges;
+    an_range_info_init(&ranges, sizeof ranges);
     DO(an_predictor_create, &predictor, trainer, &options);
     DO(an_predictor_refresh, predictor, trainer);
     ask(predictor);
+    DO(an_range_info_get, predictor, &ranges);
+    NOTE(ranges.outside);
     an_predictor_destroy(&predictor);
 }
 
@@ -311,6 +315,19 @@ static inline void train_from_config(an_dtype dtype) {
     open_by_parts();
 }
 
+static inline void fit(an_trainer *trainer, an_dataset *dataset) {
+    an_features *features = NULL;
+    an_feature_info info;
+    an_feature_info_init(&info, sizeof info);
+    an_normalize_options options;
+    an_normalize_options_init(&options, sizeof options);
+    DO(an_features_create, &features, dataset, 0, 0, 0);
+    DO(an_feature_info_get, features, 1, &info);
+    NOTE(info.mean), NOTE(info.deviation), NOTE(info.least), NOTE(info.most);
+    DO(an_trainer_normalize, trainer, &options);
+    an_features_destroy(&features);
+}
+
 /* On the caller's own samples, without a config, and through a checkpoint. */
 static inline void train_on_samples(void) {
     const an_array arrays[] = {array_of(x, AN_DTYPE_F32, 2, (int64_t[]){SAMPLES, INPUTS}),
@@ -325,6 +342,7 @@ static inline void train_on_samples(void) {
     an_dataset *dataset = NULL;
     an_trainer *trainer = NULL;
     mlp.dropout = 0;
+    mlp.normalize_inputs = mlp.normalize_targets = true;
     options.batch = &(const an_batch_options){.size = sizeof(an_batch_options), .global = 5};
     assert_int_equal(system("rm -rf saved"), 0);
     OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
@@ -338,6 +356,7 @@ static inline void train_on_samples(void) {
             DO(an_trainer_load, trainer, info.path);
             an_checkpoint_close(&checkpoint);
         } else {
+            fit(trainer, dataset);
             DO(an_trainer_step_on, trainer, SAMPLES, &arrays[0], &arrays[1], NULL);
             DO(an_trainer_step_on_f32, trainer, SAMPLES, &x[0][0], &y[0][0], NULL);
             DO(an_trainer_step_on_f64, trainer, SAMPLES, &wide_x[0][0], &wide_y[0][0], NULL);

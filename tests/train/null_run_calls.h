@@ -212,6 +212,10 @@ static inline void call_data(void) {
     an_field_init(&field, sizeof field);
     an_class_info classes;
     an_class_info_init(&classes, sizeof classes);
+    an_features *features = NULL, *fresh_features = NULL;
+    an_feature_info feature;
+    an_feature_info_init(&feature, sizeof feature);
+    OK(ctx, an_features_create(&features, table, 0, 0, 0));
     const an_batch_options batch = {.size = sizeof batch, .global = 4};
     const an_length_options by = {DEFAULTS(an_length_options)};
     const an_length length_of_run = {AN_LENGTH_EPOCHS, 2};
@@ -233,6 +237,12 @@ static inline void call_data(void) {
     STATUS(an_class_info_get, N(table), N(&classes));
     VALUE(an_dataset_notice, NULL, N(table));
     VALUE(an_dataset_class_name, NULL, N(table), 0);
+    VALUE(an_dataset_column, NULL, N(table), 0, 0);
+    STATUS(an_features_create, N(&fresh_features), N(table), 0, 0, 0);
+    VALUE(an_features_count, 0, N(features));
+    STATUS(an_feature_info_get, N(features), 0, N(&feature));
+    NOTHING(an_features_destroy, O(&features));
+    an_features_destroy(&features);
     STATUS(an_dataset_set_limit, N(poem), N("tokens"), 100);
     STATUS(an_dataset_create_arrays, N(&fresh), N(ctx), N(&arrays));
     STATUS(an_dataset_create_idx, N(&fresh), N(ctx), N(&idx));

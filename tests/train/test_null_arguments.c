@@ -197,6 +197,8 @@ static void call_opening(void) {
     const an_save_options saving = {.size = sizeof saving};
     const an_log_options logging = {.size = sizeof logging};
     const an_open_options opening = {.size = sizeof opening};
+    an_normalize_options normalize;
+    an_normalize_options_init(&normalize, sizeof normalize);
     const char *const names[] = {"val_loss"};
     an_candidates *candidates = NULL, *fresh = NULL;
     an_resume *resume = NULL, *fresh_resume = NULL;
@@ -210,6 +212,7 @@ static void call_opening(void) {
     REFUSED(an_graph_check_data, N(model), N(table));
     STATUS(an_dataset_create_stream, N(&dataset), N(model), 0);
     REFUSED(an_trainer_init, N(stream), N(&init));
+    REFUSED(an_trainer_normalize, N(trainer), N(&normalize));
     STATUS(an_trainer_set_metrics, N(trainer), 1, N(names));
     STATUS(an_trainer_check_metric, N(trainer), N("val_loss"));
     STATUS(an_trainer_set_run_options, N(stream), N(&run));
@@ -263,6 +266,8 @@ static void call_predictors(void) {
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
     an_predictor *fresh = NULL;
+    an_range_info ranges;
+    an_range_info_init(&ranges, sizeof ranges);
     const double doubles[4] = {0};
     double predicted[4];
     const int32_t tokens[4] = {0};
@@ -273,6 +278,7 @@ static void call_predictors(void) {
     VALUE(an_predictor_input_elements, 0, N(predictor));
     VALUE(an_predictor_output_elements, 0, N(predictor));
     VALUE(an_predictor_dtype, AN_DTYPE_NONE, N(predictor));
+    STATUS(an_range_info_get, N(predictor), N(&ranges));
     STATUS(an_predictor_run_f32, N(predictor), 1, N(numbers), N(numbers));
     REFUSED(an_predictor_run_f64, N(predictor), 1, N(doubles), N(predicted));
     REFUSED(an_predictor_run_tokens, N(predictor), 1, N(tokens), N(numbers));

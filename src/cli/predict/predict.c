@@ -204,6 +204,32 @@ static int predict_all(predicting *p, const cli_call *call) {
     return CLI_DONE;
 }
 
+/* Whether a terminal would show it as it is. */
+static bool is_plain(const char *text) {
+    bool plain = *text != 0;
+    for (; *text; text++) plain = plain && (unsigned char)*text >= ' ' && *text != 0x7f;
+    return plain;
+}
+
+/* Predictions beyond what training has seen are guesses: once, and not among the results. */
+static void tell_ranges(const predicting *p) {
+    an_range_info info;
+    an_range_info_init(&info, sizeof info);
+    char name[80];
+    if (an_range_info_get(p->predictor, &info) != AN_OK || info.outside == 0) return;
+    const bool whole = p->samples.dataset && info.features == p->samples.elements; /* a feature is an element */
+    const char *column = whole ? an_dataset_column(p->samples.dataset, 0, info.feature) : NULL;
+    if (column && is_plain(column))
+        snprintf(name, sizeof name, "column %.64s", column);
+    else
+        snprintf(name, sizeof name, "input %lld", (long long)info.feature + 1);
+    fprintf(stderr,
+            "%s of %s samples have inputs outside the range seen in training: %s most often, in %s of them; it was "
+            "from %.6g to %.6g\n",
+            cli_count(info.outside).text, cli_count(info.samples).text, name, cli_count(info.feature_outside).text,
+            info.least, info.most);
+}
+
 static int predict(const cli_checkpoint *from, an_config *config, cli_training *t) {
     const cli_call *call = t->call;
     predicting p = {.samples = {.call = call, .ctx = t->ctx}};
@@ -217,6 +243,7 @@ static int predict(const cli_checkpoint *from, an_config *config, cli_training *
     if (code == CLI_DONE && !(p.out.file = fopen(call->values[OUTPUT], "wb")))
         code = cli_fail(call, "%s: cannot be opened: %s", call->values[OUTPUT], strerror(errno));
     if (code == CLI_DONE) code = predict_all(&p, call);
+    if (code == CLI_DONE) tell_ranges(&p);
     if (code == CLI_DONE)
         printf("%s: %s samples, by %s\n", call->values[OUTPUT], cli_count(p.samples.count).text, from->info.path);
     if (p.out.file) {

@@ -1,5 +1,10 @@
 /* Ready-made models: functions that build graphs. Each creates its inputs, outputs and loss; verify and plan them like any other graph.
  * None of these functions is collective.
+ *
+ * With normalize_inputs, the layers see (x - mean) ÷ scale of every feature; of images, of every channel. With normalize_targets, the loss
+ * compares numbers of that kind, and the output y is the layers' result · scale + mean. So the model takes and gives physical units. Mean and
+ * scale are run states, normalize.input.mean, normalize.target.scale and so on. They have no values until an_trainer_normalize, a
+ * checkpoint or an_trainer_init gives them some; a step before that is refused.
  */
 #ifndef ANNEAL_MODELS_H
 #define ANNEAL_MODELS_H
@@ -32,7 +37,9 @@ typedef struct an_mlp_options {
     an_activation activation;
     an_loss_kind loss;
     bool batch_norm;
-    uint8_t reserved[7];
+    bool normalize_inputs;  /* see above */
+    bool normalize_targets; /* for AN_LOSS_SQUARED */
+    uint8_t reserved[5];
 } an_mlp_options;
 AN_API void an_mlp_options_init(an_mlp_options *options, size_t size);
 AN_API an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options);
@@ -49,7 +56,8 @@ typedef struct an_cnn_options {
     an_dtype dtype; /* NONE: f32 */
     an_activation activation;
     bool batch_norm;
-    uint8_t reserved[3];
+    bool normalize_inputs; /* see above */
+    uint8_t reserved[2];
 } an_cnn_options;
 AN_API void an_cnn_options_init(an_cnn_options *options, size_t size);
 AN_API an_status an_model_cnn(an_graph **graph, an_context *ctx, const an_cnn_options *options);
@@ -137,6 +145,9 @@ typedef struct an_sequential_options {
     int layer_count;
     an_dtype dtype; /* NONE: f32 */
     an_loss_kind loss;
+    bool normalize_inputs;  /* see above */
+    bool normalize_targets; /* for AN_LOSS_SQUARED */
+    uint8_t reserved[6];
 } an_sequential_options;
 AN_API void an_sequential_options_init(an_sequential_options *options, size_t size);
 AN_API an_status an_model_sequential(an_graph **graph, an_context *ctx, const an_sequential_options *options);

@@ -42,6 +42,21 @@ AN_API int64_t an_predictor_input_elements(const an_predictor *predictor);
 AN_API int64_t an_predictor_output_elements(const an_predictor *predictor);
 AN_API an_dtype an_predictor_dtype(const an_predictor *predictor);
 
+/* How many samples had inputs outside of what training has seen, since the predictor was made. A model that normalises its inputs knows their ranges;
+ * what it predicts beyond them is extrapolated. */
+typedef struct an_range_info {
+    size_t size;
+    int64_t
+        features;    /* that have a range: the elements of the input, of images the channels; 0: the model knows none */
+    int64_t samples; /* that were predicted; 0 without ranges */
+    int64_t outside; /* of these, with a number that is outside of its feature's range, or no number */
+    int64_t feature; /* that was outside in most samples; -1: none was */
+    int64_t feature_outside; /* samples in which it was */
+    double least, most;      /* its range */
+} an_range_info;
+AN_API void an_range_info_init(an_range_info *info, size_t size);
+AN_API an_status an_range_info_get(const an_predictor *predictor, an_range_info *info);
+
 /* For models that read tokens. A sample is as many tokens as the context has; the result is the logits of the token that follows each. */
 AN_API an_status an_predictor_run_tokens(an_predictor *predictor, int64_t n, const int32_t *tokens, float *outputs);
 

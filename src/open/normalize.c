@@ -1,0 +1,85 @@
+/* data.normalize: fits the model's scaling to the training data, and says where one is missing. */
+#include <stdio.h>
+
+#include "open/open.h"
+
+static const char inputs[] = "data.normalize.inputs", targets[] = "data.normalize.targets";
+
+bool an_open_normalizes(an_config *config, const char *path) {
+    return an_config_origin_of(config, path) != AN_ORIGIN_NONE && !an_config_is(config, path, "off");
+}
+
+static an_scaling scaling_of(an_config *config, const char *path) {
+    return an_config_is(config, path, "range") ? AN_SCALING_RANGE : AN_SCALING_STANDARD;
+}
+
+an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams) {
+    an_normalize_options n;
+    an_normalize_options_init(&n, sizeof n);
+    if (streams || !(an_open_normalizes(config, inputs) || an_open_normalizes(config, targets))) return AN_OK;
+    AN_TRY_RETURN(an_config_count(config, "data.normalize.fit", &n.samples));
+    n.input_scaling = scaling_of(config, inputs);
+    n.target_scaling = scaling_of(config, targets);
+    const an_status status = an_trainer_normalize(trainer, &n);
+    if (status == AN_OK) return AN_OK;
+    return AN_ERROR(ctx, status, "%s: data.normalize: %s", an_config_place(config, "data.normalize"),
+                    an_last_error(ctx));
+}
+
+/* ---- without it ---- */
+
+/* "'mass'", or "3" for want of a name. */
+typedef struct {
+    char text[80];
+} column_text;
+
+static column_text describe(const an_feature_info *info, int64_t index) {
+    column_text column;
+    if (info->name)
+        snprintf(column.text, sizeof column.text, "'%s'", AN_QUOTE(info->name));
+    else
+        snprintf(column.text, sizeof column.text, "%lld", (long long)index + 1);
+    return column;
+}
+
+/* The largest absolute value, since a small deviation around a large mean is as bad for a gradient as a large deviation. Columns of zeros do not count. */
+static double size_of(const an_feature_info *info) {
+    return info->most > -info->least ? info->most : -info->least;
+}
+
+static an_status compare(an_config *config, an_context *ctx, const an_features *features) {
+    static const double most_ratio = 1000;
+    double least = 0, most = 0;
+    column_text small = {""}, large = {""};
+    for (int64_t i = 0; i < an_features_count(features); i++) {
+        an_feature_info info;
+        an_feature_info_init(&info, sizeof info);
+        AN_TRY_RETURN(an_feature_info_get(features, i, &info));
+        const double size = size_of(&info);
+        if (size > 0 && (least == 0 || size < least)) {
+            least = size;
+            small = describe(&info, i);
+        }
+        if (size > most) {
+            most = size;
+            large = describe(&info, i);
+        }
+    }
+    if (!(most > most_ratio * least)) return AN_OK;
+    return an_config_warn(
+        config, an_config_find(config, "data.train")->place,
+        "the inputs have very different scales: column %s has values up to %.3g, column %s only up to "
+        "%.3g; a network learns little from the smaller ones, so set data.normalize.inputs to "
+        "standard",
+        large.text, most, small.text, least);
+}
+
+an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training) {
+    enum { FEW = 1000 };
+    an_features *features = NULL;
+    if (!an_config_is(config, "data.train.type", "csv") || an_open_normalizes(config, inputs)) return AN_OK;
+    AN_TRY_RETURN(an_features_create(&features, training, 0, FEW, 0));
+    const an_status status = compare(config, ctx, features);
+    an_features_destroy(&features);
+    return status;
+}
