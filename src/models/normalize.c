@@ -31,20 +31,13 @@ an_value an_model_normalize(an_graph *g, an_value x) {
     return normalize(g, x, states);
 }
 
-/* A product writes low precision if no op reads it in f32. In training the loss does; prediction has no loss, and must have the same bits. */
-static an_value read_in_f32(an_graph *g, an_value y) {
-    const an_result *r = an_graph_result(g, y);
-    if (!r || r->node->op->autocast != AN_AUTOCAST_LOW) return y;
-    return an_add(g, y, an_constant(g, r->dtype, 0, 0, NULL));
-}
-
 void an_model_end_squared(an_graph *g, an_value y, an_value targets, bool normalizes) {
     an_value compared = targets, physical = y;
     if (normalizes) {
         an_value states[AN_NORMALIZE_STATES];
         add_states(g, AN_NORMALIZED_TARGET, targets, states);
         compared = normalize(g, targets, states);
-        an_value scaled = an_multiply(g, read_in_f32(g, y), states[AN_NORMALIZE_SCALE]);
+        an_value scaled = an_multiply(g, y, states[AN_NORMALIZE_SCALE]);
         physical = an_add(g, scaled, states[AN_NORMALIZE_MEAN]);
     }
     an_graph_set_output(g, physical, "y");
