@@ -82,21 +82,22 @@ static inline size_t an_csv_row_bytes(const an_csv_field *field) {
 }
 
 static inline void an_csv_put(const an_csv_field *field, int64_t row, int64_t rank, double number) {
-    void *to = field->numbers + (size_t)row * an_csv_row_bytes(field) + (size_t)rank * an_dtype_size(field->dtype);
+    void *const numbers = field->numbers;
+    const int64_t at = row * field->columns + rank;
     if (field->dtype == AN_DTYPE_I32)
-        *(int32_t *)to = (int32_t)number;
+        ((int32_t *)numbers)[at] = (int32_t)number;
     else if (field->dtype == AN_DTYPE_F64)
-        *(double *)to = number;
+        ((double *)numbers)[at] = number;
     else
-        *(float *)to = (float)number;
+        ((float *)numbers)[at] = (float)number;
 }
 
 static inline double an_csv_get(const an_csv_field *field, int64_t row, int64_t rank) {
-    const void *from =
-        field->numbers + (size_t)row * an_csv_row_bytes(field) + (size_t)rank * an_dtype_size(field->dtype);
-    return field->dtype == AN_DTYPE_I32   ? *(const int32_t *)from
-           : field->dtype == AN_DTYPE_F64 ? *(const double *)from
-                                          : (double)*(const float *)from;
+    const void *const numbers = field->numbers;
+    const int64_t at = row * field->columns + rank;
+    return field->dtype == AN_DTYPE_I32   ? ((const int32_t *)numbers)[at]
+           : field->dtype == AN_DTYPE_F64 ? ((const double *)numbers)[at]
+                                          : (double)((const float *)numbers)[at];
 }
 
 /* ---- reading ---- */
