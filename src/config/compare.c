@@ -68,6 +68,7 @@ static const struct {
     {"data.policy", AN_CHANGE_FIXED, STORE},
     {"data.holdout", AN_CHANGE_FIXED, STORE},
     {"data.threads", AN_CHANGE_FREE, SAME_BITS},
+    {"data.augment.", AN_CHANGE_FIXED, SAMPLES},
     {"data.drop_last", AN_CHANGE_FIXED, ORDER},
     {"data.normalize.inputs", AN_CHANGE_FIXED, NORMAL},
     {"data.normalize.targets", AN_CHANGE_FIXED, NORMAL},

@@ -29,8 +29,9 @@ struct an_dataset {
     const char *const *class_names;  /* in the source's memory; NULL: classes have no names */
     int64_t class_count;             /* of names */
     const an_class_info
-        *class_info; /* of a source that knows its classes without reading samples; NULL: nobody knows */
-    bool streams;    /* the program hands its samples over */
+        *class_info;  /* of a source that knows its classes without reading samples; NULL: nobody knows */
+    int64_t image[3]; /* channels, height and width of flat inputs that are images; 0: they are none */
+    bool streams;     /* the program hands its samples over */
 };
 
 /* an_dataset_read for threads: touches no context. */

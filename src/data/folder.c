@@ -155,7 +155,7 @@ static an_status check_count(const an_picture_list *l) {
 an_status an_picture_list_classes(an_picture_list *l, an_context *ctx, const char *root, double begin, double end,
                                   const an_dataset *like) {
     an_status status;
-    name_list names = {NULL};
+    name_list names = {.count = 0};
     AN_TRY(begin_list(l, ctx, root));
     AN_TRY(list_names(l, &names, l->root, IS_FOLDER));
     AN_TRY(keep_classes(l, &names));
@@ -170,7 +170,7 @@ fail:
 
 an_status an_picture_list_plain(an_picture_list *l, an_context *ctx, const char *root, double begin, double end) {
     an_status status;
-    name_list names = {NULL};
+    name_list names = {.count = 0};
     AN_TRY(begin_list(l, ctx, root));
     if (kind_of(l->root) == IS_FOLDER) {
         AN_TRY(list_names(l, &names, l->root, IS_FILE));

@@ -239,6 +239,14 @@ static an_field input_field(const idx_file *file, bool flat) {
     return field;
 }
 
+/* One sample is a matrix, or channels of them. */
+static void tell_image(const idx_file *file, int64_t image[3]) {
+    const int last = file->rank - 1;
+    image[1] = file->dims[last - 1];
+    image[2] = file->dims[last];
+    image[0] = (int64_t)file->each / (image[1] * image[2]);
+}
+
 static an_status target_field(an_context *ctx, const idx_file *file, an_field *field) {
     an_field_init(field, sizeof *field);
     field->name = "targets";
@@ -286,6 +294,7 @@ an_status an_dataset_create_idx(an_dataset **dataset, an_context *ctx, const an_
     record.close = close_idx;
     record.user = x;
     AN_TRY(an_dataset_create(dataset, ctx, &record));
+    if (x->files[0].rank >= 3) tell_image(&x->files[0], (*dataset)->image);
     return AN_OK;
 fail:
     if (x) close_idx(x);

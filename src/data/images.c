@@ -166,6 +166,9 @@ static void count_classes(images *x, const an_dataset *like) {
 }
 
 static void tell_dataset(images *x, const an_dataset *like, an_dataset *d) {
+    d->image[0] = x->channels;
+    d->image[1] = x->height;
+    d->image[2] = x->width;
     if (x->has_targets) {
         d->class_names = like ? like->class_names : x->list.classes;
         d->class_count = x->info.classes;

@@ -97,7 +97,7 @@ static an_status take_names(an_jsonl_table *t) {
 an_status an_jsonl_classes(an_jsonl_table *t, const an_jsonl_source *source) {
     an_status status;
     an_context *ctx = t->ctx;
-    an_jsonl_workspace w = {NULL};
+    an_jsonl_workspace w = {.text = NULL};
     bool named = false;
     for (int i = 0; i < t->column_count; i++)
         named = named || (t->uses[i].kind == AN_JSONL_TARGETS && t->columns[i].text);

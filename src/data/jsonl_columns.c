@@ -83,7 +83,7 @@ static an_status measure_columns(an_jsonl_table *t, an_jsonl_workspace *w) {
 an_status an_jsonl_columns(an_jsonl_table *t, const an_jsonl_source *source) {
     an_status status;
     an_context *ctx = t->ctx;
-    an_jsonl_workspace w = {NULL};
+    an_jsonl_workspace w = {.text = NULL};
     AN_TRY(an_arena_alloc(&t->arena, (void **)&t->columns, AN_JSONL_COLUMNS, sizeof *t->columns));
     AN_TRY(an_arena_alloc(&t->arena, (void **)&t->uses, AN_JSONL_COLUMNS, sizeof *t->uses));
     for (int i = 0; i < source->target_count; i++)

@@ -15,6 +15,7 @@ typedef struct {
     an_status status;
     int64_t *indices;
     void **fields;
+    void *scratch;
     char note[NOTE_BYTES];
 } slot;
 
@@ -51,6 +52,8 @@ static void load(const an_loader *l, int64_t batch, slot *s) {
                             s->part.n, o->most);
     else if (s->part.n > 0)
         s->status = an_dataset_fetch(o->dataset, s->part.n, s->indices, s->fields, note);
+    if (s->status == AN_OK && s->part.n > 0 && o->change)
+        o->change(o->user, batch, s->part.n, s->indices, s->fields, s->scratch);
 }
 
 /* ---- threads ---- */
@@ -133,6 +136,7 @@ bool an_loader_bytes(const an_loader_options *options, size_t *bytes) {
     for (size_t f = 0; f < fields; f++)
         if (!an_add_elements(&sample, d->bytes[f], 1)) return false;
     return an_multiply_sizes(slots, (size_t)options->most, &samples) && an_add_elements(bytes, samples, sample) &&
+           an_add_elements(bytes, slots, options->scratch_bytes) &&
            an_add_elements(bytes, slots, sizeof *l->slots + fields * sizeof *l->fields) &&
            an_add_elements(bytes, (size_t)options->threads, sizeof *l->threads) && an_add_elements(bytes, 1, sizeof *l);
 }
@@ -147,6 +151,7 @@ static an_status make_slot(an_loader *l, slot *s) {
     const size_t fields = (size_t)d->record.field_count, most = (size_t)l->options.most;
     s->fields = l->fields + (size_t)(s - l->slots) * fields;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&s->indices, most, sizeof *s->indices));
+    if (l->options.scratch_bytes > 0) AN_TRY_RETURN(an_alloc_raw(ctx, &s->scratch, l->options.scratch_bytes));
     for (size_t f = 0; f < fields; f++) {
         size_t bytes;
         if (!an_multiply_sizes(most, d->bytes[f], &bytes) || bytes > PTRDIFF_MAX)
@@ -183,6 +188,7 @@ static void release_slot(an_loader *l, slot *s) {
     const an_dataset *d = l->options.dataset;
     const size_t most = (size_t)l->options.most;
     an_release(l->ctx, (void **)&s->indices, most, sizeof *s->indices);
+    an_release(l->ctx, &s->scratch, l->options.scratch_bytes, 1);
     for (int f = 0; s->fields && f < d->record.field_count; f++) an_release(l->ctx, &s->fields[f], most, d->bytes[f]);
 }
 

@@ -17,6 +17,9 @@ typedef struct an_loader_options {
     /* Writes the samples of a batch that are to be loaded (n, at most `most`; 0: none) and tells which part of it they are; n negative: there is
      * no such batch. A pure function, called by several threads at once, also for batches that nobody will ask for. */
     an_batch_part (*indices)(void *user, int64_t batch, int64_t *indices);
+    /* Changes samples that were loaded; NULL: they stay as they are. `scratch` has scratch_bytes bytes. Called like `indices`. */
+    void (*change)(void *user, int64_t batch, int64_t n, const int64_t *indices, void *const *fields, void *scratch);
+    size_t scratch_bytes;
     void *user;
 } an_loader_options;
 

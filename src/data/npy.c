@@ -68,12 +68,14 @@ static an_status load_member(npy *x, int kind, const char *name, const char *con
     return an_npy_array_load_member(&x->arrays[kind], x->ctx, name ? &name : names, name ? 1 : count, found);
 }
 
-/* Targets of a .npz file. Inputs of a usual name have targets of the name that goes with it; these may be absent. */
+/* Targets of a .npz file. Inputs of a usual name have targets of the name that goes with it, others of any usual one; these may
+ * be absent. */
 static an_status load_targets(npy *x, const an_npy_source *source, int usual_name) {
     an_context *ctx = x->ctx;
     int found;
-    const bool required = source->targets || source->labels;
-    const an_status status = load_member(x, TARGETS, source->targets, &usual[TARGETS][usual_name], 1, &found);
+    const bool required = source->targets || source->labels, is_usual = source->inputs == NULL;
+    const an_status status = load_member(x, TARGETS, source->targets, &usual[TARGETS][is_usual ? usual_name : 0],
+                                         is_usual ? 1 : USUAL, &found);
     if (status != AN_ERR_UNKNOWN || required) return status;
     an_npy_array_close(&x->arrays[TARGETS], ctx);
     x->count = 1;
@@ -173,7 +175,11 @@ static an_status make_dataset(an_dataset **dataset, npy *x, const an_npy_source 
     record.locate = locate;
     record.close = close_npy;
     record.user = x;
-    return an_dataset_create(dataset, ctx, &record);
+    AN_TRY_RETURN(an_dataset_create(dataset, ctx, &record));
+    if (inputs->header.rank == 3) /* matrices */
+        memcpy((*dataset)->image, (int64_t[]){1, inputs->header.dims[1], inputs->header.dims[2]},
+               sizeof(*dataset)->image);
+    return AN_OK;
 }
 
 an_status an_dataset_create_npy(an_dataset **dataset, an_context *ctx, const an_npy_source *given) {

@@ -29,6 +29,7 @@ typedef struct {
 
     an_trainer_options options;
     an_batch_options batch;
+    an_augment_options augment;
     an_group_options groups;
     an_optimizer_options optimizer;
     an_schedule_options schedule;
@@ -386,6 +387,9 @@ static an_status get_options(opening *o) {
     AN_TRY_RETURN(get_recompute(o));
     AN_TRY_RETURN(get_limits(o));
     AN_TRY_RETURN(get_evaluation(o));
+    bool augments;
+    AN_TRY_RETURN(an_open_augment(o->config, ctx, &o->augment, &augments));
+    o->options.augment = augments ? &o->augment : NULL;
     o->options.batch = &o->batch;
     o->options.steps = o->steps;
     o->options.groups = &o->groups;
@@ -427,6 +431,7 @@ static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *con
     *o = (opening){.config = config, .ctx = ctx, .opened = options};
     an_trainer_options_init(&o->options, sizeof o->options);
     an_batch_options_init(&o->batch, sizeof o->batch);
+    an_augment_options_init(&o->augment, sizeof o->augment);
     an_group_options_init(&o->groups, sizeof o->groups);
     an_optimizer_options_init(&o->optimizer, sizeof o->optimizer);
     an_schedule_options_init(&o->schedule, sizeof o->schedule);

@@ -108,6 +108,7 @@ static an_status prepare(an_trainer *t, const an_trainer_options *options) {
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
     AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, options->batch));
     AN_TRY_RETURN(an_ranks_check_leaves(t));
+    if (t->training) AN_TRY_RETURN(an_augment_make(&t->augment, ctx, t->training, options->augment));
     t->steps = options->steps ? options->steps
                : t->streams   ? INT64_MAX
                               : an_batches_epoch_begin(&t->batches, options->epochs ? options->epochs : 1);

@@ -7,6 +7,7 @@
 #include "anneal/checkpoint.h"
 #include "anneal/train.h"
 #include "comm/forest.h"
+#include "data/augment.h"
 #include "data/batches.h"
 #include "data/loader.h"
 #include "data/samples.h"
@@ -46,6 +47,7 @@ struct an_trainer {
     size_t owned_count, owned_capacity;
     an_feed feed, evaluation_feed;
     an_batches batches;
+    an_augment augment; /* of training samples */
     an_leaf_set leaves; /* of this rank */
     int64_t steps, next, seed;
     an_run_facts facts; /* what the next step's record says of this rank, and the last one's of all */

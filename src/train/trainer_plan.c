@@ -23,11 +23,24 @@ static an_batch_part step_indices(void *user, int64_t step, int64_t *indices) {
     return part;
 }
 
+/* Augmentation. The caller's floating-point environment is not here: threads of the loader were started without it. */
+static void change_samples(void *user, int64_t step, int64_t n, const int64_t *indices, void *const *fields,
+                           void *scratch) {
+    const an_trainer *t = user;
+    const uint64_t epoch = (uint64_t)an_batches_at(&t->batches, step).epoch;
+    const size_t bytes = an_augment_bytes(&t->augment);
+    for (int64_t i = 0; i < n; i++)
+        an_augment_image(&t->augment, (uint64_t)t->seed, epoch, (uint64_t)indices[i],
+                         (float *)(void *)((char *)fields[0] + (size_t)i * bytes), scratch);
+}
+
 an_loader_options an_trainer_loader(an_trainer *t) {
     return (an_loader_options){.dataset = t->training,
                                .threads = t->loader_threads,
                                .most = an_leaves_most(&t->batches, &t->leaves),
                                .indices = step_indices,
+                               .change = an_augment_is_on(&t->augment) ? change_samples : NULL,
+                               .scratch_bytes = an_augment_bytes(&t->augment),
                                .user = t};
 }
 

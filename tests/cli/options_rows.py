@@ -348,6 +348,9 @@ row("data.policy", "stream", "data.policy=fifo", UNSUPPORTED)
 row("data.holdout", "stream", "data.holdout=5%", UNSUPPORTED)
 row("data.threads", "mlp", "data.threads=9", PLAN)
 row("data.drop_last", "mlp", "data.drop_last=on", HASH, both=["run.steps="])
+for key, value in (("flip", "vertical"), ("shift", 2), ("crop", 2), ("rotate", 20), ("brightness", 0.5), ("contrast", "50%"),
+                   ("erase", 0.5)):
+    row("data.augment." + key, "cnn", f"data.augment.{key}={value}", HASH)
 row("data.normalize.inputs", "mlp", "data.normalize.inputs=standard", HASH)
 row("data.normalize.targets", "mlp", "data.normalize.targets=range", HASH)
 row("data.normalize.fit", "mlp", "data.normalize.fit=first 7 samples", HASH, both=["data.normalize.inputs=standard"])

@@ -243,6 +243,7 @@ static void test_zips(void **state) {
         an_npy_source source = source_of("a.npz", NULL);
         check(ctx, &source);
         source.inputs = "X";
+        check(ctx, &source); /* targets of a usual name */
         source.targets = "other";
         check(ctx, &source);
         source.inputs = "Y";

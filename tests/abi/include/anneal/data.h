@@ -253,8 +253,7 @@ typedef struct an_npy_source {
     const char *path;   /* of a .npy file with the inputs, or of a .npz file; the kind is found by the content */
     const char *labels; /* a file with the targets; NULL: they are in the .npz file, or there are none */
     const char *inputs; /* name of the array in a .npz file; NULL: inputs, x, X, x_train or arr_0, whichever is there */
-    const char
-        *targets; /* the same; NULL: targets, y, y_train or arr_1, as the inputs are called; they may be absent */
+    const char *targets; /* the same; NULL: targets, y, y_train or arr_1; they may be absent */
     double begin, end;
     an_dtype dtype; /* F32 or F64; NONE: F32 */
     bool flat;      /* inputs have one dimension */
@@ -402,6 +401,31 @@ typedef struct an_split_source {
 AN_API void an_split_source_init(an_split_source *source, size_t size);
 AN_API an_status an_dataset_split(an_dataset **training, an_dataset **evaluation, an_context *ctx,
                                   const an_split_source *source);
+
+/* ---- augmentation ---- */
+
+typedef enum an_flip {
+    AN_FLIP_OFF = 0,
+    AN_FLIP_HORIZONTAL = 1, /* left and right are exchanged in every second image */
+    AN_FLIP_VERTICAL = 2,   /* top and bottom */
+    AN_FLIP_LIMIT = 0x7fffffff
+} an_flip;
+
+/* Random changes of training images, in this order: flip, crop, shift, rotate, contrast, brightness, erase. 0: none. What happens to a
+ * sample depends on the run's seed, the epoch and the sample alone. Inputs must be f32 [channels, height, width]; flat samples are allowed
+ * where the source knows that they are images: IDX, .npy and folders of images. */
+typedef struct an_augment_options {
+    size_t size;
+    double rotate;     /* by up to so many degrees, either way; what comes from outside is 0 */
+    double brightness; /* times 1 ± up to this, 0 to 1 */
+    double contrast;   /* differences from the image's mean times 1 ± up to this, 0 to 1 */
+    double erase;      /* a rectangle of up to this share of the image becomes 0 */
+    int64_t shift;     /* by up to so many pixels in each direction; what comes from outside is 0 */
+    int64_t crop; /* the same; what comes from outside is the mirror image, as if it were padded by it and cropped */
+    an_flip flip;
+    uint32_t reserved;
+} an_augment_options;
+AN_API void an_augment_options_init(an_augment_options *options, size_t size);
 
 /* ---- batches ---- */
 

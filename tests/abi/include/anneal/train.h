@@ -70,6 +70,7 @@ typedef struct an_trainer_options {
     int hosts;            /* … on so many hosts; 0: one */
     an_shard shard;       /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
     int64_t min_elements; /* as in an_plan_options */
+    const an_augment_options *augment; /* changes of training images; NULL: none */
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 

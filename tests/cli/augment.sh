@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Augmentation: one hash for any number of loader threads and ranks, for one launch and for many that were killed.
+#   augment.sh SOURCE-TREE [openmpi|mpich]
+source "$(dirname "$0")/preamble.sh"
+tree=$1 mpi=${2:-}
+export OMP_NUM_THREADS=1
+cat >c.yaml <<Y
+run: {dir: run, epochs: 3}
+model: {type: cnn, filters: [4], hidden: 8}
+data:
+  train: {type: idx, path: $tree/examples/mnist/mnist-10k-images-idx3-ubyte.gz, labels: $tree/examples/mnist/mnist-10k-labels-idx1-ubyte.gz, part: 0%..3%}
+  augment: {flip: horizontal, shift: 2, crop: 2, rotate: 10, brightness: 20%, contrast: 20%, erase: 10%}
+batch: {global: 32, leaves: 4}
+save: {every: 3 steps}
+Y
+# hash ARGUMENT...: of weights and moments after a run
+hash() {
+    rm -rf run
+    attempt 0 train c.yaml "$@"
+    field run/summary.json "d['state_hash']"
+}
+wanted=$(hash)
+if [ -n "$mpi" ]; then
+    for ranks in 2 4; do
+        rm -rf run
+        "$tree/tests/comm/mpirun.sh" "$mpi" $ranks "${anneal[@]}" train c.yaml --set data.threads=2 >out 2>err || exit $?
+        got=$(field run/summary.json "d['state_hash']")
+        [ "$got" = "$wanted" ] || fail "$ranks ranks have other bits: $got, not $wanted"
+    done
+    exit 0
+fi
+for threads in 0 4; do
+    got=$(hash --set data.threads=$threads)
+    [ "$got" = "$wanted" ] || fail "$threads loader threads give other bits: $got, not $wanted"
+done
+for change in data.augment= data.augment.shift=3 data.augment.flip=off run.seed=1; do
+    got=$(hash --set $change)
+    [ "$got" != "$wanted" ] || fail "$change changes nothing"
+done
+
+# Launches that are killed at different moments, until one comes to the end; the last one may.
+rm -rf run
+for launch in $(seq 20); do
+    "${anneal[@]}" train c.yaml >out 2>err &
+    process=$!
+    sleep 0.$((launch % 5 + 1))
+    [ "$launch" -lt 20 ] || wait "$process" || true
+    kill -KILL "$process" 2>/dev/null || true
+    wait "$process" 2>/dev/null || true
+    process=
+    [ ! -e run/summary.json ] || break
+done
+got=$(field run/summary.json "d['state_hash']")
+[ "$got" = "$wanted" ] || fail "after $launch launches the bits are others: $got, not $wanted"
+
+# What has no images is refused, and so is a resume with another augmentation.
+seq 1 40 | awk '{ printf "%d,%g\n", $1, $1 * 2 }' | sed '1i a,y' >rows.csv
+attempt 1 train c.yaml --set run.dir=other --set 'model={type: mlp}' --set 'data.train={type: csv, path: rows.csv}'
+grep -qF 'only images can be augmented' err || fail 'it does not say why'
+printf 'augment: one hash, after %s launches too\n' "$launch"
