@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Makes the seeds of the fuzzers of pictures, arrays and JSON lines.
+
+    make_seeds.py CORPUS    (tests/fuzz/corpus: the folders png, npy and jsonl in it are filled)
+
+Those of jpeg are made by make_jpeg_seeds, with libjpeg."""
+import io
+import pathlib
+import struct
+import sys
+import zipfile
+import zlib
+
+corpus = pathlib.Path(sys.argv[1])
+
+
+def write(folder, name, options, content):
+    (corpus / folder).mkdir(parents=True, exist_ok=True)
+    (corpus / folder / name).write_bytes(bytes([options]) + content)
+
+
+# ---- PNG: everything behind the signature ----
+
+def chunk(name, content):
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+
+def png(kind, depth, channels, interlaced=0, before=b""):
+    width, height = 5, 4
+    passes = [(0, 0, 1, 1)] if not interlaced else [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+    rows, number = b"", 0
+    for x, y, dx, dy in passes:
+        across = len(range(x, width, dx))
+        for _ in range(y, height, dy):
+            if across:
+                number += 1
+                rows += bytes([number % 5]) + bytes((number * 37 + i * 11) % 251 for i in range((across * channels * depth + 7) // 8))
+    header = struct.pack(">2I5B", width, height, depth, kind, 0, 0, interlaced)
+    return chunk(b"IHDR", header) + before + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+palette = chunk(b"PLTE", bytes(range(3 * 16)))
+for depth in (1, 2, 4, 8, 16):
+    write("png", f"grey{depth}", depth, png(0, depth, 1))
+for depth in (8, 16):
+    write("png", f"rgb{depth}", 40 + depth, png(2, depth, 3))
+    write("png", f"rgb_alpha{depth}", 60 + depth, png(6, depth, 4))
+    write("png", f"grey_alpha{depth}", 80 + depth, png(4, depth, 2))
+write("png", "palette", 9, png(3, 4, 1, before=palette + chunk(b"tRNS", b"\x10\x80")))
+write("png", "interlaced", 77, png(2, 8, 3, interlaced=1))
+write("png", "texts", 33, png(0, 8, 1, before=chunk(b"gAMA", struct.pack(">I", 45455)) + chunk(b"tEXt", b"Author\0nobody") +
+                              chunk(b"zTXt", b"Note\0\0" + zlib.compress(b"nothing"))))
+write("png", "checksums", 129, png(0, 8, 1))
+
+
+# ---- arrays ----
+
+def npy(kind, shape, content, fortran=False, version=1):
+    header = f"{{'descr': '{kind}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(header)) + header + content
+
+
+def npz(method, **arrays):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as members:
+        for name, content in arrays.items():
+            with members.open(name + ".npy", "w", force_zip64=True) as member:
+                member.write(content)
+    return file.getvalue()
+
+
+x, y = npy("<f4", (3, 2, 2), struct.pack("<12f", *range(12))), npy("<i2", (3,), struct.pack("<3h", 2, 0, 5))
+for kind, width in (("<f2", 2), ("<f8", 8), ("|i1", 1), ("<i4", 4), ("<i8", 8), ("|u1", 1), ("<u2", 2), ("<u4", 4), ("<u8", 8), ("|b1", 1)):
+    write("npy", "type_" + kind[1:], width, npy(kind, (4,), bytes([1] + [0] * (width - 1)) * 4))
+write("npy", "cube", 4, x)
+write("npy", "labels", 1, y)
+write("npy", "fortran", 2, npy("<f4", (3, 2), struct.pack("<6f", *range(6)), True))
+write("npy", "version2", 16, npy("<f4", (2,), struct.pack("<2f", 1, 2), version=2))
+write("npy", "stored", 0, npz(zipfile.ZIP_STORED, x=x, y=y))
+write("npy", "deflated", 8, npz(zipfile.ZIP_DEFLATED, arr_0=x, arr_1=y))
+
+# ---- JSON lines ----
+
+write("jsonl", "plain", 0, b'{"a": 1, "y": 2}\n{"a": 3, "y": 4}\n')
+write("jsonl", "named", 7, b'{"a": 1, "b": {"c": [1, 2]}, "y": -1e3}\n\n{"y": 0.5, "b": {"c": [[3], 4]}, "a": true}')
+write("jsonl", "classes", 12, b'{"a": 1, "y": 2}\n{"a": 3, "y": 0}\n{"a": 3, "y": -100}\n')
+write("jsonl", "names", 4, b'{"a": 1, "y": "dog"}\r\n{"a": 3, "y": "c\\u0061t"}\r\n')
+write("jsonl", "more", 32, b'{"a": [1, [2, 3]], "x": 0, "y": null}\n')
+write("jsonl", "half", 80, b'{"a": 1, "b": 2}\n{"b": 3, "a": 4}\n{"a": 5, "b": 6}\n')
