@@ -82,6 +82,7 @@ static an_status make_cnn(an_graph **graph) {
     o.filters = filters;
     o.hidden = 7;
     o.batch_norm = true;
+    o.normalize_inputs = true;
     return an_model_cnn(graph, ctx, &o);
 }
 
@@ -104,7 +105,11 @@ static void check_trainer(an_status (*make_model)(an_graph **), an_dataset *trai
                  (long long)options->batch->leaves, (long long)options->batch->micro, an_dtype_name(options->precision),
                  (int)options->recompute, evaluation ? "evaluated" : "not evaluated", counted.held - before,
                  (long long)memory.peak);
+    an_normalize_options normalize;
+    an_normalize_options_init(&normalize, sizeof normalize);
+    OK(ctx, an_trainer_normalize(trainer, &normalize)); /* the cnn does; it takes memory only while it computes */
     assert_true(memory.leaves > 0 ? options->batch->leaves > 1 : options->batch->leaves <= 1);
+    assert_int_equal(counted.held - before, memory.peak);
     const long calls = counted.calls;
     for (int i = 0; i < 2; i++) {
         OK(ctx, an_trainer_step(trainer, &metrics));
