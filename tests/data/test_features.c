@@ -150,6 +150,25 @@ static void test_mistakes(void **state) {
     an_dataset_destroy(&dataset);
 }
 
+static void test_every_allocation_may_fail(void **state) {
+    (void)state;
+    an_features *features = NULL;
+    an_status status = AN_ERR_MEMORY;
+    make_numbers();
+    an_dataset *dataset = make_dataset(numbers, AN_DTYPE_F64);
+    const size_t held = counted.held;
+    for (long at = 1; status == AN_ERR_MEMORY; at++) {
+        counted.fail_at = counted.calls + at;
+        status = an_features_create(&features, dataset, 0, 0, FEATURES);
+        if (status != AN_OK) assert_true(!features && counted.held == held);
+    }
+    counted.fail_at = 0;
+    OK(ctx, status);
+    an_features_destroy(&features);
+    assert_true(counted.held == held);
+    an_dataset_destroy(&dataset);
+}
+
 static void test_columns_have_names(void **state) {
     (void)state;
     an_dataset *dataset = NULL;
@@ -183,6 +202,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_two_passes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_f32_and_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_allocation_may_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(test_columns_have_names, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
