@@ -23,8 +23,8 @@ static double numbers[SAMPLES][FEATURES][SIDE];
 static void make_numbers(void) {
     for (int i = 0; i < SAMPLES; i++)
         for (int k = 0; k < SIDE; k++) {
-            numbers[i][0][k] = 1e7 + 1e6 * noise((uint64_t)(2 * i + k));
-            numbers[i][1][k] = 1e-3 * noise((uint64_t)(7 * i + k + 5));
+            numbers[i][0][k] = 1e7 + 1e6 * noise(2 * (uint64_t)i + (uint64_t)k);
+            numbers[i][1][k] = 1e-3 * noise(7 * (uint64_t)i + (uint64_t)k + 5);
             numbers[i][2][k] = 0.1;
         }
 }
