@@ -155,6 +155,14 @@ an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t l
     return AN_OK;
 }
 
+void an_dataset_inherit(an_dataset *dataset, const an_dataset *source) {
+    dataset->vocabulary = source->vocabulary;
+    dataset->encoding = source->encoding;
+    dataset->class_names = source->class_names;
+    dataset->class_count = source->class_count;
+    memcpy(dataset->image, source->image, sizeof dataset->image);
+}
+
 const char *an_dataset_notice(const an_dataset *dataset) {
     AN_NEED_OR(NULL, dataset);
     return dataset->notice;

@@ -34,6 +34,9 @@ struct an_dataset {
     bool streams;     /* the program hands its samples over */
 };
 
+/* Its samples are those of another dataset, which outlives it: what their numbers mean is the same. */
+void an_dataset_inherit(an_dataset *dataset, const an_dataset *source);
+
 /* an_dataset_read for threads: touches no context. */
 an_status an_dataset_fetch(const an_dataset *dataset, int64_t n, const int64_t *indices, void *const *fields,
                            an_note note);

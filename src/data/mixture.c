@@ -209,9 +209,7 @@ an_status an_dataset_create_mixture(an_dataset **dataset, an_context *ctx, const
     record.close = close_mixture;
     record.user = m;
     AN_TRY(an_dataset_create(dataset, ctx, &record));
-    (*dataset)->vocabulary = source->sources[0]->vocabulary;
-    (*dataset)->encoding = source->sources[0]->encoding;
-    memcpy((*dataset)->image, source->sources[0]->image, sizeof(*dataset)->image);
+    an_dataset_inherit(*dataset, source->sources[0]);
     m->owns = source->owns;
     return AN_OK;
 fail:

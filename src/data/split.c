@@ -228,8 +228,7 @@ static an_status make_part(an_dataset **dataset, split *s, int64_t begin, int64_
     record.close = close_part;
     record.user = p;
     AN_TRY(an_dataset_create(dataset, ctx, &record));
-    (*dataset)->vocabulary = s->source->vocabulary;
-    (*dataset)->encoding = s->source->encoding;
+    an_dataset_inherit(*dataset, s->source);
     s->parts++;
     return AN_OK;
 fail:
