@@ -81,7 +81,8 @@ an_status an_encoding_create(an_encoding **encoding, an_context *ctx, int64_t in
     an_arena_init(&e->arena, ctx);
     for (int kind = 0; kind < AN_ENCODED_KINDS; kind++) {
         e->counts[kind] = counts[kind];
-        AN_TRY(an_arena_alloc(&e->arena, (void **)&e->columns[kind], (size_t)counts[kind], sizeof(an_column)));
+        if (counts[kind] > 0)
+            AN_TRY(an_arena_alloc(&e->arena, (void **)&e->columns[kind], (size_t)counts[kind], sizeof(an_column)));
     }
     *encoding = e;
     return AN_OK;

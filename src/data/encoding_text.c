@@ -119,9 +119,12 @@ static bool read_names(reading *r, an_column *column) {
             good = refuse(r, "the names of a column are not sorted, or one is there twice");
         names->count++;
     }
-    good = good && !r->json.problem &&
-           keep(r, an_arena_alloc(&r->encoding->arena, (void **)&names->texts, (size_t)names->count, sizeof *texts));
-    if (good && names->count > 0) memcpy(names->texts, texts, (size_t)names->count * sizeof *texts);
+    good = good && !r->json.problem;
+    if (good && names->count > 0) {
+        const size_t count = (size_t)names->count;
+        good = keep(r, an_arena_alloc(&r->encoding->arena, (void **)&names->texts, count, sizeof *texts));
+        if (good) memcpy(names->texts, texts, count * sizeof *texts);
+    }
     an_release(ctx, (void **)&texts, capacity, sizeof *texts);
     return good;
 }
@@ -164,8 +167,9 @@ static bool read_columns(reading *r, int list) {
                read_column(r, list, &columns[count]);
         count++;
     }
-    good = good && !r->json.problem &&
-           keep(r, an_arena_alloc(&e->arena, (void **)&e->columns[list], count, sizeof *columns));
+    good = good && !r->json.problem;
+    if (good && count > 0)
+        good = keep(r, an_arena_alloc(&e->arena, (void **)&e->columns[list], count, sizeof *columns));
     if (good && count > 0) memcpy(e->columns[list], columns, count * sizeof *columns);
     if (good) e->counts[list] = (int64_t)count;
     an_release(ctx, (void **)&columns, capacity, sizeof *columns);

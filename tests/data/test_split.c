@@ -146,7 +146,10 @@ static void test_groups(void **state) {
         int where[GROUPS] = {0};
         int64_t counts[2];
         s.seed = seed;
-        OK(ctx, an_dataset_create_csv(&s.source, ctx, &csv)); /* the column of groups is no input */
+        csv.inputs =
+            (const char *const[]){"*"}; /* the column of groups is no input, whether all are or a pattern says so */
+        csv.input_count = seed == 2;
+        OK(ctx, an_dataset_create_csv(&s.source, ctx, &csv));
         s.owns = true;
         OK(ctx, an_dataset_split(&parts[0], &parts[1], ctx, &s));
         for (int k = 0; k < 2; k++) {
