@@ -381,7 +381,8 @@ static an_status check_data(const an_resume *r, const an_trainer *t) {
     if (!memcmp(r->manifest->data, t->fingerprint, sizeof t->fingerprint)) return AN_OK;
     return AN_ERROR(r->ctx, AN_ERR_ARGUMENT,
                     "%s: the data is not the data that this run was trained on: the number of samples differs, or the "
-                    "first, middle or last sample does. Use the same files, or start a new run with --fresh",
+                    "first, middle or last sample does, or a table has other names of classes or categories. Use the "
+                    "same files, or start a new run with --fresh",
                     an_config_place(r->config, "data"));
 }
 

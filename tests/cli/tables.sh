@@ -106,6 +106,12 @@ complains 'data.split does not say how many samples evaluate; set data.split.eva
 attempt 2 train flowers.yaml --set data.split.seed=4 --set run.epochs=31
 complains data.split.seed
 
+# Nor does it go on with other names: the numbers of the samples may be the same, and mean something else.
+sed -i.bak 's/setosa/sertosa/' flowers.csv
+attempt 2 train flowers.yaml --set run.epochs=31
+complains 'or a table has other names of classes or categories'
+mv flowers.csv.bak flowers.csv
+
 # --- missing cells ---
 attempt 1 train flowers.yaml --fresh --set data.missing=
 complains "flowers.csv: line 5, column 2: 'NA' is not a number; if it stands for a missing cell, set data.missing to drop, mean or constant"
