@@ -364,7 +364,8 @@ AN_API an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ct
 /* Samples of several datasets with equal fields, in a fixed order. From its beginning up to any sample, the order contains each source in
  * proportion to its weight, with an error below one sample for every doubling of the number of sources. Each source is read from its first
  * sample on. The mixture ends when one source has no more samples, so the others are not read to their ends. With `count`, it has that many
- * samples, and a source without more samples starts again. Texts must have the same vocabulary. The sources must outlive the mixture. */
+ * samples, and a source without more samples starts again. Texts must have the same vocabulary, and tables encodings that agree. The sources
+ * must outlive the mixture. */
 typedef struct an_mixture_source {
     size_t size;
     an_dataset *const *sources;

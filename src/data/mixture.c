@@ -143,6 +143,10 @@ static an_status check_source(an_context *ctx, const an_mixture_source *source, 
              "source %d of the mixture has a different vocabulary than source 0, so a token would mean different "
              "things; use the vocabulary of source 0",
              i);
+    AN_CHECK(ctx, !d->encoding || !first->encoding || an_encoding_agrees(d->encoding, first->encoding), AN_ERR_ARGUMENT,
+             "source %d of the mixture has other categories, classes or fills than source 0, so a number would mean "
+             "different things; read it with the encoding of source 0",
+             i);
     return AN_OK;
 fail:
     return status;

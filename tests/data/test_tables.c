@@ -372,6 +372,36 @@ static void test_columns_of_an_encoding(void **state) {
     end_context(&ctx);
 }
 
+static void test_mixtures(void **state) {
+    an_context *ctx = new_context();
+    an_dataset *parts[2] = {NULL}, *d = NULL;
+    an_mixture_source mixture;
+    an_mixture_source_init(&mixture, sizeof mixture);
+    (void)state;
+    an_csv_source source = table_of("x,k\n1,a\n2,b\n");
+    source.classes = true;
+    parts[0] = open_table(ctx, &source);
+    source = table_in("other.csv", "x,k\n3,b\n4,c\n");
+    source.classes = true;
+    parts[1] = open_table(ctx, &source);
+    mixture.sources = parts;
+    mixture.source_count = 2;
+    FAILS(ctx, an_dataset_create_mixture(&d, ctx, &mixture), AN_ERR_ARGUMENT,
+          "source 1 of the mixture has other categories, classes");
+    an_dataset_destroy(&parts[1]);
+    source = table_in("other.csv", "x,k\n3,b\n4,b\n");
+    source.encoding = an_dataset_encoding(parts[0]);
+    parts[1] = open_table(ctx, &source);
+    OK(ctx, an_dataset_create_mixture(&d, ctx, &mixture));
+    check_inputs(ctx, d, 4, 1, (double[]){3, 1, 4, 2});
+    check_classes(ctx, d, "1011");
+    assert_ptr_equal(an_dataset_encoding(d), an_dataset_encoding(parts[0]));
+    an_dataset_destroy(&d);
+    an_dataset_destroy(&parts[1]);
+    an_dataset_destroy(&parts[0]);
+    end_context(&ctx);
+}
+
 /* ---- several files ---- */
 
 static void test_several_files(void **state) {
@@ -432,6 +462,7 @@ int main(void) {
         cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_columns_of_an_encoding),
         cmocka_unit_test(test_several_files),
+        cmocka_unit_test(test_mixtures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
