@@ -41,12 +41,15 @@ static void release_workspace(workspace *w) {
 
 /* Channel by channel. A grey picture gives all channels the same. */
 static void write_numbers(const images *x, const unsigned char *pixels, int channels, float *to) {
-    const size_t count = (size_t)(x->height * x->width), step = (size_t)channels;
-    for (int c = 0; c < x->channels; c++) {
-        const unsigned char *from = pixels + (c < channels ? c : 0);
-        for (size_t i = 0; i < count; i++) to[i] = x->levels[from[i * step]];
-        to += count;
+    const size_t count = (size_t)(x->height * x->width);
+    const float *levels = x->levels;
+    for (size_t i = 0; channels == 3 && i < count; i++) { /* colours: one pass over the pixels */
+        to[i] = levels[pixels[3 * i]];
+        to[i + count] = levels[pixels[3 * i + 1]];
+        to[i + 2 * count] = levels[pixels[3 * i + 2]];
     }
+    for (int c = 0; channels == 1 && c < x->channels; c++, to += count)
+        for (size_t i = 0; i < count; i++) to[i] = levels[pixels[i]];
 }
 
 static an_status read_picture(const images *x, int64_t index, workspace *w, float *to, an_note note) {
