@@ -1,6 +1,6 @@
 /* Every allocation of every source fails once: an error, nothing lost, and the next try works. */
 #include "data/loader.h"
-#include "data/support.h"
+#include "data/pictures.h"
 
 typedef an_status maker(an_dataset **d, an_context *ctx);
 
@@ -88,8 +88,67 @@ static an_status make_megatron(an_dataset **d, an_context *ctx) {
     return an_dataset_create_megatron(d, ctx, &source);
 }
 
-static maker *const makers[] = {make_arrays, make_idx,   make_csv,    make_plain_csv,
-                                make_text,   make_bytes, make_tokens, make_megatron};
+static an_status make_npz(an_dataset **d, an_context *ctx) {
+    /* x.npy, deflated, in Fortran order: (2, 2) of u1 */
+    static const char array[] =
+        "\x93NUMPY\1\0\x3f\0{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2), }    \n\1\2\3\4";
+    unsigned char file[512] = "PK\3\4", packed[256];
+    enum { SIZE = sizeof array - 1 };
+    z_stream z = {
+        .next_in = (unsigned char *)(uintptr_t)array, .avail_in = SIZE, .next_out = packed, .avail_out = sizeof packed};
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    const size_t size = z.total_out, entry = 35 + size;
+    deflateEnd(&z);
+    file[26] = 5;
+    memcpy(file + 30, "x.npy", 5);
+    memcpy(file + 35, packed, size);
+    memcpy(file + entry, "PK\1\2", 4);
+    file[entry + 10] = 8;
+    put_u32(file + entry + 16, crc32(0, (const unsigned char *)array, SIZE));
+    put_u32(file + entry + 20, size);
+    put_u32(file + entry + 24, SIZE);
+    file[entry + 28] = 5;
+    memcpy(file + entry + 46, "x.npy", 5);
+    memcpy(file + entry + 51, "PK\5\6", 4);
+    file[entry + 61] = 1;
+    put_u32(file + entry + 63, 51);
+    put_u32(file + entry + 67, entry);
+    write_file("f.npz", file, entry + 73);
+    an_npy_source source;
+    an_npy_source_init(&source, sizeof source);
+    source.path = "f.npz";
+    return an_dataset_create_npy(d, ctx, &source);
+}
+
+static an_status make_jsonl(an_dataset **d, an_context *ctx) {
+    an_jsonl_source source;
+    an_jsonl_source_init(&source, sizeof source);
+    write_text("f.jsonl", "{\"a\": 1, \"y\": \"dog\"}\n{\"a\": 2, \"y\": \"cat\"}\n");
+    source.path = "f.jsonl";
+    return an_dataset_create_jsonl(d, ctx, &source);
+}
+
+#ifdef AN_HAVE_PNG
+static an_status make_images(an_dataset **d, an_context *ctx) {
+    an_images_source source;
+    an_images_source_init(&source, sizeof source);
+    mkdir("f", 0777);
+    mkdir("f/a", 0777);
+    write_png("f/a/1.png", 2, 2, PNG_GREY, "abcd");
+    write_text("f/a/notes", "no picture");
+    source.path = "f";
+    source.width = 3;
+    return an_dataset_create_images(d, ctx, &source);
+}
+#endif
+
+static maker *const makers[] = {
+#ifdef AN_HAVE_PNG
+    make_images,
+#endif
+    make_npz,       make_jsonl, make_arrays, make_idx,    make_csv,
+    make_plain_csv, make_text,  make_bytes,  make_tokens, make_megatron};
 enum { MAKERS = sizeof makers / sizeof *makers };
 
 static void test_sources(void **state) {
