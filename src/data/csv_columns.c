@@ -306,7 +306,6 @@ static an_status make_encoding(table *t) {
 /* The columns must be as many as those of the encoding. One of plain numbers says nothing that the model's own size does not. */
 static an_status take_encoding(table *t) {
     const an_encoding *e = t->source->encoding;
-    static const char *const what[AN_ENCODED_KINDS] = {"inputs", "targets"};
     bool fits = true;
     for (int kind = 0; kind < t->kinds; kind++) {
         if (t->fields[kind].columns == e->counts[kind]) continue;
@@ -314,7 +313,8 @@ static an_status take_encoding(table *t) {
         if (!an_encoding_is_plain(e))
             return AN_ERROR(t->ctx, AN_ERR_SHAPE,
                             "%s: line 1: there are %" PRId64 " columns for %s, but the model was trained with %" PRId64,
-                            t->path, t->fields[kind].columns, what[kind], e->counts[kind]);
+                            t->path, t->fields[kind].columns, kind == AN_ENCODED_INPUTS ? "inputs" : "targets",
+                            e->counts[kind]);
     }
     if (!fits) return make_encoding(t);
     t->encoding = e;
@@ -329,6 +329,7 @@ an_status an_csv_check_columns(an_csv_table *t, an_csv_scan *scan) {
     const an_note note = {text, sizeof text};
     an_csv_cell cell = {.last = !t->header};
     bool same = true;
+    const int64_t line = scan->line;
     int64_t column = 0;
     for (; !cell.last; column++) {
         AN_TRY(an_note_raise(ctx, an_csv_next(scan, &cell, note), note));
@@ -341,7 +342,7 @@ an_status an_csv_check_columns(an_csv_table *t, an_csv_scan *scan) {
                 "%s: line %" PRId64
                 ": the first line does not have the column names of %s; files that are read together "
                 "must have the same columns",
-                scan->path, cell.line, t->files[0].path);
+                scan->path, line, t->files[0].path);
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&name, capacity, 1);

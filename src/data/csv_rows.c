@@ -40,7 +40,7 @@ static an_status read_row(table *t, an_csv_scan *scan, an_note note) {
     }
     while (!cell.last) {
         an_status status = an_csv_next(scan, &cell, note);
-        if (status == AN_OK && column == t->group && !t->looks[AN_ENCODED_INPUTS])
+        if (status == AN_OK && column == t->group && t->groups && !t->looks[AN_ENCODED_INPUTS])
             t->groups[t->rows] = an_hash(cell.start, cell.length, 0);
         if (status == AN_OK && column < t->columns && t->uses[column].kind != AN_CSV_UNUSED) {
             p.use = t->uses[column];

@@ -108,9 +108,17 @@ bool an_encoding_is_plain(const an_encoding *encoding) {
     return true;
 }
 
+/* In any floating-point environment, also one in which small numbers are all 0. */
+static bool same_bits(double a, double b) {
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y;
+}
+
 static bool columns_agree(const an_column *a, const an_column *b) {
     if (a->kind != b->kind || a->has_fill != b->has_fill || a->names.count != b->names.count ||
-        (a->has_fill && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0))
+        (a->has_fill && !same_bits(a->fill, b->fill)))
         return false;
     for (int64_t i = 0; i < a->names.count; i++)
         if (strcmp(a->names.texts[i], b->names.texts[i]) != 0) return false;

@@ -120,7 +120,7 @@ static bool read_names(reading *r, an_column *column) {
         names->count++;
     }
     good = good && !r->json.problem;
-    if (good && names->count > 0) {
+    if (good && texts) {
         const size_t count = (size_t)names->count;
         good = keep(r, an_arena_alloc(&r->encoding->arena, (void **)&names->texts, count, sizeof *texts));
         if (good) memcpy(names->texts, texts, count * sizeof *texts);
