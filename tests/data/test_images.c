@@ -382,6 +382,11 @@ static void test_resize(void **state) {
         assert_true(an_resize(&r, &white, to, MOST - to, &result));
         for (int i = 0; i < to * (MOST - to); i++) assert_int_equal(result[i], 255);
     }
+    static unsigned char line[100000]; /* of more pixels than the weights' rounding errors can bear */
+    memset(line, 255, sizeof line);
+    const an_picture wide = {.width = sizeof line, .height = 1, .channels = 1, .pixels = line};
+    assert_true(an_resize(&r, &wide, 1, 1, &result));
+    assert_int_equal(result[0], 255);
     an_resizer_release(&r);
 }
 
@@ -431,6 +436,21 @@ static void test_damage(void **state) {
     refuse(file, 0, "the file is empty");
 }
 
+/* Where libjpeg would make up pixels, the file is refused; what lies between the picture and its end does no harm. */
+static void test_jpeg_warnings(void **state) {
+    unsigned char *jpeg, changed[4096];
+    char text[AN_MESSAGE_BYTES];
+    (void)state;
+    make_pixels(1);
+    const size_t size = make_jpeg(&jpeg, W, H, 3, colours, false);
+    memcpy(changed, jpeg, size - 2);
+    memcpy(changed + size - 2, "xyz\xff\xd9", 5);
+    assert_int_equal(try_bytes(changed, size + 3, text), AN_OK);
+    memcpy(changed + size - 12, "\xff\xd9", 2);
+    refuse(changed, size - 10, "libjpeg: Corrupt JPEG data: premature end of data segment");
+    free(jpeg);
+}
+
 static void test_large(void **state) {
     static unsigned char file[8192];
     unsigned char *jpeg;
@@ -468,10 +488,10 @@ static void test_large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),   cmocka_unit_test(test_parts),     cmocka_unit_test(test_skipped),
-        cmocka_unit_test(test_like),    cmocka_unit_test(test_png_kinds), cmocka_unit_test(test_jpeg),
-        cmocka_unit_test(test_convert), cmocka_unit_test(test_resize),    cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_order),   cmocka_unit_test(test_parts),         cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_like),    cmocka_unit_test(test_png_kinds),     cmocka_unit_test(test_jpeg),
+        cmocka_unit_test(test_convert), cmocka_unit_test(test_resize),        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_large),   cmocka_unit_test(test_jpeg_warnings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

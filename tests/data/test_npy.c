@@ -318,6 +318,18 @@ static void test_headers(void **state) {
     end_context(&ctx);
 }
 
+/* What was deflated is held against its checksum. */
+static void test_checksum(void **state) {
+    static unsigned char x[4096];
+    an_context *ctx = new_context();
+    (void)state;
+    const member members[] = {{"x.npy", x, make_inputs(x, false), true}};
+    const size_t size = make_zip(file, members, 1, false);
+    file[size - 22 - 46 - strlen("x.npy") + 16] ^= 1;
+    refuse(ctx, size, "the checksum of the member that begins here is wrong");
+    end_context(&ctx);
+}
+
 /* Numbers that no model can use are found when they are read. */
 static void test_numbers(void **state) {
     const float numbers[] = {1, 2, (float)1e30 * (float)1e30};
@@ -390,9 +402,9 @@ static void test_arguments(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),     cmocka_unit_test(test_files),   cmocka_unit_test(test_zips),
-        cmocka_unit_test(test_headers),   cmocka_unit_test(test_numbers), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_types),     cmocka_unit_test(test_files),    cmocka_unit_test(test_zips),
+        cmocka_unit_test(test_headers),   cmocka_unit_test(test_numbers),  cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_checksum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
