@@ -41,6 +41,10 @@ __attribute__((noreturn)) static void fail(const char *what) {
     exit(1);
 }
 
+static size_t bytes_of(const kind *k) {
+    return (size_t)k->side * (size_t)k->side * (size_t)k->channels;
+}
+
 static void path_of(char path[PATH], const char *folder, const kind *k, int i) {
     snprintf(path, PATH, "%s/%s/only/%05d", folder, k->name, i);
 }
@@ -96,10 +100,10 @@ static void write_jpeg(FILE *file, const kind *k, unsigned char *pixels) {
 
 static void make_pictures(const char *folder, const kind *k) {
     char path[PATH];
-    unsigned char *pixels = malloc((size_t)(k->side * k->side * k->channels));
+    unsigned char *pixels = malloc(bytes_of(k));
     snprintf(path, sizeof path, "%s/%s", folder, k->name);
     if (!pixels || mkdir(path, 0777)) fail("the folder cannot be made");
-    strcat(path, "/only");
+    snprintf(path, sizeof path, "%s/%s/only", folder, k->name);
     if (mkdir(path, 0777)) fail("the folder cannot be made");
     for (int i = 0; i < k->count; i++) {
         path_of(path, folder, k, i);
@@ -151,7 +155,7 @@ static void *decode(void *user) {
     const bare *b = user;
     const kind *k = b->kind;
     char path[PATH];
-    unsigned char *pixels = malloc((size_t)(k->side * k->side * k->channels));
+    unsigned char *pixels = malloc(bytes_of(k));
     if (!pixels) fail("there is no memory");
     for (int i = b->first; i < k->count; i += THREADS) {
         path_of(path, b->folder, k, i);
@@ -241,7 +245,7 @@ static void measure(an_context *ctx, const char *folder, const kind *k, int roun
 }
 
 int main(int count, char **arguments) {
-    const int rounds = count > 2 ? atoi(arguments[2]) : 11;
+    const int rounds = count > 2 ? (int)strtol(arguments[2], NULL, 10) : 11;
     an_context *ctx = NULL;
     if (count < 2 || rounds < 1 || rounds > MOST_ROUNDS) fail("images FOLDER [ROUNDS]");
     if (mkdir(arguments[1], 0777)) fail("the folder is there already, or cannot be made");

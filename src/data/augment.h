@@ -12,7 +12,7 @@ typedef struct an_augment {
 
 /* Checks the options (NULL: nothing is changed) against the images of a dataset. */
 an_status an_augment_make(an_augment *augment, an_context *ctx, const an_dataset *dataset,
-                          const an_augment_options *options);
+                          const an_augment_options *given);
 static inline bool an_augment_is_on(const an_augment *augment) {
     return augment->channels > 0;
 }

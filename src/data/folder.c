@@ -102,7 +102,7 @@ static an_status add_part(an_picture_list *l, const name_list *names, const char
     AN_TRY_RETURN(an_data_part(ctx, begin, end, (int64_t)names->count, &first, &last));
     const size_t count = l->count + (size_t)(last - first);
     AN_TRY_RETURN(an_grow(ctx, (void **)&l->entries, &l->capacity, count, sizeof *l->entries));
-    for (int64_t i = first; i < last; i++)
+    for (int64_t i = first; names->names && i < last; i++)
         l->entries[l->count++] = (an_picture_entry){.folder = folder, .name = names->names[i], .class = class};
     return AN_OK;
 }

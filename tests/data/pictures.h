@@ -36,7 +36,7 @@ static inline size_t make_png(unsigned char *to, int width, int height, int type
     for (int y = 0; y < height; y++)
         memcpy(plain + (size_t)y * (row + 1) + 1, (const char *)rows + (size_t)y * row, row);
     assert_int_equal(compress(packed, &packed_size, plain, (uLong)((size_t)height * (row + 1))), Z_OK);
-    memcpy(to, "\x89PNG\r\n\x1a\n", 8);
+    put_bytes(to, "\x89PNG\r\n\x1a\n", 8);
     size += put_chunk(to + size, "IHDR", header, sizeof header);
     if (palette) size += put_chunk(to + size, "PLTE", palette, 3 * (size_t)colours);
     size += put_chunk(to + size, "IDAT", packed, packed_size);

@@ -89,6 +89,11 @@ static inline void end_context(an_context **ctx) {
     an_context_destroy(ctx);
 }
 
+/* Bytes that are written as a text. */
+static inline void put_bytes(unsigned char *to, const char *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++) to[i] = (unsigned char)bytes[i];
+}
+
 static inline void put_u32(unsigned char *to, uint64_t value) {
     for (int i = 0; i < 4; i++) to[i] = (unsigned char)(value >> 8 * i);
 }

@@ -444,9 +444,9 @@ static void test_jpeg_warnings(void **state) {
     make_pixels(1);
     const size_t size = make_jpeg(&jpeg, W, H, 3, colours, false);
     memcpy(changed, jpeg, size - 2);
-    memcpy(changed + size - 2, "xyz\xff\xd9", 5);
+    put_bytes(changed + size - 2, "xyz\xff\xd9", 5);
     assert_int_equal(try_bytes(changed, size + 3, text), AN_OK);
-    memcpy(changed + size - 12, "\xff\xd9", 2);
+    put_bytes(changed + size - 12, "\xff\xd9", 2);
     refuse(changed, size - 10, "libjpeg: Corrupt JPEG data: premature end of data segment");
     free(jpeg);
 }
@@ -458,11 +458,11 @@ static void test_large(void **state) {
     (void)state;
     make_pixels(1);
     const size_t size = make_png(file, W, H, PNG_GREY, 8, grey, NULL, 0);
-    memcpy(file + 16, "\0\0\x20\x01\0\0\x20\0", 8); /* 8193 × 8192 */
+    put_bytes(file + 16, "\0\0\x20\x01\0\0\x20\0", 8); /* 8193 × 8192 */
     uint32_t check = (uint32_t)crc32(0, file + 12, 17);
     for (int i = 0; i < 4; i++) file[29 + i] = (unsigned char)(check >> (24 - 8 * i));
     refuse(file, size, "the picture has 8193 × 8192 pixels; at most 67108864 in total are supported");
-    memcpy(file + 16, "\0\0\x20\0\0\0\x20\0", 8);
+    put_bytes(file + 16, "\0\0\x20\0\0\0\x20\0", 8);
     check = (uint32_t)crc32(0, file + 12, 17);
     for (int i = 0; i < 4; i++) file[29 + i] = (unsigned char)(check >> (24 - 8 * i));
     refuse(file, size, "too few for the 8192 × 8192 pixels that its header announces");

@@ -10,7 +10,7 @@ static size_t make_npy(unsigned char *to, const char *descr, bool fortran, const
     const int length = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr,
                                 fortran ? "True" : "False", shape);
     const size_t padded = (size_t)(10 + length + 1 + 63) / 64 * 64 - 10;
-    memcpy(to, "\x93NUMPY\1\0", 8);
+    put_bytes(to, "\x93NUMPY\1\0", 8);
     to[8] = (unsigned char)padded;
     to[9] = (unsigned char)(padded >> 8);
     memset(to + 10, ' ', padded);
@@ -294,7 +294,7 @@ static void test_headers(void **state) {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const size_t length = strlen(cases[c].header);
         const float numbers[2] = {1, 2};
-        memcpy(file, "\x93NUMPY\2\0", 8);
+        put_bytes(file, "\x93NUMPY\2\0", 8);
         put(file + 8, length, 4);
         memcpy(file + 12, cases[c].header, length);
         memcpy(file + 12 + length, numbers, sizeof numbers);
