@@ -144,7 +144,7 @@ mistake 2 'c.yaml:5:22: run.isa is '\''sse9'\''; it takes auto, base, avx2, avx5
     'run: {dir: run, isa: sse9}'
 mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, mixture or stream' \
     'data: {train: {path: rows.csv}}'
-mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, text, tokens, megatron, mixture or stream; did you mean '\''csv'\''?' \
+mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, mixture or stream; did you mean '\''csv'\''?' \
     'data: {train: {type: cvs, path: rows.csv}}'
 mistake 2 'c.yaml:5:7: data has no '\''train'\''; set it to a table such as {type: text, path: FILE}' \
     'data: {eval: {type: csv, path: rows.csv}}'

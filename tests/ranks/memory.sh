@@ -13,15 +13,17 @@ import random, struct
 tokens = random.Random(1)
 open('tokens.bin', 'wb').write(struct.pack('<4000H', *(tokens.randrange($vocabulary) for _ in range(4000))))"
 
-# write_config FILE SHAPE: batches of one sample of 64 tokens, a leaf for each rank
+# write_config FILE SHAPE: batches of one sample of 64 tokens, a leaf for each rank. Where gradients are whole, a leaf has two of them: the second adds to the gradients of the first, which needs most.
 write_config() {
+    local samples=$ranks
+    case $shard in none | optimizer) samples=$((2 * ranks)) ;; esac
     cat >"$1" <<C
 version: 1
 run:       {dir: run, seed: 1, steps: 10}
 model:     {type: gpt2, $2, context: 1024, vocabulary: $vocabulary}
 data:
   train:   {type: tokens, path: tokens.bin, format: u16, context: 64}
-batch:     {global: $ranks, leaves: $ranks, micro: 1}
+batch:     {global: $samples, leaves: $ranks, micro: 1}
 train:     {precision: $precision}
 ranks:     {shard: $shard}
 C
