@@ -127,6 +127,7 @@ static void test_stratify(void **state) {
 
 static void test_groups(void **state) {
     enum { ROWS = 600, GROUPS = 60 };
+    static const char *const all[] = {"*"};
     an_context *ctx = new_context();
     char *text = malloc(ROWS * 32);
     size_t used = (size_t)sprintf(text, "who,x,y\n");
@@ -146,8 +147,7 @@ static void test_groups(void **state) {
         int where[GROUPS] = {0};
         int64_t counts[2];
         s.seed = seed;
-        csv.inputs =
-            (const char *const[]){"*"}; /* the column of groups is no input, whether all are or a pattern says so */
+        csv.inputs = all; /* the column of groups is no input, whether all are or a pattern says so */
         csv.input_count = seed == 2;
         OK(ctx, an_dataset_create_csv(&s.source, ctx, &csv));
         s.owns = true;
