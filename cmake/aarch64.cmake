@@ -8,3 +8,4 @@ set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L /usr/aarch64-linux-gnu)
 set(libraries ${CMAKE_CURRENT_LIST_DIR}/../.deps/aarch64)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${libraries})
 set(ENV{PKG_CONFIG_LIBDIR} ${libraries}/usr/lib/aarch64-linux-gnu/pkgconfig) # instead of the machine's own
+set(CMAKE_C_STANDARD_INCLUDE_DIRECTORIES ${libraries}/usr/include/aarch64-linux-gnu) # what differs between architectures: jconfig.h
