@@ -94,7 +94,7 @@ static void verify(const race *r, int contender) {
 
 static void create(race *r, int contender, const arguments *a) {
     const int64_t pages = (int64_t)(r->count / AN_PAGE);
-    const an_reduction_unit unit = {{0, pages}, "everything"};
+    const an_reduction_unit unit = {.pages = {0, pages}, .name = "everything"};
     const an_reduction_options options = {.borders = {AN_BORDERS_SUBTREE, r->ranks, r->ranks},
                                           .dtype = AN_DTYPE_F32,
                                           .pages = pages,

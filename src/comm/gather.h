@@ -1,6 +1,6 @@
 /* The weights that ranks own, on every rank: pieces go from their owners to all others, unit by unit, and nothing blocks.
  *
- * A unit is a range of pages, such as those of a block. Piece q of it (comm/pieces.h) belongs to rank q. What is gathered of a unit is a list of runs of its pages, in one of several
+ * A unit is a range of pages, such as those of a block. Each rank owns a piece of it (comm/pieces.h). What is gathered of a unit is a list of runs of its pages, in one of several
  * channels: buffers of different element sizes, such as masters and copies of low precision. Of each run, a rank sends what lies in its piece, from where it is to where it goes: nothing is staged.
  *
  * Ranks of one host can share memory: if what they own lies in a window, nobody sends. A rank publishes that its pieces are complete, and the others copy them.
@@ -33,6 +33,7 @@ typedef struct an_gather_run {
 
 typedef struct an_gather_unit {
     an_page_range pages; /* its pieces are cut from these; not empty */
+    int turn;            /* as in comm/pieces.h */
     const an_gather_run *runs;
     int run_count;    /* 0: nothing of it is gathered */
     const char *name; /* "blocks.3", for messages and for who asks why nothing moves; must outlive the gathering */

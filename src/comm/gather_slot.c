@@ -16,7 +16,7 @@ typedef struct segment {
 
 static segment segment_of(const an_gather_peers *p, const an_gather_unit *unit, int run, int rank) {
     const an_gather_run *r = &unit->runs[run];
-    const an_page_range piece = an_piece(&unit->pages, rank, p->ranks);
+    const an_page_range piece = an_piece(&unit->pages, unit->turn, rank, p->ranks);
     const int64_t begin = an_larger(piece.begin, r->pages.begin), end = an_smaller(piece.end, r->pages.end);
     if (begin >= end) return (segment){.channel = r->channel};
     const size_t page_bytes = p->page_bytes[r->channel], at = (size_t)(begin - r->pages.begin) * page_bytes;

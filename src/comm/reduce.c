@@ -60,7 +60,7 @@ static an_page_range bucket_at(const an_reduction_unit *unit, int64_t bucket_pag
                                an_part *part) {
     const int64_t pages = an_even_part(unit->pages.end - unit->pages.begin, bucket_pages);
     const int64_t from = unit->pages.begin + index * pages;
-    *part = scatters ? (an_part){index, buckets_of(unit, bucket_pages)} : (an_part){0, 1};
+    *part = scatters ? (an_part){index, buckets_of(unit, bucket_pages), unit->turn} : (an_part){0, 1, 0};
     return scatters ? unit->pages : (an_page_range){from, an_smaller(from + pages, unit->pages.end)};
 }
 

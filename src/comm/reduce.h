@@ -17,6 +17,7 @@ typedef struct an_reduction an_reduction;
 typedef struct an_reduction_unit {
     an_page_range pages; /* not empty */
     const char *name;    /* "blocks.3", for messages and for who asks why nothing moves; must outlive the reduction */
+    int turn;            /* if owners keep the sums: as in comm/pieces.h */
 } an_reduction_unit;
 
 typedef struct an_reduction_options {

@@ -67,7 +67,7 @@ static int64_t length(const an_page_range *pages) {
 
 /* What a rank owns of a bucket. */
 static an_page_range slice_of(const an_scatter_peers *p, const an_scatter_bucket *b, int rank) {
-    const an_page_range piece = an_piece(&p->units[b->unit].pages, rank, p->ranks);
+    const an_page_range piece = an_piece(&p->units[b->unit].pages, p->units[b->unit].turn, rank, p->ranks);
     const int64_t pages = length(&piece), count = an_scatter_buckets(p, b->unit);
     return (an_page_range){piece.begin + pages * b->index / count, piece.begin + pages * (b->index + 1) / count};
 }
@@ -77,7 +77,7 @@ void an_scatter_measure(const an_scatter_peers *peers, int unit, an_scatter_cost
     const int64_t leaves = p->leaves.end - p->leaves.begin, buckets = an_scatter_buckets(p, unit);
     const int64_t mine = an_divide_up(an_larger(leaves - p->rank, 0), p->ranks); /* leaves of this rank */
     for (int rank = 0; rank < p->ranks; rank++) {
-        const an_page_range piece = an_piece(&p->units[unit].pages, rank, p->ranks);
+        const an_page_range piece = an_piece(&p->units[unit].pages, p->units[unit].turn, rank, p->ranks);
         const int64_t bytes = length(&piece) * (int64_t)p->sent_bytes;
         if (rank == p->rank) {
             cost->received += (leaves - mine) * bytes;

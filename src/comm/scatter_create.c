@@ -102,7 +102,7 @@ static size_t stack_bytes(const an_scattering *s) {
     int64_t bytes = 0;
     two.runs = runs;
     for (int i = 0; i < s->unit_count; i++) {
-        runs[1] = an_piece(&p->units[i].pages, p->rank, p->ranks);
+        runs[1] = an_piece(&p->units[i].pages, p->units[i].turn, p->rank, p->ranks);
         if (runs[1].begin == runs[1].end) continue;
         two.run_count = 2;
         bytes += an_sparse_bytes(&two);
@@ -144,7 +144,7 @@ static void fill_tables(an_scattering *s) {
     const size_t others = (size_t)p->ranks - 1, slot_bytes = others * (size_t)s->longest_slice * p->sent_bytes;
     for (int i = 0; i < s->unit_count; i++) {
         s->units[i] = p->units[i];
-        s->pieces[i] = an_piece(&p->units[i].pages, p->rank, p->ranks);
+        s->pieces[i] = an_piece(&p->units[i].pages, p->units[i].turn, p->rank, p->ranks);
     }
     p->units = s->units;
     s->stack.runs = s->pieces;

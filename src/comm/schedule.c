@@ -1,6 +1,7 @@
 #include "comm/schedule.h"
 
 #include "base/integer.h"
+#include "comm/pieces.h"
 
 an_rounds an_rounds_make(const an_borders *borders, const int *radices, int rounds) {
     an_rounds s = {.borders = *borders, .rounds = 0, .sizes = {1}};
@@ -67,7 +68,7 @@ an_page_range an_cell_piece(const an_cell *cell, int group) {
 }
 
 an_page_range an_cell_slice(const an_cell *cell, int group, const an_part *part) {
-    const an_page_range piece = an_cell_piece(cell, group);
+    const an_page_range piece = an_cell_piece(cell, an_piece_number(part->turn, group, cell->groups));
     const int64_t pages = piece.end - piece.begin;
     return (an_page_range){piece.begin + pages * part->index / part->count,
                            piece.begin + pages * (part->index + 1) / part->count};

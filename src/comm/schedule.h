@@ -8,7 +8,7 @@
  * Which rank owns a page: the pages of one exchange (a bucket) are cut into cells, runs of pages that are held by the same ranks. A cell is cut in proportion to the sizes of the
  * groups, so every rank ends with 1 / ranks of the pages, and a page leaves a rank only once. If the leaves of every group are one node, n (1 - 1 / ranks) bytes are sent on the way in, for any
  * number of ranks, which is optimal; with awkward numbers of ranks and several rounds it was up to 1.29 n.
- * With one round the whole bucket is one cell, and rank q owns piece q. A group that has fewer ranks than others of its level (the last) has other borders between pages; there cells
+ * With one round the whole bucket is one cell, and rank q owns piece q, or where owners keep the sums, the piece of its turn. A group that has fewer ranks than others of its level (the last) has other borders between pages; there cells
  * are what both have in common.
  *
  * One round of radix `ranks` moves the fewest bytes. For thousands of ranks, several rounds have fewer messages: 64 × 64 for 4,096 ranks sends 126 for each bucket and node instead of 4,095.
@@ -55,6 +55,7 @@ an_page_range an_cell_piece(const an_cell *cell, int group);
 /* Part `index` of `count` equal parts of a piece. Where each rank keeps its piece of a unit, a unit is too large for one exchange; then each exchange moves a slice of every piece. */
 typedef struct an_part {
     int64_t index, count;
+    int turn; /* which group has the first piece, modulo their number (comm/pieces.h); 0 where there are several rounds */
 } an_part;
 an_page_range an_cell_slice(const an_cell *cell, int group, const an_part *part);
 

@@ -96,7 +96,7 @@ int an_shards_unit_of(const an_shards *shards, int64_t page) {
 
 int an_shards_owner(const an_shards *shards, int64_t page, int64_t *end) {
     const int unit = an_shards_unit_of(shards, page);
-    const int owner = an_piece_owner(&shards->units[unit].pages, page, shards->ranks);
+    const int owner = an_piece_owner(&shards->units[unit].pages, unit, page, shards->ranks);
     *end = an_shards_piece(shards, unit, owner).end;
     return owner;
 }

@@ -80,7 +80,7 @@ an_comm *an_shards_comm(const an_shards *shards);
 int64_t an_shards_bytes(const an_shards *shards);
 
 static inline an_page_range an_shards_piece(const an_shards *shards, int unit, int rank) {
-    return an_piece(&shards->units[unit].pages, rank, shards->ranks);
+    return an_piece(&shards->units[unit].pages, unit, rank, shards->ranks);
 }
 
 /* The unit that a page belongs to. O(log units). */

@@ -149,7 +149,8 @@ static an_reduction_options find_units(const an_graph *g, const an_borders *bord
     an_reduction_options o = {.borders = *borders, .units = exchanged, .unit_count = count};
     for (int i = 0; i < count; i++)
         exchanged[i] = (an_reduction_unit){.pages = {units[i].begin / AN_PAGE, units[i].end / AN_PAGE},
-                                           .name = *units[i].name ? units[i].name : "the rest of the model"};
+                                           .name = *units[i].name ? units[i].name : "the rest of the model",
+                                           .turn = i};
     if (count > 0) o.pages = exchanged[count - 1].pages.end;
     return o;
 }

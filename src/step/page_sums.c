@@ -115,38 +115,41 @@ an_status an_page_sums_divide(an_page_sums *p) {
     return AN_OK;
 }
 
+/* Records are merged in the order of ranks, and a unit's first piece belongs to the rank of its turn (comm/pieces.h): ranks from there on have its front, in order, and those before it its
+ * back. So what a unit or a parameter has is a forest of each. */
+enum { FRONT, BACK, HALVES };
+
 int an_page_sums_forests(const an_page_sums *p) {
-    return an_params_piece_count(p->params) + p->part_count;
+    return HALVES * (an_params_piece_count(p->params) + p->part_count);
 }
 
 size_t an_page_sums_record_bytes(const an_shards *shards, const an_graph *model) {
-    size_t bytes = (size_t)shards->unit_count * an_forest_bytes(shards->pages, 1);
+    size_t bytes = HALVES * (size_t)shards->unit_count * an_forest_bytes(shards->pages, 1);
     for (size_t i = 0; model && i < model->parameter_count; i++)
         if (model->parameters[i].node->outputs[0].storage == AN_STORAGE_MASTER)
-            bytes += an_forest_bytes(pages_of(model->parameters[i].elements), 1);
+            bytes += HALVES * an_forest_bytes(pages_of(model->parameters[i].elements), 1);
     return bytes;
 }
 
-/* What a forest is of: pages of one piece, as leaves of a tree that begins at page `first`. */
+/* What this rank has of a unit or of a parameter: pages of one piece, as leaves of a tree. */
 typedef struct {
-    an_leaf_range range;
-    int64_t first;
-    const double *sums; /* of its pages */
+    an_leaf_range all, range; /* of the unit or the parameter; of this rank */
+    const double *sums;       /* of its pages */
 } span;
 
 static span unit_span(const an_page_sums *p, int unit, const double *sums) {
-    const an_page_range piece = an_params_piece(p->params, unit);
+    const an_page_range piece = an_params_piece(p->params, unit), *all = &p->params->pieces.shards->units[unit].pages;
     const int64_t pages = p->params->sizes.trainable_elements / AN_PAGE;
-    return (span){.range = {piece.begin, piece.end, pages}, .sums = sums};
+    return (span){.all = {all->begin, all->end, pages}, .range = {piece.begin, piece.end, pages}, .sums = sums};
 }
 
 /* A parameter lies in one unit. `sums` are those of this rank's piece of it. */
 static span part_span(const an_page_part *part, const an_page_range *piece, const double *sums) {
     const int64_t begin = an_smaller(an_larger(piece->begin, part->pages.begin), part->pages.end);
     const int64_t end = an_larger(an_smaller(piece->end, part->pages.end), begin);
-    const int64_t first = part->pages.begin;
-    return (span){.range = {begin - first, end - first, part->pages.end - first},
-                  .first = first,
+    const int64_t first = part->pages.begin, pages = part->pages.end - first;
+    return (span){.all = {0, pages, pages},
+                  .range = {begin - first, end - first, pages},
                   .sums = begin < end ? sums + (begin - piece->begin) : sums};
 }
 
@@ -162,32 +165,41 @@ static void fill(const an_page_sums *p, const span *s, an_forest *forest) {
     }
 }
 
+/* The half that is not of this rank is empty where the row of ranks begins or ends. Returns what lies behind both. */
+static an_forest *visit_halves(const an_page_sums *p, const span *s, int unit, an_forest *forest, bool fills) {
+    const an_shards *shards = p->params->pieces.shards;
+    const int mine = shards->rank >= unit % shards->ranks ? FRONT : BACK;
+    for (int half = 0; half < HALVES; half++, forest = an_forest_next(forest)) {
+        const int64_t border = half == FRONT ? s->all.begin : s->all.end;
+        const an_leaf_range range = half == mine ? s->range : (an_leaf_range){border, border, s->all.leaves};
+        if (!fills)
+            an_forest_begin(forest, &range, 1);
+        else if (half == mine)
+            fill(p, s, forest);
+    }
+    return forest;
+}
+
 /* All forests, begun or filled. Parts are in the order of units, as parameters are. */
 static void visit(const an_page_sums *p, an_forest *forests, bool fills) {
     const an_shards *shards = p->params->pieces.shards;
     const double *sums = p->sums;
     const int units = an_params_piece_count(p->params);
     int unit = 0;
-    for (int i = 0; i < units; i++, forests = an_forest_next(forests)) {
+    for (int i = 0; i < units; i++) {
         const span s = unit_span(p, i, sums);
-        if (fills)
-            fill(p, &s, forests);
-        else
-            an_forest_begin(forests, &s.range, 1);
+        forests = visit_halves(p, &s, i, forests, fills);
         sums += s.range.end - s.range.begin;
     }
     sums = p->sums;
-    for (int i = 0; i < p->part_count; i++, forests = an_forest_next(forests)) {
+    for (int i = 0; i < p->part_count; i++) {
         for (; shards->units[unit].pages.end <= p->parts[i].pages.begin; unit++) {
             const an_page_range passed = an_params_piece(p->params, unit);
             sums += passed.end - passed.begin;
         }
         const an_page_range piece = an_params_piece(p->params, unit);
         const span s = part_span(&p->parts[i], &piece, sums);
-        if (fills)
-            fill(p, &s, forests);
-        else
-            an_forest_begin(forests, &s.range, 1);
+        forests = visit_halves(p, &s, unit, forests, fills);
     }
 }
 
@@ -211,14 +223,16 @@ static an_status take_sum(const an_page_sums *p, an_forest *forest, int64_t page
 an_status an_page_sums_close(an_page_sums *p, an_forest *forests, double *sum) {
     an_context *ctx = p->ctx;
     an_forest *next = forests;
-    for (int i = 1; i < an_params_piece_count(p->params); i++) {
+    for (int i = 1; i < HALVES * an_params_piece_count(p->params); i++) {
         next = an_forest_next(next);
         an_forest_merge(forests, next);
     }
     for (int i = 0; i < p->part_count; i++) {
         an_page_part *part = &p->parts[i];
-        next = an_forest_next(next);
-        AN_TRY_RETURN(take_sum(p, next, part->pages.end - part->pages.begin, &part->sum));
+        an_forest *front = an_forest_next(next);
+        next = an_forest_next(front);
+        an_forest_merge(front, next);
+        AN_TRY_RETURN(take_sum(p, front, part->pages.end - part->pages.begin, &part->sum));
     }
     return take_sum(p, forests, p->params->sizes.trainable_elements / AN_PAGE, sum);
 }

@@ -41,7 +41,7 @@ double an_page_sums_add(const an_page_sums *p, int64_t begin, int64_t end);
 an_status an_page_sums_divide(an_page_sums *p);
 bool an_page_sums_part_bytes(size_t parameters, size_t *bytes);
 
-/* The forests of a store in pieces, in a row: one for each unit, and then one for each part. How many; what they take; their shape, before there are sums; their sums; and the sum of all, once
+/* The forests of a store in pieces, in a row: two for each unit, and then two for each part. How many; what they take; their shape, before there are sums; their sums; and the sum of all, once
  * those of all ranks are merged. `model`: its parameters are parts; NULL: there are none. */
 int an_page_sums_forests(const an_page_sums *p);
 size_t an_page_sums_record_bytes(const an_shards *shards, const an_graph *model);

@@ -23,10 +23,12 @@ static list list_of(const an_flat_sizes *sizes, an_dtype low) {
     return l;
 }
 
-static void add_unit(list *l, const an_page_range *pages, const char *name) {
+static void add_unit(list *l, const an_shards *s, int unit, const char *name) {
     if (l->units)
-        l->units[l->unit_count] = (an_gather_unit){
-            .pages = *pages, .runs = l->runs + l->run_count, .name = *name ? name : "the rest of the model"};
+        l->units[l->unit_count] = (an_gather_unit){.pages = s->units[unit].pages,
+                                                   .turn = unit,
+                                                   .runs = l->runs + l->run_count,
+                                                   .name = *name ? name : "the rest of the model"};
     l->unit_count++;
 }
 
@@ -53,7 +55,7 @@ static void add_read(list *l, const an_page_runs *set, const an_page_range *unit
 static void add_units(list *l, const an_shards *s) {
     for (int i = 0; i < s->unit_count; i++) {
         const an_page_range *pages = &s->units[i].pages;
-        add_unit(l, pages, s->units[i].name);
+        add_unit(l, s, i, s->units[i].name);
         add_read(l, &s->sets[AN_PAGES_MASTER_READ], pages, AN_WEIGHTS_MASTER);
         add_read(l, &s->sets[AN_PAGES_LOW_READ], pages, AN_WEIGHTS_LOW);
     }
@@ -62,7 +64,7 @@ static void add_units(list *l, const an_shards *s) {
 static void add_regions(list *l, const an_shards *s, const an_graph *form) {
     for (int i = 0; form && form->shard && i < form->shard->region_count; i++) {
         const an_region *region = &form->shard->regions[i];
-        add_unit(l, &s->units[region->unit].pages, region->name);
+        add_unit(l, s, region->unit, region->name);
         for (int kind = 0; kind < AN_WEIGHT_KINDS; kind++)
             for (int k = 0; k < region->roots[kind].run_count; k++)
                 add_run(l, &region->roots[kind].runs[k].pages, kind, region->roots[kind].runs[k].at);

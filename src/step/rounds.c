@@ -22,9 +22,9 @@ int64_t an_leaf_rounds_count(const an_params_pieces *pieces, int64_t leaves) {
 static an_scatter_options describe(const an_shards *shards, an_dtype dtype, int64_t leaves, bool is_bf16,
                                    an_reduction_unit *units) {
     for (int i = 0; i < shards->unit_count; i++)
-        units[i] =
-            (an_reduction_unit){.pages = shards->units[i].pages,
-                                .name = *shards->units[i].name ? shards->units[i].name : "the rest of the model"};
+        units[i] = (an_reduction_unit){.pages = shards->units[i].pages,
+                                       .name = *shards->units[i].name ? shards->units[i].name : "the rest of the model",
+                                       .turn = i};
     return (an_scatter_options){.leaves = an_leaf_rounds_range(shards, leaves),
                                 .dtype = dtype,
                                 .is_bf16 = is_bf16,
@@ -39,7 +39,8 @@ static an_reduction_options describe_hosts(const an_shards *shards, const an_sca
     int count = 0;
     for (int i = 0; i < shards->unit_count; i++) {
         const an_page_range piece = an_shards_piece(shards, i, shards->rank);
-        if (piece.begin < piece.end) pieces[count++] = (an_reduction_unit){piece, scatter->units[i].name};
+        if (piece.begin < piece.end)
+            pieces[count++] = (an_reduction_unit){.pages = piece, .name = scatter->units[i].name};
     }
     return (an_reduction_options){.borders = an_borders_choose(scatter->leaves.leaves, shards->groups),
                                   .dtype = scatter->dtype,

@@ -35,9 +35,9 @@ static bool next_owned(const collection *c, const an_saved_piece *p, int64_t fro
     if (t->grid < 0 || !s) return holds || options->way == AN_ROUTE_LOAD;
     if (!holds && options->way == AN_ROUTE_SAVE && c->holder / s->ranks != s->group) return false;
     int unit = an_shards_unit_of(s, (t->grid + from) / AN_PAGE);
-    o->owner = holds ? an_piece_owner(&s->units[unit].pages, (t->grid + from) / AN_PAGE, s->ranks) : s->rank;
+    o->owner = holds ? an_piece_owner(&s->units[unit].pages, unit, (t->grid + from) / AN_PAGE, s->ranks) : s->rank;
     for (; unit < s->unit_count; unit++) {
-        const an_page_range piece = an_piece(&s->units[unit].pages, o->owner, s->ranks);
+        const an_page_range piece = an_shards_piece(s, unit, o->owner);
         o->begin = an_larger(from, piece.begin * AN_PAGE - t->grid);
         o->end = an_smaller(p->end, piece.end * AN_PAGE - t->grid);
         if (o->begin < o->end) return true;

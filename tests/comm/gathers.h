@@ -85,13 +85,18 @@ static inline void gather_fill(char *page_bytes, size_t count, int round, int ch
     for (size_t i = 0; i < count; i++) page_bytes[i] = (char)gather_byte(round, channel, page, i);
 }
 
+/* Beginning with 0, and beyond the number of ranks. */
+static inline int gather_turn(int unit) {
+    return 5 * unit;
+}
+
 /* From the definition; -1: a page of no unit. */
 static inline int gather_owner(int64_t page, int ranks) {
     for (int u = 0; u < GATHER_UNITS; u++) {
         const an_page_range *pages = &gather_templates[u].pages;
         const int64_t count = pages->end - pages->begin, i = page - pages->begin;
         for (int q = 0; q < ranks; q++)
-            if (i >= q * count / ranks && i < (q + 1) * count / ranks) return q;
+            if (i >= q * count / ranks && i < (q + 1) * count / ranks) return (q + gather_turn(u)) % ranks;
     }
     return -1;
 }
@@ -148,7 +153,7 @@ static inline void gather_lay_out(gather_test *t) {
             run->dst_at = t->setting->is_in_place ? run->src_at : at[channel];
             at[channel] += (from->runs[i].pages.end - begin) * bytes;
         }
-        t->units[u] = (an_gather_unit){from->pages, t->runs[u], from->run_count, from->name};
+        t->units[u] = (an_gather_unit){from->pages, gather_turn(u), t->runs[u], from->run_count, from->name};
     }
 }
 

@@ -18,7 +18,7 @@ enum { SCATTER_GRID = 24, SCATTER_UNITS = 4, SCATTER_STEPS = 2, SCATTER_SPOILT =
 
 /* With pages of no unit, and with units that have fewer pages than there are ranks. */
 static const an_reduction_unit scatter_units[SCATTER_UNITS] = {
-    {{1, 11}, "first"}, {{11, 12}, "one page"}, {{13, 16}, "few"}, {{17, 24}, "last"}};
+    {{1, 11}, "first", 2}, {{11, 12}, "one page", 7}, {{13, 16}, "few", 0}, {{17, 24}, "last", 13}};
 
 /* Units of a round, by step: that of a later round begins while the last of the one before it are on their way. */
 static const int scatter_order[SCATTER_STEPS][SCATTER_UNITS] = {{3, 2, 1, 0}, {1, 3, 0, 2}};
@@ -137,7 +137,7 @@ static inline int scatter_owner(int64_t page, int ranks) {
         const an_page_range *pages = &scatter_units[u].pages;
         const int64_t count = pages->end - pages->begin, i = page - pages->begin;
         for (int q = 0; q < ranks; q++)
-            if (i >= q * count / ranks && i < (q + 1) * count / ranks) return q;
+            if (i >= q * count / ranks && i < (q + 1) * count / ranks) return (q + scatter_units[u].turn) % ranks;
     }
     return -1;
 }
@@ -153,7 +153,7 @@ static inline bool scatter_make_buffers(scatter_test *t) {
                          .runs = t->pieces,
                          .run_count = SCATTER_UNITS};
     for (int i = 0; i < SCATTER_UNITS; i++) {
-        t->pieces[i] = an_piece(&scatter_units[i].pages, t->comm->rank, t->comm->ranks);
+        t->pieces[i] = an_piece(&scatter_units[i].pages, scatter_units[i].turn, t->comm->rank, t->comm->ranks);
         t->src[i] = aligned_alloc(AN_ALIGNMENT, scatter_unit_bytes(t, i));
         if (!t->src[i]) return false;
     }

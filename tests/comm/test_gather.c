@@ -102,18 +102,20 @@ static void pieces_are_a_partition(void **state) {
     for (int ranks = 1; ranks <= 9; ranks++)
         for (int64_t pages = 1; pages <= 50; pages++) {
             const an_page_range unit = {1000, 1000 + pages};
-            for (int q = 0; q < ranks; q++) {
-                const an_page_range piece = an_piece(&unit, q, ranks);
-                assert_int_equal(piece.begin, 1000 + q * pages / ranks);
-                assert_int_equal(piece.end, 1000 + (q + 1) * pages / ranks);
-            }
+            for (int q = 0; q < ranks; q++)
+                for (int turn = 0; turn <= 2 * ranks; turn++) {
+                    const an_page_range piece = an_piece(&unit, turn, (q + turn) % ranks, ranks);
+                    assert_int_equal(piece.begin, 1000 + q * pages / ranks);
+                    assert_int_equal(piece.end, 1000 + (q + 1) * pages / ranks);
+                }
         }
     /* rank · pages has more than 64 bits */
     const an_page_range most = {0, INT64_MAX};
     const int ranks = INT32_MAX;
-    assert_int_equal(an_piece(&most, ranks - 1, ranks).end, INT64_MAX);
-    assert_int_equal(an_piece(&most, ranks - 1, ranks).begin, an_piece(&most, ranks - 2, ranks).end);
-    assert_true(an_piece(&most, ranks - 1, ranks).begin > INT64_MAX - 2 * (INT64_MAX / ranks));
+    assert_int_equal(an_piece(&most, 0, ranks - 1, ranks).end, INT64_MAX);
+    assert_int_equal(an_piece(&most, 0, ranks - 1, ranks).begin, an_piece(&most, 0, ranks - 2, ranks).end);
+    assert_true(an_piece(&most, 0, ranks - 1, ranks).begin > INT64_MAX - 2 * (INT64_MAX / ranks));
+    assert_int_equal(an_piece(&most, INT32_MAX - 1, ranks - 2, ranks).end, INT64_MAX); /* the rank before its turn */
 }
 
 static void every_rank_has_all(void **state) {

@@ -29,9 +29,9 @@ typedef struct one_rank {
 static an_reduction_options reduction_options(one_rank *r) {
     const cluster *c = r->cluster;
     for (int i = 0; i < SCATTER_UNITS; i++) {
-        const an_page_range piece = an_piece(&scatter_units[i].pages, r->rank, c->host_ranks);
+        const an_page_range piece = an_piece(&scatter_units[i].pages, scatter_units[i].turn, r->rank, c->host_ranks);
         if (piece.begin == piece.end) continue;
-        r->pieces[r->piece_count++] = (an_reduction_unit){piece, scatter_units[i].name};
+        r->pieces[r->piece_count++] = (an_reduction_unit){.pages = piece, .name = scatter_units[i].name};
     }
     return (an_reduction_options){.borders = c->borders,
                                   .dtype = c->dtype,

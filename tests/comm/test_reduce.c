@@ -9,7 +9,7 @@ enum { PAGES = 37, MOST_LEAVES = 16, STEPS = 3 };
 
 /* Not in order, and a page of no unit between two of them. */
 static const an_reduction_unit units[] = {
-    {{20, 36}, "last"}, {{0, 5}, "first"}, {{18, 20}, "third"}, {{6, 17}, "second"}, {{5, 6}, "small"}};
+    {{20, 36}, "last", 9}, {{0, 5}, "first", 0}, {{18, 20}, "third", 1}, {{6, 17}, "second", 2}, {{5, 6}, "small", 4}};
 enum { UNITS = sizeof units / sizeof *units };
 static const int order[STEPS][UNITS] = {{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}, {2, 0, 4, 1, 3}};
 
@@ -77,10 +77,11 @@ typedef struct rank_thread {
     } while (0)
 
 /* The pages of a unit whose sums a rank gets: all, or its piece. */
-static an_page_range pages_of(const setting *s, int rank, const an_page_range *unit) {
-    const int64_t pages = unit->end - unit->begin, ranks = s->borders.ranks;
-    if (!s->scatters) return *unit;
-    return (an_page_range){unit->begin + pages * rank / ranks, unit->begin + pages * (rank + 1) / ranks};
+static an_page_range pages_of(const setting *s, int rank, const an_reduction_unit *unit) {
+    const int64_t begin = unit->pages.begin, pages = unit->pages.end - begin, ranks = s->borders.ranks;
+    int64_t q = 0;
+    while ((q + unit->turn) % ranks != rank) q++;
+    return s->scatters ? (an_page_range){begin + pages * q / ranks, begin + pages * (q + 1) / ranks} : unit->pages;
 }
 
 static void run_steps(rank_thread *t, an_context *ctx, an_reduction *r, const an_reduction_options *o) {
@@ -113,7 +114,7 @@ static void run_steps(rank_thread *t, an_context *ctx, an_reduction *r, const an
         EXPECT(after.read - before.read == predicted.read);
         EXPECT(after.written - before.written == predicted.written);
         for (int i = 0; i < UNITS; i++) {
-            const an_page_range pages = pages_of(s, t->rank, &units[i].pages);
+            const an_page_range pages = pages_of(s, t->rank, &units[i]);
             const size_t begin = (size_t)pages.begin * AN_PAGE * element;
             const size_t end = (size_t)pages.end * AN_PAGE * element;
             EXPECT(!memcmp((char *)dst + begin, (char *)t->expected[step] + begin, end - begin));

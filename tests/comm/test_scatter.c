@@ -146,13 +146,13 @@ static void owners_have_the_nodes_of_a_range(void **state) {
 /* As many pieces wait as the leaves before a round have nodes; the staging has no more than was asked for. */
 static void memory_is_bounded(void **state) {
     (void)state;
-    const an_reduction_unit table = {{0, 37632}, "a large table"};
+    const an_reduction_unit table = {.pages = {0, 37632}, .name = "a large table", .turn = 3};
     const an_scatter_options o = {
         .leaves = {0, 8, 8}, .dtype = AN_DTYPE_F32, .pages = 37632, .units = &table, .unit_count = 1};
     static const int waiting[] = {0, 3, 2, 2, 1, 2, 2, 3, 1}; /* the most one-bits of a multiple of the ranks below 8 */
     for (int ranks = 1; ranks <= 8; ranks++)
         for (int rank = 0; rank < ranks; rank++) {
-            const an_page_range piece = an_piece(&table.pages, rank, ranks);
+            const an_page_range piece = an_piece(&table.pages, table.turn, rank, ranks);
             const an_scatter_cost cost = an_scatter_predict(&o, rank, ranks);
             assert_int_equal(cost.stack_bytes, (size_t)(waiting[ranks] - 1) * (size_t)(piece.end - piece.begin) * 4096);
             assert_true(cost.bytes < (AN_BUCKETS_IN_FLIGHT + 1) * (size_t)AN_BUCKET_BYTES + 100000);
@@ -183,7 +183,7 @@ static void wait_crosswise(scatter_test *t, an_context *ctx, group *g) {
     for (int i = 0; i < WEIGHT_UNITS; i++) {
         runs[i] = (an_gather_run){
             .pages = {2 * i, 2 * i + 2}, .src_at = 2L * i * WEIGHT_PAGE, .dst_at = 2L * i * WEIGHT_PAGE};
-        units[i] = (an_gather_unit){runs[i].pages, &runs[i], 1, "weights"};
+        units[i] = (an_gather_unit){runs[i].pages, i, &runs[i], 1, "weights"};
     }
     const an_gather_options options = {
         .units = units, .unit_count = WEIGHT_UNITS, .page_bytes = {WEIGHT_PAGE}, .in_flight = 1};

@@ -210,7 +210,7 @@ static an_traffic traffic_of(const an_rounds *schedule, const an_page_range *buc
     an_traffic all = {0, 0, 0, 0, 0, 0, 0, 0};
     for (int round = 0; round < schedule->rounds; round++) {
         int64_t kept;
-        const an_traffic t = an_rounds_traffic(schedule, bucket, &(an_part){0, 1}, rank, round, &kept);
+        const an_traffic t = an_rounds_traffic(schedule, bucket, &(an_part){0, 1, 0}, rank, round, &kept);
         an_traffic_add(&all, &t);
         if (schedule->rounds == 1)
             assert_in_range(kept, length(bucket) / schedule->borders.ranks,

@@ -45,7 +45,7 @@ static void test_pieces_are_a_partition(void **state) {
             const an_page_range unit = {7, 7 + pages};
             int64_t at = unit.begin;
             for (int rank = 0; rank < ranks; rank++) {
-                const an_page_range piece = an_piece(&unit, rank, ranks);
+                const an_page_range piece = an_piece(&unit, 0, rank, ranks);
                 assert_int_equal(piece.begin, at);
                 assert_int_equal(piece.end, unit.begin + (rank + 1) * pages / ranks);
                 at = piece.end;
@@ -58,7 +58,7 @@ static void test_pieces_are_a_partition(void **state) {
     const int ranks = INT32_MAX;
     for (int i = 0; i <= 10; i++) {
         const int rank = i == 10 ? ranks - 1 : ranks / 10 * i;
-        const an_page_range piece = an_piece(&unit, rank, ranks);
+        const an_page_range piece = an_piece(&unit, 0, rank, ranks);
         assert_true(piece.begin == (int64_t)((__int128)unit.end * rank / ranks));
         assert_true(piece.end == (int64_t)((__int128)unit.end * (rank + 1) / ranks));
     }
@@ -97,7 +97,8 @@ static void check_map(const model *m, int ranks, int64_t min_elements) {
     int64_t at = 0;
     for (int unit = 0; unit < first->unit_count; unit++) {
         assert_int_equal(first->units[unit].pages.begin, at);
-        for (int rank = 0; rank < ranks; rank++) {
+        for (int q = 0; q < ranks; q++) {
+            const int rank = (q + unit) % ranks;          /* the rank after it begins the next unit */
             for (int other = 0; other < ranks; other++) { /* a rank knows the pieces of all */
                 const an_page_range a = an_shards_piece(maps[rank], unit, other),
                                     b = an_shards_piece(first, unit, other);

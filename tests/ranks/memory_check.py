@@ -7,8 +7,7 @@ import collections
 import sys
 
 PAGE = 4096
-BLOCKS, WIDTH = 12, 768
-UNITS = BLOCKS + 2  # and what lies before and after them
+UNITS = 12 + 2  # the blocks, and what lies before and after them
 NEAR = 0.03  # of what is allocated
 # What a strategy divides, and in how many buffers; in bf16 weights have a low copy too, whose pieces take whole pages of the system as well.
 BUFFERS = {"weights": 2, "gradients": 1, "moments": 2}
@@ -16,21 +15,12 @@ DIVIDED = {"none": [], "optimizer": ["moments"], "gradients": ["gradients", "mom
            "hybrid": []}
 
 
-def uneven_bytes(precision, shard):
-    """In bf16, by optimizer and gradients, a rank has the f32 of what ops read so, wholly, and of its pieces. What is in both costs it nothing more: the biases and norms
-    of blocks, which some ranks have in their pieces and others not."""
-    if precision != "bf16" or shard not in ("optimizer", "gradients"):
-        return 0
-    vectors = sum(-(-WIDTH * times // 1024) for times in (1, 1, 3, 1, 1, 1, 4, 1))
-    return BLOCKS * vectors * PAGE
-
-
 def main():
     cases, wrong = collections.defaultdict(list), []
     for line in open(sys.argv[1]):
         words = line.split()
         cases[words[0], words[1], int(words[2])].append(dict(zip(words[3::2], map(int, words[4::2]))))
-    print("precision  strategy   ranks  planned on the fullest  taken/allocated  weights    gradients  moments    arena      MB")
+    print("precision  strategy   ranks  planned on the fullest  taken/allocated  weights    gradients  moments    arena      MB  pages apart")
     for (precision, shard, count), ranks in sorted(cases.items()):
         what = f"{precision}, {shard}, {count} ranks"
         if len(ranks) != count:
@@ -43,18 +33,17 @@ def main():
         room = PAGE * UNITS
         for kind, buffers in BUFFERS.items():
             held = [rank[kind] for rank in ranks]
-            uneven = uneven_bytes(precision, shard)
-            if max(held) - min(held) > buffers * room + (uneven if kind == "weights" else 0):
+            if max(held) - min(held) > buffers * room:
                 wrong.append(f"{what}: {kind} of {min(held)} to {max(held)} bytes")
             alone = cases.get((precision, "none", 1))
             if kind in DIVIDED[shard] and alone and abs(max(held) - alone[0][kind] / count) > buffers * room:
                 wrong.append(f"{what}: {kind} of {max(held)} bytes, one process has {alone[0][kind]}")
         planned = [rank["planned"] for rank in ranks]
-        if max(planned) - min(planned) > sum(BUFFERS.values()) * room + PAGE + uneven:  # lists of pieces too have different lengths
+        if max(planned) - min(planned) > room:
             wrong.append(f"{what}: {min(planned)} to {max(planned)} bytes")
         taken = [rank["taken"] / rank["allocated"] for rank in ranks]
         figures = "".join(f"{max(rank[kind] for rank in ranks) / 1e6:<11.1f}" for kind in ("weights", "gradients", "moments", "arena"))
-        print(f"{precision:10} {shard:10} {count:5}  {max(planned):22}  {min(taken):.4f} – {max(taken):.4f}  {figures}".rstrip())
+        print(f"{precision:10} {shard:10} {count:5}  {max(planned):22}  {min(taken):.4f} – {max(taken):.4f}  {figures}      {(max(planned) - min(planned)) / PAGE:.2f}")
     for text in wrong:
         print(text)
     return 1 if wrong or not cases else 0

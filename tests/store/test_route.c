@@ -275,13 +275,13 @@ static void test_owner_is_the_inverse_of_piece(void **state) {
     (void)state;
     for (int ranks = 1; ranks <= 20; ranks++)
         for (int64_t pages = 1; pages <= 50; pages++) {
-            an_shard_unit unit = {.pages = {5, 5 + pages}};
-            const an_shards s = {.ranks = ranks, .units = &unit, .unit_count = 1};
-            for (int q = 0; q < ranks; q++) {
-                const an_page_range piece = an_shards_piece(&s, 0, q);
-                for (int64_t page = piece.begin; page < piece.end; page++)
-                    assert_int_equal(an_piece_owner(&s.units[0].pages, page, s.ranks), q);
-            }
+            const an_page_range unit = {5, 5 + pages};
+            for (int turn = 0; turn <= ranks; turn++)
+                for (int rank = 0; rank < ranks; rank++) {
+                    const an_page_range piece = an_piece(&unit, turn, rank, ranks);
+                    for (int64_t page = piece.begin; page < piece.end; page++)
+                        assert_int_equal(an_piece_owner(&unit, turn, page, ranks), rank);
+                }
         }
 }
 
