@@ -26,6 +26,15 @@ macro(one_of thing)
     endforeach()
 endmacro()
 
+# once(NAME...): release and dev run it, and clang, ref and aarch64 need not (label once): it is about processes, files, timers or words, and not about
+# what a compiler or a kernel makes of numbers.
+macro(once)
+    foreach(test ${ARGN})
+        set(once_${test} TRUE)
+        list(APPEND scheduled ${test})
+    endforeach()
+endmacro()
+
 set(scheduled "")
 
 # Times are compared with limits in seconds that the project promises, or with each other: a neighbour takes cache and cores away.
@@ -47,3 +56,10 @@ cost(10 checkops-rows-base checkops-rows-avx2 checkops-rows-avx512 checkops-test
     checkops-test checkops-grad checkops-rows test_kernels_convolution_onednn test_base_elementary cli-plot cli-pipe cli-mistakes
     cli-room-cgroup install test_ranks_threads test_ranks_small_stack test_ranks_shard_graphs test_ranks_stage test_ranks_traps_calls
     test_ranks_traps_numbers ranks-hash-openmpi-3 ranks-traffic-mpich ranks-strace-openmpi ranks-strace-mpich test_open_constructor_short)
+
+once(cli-banner cli-checkpoints cli-mistakes cli-special-files cli-limits cli-formats cli-augment cli-damage cli-plot cli-compare cli-completion
+    cli-doctor cli-pipe cli-launcher cli-strategies cli-room-memory cli-room-cgroup cli-room-disk cli-supervise test_cli_doctor
+    test_cli_supervise_ranks test_launch_launcher)
+once(test_comm_watch test_comm_scatter test_comm_hybrid test_store_route test_store_load_ranks test_store_save_ranks test_store_write_ranks
+    test_ranks_errors test_ranks_failures test_ranks_saves test_ranks_stage test_ranks_traps_calls test_ranks_resume test_ranks_pieces
+    test_train_null_arguments test_train_failed_calls)
