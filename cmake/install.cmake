@@ -10,9 +10,10 @@ install(TARGETS anneal_static EXPORT annealStaticTargets)
 install(EXPORT annealTargets NAMESPACE anneal:: DESTINATION ${package_dir})
 install(EXPORT annealStaticTargets NAMESPACE anneal:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/annealConfig.cmake.in annealConfig.cmake INSTALL_DESTINATION ${package_dir})
+configure_file(cmake/annealStatic.cmake.in annealStatic.cmake @ONLY)
 write_basic_package_version_file(annealConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/annealConfig.cmake ${PROJECT_BINARY_DIR}/annealConfigVersion.cmake
-    DESTINATION ${package_dir})
+    ${PROJECT_BINARY_DIR}/annealStatic.cmake DESTINATION ${package_dir})
 
 # What anneal.pc adds for the static library: OpenMP's runtime, oneDNN and the libraries of train. Not as Requires.private, for which
 # pkg-config wants to see their own files even where a program links the shared library.
@@ -31,3 +32,9 @@ install(DIRECTORY include/anneal ${PROJECT_BINARY_DIR}/include/anneal DESTINATIO
     FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 install(FILES LICENSE README.md ARCHITECTURE.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
+
+# Programs to begin with. Each is a project of its own, which finds the installed anneal.
+install(FILES examples/own-graph.ang DESTINATION ${CMAKE_INSTALL_DATADIR}/anneal/examples)
+foreach(example mlp own-model own-op own-optimizer surrogate)
+    install(DIRECTORY examples/${example} DESTINATION ${CMAKE_INSTALL_DATADIR}/anneal/examples)
+endforeach()
