@@ -1,5 +1,7 @@
 # Plugins for MPI libraries: one source, built for each of them that is found. Only its programs need an MPI; libanneal has none in it.
 set(mpi_versions "")
+set(ANNEAL_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR} CACHE STRING "Where plugins are installed; the library looks in its own folder first")
+get_filename_component(plugin_folder ${ANNEAL_PLUGIN_DIR} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX}) # src/comm/plugins.h.in
 
 # Sets ${prefix}_CFLAGS, _LDFLAGS and _VERSION from pkg-config, or else from a compiler wrapper whose mpi.h has the macro of this library.
 function(anneal_find_mpi prefix module macro)
@@ -65,7 +67,7 @@ if(ANNEAL_MPI AND NOT CMAKE_CROSSCOMPILING)
         anneal_use_mpi(anneal_mpi_${mpi} ${mpi})
         target_include_directories(anneal_mpi_${mpi} PRIVATE include)
         set_target_properties(anneal_mpi_${mpi} PROPERTIES OUTPUT_NAME anneal-mpi-${mpi})
-        install(TARGETS anneal_mpi_${mpi} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        install(TARGETS anneal_mpi_${mpi} LIBRARY DESTINATION ${ANNEAL_PLUGIN_DIR})
         list(APPEND mpi_versions "${${mpi}_name} ${${mpi}_VERSION}")
         list(APPEND mpi_found ${mpi})
     endforeach()
