@@ -243,6 +243,44 @@ typedef struct an_csv_source {
 AN_API void an_csv_source_init(an_csv_source *source, size_t size);
 AN_API an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source);
 
+/* ---- what a table contains ---- */
+
+/* Counts the cells of every column of a table, before anyone decides which columns are inputs and which are targets. O(cells). Memory is
+ * bounded by the columns and their different cells, beside the bytes of one file. */
+typedef struct an_csv_facts an_csv_facts;
+/* `delimiter` 0: the comma, semicolon, tab or bar that gives the most columns. */
+AN_API an_status an_csv_facts_create(an_csv_facts **facts, an_context *ctx, const char *path, char delimiter);
+AN_API void an_csv_facts_destroy(an_csv_facts **facts);
+
+typedef struct an_csv_info {
+    size_t size;
+    int64_t rows, columns;
+    char delimiter;
+    bool header; /* the first line has no numbers, and is not a row of categories such as those below it */
+    uint8_t reserved[6];
+} an_csv_info;
+AN_API void an_csv_info_init(an_csv_info *info, size_t size);
+AN_API an_status an_csv_info_get(const an_csv_facts *facts, an_csv_info *info);
+
+/* The most different cells of a column that are told apart. */
+enum { AN_CSV_MOST_VALUES = 1000 };
+
+typedef struct an_csv_column {
+    size_t size;
+    const char *name;                /* in the header, which lives as long as the facts; NULL: it has none */
+    int64_t numbers, texts, missing; /* cells */
+    int64_t values;     /* different cells that are not missing; above AN_CSV_MOST_VALUES: too many to count */
+    double least, most; /* of the numbers; 0 without numbers */
+    bool whole;         /* every number is a whole number */
+    uint8_t reserved[7];
+} an_csv_column;
+AN_API void an_csv_column_init(an_csv_column *column, size_t size);
+/* Columns count from 0. */
+AN_API an_status an_csv_column_get(const an_csv_facts *facts, int64_t index, an_csv_column *column);
+/* One of the different cells of a column, in the order of their bytes, and in how many rows it is. It lives as long as the facts. NULL:
+ * there are not so many, or too many to tell apart. `count` may be NULL. */
+AN_API const char *an_csv_value(const an_csv_facts *facts, int64_t index, int64_t value, int64_t *count);
+
 /* ---- arrays of NumPy: .npy, and .npz with or without compression ---- */
 
 /* The first dimension of an array is the sample. Types are f2, f4, f8, i1 to i8, u1 to u8 and b1, little-endian. "inputs" have the type

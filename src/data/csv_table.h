@@ -6,6 +6,7 @@
  *     data/csv_cells.c    cells into numbers
  *     data/csv_rows.c     all rows, in one pass or three
  *     data/csv.c          the dataset
+ *     data/csv_facts.c    what the columns contain, without a dataset
  */
 #ifndef AN_DATA_CSV_TABLE_H
 #define AN_DATA_CSV_TABLE_H

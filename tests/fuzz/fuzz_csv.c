@@ -1,5 +1,5 @@
 /* Fuzzes tables: with a header and without, by names, numbers and patterns of columns, with text and missing cells, plain and compressed.
- * What was read must be read again in the same way with the encoding that it gave, after that was written and parsed. */
+ * Cells are counted, whether or not the table can be read. What was read must be read again in the same way with the encoding that it gave, after that was written and parsed. */
 #include "anneal/graph.h"
 #include "fuzz_data.h"
 
@@ -48,6 +48,26 @@ static void read_again(an_dataset *d, an_csv_source source) {
     an_string_release(context, &text);
 }
 
+/* Whatever a table contains, its cells are counted: every column has as many as there are rows. */
+static void count_cells(const char *path, char delimiter) {
+    an_csv_facts *facts = NULL;
+    an_csv_info info;
+    an_csv_info_init(&info, sizeof info);
+    if (an_csv_facts_create(&facts, context, path, delimiter)) return;
+    if (an_csv_info_get(facts, &info)) broken("nothing is known of a table");
+    for (int64_t i = 0; i < info.columns; i++) {
+        an_csv_column column;
+        an_csv_column_init(&column, sizeof column);
+        int64_t cells = 0, count = 0;
+        if (an_csv_column_get(facts, i, &column)) broken("nothing is known of a column");
+        if (column.numbers + column.texts + column.missing != info.rows) broken("cells are not all counted");
+        for (int64_t k = 0; an_csv_value(facts, i, k, &count); k++) cells += count;
+        if (column.values <= AN_CSV_MOST_VALUES && cells + column.missing != info.rows)
+            broken("different cells are not all counted");
+    }
+    an_csv_facts_destroy(&facts);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static memory_file file;
     static const char *const names[] = {"a", "2"}, *const patterns[] = {"a*", "!?d"};
@@ -71,6 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source.missing = (an_csv_missing)(more & 3);
     source.categories = (an_csv_categories)(more >> 2 & 1);
     source.group = more & 16 ? "2" : NULL;
+    count_cells(file.path, options & 32 ? '\t' : 0);
     const an_status status = an_dataset_create_csv(&d, context, &source);
     if (status == AN_OK) read_again(d, source);
     finish(status, &d, bytes);

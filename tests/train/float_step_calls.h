@@ -240,6 +240,13 @@ static inline void make_datasets(void) {
     read_samples(&d);
     an_dataset_destroy(&d);
 #endif
+    an_csv_facts *facts = NULL;
+    an_csv_column column;
+    an_csv_column_init(&column, sizeof column);
+    DO(an_csv_facts_create, &facts, ctx, "sums.csv", 0);
+    DO(an_csv_column_get, facts, 0, &column);
+    NOTE(column.least), NOTE(column.most);
+    an_csv_facts_destroy(&facts);
     DO(an_dataset_create_csv, &d, ctx, &csv);
     read_samples(&d);
     char *text_of_encoding = NULL;

@@ -252,6 +252,18 @@ static inline void call_data(void) {
     REFUSED(an_dataset_create_images, N(&fresh), N(ctx), N(&pictures));
 #endif
     STATUS(an_dataset_create_csv, N(&fresh), N(ctx), N(&csv));
+    an_csv_facts *facts = NULL, *fresh_facts = NULL;
+    an_csv_info table_info;
+    an_csv_info_init(&table_info, sizeof table_info);
+    an_csv_column column;
+    an_csv_column_init(&column, sizeof column);
+    OK(ctx, an_csv_facts_create(&facts, ctx, "sums.csv", 0));
+    STATUS(an_csv_facts_create, N(&fresh_facts), N(ctx), N("sums.csv"), 0);
+    STATUS(an_csv_info_get, N(facts), N(&table_info));
+    STATUS(an_csv_column_get, N(facts), 0, N(&column));
+    VALUE(an_csv_value, NULL, N(facts), 0, 0, O(&count));
+    NOTHING(an_csv_facts_destroy, O(&facts));
+    an_csv_facts_destroy(&facts);
     STATUS(an_dataset_create_npy, N(&fresh), N(ctx), N(&npy));
     STATUS(an_dataset_create_jsonl, N(&fresh), N(ctx), N(&jsonl));
     STATUS(an_dataset_create_text, N(&fresh), N(ctx), N(&text));

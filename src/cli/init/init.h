@@ -1,0 +1,90 @@
+/* What `anneal init` finds in data, and the config that it makes of it.
+ *
+ *     cli/init/init.c     the command, and which kind of data a path is
+ *     cli/init/table.c    CSV
+ *     cli/init/columns.c  which columns of a CSV are used
+ *     cli/init/lines.c    JSON lines
+ *     cli/init/arrays.c   IDX and NumPy
+ *     cli/init/images.c   folders of images
+ *     cli/init/text.c     plain text
+ *     cli/init/target.c   what targets are: classes or numbers
+ *     cli/init/path.c     paths in the config
+ *     cli/init/write.c    the config
+ *
+ * What was found is told on standard error, so that standard output has the config alone. */
+#ifndef AN_CLI_INIT_INIT_H
+#define AN_CLI_INIT_INIT_H
+
+#include <stdio.h>
+
+#include "anneal/data.h"
+#include "cli/main/cli.h"
+
+enum { INIT_PATH = 4096 };
+
+typedef enum init_task { INIT_AUTO, INIT_CLASSIFY, INIT_REGRESS } init_task;
+
+/* What is known of the data. A function for a kind of data fills it. */
+typedef struct init_found {
+    const cli_call *call;
+    an_context *ctx;
+    const char *data;       /* as it was given */
+    char folder[INIT_PATH]; /* of the config */
+    const char *target;     /* of --target; NULL: not given */
+    init_task task;
+
+    const char *type;    /* of data.train */
+    char *source;        /* lines of data.train after its type */
+    FILE *source_stream; /* writes them */
+    int64_t samples;     /* of the whole data */
+    int64_t inputs;      /* numbers of a sample */
+    int64_t classes;     /* 0: targets are numbers */
+    int64_t rarest;      /* samples of the class with the fewest */
+    char group[256];     /* the column that says which samples belong together; "": none */
+    const char *missing; /* method of data.missing; NULL: no cell is missing */
+    bool is_image;       /* samples are [channels, height, width] */
+    bool is_scaled;      /* inputs are numbers from 0 to 1 */
+    int64_t height, width;
+    bool has_evaluation;                 /* the data has a part of its own to evaluate on, which `source` says */
+    int64_t tokens, vocabulary, context; /* of text; vocabulary 0: it is no text */
+} init_found;
+
+/* One function for a kind of data: an exit code, after a message. */
+int init_table(init_found *f);
+int init_lines(init_found *f);
+int init_idx(init_found *f);
+int init_npy(init_found *f);
+int init_images(init_found *f);
+int init_text(init_found *f);
+
+/* ---- targets ---- */
+
+/* The target among names of columns, by the name that it has in most tables, or else the last. Names that are NULL are skipped. The
+ * reason is told. -1: --target names another. */
+int64_t init_choose_target(const init_found *f, const char *const *names, int64_t count);
+
+/* Numbers that could be classes or measurements. */
+typedef struct init_numbers {
+    double least, most;
+    int64_t different; /* numbers; above INIT_MOST_CLASSES: more than that */
+    int64_t rarest;    /* how often the rarest of them appears */
+    bool whole;
+} init_numbers;
+enum { INIT_MOST_CLASSES = 1000 };
+/* Decides whether these are classes, tells the reason, and sets what is found. CLI_MISUSED: --task asks for what they cannot be. */
+int init_decide(init_found *f, const char *name, const init_numbers *numbers);
+/* Reads all targets of a dataset, which have one number each; false: they have more. */
+int init_read_targets(init_found *f, an_dataset *dataset, init_numbers *numbers, bool *single);
+
+/* ---- writing ---- */
+
+/* A text as YAML and JSON quote it; without quotes where it needs none. */
+void init_put_text(FILE *file, const char *text);
+/* Where paths in the config start: the folder of --output, or that of the file which standard output goes to, or else the working
+ * directory. False, with errno: it is not there. */
+bool init_find_folder(init_found *f, const char *output);
+/* Writes the path of a file to the source as the config names it: relative to its folder if the file is inside it, or else from the root. */
+void init_put_path(const init_found *f, const char *path);
+void init_write(FILE *out, const init_found *f);
+
+#endif

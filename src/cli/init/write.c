@@ -1,0 +1,191 @@
+/* The config, with a comment for every choice. */
+#include <string.h>
+
+#include "cli/init/init.h"
+
+/* ---- texts ---- */
+
+/* Whether YAML reads it as this text without quotes. */
+static bool is_plain(const char *text) {
+    static const char *const words[] = {"true", "false", "yes", "no", "on", "off", "null", "auto", NULL};
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    if (!*text || !strchr(letters, *text)) return *text && strspn(text, "0123456789") == strlen(text);
+    for (int i = 0; words[i]; i++)
+        if (!strcmp(text, words[i])) return false;
+    return strspn(text + 1, letters) + 1 == strlen(text) ||
+           strlen(text) == 1 + strspn(text + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789-./");
+}
+
+void init_put_text(FILE *file, const char *text) {
+    if (is_plain(text)) {
+        fputs(text, file);
+        return;
+    }
+    putc('"', file);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        if (*at == '"' || *at == '\\') putc('\\', file);
+        if (*at < ' ' || *at == 0x7f)
+            fprintf(file, "\\x%02x", *at);
+        else
+            putc(*at, file);
+    }
+    putc('"', file);
+}
+
+/* ---- sizes that depend on the data ---- */
+
+/* More samples allow more steps from fewer passes, and larger batches and models. The numbers for small tables were tried on those of
+ * scikit-learn: tests/tables/compare.py. */
+typedef struct {
+    int64_t samples; /* below this */
+    int batch, epochs, width;
+    double dropout, decay;
+} sizes;
+
+static const sizes *sizes_of(const init_found *f) {
+    static const sizes tables[] = {{3000, 16, 100, 128, 0.3, 0.1},
+                                   {30000, 32, 40, 128, 0.2, 0.1},
+                                   {300000, 64, 15, 256, 0.1, 0.01},
+                                   {3000000, 256, 8, 256, 0, 0.01},
+                                   {INT64_MAX, 1024, 4, 512, 0, 0.01}};
+    static const sizes images[] = {{3000, 16, 30, 128, 0.3, 0.05},
+                                   {30000, 64, 10, 128, 0.2, 0.05},
+                                   {300000, 128, 8, 256, 0.1, 0.05},
+                                   {INT64_MAX, 256, 5, 256, 0.1, 0.05}};
+    const sizes *s = f->is_image ? images : tables;
+    while (f->samples >= s->samples) s++;
+    return s;
+}
+
+enum { EVALUATED = 5 }; /* one sample in so many */
+
+static int64_t training_samples(const init_found *f) {
+    return f->has_evaluation ? f->samples : f->samples - f->samples / EVALUATED;
+}
+
+/* ---- sections ---- */
+
+static void write_begin(FILE *out, const init_found *f) {
+    fprintf(out,
+            "# Made by 'anneal init' from %s samples. Every number here is a starting point; change what you like.\n"
+            "#\n"
+            "#     anneal train THIS-FILE       trains; the results are in runs/\n"
+            "#     anneal config show THIS-FILE shows all other settings with their defaults\n"
+            "version: 1\n\n",
+            cli_count(f->samples).text);
+}
+
+static void write_run(FILE *out, const init_found *f, const sizes *s) {
+    const int64_t samples = training_samples(f), steps = (samples + s->batch - 1) / s->batch;
+    fprintf(out, "run:\n  epochs: %d  # passes over %s training samples, %s steps each\n  seed: 1\n\n", s->epochs,
+            cli_count(samples).text, cli_count(steps).text);
+}
+
+static void write_mlp(FILE *out, const init_found *f, const sizes *s) {
+    fprintf(out,
+            "model:\n"
+            "  type: mlp  # %lld inputs, %s; both are taken from the data\n"
+            "  hidden: [%d, %d]\n",
+            (long long)f->inputs, f->classes ? "one output for each class" : "outputs that are numbers", s->width,
+            s->width);
+    if (s->dropout > 0) fprintf(out, "  dropout: %g  # against overfitting; less for more samples\n", s->dropout);
+    putc('\n', out);
+}
+
+static void write_cnn(FILE *out, const init_found *f, const sizes *s) {
+    enum { LARGE = 32 };
+    const int64_t side = f->height < f->width ? f->height : f->width;
+    fprintf(out,
+            "model:\n"
+            "  type: cnn  # images of %lld x %lld pixels, %lld classes\n"
+            "  filters: %s  # of each convolution; the image is halved after each\n"
+            "  hidden: %d\n",
+            (long long)f->height, (long long)f->width, (long long)f->classes,
+            side >= LARGE ? "[16, 32, 64]" : "[16, 32]", s->width);
+    if (s->dropout > 0) fprintf(out, "  dropout: %g  # against overfitting; less for more samples\n", s->dropout);
+    putc('\n', out);
+}
+
+static void write_split(FILE *out, const init_found *f) {
+    fprintf(out, "  split:\n    eval: 20%%  # held out: they are not trained on, and show how good the model is\n");
+    if (*f->group) {
+        char by[sizeof f->group + 8];
+        snprintf(by, sizeof by, "group %s", f->group);
+        fprintf(out, "    by: ");
+        init_put_text(out, by);
+        fprintf(out, "  # no group is on both sides\n");
+    } else if (f->classes)
+        fprintf(out, "    by: stratify  # the same share of every class\n");
+}
+
+static void write_data(FILE *out, const init_found *f) {
+    enum { DEFAULT_FIT = 10000 };
+    fprintf(out, "data:\n  train:\n    type: %s\n%s", f->type, f->source);
+    if (!f->has_evaluation) write_split(out, f);
+    if (f->missing)
+        fprintf(out, "  missing: %s  # %s\n", f->missing,
+                !strcmp(f->missing, "drop") ? "rows with missing cells are left out"
+                                            : "missing numbers become the mean of their column");
+    if (!f->is_scaled) {
+        fprintf(out, "  normalize:\n    inputs: standard  # mean 0, deviation 1; kept with the model\n");
+        if (!f->classes) fprintf(out, "    targets: standard  # predictions come in the units of the data\n");
+        if (training_samples(f) > DEFAULT_FIT)
+            fprintf(out, "    fit: first %lld samples  # all of them, as files are often sorted\n",
+                    (long long)training_samples(f));
+    }
+    if (f->is_image)
+        fprintf(out, "  # augment: {shift: 2, rotate: 10}  # random changes, another one in every epoch\n");
+    putc('\n', out);
+}
+
+/* About 20 evaluations: each that is better than all before it saves a checkpoint. */
+static void write_rest(FILE *out, const sizes *s) {
+    enum { EVALUATIONS = 20 };
+    const int every = s->epochs < EVALUATIONS ? 1 : (s->epochs + EVALUATIONS - 1) / EVALUATIONS;
+    fprintf(
+        out,
+        "batch:\n  global: %d  # samples of a step\n\n"
+        "optimizer:\n  type: adamw\n  lr: 1e-3\n  weight_decay: %g  # against overfitting\n\n"
+        "schedule:\n  type: cosine  # the learning rate falls to 0\n  warmup: 5%%\n\n"
+        "eval:\n  every: %d epoch%s\n  best: val_loss  # the link 'best' in the run folder points to that checkpoint\n",
+        s->batch, s->decay, every, every == 1 ? "" : "s");
+}
+
+static void write_text(FILE *out, const init_found *f) {
+    const bool evaluates = f->context * 40 <= f->tokens; /* a tenth holds some samples */
+    fprintf(out,
+            "# Made by 'anneal init' from %s %s. Every number here is a starting point; change what you like.\n"
+            "#\n"
+            "#     anneal train THIS-FILE       trains; the results are in runs/\n"
+            "#     anneal config show THIS-FILE shows all other settings with their defaults\n"
+            "version: 1\n\n"
+            "run:\n  steps: 2000\n  seed: 1\n\n"
+            "model:\n"
+            "  type: gpt2  # a small one; its vocabulary of %lld is taken from the text\n"
+            "  layers: 4\n  heads: 4\n  width: 128\n  context: %lld  # tokens that it sees at once\n\n"
+            "data:\n  train:\n    type: text\n%s    part: %s  # %s\n",
+            cli_count(f->tokens).text, f->vocabulary == 256 ? "bytes" : "characters", (long long)f->vocabulary,
+            (long long)f->context, f->source, evaluates ? "0%..90%" : "0%..100%",
+            evaluates ? "the last tenth is not trained on" : "too little text to keep some for evaluation");
+    if (evaluates) fprintf(out, "  eval:\n    type: text\n%s    part: 90%%..100%%\n", f->source);
+    fprintf(out, "\nbatch:\n  global: 16  # samples of a step\n\n"
+                 "optimizer:\n  type: adamw\n  lr: 1e-3\n  betas: [0.9, 0.99]\n  weight_decay: 0.1\n\n"
+                 "schedule:\n  type: cosine\n  warmup: 100 steps\n  min_ratio: 0.1\n");
+    if (evaluates) fprintf(out, "\neval:\n  every: 250 steps\n  best: val_loss\n");
+}
+
+void init_write(FILE *out, const init_found *f) {
+    if (f->vocabulary) {
+        write_text(out, f);
+        return;
+    }
+    const sizes *s = sizes_of(f);
+    write_begin(out, f);
+    write_run(out, f, s);
+    if (f->is_image)
+        write_cnn(out, f, s);
+    else
+        write_mlp(out, f, s);
+    write_data(out, f);
+    write_rest(out, s);
+}

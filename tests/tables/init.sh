@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# From data to predictions without an edit: `anneal init` writes a config, which trains, evaluates and predicts.
+#   init.sh SOURCE-TREE
+source "$1/tests/cli/preamble.sh"
+export OMP_NUM_THREADS=1
+says() { grep -qF -- "$1" err || failed "it does not say: $1"; }
+has() { grep -qxF -- "$1" "$config" || fail "$config does not have the line '$1': $(cat "$config")"; }
+python3 "$1/tests/tables/make.py"
+
+# begin NAME METRIC LEAST ARGUMENT...: a config, a run whose metric on samples that it did not train on is at least this, an evaluation
+# with the same number
+begin() {
+    local name=$1 metric=$2 least=$3
+    shift 3
+    config=$name.yaml
+    attempt 0 init "$@"
+    cp out "$config"
+    cp err "$name.found"
+    attempt 0 train "$config"
+    value=$(field "runs/$name/summary.json" "d['metrics']['val_$metric']")
+    python3 -c "assert $value >= $least, '$name: $metric is $value'"
+    attempt 0 eval "runs/$name" --json
+    [ "$(field out "d['metrics']['val_$metric']")" = "$value" ] || fail "$name: eval gives another $metric than $value"
+    cp "$name.found" err
+}
+
+# --- categories, missing cells, row numbers ---
+begin flowers accuracy 0.9 flowers.csv
+says "flowers.csv: a table with 240 rows and 5 columns between commas, with a header"
+says "target: 'kind', because it is the last column"
+says "task: classification, because 'kind' has text: 3 classes"
+grep -q '^  id  *left out integer  *240  *0  it numbers the rows$' err || fail "id: $(cat err)"
+grep -q '^  width  *input  *number .* 14  ' err || fail "missing cells: $(cat err)"
+grep -q '^  kind .* setosa [0-9]*, versicolor [0-9]*, virginica [0-9]*$' err || fail "balance: $(cat err)"
+has '    inputs: ["!id"]  # all columns but these'
+has '    by: stratify  # the same share of every class'
+has '  missing: mean  # missing numbers become the mean of their column'
+printf 'color,width,length\nwhite,0.5,1.0\nblue,?,5.1\n' >new.csv
+attempt 0 predict runs/flowers --input new.csv --output predicted.csv
+[ "$(cut -d, -f1 predicted.csv | tr '\n' ' ')" = "class setosa virginica " ] || fail "$(cat predicted.csv)"
+
+# --- groups, a number to predict ---
+begin patients r2 0.8 patients.csv
+says "task: regression, because 'pressure' has numbers with fractions"
+has '    inputs: ["!patient"]  # all columns but these'
+has '    by: "group patient"  # no group is on both sides'
+has '    targets: standard  # predictions come in the units of the data'
+attempt 0 eval runs/patients --data patients.csv
+
+# --- no header ---
+begin kinds accuracy 0.9 kinds.data
+says "without a header"
+has '    header: off'
+begin votes accuracy 0.85 votes.data --target 1
+says "without a header"
+has '    targets: [1]'
+
+# --- semicolons, whole numbers, what is no input; tabs ---
+begin marks accuracy 0.85 marks.csv
+says "between semicolons"
+says "task: classification, because 'mark' has whole numbers, 4 different ones (--task regress for numbers)"
+grep -q '^  year .* all of its cells are the same$' err || fail "year: $(cat err)"
+grep -q '^  remark .* it has too many different texts for categories$' err || fail "remark: $(cat err)"
+has '    inputs: ["!year", "!remark"]  # all columns but these'
+begin wide r2 0.5 wide.tsv
+says "between tabs"
+attempt 0 init marks.csv --task regress
+says "task: regression"
+grep -qxF '    targets: standard  # predictions come in the units of the data' out || failed 'targets are not scaled'
+
+# --- other kinds ---
+begin rows accuracy 0.9 rows.jsonl
+says "target: 'label', because of its name"
+says "color                    left out text"
+attempt 0 init story.txt
+says "plain text"
+cp out story.yaml
+attempt 0 train story.yaml --set run.steps=5
+python3 "$1/tests/cli/make_digits.py" "$1/examples/mnist/mnist-10k-images-idx3-ubyte.gz" "$1/examples/mnist/mnist-10k-labels-idx1-ubyte.gz" 300
+mv digits.idx images.idx
+for data in images.idx x.npy digits.npz digits.jsonl digits; do
+    if ! "${anneal[@]}" init "$data" >digits.yaml 2>err; then
+        grep -q 'built without a library' err || fail "init $data: $(cat err)"
+        continue
+    fi
+    grep -qE '10 classes|classes: 10' err || fail "init $data does not say how many classes there are: $(cat err)"
+    attempt 0 train digits.yaml --set run.epochs=1 --fresh
+done
+gzip -k flowers.csv
+attempt 0 init flowers.csv.gz
+
+# --- paths: relative to the config, wherever it is written ---
+mkdir -p configs 'my data'
+cp flowers.csv 'my data/the "flowers".csv'
+attempt 0 init 'my data/the "flowers".csv' --output configs/one.yaml
+says "next: anneal train configs/one.yaml"
+attempt 0 train configs/one.yaml --set run.epochs=1
+attempt 1 init flowers.csv --output configs/one.yaml
+says "configs/one.yaml: cannot be written: File exists; remove it, or choose another name"
+(cd configs && "${anneal[@]}" init ../flowers.csv >two.yaml 2>/dev/null)
+attempt 0 train configs/two.yaml --set run.epochs=1
+"${anneal[@]}" init flowers.csv 2>/dev/null >'my data/three.yaml'
+attempt 0 train 'my data/three.yaml' --set run.epochs=1
+split -l 120 --additional-suffix=.csv kinds.data part-
+attempt 0 init 'part-*.csv'
+says "240 rows"
+grep -qxF '    path: "part-*.csv"' out || failed 'the pattern is not kept'
+
+# --- mistakes ---
+attempt 2 init flowers.csv --target nothing
+says "flowers.csv: there is no column 'nothing' for --target; name a column of the header, or give its number from 1 to 5"
+attempt 2 init patients.csv --task classify
+says "'pressure' cannot be classes"
+attempt 2 init flowers.csv --task regress
+says "'kind' has text, so it cannot be a number to predict"
+attempt 2 init flowers.csv --task guess
+attempt 1 init absent.csv
+says "absent.csv: cannot be read: No such file or directory"
+printf 'a,b\n1,2\n1,2,3\n' >ragged.csv
+attempt 2 init ragged.csv
+says "ragged.csv: line 3: this line has 3 columns, but the first line has 2"
+printf 'a,b\n1,7\n2,7\n' >same.csv
+attempt 1 init same.csv
+says "all cells of the target 'b' are the same"
+: >empty.csv
+attempt 2 init empty.csv
+head -c 1000 /dev/zero >zeros
+attempt 2 init zeros
+says "this is no kind of data that init knows"
+attempt 2 init
