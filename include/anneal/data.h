@@ -86,7 +86,8 @@ AN_API an_status an_dataset_set_limit(an_dataset *dataset, const char *field, in
 /* ---- encodings ---- */
 
 /* How the columns of a table became the numbers of a sample: names of columns, categories, classes, and what missing cells are. Other
- * tables for the same model are read with it, so that a number means the same in all of them. */
+ * tables for the same model are read with it, so that a number means the same in all of them. Of JSON lines and of folders of images it is the
+ * names of the classes. */
 typedef struct an_encoding an_encoding;
 /* From JSON, as an_encoding_write writes it and a checkpoint has it (an_checkpoint_text of "encoding.json"), and to JSON. Release the text
  * with an_string_release. */

@@ -307,6 +307,11 @@ static an_status make_encoding(table *t) {
 static an_status take_encoding(table *t) {
     const an_encoding *e = t->source->encoding;
     bool fits = true;
+    if (e->counts[AN_ENCODED_INPUTS] == 0) /* of images, or of JSON lines */
+        return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
+                        "%s: the model was trained on data that is no table, so nothing says what the columns of this "
+                        "one mean to it",
+                        t->path);
     for (int kind = 0; kind < t->kinds; kind++) {
         if (t->fields[kind].columns == e->counts[kind]) continue;
         fits = false;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/text/utf8.h"
 #include "data/dataset.h"
 
 /* ---- names ---- */
@@ -84,6 +85,37 @@ an_status an_encoding_create(an_encoding **encoding, an_context *ctx, int64_t in
         if (counts[kind] > 0)
             AN_TRY(an_arena_alloc(&e->arena, (void **)&e->columns[kind], (size_t)counts[kind], sizeof(an_column)));
     }
+    *encoding = e;
+    return AN_OK;
+fail:
+    an_encoding_destroy(&e);
+    return status;
+}
+
+/* Whether an_encoding_parse would read them. */
+static bool can_be_written(const char *const *names, int64_t count) {
+    if (count < 1 || count > AN_MOST_CLASSES) return false;
+    for (int64_t i = 0; i < count; i++) {
+        if (strlen(names[i]) > AN_NAME_BYTES || !an_utf8_is_valid(names[i])) return false;
+        if (i > 0 && strcmp(names[i - 1], names[i]) >= 0) return false;
+    }
+    return true;
+}
+
+an_status an_encoding_of_classes(an_encoding **encoding, an_context *ctx, const char *target, const char *const *names,
+                                 int64_t count) {
+    an_status status;
+    an_encoding *e = NULL;
+    *encoding = NULL;
+    if (!can_be_written(names, count)) return AN_OK;
+    AN_TRY(an_encoding_create(&e, ctx, 0, 1));
+    an_column *column = e->columns[AN_ENCODED_TARGETS];
+    column->kind = AN_COLUMN_CLASS;
+    if (target && an_utf8_is_valid(target)) AN_TRY(an_arena_string(&e->arena, &column->name, target, strlen(target)));
+    AN_TRY(an_arena_alloc(&e->arena, (void **)&column->names.texts, (size_t)count, sizeof *names));
+    for (int64_t i = 0; i < count; i++)
+        AN_TRY(an_arena_string(&e->arena, &column->names.texts[i], names[i], strlen(names[i])));
+    column->names.count = count;
     *encoding = e;
     return AN_OK;
 fail:

@@ -8,6 +8,7 @@
 #include "base/files/file.h"
 #include "base/guard.h"
 #include "base/structs.h"
+#include "data/encoding.h"
 #include "data/folder.h"
 #include "data/resize.h"
 
@@ -21,6 +22,7 @@ typedef struct {
     bool has_targets;
     float levels[LEVELS]; /* the number for each byte */
     an_class_info info;
+    an_encoding *encoding; /* the names of the classes; NULL: those of another dataset, or none */
     char notice[AN_MESSAGE_BYTES];
 } images;
 
@@ -90,6 +92,7 @@ static void close_images(void *user) {
     images *x = user;
     an_context *ctx = x->ctx;
     an_picture_list_destroy(&x->list);
+    an_encoding_destroy(&x->encoding);
     an_release(ctx, (void **)&x, 1, sizeof *x);
 }
 
@@ -176,6 +179,7 @@ static void tell_dataset(images *x, const an_dataset *like, an_dataset *d) {
         d->class_names = like ? like->class_names : x->list.classes;
         d->class_count = x->info.classes;
         d->class_info = &x->info;
+        d->encoding = like ? like->encoding : x->encoding;
     }
     if (x->list.skipped == 0) return;
     snprintf(x->notice, sizeof x->notice,
@@ -205,6 +209,8 @@ an_status an_dataset_create_images(an_dataset **dataset, an_context *ctx, const 
     AN_TRY(choose_sizes(x, source));
     for (int i = 0; i < LEVELS; i++) x->levels[i] = source->scaled ? (float)i / 255.0f : (float)i;
     if (x->has_targets) count_classes(x, source->like);
+    if (x->has_targets && !source->like)
+        AN_TRY(an_encoding_of_classes(&x->encoding, ctx, NULL, x->list.classes, x->list.class_count));
     make_fields(x, source->flat, fields);
     record.count = (int64_t)x->list.count;
     record.field_count = x->has_targets ? 2 : 1;

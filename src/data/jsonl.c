@@ -61,6 +61,7 @@ static void close_table(void *user) {
     an_release(ctx, (void **)&t->begins, t->capacity, sizeof *t->begins);
     an_release(ctx, (void **)&t->labels, t->count, sizeof *t->labels);
     an_release(ctx, (void **)&t->names, t->name_capacity, sizeof *t->names);
+    an_encoding_destroy(&t->encoding);
     an_arena_destroy(&t->arena);
     an_release(ctx, (void **)&t, 1, sizeof *t);
 }
@@ -110,6 +111,7 @@ static an_status make_dataset(an_dataset **dataset, an_jsonl_table *t, const an_
     AN_TRY_RETURN(an_dataset_create(dataset, ctx, &record));
     (*dataset)->class_names = t->names;
     (*dataset)->class_count = (int64_t)t->name_count;
+    (*dataset)->encoding = t->like && t->name_count > 0 ? t->like->encoding : t->encoding;
     return AN_OK;
 }
 

@@ -94,6 +94,12 @@ static an_status take_names(an_jsonl_table *t) {
     return AN_OK;
 }
 
+static const char *target_name(const an_jsonl_table *t) {
+    int i = 0;
+    while (i < t->column_count - 1 && t->uses[i].kind != AN_JSONL_TARGETS) i++;
+    return t->columns[i].name;
+}
+
 an_status an_jsonl_classes(an_jsonl_table *t, const an_jsonl_source *source) {
     an_status status;
     an_context *ctx = t->ctx;
@@ -112,6 +118,8 @@ an_status an_jsonl_classes(an_jsonl_table *t, const an_jsonl_source *source) {
         AN_TRY(pass_records(t, &w, true));
     AN_TRY(pass_records(t, &w, false));
     if (named) t->classes = (int64_t)t->name_count;
+    if (named && !t->like)
+        AN_TRY(an_encoding_of_classes(&t->encoding, ctx, target_name(t), t->names, (int64_t)t->name_count));
     t->dtypes[AN_JSONL_TARGETS] = AN_DTYPE_I32;
     status = AN_OK;
 fail:

@@ -3,6 +3,7 @@
 #define AN_DATA_JSONL_TABLE_H
 
 #include "base/files/reader.h"
+#include "data/encoding.h"
 #include "data/jsonl_record.h"
 
 enum { AN_JSONL_INPUTS, AN_JSONL_TARGETS, AN_JSONL_KINDS };
@@ -29,7 +30,8 @@ typedef struct an_jsonl_table {
     const char **names;
     size_t name_count, name_capacity;
     const an_dataset *like;
-    int64_t classes; /* the largest class + 1 */
+    an_encoding *encoding; /* the names of the classes; NULL: those of another dataset, or none */
+    int64_t classes;       /* the largest class + 1 */
     int64_t first;
     an_arena arena;
 } an_jsonl_table;

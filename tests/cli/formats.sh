@@ -54,6 +54,8 @@ attempt 0 train mlp.yaml --set run.dir=run2 --set 'data.train={type: images, pat
 grep -qF 'few: 1 entry was skipped, because it is hidden or not a class folder' out err || fail 'it does not say what was skipped'
 attempt 0 train mlp.yaml --set run.dir=run3 --set 'data.train={type: images, path: digits}' \
     --set 'data.eval={type: images, path: digits}' --set eval.every=8
+attempt 0 eval run3
+grep -qE '^classes +0, 1, 2, 3, 4, 5, 6, 7, 8, 9$' out || fail 'eval does not show the names of folders'
 mkdir few/x
 cp few/3/*.png few/x
 attempt 1 train mlp.yaml --set run.dir=run4 --set 'data.train={type: images, path: digits}' --set 'data.eval={type: images, path: few}'
@@ -69,4 +71,29 @@ grep -qF "$picture: byte " err || fail 'it does not name the broken file'
 # Predictions for a file and for a folder.
 attempt 0 predict run2 --input few/3 --output out.npy
 attempt 0 predict run2 --input "$(ls few/7/*.png | head -1)" --output out.npy
+
+# Names of classes are kept with the model: predict and eval show them, and predict needs no training data for it.
+mkdir named
+for class in 3 5 7; do cp -r "few/$class" "named/digit $class"; done
+attempt 0 train mlp.yaml --set run.dir=run6 --set run.steps=40 --set 'data.train={type: images, path: named}'
+jsonl='{type: jsonl, path: digits.jsonl}'
+attempt 0 train mlp.yaml --set run.dir=run7 --set run.steps=60 --set optimizer.lr=1e-2 --set "data.train=$jsonl" --set "data.eval=$jsonl"
+attempt 0 eval run7 --json
+[ "$(field out "d['classes'][3]")" = 'digit 3' ] || fail 'eval does not show the names of JSON lines'
+head -1 digits.jsonl >one.jsonl
+rm -r named digits.jsonl
+attempt 0 predict run6 --input few/3 --output out.csv
+[ "$(head -1 out.csv)" = 'class,probability_digit 3,probability_digit 5,probability_digit 7' ] || fail "predict of images: $(head -1 out.csv)"
+attempt 0 predict run7 --input one.jsonl --output out.csv
+[ "$(tail -1 out.csv | cut -d, -f1)" = 'digit 0' ] || fail "predict of JSON lines: $(cat out.csv)"
+sed -i 's/, "digit": .*/}/' one.jsonl
+cp out.csv with-target.csv
+attempt 0 predict run7 --input one.jsonl --output out.csv # without the target
+cmp -s out.csv with-target.csv || fail 'a target changes what is predicted'
+printf '{"pixels": [1, 2]}\n' >short.jsonl
+attempt 1 predict run7 --input short.jsonl --output out.csv
+grep -qF 'short.jsonl: a record has 2 numbers, but the model reads 784' err || fail 'it does not say how long a record must be'
+attempt 0 train mlp.yaml --set run.dir=run8 --set 'data.train={type: npy, path: digits.npz}'
+attempt 0 predict run8 --input digits.npz --output out.csv
+[ "$(wc -l <out.csv)" = 401 ] || fail 'predict of a .npz file'
 printf 'formats: all give the same bits\n'

@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "anneal/data.h"
+#include "anneal/graph.h"
 #include "support/support.h"
 
 static inline void write_file(const char *path, const void *bytes, size_t size) {
@@ -100,6 +101,21 @@ static inline void put_u32(unsigned char *to, uint64_t value) {
 
 static inline void put_u64(unsigned char *to, uint64_t value) {
     for (int i = 0; i < 8; i++) to[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* The encoding of a dataset is that of no inputs and this target, after it was written and parsed too. */
+static inline void check_encoding(an_context *ctx, const an_dataset *d, const char *target) {
+    char expected[512], *texts[2] = {NULL, NULL};
+    an_encoding *encoding = NULL;
+    snprintf(expected, sizeof expected,
+             "{\"format\": \"anneal encoding\", \"version\": 1, \"inputs\": [], \"targets\": [%s]}", target);
+    OK(ctx, an_encoding_parse(&encoding, ctx, expected, strlen(expected)));
+    assert_non_null(an_dataset_encoding(d));
+    OK(ctx, an_encoding_write(an_dataset_encoding(d), &texts[0]));
+    OK(ctx, an_encoding_write(encoding, &texts[1]));
+    assert_string_equal(texts[0], texts[1]);
+    for (int i = 0; i < 2; i++) an_string_release(ctx, &texts[i]);
+    an_encoding_destroy(&encoding);
 }
 
 #endif

@@ -61,6 +61,7 @@ static void test_order(void **state) {
     assert_string_equal(an_dataset_class_name(d, 1), "dog");
     assert_null(an_dataset_class_name(d, 2));
     assert_null(an_dataset_class_name(d, -1));
+    check_encoding(ctx, d, "{\"name\": null, \"kind\": \"class\", \"names\": [\"cat\", \"dog\"]}");
     assert_null(an_dataset_notice(d));
     OK(ctx, an_dataset_read(d, 6, (int64_t[]){0, 1, 2, 3, 4, 5}, (void *const[]){in, out}));
     for (int i = 0; i < 6; i++) {

@@ -86,11 +86,13 @@ static void test_classes(void **state) {
     OK(ctx, an_dataset_read(d, 3, (int64_t[]){0, 1, 2}, (void *const[]){in, out}));
     assert_true(out[0] == 1 && out[1] == 0 && out[2] == 2);
     assert_string_equal(an_dataset_class_name(d, 2), "emu");
+    check_encoding(ctx, d, "{\"name\": \"y\", \"kind\": \"class\", \"names\": [\"cat\", \"dog\", \"emu\"]}");
     source = source_of("{\"a\": 1, \"y\": \"emu\"}\n{\"a\": 2, \"y\": \"dog\"}");
     source.like = d;
     OK(ctx, an_dataset_create_jsonl(&other, ctx, &source));
     OK(ctx, an_dataset_read(other, 2, (int64_t[]){0, 1}, (void *const[]){in, out}));
     assert_true(out[0] == 2 && out[1] == 1);
+    assert_true(an_encoding_agrees(an_dataset_encoding(other), an_dataset_encoding(d)));
     an_dataset_destroy(&other);
     source = source_of("{\"a\": 1, \"y\": \"emu\"}\n{\"a\": 2, \"y\": \"cow\"}");
     source.like = d;
@@ -105,6 +107,7 @@ static void test_classes(void **state) {
     OK(ctx, an_dataset_read(d, 2, (int64_t[]){0, 1}, (void *const[]){in, out}));
     assert_true(out[0] == 4 && out[1] == AN_TARGET_IGNORED);
     assert_null(an_dataset_class_name(d, 0));
+    assert_null(an_dataset_encoding(d)); /* classes without names */
     an_dataset_destroy(&d);
     end_context(&ctx);
 }

@@ -2,6 +2,7 @@
  * makes other tables mean the same. */
 #include <math.h>
 
+#include "data/encoding.h"
 #include "data/support.h"
 
 static an_csv_source table_in(const char *path, const char *text) {
@@ -452,6 +453,29 @@ static void test_several_files(void **state) {
     end_context(&ctx);
 }
 
+/* Names that a checkpoint could not hold make no encoding, and are no error: the run has them as long as it lives. */
+static void test_classes_without_columns(void **state) {
+    an_context *ctx = new_context();
+    (void)state;
+    static char longest[AN_NAME_BYTES + 2];
+    memset(longest, 'x', AN_NAME_BYTES + 1);
+    static const char *const lists[][2] = {{"cat", "\xff"}, {"dog", "cat"}, {"cat", "cat"}, {"cat", longest}};
+    an_encoding *encoding = NULL;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        OK(ctx, an_encoding_of_classes(&encoding, ctx, "kind", lists[i], 2));
+        assert_null(encoding);
+    }
+    longest[AN_NAME_BYTES] = 0;
+    OK(ctx, an_encoding_of_classes(&encoding, ctx, "kind", lists[3], 2));
+    assert_string_equal(an_encoding_class(encoding, 1), longest);
+    an_csv_source source = table_of("x,kind\n1,cat\n");
+    source.encoding = encoding;
+    source.classes = true;
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "table.csv: the model was trained on data that is no table");
+    an_encoding_destroy(&encoding);
+    end_context(&ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_of_classes),
@@ -463,6 +487,7 @@ int main(void) {
         cmocka_unit_test(test_columns_of_an_encoding),
         cmocka_unit_test(test_several_files),
         cmocka_unit_test(test_mixtures),
+        cmocka_unit_test(test_classes_without_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,15 +189,10 @@ static int open_trainer(const cli_checkpoint *from, const settings *s, cli_train
     return CLI_FAILED;
 }
 
-/* The name of a class; NULL: classes have no names, or there are not so many. */
-static const char *class_name(const cli_training *t, int64_t number) {
-    const an_encoding *encoding = an_dataset_encoding(an_trainer_data(t->trainer));
-    return encoding ? an_encoding_class(encoding, number) : NULL;
-}
-
 static int evaluate(const cli_checkpoint *from, cli_training *t) {
     an_evaluation e;
     an_evaluation_init(&e, sizeof e);
+    const an_dataset *data = an_trainer_data(t->trainer);
     const char *name;
     double value;
     if (t->info.evaluation_samples == 0)
@@ -211,8 +206,9 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
         for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
             if (an_evaluation_metric(&e, name, &value))
                 printf("%-14s %.6g\n", name, value == value ? value : (double)NAN);
-        for (int64_t i = 0; (name = class_name(t, i)); i++) printf("%s%s", i ? ", " : "classes        ", name);
-        if (class_name(t, 0)) putchar('\n');
+        for (int64_t i = 0; (name = an_dataset_class_name(data, i)); i++)
+            printf("%s%s", i ? ", " : "classes        ", name);
+        if (an_dataset_class_name(data, 0)) putchar('\n');
         return cli_finish(t->call);
     }
     an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
@@ -225,9 +221,9 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
         if (an_evaluation_metric(&e, name, &value)) an_json_write_exact(&j, name, value);
     an_json_write_end(&j);
-    if (class_name(t, 0)) an_json_write_array(&j, "classes");
-    for (int64_t i = 0; (name = class_name(t, i)); i++) an_json_write_string(&j, NULL, name);
-    if (class_name(t, 0)) an_json_write_end(&j);
+    if (an_dataset_class_name(data, 0)) an_json_write_array(&j, "classes");
+    for (int64_t i = 0; (name = an_dataset_class_name(data, i)); i++) an_json_write_string(&j, NULL, name);
+    if (an_dataset_class_name(data, 0)) an_json_write_end(&j);
     an_json_write_finish(&j);
     return cli_finish(t->call);
 }

@@ -93,6 +93,39 @@ static int open_csv(cli_samples *s, an_config *config, const char *source, const
         file, (long long)columns, (long long)s->elements);
 }
 
+/* ---- JSON lines ---- */
+
+/* A record may have the targets' members or not. */
+static int open_jsonl(cli_samples *s, an_config *config, const char *source, const char *file) {
+    static const char *inputs[MOST_COLUMNS], *targets[MOST_COLUMNS];
+    an_jsonl_source jsonl;
+    an_jsonl_source_init(&jsonl, sizeof jsonl);
+    const key of_inputs = join(source, "inputs"), of_targets = join(source, "targets");
+    int target_count = 0;
+    an_status status = names_of(config, &of_inputs, inputs, &jsonl.input_count);
+    if (status == AN_OK) status = names_of(config, &of_targets, targets, &target_count);
+    if (status != AN_OK) return cli_refuse(s->call, s->ctx, NULL, status);
+    jsonl.path = file;
+    jsonl.inputs = inputs;
+    jsonl.dtype = s->dtype;
+    jsonl.has_targets = false;
+    status = an_dataset_create_jsonl(&s->dataset, s->ctx, &jsonl);
+    if (status == AN_OK && elements_of(s->dataset) == s->elements) return CLI_DONE;
+    int64_t numbers = s->dataset ? elements_of(s->dataset) : 0;
+    an_dataset_destroy(&s->dataset);
+    if (jsonl.input_count == 0) {
+        jsonl.has_targets = true;
+        jsonl.target_count = target_count;
+        jsonl.targets = targets;
+        status = an_dataset_create_jsonl(&s->dataset, s->ctx, &jsonl);
+        if (status == AN_OK && elements_of(s->dataset) == s->elements) return CLI_DONE;
+    }
+    if (numbers == 0 && s->dataset) numbers = elements_of(s->dataset);
+    if (numbers == 0) return cli_refuse(s->call, s->ctx, NULL, status);
+    return cli_fail(s->call, "%s: a record has %lld numbers, but the model reads %lld, with or without the targets",
+                    file, (long long)numbers, (long long)s->elements);
+}
+
 /* ---- images ---- */
 
 static int open_idx(cli_samples *s, an_config *config, const char *source, const char *file) {
@@ -223,6 +256,26 @@ static int open_megatron(cli_samples *s, an_config *config, const char *source, 
 
 /* ---- NumPy ---- */
 
+/* An archive, whose array of inputs is called as in the training data. */
+static int open_npz(cli_samples *s, an_config *config, const char *source, const char *file) {
+    static const char *name[MOST_COLUMNS];
+    int count = 0;
+    an_npy_source npz;
+    an_npy_source_init(&npz, sizeof npz);
+    const key of_inputs = join(source, "inputs");
+    an_status status = names_of(config, &of_inputs, name, &count);
+    npz.path = file;
+    npz.inputs = count > 0 ? name[0] : NULL;
+    npz.flat = true; /* in memory it is the same */
+    npz.dtype = s->dtype;
+    an_config_bool(config, join(source, "scaled").text, &npz.scaled);
+    if (status == AN_OK) status = an_dataset_create_npy(&s->dataset, s->ctx, &npz);
+    if (status != AN_OK) return cli_refuse(s->call, s->ctx, NULL, status);
+    if (elements_of(s->dataset) == s->elements) return CLI_DONE;
+    return cli_fail(s->call, "%s: a sample has %lld numbers, but the model reads %lld", file,
+                    (long long)elements_of(s->dataset), (long long)s->elements);
+}
+
 static int open_npy(cli_samples *s, const char *file) {
     char problem[256] = "";
     an_array array = {.dtype = s->dtype, .ndims = 2};
@@ -243,8 +296,8 @@ static int open_npy(cli_samples *s, const char *file) {
 static const struct {
     const char *type;
     int (*open)(cli_samples *s, an_config *config, const char *source, const char *file);
-} types[] = {{"csv", open_csv},   {"idx", open_idx},       {"images", open_pictures},
-             {"text", open_text}, {"tokens", open_tokens}, {"megatron", open_megatron}};
+} types[] = {{"csv", open_csv},     {"idx", open_idx},   {"images", open_pictures}, {"npy", open_npz},
+             {"jsonl", open_jsonl}, {"text", open_text}, {"tokens", open_tokens},   {"megatron", open_megatron}};
 
 /* Memory for the fields of a dataset. */
 static int make_fields(cli_samples *s) {
