@@ -122,6 +122,14 @@ says "ragged.csv: line 3: this line has 3 columns, but the first line has 2"
 printf 'a,b\n1,7\n2,7\n' >same.csv
 attempt 1 init same.csv
 says "all cells of the target 'b' are the same"
+printf 'a,b,a\n1,2,3\n2,3,4\n' >twice.csv
+attempt 1 init twice.csv
+says "twice.csv: two columns are called 'a'; rename one of them"
+printf 'x\033[31m,y\n1,\033]0;title\007\n2,b\n3,b\n' >codes.csv
+attempt 0 init codes.csv
+! grep -q $'\033' err out || failed 'a file controls the terminal'
+printf '{"x": 1, "y": 2}\n{"x": 2}\n' >torn.jsonl
+attempt 2 init torn.jsonl
 : >empty.csv
 attempt 2 init empty.csv
 head -c 1000 /dev/zero >zeros

@@ -6,6 +6,7 @@
 
 /* More categories than this are usually names of things, of which a model learns nothing. */
 enum { MOST_CATEGORIES = 100 };
+enum { LABEL = 24, VALUE = 20 }; /* bytes of a name and of a cell that are shown */
 /* With fewer groups, a fifth of them is not what it should be. */
 enum { LEAST_GROUPS = 5 };
 
@@ -71,6 +72,26 @@ static const struct {
 
 /* ---- all of them ---- */
 
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A config chooses columns by their names, so these must differ. */
+static int check_names(const init_columns *all, const init_found *f) {
+    size_t count = 0;
+    const char *twice = NULL, **names = calloc((size_t)all->info.columns, sizeof *names);
+    if (!names) return cli_fail(f->call, "out of memory");
+    for (int64_t i = 0; i < all->info.columns; i++)
+        if (all->list[i].facts.name) names[count++] = all->list[i].facts.name;
+    qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 1; i < count && !twice; i++)
+        if (!strcmp(names[i - 1], names[i])) twice = names[i];
+    free(names);
+    return twice ? cli_fail(f->call, "%s: two columns are called '%s'; rename one of them", f->data,
+                            init_show(twice, LABEL).text)
+                 : CLI_DONE;
+}
+
 static int choose_target(init_columns *all, init_found *f) {
     const size_t count = (size_t)all->info.columns;
     const char **names = calloc(count, sizeof *names);
@@ -122,12 +143,13 @@ int init_columns_choose(init_columns *all, init_found *f, const an_csv_facts *fa
         an_csv_column_init(&c->facts, sizeof c->facts);
         an_csv_column_get(facts, i, &c->facts);
         if (c->facts.name)
-            snprintf(c->label, sizeof c->label, "%s", c->facts.name);
+            snprintf(c->label, sizeof c->label, "%s", init_show(c->facts.name, LABEL).text);
         else
             snprintf(c->label, sizeof c->label, "column %lld", (long long)i + 1);
     }
     tell_table(all, f);
-    const int code = choose_target(all, f);
+    int code = check_names(all, f);
+    if (code == CLI_DONE) code = choose_target(all, f);
     if (code == CLI_DONE) choose_uses(all, f);
     return code;
 }
@@ -147,7 +169,8 @@ static void describe_values(const init_columns *all, int64_t index, char *text, 
     const char *value;
     text[0] = 0;
     for (int64_t i = 0; i < SHOWN && used < capacity && (value = an_csv_value(all->facts, index, i, &count)); i++)
-        used += (size_t)snprintf(text + used, capacity - used, "%s%.20s %lld", i ? ", " : "", value, (long long)count);
+        used += (size_t)snprintf(text + used, capacity - used, "%s%s %lld", i ? ", " : "", init_show(value, VALUE).text,
+                                 (long long)count);
     if (all->list[index].facts.values > SHOWN && used < capacity) snprintf(text + used, capacity - used, ", ...");
 }
 
@@ -164,7 +187,7 @@ static void tell_column(const init_columns *all, int64_t index) {
         snprintf(about, sizeof about, "%.6g to %.6g", c->facts.least, c->facts.most);
     if (c->facts.values <= AN_CSV_MOST_VALUES)
         snprintf(different, sizeof different, "%lld", (long long)c->facts.values);
-    cli_tell("  %-24.24s %-8s %-8s %9s %9lld  %s", c->label, uses[c->use],
+    cli_tell("  %-24s %-8s %-8s %9s %9lld  %s", c->label, uses[c->use],
              c->facts.texts > 0 ? "text"
              : c->facts.whole   ? "integer"
                                 : "number",

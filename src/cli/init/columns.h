@@ -8,7 +8,7 @@ typedef enum init_use { INIT_INPUT, INIT_TARGET, INIT_GROUP, INIT_LEFT_OUT } ini
 
 typedef struct init_column {
     an_csv_column facts;
-    char label[80]; /* its name, cut off where it is long, or "column 3" */
+    char label[64]; /* its name as init_show gives it, or "column 3" */
     init_use use;
     const char *reason; /* why it is left out */
 } init_column;

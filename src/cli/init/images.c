@@ -18,12 +18,12 @@ static int64_t count_files(const char *root, const char *class) {
 }
 
 static void tell_classes(init_found *f, const an_dataset *dataset) {
-    enum { SHOWN = 40 };
+    enum { SHOWN = 40, LABEL = 24 };
     for (int64_t i = 0; i < f->classes; i++) {
         const char *name = an_dataset_class_name(dataset, i);
         const int64_t files = name ? count_files(f->data, name) : 0;
         if (i == 0 || files < f->rarest) f->rarest = files;
-        if (i < SHOWN) cli_tell("  %-24.24s %9s files", name ? name : "", cli_count(files).text);
+        if (i < SHOWN) cli_tell("  %-24s %9s files", init_show(name ? name : "", LABEL).text, cli_count(files).text);
     }
     if (f->classes > SHOWN) cli_tell("  ... and %lld more classes", (long long)(f->classes - SHOWN));
 }

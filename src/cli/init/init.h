@@ -8,6 +8,7 @@
  *     cli/init/images.c   folders of images
  *     cli/init/text.c     plain text
  *     cli/init/target.c   what targets are: classes or numbers
+ *     cli/init/show.c     texts of the data on a terminal
  *     cli/init/path.c     paths in the config
  *     cli/init/write.c    the config
  *
@@ -56,6 +57,12 @@ int init_idx(init_found *f);
 int init_npy(init_found *f);
 int init_images(init_found *f);
 int init_text(init_found *f);
+
+/* A text of the data as a terminal may show it: without control characters, and cut off at a whole character. */
+typedef struct init_shown {
+    char text[64];
+} init_shown;
+init_shown init_show(const char *text, size_t most);
 
 /* ---- targets ---- */
 

@@ -7,7 +7,7 @@
 #include "base/text/json.h"
 #include "cli/init/init.h"
 
-enum { MOST_MEMBERS = 1024, MOST_LINE = 1 << 22 };
+enum { MOST_MEMBERS = 1024, MOST_LINE = 1 << 22, LABEL = 24 };
 
 /* The members of the first object. */
 typedef struct {
@@ -57,7 +57,7 @@ static int choose_columns(init_found *f, const members *m, const char **inputs, 
         return cli_misuse(f->call, "%s: the first object has no member '%s' for --target", f->data, f->target);
     for (int64_t i = 0; i < m->count; i++) {
         const bool used = i == *target || is_number(m->firsts[i]);
-        cli_tell("  %-24.24s %-8s %s", m->names[i],
+        cli_tell("  %-24s %-8s %s", init_show(m->names[i], LABEL).text,
                  i == *target ? "target"
                  : used       ? "input"
                               : "left out",
@@ -126,7 +126,7 @@ int init_lines(init_found *f) {
         if (status != AN_OK) code = cli_failure(f->call, f->ctx, status);
     }
     const bool has_names = code == CLI_DONE && an_dataset_class_name(dataset, 0);
-    if (code == CLI_DONE) code = look(f, dataset, m.names[target], has_names);
+    if (code == CLI_DONE) code = look(f, dataset, init_show(m.names[target], LABEL).text, has_names);
     f->type = "jsonl";
     if (code == CLI_DONE) put_source(f, inputs, input_count, m.names[target], has_names);
     an_dataset_destroy(&dataset);

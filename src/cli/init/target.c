@@ -6,6 +6,8 @@
 
 #include "cli/init/init.h"
 
+enum { LABEL = 24 }; /* bytes of a name that are shown */
+
 /* What the target is called in most tables, the most telling first. */
 static const char *const usual[] = {"target",  "targets", "label",     "labels",   "class",    "classes", "y",
                                     "species", "outcome", "diagnosis", "category", "survived", "quality", "price"};
@@ -21,11 +23,13 @@ int64_t init_choose_target(const init_found *f, const char *const *names, int64_
     for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
         for (int64_t i = 0; i < count; i++)
             if (names[i] && !strcasecmp(names[i], usual[k])) {
-                cli_tell("target: '%s', because of its name (--target COLUMN chooses another)", names[i]);
+                cli_tell("target: '%s', because of its name (--target COLUMN chooses another)",
+                         init_show(names[i], LABEL).text);
                 return i;
             }
     if (names[count - 1])
-        cli_tell("target: '%s', because it is the last column (--target COLUMN chooses another)", names[count - 1]);
+        cli_tell("target: '%s', because it is the last column (--target COLUMN chooses another)",
+                 init_show(names[count - 1], LABEL).text);
     else
         cli_tell("target: column %lld, because it is the last one (--target NUMBER chooses another)", (long long)count);
     return count - 1;
