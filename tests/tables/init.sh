@@ -125,11 +125,19 @@ says "all cells of the target 'b' are the same"
 printf 'a,b,a\n1,2,3\n2,3,4\n' >twice.csv
 attempt 1 init twice.csv
 says "twice.csv: two columns are called 'a'; rename one of them"
-printf 'x\033[31m,y\n1,\033]0;title\007\n2,b\n3,b\n' >codes.csv
+printf 'x\033[31m,y\n1,\033]0;title\007\n2,b\n3,b\n4,b\n' >codes.csv
 attempt 0 init codes.csv
 ! grep -q $'\033' err out || failed 'a file controls the terminal'
 printf '{"x": 1, "y": 2}\n{"x": 2}\n' >torn.jsonl
 attempt 2 init torn.jsonl
+printf 'x,name\n1,a\n2,b\n3,c\n' >names.csv
+attempt 1 init names.csv
+says "the target 'name' has 3 different texts in 3 rows, so they are no classes"
+printf 'x,kind\n1,a\n2,b\n3,b\n4,b\n' >rare.csv
+attempt 0 init rare.csv
+says "note: the rarest class has only 1 sample"
+cp out rare.yaml
+attempt 0 train rare.yaml
 : >empty.csv
 attempt 2 init empty.csv
 head -c 1000 /dev/zero >zeros

@@ -128,8 +128,9 @@ static void tell_table(const init_columns *all, const init_found *f) {
                           : all->info.delimiter == ';' ? "semicolons"
                           : all->info.delimiter == '|' ? "bars"
                                                        : "tabs";
-    cli_tell("%s: a table with %s rows and %lld columns between %s, %s", f->data, cli_count(all->info.rows).text,
-             (long long)all->info.columns, between, all->info.header ? "with a header" : "without a header");
+    cli_tell("%s: a table with %s rows and %lld column%s between %s, %s", f->data, cli_count(all->info.rows).text,
+             (long long)all->info.columns, all->info.columns == 1 ? "" : "s", between,
+             all->info.header ? "with a header" : "without a header");
 }
 
 int init_columns_choose(init_columns *all, init_found *f, const an_csv_facts *facts) {

@@ -153,6 +153,14 @@ static int look(init_found *f) {
     return cli_fail(f->call, "%s: cannot be read: %s", f->data, strerror(errno));
 }
 
+/* Of few samples nothing is learned, and a fifth of them says little about what was. */
+static void tell_balance(const init_found *f) {
+    enum { FEW = 10 };
+    if (f->classes > 0 && f->rarest > 0 && f->rarest < FEW)
+        cli_tell("note: the rarest class has only %lld sample%s; expect little of it", (long long)f->rarest,
+                 f->rarest == 1 ? "" : "s");
+}
+
 static int run(const cli_call *call) {
     static const char *const tasks[] = {
         [INIT_AUTO] = "auto", [INIT_CLASSIFY] = "classify", [INIT_REGRESS] = "regress", NULL};
@@ -168,6 +176,7 @@ static int run(const cli_call *call) {
     f.source_stream = open_memstream(&f.source, &length);
     code = f.source_stream ? look(&f) : cli_fail(call, "out of memory");
     if (f.source_stream && fclose(f.source_stream) != 0 && code == CLI_DONE) code = cli_fail(call, "out of memory");
+    if (code == CLI_DONE) tell_balance(&f);
     if (code == CLI_DONE) code = write_config(&f, call->values[OUTPUT]);
     free(f.source);
     an_context_destroy(&f.ctx);

@@ -21,7 +21,9 @@ static int read_members(init_found *f, members *m) {
     an_json json;
     an_json_string key;
     FILE *file = an_regular_read(f->data);
-    if (!file) return cli_fail(f->call, "%s: cannot be read: %s", f->data, strerror(errno));
+    if (!file)
+        return cli_fail(f->call, "%s: cannot be read: %s", f->data,
+                        errno == EINVAL ? "it is not a regular file" : strerror(errno));
     m->line = malloc(MOST_LINE);
     const bool got = m->line && fgets(m->line, MOST_LINE, file);
     fclose(file);

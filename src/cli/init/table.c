@@ -29,6 +29,11 @@ static int decide_names(init_found *f, const init_columns *all, const init_numbe
                         "%s: the target '%s' has more than %d different texts, so they are no classes; choose "
                         "another column with --target",
                         f->data, c->label, (int)AN_CSV_MOST_VALUES);
+    if (2 * c->facts.values > f->samples)
+        return cli_fail(f->call,
+                        "%s: the target '%s' has %lld different texts in %lld rows, so they are no classes; choose "
+                        "another column with --target",
+                        f->data, c->label, (long long)c->facts.values, (long long)f->samples);
     f->classes = c->facts.values;
     f->rarest = n->rarest;
     cli_tell("task: classification, because '%s' has text: %lld classes", c->label, (long long)f->classes);

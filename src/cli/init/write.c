@@ -114,7 +114,7 @@ static void write_split(FILE *out, const init_found *f) {
         fprintf(out, "    by: ");
         init_put_text(out, by);
         fprintf(out, "  # no group is on both sides\n");
-    } else if (f->classes)
+    } else if (f->classes && f->samples > f->classes) /* a class has two samples */
         fprintf(out, "    by: stratify  # the same share of every class\n");
 }
 
