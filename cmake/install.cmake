@@ -38,3 +38,7 @@ install(FILES examples/own-graph.ang DESTINATION ${CMAKE_INSTALL_DATADIR}/anneal
 foreach(example mlp own-model own-op own-optimizer surrogate)
     install(DIRECTORY examples/${example} DESTINATION ${CMAKE_INSTALL_DATADIR}/anneal/examples)
 endforeach()
+
+# For clusters: `module use <prefix>/share/anneal/modulefiles`.
+configure_file(packaging/modulefile.in modulefile @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/modulefile DESTINATION ${CMAKE_INSTALL_DATADIR}/anneal/modulefiles/anneal RENAME ${PROJECT_VERSION})
