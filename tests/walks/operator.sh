@@ -24,7 +24,7 @@ module=$work/apps/anneal/share/anneal/modulefiles/anneal
 sees '^#%Module1.0' "$(echo "$module"/*.*)"
 
 digits=apps/anneal/share/anneal/examples/mnist/mlp.yaml
-short=(--set run.epochs=3 --set save.every=50 --set batch.leaves=2) # two leaves: one rank or two, with the same bits
+short=(--set run.epochs=6 --set save.every=50 --set batch.leaves=2) # two leaves: one rank or two, with the same bits
 run anneal train $digits "${short[@]}" --set run.dir=runs/quiet
 
 # Supervised, and killed from outside while it trains.

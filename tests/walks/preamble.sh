@@ -2,6 +2,7 @@
 # What walks begin with: `source "$(dirname "$0")/preamble.sh"`. The first argument of a walk is the folder that the tarball was unpacked
 # to. A walk has a folder and a home of its own, `anneal` in PATH, and nothing of the tree or of the build in its environment.
 set -euo pipefail
+[ -x "$1/bin/anneal" ] || { echo "skipped: there is no tarball in $1"; exit 77; }
 prefix=$(realpath "$1")
 walks=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ -z "${WALKING:-}" ]; then
