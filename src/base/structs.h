@@ -6,6 +6,7 @@
 #define AN_BASE_STRUCTS_H
 
 #include "anneal/checkpoint.h"
+#include "anneal/details.h"
 #include "anneal/models.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"

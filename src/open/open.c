@@ -272,36 +272,6 @@ static an_status get_limits(opening *o) {
     return an_config_count(o->config, "train.max_skips", &o->options.max_skips);
 }
 
-/* What evaluations look at, and which norms are told. */
-static an_status get_evaluation(opening *o) {
-    an_trainer_options *t = &o->options;
-    t->norms = an_config_is(o->config, "log.grad_norms", "block")       ? AN_NORMS_BLOCK
-               : an_config_is(o->config, "log.grad_norms", "parameter") ? AN_NORMS_PARAMETER
-                                                                        : AN_NORMS_GLOBAL;
-    if (an_config_is(o->config, "eval.samples", "all")) return AN_OK;
-    return an_config_count(o->config, "eval.samples", &t->evaluation_samples);
-}
-
-/* Which metrics are reported; the model must have them. */
-static an_status get_metrics(const opening *o, an_trainer *trainer) {
-    enum { MOST_METRICS = 32, NAME = 64 };
-    an_context *ctx = o->ctx;
-    char texts[MOST_METRICS][NAME], path[NAME];
-    const char *names[MOST_METRICS], *name;
-    const int count = an_config_size(o->config, "eval.metrics");
-    if (an_config_is(o->config, "eval.metrics", "auto") || !o->evaluation) return AN_OK;
-    for (int i = 0; i < count && i < MOST_METRICS; i++) {
-        snprintf(path, sizeof path, "eval.metrics[%d]", i);
-        AN_TRY_RETURN(an_config_string(o->config, path, &name));
-        snprintf(texts[i], NAME, "val_%s", name);
-        names[i] = texts[i];
-    }
-    const an_status status = an_trainer_set_metrics(trainer, count < MOST_METRICS ? count : MOST_METRICS, names);
-    if (status == AN_OK) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.metrics: %s", an_config_place(o->config, "eval.metrics"),
-                    an_last_error(ctx));
-}
-
 /* ---- all of it ---- */
 
 static an_status open_data_and_model(opening *o) {
@@ -386,7 +356,7 @@ static an_status get_options(opening *o) {
     AN_TRY_RETURN(get_schedule(o, schedule_steps, &o->schedule, &o->options.rate));
     AN_TRY_RETURN(get_recompute(o));
     AN_TRY_RETURN(get_limits(o));
-    AN_TRY_RETURN(get_evaluation(o));
+    AN_TRY_RETURN(an_open_evaluation(o->config, ctx, o->opened->details, &o->options));
     bool augments;
     AN_TRY_RETURN(an_open_augment(o->config, ctx, &o->augment, &augments));
     o->options.augment = augments ? &o->augment : NULL;
@@ -416,7 +386,7 @@ static an_status finish(opening *o, an_trainer *t) {
         AN_TRY_RETURN(an_open_look_at_batches(o->config, t));
         AN_TRY_RETURN(an_open_look_at_scales(o->config, ctx, o->training));
     }
-    AN_TRY_RETURN(get_metrics(o, t));
+    if (o->evaluation) AN_TRY_RETURN(an_open_metrics(o->config, ctx, t));
     const an_lengths lengths = {o->config, ctx, o->batches, o->tokens_a_sample};
     return an_open_run(t, &lengths, o->opened->purpose, o->evaluation != NULL);
 }

@@ -36,6 +36,11 @@ an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset 
 /* Does what the config's model.init says; nothing if it says nothing. All is checked before the first weight changes. */
 an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx);
 
+/* What evaluations look at, which norms are told, and the details that metrics of the config need, with those that were asked for. */
+an_status an_open_evaluation(an_config *config, an_context *ctx, uint32_t details, an_trainer_options *options);
+/* Chooses the metrics that are reported; the model must have them. */
+an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *trainer);
+
 /* A model that is being made. */
 typedef struct an_model_opening {
     an_graph **graph;

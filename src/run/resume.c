@@ -386,9 +386,21 @@ static an_status check_data(const an_resume *r, const an_trainer *t) {
                     an_config_place(r->config, "data"));
 }
 
+/* Metrics of classes belong to the state's hash where a run has them. */
+static void say_details(an_resume *r, const an_trainer *t) {
+    const an_evaluation *e = &r->manifest->progress.evaluation;
+    if (e->counts_classes != (t->details.classes > 0))
+        an_text_add(&r->notes, "precision, recall and F1 are %s: state_hash will not be that of an uninterrupted run\n",
+                    e->counts_classes ? "no longer computed" : "computed from now on");
+    if (e->scores_classes != t->keeps_scores)
+        an_text_add(&r->notes, "val_auc is %s: state_hash will not be that of an uninterrupted run\n",
+                    e->scores_classes ? "no longer computed" : "computed from now on");
+}
+
 /* Metrics of the program belong to what the state's hash is made of: a program that has others goes on, and is told. */
 static an_status say_metrics(an_resume *r, const an_trainer *t) {
     const an_progress *p = &r->manifest->progress;
+    if (p->evaluated >= 0) say_details(r, t);
     bool same = p->own.count == t->own_metric_count;
     for (int64_t i = 0; same && i < p->own.count; i++) same = an_own_metric_find(t, p->own.items[i].name) == i;
     if (same || p->evaluated < 0) return AN_OK;

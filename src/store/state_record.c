@@ -56,8 +56,14 @@ static const struct {
     ROW(REAL, seconds, "seconds"),
     /* those of later versions: absent, where they are 0 */
     ROW(COUNT, skips_in_row, "skips_in_row"),
+    ROW(BOOL, evaluation.counts_classes, "val_counts_classes"),
+    ROW(REAL, evaluation.precision, "val_precision"),
+    ROW(REAL, evaluation.recall, "val_recall"),
+    ROW(REAL, evaluation.f1, "val_f1"),
+    ROW(BOOL, evaluation.scores_classes, "val_scores_classes"),
+    ROW(REAL, evaluation.auc, "val_auc"),
 };
-enum { ROWS = sizeof rows / sizeof *rows, NEEDED = ROWS - 1 };
+enum { ROWS = sizeof rows / sizeof *rows, LATER = 7, NEEDED = ROWS - LATER };
 
 /* The one member that is no single value: an object of the program's own metrics, absent where there are none. */
 static const char own_name[] = "own_metrics";
@@ -103,11 +109,17 @@ static void write_own(an_json_writer *json, const an_own_metrics *own) {
     an_json_write_end(json);
 }
 
+/* Whether a member of a later version is as it is without that version. */
+static bool is_absent(int row, const char *at) {
+    if (row < NEEDED) return false;
+    return rows[row].kind == BOOL ? !*(const bool *)at : *(const int64_t *)at == 0;
+}
+
 void an_progress_write(an_json_writer *json, const an_progress *progress) {
     for (int i = 0; i < ROWS; i++) {
         const char *at = (const char *)progress + rows[i].offset, *name = rows[i].name;
         char digits[AN_HASH_DIGITS + 1] = "";
-        if (i >= NEEDED && *(const int64_t *)at == 0) continue;
+        if (is_absent(i, at)) continue;
         switch (rows[i].kind) {
         case COUNT:
         case INTEGER: an_json_write_integer(json, name, *(const int64_t *)at); break;

@@ -81,8 +81,9 @@ static int64_t target_at(const an_feed_input *input, const void *data, int64_t i
     return input->dtype == AN_DTYPE_I32 ? ((const int32_t *)data)[index] : ((const int64_t *)data)[index];
 }
 
-static void add_classes(sums *s, const an_feed_input *input, const void *targets, int64_t count, int64_t classes,
-                        const double *numbers) {
+static void add_classes(an_trainer *t, sums *s, const an_feed_input *input, const void *targets, int64_t count,
+                        int64_t classes, const double *numbers) {
+    const bool details = t->details.classes > 0 || t->keeps_scores;
     for (int64_t i = 0; i < count; i++) {
         const int64_t target = target_at(input, targets, i);
         if (target < 0 || target >= classes)
@@ -90,10 +91,13 @@ static void add_classes(sums *s, const an_feed_input *input, const void *targets
         const int64_t rank = rank_of(numbers + i * classes, classes, target);
         s->right += rank == 0;
         s->right_of_five += rank < FEW;
+        if (details) an_details_add_class(t, target, numbers + i * classes);
     }
 }
 
-static void add_values(sums *s, const an_feed_input *input, const void *targets, int64_t count, const double *numbers) {
+static void add_values(an_trainer *t, sums *s, const an_feed_input *input, const void *targets, int64_t count,
+                       const double *numbers) {
+    const int64_t outputs = t->details.outputs;
     for (int64_t i = 0; i < count; i++) {
         const double target =
             input->dtype == AN_DTYPE_F64 ? ((const double *)targets)[i] : (double)((const float *)targets)[i];
@@ -102,6 +106,7 @@ static void add_values(sums *s, const an_feed_input *input, const void *targets,
         s->squared += error * error;
         s->sum += target;
         s->squares += target * target;
+        if (outputs > 0) an_details_add_value(t, i % outputs, target, numbers[i]);
     }
 }
 
@@ -117,9 +122,9 @@ static an_status compare(an_trainer *t, const an_feed *feed, int64_t count, sums
     for (int d = 1; d < input->ndims; d++) each *= input->dims[d];
     an_convert_to_f64(array.dtype, elements, t->output_values);
     if (t->classifies)
-        add_classes(s, input, targets, count * each, elements / (count * each), t->output_values);
+        add_classes(t, s, input, targets, count * each, elements / (count * each), t->output_values);
     else
-        add_values(s, input, targets, count * each, t->output_values);
+        add_values(t, s, input, targets, count * each, t->output_values);
     return AN_OK;
 }
 
@@ -279,6 +284,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     sums s = {0};
     const double started = an_clock_seconds();
     status = check(t, evaluation);
+    if (status == AN_OK) an_details_begin(t);
     if (t->shards) { /* the weights that it needs come from all ranks */
         AN_TRY(agree(t, status, NULL));
         AN_TRY(an_step_begin_reading(t->stepper));
@@ -306,6 +312,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
         .mean_absolute_error = s.absolute / n,
         .r2 = spread > 0 ? 1 - s.squared / spread : 0,
     };
+    AN_TRY(an_details_end(t, &own));
     AN_TRY(measure_own(t));
     own.seconds = an_clock_seconds() - started;
     t->last_evaluation = own;

@@ -10,18 +10,26 @@
 #include "train/own_metrics.h"
 #include "train/trainer.h"
 
+/* What a model must do, or a trainer keep, to have a metric. */
+typedef enum { NOTHING, CLASSIFIES, MEASURES, COUNTS, SCORES, NEEDS } need;
+
+/* The order is that of the values in state_hash: new ones go to the end. */
 static const struct {
     const char *name;
     size_t offset;
-    bool classifies, measures; /* what a model must do to have it */
-    bool up;                   /* more is better */
+    need needs;
+    bool up; /* more is better */
 } metrics[] = {
-    {"val_loss", offsetof(an_evaluation, loss), false, false, false},
-    {"val_perplexity", offsetof(an_evaluation, perplexity), false, false, false},
-    {"val_accuracy", offsetof(an_evaluation, accuracy), true, false, true},
-    {"val_top5", offsetof(an_evaluation, top5), true, false, true},
-    {"val_mae", offsetof(an_evaluation, mean_absolute_error), false, true, false},
-    {"val_r2", offsetof(an_evaluation, r2), false, true, true},
+    {"val_loss", offsetof(an_evaluation, loss), NOTHING, false},
+    {"val_perplexity", offsetof(an_evaluation, perplexity), NOTHING, false},
+    {"val_accuracy", offsetof(an_evaluation, accuracy), CLASSIFIES, true},
+    {"val_top5", offsetof(an_evaluation, top5), CLASSIFIES, true},
+    {"val_mae", offsetof(an_evaluation, mean_absolute_error), MEASURES, false},
+    {"val_r2", offsetof(an_evaluation, r2), MEASURES, true},
+    {"val_precision", offsetof(an_evaluation, precision), COUNTS, true},
+    {"val_recall", offsetof(an_evaluation, recall), COUNTS, true},
+    {"val_f1", offsetof(an_evaluation, f1), COUNTS, true},
+    {"val_auc", offsetof(an_evaluation, auc), SCORES, true},
 };
 enum { METRICS = sizeof metrics / sizeof *metrics, TOP = 5 };
 
@@ -36,8 +44,12 @@ static int find_metric(const char *name) {
 
 static bool get(const an_evaluation *evaluation, const char *name, double *value) {
     const int i = find_metric(name);
-    if (i < 0 || (metrics[i].classifies && !evaluation->classifies) || (metrics[i].measures && !evaluation->measures))
-        return false;
+    const bool has[NEEDS] = {[NOTHING] = true,
+                             [CLASSIFIES] = evaluation->classifies,
+                             [MEASURES] = evaluation->measures,
+                             [COUNTS] = evaluation->counts_classes,
+                             [SCORES] = evaluation->scores_classes};
+    if (i < 0 || !has[metrics[i].needs]) return false;
     memcpy(value, (const char *)evaluation + metrics[i].offset, sizeof *value);
     return true;
 }
@@ -126,15 +138,26 @@ an_status an_trainer_set_metrics(an_trainer *trainer, int count, const char *con
     return AN_OK;
 }
 
+/* What every evaluation of the trainer has. */
+static an_evaluation possible(const an_trainer *t) {
+    return (an_evaluation){.classifies = t->output && t->classifies,
+                           .measures = t->output && !t->classifies,
+                           .counts_classes = t->details.classes > 0,
+                           .scores_classes = t->keeps_scores};
+}
+
 /* The loss; perplexity where there are tokens; what the outputs can be compared by. */
 static bool is_useful(const an_trainer *t, int metric) {
     const an_result *targets = an_graph_result(t->graph, t->graph->targets);
-    const bool compares = metrics[metric].classifies || metrics[metric].measures;
+    const an_evaluation has = possible(t);
+    double value;
     if (!strcmp(metrics[metric].name, "val_perplexity"))
         return targets && an_dtype_is_index(targets->dtype) && targets->ndims > 1;
+    if (metrics[metric].needs >= COUNTS && targets && targets->ndims > 1)
+        return false; /* means over kinds of tokens are for who asks */
     if (!strcmp(metrics[metric].name, "val_top5") && t->classes > 0 && t->classes <= TOP)
         return false; /* the right class is always among so few */
-    return !compares || (t->output && t->classifies == metrics[metric].classifies);
+    return get(&has, metrics[metric].name, &value);
 }
 
 static bool is_reported(const an_trainer *t, int number) {
@@ -173,15 +196,27 @@ static an_status refuse_name(const an_trainer *t, const char *name) {
                     AN_NEAREST(&nearest));
 }
 
+/* The end of "this model cannot compute 'x': it …"; NULL: it could, but the trainer was not asked to. */
+static const char *reason_of(const an_trainer *t, need needs) {
+    if (needs == MEASURES) return "has no output with the shape of its targets";
+    if (needs == CLASSIFIES || !t->output || !t->classifies)
+        return "has no output with a number for each class in evaluation";
+    return an_details_reason(t, needs == SCORES ? AN_DETAIL_SCORES : AN_DETAIL_CLASSES);
+}
+
 an_status an_metric_check(const an_trainer *t, const char *name, const char **known) {
-    const an_evaluation possible = {.classifies = t->output && t->classifies, .measures = t->output && !t->classifies};
+    const an_evaluation has = possible(t);
     double value;
     const int i = find_metric(name), own = an_own_metric_find(t, name);
     if (i < 0 && own < 0) return refuse_name(t, name);
-    if (i >= 0 && !get(&possible, name, &value))
-        return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "this model cannot compute '%s': it %s", name,
-                        metrics[i].classifies ? "has no output with a number for each class in evaluation"
-                                              : "has no output with the shape of its targets");
+    if (i >= 0 && !get(&has, name, &value)) {
+        const char *reason = reason_of(t, metrics[i].needs);
+        if (reason) return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "this model cannot compute '%s': it %s", name, reason);
+        return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
+                        "this trainer does not compute '%s': ask for it in eval.metrics of the config, or create the "
+                        "trainer with %s in its option details",
+                        name, metrics[i].needs == SCORES ? "AN_DETAIL_SCORES" : "AN_DETAIL_CLASSES");
+    }
     *known = i >= 0 ? metrics[i].name : an_own_metric_at(t, own)->reported;
     return AN_OK;
 }

@@ -5,7 +5,7 @@
 #include "anneal/train.h"
 #include "store/state_record.h"
 
-enum { AN_MOST_METRICS = 8 + AN_MOST_OWN_METRICS };
+enum { AN_MOST_METRICS = 12 + AN_MOST_OWN_METRICS };
 
 /* Whether the trainer can have this metric; the error says why not. Its name in *known lives as long as the trainer. */
 an_status an_metric_check(const an_trainer *t, const char *name, const char **known);

@@ -36,6 +36,7 @@ typedef enum {
     RATE,
     SHARD,
     PIECES,
+    DETAILS,
     ROWS
 } row;
 
@@ -65,6 +66,9 @@ static const char *const sentences[ROWS] = {
     [PIECES] =
         "rank %d divides the model into pieces with the hash %s, but rank %d into others with %s: all ranks must "
         "have the same ranks.unit and train.recompute, and with a budget for that the same number of threads",
+    [DETAILS] =
+        "rank %d keeps the details %s of evaluations, but rank %d %s: all ranks must have the same eval.metrics "
+        "and options",
 };
 /* NOLINTEND(bugprone-suspicious-missing-comma) */
 
@@ -142,6 +146,7 @@ static an_status describe(record *r, an_trainer *t) {
     write_number(r->values[LEAVES], t->batches.leaves);
     write_number(r->values[SEED], t->seed);
     write_number(r->values[STEPS], t->steps);
+    snprintf(r->values[DETAILS], TEXT, "%u", t->asked_details);
     if (t->shards) snprintf(r->values[PIECES], TEXT, "%016llx", (unsigned long long)hash_pieces(t));
     if (t->stepper) snprintf(r->values[RATE], TEXT, "%.9g", t->stepper->options.rate);
     return AN_OK;

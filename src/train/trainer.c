@@ -115,6 +115,7 @@ static an_status prepare(an_trainer *t, const an_trainer_options *options) {
     t->sample_mean = options->sample_mean;
     t->max_skips = options->max_skips;
     t->evaluation_count = options->evaluation_samples;
+    t->asked_details = options->details;
     t->precision = options->precision;
     t->loader_threads = options->loader_threads;
     return make_first_parts(t, options);
@@ -144,6 +145,7 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
         t->evaluation_sums_count = an_evaluation_most_batches(t);
         AN_TRY_RETURN(
             an_alloc(ctx, (void **)&t->evaluation_sums, (size_t)t->evaluation_sums_count, sizeof *t->evaluation_sums));
+        AN_TRY_RETURN(an_details_create(t));
     }
     const an_loader_options loader = an_trainer_loader(t);
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)loader.most, sizeof *t->numbers));
@@ -256,6 +258,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_release(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights);
     an_handed_destroy(t);
     an_norms_destroy(t);
+    an_details_destroy(t);
     an_release(ctx, (void **)&t->evaluation_sums, (size_t)t->evaluation_sums_count, sizeof *t->evaluation_sums);
     an_release(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values);
     an_sample_buffer_destroy(&t->evaluation_samples, ctx);

@@ -13,6 +13,7 @@
 #include "data/samples.h"
 #include "step/step.h"
 #include "store/manifest.h"
+#include "train/details.h"
 #include "train/evaluate.h"
 #include "train/feed.h"
 #include "train/sharding.h"
@@ -105,7 +106,10 @@ struct an_trainer {
     double *output_values; /* a micro-batch of it */
     size_t output_count;
     int64_t classes; /* that the output tells apart; 0: it is no numbers for classes */
-    size_t held;     /* bytes of what was made before the plan, and of the plan */
+    an_details details;
+    bool keeps_scores; /* of two classes, in the details */
+    unsigned asked_details;
+    size_t held; /* bytes of what was made before the plan, and of the plan */
 };
 
 /* The plan of the graph, with everything that the trainer holds counted in it. */
@@ -117,7 +121,7 @@ void an_trainer_drop_plan(an_trainer *t); /* for another one */
 int64_t an_trainer_own_pages(const an_trainer *t);
 
 /* Adds numbers, at most AN_MOST_CHAINED, to the hash over every step so far. */
-enum { AN_MOST_CHAINED = 24 };
+enum { AN_MOST_CHAINED = 32 };
 void an_trainer_chain(an_trainer *t, const double *numbers, int count);
 /* ---- the state of a run, for checkpoints ---- */
 

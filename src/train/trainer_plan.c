@@ -63,7 +63,7 @@ static bool add_parts(an_trainer *t, size_t *bytes) {
            (!t->evaluation ||
             (an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes) &&
              an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluation_sums))) &&
-           an_add_elements(bytes, t->output_count, sizeof *t->output_values) &&
+           an_add_elements(bytes, t->output_count, sizeof *t->output_values) && an_details_bytes(t, bytes) &&
            an_add_elements(bytes, (size_t)loader.most, sizeof *t->numbers) &&
            (!t->sample_mean || an_add_elements(bytes, (size_t)t->batches.micro, sizeof *t->weights)) &&
            (t->streams || an_loader_bytes(&loader, bytes));
@@ -222,7 +222,10 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     const size_t before = ctx->bytes;
     AN_TRY_RETURN(an_plan_create(&t->plan, ctx, t->graph, &plan));
     t->held += ctx->bytes - before;
-    if (t->evaluation) an_evaluation_find(t);
+    if (t->evaluation) {
+        an_evaluation_find(t);
+        an_details_find(t, t->asked_details);
+    }
     return an_trainer_count_rank(t, t->rank);
 }
 

@@ -1,6 +1,7 @@
 /* Every public struct, in both directions: the table of the library, the headers, and what happens to smaller and larger structs. */
 #include <dirent.h>
 
+#include "anneal/details.h"
 #include "anneal/models.h"
 #include "anneal/predict.h"
 #include "anneal/run.h"

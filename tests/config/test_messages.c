@@ -262,10 +262,11 @@ static const refusal refusals[] = {
      "run.yaml:2:49: data.train.tokens is 'words'; it takes bytes or chars"},
     {MODEL EVAL "eval: {best: val_los}\n", NULL,
      "run.yaml:3:14: eval.best.metric is 'val_los'; it takes val_loss, val_perplexity, val_accuracy, val_top5, "
-     "val_mae, val_r2, loss, perplexity, accuracy, top5, mae or r2; did you mean 'val_loss'?"},
+     "val_mae, val_r2, val_precision, val_recall, val_f1, val_auc, loss, perplexity, accuracy, top5, mae, r2, "
+     "precision, recall, f1 or auc; did you mean 'val_loss'?"},
     {MODEL EVAL "eval: {metrics: [loss, acc]}\n", NULL,
-     "run.yaml:3:24: eval.metrics[1] is 'acc'; it takes auto, or a list of loss, perplexity, accuracy, top5, mae and "
-     "r2"},
+     "run.yaml:3:24: eval.metrics[1] is 'acc'; it takes auto, or a list of loss, perplexity, accuracy, top5, mae, r2, "
+     "precision, recall, f1 and auc; did you mean 'auc'?"},
     {MODEL EVAL "eval: {every: 5 parsecs}\n", NULL,
      "run.yaml:3:15: eval.every is '5 parsecs'; it takes off, or a length such as 250 steps, 2 epochs, 300M tokens, "
      "50k samples, 3% or 30m, above 0"},

@@ -149,6 +149,8 @@ static inline void run_to_its_end(an_trainer *trainer, an_config *config) {
     an_step_metrics_init(&metrics, sizeof metrics);
     an_folder *folder = NULL;
     an_folder_state state;
+    an_output_metrics output;
+    an_output_metrics_init(&output, sizeof output);
     bool hosts = true, logged;
     double value;
     DO(an_folder_create, &folder, trainer, config, NULL);
@@ -163,6 +165,8 @@ static inline void run_to_its_end(an_trainer *trainer, an_config *config) {
     NOTE(outcome.best_value), NOTE(metrics.loss), NOTE(evaluation.loss);
     DO(an_trainer_evaluate, trainer, &evaluation);
     NOTE(evaluation.loss), NOTE(evaluation.perplexity), NOTE(evaluation.mean_absolute_error), NOTE(evaluation.r2);
+    DO(an_output_metrics_get, trainer, 0, &output);
+    NOTE(output.mean_absolute_error), NOTE(output.root_mean_squared_error), NOTE(output.r2);
     NUMBER(an_evaluation_metric, &evaluation, "val_r2", &value);
     NOTE(value);
     NUMBER(an_trainer_metric_value, trainer, "val_r2", &value);
@@ -263,8 +267,41 @@ static inline void open_by_parts(void) {
     an_config_destroy(&config);
 }
 
+/* The details of a model of two classes: whether the sum is above 1. */
+static inline void look_at_classes(void) {
+    static const char text[] = "run: {dir: run-classes, steps: 4}\nmodel: {type: mlp, hidden: [8]}\n"
+                               "data: {train: {type: csv, path: sides.csv, classes: on, part: 0%..50%}, threads: 0,\n"
+                               "       eval: {type: csv, path: sides.csv, classes: on, part: 50%..100%}}\n"
+                               "eval: {metrics: [f1, auc]}\n";
+    const an_config_options options = {
+        .size = sizeof options, .file = "sides.yaml", .text = text, .length = strlen(text)};
+    an_config *config = NULL;
+    an_trainer *trainer = NULL;
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    an_class_metrics metrics;
+    an_class_metrics_init(&metrics, sizeof metrics);
+    an_roc_point points[9];
+    int64_t count = 0;
+    FILE *file = fopen("sides.csv", "w");
+    assert_non_null(file);
+    for (int i = 0; i < 40; i++) fprintf(file, "%d.%d,%d,%d\n", i % 3, i * 7 % 10, i % 2, (i % 3 + i % 2) > 1);
+    fclose(file);
+    OK(ctx, an_config_create(&config, ctx, &options));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+    OK(ctx, an_trainer_step(trainer, NULL));
+    DO(an_trainer_evaluate, trainer, &evaluation);
+    NOTE(evaluation.precision), NOTE(evaluation.recall), NOTE(evaluation.f1), NOTE(evaluation.auc);
+    DO(an_class_metrics_get, trainer, 1, &metrics);
+    NOTE(metrics.precision), NOTE(metrics.recall), NOTE(metrics.f1);
+    DO(an_trainer_roc, trainer, 9, points, &count);
+    for (int64_t i = 0; i < count; i++) NOTE(points[i]);
+    an_trainer_close(&trainer);
+    an_config_destroy(&config);
+}
+
 static inline void train_from_config(an_dtype dtype) {
-    const an_open_options fresh = {.size = sizeof fresh, .fresh = true};
+    const an_open_options fresh = {.size = sizeof fresh, .fresh = true, .details = AN_DETAIL_OUTPUTS};
     an_config_options options = {.size = sizeof options, .file = "run.yaml"};
     an_trainer_info info;
     an_trainer_info_init(&info, sizeof info);
@@ -298,6 +335,7 @@ static inline void train_from_config(an_dtype dtype) {
     run_to_its_end(trainer, config);
     note_hashes(trainer);
     predict(trainer);
+    look_at_classes();
     DO(an_trainer_save, trainer, 77);
     DO(an_trainer_save_over, trainer, 77);
     an_trainer_close(&trainer);

@@ -5,6 +5,7 @@
 #include <fenv.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/details.h"
 #include "anneal/experimental.h"
 #include "anneal/heartbeat.h"
 #include "anneal/models.h"
@@ -205,6 +206,9 @@ static const char *const plain_calls[] = {"an_context_create",
                                           "an_trainer_next_step",
                                           "an_trainer_metric",
                                           "an_trainer_norm_count",
+                                          "an_trainer_class_count",
+                                          "an_trainer_output_count",
+                                          "an_trainer_confusion",
                                           "an_trainer_params",
                                           "an_trainer_program",
                                           "an_trainer_data",

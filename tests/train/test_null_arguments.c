@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS; NOLINT(bugprone-reserved-identifier) */
 #define AN_NO_PLACES
 #include "anneal/checkpoint.h"
+#include "anneal/details.h"
 #include "anneal/experimental.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
@@ -129,6 +130,21 @@ static void call_steps(void) {
     NOTHING(an_stepper_leaves, N(stepper), N(&first), N(&end));
 }
 
+static void try_details(void) {
+    an_class_metrics metrics;
+    an_class_metrics_init(&metrics, sizeof metrics);
+    an_output_metrics output;
+    an_output_metrics_init(&output, sizeof output);
+    an_roc_point points[2];
+    int64_t count;
+    VALUE(an_trainer_class_count, 0, N(trainer));
+    VALUE(an_trainer_output_count, 0, N(trainer));
+    REFUSED(an_class_metrics_get, N(trainer), 0, N(&metrics));
+    REFUSED(an_trainer_confusion, N(trainer), 0, 0, N(&count));
+    REFUSED(an_trainer_roc, N(trainer), 2, N(points), N(&count));
+    REFUSED(an_output_metrics_get, N(trainer), 0, N(&output));
+}
+
 static void call_trainers(void) {
     an_trainer_options options = {DEFAULTS(an_trainer_options), .steps = 2};
     an_open_options opening = {.size = sizeof opening, .purpose = AN_OPEN_PLAN};
@@ -172,6 +188,7 @@ static void call_trainers(void) {
     VALUE(an_trainer_metric, NULL, N(trainer), 0);
     VALUE(an_trainer_norm_count, 0, N(trainer));
     REFUSED(an_trainer_norm, N(trainer), 0, N(&name), N(&norm));
+    try_details();
     STATUS(an_trainer_weights_hash, N(trainer), N(hash));
     STATUS(an_trainer_state_hash, N(trainer), N(hash));
     VALUE(an_trainer_params, NULL, N(trainer));

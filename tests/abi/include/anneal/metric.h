@@ -16,7 +16,7 @@ extern "C" {
 /* Which of two values of a metric is better. */
 typedef enum an_metric_better {
     AN_METRIC_BETTER_AUTO =
-        0, /* higher for val_accuracy, val_top5 and val_r2, as an own metric says, and lower for the others */
+        0, /* lower for val_loss, val_perplexity and val_mae, as an own metric says, and higher for the others */
     AN_METRIC_BETTER_LOWER = 1,
     AN_METRIC_BETTER_HIGHER = 2,
     AN_METRIC_BETTER_LIMIT = 0x7fffffff

@@ -31,6 +31,15 @@ typedef enum an_open_purpose {
     AN_OPEN_LIMIT = 0x7fffffff
 } an_open_purpose;
 
+/* What evaluations keep beyond their metrics, where the model has it: details.h. These are bits, to be combined with |. */
+typedef enum an_detail {
+    AN_DETAIL_CLASSES =
+        1, /* how often each class was predicted for which, for up to 1,000 classes: precision, recall and F1 */
+    AN_DETAIL_SCORES = 2,  /* the scores of two classes, 8 bytes a target: the ROC curve and the area under it */
+    AN_DETAIL_OUTPUTS = 4, /* errors by output of a model that predicts numbers, on one process */
+    AN_DETAIL_LIMIT = 0x7fffffff
+} an_detail;
+
 typedef struct an_trainer_options {
     size_t size;
     int64_t steps;                         /* of the run; 0: as many as `epochs` have */
@@ -71,6 +80,9 @@ typedef struct an_trainer_options {
     an_shard shard;       /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
     int64_t min_elements; /* as in an_plan_options */
     const an_augment_options *augment; /* changes of training images; NULL: none */
+    uint32_t
+        details; /* bits of an_detail; 0: none. Metrics of classes that were asked for here are part of state_hash */
+    uint32_t reserved_details;
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 
@@ -146,6 +158,11 @@ typedef struct an_evaluation {
     bool classifies;                /* the model predicts classes */
     bool measures;                  /* the model predicts numbers like its targets */
     uint8_t reserved[6];
+    double precision, recall, f1; /* means over classes; only if `counts_classes` */
+    double auc;          /* area under the ROC curve, NaN if a class has no targets; only if `scores_classes` */
+    bool counts_classes; /* the trainer has AN_DETAIL_CLASSES, and the model classifies */
+    bool scores_classes; /* the trainer has AN_DETAIL_SCORES, and the model has two classes */
+    uint8_t reserved_classes[6];
 } an_evaluation;
 AN_API void an_evaluation_init(an_evaluation *evaluation, size_t size);
 
@@ -154,8 +171,8 @@ AN_API an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluat
 /* The last evaluation of the run (run.h); after a resume, the one in the checkpoint. AN_ERR_STATE if there was none. */
 AN_API an_status an_evaluation_get(const an_trainer *trainer, an_evaluation *evaluation);
 
-/* A number of an evaluation by its name: "val_loss", "val_perplexity", "val_accuracy", "val_top5", "val_mae", "val_r2". false: there is no
- * such metric, or this model does not have it. */
+/* A number of an evaluation by its name: "val_loss", "val_perplexity", "val_accuracy", "val_top5", "val_mae", "val_r2", "val_precision",
+ * "val_recall", "val_f1", "val_auc". false: there is no such metric, or this model or this trainer does not have it. */
 AN_API bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value);
 
 /* Which metrics of evaluations are reported, by name. count 0: the loss, and those that suit the model. */

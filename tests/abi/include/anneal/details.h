@@ -1,0 +1,68 @@
+/* Details of an evaluation: counts by class, the ROC curve, and errors by output.
+ *
+ * A trainer keeps them if an_trainer_options.details (or an_open_options.details) asks for them. These functions return the details of the
+ * trainer's last evaluation, and AN_ERR_STATE if there was none, or if the trainer does not keep what is asked for. None of them is
+ * collective.
+ */
+#ifndef ANNEAL_DETAILS_H
+#define ANNEAL_DETAILS_H
+
+#include "anneal/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- classes ---- */
+
+/* One class of an evaluation. A share of nothing is 0: the precision of a class that was never predicted, the recall of a class that has
+ * no targets, and the F1 of a class with neither. (scikit-learn calls this zero_division=0.) */
+typedef struct an_class_metrics {
+    size_t size;
+    int64_t targets;   /* that are this class */
+    int64_t predicted; /* targets for which the model predicted this class */
+    int64_t right;     /* targets that are this class, and were predicted as it */
+    double precision;  /* right / predicted */
+    double recall;     /* right / targets */
+    double f1;         /* 2 · right / (targets + predicted) */
+} an_class_metrics;
+AN_API void an_class_metrics_init(an_class_metrics *metrics, size_t size);
+
+/* How many classes are counted; 0: the trainer counts none. */
+AN_API int64_t an_trainer_class_count(const an_trainer *trainer);
+AN_API an_status an_class_metrics_get(const an_trainer *trainer, int64_t index, an_class_metrics *metrics);
+/* An element of the confusion matrix: how many targets of one class were predicted as another, or as the same. */
+AN_API an_status an_trainer_confusion(const an_trainer *trainer, int64_t target, int64_t predicted, int64_t *count);
+
+/* ---- the ROC curve of two classes ---- */
+
+/* A point of the curve: what is seen if class 1 is predicted for every score from `threshold` on. A score is the output for class 1 minus
+ * that for class 0. This struct never grows. */
+typedef struct an_roc_point {
+    double false_rate; /* of the targets of class 0, the share that is predicted as class 1 */
+    double true_rate;  /* of the targets of class 1, the share that is predicted as class 1 */
+    double threshold;  /* infinity for the first point, at (0, 0) */
+} an_roc_point;
+
+/* At most `capacity` points of the curve, 2 or more, from (0, 0) to (1, 1); of a longer curve, points at even distances along it. Only rank 0 has the
+ * curve. AN_ERR_STATE also if a class has no targets, or an output was not a number. */
+AN_API an_status an_trainer_roc(const an_trainer *trainer, int64_t capacity, an_roc_point *points, int64_t *count);
+
+/* ---- outputs of a model that predicts numbers ---- */
+
+typedef struct an_output_metrics {
+    size_t size;
+    double mean_absolute_error;
+    double root_mean_squared_error;
+    double r2; /* 0 if all targets of the output are equal */
+} an_output_metrics;
+AN_API void an_output_metrics_init(an_output_metrics *metrics, size_t size);
+
+/* How many outputs are measured, which is the last dimension of the targets; 0: the trainer measures none, as with several ranks. */
+AN_API int64_t an_trainer_output_count(const an_trainer *trainer);
+AN_API an_status an_output_metrics_get(const an_trainer *trainer, int64_t index, an_output_metrics *metrics);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
