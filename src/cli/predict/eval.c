@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "cli/checkpoint/source.h"
+#include "cli/predict/report.h"
 #include "cli/train/open.h"
 
-enum { DATA, LABELS, JSON, SET };
+enum { DATA, LABELS, JSON, SVG, SET };
 static const cli_option options[] = {
     [DATA] = {.name = "data",
               .argument = "FILE",
@@ -15,6 +16,9 @@ static const cli_option options[] = {
                       "has none (default: data.eval, or what data.split keeps)"},
     [LABELS] = {.name = "labels", .argument = "FILE", .help = "labels of the images given by --data, for IDX files"},
     [JSON] = {.name = "json", .help = "write JSON"},
+    [SVG] = {.name = "svg",
+             .argument = "FILE",
+             .help = "draw the confusion matrix, and for two classes the ROC curve, as an SVG picture"},
     [SET] =
         {.name = "set",
          .argument = "KEY=VALUE",
@@ -180,6 +184,7 @@ static int open_trainer(const cli_checkpoint *from, const settings *s, cli_train
     an_status status = cli_checkpoint_config(from, t->ctx, s->count, s->list, &t->config);
     open.fresh = true;
     open.new_bits = true;
+    open.details = AN_DETAIL_CLASSES | AN_DETAIL_SCORES | AN_DETAIL_OUTPUTS;
     if (status == AN_OK) status = an_trainer_open_with(&t->trainer, t->ctx, t->config, &open);
     if (status == AN_OK) status = an_trainer_info_get(t->trainer, &t->info);
     if (status == AN_OK) return CLI_DONE;
@@ -200,15 +205,17 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     an_status status = an_trainer_load(t->trainer, from->info.path);
     if (status == AN_OK) status = an_trainer_evaluate(t->trainer, &e);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    if (t->call->values[SVG] && !cli_shows_classes(t))
+        return cli_misuse(t->call, "--svg draws a confusion matrix, but this model does not predict a class for each "
+                                   "sample, or it has more than 1,000 classes");
+    if (t->call->values[SVG] && cli_report_draw(t, t->call->values[SVG]) != CLI_DONE) return CLI_FAILED;
     if (!t->call->values[JSON]) {
         printf("%s, step %s: %s sample%s in %s\n", from->info.path, cli_count(from->info.step).text,
                cli_count(e.samples).text, e.samples == 1 ? "" : "s", cli_duration(e.seconds).text);
         for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
             if (an_evaluation_metric(&e, name, &value))
                 printf("%-14s %.6g\n", name, value == value ? value : (double)NAN);
-        for (int64_t i = 0; (name = an_dataset_class_name(data, i)); i++)
-            printf("%s%s", i ? ", " : "classes        ", name);
-        if (an_dataset_class_name(data, 0)) putchar('\n');
+        cli_report_print(t);
         return cli_finish(t->call);
     }
     an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
@@ -224,6 +231,7 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     if (an_dataset_class_name(data, 0)) an_json_write_array(&j, "classes");
     for (int64_t i = 0; (name = an_dataset_class_name(data, i)); i++) an_json_write_string(&j, NULL, name);
     if (an_dataset_class_name(data, 0)) an_json_write_end(&j);
+    cli_report_write(t, &j);
     an_json_write_finish(&j);
     return cli_finish(t->call);
 }

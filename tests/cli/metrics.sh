@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Metrics of classes and of outputs as users see them: in training, where they can be best and stop a run, and in anneal eval as a table, as JSON
+# and as a picture. The numbers are those of tests/metrics/plain.py, which has the definitions.
+source "$(dirname "$0")/preamble.sh"
+plain=$(cd "$1/tests/metrics" && pwd)
+says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
+field() { python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
+
+python3 - <<'END'
+import random
+random.seed(5)
+names = ["<low>", "mid,dle", "h\u00f6chst"]
+for file, classes in (("two.csv", 2), ("three.csv", 3)):
+    with open(file, "w") as table:
+        table.write("a,b,label\n")
+        for _ in range(300):
+            x, y = random.gauss(0, 1), random.gauss(0, 1)
+            kind = min(classes - 1, int(x + y + random.gauss(0, 1) > 0.4) + int(x > 1.1))
+            table.write(f'{x:.4f},{y:.4f},"{names[kind]}"\n')
+with open("numbers.csv", "w") as table:
+    table.write("a,b,sum,big\n")
+    for i in range(120):
+        a, b = random.random(), random.random()
+        table.write(f"{a:.4f},{b:.4f},{a + b:.4f},{1000 * a + random.random():.4f}\n")
+END
+
+config() { # NAME TARGETS REST
+    cat >"$1.yaml" <<END
+run:   {dir: run-$1, steps: 40, seed: 3}
+model: {type: mlp, hidden: [8]}
+data:
+  train: {type: csv, path: $1.csv, part: 0%..60%, $2}
+  eval:  {type: csv, path: $1.csv, part: 60%..100%, $2}
+optimizer: {lr: 1e-2}
+train: {precision: f32}
+$3
+END
+}
+config two 'targets: [label], classes: on' 'eval: {every: 10 steps, metrics: [loss, accuracy, f1, auc], best: val_auc}'
+config three 'targets: [label], classes: on' 'eval: {every: 10 steps, early_stop: {metric: val_f1, patience: 30}}'
+config numbers 'targets: [sum, big]' 'eval: {every: 20 steps}'
+
+# --- in training ---
+attempt 0 train two.yaml
+says 'val_f1'
+says 'best val_auc'
+[ "$(field run-two/summary.json 'sorted(d["metrics"])[-4:]')" = "['val_accuracy', 'val_auc', 'val_f1', 'val_loss']" ] || fail "$(cat run-two/summary.json)"
+attempt 0 train three.yaml
+says 'val_precision'
+attempt 0 train numbers.yaml
+# What was not asked for leaves the hash as it was.
+attempt 0 train three.yaml --set run.dir=run-plain --set eval.early_stop=
+! grep -q val_f1 run-plain/metrics.jsonl || fail "metrics of classes are computed without being asked for"
+[ "$(field run-three/summary.json 'd["state_hash"]')" != "$(field run-plain/summary.json 'd["state_hash"]')" ] || fail "val_f1 is not part of the state"
+# Killed and resumed: the same state; without the metric, it says so.
+attempt 0 train three.yaml --set run.dir=run-half --set save.every='20 steps' --set save.keep_last=all
+rm -r run-half/checkpoints/step-00000040-*
+rm -f run-half/outcome.json run-half/summary.json
+attempt 0 train three.yaml --set run.dir=run-half --set save.every='20 steps' --set save.keep_last=all
+[ "$(field run-half/summary.json 'd["state_hash"]')" = "$(field run-three/summary.json 'd["state_hash"]')" ] || fail "a resumed run has another state"
+
+# --- in eval: the definitions, from the model's own outputs ---
+for name in two three numbers; do
+    cp "$name.csv" all.csv
+    attempt 0 eval "run-$name" --data all.csv --json
+    cp out "$name.json"
+    attempt 0 predict "run-$name" --input all.csv --output "$name.npy"
+    attempt 0 eval "run-$name" --data all.csv
+    cp out "$name.txt"
+done
+PYTHONPATH=$plain python3 - <<'END' || fail "eval has other numbers than the definitions"
+import csv, json, plain
+
+def close(a, b):
+    assert abs(a - b) <= 1e-12 * max(1, abs(b)), (a, b)
+
+for name in ("two", "three"):
+    found = json.load(open(name + ".json"))
+    names = found["classes"]
+    assert names == ["<low>", "h\u00f6chst", "mid,dle"] if name == "three" else ["<low>", "mid,dle"], names
+    targets = [names.index(line["label"]) for line in csv.DictReader(open(name + ".csv"))]
+    rows = plain.read_npy(name + ".npy")
+    counts = plain.confusion(targets, rows, len(names))
+    assert found["confusion"] == counts, (found["confusion"], counts)
+    classes = plain.of_classes(counts)
+    for m, c, label in zip(found["class_metrics"], classes, names):
+        assert (m["class"], m["targets"], m["predicted"]) == (label, c[0], c[1])
+        for key, value in zip(("precision", "recall", "f1"), c[2:]):
+            close(m[key], value)
+    metrics = found["metrics"]
+    for key, value in zip(("val_precision", "val_recall", "val_f1"), plain.macro(classes)):
+        if key in metrics:
+            close(metrics[key], value)
+    assert "val_f1" in metrics and 0.3 < metrics["val_f1"] < 1
+    assert ("roc" in found) == (name == "two")
+    if name == "two":
+        close(metrics["val_auc"], plain.area(targets, rows))
+        curve = found["roc"]
+        trapezoids = sum((b["false_rate"] - a["false_rate"]) * (a["true_rate"] + b["true_rate"]) / 2
+                         for a, b in zip(curve, curve[1:]))
+        close(trapezoids, metrics["val_auc"])
+
+found = json.load(open("numbers.json"))
+lines = list(csv.DictReader(open("numbers.csv")))
+rows = plain.read_npy("numbers.npy")
+for i, output in enumerate(found["outputs"]):
+    assert output["name"] == ("sum", "big")[i]
+    targets = [float(line[output["name"]]) for line in lines]
+    errors = [row[i] - target for row, target in zip(rows, targets)]
+    mean = sum(targets) / len(targets)
+    squared = sum(e * e for e in errors)
+    for key, value in (("mae", sum(map(abs, errors)) / len(errors)), ("rmse", (squared / len(errors)) ** 0.5),
+                       ("r2", 1 - squared / sum((t - mean) ** 2 for t in targets))):
+        assert abs(output[key] - value) < 1e-6 * max(1, abs(value)), (key, output[key], value) # targets are f32
+END
+grep -qE '^<low> +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$' three.txt || fail "no table of classes: $(cat three.txt)"
+grep -qx 'confusion matrix (rows: targets; columns: predictions)' three.txt || fail "no confusion matrix: $(cat three.txt)"
+grep -qE '^big +[0-9.]+ +[0-9.]+ +-?[0-9.]+$' numbers.txt || fail "no table of outputs: $(cat numbers.txt)"
+[ "$(awk '{ if (length($0) > most) most = length($0) } END { print most }' three.txt)" -le 100 ] || fail "lines are too long"
+
+# --- the picture ---
+attempt 0 eval run-two --svg two.svg
+python3 - <<'END' || fail "the picture is no XML, or has no curve"
+import xml.dom.minidom
+text = xml.dom.minidom.parse("two.svg").documentElement.toxml()
+assert "&lt;low&gt;" in text and "ROC curve" in text and text.count('class="cell"') >= 2
+END
+attempt 0 eval run-three --svg three.svg
+! grep -q 'ROC curve' three.svg || fail "three classes have no ROC curve"
+attempt 2 eval run-numbers --svg numbers.svg
+says '--svg draws a confusion matrix, but this model does not predict a class for each sample'
+attempt 1 eval run-two --svg no/such/folder.svg
+says "'no/such/folder.svg' cannot be written"
+
+# --- what cannot be computed ---
+attempt 2 train three.yaml --set run.dir=r --set 'eval.metrics=[auc, f1]'
+says "eval.metrics: this model cannot compute 'val_auc': it does not tell exactly two classes apart"
+attempt 2 train numbers.yaml --set run.dir=r --set 'eval.metrics=[f1]'
+says "this model cannot compute 'val_f1': it has no output with a number for each class in evaluation"
