@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """From `anneal init` to a trained model, beside scikit-learn's MLP on the same splits. Run by hand; needs scikit-learn.
 
-    compare.py ANNEAL [--splits 20] [--tables iris,wine]     (ANNEAL: the command, such as build/release/bin/anneal)
+    compare.py ANNEAL [--splits 20] [--first 0] [--tables iris,wine]     (ANNEAL: the command, such as build/release/bin/anneal)
 
 Every table of scikit-learn is written as train.csv and test.csv, with a header and names of classes, 75% and 25% of its rows. anneal
 sees nothing but train.csv, of which its config holds out a fifth for evaluation, and the model of the last step is judged on test.csv.
@@ -77,12 +77,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("anneal", type=os.path.abspath)
     parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first split")
     parser.add_argument("--tables", default=",".join(TABLES))
     options = parser.parse_args()
     failed = False
     print(f"{'table':<16}{'anneal':>9}{'sklearn':>9}{'points':>9}{'± error':>9}", flush=True)
     for name in options.tables.split(","):
-        pairs = [compare(options.anneal, name, seed) for seed in range(options.splits)]
+        pairs = [compare(options.anneal, name, seed) for seed in range(options.first, options.first + options.splits)]
         ours, theirs = (statistics.mean(pair[k] for pair in pairs) for k in (0, 1))
         differences = [(a - b) / POINT for a, b in pairs]
         error = statistics.stdev(differences) / len(pairs) ** 0.5 if len(pairs) > 1 else float("nan")
