@@ -71,3 +71,28 @@ fail:
     an_release(ctx, (void **)&seen, 1, sizeof *seen);
     return status;
 }
+
+an_status an_dataset_count_classes(an_dataset *dataset, int64_t count, int64_t *targets) {
+    AN_NEED(dataset, targets);
+    an_status status;
+    an_context *ctx = dataset->ctx;
+    an_sample_buffer b = {0};
+    int64_t each = 0;
+    const int64_t samples = an_dataset_count(dataset);
+    const int field = find_classes(dataset, &each);
+    for (int64_t i = 0; i < count; i++) targets[i] = 0;
+    AN_CHECK(ctx, field >= 0, AN_ERR_ARGUMENT, "the targets of the data are not classes, so there is nothing to count");
+    AN_TRY(an_sample_buffer_create(&b, ctx, dataset, AT_ONCE));
+    for (int64_t begin = 0; begin < samples; begin += AT_ONCE) {
+        const int64_t n = samples - begin < AT_ONCE ? samples - begin : AT_ONCE;
+        for (int64_t i = 0; i < n; i++) b.indices[i] = begin + i;
+        AN_TRY(an_dataset_read(dataset, n, b.indices, b.fields));
+        const int32_t *classes = b.fields[field];
+        for (int64_t i = 0; i < n * each; i++)
+            if (classes[i] >= 0 && classes[i] < count) targets[classes[i]]++;
+    }
+    status = AN_OK;
+fail:
+    an_sample_buffer_destroy(&b, ctx);
+    return status;
+}

@@ -33,6 +33,8 @@ typedef struct {
     an_group_options groups;
     an_optimizer_options optimizer;
     an_schedule_options schedule;
+    double *class_weights; /* NULL: none */
+    int64_t class_weight_count;
     an_group_rule rules[MOST_RULES];
     an_accumulate_entry table[MOST_ENTRIES];
     an_arena arena;    /* what the schedule points to */
@@ -357,6 +359,9 @@ static an_status get_options(opening *o) {
     AN_TRY_RETURN(get_recompute(o));
     AN_TRY_RETURN(get_limits(o));
     AN_TRY_RETURN(an_open_evaluation(o->config, ctx, o->opened->details, &o->options));
+    AN_TRY_RETURN(an_open_class_weights(o->config, ctx, o->training, &o->class_weights, &o->class_weight_count));
+    o->options.class_weights = o->class_weights;
+    o->options.class_weight_count = o->class_weight_count;
     bool augments;
     AN_TRY_RETURN(an_open_augment(o->config, ctx, &o->augment, &augments));
     o->options.augment = augments ? &o->augment : NULL;
@@ -424,6 +429,7 @@ fail:
             an_dataset_destroy(&o->training);
         }
         if (status != AN_OK) an_trainer_destroy(&t);
+        an_release(ctx, (void **)&o->class_weights, (size_t)o->class_weight_count, sizeof *o->class_weights);
         an_batches_destroy(&o->batches);
         an_arena_destroy(&o->arena);
     }

@@ -41,6 +41,10 @@ an_status an_open_evaluation(an_config *config, an_context *ctx, uint32_t detail
 /* Chooses the metrics that are reported; the model must have them. */
 an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *trainer);
 
+/* The weights of data.class_weights, or none: NULL and 0. Release them as `weights` of `count` numbers. */
+an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *training, double **weights,
+                                int64_t *count);
+
 /* A model that is being made. */
 typedef struct an_model_opening {
     an_graph **graph;

@@ -176,10 +176,10 @@ static bool has_scalar(const an_program *program, const char *name) {
 
 static an_status set_loss_gradient(an_stepper *s) {
     const double scale = s->options.scales ? s->scaler.scale : 1;
-    return an_program_set_scalar(s->program, "loss_gradient", scale / ((double)s->divisor * (double)s->each));
+    return an_program_set_scalar(s->program, "loss_gradient", scale / ((double)s->divisor * s->each));
 }
 
-an_status an_step_divide(an_stepper *stepper, int64_t divisor, int64_t each) {
+an_status an_step_divide(an_stepper *stepper, int64_t divisor, double each) {
     stepper->divisor = divisor;
     stepper->each = each;
     return set_loss_gradient(stepper);
@@ -267,7 +267,7 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     AN_TRY_RETURN(an_program_loss(s->program, &loss));
     double *sums = an_step_has_rounds(s) ? an_leaf_rounds_sums(&s->rounds) : an_leaves_sums(&s->leaves);
     AN_TRY_RETURN(an_statistics_add(&s->statistics, samples, sums));
-    sums[AN_LEAF_LOSS] += loss / (double)s->each;
+    sums[AN_LEAF_LOSS] += loss / s->each;
     sums[AN_LEAF_SAMPLES] += (double)samples;
     s->place = calls[MICRO_BATCH].to;
     return AN_OK;

@@ -35,7 +35,7 @@ struct an_stepper {
     /* the step that is under way */
     int64_t targets, samples;
     int64_t divisor;                /* of the loss: the targets, or what an_step_divide says */
-    int64_t each;                   /* what the loss of a micro-batch is divided by first */
+    double each;                    /* what the loss of a micro-batch is divided by first */
     bool skipped, clipped, is_last; /* is_last: the next micro-batch is the last of this rank */
     double norm, loss;              /* of the whole step; the loss is a sum */
     an_statistics statistics;
@@ -99,7 +99,7 @@ an_status an_step_compare_weights(an_stepper *s, an_agreement *a);
 /* What a step has: of this rank, and after an_step_begin_all of all ranks. */
 typedef struct an_step_counts {
     int64_t targets, samples;
-    int64_t counted, most; /* samples that have targets; the most targets of a sample */
+    int64_t counted, most; /* samples that have targets, or the weights of all; the most targets of a sample */
 } an_step_counts;
 /* Begins a step. The first record: if a rank has failed, all return its error. Collective. */
 an_status an_step_begin_all(an_stepper *stepper, an_step_counts *counts);
@@ -112,7 +112,7 @@ void an_step_expect_last(an_stepper *stepper);
 an_status an_step_begin_reading(an_stepper *stepper);
 an_status an_step_end_reading(an_stepper *stepper);
 
-/* For means over samples: the loss of the step that has begun is divided by divisor × each instead of its targets. */
-an_status an_step_divide(an_stepper *stepper, int64_t divisor, int64_t each);
+/* For means with weights: the loss of the step that has begun is divided by divisor × each instead of its targets. */
+an_status an_step_divide(an_stepper *stepper, int64_t divisor, double each);
 
 #endif

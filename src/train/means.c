@@ -7,7 +7,7 @@
  */
 #include "base/parallel.h"
 #include "exec/array.h"
-#include "train/trainer.h"
+#include "train/class_weights.h"
 
 an_status an_means_count(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
     an_context *ctx = t->ctx;
@@ -23,7 +23,7 @@ an_status an_means_count(an_trainer *t, const an_batch *samples, an_step_counts 
 
 an_status an_means_begin(an_trainer *t, const an_step_counts *counts) {
     t->most_targets = counts->most;
-    return an_step_divide(t->stepper, counts->counted, counts->most);
+    return an_step_divide(t->stepper, counts->counted, (double)counts->most);
 }
 
 static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
@@ -35,6 +35,10 @@ static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at,
     array.ndims = 1;
     array.dims[0] = count;
     for (int64_t i = 0; i < count; i++) {
+        if (t->class_weight_count > 0) {
+            t->weights[i] = an_class_weight_at(t, samples, at + i);
+            continue;
+        }
         AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, at + i, 1, &each));
         const an_float_environment outside = an_float_enter();
         t->weights[i] = each > 0 ? (double)t->most_targets / (double)each : 0;
@@ -47,5 +51,5 @@ static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at,
 an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_feed_set(&t->feed, t->program, samples->fields, t->numbers, at, count));
-    return t->sample_mean ? set_weights(t, samples, at, count) : AN_OK;
+    return an_trainer_weighs(t) ? set_weights(t, samples, at, count) : AN_OK;
 }

@@ -15,6 +15,7 @@
 #include "data/permutation.h"
 #include "launch/launcher.h"
 #include "store/route.h"
+#include "train/class_weights.h"
 #include "train/memory_room.h"
 #include "train/nonfinite.h"
 #include "train/own_metrics.h"
@@ -94,6 +95,7 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     if (t->evaluation) AN_TRY_RETURN(an_feed_make(&t->evaluation_feed, t->graph, t->evaluation));
     AN_TRY_RETURN(make_schedule(t, o));
     AN_TRY_RETURN(an_norms_make(t, o->norms));
+    AN_TRY_RETURN(an_class_weights_make(t, o));
     t->held += ctx->bytes - before;
     return AN_OK;
 }
@@ -150,7 +152,7 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     const an_loader_options loader = an_trainer_loader(t);
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)loader.most, sizeof *t->numbers));
     t->number_count = loader.most;
-    if (t->sample_mean)
+    if (an_trainer_weighs(t))
         AN_TRY_RETURN(an_alloc(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights));
     return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
 }
@@ -256,6 +258,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_loader_destroy(&t->loader);
     an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
     an_release(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights);
+    an_class_weights_destroy(t);
     an_handed_destroy(t);
     an_norms_destroy(t);
     an_details_destroy(t);

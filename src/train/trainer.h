@@ -83,12 +83,14 @@ struct an_trainer {
     an_step_metrics history[AN_HISTORY]; /* the last steps, by number */
     int64_t history_count;
 
-    struct an_loader *loader;       /* of the training samples; NULL: they are a stream */
-    bool streams;                   /* training samples come from the caller */
-    int64_t max_skips;              /* so many skipped steps in a row are an error */
-    bool sample_mean;               /* a sample's loss is divided by its own targets */
-    int64_t most_targets;           /* with it: of a sample of the step */
-    double *weights;                /* with it: of a micro-batch; NULL: none */
+    struct an_loader *loader; /* of the training samples; NULL: they are a stream */
+    bool streams;             /* training samples come from the caller */
+    int64_t max_skips;        /* so many skipped steps in a row are an error */
+    bool sample_mean;         /* a sample's loss is divided by its own targets */
+    int64_t most_targets;     /* with it: of a sample of the step */
+    double *weights;          /* of the samples of a micro-batch; NULL: none */
+    int64_t *class_weights;   /* as class_weights.h has them; NULL: none */
+    int64_t class_weight_count;
     int64_t *numbers, number_count; /* of this rank's samples of a step, in the run */
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
@@ -138,6 +140,11 @@ an_status an_fingerprint_make(an_trainer *t);
 /* ---- what belongs to it ---- */
 
 an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text); /* a copy in *field; NULL: none */
+
+/* Whether samples have weights in the loss. */
+static inline bool an_trainer_weighs(const an_trainer *t) {
+    return t->sample_mean || t->class_weight_count > 0;
+}
 
 /* Whether ranks gather weights whenever a program runs: then all of them must run it. */
 static inline bool an_trainer_gathers(const an_trainer *t) {

@@ -65,7 +65,7 @@ static bool add_parts(an_trainer *t, size_t *bytes) {
              an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluation_sums))) &&
            an_add_elements(bytes, t->output_count, sizeof *t->output_values) && an_details_bytes(t, bytes) &&
            an_add_elements(bytes, (size_t)loader.most, sizeof *t->numbers) &&
-           (!t->sample_mean || an_add_elements(bytes, (size_t)t->batches.micro, sizeof *t->weights)) &&
+           (!an_trainer_weighs(t) || an_add_elements(bytes, (size_t)t->batches.micro, sizeof *t->weights)) &&
            (t->streams || an_loader_bytes(&loader, bytes));
 }
 
@@ -199,7 +199,7 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.ranks = t->ranks;
     plan.shard = t->pieces.sharding;
     plan.min_elements = o->min_elements;
-    plan.weighs_samples = t->sample_mean;
+    plan.weighs_samples = an_trainer_weighs(t);
     plan.symbol_count = t->feed.symbol_count + 1;
     for (int i = 0; i < t->feed.symbol_count; i++) {
         symbols[i + 1] = t->feed.symbols[i];

@@ -132,6 +132,35 @@ says '--svg draws a confusion matrix, but this model does not predict a class fo
 attempt 1 eval run-two --svg no/such/folder.svg
 says "'no/such/folder.svg' cannot be written"
 
+# --- weights of classes: Σ w·l / Σ w over a step that has all samples, whose rate leaves the model as it was ---
+for weights in balanced '[1, 2.5, 0.3]'; do
+    for micro in 60 7; do
+        rm -rf run-weighed
+        attempt 0 train three.yaml --set run.dir=run-weighed --set run.steps=1 --set optimizer.lr=1e-30 --set batch.global=180 \
+            --set batch.micro=$micro --set log.every='1 steps' --set "data.class_weights=$weights"
+        attempt 0 predict run-weighed --input three.csv --output weighed.npy
+        PYTHONPATH=$plain python3 - "$weights" <<'END' || fail "the loss with weights $weights is another"
+import csv, json, math, plain, sys
+names = ["<low>", "h\u00f6chst", "mid,dle"]
+targets = [names.index(line["label"]) for line in csv.DictReader(open("three.csv"))][:180]
+rows = plain.read_npy("weighed.npy")[:180]
+weights = plain.balanced(targets, 3) if sys.argv[1] == "balanced" else json.loads(sys.argv[1])
+loss = plain.weighted_cross_entropy(targets, rows, weights)
+found = [json.loads(line)["loss"] for line in open("run-weighed/metrics.jsonl") if '"loss"' in line][0]
+assert abs(found - loss) < 1e-6 * loss, (found, loss)
+assert abs(found - plain.weighted_cross_entropy(targets, rows, [1, 1, 1])) > 1e-4 * loss # it makes a difference
+END
+    done
+done
+attempt 2 train three.yaml --set run.dir=r --set 'data.class_weights=[1, 2]'
+says 'data.class_weights has 2 weights, but data.train has 3 classes'
+attempt 2 train three.yaml --set run.dir=r --set 'data.class_weights=[1, 2, 0]'
+says 'data.class_weights[2] is'
+attempt 2 train numbers.yaml --set run.dir=r --set data.class_weights=balanced
+says 'data.class_weights: the targets of data.train are not classes; remove it'
+attempt 2 train three.yaml --set run.dir=r --set data.class_weights=balanced --set train.loss.reduction=sample_mean
+says 'data.class_weights: train.loss.reduction is sample_mean, which weighs samples too; remove one of them'
+
 # --- what cannot be computed ---
 attempt 2 train three.yaml --set run.dir=r --set 'eval.metrics=[auc, f1]'
 says "eval.metrics: this model cannot compute 'val_auc': it does not tell exactly two classes apart"

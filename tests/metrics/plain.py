@@ -1,4 +1,5 @@
 """Metrics by their definitions, in plain Python and f64: what anneal's numbers are compared with."""
+import math
 import struct
 
 
@@ -50,3 +51,20 @@ def area(targets, rows):
     high = [row[1] - row[0] for row, target in zip(rows, targets) if target == 1]
     low = [row[1] - row[0] for row, target in zip(rows, targets) if target == 0]
     return sum(1.0 if a > b else 0.5 if a == b else 0.0 for a in high for b in low) / (len(high) * len(low))
+
+
+def cross_entropy(row, target):
+    largest = max(row)
+    return largest + math.log(sum(math.exp(x - largest) for x in row)) - row[target]
+
+
+def weighted_cross_entropy(targets, rows, weights):
+    """PyTorch's cross_entropy(weight=weights): the sum of weight · loss, divided by the sum of the weights of the targets."""
+    return (sum(weights[target] * cross_entropy(row, target) for target, row in zip(targets, rows)) /
+            sum(weights[target] for target in targets))
+
+
+def balanced(targets, classes):
+    """scikit-learn's class_weight="balanced"."""
+    counts = [targets.count(c) for c in range(classes)]
+    return [len(targets) / (sum(n > 0 for n in counts) * n) if n else 1.0 for n in counts]

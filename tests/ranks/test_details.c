@@ -1,4 +1,4 @@
-/* Metrics of classes on several ranks: counts and scores of all of them, with the bits of one process. The ranks are threads. */
+/* Metrics and weights of classes on several ranks: counts, scores and weights of all of them, with the bits of one process. The ranks are threads. */
 #include "anneal/details.h"
 #include "anneal/open.h"
 #include "anneal/run.h"
@@ -7,7 +7,8 @@
 static const char config[] =
     "run: {dir: run-%d-%s, steps: 6, seed: 5}\nmodel: {type: mlp, hidden: [24]}\n"
     "data: {train: {type: csv, path: sides.csv, classes: on, part: 0%%..60%%},\n"
-    "       eval: {type: csv, path: sides.csv, classes: on, part: 60%%..100%%}, threads: 0}\n"
+    "       eval: {type: csv, path: sides.csv, classes: on, part: 60%%..100%%}, threads: 0,\n"
+    "       class_weights: balanced}\n"
     "batch: {global: 16, leaves: 8, micro: 2}\ntrain: {precision: f32}\nsave: {every: off}\nranks: {shard: %s}\n"
     "optimizer: {lr: 1e-2}\neval: {every: 2 steps, metrics: [loss, precision, recall, f1, auc], best: val_auc}\n";
 

@@ -235,6 +235,8 @@ static inline void call_data(void) {
     STATUS(an_field_get, N(table), 0, N(&field));
     STATUS(an_dataset_read, N(table), 1, N(indices), N(fields));
     STATUS(an_class_info_get, N(table), N(&classes));
+    int64_t class_counts[2];
+    REFUSED(an_dataset_count_classes, N(table), 2, N(class_counts));
     VALUE(an_dataset_notice, NULL, N(table));
     VALUE(an_dataset_class_name, NULL, N(table), 0);
     VALUE(an_dataset_column, NULL, N(table), 0, 0);

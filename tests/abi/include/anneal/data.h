@@ -78,6 +78,8 @@ AN_API void an_class_info_init(an_class_info *info, size_t size);
 /* Reads every sample once, O(samples), so it also finds a class that is out of range. Samples of folders of images are not read: the names
  * of the folders say it. */
 AN_API an_status an_class_info_get(an_dataset *dataset, an_class_info *info);
+/* How many targets are class 0 … count - 1. Others do not count. Reads every sample once, O(samples). */
+AN_API an_status an_dataset_count_classes(an_dataset *dataset, int64_t count, int64_t *targets);
 
 /* From now on, reading refuses values of an integer field that are below 0 or not below the limit (rows of a table, classes of a loss), and
  * names the file, the place and the value. Not while other threads read. */

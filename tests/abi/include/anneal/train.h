@@ -83,6 +83,10 @@ typedef struct an_trainer_options {
     uint32_t
         details; /* bits of an_detail; 0: none. Metrics of classes that were asked for here are part of state_hash */
     uint32_t reserved_details;
+    const double *
+        class_weights; /* of every class of a model that predicts one for each sample; the trainer copies them. The loss of a step is the
+                                    sum of weight · loss over its targets, divided by the sum of their weights. Evaluations do not weigh. NULL: none */
+    int64_t class_weight_count; /* 0: none */
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 

@@ -1,0 +1,50 @@
+/* Weights of classes: those that the config lists, or those that balance the training data. */
+#include "open/open.h"
+
+static const char path[] = "data.class_weights";
+
+/* As scikit-learn has it: samples / (classes · samples of the class), over the classes that have samples. The others never weigh anything. */
+static an_status balance(an_context *ctx, an_dataset *training, double *weights, int64_t count) {
+    an_status status;
+    int64_t *targets = NULL, all = 0, present = 0;
+    AN_TRY(an_alloc(ctx, (void **)&targets, (size_t)count, sizeof *targets));
+    AN_TRY(an_dataset_count_classes(training, count, targets));
+    for (int64_t i = 0; i < count; i++) {
+        all += targets[i];
+        present += targets[i] > 0;
+    }
+    for (int64_t i = 0; i < count; i++)
+        weights[i] = targets[i] > 0 ? (double)all / ((double)present * (double)targets[i]) : 1;
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&targets, (size_t)count, sizeof *targets);
+    return status;
+}
+
+static an_status refuse(an_config *config, an_context *ctx, const char *reason) {
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: %s", an_config_place(config, path), path, reason);
+}
+
+an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *training, double **weights,
+                                int64_t *count) {
+    an_class_info info;
+    an_class_info_init(&info, sizeof info);
+    int given = 0;
+    *weights = NULL;
+    *count = 0;
+    if (an_config_is(config, path, "off")) return AN_OK;
+    const bool balanced = an_config_is(config, path, "balanced");
+    if (an_config_is(config, "train.loss.reduction", "sample_mean"))
+        return refuse(config, ctx, "train.loss.reduction is sample_mean, which weighs samples too; remove one of them");
+    if (!training) return refuse(config, ctx, "the samples of a stream are not known before it runs");
+    AN_TRY_RETURN(an_class_info_get(training, &info));
+    if (info.classes == 0) return refuse(config, ctx, "the targets of data.train are not classes; remove it");
+    const int64_t listed = balanced ? info.classes : an_config_size(config, path);
+    if (listed < info.classes)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s has %lld weights, but data.train has %lld classes",
+                        an_config_place(config, path), path, (long long)listed, (long long)info.classes);
+    AN_TRY_RETURN(an_alloc(ctx, (void **)weights, (size_t)listed, sizeof **weights));
+    *count = listed;
+    if (balanced) return balance(ctx, training, *weights, listed);
+    return an_config_reals(config, path, (int)listed, *weights, &given);
+}
