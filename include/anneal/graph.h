@@ -61,6 +61,10 @@ AN_API void an_graph_set_output(an_graph *graph, an_value value, const char *nam
 /* Sets the label smoothing of every cross entropy in the graph, 0 or more and below 1, before the graph is planned. AN_ERR_ARGUMENT if there
  * is no cross entropy. */
 AN_API an_status an_graph_set_label_smoothing(an_graph *graph, double smoothing);
+/* Makes every cross entropy of the graph a focal loss, before the graph is planned: the loss of a target with probability p is multiplied by
+ * (1 - p)^gamma, so that targets that are predicted well count less. gamma is 0 (no change) to 100. AN_ERR_ARGUMENT if there is no cross entropy,
+ * or one with label smoothing. */
+AN_API an_status an_graph_set_focal(an_graph *graph, double gamma);
 /* Names a value that only prediction computes. A language model is evaluated by its loss, and its logits are large. */
 AN_API void an_graph_set_prediction(an_graph *graph, an_value value, const char *name);
 

@@ -18,16 +18,21 @@ an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph
 
 /* ---- the loss ---- */
 
-an_status an_open_loss(an_config *config, an_graph *g, bool *sample_mean) {
-    static const char path[] = "train.loss.label_smoothing";
+static an_status set_number(an_config *config, an_graph *g, const char *path, an_status (*set)(an_graph *, double)) {
     an_context *ctx = an_graph_context(g);
-    double smoothing;
-    *sample_mean = an_config_is(config, "train.loss.reduction", "sample_mean");
-    AN_TRY_RETURN(an_config_real(config, path, &smoothing));
-    if (smoothing == 0) return AN_OK; /* a graph may have its own */
-    const an_status status = an_graph_set_label_smoothing(g, smoothing);
+    double number;
+    AN_TRY_RETURN(an_config_real(config, path, &number));
+    if (number == 0) return AN_OK; /* a graph may have its own */
+    const an_status status = set(g, number);
     if (status == AN_OK) return AN_OK;
     return AN_ERROR(ctx, status, "%s: %s: %s; remove it", an_config_place(config, path), path, an_last_error(ctx));
+}
+
+an_status an_open_loss(an_config *config, an_graph *g, bool *sample_mean) {
+    an_context *ctx = an_graph_context(g);
+    *sample_mean = an_config_is(config, "train.loss.reduction", "sample_mean");
+    AN_TRY_RETURN(set_number(config, g, "train.loss.label_smoothing", an_graph_set_label_smoothing));
+    return set_number(config, g, "train.loss.focal", an_graph_set_focal);
 }
 
 /* ---- types ---- */

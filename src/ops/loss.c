@@ -50,9 +50,12 @@ static bool refuse_weights(an_graph *g, const an_node *node, uint32_t want) {
 
 /* ---- cross_entropy ---- */
 
+enum { MOST_FOCAL = 100 };
+
 static const an_attribute cross_entropy_attributes[] = {
     AN_ATTRIBUTE(an_cross_entropy_attributes, ignored, INT),
     AN_ATTRIBUTE(an_cross_entropy_attributes, label_smoothing, FLOAT),
+    AN_ATTRIBUTE(an_cross_entropy_attributes, focal, FLOAT),
     {0}};
 
 /* Inputs `logits` and `logits` + 1: a label for each row of logits. */
@@ -73,6 +76,11 @@ static an_status check_labels(an_graph *g, const an_node *node, int at) {
     if (!(attributes->label_smoothing >= 0 && attributes->label_smoothing <= 1))
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "label_smoothing is %g; it must be 0 to 1",
                                attributes->label_smoothing);
+    if (!(attributes->focal >= 0 && attributes->focal <= MOST_FOCAL))
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "focal is %g; it must be 0 to %d", attributes->focal,
+                               MOST_FOCAL);
+    if (attributes->focal > 0 && attributes->label_smoothing > 0)
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "focal and label_smoothing exclude each other");
     return AN_OK;
 }
 
@@ -330,6 +338,31 @@ an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights) {
     }
     an_value inputs[] = {an_node_input_value(graph, r->node, 0), an_node_input_value(graph, r->node, 1), weights};
     return an_builder_end(graph, an_graph_add(graph, r->node->op, AN_COUNT(inputs), inputs, r->node->attributes));
+}
+
+/* The cross entropies of a graph, one after another; NULL after the last. */
+static an_cross_entropy_attributes *next_cross_entropy(an_node **node) {
+    an_node *n = *node;
+    while (n && n->op != &an_op_cross_entropy) n = n->next;
+    *node = n ? n->next : NULL;
+    return n ? n->attributes : NULL;
+}
+
+an_status an_graph_set_focal(an_graph *graph, double gamma) {
+    AN_GUARD;
+    AN_NEED(graph);
+    an_node *node = graph->first;
+    an_cross_entropy_attributes *a;
+    if (!(gamma >= 0 && gamma <= MOST_FOCAL))
+        return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT, "the focal exponent is %g; it must be 0 to %d", gamma, MOST_FOCAL);
+    if (!(a = next_cross_entropy(&node)))
+        return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT, "a focal loss needs a model whose loss is a cross entropy");
+    for (; a; a = next_cross_entropy(&node)) {
+        if (gamma > 0 && a->label_smoothing > 0)
+            return AN_ERROR(graph->ctx, AN_ERR_ARGUMENT, "a focal loss has no label smoothing; set one of them to 0");
+        a->focal = gamma;
+    }
+    return AN_OK;
 }
 
 an_status an_graph_set_label_smoothing(an_graph *graph, double smoothing) {

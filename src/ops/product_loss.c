@@ -16,6 +16,7 @@ enum { FLOPS_A_LOGIT = 40 }; /* exp and log, as in cross_entropy's own cost */
 
 static const an_attribute attributes[] = {AN_ATTRIBUTE(an_cross_entropy_attributes, ignored, INT),
                                           AN_ATTRIBUTE(an_cross_entropy_attributes, label_smoothing, FLOAT),
+                                          AN_ATTRIBUTE(an_cross_entropy_attributes, focal, FLOAT),
                                           {0}};
 
 static an_status infer(an_graph *g, an_node *node) {

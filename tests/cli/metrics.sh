@@ -161,6 +161,26 @@ says 'data.class_weights: the targets of data.train are not classes; remove it'
 attempt 2 train three.yaml --set run.dir=r --set data.class_weights=balanced --set train.loss.reduction=sample_mean
 says 'data.class_weights: train.loss.reduction is sample_mean, which weighs samples too; remove one of them'
 
+# --- the focal loss ---
+for gamma in 0.5 2; do
+    rm -rf run-focal
+    attempt 0 train three.yaml --set run.dir=run-focal --set run.steps=1 --set optimizer.lr=1e-30 --set batch.global=180 \
+        --set log.every='1 steps' --set "train.loss.focal=$gamma"
+    attempt 0 predict run-focal --input three.csv --output focal.npy
+    PYTHONPATH=$plain python3 - "$gamma" <<'END' || fail "the focal loss of $gamma is another"
+import csv, json, plain, sys
+names = ["<low>", "h\u00f6chst", "mid,dle"]
+targets = [names.index(line["label"]) for line in csv.DictReader(open("three.csv"))][:180]
+loss = plain.focal(targets, plain.read_npy("focal.npy")[:180], float(sys.argv[1]))
+found = [json.loads(line)["loss"] for line in open("run-focal/metrics.jsonl") if '"loss"' in line][0]
+assert abs(found - loss) < 1e-6 * loss, (found, loss)
+END
+done
+attempt 2 train three.yaml --set run.dir=r --set train.loss.focal=2 --set train.loss.label_smoothing=0.1
+says 'a focal loss has no label smoothing'
+attempt 2 train numbers.yaml --set run.dir=r --set train.loss.focal=2
+says 'a focal loss needs a model whose loss is a cross entropy'
+
 # --- what cannot be computed ---
 attempt 2 train three.yaml --set run.dir=r --set 'eval.metrics=[auc, f1]'
 says "eval.metrics: this model cannot compute 'val_auc': it does not tell exactly two classes apart"

@@ -431,6 +431,7 @@ row("train.recompute.budget", "gpt2", "train.recompute.budget=1KiB", REFUSED("th
 row("train.loss.reduction", "tokens", "train.loss.reduction=sample_mean", HASH,
     both=["data.train.end_token=4", "data.train.documents=apart", "data.train.border_targets=off"])
 row("train.loss.label_smoothing", "classes", "train.loss.label_smoothing=0.2", HASH)
+row("train.loss.focal", "classes", "train.loss.focal=2", HASH)
 row("train.on_nonfinite", "overflow", "train.on_nonfinite=skip", ACCEPTED("not finite"))
 row("train.on_nonfinite", "mlp", "train.on_nonfinite=rollback", REFUSED("which is not supported yet"))
 row("train.max_skips", "overflow", "train.max_skips=2", REFUSED("skipped"), both=["train.on_nonfinite=skip"])

@@ -64,6 +64,12 @@ def weighted_cross_entropy(targets, rows, weights):
             sum(weights[target] for target in targets))
 
 
+def focal(targets, rows, gamma):
+    """The mean of (1 - p)^gamma · -log p."""
+    losses = [cross_entropy(row, target) for target, row in zip(targets, rows)]
+    return sum((1 - math.exp(-loss)) ** gamma * loss for loss in losses) / len(losses)
+
+
 def balanced(targets, classes):
     """scikit-learn's class_weight="balanced"."""
     counts = [targets.count(c) for c in range(classes)]

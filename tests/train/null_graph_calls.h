@@ -132,6 +132,7 @@ static inline void call_graphs(void) {
     VALUE(an_graph_parameter_elements, 0, N(model));
     STATUS(an_graph_info_get, N(model), N(&about));
     REFUSED(an_graph_set_label_smoothing, N(model), 0.1);
+    REFUSED(an_graph_set_focal, N(model), 2);
     VALUE(an_value_ndims, 0, N(open), x);
     VALUE(an_value_dim, 0, N(open), x, 0);
     VALUE(an_value_dtype, AN_DTYPE_NONE, N(open), x);

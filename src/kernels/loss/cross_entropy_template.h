@@ -7,6 +7,15 @@ static REAL NAME(weight_of)(const job *j, int64_t row) {
     return *NAME(an_row_load)(j->weights, an_row_offset(j->weights, NO_AXIS, row / j->each), 1, 1, &load);
 }
 
+/* (1 - p)^γ for a target whose cross entropy is `loss`, so that p = exp(-loss); *slope becomes what the gradient of the loss is multiplied by:
+ * (1 - p)^γ (1 + γ p·loss / (1 - p)), where loss / (1 - p) is 1 in the limit p = 1. */
+static REAL NAME(focus)(REAL gamma, REAL loss, REAL *slope) {
+    const REAL rest = -NAME(an_expm1)(-loss);
+    const REAL factor = rest > 0 ? NAME(an_exp)(gamma * NAME(an_log)(rest)) : 0;
+    *slope = factor * (1 + gamma * (1 - rest) * (rest > 0 ? loss / rest : 1));
+    return factor;
+}
+
 /* With p the softmax and s the smoothing: -(1 - s) log p[target] - s mean(log p), where -log p[i] = log Σ exp(x - m) +
  * (m - x[i]) and m is the largest logit, so that nothing large is subtracted from something large. */
 static void NAME(loss_row)(const job *j, int64_t row, REAL *buffer) {
@@ -26,6 +35,7 @@ static void NAME(loss_row)(const job *j, int64_t row, REAL *buffer) {
             AN_SUM_TERMS(sum, i, j->classes, largest - x[i]);
             loss = (1 - smoothing) * loss + smoothing * (log_sum + sum / (REAL)j->classes);
         }
+        if (j->attributes->focal > 0) loss *= NAME(focus)((REAL)j->attributes->focal, loss, &sum);
         loss *= NAME(weight_of)(j, row);
     }
     ((REAL *)j->losses)[row] = loss;
@@ -47,6 +57,11 @@ static void NAME(diff_row)(const job *j, int64_t row, REAL *buffer) {
         const REAL *x = NAME(an_row_load)(logits, an_row_offset(logits, last, row), logits->strides[last], n, buffer);
         REAL d = *NAME(an_row_load)(&j->call->src[0], 0, 1, 1, &load) * NAME(weight_of)(j, row);
         REAL whole = *NAME(an_row_load)(log_sum_exp, an_row_offset(log_sum_exp, NO_AXIS, row), 1, 1, &load);
+        if (j->attributes->focal > 0) {
+            REAL slope;
+            NAME(focus)((REAL)j->attributes->focal, whole - x[label] > 0 ? whole - x[label] : 0, &slope);
+            d *= slope;
+        }
         REAL of_target = d * (NAME(an_expm1)(x[label] - whole) + (smoothing - spread));
         AN_EACH_ELEMENT(i, n) diff[i] = d * (NAME(an_exp)(x[i] - whole) - spread);
         diff[label] = of_target;

@@ -8,6 +8,7 @@
 typedef struct an_cross_entropy_attributes {
     int64_t ignored;        /* the label that does not count */
     double label_smoothing; /* in [0, 1]: the share of a target that is spread over all classes */
+    double focal; /* γ of (1 - p)^γ, which the loss of a target is multiplied by, p being its probability; 0: nothing */
 } an_cross_entropy_attributes;
 
 typedef struct an_huber_error_attributes {
