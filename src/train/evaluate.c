@@ -162,25 +162,7 @@ static void add_sums(sums *s, const sums *batch) {
     s->squares += batch->squares;
 }
 
-/* ---- batches, and whose they are ---- */
-
-int64_t an_evaluation_samples(const an_trainer *t) {
-    const int64_t all = an_dataset_count(t->evaluation), asked = t->evaluation_count;
-    return asked > 0 && asked < all ? asked : all;
-}
-
-int64_t an_evaluation_batches(const an_trainer *t) {
-    return an_divide_up(an_evaluation_samples(t), t->batches.micro);
-}
-
-int64_t an_evaluation_first_batch(const an_trainer *t, int rank) {
-    return (int64_t)((__int128)an_evaluation_batches(t) * rank / t->ranks);
-}
-
-/* Rank 0 adds its own batches as they come, and has room for those of another rank. */
-int64_t an_evaluation_most_batches(const an_trainer *t) {
-    return t->ranks > 1 ? an_divide_up(an_evaluation_batches(t), t->ranks) : 0;
-}
+/* ---- batches ---- */
 
 /* The batches of this rank: a record of t->evaluation_sums each, or on rank 0 their sum. A request to stop ends them where `stopped` is given.
  *

@@ -12,7 +12,7 @@ cd "$work"
 
 echo "== the later release: its headers, and its library"
 mkdir later
-cp -r "$root/CMakeLists.txt" "$root/cmake" "$root/src" "$root/LICENSE" later/
+cp -r "$root/CMakeLists.txt" "$root/cmake" "$root/src" "$root/packaging" "$root/LICENSE" later/
 "$here/grow.py" "$root/include/anneal" later/include/anneal
 # Speed does not matter here, the time to compile does. Kernels are the portable ones.
 cmake -S later -B later/build -G Ninja -DANNEAL_TESTS=OFF -DANNEAL_ONEDNN=OFF -DANNEAL_MPI=OFF -DCMAKE_BUILD_TYPE= -DCMAKE_C_FLAGS=-O1 \
