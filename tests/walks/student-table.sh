@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A student with a table: names of classes, a column of text, one to leave out and missing cells. Trains, looks at the result, predicts
+# A student with a table: names of classes, a column of text, one to leave out and missing cells. Lets anneal write a config, trains, looks at the result, predicts
 # for new rows, draws the curves, and makes two mistakes.
 #   student-table.sh UNPACKED-TARBALL
 source "$(dirname "$0")/preamble.sh"
@@ -9,16 +9,10 @@ awk 'BEGIN { srand(3); print "id,color,length,width,kind"
         printf "%d,%s,%.2f,%s,%s\n", i, k ? "blue" : "white", l, i % 50 ? sprintf("%.2f", w) : "NA",
             k == 0 ? "setosa" : k == 1 ? "versicolor" : "virginica" } }' >flowers.csv
 
-cat >flowers.yaml <<'END'
-run:       {epochs: 20, seed: 1}
-model:     {type: mlp, hidden: [16]}
-data:
-  train:   {type: csv, path: flowers.csv, classes: on, inputs: ["*", "!id"]}
-  split:   {eval: 20%, by: stratify}
-  missing: mean
-optimizer: {lr: 1e-2}
-eval:      {every: 5 epochs}
-END
+printf '$ anneal init flowers.csv > flowers.yaml\n'
+anneal init flowers.csv >flowers.yaml 2>found || { cat found; fail "anneal init ended with $?"; }
+sees 'kind +target +text +3' found
+sees 'id +left out' found
 
 run anneal train flowers.yaml
 sees 'val_accuracy'
@@ -37,7 +31,7 @@ sees '^<svg' curves.svg
 sees '</svg>' curves.svg
 
 # A second run with another rate, beside the first.
-run anneal train flowers.yaml --set optimizer.lr=1e-3 --set run.dir=runs/slow
+run anneal train flowers.yaml --set optimizer.lr=1e-4 --set run.epochs=10 --set run.dir=runs/slow
 run anneal compare runs/flowers runs/slow
 sees 'optimizer.lr'
 
