@@ -40,11 +40,11 @@ nothing_left() {
 
 # trains ROOT ANNEAL EXAMPLES: the example in a folder of its own; prints the accuracy and the hash of the weights.
 trains() {
-    inside "$1" sh -euc 'mkdir -p /root/work; cd /root/work; '"$2 train $3/mnist/mlp.yaml --set run.dir=/root/work/run" >"$work/train.log" 2>&1 ||
+    inside "$1" sh -euc 'mkdir -p /srv/work; cd /srv/work; '"$2 train $3/mnist/mlp.yaml --set run.dir=/srv/work/run" >"$work/train.log" 2>&1 ||
         { cat "$work/train.log"; fail "training failed"; }
     grep -E '^(best|weights)' "$work/train.log"
     awk '/^best val_accuracy/ { good = $3 + 0 > 0.965 } END { exit !good }' "$work/train.log" || fail "the accuracy is below 0.965"
-    rm -rf "$1/root/work"
+    rm -rf "$1/srv/work"
 }
 
 echo "== the tarball"
