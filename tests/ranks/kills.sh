@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Ranks die, and so does their launcher: a supervised run goes on with fewer ranks and again with all, and ends bit-identical to one process that nobody disturbed.
 #   kills.sh SOURCE-TREE MPI KILLS
-# Every start takes one of the strategies of STRATEGIES="none" at random; by `hybrid`, an even number of ranks is on two hosts.
+# Every start takes one of the strategies of STRATEGIES="none", at random among those that the fewest starts had; by `hybrid`, an even number of ranks is on two hosts.
 # Runs of gpt-bf16.yaml: by turns one with more steps, which most kills interrupt in its steps, evaluations and saves, and the run of hashes.txt, which is so short that they
 # interrupt its start and its end. With KILLS_DONE=FILE, the runs that have passed are noted there with their kills, and are not done again.
 source "$(dirname "$0")/../cli/preamble.sh"
@@ -18,8 +18,7 @@ launcher "$mpi" $ranks
 mkdir bin
 cat >"bin/mpirun.$mpi" <<L
 #!/usr/bin/env bash
-strategies=(${STRATEGIES:-none})
-shard=\${strategies[RANDOM % \${#strategies[@]}]}
+shard=\$(for s in ${STRATEGIES:-none}; do echo "\$(grep -cx \$s "$PWD/starts") \$RANDOM \$s"; done | sort -n -k1,1 -k2,2 | sed -n '1s/.* //p')
 echo \$shard >>"$PWD/starts"
 source "$tree/tests/ranks/launch.sh"
 two_hosts=() last=
