@@ -43,12 +43,12 @@ alone(test_exec_scale test_exec_recompute_time)
 # Each takes one to three GB, and some ask how much is free: two at once would not fit on a small machine, or see each other.
 one_of(memory test_exec_gpt2_124m cli-room-memory cli-room-cgroup docs-README)
 
-cost(300 save-faults checkops-threads-more)
+cost(200 save-faults ranks-sequences)
 cost(150 docs-README)
-cost(80 test_open_constructor save-kills ranks-kills-openmpi examples-configs cli-demo test_models_learns test_exec_recompute_time
+cost(80 save-faults-openmpi save-faults-mpich save-kills ranks-kills-mpich ranks-kills-openmpi examples-configs cli-demo test_models_learns test_exec_recompute_time
     test_exec_scale)
-cost(40 test_kernels_product checkops-threads checkops-threads-base checkops-threads-avx2 checkops-threads-avx512 cli-supervise-hangs
-    test_exec_gpt2_124m cli-room-memory ranks-kills-mpich)
+cost(40 test_kernels_product test_ranks_shard test_comm_schedule_all checkops-threads checkops-threads-more checkops-threads-base checkops-threads-avx2 checkops-threads-avx512 cli-supervise-hangs
+    test_exec_gpt2_124m cli-room-memory)
 cost(25 checkops-rows-more save-shared save-ledger save-preempt cli-trace cli-checkpoints cli-damage test_run_epochs test_run_checkpoint
     test_store_damage test_comm_watch ranks-traffic-openmpi ranks-save-kills-openmpi ranks-save-kills-mpich ranks-slurm
     ranks-network-openmpi test_ranks_errors test_ranks_failures)
@@ -57,9 +57,9 @@ cost(10 walk-unpack walk-student-images walk-student-text walk-operator walk-c-d
     cli-room-cgroup install test_ranks_threads test_ranks_small_stack test_ranks_shard_graphs test_ranks_stage test_ranks_traps_calls
     test_ranks_traps_numbers ranks-hash-openmpi-3 ranks-traffic-mpich ranks-strace-openmpi ranks-strace-mpich test_open_constructor_short)
 
-once(cli-banner cli-checkpoints cli-mistakes cli-special-files cli-limits cli-formats cli-augment cli-damage cli-plot cli-compare cli-completion
+once(examples-programs cli-banner cli-metrics cli-tables cli-checkpoints cli-mistakes cli-special-files cli-limits cli-formats cli-augment cli-damage cli-plot cli-compare cli-completion
     cli-doctor cli-pipe cli-launcher cli-strategies cli-room-memory cli-room-cgroup cli-room-disk cli-supervise test_cli_doctor
     test_cli_supervise_ranks test_launch_launcher)
 once(test_comm_watch test_comm_scatter test_comm_hybrid test_store_route test_store_load_ranks test_store_save_ranks test_store_write_ranks
     test_ranks_errors test_ranks_failures test_ranks_saves test_ranks_stage test_ranks_traps_calls test_ranks_resume test_ranks_pieces
-    test_train_null_arguments test_train_failed_calls)
+    test_ranks_shard test_train_null_arguments test_train_failed_calls)

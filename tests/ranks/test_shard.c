@@ -6,6 +6,11 @@
 #include "train/trainer.h"
 
 enum { STEPS = 9, MOST_NORMS = 64 };
+#ifdef ANNEAL_SANITIZED
+enum { APART = 4 }; /* between numbers of ranks: what is done with memory is the same for all */
+#else
+enum { APART = 2 };
+#endif
 
 /* ---- runs ---- */
 
@@ -244,10 +249,10 @@ static void every_strategy_has_the_bits_of_one_process(void **state) {
         run_alone(i, &expected);
         for (size_t s = 0; s < sizeof shards / sizeof *shards; s++)
             /* even numbers of ranks or odd ones, in turn: all of them with every strategy, in several configs */
-            for (int count = 2 + (int)(i + s) % 2; count <= MOST_RANKS; count += 2)
+            for (int count = 2 + (int)(i + s) % 2; count <= MOST_RANKS; count += APART)
                 for (int host = 1; host <= count; host += count - 1)
                     check_strategy(i, shards[s], count, host, &expected);
-        for (size_t h = 0; h < sizeof hybrids / sizeof *hybrids; h++)
+        for (size_t h = i % (APART / 2); h < sizeof hybrids / sizeof *hybrids; h += APART / 2)
             check_strategy(i, "hybrid", hybrids[h][0], hybrids[h][1], &expected);
     }
 }
