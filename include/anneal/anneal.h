@@ -52,7 +52,10 @@ typedef struct an_step_metrics {
     int64_t targets, samples;
     int64_t skips; /* skipped steps of the run so far, including this one */
     bool skipped;
-    uint8_t reserved[7];
+    bool ends_epoch; /* it is the last step of its epoch */
+    uint8_t reserved[6];
+    int64_t epoch;     /* that the step belongs to, from 1; 0: a stream has no epochs */
+    double epoch_loss; /* mean over the targets of the epoch's steps so far; skipped steps do not count */
 } an_step_metrics;
 AN_API void an_step_metrics_init(an_step_metrics *metrics, size_t size);
 

@@ -71,10 +71,19 @@ static an_status get_metric(const reading *r, const char *option, metric_name *n
                     an_config_place(r->config, path.text), option, name->text, list_metrics(r->trainer).text);
 }
 
+/* People who count in epochs expect a result after each, unless that is long to wait for. */
+static an_interval auto_evaluations(const reading *r) {
+    enum { LONG_EPOCH = 2000, STEPS = 500 };
+    const bool counts_epochs = an_config_origin_of(r->config, "run.epochs") != AN_ORIGIN_NONE;
+    if (counts_epochs && an_batches_epoch_steps(r->lengths->batches, 0) <= LONG_EPOCH)
+        return (an_interval){.epochs = 1};
+    return (an_interval){.steps = STEPS};
+}
+
 static an_status get_evaluations(const reading *r, an_run_options *o, metric_name *best, metric_name *early_stop) {
     an_context *ctx = r->ctx;
-    an_interval every;
-    AN_TRY_RETURN(get_interval(r, "eval.every", &every));
+    an_interval every = auto_evaluations(r);
+    if (!an_config_is(r->config, "eval.every", "auto")) AN_TRY_RETURN(get_interval(r, "eval.every", &every));
     o->evaluate_every = every.steps;
     o->evaluate_epochs = every.epochs;
     o->evaluate_seconds = every.seconds;

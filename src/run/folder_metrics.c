@@ -111,9 +111,14 @@ static an_status add_norms(an_folder *f, an_json_writer *json, int64_t step) {
     return AN_OK;
 }
 
-/* Whether the metrics of this step are written: the first, the last, and every so many or so often between them. */
-static bool is_due(const an_folder *f, int64_t step) {
+/* Whether the metrics of this step are written: the first, the last, and every so many or so often between them; also the last of an epoch,
+ * unless epochs are so short that there would be more lines than the interval asks for. */
+static bool is_due(const an_folder *f, const an_step_metrics *metrics) {
     const an_interval *every = &f->trainer->run->log.every;
+    const int64_t step = metrics->step;
+    if (metrics->ends_epoch && every->steps > 0 &&
+        an_batches_at(&f->trainer->batches, step - 1).epoch_step + 1 >= every->steps)
+        return true;
     if (every->seconds > 0) return step == f->trainer->steps || an_clock_seconds() - f->logged >= every->seconds;
     if (an_interval_is_off(every)) return false;
     return step == 1 || step == f->trainer->steps || an_interval_ends(every, &f->trainer->batches, step);
@@ -132,7 +137,7 @@ an_status an_folder_step(an_folder *folder, const an_step_metrics *given, bool *
     if (logged) *logged = false;
     if (f->is_silent) return AN_OK;
     f->tokens += metrics->samples * an_trainer_tokens(f->trainer);
-    const bool due = is_due(f, metrics->step);
+    const bool due = is_due(f, metrics);
     if (logged) *logged = due;
     if (!due) return AN_OK;
     const double now = an_clock_seconds();
@@ -143,16 +148,25 @@ an_status an_folder_step(an_folder *folder, const an_step_metrics *given, bool *
     an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
     an_json_write_object(&json, NULL);
     an_json_write_integer(&json, "step", metrics->step);
+    if (metrics->epoch > 0) an_json_write_integer(&json, "epoch", metrics->epoch);
+    an_progress *p = &f->trainer->progress;
     const struct {
         const char *name;
         double value;
     } members[] = {{"loss", metrics->loss},
+                   {"mean_loss", an_epochs_mean(p->line_loss, p->line_targets)},
                    {"lr", metrics->rate},
                    {"grad_norm", metrics->norm},
                    {an_folder_speed_name(f), f->speed}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         an_json_write_real(&json, members[i].name, members[i].value);
         AN_TRY(add_event(f, metrics->step, members[i].name, members[i].value));
+    }
+    p->line_loss = 0;
+    p->line_targets = 0;
+    if (metrics->ends_epoch) {
+        an_json_write_real(&json, "epoch_loss", metrics->epoch_loss);
+        AN_TRY(add_event(f, metrics->step, "epoch_loss", metrics->epoch_loss));
     }
     if (f->trainer->stepper->options.scales) { /* f16 */
         an_json_write_real(&json, "scale", metrics->scale);

@@ -51,6 +51,7 @@ typedef struct {
     double begin;            /* of this process */
     double step_seconds;     /* of its longest step so far */
     bool saves;              /* the run has a folder */
+    int64_t told_epoch;      /* the last epoch whose end the caller was told */
     an_status failed;        /* what failed on this rank and the others do not know yet; AN_OK: nothing */
     char failure[AN_MESSAGE_BYTES];
 } running;
@@ -237,6 +238,20 @@ static an_status save_last(running *r) {
     return tell_save(r, AN_OK);
 }
 
+/* ---- epochs ---- */
+
+/* Once for each end: a run that is resumed stands where it was saved, behind it. */
+static void tell_epoch(running *r) {
+    an_trainer *t = r->trainer;
+    const an_run_callbacks *c = &r->callbacks;
+    const an_step_metrics *last = &t->progress.last;
+    if (!c->after_epoch || !last->ends_epoch || r->told_epoch == last->epoch) return;
+    r->told_epoch = last->epoch;
+    an_status status;
+    AN_HOST(status = c->after_epoch(c->user, t, last->epoch));
+    if (status != AN_OK) fail_later(r, callback_failed(r, status, "after_epoch"));
+}
+
 /* ---- all of it ---- */
 
 /* What belongs to where the run stands, before the next step: evaluation, then save, so that it has the evaluation in it. */
@@ -250,6 +265,7 @@ static an_status settle(running *r) {
         AN_TRY_RETURN(look(r));
         r->evaluated = r->facts.spent;
     }
+    tell_epoch(r);
     if (is_save_due(r)) {
         AN_TRY_RETURN(wait_for_save(r)); /* the next never starts before the last is safe */
         AN_TRY_RETURN(agree(r));
@@ -361,6 +377,7 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
                  .best = {.has = &p->has_best, .value = &p->best_value},
                  .patient = {.has = &p->has_patient, .value = &p->patient_value},
                  .patience = INT64_MAX,
+                 .told_epoch = p->last.ends_epoch ? p->last.epoch : 0,
                  .begin = an_clock_seconds()};
     fail_later(&r, an_run_attach(t));
     AN_TRY_RETURN(agree(&r)); /* the others wait for a rank that has no memory for it */

@@ -62,8 +62,15 @@ static const struct {
     ROW(REAL, evaluation.f1, "val_f1"),
     ROW(BOOL, evaluation.scores_classes, "val_scores_classes"),
     ROW(REAL, evaluation.auc, "val_auc"),
+    ROW(REAL, epoch_loss, "epoch_loss_sum"),
+    ROW(COUNT, epoch_targets, "epoch_targets"),
+    ROW(REAL, line_loss, "line_loss_sum"),
+    ROW(COUNT, line_targets, "line_targets"),
+    ROW(COUNT, last.epoch, "epoch"),
+    ROW(REAL, last.epoch_loss, "epoch_loss"),
+    ROW(BOOL, last.ends_epoch, "ends_epoch"),
 };
-enum { ROWS = sizeof rows / sizeof *rows, LATER = 7, NEEDED = ROWS - LATER };
+enum { ROWS = sizeof rows / sizeof *rows, LATER = 14, NEEDED = ROWS - LATER };
 
 /* The one member that is no single value: an object of the program's own metrics, absent where there are none. */
 static const char own_name[] = "own_metrics";

@@ -41,6 +41,10 @@ typedef struct an_progress {
     bool has_user_step;
     int64_t user_step; /* the host program's clock */
     double seconds;    /* of training, in all launches */
+
+    /* Sums of the losses of targets, and how many targets: of the epoch so far, and since the last line of metrics.jsonl */
+    double epoch_loss, line_loss;
+    int64_t epoch_targets, line_targets;
 } an_progress;
 
 /* Before the first step. */

@@ -164,6 +164,7 @@ an_status an_trainer_take(an_trainer *t, an_status status, const an_batch *sampl
     t->facts = t->stepper->facts;
     t->next++;
     an_trainer_chain(t, (const double[]){own.loss, own.rate, own.norm}, 3);
+    an_epochs_count(t, &own);
     t->history[t->history_count++ % AN_HISTORY] = own;
     t->progress.last = own;
     return metrics ? an_step_metrics_write(ctx, metrics, &own) : AN_OK;

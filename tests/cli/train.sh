@@ -47,7 +47,9 @@ steps = [line for line in lines if "loss" in line]
 evaluations = [line for line in lines if "val_loss" in line]
 assert [line["step"] for line in steps] == [1, 5, 10, 15, 20, 25], steps
 assert [line["step"] for line in evaluations] == [10, 20, 25], evaluations
-assert all(set(line) == {"step", "loss", "lr", "grad_norm", "tokens_per_second"} for line in steps), steps[0]
+assert all(set(line) == {"step", "epoch", "loss", "mean_loss", "lr", "grad_norm", "tokens_per_second"} for line in steps), steps[0]
+assert steps[0]["mean_loss"] == steps[0]["loss"] and steps[0]["epoch"] == 1, steps[0]
+assert steps[1]["mean_loss"] > steps[1]["loss"], steps[1]  # of five steps, in which it fell
 assert abs(steps[0]["lr"] - 3e-3 / 5) < 1e-12, steps[0]
 summary = json.load(open("run/summary.json"))
 assert summary["steps"] == 25 and summary["metrics"]["loss"] == steps[-1]["loss"]
@@ -116,6 +118,8 @@ says 'save.every: 5 steps now, 3 steps before'
 [ "$(field twice/summary.json 'd["weights_hash"] + d["state_hash"]')" = "$(field run/summary.json 'd["weights_hash"] + d["state_hash"]')" ] ||
     fail "a run that was killed ends with other bits"
 [ "$(grep -c '"loss"' twice/metrics.jsonl)" = "$(grep -c '"loss"' run/metrics.jsonl)" ] || fail "metrics of a killed run: $(cat twice/metrics.jsonl)"
+means() { python3 -c 'import json, sys; print([d["mean_loss"] for d in map(json.loads, open(sys.argv[1])) if "loss" in d])' "$1"; }
+[ "$(means twice/metrics.jsonl)" = "$(means run/metrics.jsonl)" ] || fail "mean losses of a killed run: $(means twice/metrics.jsonl), not $(means run/metrics.jsonl)"
 
 # --- f16: scale and skips are seen, and a run that never recovers fails ---
 printf 'a,y\n1e6,2\n2e6,1\n3e6,6\n4e6,8\n' >overflow.csv

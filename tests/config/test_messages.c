@@ -268,7 +268,8 @@ static const refusal refusals[] = {
      "run.yaml:3:24: eval.metrics[1] is 'acc'; it takes auto, or a list of loss, perplexity, accuracy, top5, mae, r2, "
      "precision, recall, f1 and auc; did you mean 'auc'?"},
     {MODEL EVAL "eval: {every: 5 parsecs}\n", NULL,
-     "run.yaml:3:15: eval.every is '5 parsecs'; it takes off, or a length such as 250 steps, 2 epochs, 300M tokens, "
+     "run.yaml:3:15: eval.every is '5 parsecs'; it takes auto or off, or a length such as 250 steps, 2 epochs, 300M "
+     "tokens, "
      "50k samples, 3% or 30m, above 0"},
     {BOTH "batch: {global: twelve}\n", NULL,
      "run.yaml:3:17: batch.global is 'twelve'; it takes a whole number of at least 1"},

@@ -32,13 +32,40 @@ typedef struct {
     int64_t dies_at, stops_at; /* steps; 0: never */
     int64_t evaluations[MOST_EVENTS], saves[MOST_EVENTS];
     int evaluation_count, save_count;
+    double losses[MOST_EVENTS]; /* of steps, times their targets */
+    int64_t targets[MOST_EVENTS];
+    int64_t epochs[MOST_EVENTS]; /* whose end was told */
+    int epoch_count;
 } watcher;
 
+/* From the losses of the steps. */
+static double mean_loss(const watcher *w, int64_t first, int64_t last) {
+    double loss = 0, targets = 0;
+    for (int64_t step = first; step <= last; step++) {
+        loss += w->losses[step];
+        targets += (double)w->targets[step];
+    }
+    return loss / targets;
+}
+
+enum { STEPS = 53, EPOCHS = 5 };
+static const int borders[] = {0, 3, 8, 13, 33, 53}; /* where epochs begin */
+
+static int epoch_of(int t) {
+    int epoch = 0;
+    while (borders[epoch + 1] <= t) epoch++;
+    return epoch;
+}
+
 static an_status after_step(void *user, an_trainer *trainer) {
-    const watcher *w = user;
+    watcher *w = user;
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
     OK(ctx, an_step_metrics_get(trainer, &metrics));
+    if (metrics.step < MOST_EVENTS) {
+        w->losses[metrics.step] = metrics.loss * (double)metrics.targets;
+        w->targets[metrics.step] = metrics.targets;
+    }
     if (metrics.step == w->stops_at) an_trainer_request_stop(w->trainer);
     return metrics.step == w->dies_at ? AN_ERR_HOOK : AN_OK;
 }
@@ -48,6 +75,17 @@ static an_status after_evaluation(void *user, an_trainer *trainer, int64_t step,
     (void)trainer, (void)best;
     assert_true(w->evaluation_count < MOST_EVENTS);
     w->evaluations[w->evaluation_count++] = step;
+    return AN_OK;
+}
+
+static an_status after_epoch(void *user, an_trainer *trainer, int64_t epoch) {
+    watcher *w = user;
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    OK(ctx, an_step_metrics_get(trainer, &metrics));
+    assert_true(metrics.ends_epoch && metrics.epoch == epoch);
+    assert_true(w->epoch_count < MOST_EVENTS);
+    w->epochs[w->epoch_count++] = epoch;
     return AN_OK;
 }
 
@@ -72,6 +110,7 @@ static void launch(watcher *w, const char *config, an_status expected) {
                                               .after_step = after_step,
                                               .after_evaluation = after_evaluation,
                                               .after_save = after_save,
+                                              .after_epoch = after_epoch,
                                               .user = w};
     assert_int_equal(an_trainer_run(w->trainer, &run, NULL), expected);
 }
@@ -110,6 +149,26 @@ static void test_evaluations_are_at_the_ends_of_epochs(void **state) {
     evaluates_at(CONFIG DATA_EVAL "eval: {every: 3 epochs}\n", "13 53");
     evaluates_at(CONFIG DATA_EVAL_DROP "eval: {every: 1 epoch}\n", "2 6 10 29 48");
     evaluates_at(CONFIG DATA_EVAL_DROP "eval: {every: 2 epochs}\n", "6 29 48");
+}
+
+/* What a config does not say: after each epoch, unless it is a long one or the run is counted in something else. */
+static void test_evaluations_come_by_themselves(void **state) {
+    (void)state;
+    static const char of_one[] = "model: {type: mlp, hidden: [6]}\nbatch: {global: 1}\nsave: {every: off}\n"
+                                 "data: {train: {type: csv, path: long.csv, inputs: [a, b], targets: [sum]}" EVAL "}\n";
+    evaluates_at(CONFIG DATA_EVAL, "3 8 13 33 53");
+    for (int rows = 2000; rows <= 2001; rows++) {
+        char config[512];
+        FILE *file = fopen("long.csv", "w");
+        assert_non_null(file);
+        fputs("a,b,sum\n", file);
+        for (int i = 0; i < rows; i++) fprintf(file, "%d,%d,%d\n", i % 3, i % 5, i % 3 + i % 5);
+        fclose(file);
+        snprintf(config, sizeof config, "run: {dir: folder, epochs: 1}\n%s", of_one);
+        evaluates_at(config, rows > 2000 ? "500 1000 1500 2000 2001" : "2000");
+        snprintf(config, sizeof config, "run: {dir: folder, steps: 601}\n%s", of_one);
+        evaluates_at(config, "500 601");
+    }
 }
 
 /* The first step at which half an epoch is over, and the last one of the epoch. */
@@ -191,6 +250,26 @@ static void test_log_lines_are_at_the_ends_of_epochs(void **state) {
     an_config_destroy(&config);
 }
 
+/* ---- losses of epochs ---- */
+
+static void test_steps_know_their_epoch_and_its_loss(void **state) {
+    watcher w = {0};
+    (void)state;
+    w.trainer = open_run(CONFIG DATA);
+    for (int step = 1; step <= STEPS; step++) {
+        an_step_metrics m;
+        an_step_metrics_init(&m, sizeof m);
+        OK(ctx, an_trainer_step(w.trainer, &m));
+        w.losses[step] = m.loss * (double)m.targets;
+        w.targets[step] = m.targets;
+        const int epoch = epoch_of(step - 1);
+        assert_int_equal(m.epoch, epoch + 1);
+        assert_int_equal(m.ends_epoch, step == borders[epoch + 1]);
+        assert_true(fabs(m.epoch_loss - mean_loss(&w, borders[epoch] + 1, step)) < 1e-12);
+    }
+    an_trainer_close(&w.trainer);
+}
+
 /* ---- a run that was interrupted ---- */
 
 /* Whether there is a checkpoint of a step, by any launch. */
@@ -231,6 +310,11 @@ static void test_resumed_inside_an_epoch_acts_at_the_same_steps(void **state) {
             assert_string_equal(found, expected);
             assert_true(has_checkpoint(8) && has_checkpoint(33));
             if (!dies) same_steps("evaluations", w.evaluations, w.evaluation_count, "3 8 13 33 53");
+            if (!dies) same_steps("ends of epochs", w.epochs, w.epoch_count, "1 2 3 4 5");
+            an_step_metrics last; /* of the epoch too that was begun by another launch */
+            an_step_metrics_init(&last, sizeof last);
+            OK(ctx, an_step_metrics_get(w.trainer, &last));
+            assert_true(fabs(last.epoch_loss - mean_loss(&w, borders[EPOCHS - 1] + 1, STEPS)) < 1e-12);
             an_trainer_close(&w.trainer);
         }
 }
@@ -249,15 +333,6 @@ static void expect_factors(const char *schedule, const double *expected, int cou
             fail_msg("%s: %.15g at %d, not %.15g", schedule, found, t, expected[t]);
     }
     an_trainer_close(&trainer);
-}
-
-enum { STEPS = 53 };
-static const int borders[] = {0, 3, 8, 13, 33, 53}; /* where epochs begin */
-
-static int epoch_of(int t) {
-    int epoch = 0;
-    while (borders[epoch + 1] <= t) epoch++;
-    return epoch;
 }
 
 static void expect_warmup(const char *schedule, int length) {
@@ -376,12 +451,14 @@ static void test_numbers_of_the_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_evaluations_are_at_the_ends_of_epochs, start, teardown),
+        cmocka_unit_test_setup_teardown(test_evaluations_come_by_themselves, start, teardown),
         cmocka_unit_test_setup_teardown(test_intervals_in_samples_follow_the_batch, start, teardown),
         cmocka_unit_test_setup_teardown(test_parts_of_epochs_end_with_the_epoch, start, teardown),
         cmocka_unit_test_setup_teardown(test_parts_shorter_than_a_step, start, teardown),
         cmocka_unit_test_setup_teardown(test_saves_are_at_the_ends_of_epochs, start, teardown),
         cmocka_unit_test_setup_teardown(test_every_second_epoch_is_kept, start, teardown),
         cmocka_unit_test_setup_teardown(test_log_lines_are_at_the_ends_of_epochs, start, teardown),
+        cmocka_unit_test_setup_teardown(test_steps_know_their_epoch_and_its_loss, start, teardown),
         cmocka_unit_test_setup_teardown(test_resumed_inside_an_epoch_acts_at_the_same_steps, start, teardown),
         cmocka_unit_test_setup_teardown(test_warmups_last_whole_epochs, start, teardown),
         cmocka_unit_test_setup_teardown(test_milestones_are_at_borders_of_epochs, start, teardown),

@@ -1,4 +1,5 @@
 /* Shows the progress of a run: one changing line on a terminal, plain lines elsewhere. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ bool cli_has_colors(void) {
 
 /* ---- the line ---- */
 
-enum { STEP, LOSS, RATE, NORM, SCALE, SPEED, LEFT, PARTS };
+enum { EPOCH, STEP, LOSS, RATE, NORM, SCALE, SPEED, LEFT, PARTS };
 
 typedef struct {
     char parts[PARTS][96];
@@ -72,6 +73,9 @@ static void describe(const cli_progress *p, const cli_training *t, const an_step
     const int digits = (int)strlen(cli_count(t->info.steps).text);
     snprintf(l->parts[STEP], sizeof l->parts[STEP], "step %*s/%s", digits, cli_count(m->step).text,
              cli_count(t->info.steps).text);
+    l->parts[EPOCH][0] = 0;
+    if (m->epoch > 0 && t->info.epochs > 1)
+        snprintf(l->parts[EPOCH], sizeof l->parts[EPOCH], "epoch %lld/%.0f", (long long)m->epoch, ceil(t->info.epochs));
     if (m->skipped)
         snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "skipped");
     else
@@ -105,7 +109,7 @@ static void add_bar(double share, char *text, size_t capacity) {
  * terminals begin a new line after it. */
 static int compose(line *l, int columns, bool bar_first, char *text, size_t capacity) {
     static const int dropped[] = {NORM,  SPEED, RATE, LEFT,
-                                  SCALE, LOSS,  STEP}; /* what goes first where there is no room */
+                                  EPOCH, SCALE, LOSS, STEP}; /* what goes first where there is no room */
     char parts[PARTS + 1][sizeof l->parts[0]];
     size_t used = 0, length = 0;
     parts[0][0] = 0;

@@ -44,6 +44,8 @@ typedef struct an_run_callbacks {
     /* A save ended or failed. After a failure the run continues, and tries again at the next save. */
     an_status (*after_save)(void *user, an_trainer *trainer);
     void *user;
+    /* The last step of an epoch was taken, and if an evaluation is due, it was made. epoch counts from 1. */
+    an_status (*after_epoch)(void *user, an_trainer *trainer, int64_t epoch);
 } an_run_callbacks;
 AN_API void an_run_callbacks_init(an_run_callbacks *callbacks, size_t size);
 
