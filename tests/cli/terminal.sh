@@ -19,11 +19,11 @@ log:       {every: 10 steps}
 Y
 
 count=0
-# watch COLUMNS [VARIABLE=VALUE]: what stands in the terminal once an evaluation is over and the line is drawn again
+# watch COLUMNS [VARIABLE=VALUE] [WORDS]: with these words behind the command's, what stands in the terminal once an evaluation is over and the line is drawn again
 watch() {
     local columns=$1
     count=$((count + 1)) # each has a folder of its own: the one before may still save what it has, on the signal that ends it
-    tmux new-session -d -s run -x "$columns" -y 60 "env TERM=xterm-256color ${2:-A=b} OMP_NUM_THREADS=1 $ANNEAL_BIN/anneal train small.yaml --set run.dir=run-$count; sleep 200"
+    tmux new-session -d -s run -x "$columns" -y 60 "env TERM=xterm-256color ${2:-A=b} OMP_NUM_THREADS=1 $ANNEAL_BIN/anneal train small.yaml --set run.dir=run-$count ${3:-}; sleep 200"
     for _ in $(seq 1800); do # three minutes: what takes longer does not come
         tmux capture-pane -p -t run >screen
         grep -q ' loss .* left$' screen && grep -q val_loss screen && break
@@ -33,18 +33,23 @@ watch() {
     tmux kill-session -t run
 }
 fail() { printf 'FAILED: %s\n' "$1" && cat screen && exit 1; }
-widest() { awk '{ if (length($0) > most) most = length($0) } END { print most }' screen; }
 
 watch 80
 grep -q '^machine ' screen || fail "there is no banner at 80 columns"
 [ "$(grep -c 'loss .* left$' screen)" = 1 ] || fail "not one line of progress at 80 columns"
-grep -q 'step .*loss.*lr.*tokens/s.*left' screen || fail "the line of progress lacks something at 80 columns"
+grep -qE '^\[.*\] +[0-9]+%  epoch +1/23  step .*loss.*left' screen || fail "the line of progress lacks something at 80 columns"
 grep -q 'val_loss.*best' screen || fail "there is no evaluation at 80 columns"
 grep -q $'\033\[32mbest' screen.colours || grep -q $'\033\[32m' screen.colours || fail "there is no colour"
 cp screen eighty
 
+watch 80 "" "--set run.steps= --set run.epochs=30 --set 'eval.every=1 epoch' --set data.train.part=0%..1% --set data.eval.part=1%..2%"
+grep -qE '^\[.*\] +[0-9]+%  epoch +[0-9]+/30  step .*loss .*left' screen || fail "the line of progress has no epoch or no bar at 80 columns"
+grep -qE '^epoch +[0-9]+/30  step .*val_loss ' screen || fail "an evaluation does not have its epoch"
+! grep -qE "^(best|left|[0-9.]+( best)?)$" screen || fail "a line is broken at 80 columns"
+
 watch 200
-[ "$(grep -c '^\[.*\]  *[0-9]*%  step .* left$' screen)" = 1 ] || fail "not one line with a bar at 200 columns"
+[ "$(grep -c '^\[.*\]  *[0-9]*%  epoch .* step .* left$' screen)" = 1 ] || fail "not one line with a bar at 200 columns"
+grep -q 'step .*loss.*lr.*tokens/s.*left' screen || fail "the line of progress lacks something at 200 columns"
 
 watch 80 NO_COLOR=1
 ! grep -q $'\033\[3[0-9]m\|\033\[1m' screen.colours || fail "there are colours in spite of NO_COLOR"

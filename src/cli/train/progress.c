@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "cli/train/open.h"
 
-enum { DEFAULT_COLUMNS = 80, WIDE = 110, BAR = 40 };
+enum { DEFAULT_COLUMNS = 80, NARROW = 60, WIDE = 110, SHORT_BAR = 12, BAR = 40 };
 static const double redraw_seconds = 0.1;
 
 cli_text cli_duration(double seconds) {
@@ -27,12 +27,15 @@ cli_text cli_duration(double seconds) {
 }
 
 cli_text cli_metric(double value) {
-    const double most = 1e6; /* four digits behind the point say nothing of larger ones */
+    /* Four digits behind the point say too little of what is larger or smaller. */
+    const double most = 1e6, least = 1e-3;
     cli_text out;
     if (value != value)
         snprintf(out.text, sizeof out.text, "nan"); /* whatever sign it has */
     else if (value >= most || value <= -most)
         snprintf(out.text, sizeof out.text, "%.4g", value);
+    else if (value != 0 && value < least && value > -least)
+        snprintf(out.text, sizeof out.text, "%.2e", value);
     else
         snprintf(out.text, sizeof out.text, "%.4f", value);
     return out;
@@ -65,6 +68,15 @@ typedef struct {
     double share; /* of the run that is done */
 } line;
 
+/* "epoch  3/40"; nothing where the run has no epochs, or only one. */
+static void describe_epoch(const cli_training *t, const an_step_metrics *m, char *text, size_t capacity) {
+    char last[32];
+    text[0] = 0;
+    if (m->epoch == 0 || t->info.epochs <= 1) return;
+    snprintf(last, sizeof last, "%.0f", ceil(t->info.epochs));
+    snprintf(text, capacity, "epoch %*lld/%s", (int)strlen(last), (long long)m->epoch, last);
+}
+
 static void describe(const cli_progress *p, const cli_training *t, const an_step_metrics *m, line *l) {
     const double elapsed = an_clock_seconds() - p->begin, done = (double)(m->step - p->first);
     const double left = done > 0 ? elapsed / done * (double)(t->info.steps - m->step) : 0;
@@ -73,9 +85,7 @@ static void describe(const cli_progress *p, const cli_training *t, const an_step
     const int digits = (int)strlen(cli_count(t->info.steps).text);
     snprintf(l->parts[STEP], sizeof l->parts[STEP], "step %*s/%s", digits, cli_count(m->step).text,
              cli_count(t->info.steps).text);
-    l->parts[EPOCH][0] = 0;
-    if (m->epoch > 0 && t->info.epochs > 1)
-        snprintf(l->parts[EPOCH], sizeof l->parts[EPOCH], "epoch %lld/%.0f", (long long)m->epoch, ceil(t->info.epochs));
+    describe_epoch(t, m, l->parts[EPOCH], sizeof l->parts[EPOCH]);
     if (m->skipped)
         snprintf(l->parts[LOSS], sizeof l->parts[LOSS], "skipped");
     else
@@ -97,23 +107,28 @@ static void describe(const cli_progress *p, const cli_training *t, const an_step
     l->share = t->info.steps > 0 ? (double)m->step / (double)t->info.steps : 0;
 }
 
-static void add_bar(double share, char *text, size_t capacity) {
-    const int full = (int)(share * BAR);
+/* How wide the bar may be: without one, a narrow line has room for more numbers. */
+static int bar_width(int columns) {
+    return columns >= WIDE ? BAR : columns >= NARROW ? SHORT_BAR : 0;
+}
+
+static void add_bar(double share, int width, char *text, size_t capacity) {
+    const int full = (int)(share * width);
     char bar[BAR + 1];
-    for (int i = 0; i < BAR; i++) bar[i] = i < full ? '=' : i == full ? '>' : ' ';
-    bar[BAR] = 0;
+    for (int i = 0; i < width; i++) bar[i] = i < full ? '=' : i == full ? '>' : ' ';
+    bar[width] = 0;
     snprintf(text, capacity, "[%s] %3d%%", bar, (int)(100 * share));
 }
 
-/* As many parts as fit, behind a bar if one is wanted; returns the columns that it takes. The last column stays free: some
+/* As many parts as fit, behind a bar of that width (0: none); returns the columns that it takes. The last column stays free: some
  * terminals begin a new line after it. */
-static int compose(line *l, int columns, bool bar_first, char *text, size_t capacity) {
-    static const int dropped[] = {NORM,  SPEED, RATE, LEFT,
-                                  EPOCH, SCALE, LOSS, STEP}; /* what goes first where there is no room */
+static int compose(line *l, int columns, int bar, char *text, size_t capacity) {
+    static const int dropped[] = {NORM,  RATE,  SPEED, LEFT,
+                                  EPOCH, SCALE, LOSS,  STEP}; /* what goes first where there is no room */
     char parts[PARTS + 1][sizeof l->parts[0]];
     size_t used = 0, length = 0;
     parts[0][0] = 0;
-    if (bar_first) add_bar(l->share, parts[0], sizeof parts[0]);
+    if (bar > 0) add_bar(l->share, bar, parts[0], sizeof parts[0]);
     memcpy(parts[1], l->parts, sizeof l->parts);
     for (int i = 0; i <= PARTS; i++) length += *parts[i] ? strlen(parts[i]) + 2 : 0;
     for (int i = 0; i < PARTS && (int)length - 2 >= columns; i++) {
@@ -161,7 +176,7 @@ void cli_progress_step(cli_progress *progress, cli_training *training, const an_
     if (!draws && !logged) return;
     describe(p, training, metrics, &l);
     if (logged) {
-        compose(&l, (int)sizeof text, false, text, sizeof text);
+        compose(&l, (int)sizeof text, 0, text, sizeof text);
         if (!p->terminal) {
             puts(text);
             fflush(stdout);
@@ -170,19 +185,34 @@ void cli_progress_step(cli_progress *progress, cli_training *training, const an_
     }
     if (!draws) return;
     const int before = p->shown, columns = cli_columns();
-    p->shown = compose(&l, columns, columns >= WIDE, text, sizeof text);
-    printf("\r%s%*s", text, before > p->shown ? before - p->shown : 0, "");
+    const int bar = bar_width(columns), colored = p->colors && bar ? bar + 2 : 0;
+    p->shown = compose(&l, columns, bar, text, sizeof text);
+    putchar('\r');
+    if (colored) printf("\033[32m%.*s\033[0m", colored, text);
+    printf("%s%*s", text + colored, before > p->shown ? before - p->shown : 0, "");
     fflush(stdout);
     p->drawn = an_clock_seconds();
+}
+
+/* When an evaluation was: after which step of how many, or after which epoch, with the step but not how many, as 80 columns are few. */
+static size_t describe_moment(cli_training *t, int64_t step, char *text, size_t capacity) {
+    const int digits = (int)strlen(cli_count(t->info.steps).text);
+    an_step_metrics last;
+    an_step_metrics_init(&last, sizeof last);
+    text[0] = 0;
+    if (an_step_metrics_get(t->trainer, &last) == AN_OK && last.ends_epoch && last.step == step)
+        describe_epoch(t, &last, text, capacity);
+    const size_t used = strlen(text);
+    if (used > 0)
+        return used + (size_t)snprintf(text + used, capacity - used, "  step %*s", digits, cli_count(step).text);
+    return (size_t)snprintf(text, capacity, "step %*s/%s", digits, cli_count(step).text, cli_count(t->info.steps).text);
 }
 
 void cli_progress_evaluation(cli_progress *progress, cli_training *training, int64_t step,
                              const an_evaluation *evaluation, bool best) {
     char text[256];
     const char *name;
-    const int digits = (int)strlen(cli_count(training->info.steps).text);
-    size_t used = (size_t)snprintf(text, sizeof text, "step %*s/%s", digits, cli_count(step).text,
-                                   cli_count(training->info.steps).text);
+    size_t used = describe_moment(training, step, text, sizeof text);
     for (int i = 0; (name = an_trainer_metric(training->trainer, i)) && used < sizeof text; i++) {
         double value;
         if (!an_evaluation_metric(evaluation, name, &value)) continue;
