@@ -2,8 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text/utf8.h"
-#include "cli/main/xml.h"
 #include "cli/plot/plot.h"
 
 enum {
@@ -14,7 +12,6 @@ enum {
     PANEL_TITLE = 40, /* from a panel's upper end to its frame */
     AXIS = 52,        /* labels of the axis of steps */
 };
-static const double letter = 6.6; /* a letter's width, on the generous side */
 
 typedef struct panel {
     plot_metric metric;
@@ -33,14 +30,6 @@ static const panel panels[] = {
 };
 enum { PANELS = sizeof panels / sizeof *panels };
 
-/* For eyes of all kinds, as far as that goes; a set for light grounds and one for dark. */
-static const struct {
-    const char *light, *dark;
-} colors[PLOT_MOST_RUNS] = {{"#2f6db5", "#6fa8ec"}, {"#d1495b", "#f27d8c"}, {"#2a8c4a", "#5fc27e"},
-                            {"#c98a1b", "#ecb857"}, {"#6a4fb3", "#a893ea"}, {"#1b9aaa", "#5ccfdd"},
-                            {"#d667a0", "#f5a3c3"}, {"#7a6a53", "#bdaa8e"}, {"#6b8e1c", "#a8c962"},
-                            {"#44546a", "#a3b4cc"}, {"#b5531d", "#e6a06a"}, {"#8f3f8a", "#d39bd0"}};
-
 typedef struct picture {
     FILE *file;
     const plot_run *runs;
@@ -51,50 +40,7 @@ typedef struct picture {
     int tick_count;
 } picture;
 
-/* ---- text ---- */
-
-static void write_text(const picture *p, double x, double y, const char *class, const char *text) {
-    fprintf(p->file, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
-    xml_write(p->file, text);
-    fputs("</text>\n", p->file);
-}
-
-/* The end of a text that is too long, since paths differ there. */
-static void shorten(const char *text, double room, char *out, size_t capacity) {
-    const int most = (int)(room / letter);
-    int count = 0;
-    for (const char *at = text; *at; count++) at += an_utf8_length_in_text(at) ? an_utf8_length_in_text(at) : 1;
-    const char *cut = text;
-    for (; count > most && *cut; count--) cut += an_utf8_length_in_text(cut) ? an_utf8_length_in_text(cut) : 1;
-    while (strlen(cut) + sizeof "…" > capacity) cut += an_utf8_length_in_text(cut) ? an_utf8_length_in_text(cut) : 1;
-    snprintf(out, capacity, "%s%s", cut > text ? "…" : "", cut);
-}
-
 /* ---- head ---- */
-
-static void write_style(const picture *p) {
-    fputs("<style>text{font:12px Helvetica,Arial,sans-serif;fill:#4a4f57;font-variant-numeric:tabular-nums}"
-          "text.title{font-size:18px;font-weight:bold}text.head{font-size:11px}text.name{font-weight:bold}tspan{font-"
-          "weight:normal}"
-          ".title,.name,.value{fill:#1d2126}.head,.note{fill:#7b828c}"
-          ".x{text-anchor:middle}.y,.end,.value{text-anchor:end}"
-          "path{fill:none;stroke-linecap:round;stroke-linejoin:round}"
-          ".ground{fill:#fff}.grid{stroke:#e7e9ec}.axis{stroke:#aab0b8}"
-          ".line{stroke-width:1.3}.swatch{stroke-width:3}.dashed{stroke-width:1.1;stroke-dasharray:4 3.5}"
-          ".small{stroke-width:3.4}.halo{stroke-width:8;stroke:#fff}"
-          ".dots{stroke-width:5.5}.key{stroke:#7b828c}",
-          p->file);
-    for (int i = 0; i < p->run_count; i++)
-        fprintf(p->file, ".r%d{stroke:%s}.band.r%d{stroke:none;fill:%s}", i, colors[i].light, i, colors[i].light);
-    fputs(
-        ".band{fill-opacity:.2}"
-        "@media(prefers-color-scheme:dark){text{fill:#b6bcc6}.title,.name,.value{fill:#eceef1}.head,.note{fill:#8b929d}"
-        ".ground{fill:#15171b}.halo{stroke:#15171b}.grid{stroke:#2a2e35}.axis{stroke:#5a616b}.key{stroke:#8b929d}",
-        p->file);
-    for (int i = 0; i < p->run_count; i++)
-        fprintf(p->file, ".r%d{stroke:%s}.band.r%d{fill:%s}", i, colors[i].dark, i, colors[i].dark);
-    fputs("}</style>\n", p->file);
-}
 
 /* Four digits; nothing where there is no number. */
 static cli_text number_of(const plot_curve *curve, double value) {
@@ -118,7 +64,7 @@ static void write_summary(const picture *p) {
         snprintf(text + at, sizeof text - (size_t)at, "  ·  val_loss %s  ·  best val_loss %s at step %s",
                  number_of(dots, dots->end.y).text, number_of(dots, dots->lowest.y).text,
                  cli_count((int64_t)dots->lowest.x).text);
-    write_text(p, LEFT, TITLE + 20, "note", text);
+    plot_page_text(p->file, LEFT, TITLE + 20, "note", text);
 }
 
 /* What several have come to, as a table that is the legend too. */
@@ -130,7 +76,7 @@ static void write_table(const picture *p) {
     double at = right, y = TITLE + 24;
     char name[256];
     for (int i = 0; i < COLUMNS; i++) {
-        write_text(p, at, y, "head end", heads[i]);
+        plot_page_text(p->file, at, y, "head end", heads[i]);
         at -= widths[i];
     }
     for (int i = 0; i < p->run_count; i++) {
@@ -140,11 +86,11 @@ static void write_table(const picture *p) {
                                           number_of(loss, loss->end.y), cli_count(run->last_step)};
         y += ROW;
         fprintf(p->file, "<path class=\"swatch r%d\" d=\"M%d %.1fh14\"/>\n", i, LEFT + 2, y - 4);
-        shorten(run->name, at - LEFT - SWATCH, name, sizeof name);
-        write_text(p, LEFT + SWATCH, y, "name", name);
+        plot_page_shorten(run->name, at - LEFT - SWATCH, name, sizeof name);
+        plot_page_text(p->file, LEFT + SWATCH, y, "name", name);
         double column = right;
         for (int k = 0; k < COLUMNS; k++) {
-            write_text(p, column, y, "value", values[k].text);
+            plot_page_text(p->file, column, y, "value", values[k].text);
             column -= widths[k];
         }
     }
@@ -152,23 +98,15 @@ static void write_table(const picture *p) {
 
 static void write_head(const picture *p) {
     char title[256];
-    fprintf(
-        p->file,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n",
-        p->width, p->height, p->width, p->height);
-    fputs("<title>", p->file);
-    for (int i = 0; i < p->run_count; i++) {
-        fputs(i > 0 ? ", " : "", p->file);
-        xml_write(p->file, p->runs[i].name);
-    }
-    fputs("</title>\n", p->file);
-    write_style(p);
-    fprintf(p->file, "<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", p->width, p->height);
+    const char *names[PLOT_MOST_RUNS] = {NULL};
+    for (int i = 0; i < p->run_count; i++) names[i] = p->runs[i].name;
+    plot_page_begin(p->file, p->width, p->height, names, p->run_count, p->run_count);
     if (p->run_count == 1)
-        shorten(p->runs[0].name, (p->width - LEFT - RIGHT) * letter / 10, title, sizeof title); /* larger letters */
+        plot_page_shorten(p->runs[0].name, (p->width - LEFT - RIGHT) * plot_letter / 10, title,
+                          sizeof title); /* larger plot_letters */
     else
         snprintf(title, sizeof title, "%d runs", p->run_count);
-    write_text(p, LEFT, TITLE, "title", title);
+    plot_page_text(p->file, LEFT, TITLE, "title", title);
     if (p->run_count == 1)
         write_summary(p);
     else
@@ -225,11 +163,11 @@ static void write_panel_title(const picture *p, const panel *what, bool is_log, 
             y - 9, what->title, what->note, *what->note && is_log ? ", " : "", is_log ? "log scale" : "");
     if (!has_dots) return;
     fprintf(p->file, "<path class=\"key line\" d=\"M%.1f %.1fh22\"/>\n", right - 162, y - 13);
-    write_text(p, right - 135, y - 9, "note", "training");
+    plot_page_text(p->file, right - 135, y - 9, "note", "training");
     fprintf(p->file,
             "<path class=\"key dashed\" d=\"M%.1f %.1fh24\"/>\n<path class=\"key dots\" d=\"M%.1f %.1fh0\"/>\n",
             right - 82, y - 13, right - 70, y - 13);
-    write_text(p, right, y - 9, "note end", "validation");
+    plot_page_text(p->file, right, y - 9, "note end", "validation");
 }
 
 static void write_grid(const picture *p, const panel *what, const plot_scale *y) {
@@ -242,7 +180,7 @@ static void write_grid(const picture *p, const panel *what, const plot_scale *y)
     for (int i = 0; i < count; i++) {
         const double at = plot_scale_place(y, ticks[i].value);
         fprintf(p->file, "<path class=\"grid\" d=\"M%d %.1fh%.1f\"/>\n", LEFT, at, width);
-        write_text(p, LEFT - 9, at + 4, "y", ticks[i].text);
+        plot_page_text(p->file, LEFT - 9, at + 4, "y", ticks[i].text);
     }
 }
 
@@ -255,7 +193,8 @@ static void write_panel(const picture *p, const panel *what, double top) {
     if (is_found)
         write_grid(p, what, &y);
     else
-        write_text(p, (LEFT + p->width - RIGHT) / 2.0, top + what->height / 2.0 + 4, "note x", "nothing to draw");
+        plot_page_text(p->file, (LEFT + p->width - RIGHT) / 2.0, top + what->height / 2.0 + 4, "note x",
+                       "nothing to draw");
     fprintf(p->file, "<path class=\"axis\" d=\"M%d %.1fh%d\"/>\n", LEFT, y.from, p->width - LEFT - RIGHT);
     for (int i = 0; is_found && i < p->run_count; i++) {
         snprintf(class, sizeof class, "r%d", i);
@@ -281,7 +220,7 @@ static void find_steps(picture *p) {
         first = first > 0 ? first - 1 : 0;
         last++;
     }
-    const double label = letter * (double)strlen(cli_count(last).text) + SPACE;
+    const double label = plot_letter * (double)strlen(cli_count(last).text) + SPACE;
     const int parts = (int)((p->width - LEFT - RIGHT) / label);
     p->x = (plot_scale){(double)first, (double)last, LEFT, p->width - RIGHT, false};
     p->tick_count = plot_scale_whole_ticks(&p->x, parts > 0 ? parts : 1, p->ticks);
@@ -298,11 +237,12 @@ static void write_steps(const picture *p, double y) {
     for (int i = 0; i < p->tick_count; i++) {
         const double x = plot_scale_place(&p->x, p->ticks[i].value);
         fprintf(p->file, "<path class=\"axis\" d=\"M%.1f %.1fv4\"/>\n", x, y);
-        const double half = letter / 2 * (double)strlen(p->ticks[i].text);
-        write_text(p, fmin(x, p->width - half - 2), y + 18, "x", p->ticks[i].text);
+        const double half = plot_letter / 2 * (double)strlen(p->ticks[i].text);
+        plot_page_text(p->file, fmin(x, p->width - half - 2), y + 18, "x", p->ticks[i].text);
     }
-    write_text(p, (LEFT + p->width - RIGHT) / 2.0, y + 37, "note x", "step");
-    if (has_band(p)) write_text(p, p->width - RIGHT, y + 37, "head end", "line: mean, band: lowest to highest");
+    plot_page_text(p->file, (LEFT + p->width - RIGHT) / 2.0, y + 37, "note x", "step");
+    if (has_band(p))
+        plot_page_text(p->file, p->width - RIGHT, y + 37, "head end", "line: mean, band: lowest to highest");
 }
 
 void plot_draw(FILE *file, const plot_run *runs, int run_count, int width) {
@@ -318,5 +258,5 @@ void plot_draw(FILE *file, const plot_run *runs, int run_count, int width) {
         y += panels[i].height;
     }
     write_steps(&p, y);
-    fputs("</svg>\n", file);
+    plot_page_end(file);
 }

@@ -81,6 +81,19 @@ typedef struct plot_run {
 int plot_run_read(const cli_call *call, const char *argument, plot_run *run);
 void plot_run_free(plot_run *run);
 
+/* ---- the page ---- Also that of find-lr. */
+
+enum { PLOT_MOST_RUNS = 12, PLOT_LEAST_WIDTH = 640, PLOT_MOST_WIDTH = 4000 };
+
+/* The width of a letter in pixels, on the generous side. */
+extern const double plot_letter;
+/* The names are its title for readers of screens. Lines and bands have the classes r0, r1, … of its colors. */
+void plot_page_begin(FILE *file, int width, int height, const char *const *names, int name_count, int color_count);
+void plot_page_end(FILE *file);
+void plot_page_text(FILE *file, double x, double y, const char *class, const char *text);
+/* The end of a text that is too long, since paths differ there. */
+void plot_page_shorten(const char *text, double room, char *out, size_t capacity);
+
 /* ---- the picture ---- */
 
 /* Whether it has more points than there are pixels for it. */
@@ -90,8 +103,6 @@ bool plot_curve_is_dense(const plot_curve *curve, const plot_scale *x);
 void plot_line_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class);
 /* One of some steps: dots on a dashed line. */
 void plot_dots_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class);
-
-enum { PLOT_MOST_RUNS = 12, PLOT_LEAST_WIDTH = 640, PLOT_MOST_WIDTH = 4000 };
 
 void plot_draw(FILE *file, const plot_run *runs, int run_count, int width);
 
