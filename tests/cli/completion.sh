@@ -47,12 +47,12 @@ offers '' anneal version ''
 offers '' anneal unknown ''
 
 # Every command and every option that the help shows is there.
-"${anneal[@]}" help | sed -n 's/^  \([a-z]*\).*/\1/p' | sort -u >commands
+"${anneal[@]}" help | sed -n 's/^  \([a-z-]*\).*/\1/p' | sort -u >commands
 COMP_WORDS=(anneal '') COMP_CWORD=1
 _anneal
 printf '%s\n' "${COMPREPLY[@]}" | grep -v '^--' | sort >completed
 cmp -s commands completed || fail "bash completes other commands than there are: $(diff commands completed)"
-"${anneal[@]}" help | sed -n 's/^  \([a-z]*\( [a-z]*\)\?\)  .*/\1/p' | while read -r -a name; do
+"${anneal[@]}" help | sed -n 's/^  \([a-z-]*\( [a-z-]*\)\?\)  .*/\1/p' | while read -r -a name; do
     "${anneal[@]}" "${name[@]}" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | sort >options
     COMP_WORDS=(anneal "${name[@]}" --) COMP_CWORD=$((${#name[@]} + 1))
     _anneal
@@ -85,7 +85,7 @@ ls pages | sort >written
 cmp -s listed written || fail "the pages that are listed are not those that are written"
 while read -r command; do # every command has a page, that of "config show" is anneal-config-show.1
     [ -s "pages/anneal-${command// /-}.1" ] || fail "'$command' has no page"
-done < <("${anneal[@]}" help | sed -n 's/^  \([a-z]*\( [a-z]*\)\?\)  .*/\1/p')
+done < <("${anneal[@]}" help | sed -n 's/^  \([a-z-]*\( [a-z-]*\)\?\)  .*/\1/p')
 "${anneal[@]}" manual anneal-plan.1 | cmp -s - pages/anneal-plan.1 || fail "a page alone is another"
 grep -qF 'anneal\-plan \- show the memory' pages/anneal-plan.1 || fail "whatis does not find the name"
 grep -qF '\fB\-\-precision\fR \fIf32|f64|bf16|f16\fR' pages/anneal-plan.1 || fail "--precision is not in the page"

@@ -55,7 +55,8 @@ struct cli_call {
 
 /* Every command, NULL at the end; main sets it. */
 extern const cli_command *const *cli_commands;
-extern const cli_command cli_train, cli_init, cli_demo, cli_plan, cli_bench, cli_graph, cli_version, cli_help;
+extern const cli_command cli_train, cli_init, cli_find_lr, cli_demo, cli_plan, cli_bench, cli_graph, cli_version,
+    cli_help;
 extern const cli_command cli_eval, cli_predict, cli_verify, cli_inspect, cli_export, cli_diff;
 extern const cli_command cli_compare, cli_plot, cli_doctor, cli_completion, cli_manual;
 extern const cli_command cli_config_show, cli_config_schema, cli_config_keys;
@@ -93,6 +94,7 @@ cli_hint cli_did_you_mean(const char *dashes, const char *name, const char *cons
 /* ---- values of options ---- CLI_DONE, or CLI_MISUSED after a message. */
 
 int cli_number(const cli_call *call, int option, int64_t least, int64_t *number); /* untouched if not given */
+int cli_positive(const cli_call *call, int option, double *number);               /* the same, as 1e-3 */
 /* The place of an option's value among names; untouched if not given. */
 int cli_choice(const cli_call *call, int option, const char *const *names, int *choice);
 int cli_isa(const cli_call *call, int option, an_isa *isa); /* a level of instructions */

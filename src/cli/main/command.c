@@ -1,5 +1,6 @@
 /* Parses arguments by the tables of the commands. */
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +222,18 @@ int cli_number(const cli_call *call, int option, int64_t least, int64_t *number)
     if (end == value || *end || parsed < least || parsed == INT64_MAX)
         return cli_misuse(call, "--%s takes a whole number of at least %lld, not '%s'",
                           call->command->options[option].name, (long long)least, value);
+    *number = parsed;
+    return CLI_DONE;
+}
+
+int cli_positive(const cli_call *call, int option, double *number) {
+    const char *value = call->values[option];
+    char *end;
+    if (!value) return CLI_DONE;
+    const double parsed = strtod(value, &end);
+    if (end == value || *end || !(parsed > 0) || !isfinite(parsed))
+        return cli_misuse(call, "--%s takes a number above 0, as in 1e-3, not '%s'",
+                          call->command->options[option].name, value);
     *number = parsed;
     return CLI_DONE;
 }

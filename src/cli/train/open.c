@@ -75,7 +75,7 @@ static an_status set_over(an_config *config, const char *key, const char *value)
     return an_config_set(config, setting);
 }
 
-static an_status read_config(const cli_call *call, const cli_opening *opening, an_context *ctx, an_config **config) {
+an_status cli_config_read(const cli_call *call, const cli_opening *opening, an_context *ctx, an_config **config) {
     const an_config_options options = config_options(call, opening);
     char threads[16];
     snprintf(threads, sizeof threads, "%d", opening->threads);
@@ -122,7 +122,7 @@ int cli_training_open(const cli_call *call, const cli_opening *opening, cli_trai
     if (!opening->planned && !opening->plain) options.heartbeat = cli_rank_heartbeat(opening->comm);
     an_status status = an_context_create(&training->ctx, &options);
     if (status != AN_OK) return cli_failure(call, NULL, status);
-    status = read_config(call, opening, training->ctx, &training->config);
+    status = cli_config_read(call, opening, training->ctx, &training->config);
     int told = 0;
     if (status == AN_OK && !opening->plain) tell_warnings(training->config, &told);
     if (status == AN_OK && options.heartbeat)

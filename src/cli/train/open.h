@@ -41,6 +41,8 @@ typedef struct cli_opening {
 /* Whether it is there and no regular file: <(command), /dev/stdin. A config may be, and is then read once. */
 bool cli_is_pipe(const char *file);
 
+/* The config with what the command line says of it. */
+an_status cli_config_read(const cli_call *call, const cli_opening *opening, an_context *ctx, an_config **config);
 /* Makes context, config and trainer; an exit code, after a message. To be closed whatever this returns. */
 int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training);
 void cli_training_close(cli_training *training);
