@@ -204,6 +204,29 @@ AN_API void an_plan_op_init(an_plan_op *op, size_t size);
 AN_API int an_plan_op_count(void);
 AN_API an_status an_plan_op_get(const an_plan *plan, an_form form, int index, an_plan_op *op);
 
+/* A node of a form, after all passes: a parameter or another source, or an op. */
+typedef struct an_plan_node {
+    size_t size;
+    const char *op;
+    const char *path;          /* of the part of the model that it belongs to, as "h.0.attn"; "": none */
+    const char *block;         /* the outermost block that has it, as "h.0"; "": none */
+    int64_t dims[AN_MAX_DIMS]; /* of its first output, at the largest values of the symbols */
+    int64_t
+        parameter; /* its number; -1: it is not a parameter. A parameter may have several nodes, as for a copy in low precision */
+    int64_t elements;    /* of the parameter; 0: it is not one */
+    double flops, bytes; /* of one run */
+    an_dtype dtype;      /* of its first output; NONE: it has none */
+    int ndims;
+    bool runs; /* it is an instruction, and not a source or a view */
+    bool backward;
+    bool trainable; /* a parameter that is not frozen */
+    uint8_t reserved[5];
+} an_plan_node;
+AN_API void an_plan_node_init(an_plan_node *node, size_t size);
+AN_API int64_t an_plan_node_count(const an_plan *plan, an_form form);
+/* In the order in which they run. */
+AN_API an_status an_plan_node_get(const an_plan *plan, an_form form, int64_t index, an_plan_node *node);
+
 /* When and where a value lives: from instruction `begin` to `end`, inclusive, at this offset of the arena. For drawing. */
 typedef struct an_plan_life {
     size_t size;

@@ -340,7 +340,7 @@ static bool is_in_block(const an_graph *g, const an_node *node) {
 /* The gradients of a unit lie in one root. Where the largest of them is in no block, its name says more than that. */
 static const char *path_of(const an_graph *g, const an_node *node) {
     const an_parameter *largest = NULL;
-    if (node->op != &an_op_collect_gradients) return node->path;
+    if (node->op != &an_op_collect_gradients) return an_plan_owner(node)->path;
     for (const an_node *n = g->first; n; n = n->next) {
         if (n->op != &an_op_unit_grad || an_node_input(n, 0)->node != node) continue;
         const an_parameter *p = &g->parameters[((const an_unit_grad_attributes *)n->attributes)->grad.parameter];

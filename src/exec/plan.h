@@ -65,4 +65,8 @@ an_status an_plan_forced_kernels(const an_plan *plan, char **text);
 /* What a program's own tables take, to the byte. */
 int64_t an_program_table_bytes(const an_plan *plan);
 
+/* The node whose layer a node belongs to. An op that was fused with one of another layer may have the path of either; the parameter that it reads says
+ * whose work it is. */
+const an_node *an_plan_owner(const an_node *node);
+
 #endif

@@ -28,6 +28,8 @@ static inline void look_at_plan(an_plan *plan) {
     an_plan_cost_init(&cost, sizeof cost);
     an_plan_op op;
     an_plan_op_init(&op, sizeof op);
+    an_plan_node node;
+    an_plan_node_init(&node, sizeof node);
     an_plan_life life;
     an_plan_life_init(&life, sizeof life);
     char *text = NULL;
@@ -39,6 +41,10 @@ static inline void look_at_plan(an_plan *plan) {
     for (int i = 0; i < an_plan_op_count(); i++) {
         DO(an_plan_op_get, plan, AN_FORM_TRAIN_FIRST, i, &op);
         NOTE(op.flops), NOTE(op.bytes);
+    }
+    for (int64_t i = 0; i < an_plan_node_count(plan, AN_FORM_TRAIN_FIRST); i++) {
+        DO(an_plan_node_get, plan, AN_FORM_TRAIN_FIRST, i, &node);
+        NOTE(node.flops), NOTE(node.bytes);
     }
     DO(an_plan_life_get, plan, AN_FORM_TRAIN_FIRST, 0, &life);
     NOTE(life.bytes);

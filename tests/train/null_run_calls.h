@@ -38,6 +38,8 @@ static inline void call_plans(void) {
     an_plan_cost_init(&cost, sizeof cost);
     an_plan_op op;
     an_plan_op_init(&op, sizeof op);
+    an_plan_node node;
+    an_plan_node_init(&node, sizeof node);
     an_plan_life life;
     an_plan_life_init(&life, sizeof life);
     char *text = NULL;
@@ -48,6 +50,8 @@ static inline void call_plans(void) {
     STATUS(an_plan_cost_get, N(plan), AN_FORM_EVALUATE, N(&cost));
     PLAIN(an_plan_op_count);
     STATUS(an_plan_op_get, N(plan), AN_FORM_EVALUATE, 0, N(&op));
+    VALUE(an_plan_node_count, 0, N(plan), AN_FORM_EVALUATE);
+    STATUS(an_plan_node_get, N(plan), AN_FORM_EVALUATE, 0, N(&node));
     VALUE(an_plan_life_count, 0, N(plan), AN_FORM_EVALUATE);
     STATUS(an_plan_life_get, N(plan), AN_FORM_EVALUATE, 0, N(&life));
     STATUS(an_plan_dump, N(plan), AN_FORM_EVALUATE, O("select"), N(&text));
