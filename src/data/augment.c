@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/philox.h"
 #include "base/structs.h"
 
@@ -52,10 +53,37 @@ fail:
     return status;
 }
 
+static bool asks_for_images(const an_augment_options *o) {
+    return o->flip != AN_FLIP_OFF || o->shift != 0 || o->crop != 0 || o->rotate != 0 || o->brightness != 0 ||
+           o->contrast != 0 || o->erase != 0;
+}
+
+/* Numbers can be blended. A class can too, by its loss; a sequence of tokens cannot. */
+static an_status check_mixup(an_context *ctx, const an_dataset *d, double alpha) {
+    const double least = 0.001, most = 1000; /* beyond them a share is always 0 or 1, or always a half */
+    if (!(alpha == 0 || (alpha >= least && alpha <= most)))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "augment: mixup is %g; it must be 0, or between %g and %g", alpha, least,
+                        most);
+    for (int f = 0; alpha > 0 && f < d->record.field_count; f++) {
+        const an_field *field = &d->fields[f];
+        if (an_dtype_is_float(field->dtype) || (field->target && field->ndims == 0)) continue;
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "augment: mixup needs samples of numbers with numbers or one class as targets, but '%s' of the "
+                        "data is %s",
+                        field->name, field->ndims == 0 ? "a whole number" : "a list of whole numbers, such as tokens");
+    }
+    if (alpha > 0 && d->streams)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "augment: mixup takes other samples of the training data, and a stream has none");
+    return AN_OK;
+}
+
 an_status an_augment_make(an_augment *a, an_context *ctx, const an_dataset *dataset, const an_augment_options *given) {
     *a = (an_augment){.channels = 0};
     if (!given) return AN_OK;
     AN_TRY_RETURN(an_augment_options_read(ctx, &a->options, given));
+    AN_TRY_RETURN(check_mixup(ctx, dataset, a->options.mixup));
+    if (!asks_for_images(&a->options)) return AN_OK;
     AN_TRY_RETURN(find_sizes(a, ctx, dataset));
     return check(ctx, a);
 }

@@ -13,8 +13,8 @@ typedef struct {
     bool ready;
     an_batch_part part; /* n negative: no such batch */
     an_status status;
-    int64_t *indices;
-    void **fields;
+    int64_t *indices, *partners;
+    void **fields, **partner_fields;
     void *scratch;
     char note[NOTE_BYTES];
 } slot;
@@ -40,6 +40,10 @@ struct an_loader {
     int loading;     /* threads that load */
 };
 
+static an_batch batch_of(const slot *s, int64_t number) {
+    return (an_batch){number, s->part, s->indices, s->fields, s->partners, s->partner_fields};
+}
+
 static void load(const an_loader *l, int64_t batch, slot *s) {
     const an_loader_options *o = &l->options;
     const an_note note = {s->note, sizeof s->note};
@@ -52,8 +56,14 @@ static void load(const an_loader *l, int64_t batch, slot *s) {
                             s->part.n, o->most);
     else if (s->part.n > 0)
         s->status = an_dataset_fetch(o->dataset, s->part.n, s->indices, s->fields, note);
-    if (s->status == AN_OK && s->part.n > 0 && o->change)
-        o->change(o->user, batch, s->part.n, s->indices, s->fields, s->scratch);
+    if (s->status != AN_OK || s->part.n <= 0) return;
+    if (o->partners) {
+        o->partners(o->user, batch, s->part.n, s->indices, s->partners);
+        s->status = an_dataset_fetch(o->dataset, s->part.n, s->partners, s->partner_fields, note);
+    }
+    if (s->status != AN_OK || !o->change) return;
+    const an_batch loaded = batch_of(s, batch);
+    o->change(o->user, &loaded, s->scratch);
 }
 
 /* ---- threads ---- */
@@ -128,13 +138,19 @@ static int64_t count_slots(const an_loader_options *o) {
     return 1 + (o->threads == 0 ? 0 : o->ahead ? o->ahead : o->threads * AHEAD_PER_THREAD);
 }
 
+/* Fields of the samples, and of their partners. */
+static size_t count_sets(const an_loader_options *o) {
+    return o->partners ? 2 : 1;
+}
+
 bool an_loader_bytes(const an_loader_options *options, size_t *bytes) {
     const an_loader *l = NULL; /* for its members' sizes */
     const an_dataset *d = options->dataset;
-    const size_t slots = (size_t)count_slots(options), fields = (size_t)d->record.field_count;
-    size_t sample = sizeof *l->slots->indices, samples;
-    for (size_t f = 0; f < fields; f++)
-        if (!an_add_elements(&sample, d->bytes[f], 1)) return false;
+    const size_t slots = (size_t)count_slots(options), sets = count_sets(options);
+    const size_t fields = sets * (size_t)d->record.field_count;
+    size_t sample = sets * sizeof *l->slots->indices, samples;
+    for (int f = 0; f < d->record.field_count; f++)
+        if (!an_add_elements(&sample, d->bytes[f], sets)) return false;
     return an_multiply_sizes(slots, (size_t)options->most, &samples) && an_add_elements(bytes, samples, sample) &&
            an_add_elements(bytes, slots, options->scratch_bytes) &&
            an_add_elements(bytes, slots, sizeof *l->slots + fields * sizeof *l->fields) &&
@@ -142,24 +158,34 @@ bool an_loader_bytes(const an_loader_options *options, size_t *bytes) {
 }
 
 static size_t field_count(const an_loader *l) {
-    return (size_t)l->slot_count * (size_t)l->options.dataset->record.field_count;
+    return (size_t)l->slot_count * count_sets(&l->options) * (size_t)l->options.dataset->record.field_count;
 }
 
-static an_status make_slot(an_loader *l, slot *s) {
+static an_status make_set(an_loader *l, int64_t **indices, void **fields) {
     an_context *ctx = l->ctx;
     const an_dataset *d = l->options.dataset;
-    const size_t fields = (size_t)d->record.field_count, most = (size_t)l->options.most;
-    s->fields = l->fields + (size_t)(s - l->slots) * fields;
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&s->indices, most, sizeof *s->indices));
-    if (l->options.scratch_bytes > 0) AN_TRY_RETURN(an_alloc_raw(ctx, &s->scratch, l->options.scratch_bytes));
-    for (size_t f = 0; f < fields; f++) {
+    const size_t most = (size_t)l->options.most;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)indices, most, sizeof **indices));
+    for (int f = 0; f < d->record.field_count; f++) {
         size_t bytes;
         if (!an_multiply_sizes(most, d->bytes[f], &bytes) || bytes > PTRDIFF_MAX)
             return AN_ERROR(ctx, AN_ERR_OVERFLOW, "%zu samples of field '%s' do not fit in memory", most,
                             d->fields[f].name);
-        AN_TRY_RETURN(an_alloc_raw(ctx, &s->fields[f], bytes));
+        AN_TRY_RETURN(an_alloc_raw(ctx, &fields[f], bytes));
     }
     return AN_OK;
+}
+
+static an_status make_slot(an_loader *l, slot *s) {
+    an_context *ctx = l->ctx;
+    const size_t fields = (size_t)l->options.dataset->record.field_count;
+    s->fields = l->fields + (size_t)(s - l->slots) * count_sets(&l->options) * fields;
+    AN_TRY_RETURN(make_set(l, &s->indices, s->fields));
+    if (l->options.partners) {
+        s->partner_fields = s->fields + fields;
+        AN_TRY_RETURN(make_set(l, &s->partners, s->partner_fields));
+    }
+    return l->options.scratch_bytes > 0 ? an_alloc_raw(ctx, &s->scratch, l->options.scratch_bytes) : AN_OK;
 }
 
 an_status an_loader_create(an_loader **loader, an_context *ctx, const an_loader_options *options) {
@@ -184,12 +210,17 @@ fail:
     return status;
 }
 
-static void release_slot(an_loader *l, slot *s) {
+static void release_set(an_loader *l, int64_t **indices, void **fields) {
     const an_dataset *d = l->options.dataset;
     const size_t most = (size_t)l->options.most;
-    an_release(l->ctx, (void **)&s->indices, most, sizeof *s->indices);
+    an_release(l->ctx, (void **)indices, most, sizeof **indices);
+    for (int f = 0; fields && f < d->record.field_count; f++) an_release(l->ctx, &fields[f], most, d->bytes[f]);
+}
+
+static void release_slot(an_loader *l, slot *s) {
+    release_set(l, &s->indices, s->fields);
+    release_set(l, &s->partners, s->partner_fields);
     an_release(l->ctx, &s->scratch, l->options.scratch_bytes, 1);
-    for (int f = 0; s->fields && f < d->record.field_count; f++) an_release(l->ctx, &s->fields[f], most, d->bytes[f]);
 }
 
 void an_loader_destroy(an_loader **loader) {
@@ -244,7 +275,7 @@ static slot *take(an_loader *l, int64_t batch) {
 an_status an_loader_next(an_loader *l, an_batch *batch) {
     an_context *ctx = l->ctx;
     slot *s = take(l, l->next);
-    *batch = (an_batch){l->next, s->part, s->indices, s->fields};
+    *batch = batch_of(s, l->next);
     if (s->status == AN_OK && s->part.n < 0)
         return AN_ERROR(ctx, AN_ERR_STATE, "batch %" PRId64 " does not exist", l->next);
     l->next++;

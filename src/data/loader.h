@@ -8,6 +8,16 @@
 
 typedef struct an_loader an_loader;
 
+/* What was loaded: it stays until the next call on the loader. Indices and fields begin with the first sample of the part. */
+typedef struct an_batch {
+    int64_t number;
+    an_batch_part part;
+    const int64_t *indices;
+    void *const *fields;
+    const int64_t *partners;     /* of each sample; NULL: they have none */
+    void *const *partner_fields; /* like `fields` */
+} an_batch;
+
 typedef struct an_loader_options {
     const an_dataset *dataset; /* must outlive the loader */
     int threads;               /* 0: batches are read when they are asked for */
@@ -17,19 +27,13 @@ typedef struct an_loader_options {
     /* Writes the samples of a batch that are to be loaded (n, at most `most`; 0: none) and tells which part of it they are; n negative: there is
      * no such batch. A pure function, called by several threads at once, also for batches that nobody will ask for. */
     an_batch_part (*indices)(void *user, int64_t batch, int64_t *indices);
-    /* Changes samples that were loaded; NULL: they stay as they are. `scratch` has scratch_bytes bytes. Called like `indices`. */
-    void (*change)(void *user, int64_t batch, int64_t n, const int64_t *indices, void *const *fields, void *scratch);
+    /* Writes, for each of n samples, another one that is loaded with it; NULL: none is. Called like `indices`. */
+    void (*partners)(void *user, int64_t batch, int64_t n, const int64_t *indices, int64_t *partners);
+    /* Changes samples that were loaded, and partners; NULL: they stay as they are. `scratch` has scratch_bytes bytes. Called like `indices`. */
+    void (*change)(void *user, const an_batch *batch, void *scratch);
     size_t scratch_bytes;
     void *user;
 } an_loader_options;
-
-/* What was loaded: it stays until the next call on the loader. Indices and fields begin with the first sample of the part. */
-typedef struct an_batch {
-    int64_t number;
-    an_batch_part part;
-    const int64_t *indices;
-    void *const *fields;
-} an_batch;
 
 /* Adds what a loader with these options takes. */
 bool an_loader_bytes(const an_loader_options *options, size_t *bytes);

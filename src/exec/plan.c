@@ -13,6 +13,13 @@
 #include "ops/source.h"
 #include "pass/cost.h"
 
+/* The same loss for the other targets, added to the weighed one. Two plain nodes, so that every loss is mixed as it is defined, with whatever
+ * attributes it has. */
+static void mix_loss(const an_plan *p, an_graph *g, const an_node *loss) {
+    const an_value inputs[] = {an_node_input_value(g, loss, 0), p->mixed_targets, p->mixed_weights};
+    g->loss = an_add(g, g->loss, an_graph_add(g, loss->op, AN_COUNT(inputs), inputs, loss->attributes));
+}
+
 /* The weights of samples become those of the targets that the loss reads, which may be of another shape than the model's. */
 static an_status weigh_loss(const an_plan *p, an_graph *g) {
     const an_result *read = an_node_input(an_graph_result(g, g->loss)->node, 1),
@@ -24,7 +31,9 @@ static an_status weigh_loss(const an_plan *p, an_graph *g) {
         weights = an_expand(g, an_reshape(g, weights, given->ndims, dims), given->ndims, given->dims);
         weights = an_reshape(g, weights, read->ndims, read->dims);
     }
-    g->loss = an_weigh_loss(g, g->loss, weights);
+    const an_value loss = g->loss;
+    g->loss = an_weigh_loss(g, loss, weights);
+    if (p->mixed_targets) mix_loss(p, g, an_graph_result(g, loss)->node);
     return g->status == AN_OK ? AN_OK : AN_ERROR(g->ctx, g->status, "%s", g->message);
 }
 
@@ -37,6 +46,19 @@ static an_status add_weights(an_plan *p) {
                         "dimension for samples",
                         g->name);
     p->weights = an_input(g, AN_LOSS_WEIGHTS, loss->dtype, 1, targets->dims);
+    return g->status == AN_OK ? AN_OK : AN_ERROR(p->ctx, g->status, "%s", g->message);
+}
+
+static an_status add_mixed_targets(an_plan *p, bool weighs) {
+    an_graph *g = p->model;
+    const an_result *loss = an_graph_result(g, g->loss), *targets = an_graph_result(g, g->targets);
+    if (!weighs || an_node_input(loss->node, 1) != targets || targets->ndims != 1)
+        return AN_ERROR(p->ctx, AN_ERR_UNSUPPORTED,
+                        "graph '%s' cannot mix targets: samples must have weights, and one target each, which the loss "
+                        "reads directly",
+                        g->name);
+    p->mixed_targets = an_input(g, AN_MIXED_TARGETS, targets->dtype, 1, targets->dims);
+    p->mixed_weights = an_input(g, AN_MIXED_WEIGHTS, loss->dtype, 1, targets->dims);
     return g->status == AN_OK ? AN_OK : AN_ERROR(p->ctx, g->status, "%s", g->message);
 }
 
@@ -248,6 +270,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     p->model->min_elements = options->min_elements;
     AN_TRY(bind_symbols(p, options));
     if (options->weighs_samples) AN_TRY(add_weights(p));
+    if (options->mixes_targets) AN_TRY(add_mixed_targets(p, options->weighs_samples));
     AN_TRY(check_views(p->model));
     AN_TRY(an_graph_lay_out(p->model, true, &p->sizes));
     if (programs & AN_PROGRAM_EVALUATION) AN_TRY(compile(p, AN_FORM_EVALUATE));

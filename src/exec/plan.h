@@ -34,10 +34,13 @@ struct an_plan {
     an_pass_options passes; /* but for the form */
     char *kernels;
     size_t kernel_bytes;
-    an_value weights; /* of samples, an input of the model; 0: none */
+    an_value weights;                      /* of samples, an input of the model; 0: none */
+    an_value mixed_targets, mixed_weights; /* other targets of the same samples, inputs too; 0: none */
 };
 
 #define AN_LOSS_WEIGHTS "loss_weights"
+#define AN_MIXED_TARGETS "mixed_targets"
+#define AN_MIXED_WEIGHTS "mixed_weights"
 
 /* Runs the passes from `first` to `last`, both included; NULL: from the first one, to the last one. */
 an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const char *first, const char *last);

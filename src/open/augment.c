@@ -1,4 +1,4 @@
-/* Random changes of training images. */
+/* Random changes of training samples. */
 #include "open/open.h"
 
 an_status an_open_augment(an_config *config, an_context *ctx, an_augment_options *o, bool *changes) {
@@ -13,7 +13,8 @@ an_status an_open_augment(an_config *config, an_context *ctx, an_augment_options
     AN_TRY_RETURN(an_config_real(config, "data.augment.brightness", &o->brightness));
     AN_TRY_RETURN(an_config_real(config, "data.augment.contrast", &o->contrast));
     AN_TRY_RETURN(an_config_real(config, "data.augment.erase", &o->erase));
+    AN_TRY_RETURN(an_config_real(config, "data.augment.mixup", &o->mixup));
     *changes = o->flip != AN_FLIP_OFF || o->shift > 0 || o->crop > 0 || o->rotate > 0 || o->brightness > 0 ||
-               o->contrast > 0 || o->erase > 0;
+               o->contrast > 0 || o->erase > 0 || o->mixup > 0;
     return AN_OK;
 }

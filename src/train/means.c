@@ -7,7 +7,7 @@
  */
 #include "base/parallel.h"
 #include "exec/array.h"
-#include "train/class_weights.h"
+#include "train/loss_weights.h"
 
 an_status an_means_count(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
     an_context *ctx = t->ctx;
@@ -35,10 +35,6 @@ static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at,
     array.ndims = 1;
     array.dims[0] = count;
     for (int64_t i = 0; i < count; i++) {
-        if (t->class_weight_count > 0) {
-            t->weights[i] = an_class_weight_at(t, samples, at + i);
-            continue;
-        }
         AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, at + i, 1, &each));
         const an_float_environment outside = an_float_enter();
         t->weights[i] = each > 0 ? (double)t->most_targets / (double)each : 0;
@@ -51,5 +47,6 @@ static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at,
 an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_feed_set(&t->feed, t->program, samples->fields, t->numbers, at, count));
-    return an_trainer_weighs(t) ? set_weights(t, samples, at, count) : AN_OK;
+    if (an_loss_weights_are_on(t)) return an_loss_weights_set(t, samples, at, count);
+    return t->sample_mean ? set_weights(t, samples, at, count) : AN_OK;
 }

@@ -15,7 +15,8 @@
 #include "data/permutation.h"
 #include "launch/launcher.h"
 #include "store/route.h"
-#include "train/class_weights.h"
+#include "train/changes.h"
+#include "train/loss_weights.h"
 #include "train/memory_room.h"
 #include "train/nonfinite.h"
 #include "train/own_metrics.h"
@@ -95,7 +96,7 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     if (t->evaluation) AN_TRY_RETURN(an_feed_make(&t->evaluation_feed, t->graph, t->evaluation));
     AN_TRY_RETURN(make_schedule(t, o));
     AN_TRY_RETURN(an_norms_make(t, o->norms));
-    AN_TRY_RETURN(an_class_weights_make(t, o));
+    AN_TRY_RETURN(an_loss_weights_make(t, o));
     t->held += ctx->bytes - before;
     return AN_OK;
 }
@@ -110,11 +111,11 @@ static an_status prepare(an_trainer *t, const an_trainer_options *options) {
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
     AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, options->batch));
     AN_TRY_RETURN(an_ranks_check_leaves(t));
-    if (t->training) AN_TRY_RETURN(an_augment_make(&t->augment, ctx, t->training, options->augment));
     t->steps = options->steps ? options->steps
                : t->streams   ? INT64_MAX
                               : an_batches_epoch_begin(&t->batches, options->epochs ? options->epochs : 1);
     t->sample_mean = options->sample_mean;
+    AN_TRY_RETURN(an_changes_check(t, options));
     t->max_skips = options->max_skips;
     t->evaluation_count = options->evaluation_samples;
     t->asked_details = options->details;
@@ -153,7 +154,7 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)loader.most, sizeof *t->numbers));
     t->number_count = loader.most;
     if (an_trainer_weighs(t))
-        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights));
+        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->weights, an_trainer_weight_count(t), sizeof *t->weights));
     return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
 }
 
@@ -257,8 +258,8 @@ void an_trainer_destroy(an_trainer **trainer) {
     if (t->run) t->destroy_run(t);
     an_loader_destroy(&t->loader);
     an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
-    an_release(ctx, (void **)&t->weights, (size_t)t->batches.micro, sizeof *t->weights);
-    an_class_weights_destroy(t);
+    an_release(ctx, (void **)&t->weights, an_trainer_weight_count(t), sizeof *t->weights);
+    an_loss_weights_destroy(t);
     an_handed_destroy(t);
     an_norms_destroy(t);
     an_details_destroy(t);

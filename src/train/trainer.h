@@ -88,9 +88,10 @@ struct an_trainer {
     int64_t max_skips;        /* so many skipped steps in a row are an error */
     bool sample_mean;         /* a sample's loss is divided by its own targets */
     int64_t most_targets;     /* with it: of a sample of the step */
-    double *weights;          /* of the samples of a micro-batch; NULL: none */
-    int64_t *class_weights;   /* as class_weights.h has them; NULL: none */
+    double *weights;          /* of the targets of a micro-batch, and of those mixed with them; NULL: none */
+    int64_t *class_weights;   /* as loss_weights.h has them; NULL: none */
     int64_t class_weight_count;
+    bool mixes_classes;             /* a sample has a second class, its partner's */
     int64_t *numbers, number_count; /* of this rank's samples of a step, in the run */
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
@@ -146,9 +147,12 @@ an_status an_fingerprint_make(an_trainer *t);
 
 an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text); /* a copy in *field; NULL: none */
 
-/* Whether samples have weights in the loss. */
+/* Whether samples have weights in the loss, and how many there is room for. */
 static inline bool an_trainer_weighs(const an_trainer *t) {
-    return t->sample_mean || t->class_weight_count > 0;
+    return t->sample_mean || t->class_weight_count > 0 || t->mixes_classes;
+}
+static inline size_t an_trainer_weight_count(const an_trainer *t) {
+    return (size_t)t->batches.micro * (t->mixes_classes ? 2 : 1);
 }
 
 /* Whether ranks gather weights whenever a program runs: then all of them must run it. */

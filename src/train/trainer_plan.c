@@ -9,7 +9,7 @@
 #include "data/permutation.h"
 #include "step/rounds.h"
 #include "store/route.h"
-#include "train/trainer.h"
+#include "train/changes.h"
 
 /* The order of an epoch is a keyed permutation, so that any step is found at once. */
 static an_batch_part step_indices(void *user, int64_t step, int64_t *indices) {
@@ -23,23 +23,13 @@ static an_batch_part step_indices(void *user, int64_t step, int64_t *indices) {
     return part;
 }
 
-/* Augmentation. The caller's floating-point environment is not here: threads of the loader were started without it. */
-static void change_samples(void *user, int64_t step, int64_t n, const int64_t *indices, void *const *fields,
-                           void *scratch) {
-    const an_trainer *t = user;
-    const uint64_t epoch = (uint64_t)an_batches_at(&t->batches, step).epoch;
-    const size_t bytes = an_augment_bytes(&t->augment);
-    for (int64_t i = 0; i < n; i++)
-        an_augment_image(&t->augment, (uint64_t)t->seed, epoch, (uint64_t)indices[i],
-                         (float *)(void *)((char *)fields[0] + (size_t)i * bytes), scratch);
-}
-
 an_loader_options an_trainer_loader(an_trainer *t) {
     return (an_loader_options){.dataset = t->training,
                                .threads = t->loader_threads,
                                .most = an_leaves_most(&t->batches, &t->leaves),
                                .indices = step_indices,
-                               .change = an_augment_is_on(&t->augment) ? change_samples : NULL,
+                               .partners = an_augment_mixes(&t->augment) ? an_changes_partners : NULL,
+                               .change = an_changes_are_on(t) ? an_changes_make : NULL,
                                .scratch_bytes = an_augment_bytes(&t->augment),
                                .user = t};
 }
@@ -65,7 +55,7 @@ static bool add_parts(an_trainer *t, size_t *bytes) {
              an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluation_sums))) &&
            an_add_elements(bytes, t->output_count, sizeof *t->output_values) && an_details_bytes(t, bytes) &&
            an_add_elements(bytes, (size_t)loader.most, sizeof *t->numbers) &&
-           (!an_trainer_weighs(t) || an_add_elements(bytes, (size_t)t->batches.micro, sizeof *t->weights)) &&
+           (!an_trainer_weighs(t) || an_add_elements(bytes, an_trainer_weight_count(t), sizeof *t->weights)) &&
            (t->streams || an_loader_bytes(&loader, bytes));
 }
 
@@ -200,6 +190,7 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.shard = t->pieces.sharding;
     plan.min_elements = o->min_elements;
     plan.weighs_samples = an_trainer_weighs(t);
+    plan.mixes_targets = t->mixes_classes;
     plan.symbol_count = t->feed.symbol_count + 1;
     for (int i = 0; i < t->feed.symbol_count; i++) {
         symbols[i + 1] = t->feed.symbols[i];

@@ -5,7 +5,7 @@
 #include "base/guard.h"
 #include "base/structs.h"
 #include "data/loader.h"
-#include "train/class_weights.h"
+#include "train/loss_weights.h"
 #include "train/nonfinite.h"
 #include "train/normalize.h"
 #include "train/trainer.h"
@@ -67,7 +67,7 @@ static an_status count_targets(an_trainer *t, const an_batch *samples, an_step_c
     *counts = (an_step_counts){.samples = samples->part.n};
     if (samples->part.n > 0)
         AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, 0, samples->part.n, &counts->targets));
-    if (t->class_weight_count > 0) return an_class_weights_count(t, samples, counts);
+    if (an_loss_weights_are_on(t)) return an_loss_weights_count(t, samples, counts);
     return t->sample_mean ? an_means_count(t, samples, counts) : AN_OK;
 }
 
@@ -85,8 +85,8 @@ static an_status run_step(an_trainer *t, an_status status, const an_batch *sampl
     if (status == AN_OK) status = count_targets(t, samples, &counts);
     AN_TRY_RETURN(an_step_fail(t->stepper, status, -1));
     AN_TRY_RETURN(an_step_begin_all(t->stepper, &counts));
-    if (t->class_weight_count > 0)
-        AN_TRY_RETURN(an_step_fail(t->stepper, an_class_weights_begin(t, &counts), -1));
+    if (an_loss_weights_are_on(t))
+        AN_TRY_RETURN(an_step_fail(t->stepper, an_loss_weights_begin(t, &counts), -1));
     else if (t->sample_mean)
         AN_TRY_RETURN(an_step_fail(t->stepper, an_means_begin(t, &counts), -1));
     number_samples(t, &samples->part);

@@ -351,7 +351,7 @@ row("data.holdout", "stream", "data.holdout=5%", UNSUPPORTED)
 row("data.threads", "mlp", "data.threads=9", PLAN)
 row("data.drop_last", "mlp", "data.drop_last=on", HASH, both=["run.steps="])
 for key, value in (("flip", "vertical"), ("shift", 2), ("crop", 2), ("rotate", 20), ("brightness", 0.5), ("contrast", "50%"),
-                   ("erase", 0.5)):
+                   ("erase", 0.5), ("mixup", 0.4)):
     row("data.augment." + key, "cnn", f"data.augment.{key}={value}", HASH)
 row("data.normalize.inputs", "mlp", "data.normalize.inputs=standard", HASH)
 row("data.normalize.targets", "mlp", "data.normalize.targets=range", HASH)

@@ -222,9 +222,9 @@ static void test_options(void **state) {
     }
     an_augment_options good = {.size = sizeof good, .shift = 3, .crop = 3, .rotate = 180, .erase = 1};
     OK(ctx, an_augment_make(&made, ctx, d, &good));
-    assert_true(an_augment_is_on(&made) && made.width == 4);
+    assert_true(an_augment_changes_images(&made) && !an_augment_mixes(&made) && made.width == 4);
     OK(ctx, an_augment_make(&made, ctx, d, NULL));
-    assert_false(an_augment_is_on(&made));
+    assert_false(an_augment_changes_images(&made));
     an_dataset_destroy(&d);
     source.arrays = &rows;
     OK(ctx, an_dataset_create_arrays(&d, ctx, &source));

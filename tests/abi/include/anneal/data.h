@@ -455,7 +455,12 @@ typedef enum an_flip {
 
 /* Random changes of training images, in this order: flip, crop, shift, rotate, contrast, brightness, erase. 0: none. What happens to a
  * sample depends on the run's seed, the epoch and the sample alone. Inputs must be f32 [channels, height, width]; flat samples are allowed
- * where the source knows that they are images: IDX, .npy and folders of images. */
+ * where the source knows that they are images: IDX, .npy and folders of images.
+ *
+ * Mixup comes last, and its inputs may be any numbers. A sample i is blended with another sample j of the training data, as j is after its own
+ * changes in this epoch: x = λ·x_i + (1 - λ)·x_j, with λ of the distribution Beta(mixup, mixup), rounded to a multiple of 2^-24. Targets that are
+ * numbers are blended as well. For targets that are classes, the loss is λ times that of the class of i plus 1 - λ times that of the class of j.
+ * The loss that a step reports is this one. Evaluations are never mixed. */
 typedef struct an_augment_options {
     size_t size;
     double rotate;     /* by up to so many degrees, either way; what comes from outside is 0 */
@@ -466,6 +471,7 @@ typedef struct an_augment_options {
     int64_t crop; /* the same; what comes from outside is the mirror image, as if it were padded by it and cropped */
     an_flip flip;
     uint32_t reserved;
+    double mixup; /* 0.001 to 1,000; 0.2 is usual for images; 0: none */
 } an_augment_options;
 AN_API void an_augment_options_init(an_augment_options *options, size_t size);
 

@@ -125,6 +125,10 @@ typedef struct an_plan_options {
     an_shard shard;  /* what they divide. From GRADIENTS on, there is no AN_FORM_TRAIN_NEXT */
     uint8_t reserved_too[4];
     int64_t min_elements; /* a unit of fewer parameters is exchanged together with the next; 0: every one by itself */
+    bool
+        mixes_targets; /* with weighs_samples: training has two more inputs, "mixed_targets", like the targets, and "mixed_weights", like
+                           "loss_weights". The loss is computed for these too, and added. Evaluation does not use them */
+    uint8_t reserved_mixes[7];
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 

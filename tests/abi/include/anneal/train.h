@@ -79,7 +79,7 @@ typedef struct an_trainer_options {
     int hosts;            /* … on so many hosts; 0: one */
     an_shard shard;       /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
     int64_t min_elements; /* as in an_plan_options */
-    const an_augment_options *augment; /* changes of training images; NULL: none */
+    const an_augment_options *augment; /* random changes of training samples; NULL: none */
     uint32_t
         details; /* bits of an_detail; 0: none. Metrics of classes that were asked for here are part of state_hash */
     uint32_t reserved_details;

@@ -1,0 +1,157 @@
+#include "train/loss_weights.h"
+
+#include "data/mixup.h"
+#include "exec/array.h"
+#include "train/changes.h"
+
+#define UNITS 0x1p40 /* so many are the power of two: a step of 2^23 targets still adds up without overflow */
+enum { MOST_RATIO = 1000000000 };
+
+/* ---- weights of classes ---- */
+
+static an_status check(const an_trainer *t, const double *weights, int64_t count, double largest) {
+    an_context *ctx = t->ctx;
+    const an_result *targets = an_graph_result(t->graph, t->graph->targets);
+    if (!targets || targets->ndims != 1 || !an_dtype_is_index(targets->dtype))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "class weights are for models that predict one class for each sample, and this one does not");
+    if (t->sample_mean)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "class weights and a mean over samples exclude each other: both weigh the samples of a step");
+    for (int64_t i = 0; i < count; i++)
+        if (!(weights[i] > 0 && weights[i] < __builtin_inf()))
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the weight of class %lld is %g; it must be a number above 0",
+                            (long long)i, weights[i]);
+        else if (weights[i] * MOST_RATIO < largest)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "the weight of class %lld is %g, which is less than a billionth of the largest, %g",
+                            (long long)i, weights[i], largest);
+    return AN_OK;
+}
+
+/* The least power of two that is not below the number. */
+static double power_above(double number) {
+    double power = 1;
+    while (power < number) power *= 2;
+    while (power / 2 >= number) power /= 2;
+    return power;
+}
+
+an_status an_loss_weights_make(an_trainer *t, const an_trainer_options *options) {
+    an_context *ctx = t->ctx;
+    const double *weights = options->class_weights;
+    const int64_t count = options->class_weight_count;
+    double largest = 0;
+    if (count == 0) return AN_OK;
+    if (count < 0 || !weights)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "class_weight_count is %lld, but %s", (long long)count,
+                        weights ? "it cannot be below 0" : "class_weights is NULL");
+    for (int64_t i = 0; i < count; i++)
+        if (weights[i] > largest) largest = weights[i];
+    AN_TRY_RETURN(check(t, weights, count, largest));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->class_weights, (size_t)count, sizeof *t->class_weights));
+    t->class_weight_count = count;
+    const double power = power_above(largest);
+    for (int64_t i = 0; i < count; i++) t->class_weights[i] = (int64_t)(weights[i] / power * UNITS + 0.5);
+    return AN_OK;
+}
+
+void an_loss_weights_destroy(an_trainer *t) {
+    an_release(t->ctx, (void **)&t->class_weights, (size_t)t->class_weight_count, sizeof *t->class_weights);
+}
+
+/* ---- weights of targets ---- In units: whole multiples of 1 / UNITS. */
+
+static int64_t class_of(const an_trainer *t, void *const *fields, int64_t index) {
+    const an_feed_input *input = &t->feed.inputs[t->feed.targets];
+    const void *classes = fields[input->field];
+    return input->dtype == AN_DTYPE_I32 ? ((const int32_t *)classes)[index] : ((const int64_t *)classes)[index];
+}
+
+/* 0 for a target that does not count. Classes that the model does not have were refused when they were read. */
+static int64_t units_of(const an_trainer *t, void *const *fields, int64_t index) {
+    const int64_t class = class_of(t, fields, index);
+    if (class < 0) return 0;
+    if (t->class_weight_count == 0) return (int64_t)UNITS;
+    return class < t->class_weight_count ? t->class_weights[class] : 0;
+}
+
+/* Of a sample: its own target's, and those of its partner's target. */
+typedef struct {
+    int64_t own, mixed;
+} units;
+
+static int64_t part_of(int64_t whole, int64_t share) {
+    return (int64_t)((double)whole * ((double)share / AN_MIX_WHOLE));
+}
+
+static units units_at(const an_trainer *t, const an_batch *samples, int64_t index) {
+    const int64_t own = units_of(t, samples->fields, index);
+    if (!samples->partners) return (units){own, 0};
+    const int64_t share = an_changes_share(t, samples, index), other = units_of(t, samples->partner_fields, index);
+    return (units){part_of(own, share), part_of(other, AN_MIX_WHOLE - share)};
+}
+
+/* ---- a step ---- */
+
+static an_status check_class(const an_trainer *t, void *const *fields, int64_t index) {
+    const int64_t class = class_of(t, fields, index);
+    if (t->class_weight_count == 0 || class < t->class_weight_count) return AN_OK;
+    return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "a sample has class %lld, but there are weights for %lld classes",
+                    (long long)class, (long long)t->class_weight_count);
+}
+
+an_status an_loss_weights_count(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
+    an_context *ctx = t->ctx;
+    counts->most = 1;
+    for (int64_t i = 0; i < samples->part.n; i++) {
+        AN_TRY_RETURN(check_class(t, samples->fields, i));
+        if (samples->partners) AN_TRY_RETURN(check_class(t, samples->partner_fields, i));
+        const units u = units_at(t, samples, i);
+        if (__builtin_add_overflow(counts->counted, u.own + u.mixed, &counts->counted))
+            return AN_ERROR(ctx, AN_ERR_OVERFLOW, "a step has too many samples for weights in the loss");
+    }
+    return AN_OK;
+}
+
+an_status an_loss_weights_begin(an_trainer *t, const an_step_counts *counts) {
+    return an_step_divide(t->stepper, counts->counted, 1 / UNITS);
+}
+
+static an_array array_of(const an_trainer *t, double *weights, int64_t count) {
+    an_array array = {0};
+    array.data = weights;
+    array.dtype = an_graph_result(t->plan->model, t->plan->model->loss)->dtype;
+    array.ndims = 1;
+    array.dims[0] = count;
+    an_convert_from_f64(array.dtype, count, weights);
+    return array;
+}
+
+/* The partners' targets. A sample of the program's has none: it stands in for its partner, of weight 0. */
+static an_status set_mixed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
+    an_context *ctx = t->ctx;
+    const an_feed_input *input = &t->feed.inputs[t->feed.targets];
+    void *const *fields = samples->partners ? samples->partner_fields : samples->fields;
+    const an_array weights = array_of(t, t->weights + t->batches.micro, count);
+    an_array targets = {0};
+    targets.data = (char *)fields[input->field] + (size_t)at * input->bytes;
+    targets.dtype = input->dtype;
+    targets.ndims = 1;
+    targets.dims[0] = count;
+    AN_TRY_RETURN(an_program_set_input(t->program, AN_MIXED_TARGETS, &targets));
+    return an_program_set_input(t->program, AN_MIXED_WEIGHTS, &weights);
+}
+
+an_status an_loss_weights_set(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
+    an_context *ctx = t->ctx;
+    double *own = t->weights, *mixed = t->mixes_classes ? own + t->batches.micro : NULL;
+    for (int64_t i = 0; i < count; i++) {
+        const units u = units_at(t, samples, at + i);
+        own[i] = (double)u.own / UNITS;
+        if (mixed) mixed[i] = (double)u.mixed / UNITS;
+    }
+    const an_array weights = array_of(t, own, count);
+    AN_TRY_RETURN(an_program_set_input(t->program, AN_LOSS_WEIGHTS, &weights));
+    return mixed ? set_mixed(t, samples, at, count) : AN_OK;
+}
