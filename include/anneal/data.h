@@ -242,6 +242,13 @@ typedef struct an_csv_source {
     double constant;
     an_csv_missing missing;
     an_csv_categories categories;
+    const char *
+        weights; /* a column with a number of 0 or more for each sample; NULL: none. It is the field "weights", f64, for an_trainer_options.weights,
+                             and no input unless it is listed. With `encoding`, a table may be without it */
+    const char *const *
+        paths; /* files that are read one after another, in this order, instead of `path`; each may be a pattern. NULL: none */
+    int path_count;
+    uint32_t reserved_paths;
 } an_csv_source;
 AN_API void an_csv_source_init(an_csv_source *source, size_t size);
 AN_API an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source);

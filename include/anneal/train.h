@@ -87,6 +87,11 @@ typedef struct an_trainer_options {
         class_weights; /* of every class of a model that predicts one for each sample; the trainer copies them. The loss of a step is the
                                     sum of weight · loss over its targets, divided by the sum of their weights. Evaluations do not weigh. NULL: none */
     int64_t class_weight_count; /* 0: none */
+    const char *
+        weights; /* the field of the training data, f32 or f64 without dimensions, with the weight of each sample: 0 or more, and finite. It is
+                             multiplied by the weight of the sample's class. The loss of a step is the sum of weight · loss over its targets, divided by the
+                             sum of their weights; a step whose weights are all 0 has the loss 0 and no gradient. Weights are rounded to 2^-40 of the
+                             largest, or less. Evaluations do not weigh. Reading them all is O(samples). NULL: every sample weighs the same */
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 

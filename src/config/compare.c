@@ -71,6 +71,7 @@ static const struct {
     {"data.augment.", AN_CHANGE_FIXED, SAMPLES},
     {"data.drop_last", AN_CHANGE_FIXED, ORDER},
     {"data.class_weights", AN_CHANGE_FIXED, "a different loss would be minimised"},
+    {"data.weights", AN_CHANGE_FIXED, "a different loss would be minimised"},
     {"data.normalize.inputs", AN_CHANGE_FIXED, NORMAL},
     {"data.normalize.targets", AN_CHANGE_FIXED, NORMAL},
     {"data.normalize.fit", AN_CHANGE_FIXED, NORMAL},

@@ -57,6 +57,7 @@ static an_status read_samples(void *user, int64_t n, const int64_t *indices, voi
                 expand_f32(field, columns, from, to);
         }
     }
+    for (int64_t i = 0; t->weights && i < n; i++) ((double *)fields[t->kinds])[i] = t->weights[t->first + indices[i]];
     return AN_OK;
 }
 
@@ -66,12 +67,12 @@ static void locate(void *user, int field, int64_t index, int64_t element, char *
     size_t file = t->file_count - 1;
     int64_t c = 0;
     while (file > 0 && t->files[file].first > row) file--;
-    for (int64_t end = 0; c < t->fields[field].columns - 1; c++) {
+    for (int64_t end = 0; field < t->kinds && c < t->fields[field].columns - 1; c++) {
         end += an_column_width(&t->encoding->columns[field][c]);
         if (element < end) break;
     }
     an_note_write((an_note){place, place_capacity}, "%s: line %" PRId64 ", column %" PRId64, t->files[file].path,
-                  t->lines[row], t->fields[field].origin[c] + 1);
+                  t->lines[row], 1 + (field < t->kinds ? t->fields[field].origin[c] : t->weight));
 }
 
 static void close_table(void *user) {
@@ -80,6 +81,7 @@ static void close_table(void *user) {
     for (int f = 0; f < AN_ENCODED_KINDS; f++)
         an_release(ctx, (void **)&t->fields[f].numbers, (size_t)t->capacity, an_csv_row_bytes(&t->fields[f]));
     an_release(ctx, (void **)&t->groups, (size_t)t->capacity, sizeof *t->groups);
+    an_release(ctx, (void **)&t->weights, (size_t)t->capacity, sizeof *t->weights);
     an_release(ctx, (void **)&t->lines, (size_t)t->capacity, sizeof *t->lines);
     an_csv_unload(t);
     an_encoding_destroy(&t->own);
@@ -103,6 +105,8 @@ static an_status read_table(table *t) {
 static an_status check_source(an_context *ctx, const an_csv_source *source) {
     an_status status;
     AN_CHECK(ctx, source->path && *source->path, AN_ERR_ARGUMENT, "a file of the data has no name");
+    for (int i = 0; i < source->path_count; i++)
+        AN_CHECK(ctx, source->paths[i] && *source->paths[i], AN_ERR_ARGUMENT, "a file of the data has no name");
     AN_CHECK(ctx, source->delimiter && !strchr("\"\r\n.+-0123456789eE", source->delimiter), AN_ERR_ARGUMENT,
              "%s: '%c' cannot be a delimiter", source->path, source->delimiter);
     AN_CHECK(ctx, (unsigned)source->header <= AN_CSV_HEADER_NO, AN_ERR_ARGUMENT,
@@ -130,7 +134,7 @@ fail:
 
 static an_status make_dataset(an_dataset **dataset, table *t) {
     an_context *ctx = t->ctx;
-    an_field fields[AN_ENCODED_KINDS];
+    an_field fields[AN_ENCODED_KINDS + 1];
     for (int i = 0; i < AN_ENCODED_KINDS; i++) {
         an_field_init(&fields[i], sizeof fields[i]);
         fields[i].name = i == AN_ENCODED_INPUTS ? "inputs" : "targets";
@@ -142,10 +146,16 @@ static an_status make_dataset(an_dataset **dataset, table *t) {
     fields[AN_ENCODED_TARGETS].target = true;
     if (t->fields[AN_ENCODED_TARGETS].dtype == AN_DTYPE_I32 && t->fields[AN_ENCODED_TARGETS].columns == 1)
         fields[AN_ENCODED_TARGETS].ndims = 0;
+    an_field *const weights = &fields[t->kinds];
+    if (t->weights) {
+        an_field_init(weights, sizeof *weights);
+        weights->name = "weights";
+        weights->dtype = AN_DTYPE_F64;
+    }
     an_dataset_record record;
     an_dataset_record_init(&record, sizeof record);
     record.count = t->last - t->first;
-    record.field_count = t->kinds;
+    record.field_count = t->kinds + (t->weights != NULL);
     record.fields = fields;
     record.read = read_samples;
     record.locate = locate;
@@ -174,6 +184,9 @@ an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_
     table *t = NULL;
     *dataset = NULL;
     AN_TRY(an_csv_source_read(ctx, &own, given));
+    AN_CHECK(ctx, own.path_count >= 0 && (own.path_count == 0 || (own.paths && !own.path)), AN_ERR_ARGUMENT,
+             "path_count is %d, but the list of paths is missing, or there is a single path too", own.path_count);
+    if (own.path_count > 0) own.path = own.paths[0]; /* for messages about all of them */
     AN_TRY(check_source(ctx, source));
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;

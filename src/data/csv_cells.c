@@ -172,6 +172,15 @@ static void look_at(const place *p) {
     }
 }
 
+an_status an_csv_take_weight(an_csv_table *t, const an_csv_scan *scan, const an_csv_cell *cell, an_note note) {
+    double number = 0;
+    const bool is_number = an_number_read(cell->start, cell->length, &number) == AN_NUMBER_OK;
+    if (!is_number || !(number >= 0 && number < (double)INFINITY))
+        return an_csv_refuse(scan, cell, "is not a weight: weights are finite numbers that are 0 or more", note);
+    t->weights[t->rows] = number;
+    return AN_OK;
+}
+
 an_status an_csv_take(const an_csv_place *p) {
     const table *t = p->t;
     if (t->looks[p->use.kind]) {

@@ -195,8 +195,13 @@ static bool has_patterns(const table *t, column_list list) {
     return i < list.count;
 }
 
+/* The column is no input or target unless it is listed. */
+static bool has_other_use(const table *t, int64_t column) {
+    return column == t->group || column == t->weight;
+}
+
 static bool is_left_out(const table *t, column_list list, int64_t column) {
-    bool left_out = column == t->group;
+    bool left_out = has_other_use(t, column);
     for (int i = 0; i < list.count && !left_out; i++)
         left_out = list.names[i][0] == '!' && is_pattern(t, list.names[i]) &&
                    an_wildcard_matches(list.names[i] + 1, t->names[column]);
@@ -251,7 +256,8 @@ static an_status use_targets(table *t) {
                 use_column(t, t->sorted[find_name(t, e->columns[AN_ENCODED_TARGETS][i].name)], AN_ENCODED_TARGETS));
         return AN_OK;
     }
-    const int64_t last = t->columns - 1;
+    int64_t last = t->columns - 1;
+    while (last > 0 && has_other_use(t, last)) last--;
     return t->uses[last].kind == AN_CSV_UNUSED ? use_column(t, last, AN_ENCODED_TARGETS) : AN_OK;
 }
 
@@ -268,7 +274,8 @@ static an_status use_all(table *t) {
     if (open && !used && inputs.count > 0) AN_TRY_RETURN(use_listed(t, AN_ENCODED_INPUTS, inputs));
     used = used || inputs.count > 0;
     for (int64_t c = 0; c < t->columns && !used; c++)
-        if (t->uses[c].kind == AN_CSV_UNUSED && c != t->group) AN_TRY_RETURN(use_column(t, c, AN_ENCODED_INPUTS));
+        if (t->uses[c].kind == AN_CSV_UNUSED && !has_other_use(t, c))
+            AN_TRY_RETURN(use_column(t, c, AN_ENCODED_INPUTS));
     return AN_OK;
 }
 
@@ -365,8 +372,12 @@ an_status an_csv_choose_columns(an_csv_table *t, an_csv_scan *scan) {
     if (t->header &&
         (t->source->input_count == 0 || has_patterns(t, (column_list){t->source->input_count, t->source->inputs})))
         AN_TRY_RETURN(check_names(t));
-    t->group = -1;
+    t->group = t->weight = -1;
     if (t->source->group) AN_TRY_RETURN(find_column(t, t->source->group, &t->group));
+    const char *const weights = t->source->weights;
+    const bool may_be_absent = t->source->encoding != NULL; /* a table that is only evaluated needs no weights */
+    if (weights && !(may_be_absent && find_name(t, weights) < 0 && column_number(t, weights) == 0))
+        AN_TRY_RETURN(find_column(t, weights, &t->weight));
     AN_TRY_RETURN(use_all(t));
     AN_TRY_RETURN(make_fields(t));
     return t->source->encoding ? take_encoding(t) : make_encoding(t);

@@ -26,12 +26,29 @@ an_status an_csv_load(an_csv_table *t, size_t file, an_csv_scan *scan) {
     return AN_OK;
 }
 
-an_status an_csv_find_files(an_csv_table *t) {
+/* The files of one path, behind those that are there. */
+static an_status add_files(an_csv_table *t, const char *path, size_t *capacity) {
     an_context *ctx = t->ctx;
     const char **paths = NULL;
-    AN_TRY_RETURN(an_arena_string(&t->arena, &t->path, t->source->path, strlen(t->source->path)));
-    AN_TRY_RETURN(an_files_match(&t->arena, t->path, &paths, &t->file_count));
-    AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&t->files, t->file_count, sizeof *t->files));
-    for (size_t i = 0; i < t->file_count; i++) t->files[i].path = paths[i];
+    size_t count = 0;
+    AN_TRY_RETURN(an_files_match(&t->arena, path, &paths, &count));
+    if (t->file_count + count > *capacity) {
+        an_csv_file *files = NULL;
+        *capacity = 2 * (t->file_count + count);
+        AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&files, *capacity, sizeof *files));
+        if (t->file_count > 0) memcpy(files, t->files, t->file_count * sizeof *files);
+        t->files = files;
+    }
+    for (size_t i = 0; i < count; i++) t->files[t->file_count++] = (an_csv_file){.path = paths[i]};
+    return AN_OK;
+}
+
+an_status an_csv_find_files(an_csv_table *t) {
+    an_context *ctx = t->ctx;
+    const an_csv_source *s = t->source;
+    size_t capacity = 0;
+    AN_TRY_RETURN(an_arena_string(&t->arena, &t->path, s->path, strlen(s->path)));
+    if (s->path_count == 0) return add_files(t, t->path, &capacity);
+    for (int i = 0; i < s->path_count; i++) AN_TRY_RETURN(add_files(t, s->paths[i], &capacity));
     return AN_OK;
 }

@@ -22,7 +22,8 @@ static bool is_left_out(const table *t, an_csv_scan *scan) {
     int64_t column = 0;
     for (; !cell.last; column++) {
         if (an_csv_next(&ahead, &cell, (an_note){0}) != AN_OK) return false; /* which reading it will say */
-        missing = missing || (column < t->columns && t->uses[column].kind != AN_CSV_UNUSED && an_csv_is_missing(&cell));
+        const bool is_read = column < t->columns && (t->uses[column].kind != AN_CSV_UNUSED || column == t->weight);
+        missing = missing || (is_read && an_csv_is_missing(&cell));
     }
     if (!missing || column != t->columns) return false;
     *scan = ahead;
@@ -42,6 +43,8 @@ static an_status read_row(table *t, an_csv_scan *scan, an_note note) {
         an_status status = an_csv_next(scan, &cell, note);
         if (status == AN_OK && column == t->group && t->groups && !t->looks[AN_ENCODED_INPUTS])
             t->groups[t->rows] = an_hash(cell.start, cell.length, 0);
+        if (status == AN_OK && column == t->weight && t->weights && !t->looks[AN_ENCODED_INPUTS])
+            status = an_csv_take_weight(t, scan, &cell, note);
         if (status == AN_OK && column < t->columns && t->uses[column].kind != AN_CSV_UNUSED) {
             p.use = t->uses[column];
             status = an_csv_take(&p);
@@ -73,6 +76,7 @@ static an_status reserve(table *t, int64_t more) {
     char *numbers[AN_ENCODED_KINDS] = {NULL};
     int64_t *lines = NULL;
     uint64_t *groups = NULL;
+    double *weights = NULL;
     int64_t capacity = t->rows + more;
     if (capacity <= t->capacity) return AN_OK;
     if (t->rows > 0 && capacity < 2 * t->capacity) capacity = 2 * t->capacity;
@@ -81,6 +85,7 @@ static an_status reserve(table *t, int64_t more) {
         AN_TRY(an_alloc(ctx, (void **)&numbers[f], count, an_csv_row_bytes(&t->fields[f])));
     AN_TRY(an_alloc(ctx, (void **)&lines, count, sizeof *lines));
     if (t->group >= 0) AN_TRY(an_alloc(ctx, (void **)&groups, count, sizeof *groups));
+    if (t->weight >= 0) AN_TRY(an_alloc(ctx, (void **)&weights, count, sizeof *weights));
     for (int f = 0; f < AN_ENCODED_KINDS; f++) {
         if (rows > 0 && numbers[f]) memcpy(numbers[f], t->fields[f].numbers, rows * an_csv_row_bytes(&t->fields[f]));
         an_release(ctx, (void **)&t->fields[f].numbers, old, an_csv_row_bytes(&t->fields[f]));
@@ -92,12 +97,16 @@ static an_status reserve(table *t, int64_t more) {
     if (rows > 0 && groups) memcpy(groups, t->groups, rows * sizeof *groups);
     an_release(ctx, (void **)&t->groups, old, sizeof *groups);
     t->groups = groups;
+    if (rows > 0 && weights) memcpy(weights, t->weights, rows * sizeof *weights);
+    an_release(ctx, (void **)&t->weights, old, sizeof *weights);
+    t->weights = weights;
     t->capacity = capacity;
     return AN_OK;
 fail:
     for (int f = 0; f < AN_ENCODED_KINDS; f++)
         an_release(ctx, (void **)&numbers[f], count, an_csv_row_bytes(&t->fields[f]));
     an_release(ctx, (void **)&lines, count, sizeof *lines);
+    an_release(ctx, (void **)&groups, count, sizeof *groups);
     return status;
 }
 

@@ -56,6 +56,8 @@ typedef struct an_csv_table {
     int64_t *lines;         /* of each row */
     uint64_t *groups;       /* hash of each row's group; NULL: they are in none */
     int64_t group;          /* column of the groups; -1: none */
+    double *weights;        /* of each row; NULL: they have none */
+    int64_t weight;         /* column of the weights; -1: none */
     int64_t first, last;    /* rows of the part */
     int64_t columns;        /* of the file */
     bool header;            /* the first line has names */
@@ -114,6 +116,8 @@ typedef struct an_csv_place {
 
 /* Stores the cell in the row that comes next, or looks at it. */
 an_status an_csv_take(const an_csv_place *place);
+/* Stores the cell as the weight of the row that comes next. */
+an_status an_csv_take_weight(an_csv_table *table, const an_csv_scan *scan, const an_csv_cell *cell, an_note note);
 
 /* Reads the first line, which the scan stands at, and decides what every column is. The scan then stands at the first row. */
 an_status an_csv_choose_columns(an_csv_table *table, an_csv_scan *scan);

@@ -117,6 +117,8 @@ static an_status get_cells(const opening *o, an_csv_source *s) {
         if (an_config_is(o->config, "data.missing.method", methods[i])) s->missing = (an_csv_missing)i;
     if (an_config_is(o->config, AN_KEY(o->path, "categories"), "onehot")) s->categories = AN_CSV_CATEGORIES_ONE_HOT;
     s->group = an_open_group(o->config);
+    const an_status status = an_open_weights_column(o->config, &s->weights);
+    if (status != AN_OK) return status;
     s->encoding = *o->vocabulary ? an_dataset_encoding(*o->vocabulary) : NULL;
     return s->missing == AN_CSV_MISSING_CONSTANT ? an_config_real(o->config, "data.missing.value", &s->constant)
                                                  : AN_OK;

@@ -44,6 +44,10 @@ an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *traine
 /* The weights of data.class_weights, or none: NULL and 0. Release them as `weights` of `count` numbers. */
 an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *training, double **weights,
                                 int64_t *count);
+/* The column of data.weights; NULL: none. */
+an_status an_open_weights_column(an_config *config, const char **column);
+/* The field of the training data with the weights of samples; NULL: none. */
+an_status an_open_sample_weights(an_config *config, an_context *ctx, an_dataset *training, const char **field);
 
 /* A model that is being made. */
 typedef struct an_model_opening {

@@ -52,14 +52,14 @@ static void change_images(const an_trainer *t, uint64_t epoch, int64_t n, const 
                          (float *)(void *)((char *)images + (size_t)i * bytes), scratch);
 }
 
-/* Every field of numbers; classes are mixed in the loss. */
+/* Every field of numbers; classes, and weights of samples, are mixed in the loss. */
 static void mix(const an_trainer *t, const an_batch *b) {
     for (int64_t i = 0; i < b->part.n; i++) {
         const int64_t share = an_changes_share(t, b, i);
         for (int f = 0; f < t->training->record.field_count; f++) {
             const an_dtype dtype = t->training->fields[f].dtype;
             const size_t bytes = t->training->bytes[f], at = (size_t)i * bytes;
-            if (an_dtype_is_float(dtype))
+            if (an_dtype_is_float(dtype) && f != t->weight_field)
                 an_mix_blend(dtype, (int64_t)(bytes / an_dtype_size(dtype)), share, (char *)b->fields[f] + at,
                              (const char *)b->partner_fields[f] + at);
         }

@@ -1,5 +1,7 @@
 #include "train/loss_weights.h"
 
+#include <string.h>
+
 #include "data/mixup.h"
 #include "exec/array.h"
 #include "train/changes.h"
@@ -29,15 +31,15 @@ static an_status check(const an_trainer *t, const double *weights, int64_t count
     return AN_OK;
 }
 
-/* The least power of two that is not below the number. */
+/* The least power of two that is not below the number, but for numbers so large or small that it, or its inverse, is no f64. */
 static double power_above(double number) {
     double power = 1;
-    while (power < number) power *= 2;
-    while (power / 2 >= number) power /= 2;
+    while (power < number && power < 0x1p1023) power *= 2;
+    while (power / 2 >= number && power > 0x1p-1022) power /= 2;
     return power;
 }
 
-an_status an_loss_weights_make(an_trainer *t, const an_trainer_options *options) {
+static an_status make_class_weights(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
     const double *weights = options->class_weights;
     const int64_t count = options->class_weight_count;
@@ -56,24 +58,104 @@ an_status an_loss_weights_make(an_trainer *t, const an_trainer_options *options)
     return AN_OK;
 }
 
+/* ---- weights of samples ---- */
+
+static an_status find_field(const an_trainer *t, const char *name, int *field) {
+    const an_dataset *d = t->training;
+    *field = 0;
+    while (*field < d->record.field_count && strcmp(d->fields[*field].name, name) != 0) ++*field;
+    if (*field == d->record.field_count || d->streams)
+        return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "the training data has no field '%s' for the weights of samples",
+                        name);
+    if (!an_dtype_is_float(d->fields[*field].dtype) || d->fields[*field].ndims != 0)
+        return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
+                        "the field '%s' cannot be weights of samples, which are one number of f32 or f64 each", name);
+    return AN_OK;
+}
+
+static an_status check_samples(const an_trainer *t) {
+    const an_result *targets = an_graph_result(t->graph, t->graph->targets);
+    if (t->sample_mean)
+        return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
+                        "weights of samples and a mean over samples exclude each other: both weigh the samples of a "
+                        "step");
+    if (targets && t->feed.targets >= 0 && (targets->ndims == 1 || an_dtype_is_float(targets->dtype))) return AN_OK;
+    return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
+                    "weights of samples are for models that predict numbers or one class for each sample, and this one "
+                    "does not");
+}
+
+/* A number that is not finite is refused with its place. */
+static an_status find_largest(const an_trainer *t, int field, const char *name, double *largest) {
+    an_context *ctx = t->ctx;
+    an_features *features = NULL;
+    an_feature_info info;
+    an_feature_info_init(&info, sizeof info);
+    an_status status = an_features_create(&features, t->training, field, 0, 0);
+    if (status == AN_OK) status = an_feature_info_get(features, 0, &info);
+    an_features_destroy(&features);
+    AN_TRY_RETURN(status);
+    *largest = info.most;
+    if (info.least < 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "'%s' has the weight %g; weights of samples cannot be below 0", name,
+                        info.least);
+    if (info.most == 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "every weight of a sample in '%s' is 0, so there is nothing to train on",
+                        name);
+    return AN_OK;
+}
+
+static an_status make_sample_weights(an_trainer *t, const char *name) {
+    an_context *ctx = t->ctx;
+    int field;
+    double largest;
+    if (!name) return AN_OK;
+    AN_TRY_RETURN(check_samples(t));
+    AN_TRY_RETURN(find_field(t, name, &field));
+    AN_TRY_RETURN(find_largest(t, field, name, &largest));
+    t->weight_field = field;
+    t->weight_factor = 1 / power_above(largest);
+    return AN_OK;
+}
+
+an_status an_loss_weights_make(an_trainer *t, const an_trainer_options *options) {
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(make_class_weights(t, options));
+    return make_sample_weights(t, options->weights);
+}
+
 void an_loss_weights_destroy(an_trainer *t) {
     an_release(t->ctx, (void **)&t->class_weights, (size_t)t->class_weight_count, sizeof *t->class_weights);
 }
 
 /* ---- weights of targets ---- In units: whole multiples of 1 / UNITS. */
 
+static const an_feed_input *targets_of(const an_trainer *t) {
+    return &t->feed.inputs[t->feed.targets];
+}
+
+/* 0 if targets are numbers. */
 static int64_t class_of(const an_trainer *t, void *const *fields, int64_t index) {
-    const an_feed_input *input = &t->feed.inputs[t->feed.targets];
+    const an_feed_input *input = targets_of(t);
+    if (!an_dtype_is_index(input->dtype)) return 0;
     const void *classes = fields[input->field];
     return input->dtype == AN_DTYPE_I32 ? ((const int32_t *)classes)[index] : ((const int64_t *)classes)[index];
+}
+
+/* At most 1. A sample that the program hands over has no weight of its own. */
+static double weight_of(const an_trainer *t, void *const *fields, int64_t index) {
+    const void *weights = t->weight_field >= 0 ? fields[t->weight_field] : NULL;
+    if (!weights) return 1;
+    const bool wide = t->training->fields[t->weight_field].dtype == AN_DTYPE_F64;
+    return t->weight_factor * (wide ? ((const double *)weights)[index] : (double)((const float *)weights)[index]);
 }
 
 /* 0 for a target that does not count. Classes that the model does not have were refused when they were read. */
 static int64_t units_of(const an_trainer *t, void *const *fields, int64_t index) {
     const int64_t class = class_of(t, fields, index);
-    if (class < 0) return 0;
-    if (t->class_weight_count == 0) return (int64_t)UNITS;
-    return class < t->class_weight_count ? t->class_weights[class] : 0;
+    if (class < 0 || (t->class_weight_count > 0 && class >= t->class_weight_count)) return 0;
+    const double of_class = t->class_weight_count > 0 ? (double)t->class_weights[class] : UNITS;
+    return (int64_t)(of_class * weight_of(t, fields, index) + 0.5);
 }
 
 /* Of a sample: its own target's, and those of its partner's target. */
@@ -89,7 +171,8 @@ static units units_at(const an_trainer *t, const an_batch *samples, int64_t inde
     const int64_t own = units_of(t, samples->fields, index);
     if (!samples->partners) return (units){own, 0};
     const int64_t share = an_changes_share(t, samples, index), other = units_of(t, samples->partner_fields, index);
-    return (units){part_of(own, share), part_of(other, AN_MIX_WHOLE - share)};
+    const units u = {part_of(own, share), part_of(other, AN_MIX_WHOLE - share)};
+    return t->mixes_classes ? u : (units){u.own + u.mixed, 0}; /* numbers are mixed to one target */
 }
 
 /* ---- a step ---- */
@@ -103,19 +186,24 @@ static an_status check_class(const an_trainer *t, void *const *fields, int64_t i
 
 an_status an_loss_weights_count(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
     an_context *ctx = t->ctx;
+    const an_feed_input *input = targets_of(t);
+    const int64_t each = (int64_t)(input->bytes / an_dtype_size(input->dtype)); /* targets of a sample */
     counts->most = 1;
     for (int64_t i = 0; i < samples->part.n; i++) {
         AN_TRY_RETURN(check_class(t, samples->fields, i));
         if (samples->partners) AN_TRY_RETURN(check_class(t, samples->partner_fields, i));
         const units u = units_at(t, samples, i);
-        if (__builtin_add_overflow(counts->counted, u.own + u.mixed, &counts->counted))
+        int64_t more;
+        if (__builtin_mul_overflow(u.own + u.mixed, each, &more) ||
+            __builtin_add_overflow(counts->counted, more, &counts->counted))
             return AN_ERROR(ctx, AN_ERR_OVERFLOW, "a step has too many samples for weights in the loss");
     }
     return AN_OK;
 }
 
+/* Where nothing weighs anything, the loss and its gradient are 0, whatever they are divided by. */
 an_status an_loss_weights_begin(an_trainer *t, const an_step_counts *counts) {
-    return an_step_divide(t->stepper, counts->counted, 1 / UNITS);
+    return an_step_divide(t->stepper, counts->counted > 0 ? counts->counted : (int64_t)UNITS, 1 / UNITS);
 }
 
 static an_array array_of(const an_trainer *t, double *weights, int64_t count) {
@@ -131,7 +219,7 @@ static an_array array_of(const an_trainer *t, double *weights, int64_t count) {
 /* The partners' targets. A sample of the program's has none: it stands in for its partner, of weight 0. */
 static an_status set_mixed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
     an_context *ctx = t->ctx;
-    const an_feed_input *input = &t->feed.inputs[t->feed.targets];
+    const an_feed_input *input = targets_of(t);
     void *const *fields = samples->partners ? samples->partner_fields : samples->fields;
     const an_array weights = array_of(t, t->weights + t->batches.micro, count);
     an_array targets = {0};

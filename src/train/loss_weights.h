@@ -1,4 +1,4 @@
-/* What targets weigh in the loss of a step: the weight of their class, times their share where samples are mixed. The loss is Σ w·l / Σ w over the
+/* What targets weigh in the loss of a step: the weight of their class, times that of their sample, times their share where samples are mixed. The loss is Σ w·l / Σ w over the
  * targets of the step, as PyTorch's cross_entropy with `weight` has it.
  *
  * Only the ratios of weights matter. So they are kept as whole multiples of 2^-40 of a power of two that none exceeds. Their sum is then exact, and the
@@ -8,13 +8,13 @@
 
 #include "train/trainer.h"
 
-/* A copy of those in the options; nothing if there are none. */
+/* Those that the options say; nothing if there are none. The largest weight of a sample is found by reading them all. */
 an_status an_loss_weights_make(an_trainer *t, const an_trainer_options *options);
 void an_loss_weights_destroy(an_trainer *t);
 
 /* Whether targets have weights of this kind. The other kind is that of means over samples (means.c). */
 static inline bool an_loss_weights_are_on(const an_trainer *t) {
-    return t->class_weight_count > 0 || t->mixes_classes;
+    return t->class_weight_count > 0 || t->mixes_classes || t->weight_field >= 0;
 }
 
 /* Adds the weights of the samples to counts->counted. */

@@ -203,6 +203,7 @@ static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *train
     const size_t before = ctx->bytes;
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
+    t->weight_field = -1;
     find_rank(t, options);
     t->graph = graph;
     t->training = training;

@@ -92,6 +92,8 @@ struct an_trainer {
     int64_t *class_weights;   /* as loss_weights.h has them; NULL: none */
     int64_t class_weight_count;
     bool mixes_classes;             /* a sample has a second class, its partner's */
+    int weight_field;               /* of the training data: weights of samples; -1: none */
+    double weight_factor;           /* times which they are at most 1 */
     int64_t *numbers, number_count; /* of this rank's samples of a step, in the run */
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
@@ -149,7 +151,7 @@ an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text); /
 
 /* Whether samples have weights in the loss, and how many there is room for. */
 static inline bool an_trainer_weighs(const an_trainer *t) {
-    return t->sample_mean || t->class_weight_count > 0 || t->mixes_classes;
+    return t->sample_mean || t->class_weight_count > 0 || t->mixes_classes || t->weight_field >= 0;
 }
 static inline size_t an_trainer_weight_count(const an_trainer *t) {
     return (size_t)t->batches.micro * (t->mixes_classes ? 2 : 1);

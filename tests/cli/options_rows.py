@@ -341,6 +341,7 @@ row("data.split.by", "mlp", "data.split.by=time", HASH, both=["data.split={eval:
 row("data.split.seed", "mlp", "data.split.seed=1", HASH, both=["data.split={eval: 25%}"])
 row("data.class_weights", "classes", "data.class_weights=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]", HASH)
 row("data.class_weights", "mlp", "data.class_weights=balanced", REFUSED("are not classes"))
+row("data.weights", "mlp", ["data.weights=a", "data.train.inputs=[a, b]"], HASH)
 row("data.missing.method", "mlp", "data.missing.method=mean", ACCEPTED("data.missing"), both=["data.train.path=gaps.csv"])
 row("data.missing.value", "mlp", "data.missing.value=3", HASH, both=["data.train.path=gaps.csv", "data.missing.method=constant"])
 row("data.mixtures", "mixture", ["data.train=", "data.mixtures=[{type: text, path: poem.txt}]"], HASH)

@@ -290,10 +290,84 @@ static void test_numbers(void **state) {
     }
 }
 
+/* A column of weights is a field of its own, and no input or target; bad cells are refused with their place. */
+static void test_weights(void **state) {
+    static const double rows[] = {1, 2, 3, 4}, targets[] = {5, 6}, wanted[] = {0.1, 0};
+    static const char *const forms[] = {"a,w,b,y\n1,0.1,2,5\n3,0,4,6\n", "a,b,y,w\n1,2,5,0.1\n3,4,6,0\n"};
+    static const struct {
+        const char *cell, *words;
+    } mistakes[] = {
+        {"-1", "table.csv: line 3, column 2: '-1' is not a weight: weights are finite numbers that are 0 or more"},
+        {"inf", "line 3, column 2: 'inf' is not a weight"},
+        {"1e999", "line 3, column 2: '1e999' is not a weight"},
+        {"heavy", "line 3, column 2: 'heavy' is not a weight"},
+        {"", "line 3, column 2: '' is not a weight"}};
+    an_context *ctx = new_context();
+    an_dataset *d = NULL, *other = NULL;
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        an_csv_source source = table_of(forms[i]);
+        source.weights = "w";
+        check_table(ctx, &source, 2, 2, rows, targets);
+        OK(ctx, an_dataset_create_csv(&d, ctx, &source));
+        assert_int_equal(an_dataset_field_count(d), 3);
+        samples s = samples_for(d, 1);
+        for (int64_t row = 0; row < 2; row++) {
+            OK(ctx, an_dataset_read(d, 1, &row, s.fields));
+            assert_true(*(double *)s.fields[2] == wanted[row]);
+        }
+        samples_free(&s);
+        /* A table that is read with the encoding of this one may be without weights. */
+        an_csv_source without = table_of("b,a,y\n2,1,5\n4,3,6\n");
+        without.weights = "w";
+        FAILS(ctx, an_dataset_create_csv(&other, ctx, &without), AN_ERR_UNKNOWN, "there is no column 'w'");
+        without.encoding = an_dataset_encoding(d);
+        OK(ctx, an_dataset_create_csv(&other, ctx, &without));
+        assert_int_equal(an_dataset_field_count(other), 2);
+        an_dataset_destroy(&other);
+        an_dataset_destroy(&d);
+    }
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "a,w,b,y\n1,2,3,4\n1,%s,3,4\n", mistakes[i].cell);
+        an_csv_source source = table_of(text);
+        source.weights = "w";
+        refuse(ctx, &source, AN_ERR_PARSE, mistakes[i].words);
+    }
+    an_csv_source dropped = table_of("a,w,b,y\n1,0.1,2,5\n1,,3,4\n3,0,4,6\n");
+    dropped.weights = "w";
+    dropped.missing = AN_CSV_MISSING_DROP;
+    check_table(ctx, &dropped, 2, 2, rows, targets);
+    end_context(&ctx);
+}
+
+/* Several files, in the order in which they are given. */
+static void test_paths(void **state) {
+    static const double rows[] = {5, 6, 1, 2, 3, 4}, targets[] = {3, 1, 2};
+    an_context *ctx = new_context();
+    an_csv_source source;
+    an_csv_source_init(&source, sizeof source);
+    (void)state;
+    write_text("b.csv", "u,v,y\n5,6,3\n");
+    write_text("a-1.csv", "u,v,y\n1,2,1\n");
+    write_text("a-2.csv", "u,v,y\n3,4,2\n");
+    source.paths = (const char *const[]){"b.csv", "a-*.csv"};
+    source.path_count = 2;
+    check_table(ctx, &source, 3, 2, rows, targets);
+    source.paths = (const char *const[]){"b.csv", "none.csv"};
+    refuse(ctx, &source, AN_ERR_FILE, "none.csv: ");
+    source.paths = (const char *const[]){"b.csv", ""};
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "a file of the data has no name");
+    source.path = "b.csv";
+    refuse(ctx, &source, AN_ERR_ARGUMENT, "or there is a single path too");
+    end_context(&ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),   cmocka_unit_test(test_columns), cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_hostile), cmocka_unit_test(test_numbers), cmocka_unit_test(test_columns_of_one_name),
+        cmocka_unit_test(test_weights), cmocka_unit_test(test_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

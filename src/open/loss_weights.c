@@ -1,4 +1,6 @@
-/* Weights of classes: those that the config lists, or those that balance the training data. */
+/* Weights of classes: those that the config lists, or those that balance the training data. Weights of samples, which are a column. */
+#include <string.h>
+
 #include "open/open.h"
 
 static const char path[] = "data.class_weights";
@@ -47,4 +49,39 @@ an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *
     *count = listed;
     if (balanced) return balance(ctx, training, *weights, listed);
     return an_config_reals(config, path, (int)listed, *weights, &given);
+}
+
+/* ---- samples ---- */
+
+static const char column_path[] = "data.weights", field_name[] = "weights"; /* as an_csv_source has it */
+
+an_status an_open_weights_column(an_config *config, const char **column) {
+    *column = NULL;
+    if (an_config_origin_of(config, column_path) == AN_ORIGIN_NONE) return AN_OK;
+    return an_config_string(config, column_path, column);
+}
+
+static bool has_field(const an_dataset *dataset, const char *name) {
+    an_field field;
+    an_field_init(&field, sizeof field);
+    for (int i = 0; i < an_dataset_field_count(dataset); i++)
+        if (an_field_get(dataset, i, &field) == AN_OK && !strcmp(field.name, name)) return true;
+    return false;
+}
+
+static an_status refuse_column(an_config *config, an_context *ctx, const char *reason) {
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: %s", an_config_place(config, column_path), column_path, reason);
+}
+
+an_status an_open_sample_weights(an_config *config, an_context *ctx, an_dataset *training, const char **field) {
+    const char *column;
+    AN_TRY_RETURN(an_open_weights_column(config, &column));
+    *field = column ? field_name : NULL;
+    if (!column) return AN_OK;
+    if (!training || !has_field(training, field_name))
+        return refuse_column(config, ctx, "only csv tables have a column of weights; remove it");
+    if (an_config_is(config, "train.loss.reduction", "sample_mean"))
+        return refuse_column(config, ctx,
+                             "train.loss.reduction is sample_mean, which weighs samples too; remove one of them");
+    return AN_OK;
 }

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Weights of samples: a column that weighs the loss, with the bits of one run on any number of threads and ranks.
+#   weights.sh SOURCE-TREE [openmpi|mpich]
+source "$(dirname "$0")/preamble.sh"
+tree=$1 mpi=${2:-}
+export OMP_NUM_THREADS=1
+complains() {
+    grep -qF "$1" err || fail "it does not say '$1': $(cat err)"
+}
+python3 - <<'P'
+import random
+random.seed(4)
+rows = [(random.random(), random.random(), random.choice((0, 1, 2, 3))) for _ in range(120)]
+with open("weighed.csv", "w") as weighed, open("copied.csv", "w") as copied:
+    print("a,b,n,y", file=weighed)
+    print("a,b,y", file=copied)
+    for a, b, n in rows:
+        y = "high" if a + 0.3 * random.random() > b else "low"
+        print(f"{a:.6f},{b:.6f},{n / 4},{y}", file=weighed)
+        for _ in range(n):
+            print(f"{a:.6f},{b:.6f},{y}", file=copied)
+P
+cat >c.yaml <<Y
+run: {dir: run, epochs: 4}
+model: {type: mlp, hidden: [8]}
+data:
+  train: {type: csv, path: weighed.csv, classes: on}
+  weights: n
+batch: {global: 32, leaves: 4}
+log: {every: 1 steps}
+save: {every: 5 steps}
+Y
+# hash ARGUMENT...: of weights and moments after a run
+hash() {
+    rm -rf run
+    attempt 0 train c.yaml "$@"
+    field run/summary.json "d['state_hash']"
+}
+wanted=$(hash)
+if [ -n "$mpi" ]; then
+    for ranks in 2 4; do
+        rm -rf run
+        "$tree/tests/comm/mpirun.sh" "$mpi" $ranks "${anneal[@]}" train c.yaml >out 2>err || exit $?
+        got=$(field run/summary.json "d['state_hash']")
+        [ "$got" = "$wanted" ] || fail "$ranks ranks have other bits: $got, not $wanted"
+    done
+    exit 0
+fi
+[ "$wanted" = "$(OMP_NUM_THREADS=3 hash --set data.threads=3)" ] || fail "other threads give other bits"
+[ "$wanted" != "$(hash --set data.weights= --set 'data.train.inputs=[a, b]')" ] || fail "the weights do nothing"
+[ "$wanted" != "$(hash --set 'data.class_weights=[1, 3]')" ] || fail "weights of classes do nothing beside those of samples"
+
+# A weight is a number of copies: the loss of a step on all samples is the same.
+loss() { # ARGUMENT...: of the first step
+    rm -rf run
+    attempt 0 train c.yaml --set run.epochs= --set run.steps=1 --set batch.global=1000 --set data.train.dtype=f64 "$@"
+    field run/summary.json "d['metrics']['loss']"
+}
+one=$(loss)
+other=$(loss --set data.train.path=copied.csv --set data.weights=)
+python3 -c "import sys; sys.exit(abs($one / $other - 1) > 1e-6)" || fail "weights have the loss $one, copies $other"
+
+# Killed and started again, with weights and a split: the part that is trained on has its weights.
+rm -rf run
+attempt 0 train c.yaml --set 'data.split={eval: 25%}'
+split=$(field run/summary.json "d['state_hash']")
+rm -rf run
+for launch in $(seq 8); do
+    timeout -s KILL 0.0$launch "${anneal[@]}" train c.yaml --set 'data.split={eval: 25%}' >out 2>err || true
+done
+[ -e run/summary.json ] || attempt 0 train c.yaml --set 'data.split={eval: 25%}'
+[ "$split" = "$(field run/summary.json "d['state_hash']")" ] || fail "a run with a split that was stopped has other bits"
+
+# A table that is only evaluated, or predicted from, needs no weights.
+cut -d, -f1,2,4 weighed.csv >plain.csv
+attempt 0 eval run --data plain.csv
+attempt 0 eval run --data weighed.csv
+
+# ---- mistakes ----
+rm -rf run
+attempt 1 train c.yaml --set data.weights=m
+complains "there is no column 'm'"
+sed '7s/,[0-9.]*,\([a-z]*\)$/,-0.5,\1/' weighed.csv >negative.csv
+attempt 1 train c.yaml --set data.train.path=negative.csv
+complains "negative.csv: line 7, column 3: '-0.5' is not a weight: weights are finite numbers that are 0 or more"
+attempt 2 train c.yaml --set train.loss.reduction=sample_mean
+complains 'data.weights: train.loss.reduction is sample_mean, which weighs samples too; remove one of them'
+attempt 2 train c.yaml --set 'model={type: gpt2, layers: 1, heads: 1, width: 8, context: 8}' --set "data.train={type: text, path: $tree/LICENSE}"
+complains 'data.weights: only csv tables have a column of weights; remove it'
+printf 'weights: %s is the loss of weights, and of copies\n' "$one"
