@@ -25,7 +25,6 @@ static void test_smoothing(void **state) {
     assert_true(fabs(c.points[0].smoothed - 3) < 1e-12); /* the first is not drawn towards 0 */
     assert_true(fabs(c.points[1].smoothed - (0.8 * 3 + 1) / 1.8) < 1e-12);
     assert_true(fabs(c.points[2].smoothed - (0.64 * 3 + 0.8 * 1 + 2) / 2.44) < 1e-12);
-    assert_int_equal(c.lowest, 1);
     find_lr_curve_destroy(&c);
     assert_null(c.points);
 }
@@ -71,12 +70,24 @@ static void test_noise_alone(void **state) {
     }
 }
 
+/* A first batch with next to no loss is luck, and no reason to call what follows a rise. */
+static void test_lucky_start(void **state) {
+    find_lr_curve c;
+    (void)state;
+    assert_true(find_lr_curve_create(&c, STEPS));
+    assert_true(find_lr_curve_add(&c, rate_at(0), 0.01));
+    for (int step = 1; step < STEPS / 2; step++)
+        assert_true(find_lr_curve_add(&c, rate_at(step), 1 + 0.1 * (step % 2)));
+    assert_int_not_equal(c.lowest, 0);
+    find_lr_curve_destroy(&c);
+}
+
 static void test_no_proposal(void **state) {
     find_lr_curve c;
     (void)state;
     assert_true(find_lr_curve_create(&c, STEPS));
     for (int step = 0; step < STEPS; step++) assert_true(find_lr_curve_add(&c, rate_at(step), 1 + 0.01 * step));
-    assert_int_equal(c.lowest, 0);
+    assert_in_range(c.lowest, 0, 7); /* among the first, which are averages of few */
     assert_int_equal(find_lr_curve_propose(&c), -1);
     assert_false(find_lr_curve_add(&c, 1, 1)); /* there is no room for more */
     find_lr_curve_destroy(&c);
@@ -91,6 +102,7 @@ int main(void) {
         cmocka_unit_test(test_proposal),
         cmocka_unit_test(test_noise_in_the_flat_part),
         cmocka_unit_test(test_noise_alone),
+        cmocka_unit_test(test_lucky_start),
         cmocka_unit_test(test_no_proposal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

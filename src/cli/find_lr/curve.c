@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+static const double settled = 0.8; /* weight of what was added to an average */
+
 bool find_lr_curve_create(find_lr_curve *curve, int64_t steps) {
     *curve = (find_lr_curve){
         .points = calloc((size_t)steps, sizeof *curve->points),
@@ -25,10 +27,13 @@ bool find_lr_curve_add(find_lr_curve *curve, double rate, double loss) {
     curve->average = curve->smoothing * curve->average + (1 - curve->smoothing) * loss;
     curve->weight = curve->smoothing * curve->weight + (1 - curve->smoothing);
     *point = (find_lr_point){rate, loss, curve->average / curve->weight};
-    if (point->smoothed < curve->points[curve->lowest].smoothed) curve->lowest = curve->count;
+    /* An average of a few losses is as noisy as they are: a lucky first batch would be the lowest one for ever. */
+    const bool settles = curve->weight < settled;
+    if (settles || point->smoothed < curve->points[curve->lowest].smoothed) curve->lowest = curve->count;
     curve->count++;
     const double lowest = curve->points[curve->lowest].smoothed;
-    return lowest <= 0 || point->smoothed <= FIND_LR_DIVERGED * lowest; /* multiples of a negative loss mean nothing */
+    return settles || lowest <= 0 ||
+           point->smoothed <= FIND_LR_DIVERGED * lowest; /* multiples of a negative loss mean nothing */
 }
 
 /* What the difference of two smoothed losses exceeds by chance about once in 700 times. The noise of a step is estimated from the
