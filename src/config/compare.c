@@ -175,7 +175,7 @@ static void tidy_path(char *path) {
 }
 
 static void add_whole_path(an_text *out, const an_config *config, const an_config_node *node) {
-    const bool with_file = node->option->kind == AN_OPTION_INPUT && node->origin != AN_ORIGIN_SET;
+    const bool with_file = an_option_is_input(node->option) && node->origin != AN_ORIGIN_SET;
     const char *folder = with_file ? config->folder : "";
     const bool whole = node->text[0] == '/';
     an_text_add(out, "%s%s%s", whole || folder[0] == '/' ? "" : config->working, whole ? "" : folder, node->text);
@@ -213,7 +213,7 @@ static an_status same_scalar(const walk *w, const an_config_node *a, const an_co
                              bool *same) {
     const an_option *o = b->option;
     const char *x = text_of(w, a, at->path), *y = text_of(w, b, at->path);
-    if (o->kind == AN_OPTION_INPUT || o->kind == AN_OPTION_OUTPUT) return same_file(w, a, b, same);
+    if (an_option_is_path(o)) return same_file(w, a, b, same);
     *same = a->option->kind == o->kind ? an_option_same(o, x, y) : !strcmp(x, y);
     return AN_OK;
 }
@@ -278,8 +278,7 @@ static void describe(char *out, const an_config_node *node) {
     enum { MOST = 60 }; /* bytes, as of other values */
     flow f = {"", 0};
     const char *begin;
-    if (node && node->type == AN_CONFIG_SCALAR && node->option &&
-        (node->option->kind == AN_OPTION_INPUT || node->option->kind == AN_OPTION_OUTPUT) &&
+    if (node && node->type == AN_CONFIG_SCALAR && node->option && an_option_is_path(node->option) &&
         strlen(node->text) > MOST) {
         for (begin = node->text + strlen(node->text) - MOST; ((unsigned char)*begin & 0xc0) == 0x80; begin++) {
         }

@@ -83,6 +83,7 @@ an_status an_config_warn(an_config *config, an_spot place, const char *format, .
 typedef enum an_option_kind {
     AN_OPTION_STRING,
     AN_OPTION_INPUT,  /* a file that is read: relative to the config's folder */
+    AN_OPTION_INPUTS, /* … or a list of them; a single one stays what it is */
     AN_OPTION_OUTPUT, /* a file or folder that is written: relative to the working directory */
     AN_OPTION_CHOICE,
     AN_OPTION_COUNT,
@@ -142,6 +143,13 @@ const char *an_option_key(const an_option *option);     /* the last part of its 
 const char *an_option_table(const an_option *option);   /* whose options a table or the tables of a list have */
 const char *an_option_default(const an_option *option); /* NULL: none */
 bool an_option_is_required(const an_option *option);
+/* Of files that are read; of any files. */
+static inline bool an_option_is_input(const an_option *option) {
+    return option->kind == AN_OPTION_INPUT || option->kind == AN_OPTION_INPUTS;
+}
+static inline bool an_option_is_path(const an_option *option) {
+    return an_option_is_input(option) || option->kind == AN_OPTION_OUTPUT;
+}
 bool an_option_is_of(const an_option *option, const char *type);
 
 /* Words of a list such as "auto|off". */

@@ -123,7 +123,7 @@ an_status an_config_path(const an_config *config, const char *path, const char *
     an_context *ctx = config->ctx;
     const an_config_node *node;
     char *whole = NULL;
-    AN_TRY_RETURN(ask(config, path, KIND(INPUT) | KIND(OUTPUT), "a path", &node));
+    AN_TRY_RETURN(ask(config, path, KIND(INPUT) | KIND(INPUTS) | KIND(OUTPUT), "a path", &node));
     *file = node->text;
     if (node->option->kind == AN_OPTION_OUTPUT || node->origin == AN_ORIGIN_SET || node->text[0] == '/') return AN_OK;
     const size_t folder = strlen(config->folder), name = strlen(node->text);

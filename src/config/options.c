@@ -167,6 +167,7 @@ bool an_option_is_added(const an_config *config, const an_option *option, const 
 static const char *const kind_names[AN_OPTION_KINDS] = {
     [AN_OPTION_STRING] = "a text",
     [AN_OPTION_INPUT] = "the path of a file",
+    [AN_OPTION_INPUTS] = "the path of a file, or a list of paths",
     [AN_OPTION_OUTPUT] = "a path",
     [AN_OPTION_COUNT] = "a whole number",
     [AN_OPTION_REAL] = "a number",

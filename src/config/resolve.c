@@ -164,8 +164,8 @@ static an_status wrong_node(an_config *config, const an_option *option, const an
 }
 
 static bool takes_quotes(const an_option *o) {
-    return o->kind == AN_OPTION_STRING || o->kind == AN_OPTION_INPUT || o->kind == AN_OPTION_OUTPUT ||
-           o->kind == AN_OPTION_CHOICE || o->kind == AN_OPTION_STRINGS || o->kind == AN_OPTION_STRING_MAP;
+    return o->kind == AN_OPTION_STRING || an_option_is_path(o) || o->kind == AN_OPTION_CHOICE ||
+           o->kind == AN_OPTION_STRINGS || o->kind == AN_OPTION_STRING_MAP;
 }
 
 static an_status resolve_scalar(an_config *config, const an_option *option, an_config_node *node, const char *path) {
@@ -195,6 +195,14 @@ static an_status resolve_list(an_config *config, const an_option *option, an_con
         n->option = option;
     }
     return AN_OK;
+}
+
+/* A path, or several. */
+static an_status resolve_inputs(an_config *config, const an_option *option, an_config_node *node, const char *path) {
+    if (node->type != AN_CONFIG_LIST) return resolve_scalar(config, option, node, path);
+    if (node->count > 0) return resolve_list(config, option, node, path);
+    return AN_ERROR(config->ctx, AN_ERR_PARSE, "%s: %s is empty; it takes %s", AN_SPOT(node->place), path,
+                    an_option_wants(option).text);
 }
 
 /* Sorted by number: insertion, as maps are short and mostly in order. A number that stands twice, as 1 and 01, is refused. */
@@ -273,6 +281,7 @@ static an_status resolve_value(an_config *config, const an_option *option, an_co
     case AN_OPTION_REALS:
     case AN_OPTION_LENGTHS:
     case AN_OPTION_STRINGS: return resolve_list(config, option, node, path);
+    case AN_OPTION_INPUTS: return resolve_inputs(config, option, node, path);
     case AN_OPTION_COUNT_MAP:
     case AN_OPTION_REAL_MAP:
     case AN_OPTION_STRING_MAP: return resolve_map(config, option, node, path);

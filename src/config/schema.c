@@ -54,6 +54,7 @@ static const struct {
 } forms[AN_OPTION_KINDS] = {
     [AN_OPTION_STRING] = {"number", ""},
     [AN_OPTION_INPUT] = {NULL, ""},
+    [AN_OPTION_INPUTS] = {NULL, ""},
     [AN_OPTION_OUTPUT] = {NULL, ""},
     [AN_OPTION_STRINGS] = {"integer", ""},
     [AN_OPTION_STRING_MAP] = {"number", ""},
@@ -146,6 +147,7 @@ static void add_option(an_text *t, const an_option *o) {
     case AN_OPTION_REALS:
     case AN_OPTION_LENGTHS:
     case AN_OPTION_STRINGS:
+    case AN_OPTION_INPUTS:
         an_text_add(t, ", \"anyOf\": [{\"type\": \"array\", \"items\": ");
         add_value(t, o);
         an_text_add(t, "}, ");

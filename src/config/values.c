@@ -357,7 +357,7 @@ an_status an_option_check(an_config *config, const an_option *o, const an_config
     double number = 0;
     AN_TRY_RETURN(an_config_other_value(config, o, node, path));
     AN_TRY_RETURN(check_supported(config, o, node, path));
-    const bool is_path = o->kind == AN_OPTION_INPUT || o->kind == AN_OPTION_OUTPUT;
+    const bool is_path = an_option_is_path(o);
     if (is_path && node->text[0] == '~' && !config->stored)
         return AN_ERROR(
             ctx, AN_ERR_PARSE,

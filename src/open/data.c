@@ -154,13 +154,31 @@ static an_status open_npy(const opening *o) {
     return an_dataset_create_npy(o->dataset, ctx, &s);
 }
 
-static an_status read_csv(const opening *o, const char **inputs, const char **targets) {
+/* One path, or a list of them, in its order. */
+static an_status get_paths(const opening *o, const char **paths, an_csv_source *s) {
+    an_context *ctx = o->ctx;
+    const an_key key = an_key_join(o->path, "path");
+    const int size = an_config_size(o->config, key.text);
+    if (size == 0) return an_config_path(o->config, key.text, &s->path);
+    if (size > MOST_COLUMNS)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d files are listed; at most %d are possible, so use a pattern",
+                        an_config_place(o->config, key.text), size, MOST_COLUMNS);
+    s->paths = paths;
+    for (; s->path_count < size; s->path_count++) {
+        char element[AN_PATH_TEXT + 16];
+        snprintf(element, sizeof element, "%s[%d]", key.text, s->path_count);
+        AN_TRY_RETURN(an_config_path(o->config, element, &paths[s->path_count]));
+    }
+    return AN_OK;
+}
+
+static an_status read_csv(const opening *o, const char **inputs, const char **targets, const char **paths) {
     an_context *ctx = o->ctx;
     an_csv_source s;
     an_csv_source_init(&s, sizeof s);
     bool header;
     const char *delimiter;
-    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
+    AN_TRY_RETURN(get_paths(o, paths, &s));
     AN_TRY_RETURN(get_columns(o, "inputs", inputs, &s.input_count));
     AN_TRY_RETURN(get_columns(o, "targets", targets, &s.target_count));
     s.inputs = inputs;
@@ -180,7 +198,8 @@ static an_status read_csv(const opening *o, const char **inputs, const char **ta
     return AN_OK;
 }
 
-static an_status read_jsonl(const opening *o, const char **inputs, const char **targets) {
+static an_status read_jsonl(const opening *o, const char **inputs, const char **targets, const char **paths) {
+    (void)paths;
     an_context *ctx = o->ctx;
     an_jsonl_source s;
     an_jsonl_source_init(&s, sizeof s);
@@ -198,17 +217,17 @@ static an_status read_jsonl(const opening *o, const char **inputs, const char **
     return AN_OK;
 }
 
-/* With memory for names of columns. */
-static an_status open_columns(const opening *o,
-                              an_status (*read)(const opening *o, const char **inputs, const char **targets)) {
+/* With memory for names of columns and files. */
+static an_status open_columns(const opening *o, an_status (*read)(const opening *o, const char **inputs,
+                                                                  const char **targets, const char **paths)) {
     an_status status;
     an_context *ctx = o->ctx;
     const char **names = NULL;
-    AN_TRY(an_alloc(ctx, (void **)&names, 2 * MOST_COLUMNS, sizeof *names));
-    AN_TRY(read(o, names, names + MOST_COLUMNS));
+    AN_TRY(an_alloc(ctx, (void **)&names, 3 * MOST_COLUMNS, sizeof *names));
+    AN_TRY(read(o, names, names + MOST_COLUMNS, names + 2 * (size_t)MOST_COLUMNS));
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&names, 2 * MOST_COLUMNS, sizeof *names);
+    an_release(ctx, (void **)&names, 3 * MOST_COLUMNS, sizeof *names);
     return status;
 }
 

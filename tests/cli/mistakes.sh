@@ -148,7 +148,7 @@ mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, image
     'data: {train: {type: cvs, path: rows.csv}}'
 mistake 2 'c.yaml:5:7: data has no '\''train'\''; set it to a table such as {type: text, path: FILE}' \
     'data: {eval: {type: csv, path: rows.csv}}'
-mistake 2 'c.yaml:5:15: data.train of type '\''csv'\'' needs '\''path'\''; set it to the path of a file' \
+mistake 2 'c.yaml:5:15: data.train of type '\''csv'\'' needs '\''path'\''; set it to the path of a file, or a list of paths' \
     'data: {train: {type: csv}}'
 mistake 2 'c.yaml:5:15: model.type is '\''transformer'\''; it takes mlp, cnn, gpt2, llama, sequential or graph' \
     'model: {type: transformer}'

@@ -120,3 +120,29 @@ complains 'flowers.csv: 14 of 240 rows have a missing cell and are left out'
 attempt 0 train flowers.yaml --set run.dir=constant --set 'data.missing={method: constant, value: -1}' --set run.epochs=1
 attempt 1 train flowers.yaml --fresh --set data.train.categories=off
 complains "line 2, column 3: 'blue' is not a number"
+
+# --- several files ---
+mkdir parts other
+awk -F, 'NR == 1 || NR <= 100' flowers.csv >parts/z.csv
+awk -F, 'NR == 1 || (NR > 100 && NR <= 180)' flowers.csv >parts/b.csv
+awk -F, 'NR == 1 || NR > 180' flowers.csv >parts/a.csv
+losses() { # SETTING...: of a run with the table in these files
+    rm -rf files
+    attempt 0 train flowers.yaml --set run.dir=files --set run.epochs=2 "$@"
+    field files/summary.json 'd["state_hash"]'
+}
+whole=$(losses)
+[ "$whole" = "$(losses --set 'data.train.path=[parts/z.csv, parts/b.csv, parts/a.csv]')" ] || fail "a list of files is not the whole table"
+# Whole paths are kept with the run.
+grep -q "path: \[\"$PWD/parts/z.csv\", \"$PWD/parts/b.csv\", \"$PWD/parts/a.csv\"\]" files/config.yaml || fail "$(grep path files/config.yaml)"
+attempt 0 eval files
+[ "$whole" = "$(losses --set 'data.train.path=["parts/z.csv", "parts/[b].csv", parts/a.csv]')" ] || fail "a pattern in a list is not its file"
+[ "$whole" != "$(losses --set 'data.train.path=parts/*.csv')" ] || fail "the order of the files does nothing"
+sed "s#path: flowers.csv#path: [../parts/z.csv, ../parts/b.csv, ../parts/a.csv]#" flowers.yaml >other/flowers.yaml
+rm -rf files
+attempt 0 train other/flowers.yaml --set run.dir=files --set run.epochs=2
+[ "$whole" = "$(field files/summary.json 'd["state_hash"]')" ] || fail "paths of a list are not relative to the config"
+attempt 1 train flowers.yaml --fresh --set 'data.train.path=[parts/z.csv, parts/none.csv]'
+complains 'parts/none.csv: '
+attempt 2 train flowers.yaml --fresh --set 'data.train.path=[]'
+complains 'data.train.path is empty; it takes the path of a file, or a list of paths'
