@@ -222,7 +222,8 @@ static an_status same_scalar(const walk *w, const an_config_node *a, const an_co
 static bool same_key(const an_config_node *a, const an_config_node *b) {
     int64_t x, y;
     if (!a->key || !b->key) return true; /* elements of lists */
-    if (a->option->kind == AN_OPTION_STRING_MAP) return !strcmp(a->key, b->key);
+    if (a->option->kind == AN_OPTION_STRING_MAP || a->option->kind == AN_OPTION_NAMED_REALS)
+        return !strcmp(a->key, b->key);
     return an_read_count(a->key, &x) && an_read_count(b->key, &y) && x == y;
 }
 

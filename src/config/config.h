@@ -97,6 +97,7 @@ typedef enum an_option_kind {
     AN_OPTION_RANGE,
     AN_OPTION_COUNTS, /* lists; a single value is a list of one */
     AN_OPTION_REALS,
+    AN_OPTION_NAMED_REALS, /* … or a map from names to numbers */
     AN_OPTION_LENGTHS,
     AN_OPTION_STRINGS,
     AN_OPTION_COUNT_MAP, /* number to number; a single value is that of 0 */

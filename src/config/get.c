@@ -192,11 +192,11 @@ an_status an_config_length(const an_config *config, const char *path, an_length 
     return an_read_length(node->text, node->option->units, length) ? AN_OK : no_value(config, path, node);
 }
 
-/* The elements of a list of one kind. */
-static an_status ask_list(const an_config *config, const char *path, an_option_kind kind, const char *what,
+/* The elements of a list of some kinds. */
+static an_status ask_list(const an_config *config, const char *path, unsigned kinds, const char *what,
                           const an_config_node **first, int *count) {
     const an_config_node *node = an_config_find(config, path);
-    if (!node || !node->option || node->option->kind != kind || node->type != AN_CONFIG_LIST)
+    if (!node || !node->option || !(kinds >> node->option->kind & 1) || node->type != AN_CONFIG_LIST)
         return AN_ERROR(config->ctx, AN_ERR_ARGUMENT, "%s: '%s' is not %s", config->name, path, what);
     *first = node->first;
     *count = node->count;
@@ -209,7 +209,7 @@ an_status an_config_reals(const an_config *config, const char *path, int capacit
     if (capacity > 0) AN_NEED(config, values);
     an_context *ctx = config->ctx;
     const an_config_node *n;
-    AN_TRY_RETURN(ask_list(config, path, AN_OPTION_REALS, "a list of numbers", &n, count));
+    AN_TRY_RETURN(ask_list(config, path, KIND(REALS) | KIND(NAMED_REALS), "a list of numbers", &n, count));
     for (int i = 0; n && i < capacity; i++, n = n->next) an_read_real(n->text, &values[i]);
     return AN_OK;
 }
@@ -220,7 +220,7 @@ an_status an_config_counts(const an_config *config, const char *path, int capaci
     if (capacity > 0) AN_NEED(config, values);
     an_context *ctx = config->ctx;
     const an_config_node *n;
-    AN_TRY_RETURN(ask_list(config, path, AN_OPTION_COUNTS, "a list of whole numbers", &n, count));
+    AN_TRY_RETURN(ask_list(config, path, KIND(COUNTS), "a list of whole numbers", &n, count));
     for (int i = 0; n && i < capacity; i++, n = n->next) an_read_count(n->text, &values[i]);
     return AN_OK;
 }
@@ -231,7 +231,7 @@ an_status an_config_lengths(const an_config *config, const char *path, int capac
     if (capacity > 0) AN_NEED(config, values);
     an_context *ctx = config->ctx;
     const an_config_node *n;
-    AN_TRY_RETURN(ask_list(config, path, AN_OPTION_LENGTHS, "a list of lengths", &n, count));
+    AN_TRY_RETURN(ask_list(config, path, KIND(LENGTHS), "a list of lengths", &n, count));
     for (int i = 0; n && i < capacity; i++, n = n->next) an_read_length(n->text, n->option->units, &values[i]);
     return AN_OK;
 }
@@ -267,7 +267,10 @@ an_status an_config_entry(const an_config *config, const char *path, int index, 
     AN_NEED(config, path, key, value);
     an_context *ctx = config->ctx;
     const an_config_node *entry;
-    AN_TRY_RETURN(ask_entry(config, path, KIND(COUNT_MAP) | KIND(REAL_MAP) | KIND(STRING_MAP), index, &entry));
+    AN_TRY_RETURN(ask_entry(config, path, KIND(COUNT_MAP) | KIND(REAL_MAP) | KIND(STRING_MAP) | KIND(NAMED_REALS),
+                            index, &entry));
+    if (!entry->key)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: '%s' is a list, whose entries have no keys", config->name, path);
     *key = entry->key;
     *value = entry->text;
     return AN_OK;

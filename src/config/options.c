@@ -179,6 +179,7 @@ static const char *const kind_names[AN_OPTION_KINDS] = {
     [AN_OPTION_RANGE] = "a range such as 0%..90%",
     [AN_OPTION_COUNTS] = "a list of whole numbers",
     [AN_OPTION_REALS] = "a list of numbers",
+    [AN_OPTION_NAMED_REALS] = "a list of numbers, or a table that maps names to numbers",
     [AN_OPTION_STRINGS] = "a list of texts",
     [AN_OPTION_COUNT_MAP] = "a whole number, or a table that maps epochs to whole numbers",
     [AN_OPTION_REAL_MAP] = "a table that maps steps to numbers",

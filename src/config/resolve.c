@@ -229,6 +229,11 @@ static an_status sort_map(an_config *config, an_config_node *node, const char *p
     return AN_OK;
 }
 
+/* As keys; others are numbers. */
+static bool has_names(const an_option *option) {
+    return option->kind == AN_OPTION_STRING_MAP || option->kind == AN_OPTION_NAMED_REALS;
+}
+
 static an_status resolve_map(an_config *config, const an_option *option, an_config_node *node, const char *path) {
     an_context *ctx = config->ctx;
     if (node->type == AN_CONFIG_SCALAR && option->kind == AN_OPTION_COUNT_MAP && !is_null(node))
@@ -238,7 +243,7 @@ static an_status resolve_map(an_config *config, const an_option *option, an_conf
         char entry[PATH_BYTES];
         int64_t number;
         join(entry, path, n->key);
-        if (option->kind != AN_OPTION_STRING_MAP && (!an_read_count(n->key, &number) || number < 0))
+        if (!has_names(option) && (!an_read_count(n->key, &number) || number < 0))
             return AN_ERROR(ctx, AN_ERR_PARSE, "%s: '%s' is not a whole number; %s takes %s", AN_SPOT(n->key_place),
                             AN_QUOTE(n->key), path, an_option_wants(option).text);
         if (option->kind == AN_OPTION_STRING_MAP && n->type == AN_CONFIG_SCALAR) { /* nothing is a text too */
@@ -250,7 +255,7 @@ static an_status resolve_map(an_config *config, const an_option *option, an_conf
         if (n->type != AN_CONFIG_SCALAR) return wrong_node(config, option, n, entry);
         n->option = option;
     }
-    return option->kind == AN_OPTION_STRING_MAP ? AN_OK : sort_map(config, node, path);
+    return has_names(option) ? AN_OK : sort_map(config, node, path);
 }
 
 static an_status resolve_tables(an_config *config, const an_option *option, an_config_node *node, const char *path) {
@@ -282,6 +287,9 @@ static an_status resolve_value(an_config *config, const an_option *option, an_co
     case AN_OPTION_LENGTHS:
     case AN_OPTION_STRINGS: return resolve_list(config, option, node, path);
     case AN_OPTION_INPUTS: return resolve_inputs(config, option, node, path);
+    case AN_OPTION_NAMED_REALS:
+        return node->type == AN_CONFIG_TABLE ? resolve_map(config, option, node, path)
+                                             : resolve_list(config, option, node, path);
     case AN_OPTION_COUNT_MAP:
     case AN_OPTION_REAL_MAP:
     case AN_OPTION_STRING_MAP: return resolve_map(config, option, node, path);

@@ -63,6 +63,7 @@ static const struct {
     [AN_OPTION_COUNT_MAP] = {"integer", "^[0-9.]+[kMGBT]$"},
     [AN_OPTION_REAL] = {"number", NULL},
     [AN_OPTION_REALS] = {"number", NULL},
+    [AN_OPTION_NAMED_REALS] = {"number", NULL},
     [AN_OPTION_REAL_MAP] = {"number", NULL},
     [AN_OPTION_SHARE] = {"number", "^[0-9.]+ *%$"},
     [AN_OPTION_LENGTH] = {"number",
@@ -148,9 +149,15 @@ static void add_option(an_text *t, const an_option *o) {
     case AN_OPTION_LENGTHS:
     case AN_OPTION_STRINGS:
     case AN_OPTION_INPUTS:
+    case AN_OPTION_NAMED_REALS:
         an_text_add(t, ", \"anyOf\": [{\"type\": \"array\", \"items\": ");
         add_value(t, o);
         an_text_add(t, "}, ");
+        if (o->kind == AN_OPTION_NAMED_REALS) {
+            an_text_add(t, "{\"type\": \"object\", \"additionalProperties\": ");
+            add_value(t, o);
+            an_text_add(t, "}, ");
+        }
         add_value(t, o);
         an_text_add(t, "]");
         break;

@@ -236,6 +236,7 @@ static bool read_meaning(const an_option *o, const char *text, meaning *m) {
     case AN_OPTION_COUNT_MAP: return an_read_count(text, &m->whole);
     case AN_OPTION_REAL:
     case AN_OPTION_REALS:
+    case AN_OPTION_NAMED_REALS:
     case AN_OPTION_REAL_MAP: return an_read_real(text, &m->number);
     case AN_OPTION_SHARE: return an_read_share(text, &m->number);
     case AN_OPTION_BYTES: return an_read_bytes(text, &m->whole);
@@ -290,6 +291,7 @@ static bool read_value(const an_option *o, const char *text, double *number) {
         return true;
     case AN_OPTION_REAL:
     case AN_OPTION_REALS:
+    case AN_OPTION_NAMED_REALS:
     case AN_OPTION_REAL_MAP: return an_read_real(text, number);
     case AN_OPTION_SHARE: return an_read_share(text, number);
     case AN_OPTION_BOOL: return an_read_bool(text, &flag);

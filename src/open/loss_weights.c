@@ -27,6 +27,36 @@ static an_status refuse(an_config *config, an_context *ctx, const char *reason) 
     return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: %s", an_config_place(config, path), path, reason);
 }
 
+static bool are_named(an_config *config) {
+    const an_config_node *node = an_config_find(config, path);
+    return node && node->type == AN_CONFIG_TABLE;
+}
+
+static an_status refuse_name(an_config *config, an_context *ctx, const char *what, const char *name) {
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s %s '%s'", an_config_place(config, path), path, what, AN_QUOTE(name));
+}
+
+/* Every class has a weight, and every weight a class. */
+static an_status read_named(an_config *config, an_context *ctx, const an_dataset *training, double *weights,
+                            int64_t count) {
+    const char *name, *text;
+    if (!an_dataset_class_name(training, 0))
+        return refuse(config, ctx, "the classes of data.train have no names; list weights in the order of the classes");
+    for (int64_t i = 0; i < count; i++) weights[i] = 0;
+    for (int entry = 0; entry < an_config_size(config, path); entry++) {
+        int64_t i = 0;
+        AN_TRY_RETURN(an_config_entry(config, path, entry, &name, &text));
+        while (i < count && strcmp(an_dataset_class_name(training, i), name) != 0) i++;
+        if (i == count)
+            return refuse_name(config, ctx, "has a weight for a class that data.train does not have:", name);
+        an_read_real(text, &weights[i]); /* the config has checked it */
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (weights[i] == 0)
+            return refuse_name(config, ctx, "has no weight for the class", an_dataset_class_name(training, i));
+    return AN_OK;
+}
+
 an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *training, double **weights,
                                 int64_t *count) {
     an_class_info info;
@@ -41,13 +71,14 @@ an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *
     if (!training) return refuse(config, ctx, "the samples of a stream are not known before it runs");
     AN_TRY_RETURN(an_class_info_get(training, &info));
     if (info.classes == 0) return refuse(config, ctx, "the targets of data.train are not classes; remove it");
-    const int64_t listed = balanced ? info.classes : an_config_size(config, path);
+    const int64_t listed = balanced || are_named(config) ? info.classes : an_config_size(config, path);
     if (listed < info.classes)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s has %lld weights, but data.train has %lld classes",
                         an_config_place(config, path), path, (long long)listed, (long long)info.classes);
     AN_TRY_RETURN(an_alloc(ctx, (void **)weights, (size_t)listed, sizeof **weights));
     *count = listed;
     if (balanced) return balance(ctx, training, *weights, listed);
+    if (are_named(config)) return read_named(config, ctx, training, *weights, listed);
     return an_config_reals(config, path, (int)listed, *weights, &given);
 }
 

@@ -154,6 +154,22 @@ END
 done
 attempt 2 train three.yaml --set run.dir=r --set 'data.class_weights=[1, 2]'
 says 'data.class_weights has 2 weights, but data.train has 3 classes'
+# By name, in any order.
+weighed_hash() { # WEIGHTS
+    rm -rf run-weighed
+    attempt 0 train three.yaml --set run.dir=run-weighed --set run.steps=2 --set "data.class_weights=$1"
+    field run-weighed/summary.json 'd["state_hash"]'
+}
+[ "$(weighed_hash '[1, 2.5, 0.3]')" = "$(weighed_hash '{"mid,dle": 0.3, höchst: 2.5, <low>: 1}')" ] || fail "weights by name are others"
+attempt 2 train three.yaml --set run.dir=r --set 'data.class_weights={<low>: 1, "mid,dle": 2, hochst: 3}'
+says "data.class_weights has a weight for a class that data.train does not have: 'hochst'"
+attempt 2 train three.yaml --set run.dir=r --set 'data.class_weights={<low>: 1, "mid,dle": 2}'
+says "data.class_weights has no weight for the class 'höchst'"
+attempt 2 train three.yaml --set run.dir=r --set 'data.class_weights={<low>: 1, "mid,dle": 2, höchst: 0}'
+says 'data.class_weights.höchst is'
+printf 'a,label\n0.1,0\n0.2,1\n0.3,1\n' >digits.csv
+attempt 2 train three.yaml --set run.dir=r --set 'data={train: {type: csv, path: digits.csv, classes: on}, class_weights: {0: 1, 1: 2}}' --set eval=
+says 'data.class_weights: the classes of data.train have no names; list weights in the order of the classes'
 attempt 2 train three.yaml --set run.dir=r --set 'data.class_weights=[1, 2, 0]'
 says 'data.class_weights[2] is'
 attempt 2 train numbers.yaml --set run.dir=r --set data.class_weights=balanced
