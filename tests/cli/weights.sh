@@ -75,6 +75,18 @@ done
 cut -d, -f1,2,4 weighed.csv >plain.csv
 attempt 0 eval run --data plain.csv
 attempt 0 eval run --data weighed.csv
+attempt 0 predict run --input plain.csv --output plain.npy
+attempt 0 predict run --input weighed.csv --output weighed.npy
+cmp plain.npy weighed.npy || fail "the column of weights changes predictions"
+# The same without names: of numbers alone, the count of columns says which there are.
+awk -F, -v OFS=, 'NR > 1 { print $1, $2, $3, $1 - $2 }' weighed.csv >numbers.csv
+attempt 0 train c.yaml --set run.dir=numbers --set data.weights=3 --set 'data.train={type: csv, path: numbers.csv}'
+for columns in 1,2,3,4 1,2,4 1,2; do
+    cut -d, -f$columns numbers.csv >some.csv
+    attempt 0 predict numbers --input some.csv --output some.npy
+    [ -e first.npy ] || cp some.npy first.npy
+    cmp some.npy first.npy || fail "columns $columns give other predictions"
+done
 
 # ---- mistakes ----
 rm -rf run

@@ -53,7 +53,25 @@ static int64_t elements_of(const an_dataset *dataset) {
     return elements;
 }
 
-/* A file may have the targets' columns or not: without names it is the number of columns that says so. */
+/* A file may have the targets' columns or not: without names it is the number of columns that says so. *columns: how many there are if it does not
+ * fit; 0: it cannot be read. */
+static an_status try_csv(cli_samples *s, an_csv_source *csv, const char *const *targets, int target_count,
+                         int64_t *columns) {
+    csv->has_targets = false;
+    csv->target_count = 0;
+    const an_status status = an_dataset_create_csv(&s->dataset, s->ctx, csv);
+    *columns = s->dataset ? elements_of(s->dataset) : 0;
+    if (s->dataset && *columns == s->elements) return AN_OK;
+    an_dataset_destroy(&s->dataset);
+    if (csv->input_count > 0) return status;
+    csv->has_targets = true;
+    csv->target_count = target_count;
+    csv->targets = target_count ? targets : NULL;
+    if (an_dataset_create_csv(&s->dataset, s->ctx, csv) != AN_OK) return status;
+    if (elements_of(s->dataset) != s->elements) an_dataset_destroy(&s->dataset);
+    return status;
+}
+
 static int open_csv(cli_samples *s, an_config *config, const char *source, const char *file) {
     static const char *inputs[MOST_COLUMNS], *targets[MOST_COLUMNS];
     an_csv_source csv;
@@ -72,20 +90,14 @@ static int open_csv(cli_samples *s, an_config *config, const char *source, const
     csv.delimiter = delimiter[0];
     csv.dtype = s->dtype;
     csv.inputs = inputs;
-    csv.has_targets = false;
     csv.encoding = s->encoding;
-    status = an_dataset_create_csv(&s->dataset, s->ctx, &csv);
-    if (status == AN_OK && elements_of(s->dataset) == s->elements) return CLI_DONE;
-    const int64_t columns = s->dataset ? elements_of(s->dataset) : 0;
-    an_dataset_destroy(&s->dataset);
-    if (csv.input_count == 0) {
-        csv.has_targets = true;
-        csv.target_count = target_count;
-        csv.targets = target_count ? targets : NULL;
-        csv.classes = false;
-        if (an_dataset_create_csv(&s->dataset, s->ctx, &csv) == AN_OK && elements_of(s->dataset) == s->elements)
-            return CLI_DONE;
-    }
+    int64_t columns;
+    if (an_config_origin_of(config, "data.weights") != AN_ORIGIN_NONE && /* that column too may be there or not */
+        an_config_string(config, "data.weights", &csv.weights) == AN_OK)
+        try_csv(s, &csv, targets, target_count, &columns);
+    csv.weights = NULL;
+    if (!s->dataset) status = try_csv(s, &csv, targets, target_count, &columns);
+    if (s->dataset) return CLI_DONE;
     if (columns == 0) return cli_refuse(s->call, s->ctx, NULL, status);
     return cli_fail(
         s->call,
