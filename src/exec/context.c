@@ -8,6 +8,7 @@
 #include "base/structs.h"
 #include "comm/mesh.h"
 #include "comm/verdict.h"
+#include "kernels/update/average.h"
 #include "kernels/update/update.h"
 #include "ops/ops.h"
 
@@ -17,7 +18,10 @@ static const an_op_registry builtin_ops = {.builtin = an_op_table, .builtin_coun
 static const struct {
     const char *name;
     const an_kernel *kernels[AN_LEVELS];
-} other_kernels[] = {{"update", AN_KERNELS(update)}, {"square_sums", AN_KERNELS(square_sums)}};
+} other_kernels[] = {{"update", AN_KERNELS(update)},
+                     {"square_sums", AN_KERNELS(square_sums)},
+                     {"average", AN_KERNELS(average)},
+                     {"swap", AN_KERNELS(swap)}};
 
 static const an_kernel *host_kernels(const an_context *ctx, const char *name) {
     const an_op *op = an_op_find(ctx, name, strlen(name));

@@ -127,6 +127,8 @@ an_status an_params_create_in(an_params **params, an_context *ctx, const an_grap
              "graph '%s' is not verified: call an_graph_verify after the last change", graph->name);
     AN_CHECK(ctx, options.moments >= 0 && options.moments <= AN_MOST_MOMENTS, AN_ERR_ARGUMENT,
              "moments is %d; it must be from 0 to %d", options.moments, AN_MOST_MOMENTS);
+    AN_CHECK(ctx, options.gradients || !options.average, AN_ERR_ARGUMENT,
+             "parameters without gradients are never updated, so they cannot have a moving average");
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
     p->device = ctx->device;
@@ -157,6 +159,7 @@ an_status an_params_create_in(an_params **params, an_context *ctx, const an_grap
     if (p->has_gradients) AN_TRY(an_params_make_gradients(p));
     for (int i = 0; i < p->moment_count; i++)
         AN_TRY(an_params_allocate_flat(p, &p->moments[i], AN_FLAT_MOMENTS, dtype));
+    if (options.average) AN_TRY(an_params_make_average(p));
     AN_TRY(start(p, p->parameter_count, 0));
     *params = p;
     return AN_OK;
@@ -172,6 +175,7 @@ void an_params_destroy(an_params **params) {
     if (!p) return;
     an_context *ctx = p->ctx;
     const an_dtype dtype = p->sizes.trainable_dtype;
+    an_params_release_flat(p, &p->average.flat, AN_FLAT_MOMENTS, dtype);
     for (int i = 0; i < AN_MOST_MOMENTS; i++) an_params_release_flat(p, &p->moments[i], AN_FLAT_MOMENTS, dtype);
     an_params_drop_gradients(p);
     p->device->release(p->device, ctx, &p->states, (size_t)p->sizes.state_bytes);
@@ -307,6 +311,15 @@ void *an_params_base(const an_params *p, an_storage storage) {
     case AN_STORAGE_LOW: return p->low;
     default: return NULL;
     }
+}
+
+void *an_params_part(const an_params *p, const an_stored *e, an_param_part part) {
+    if (part == AN_PART_WEIGHT) return an_params_base(p, e->storage);
+    if (e->storage != AN_STORAGE_MASTER) return NULL;
+    if (part == AN_PART_GRADIENT) return p->gradients;
+    if ((unsigned)part >= AN_KEPT_END || !an_kept_has(an_params_kept(p), part)) return NULL;
+    if (part != AN_PART_AVERAGE) return p->moments[part - AN_PART_MOMENT_1];
+    return an_params_average(p);
 }
 
 int64_t an_params_count(const an_params *params) {

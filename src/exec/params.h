@@ -6,10 +6,17 @@
 
 #include "anneal/experimental.h"
 #include "anneal/plan.h"
+#include "exec/kept.h"
 #include "exec/shards.h"
 #include "ir/graph.h"
 
-enum { AN_MOST_MOMENTS = 2 };
+/* The moving average of the weights (params_average.c). */
+typedef struct an_average {
+    void *flat;    /* NULL: there is none */
+    bool begun;    /* before the first update the average is the weights, and `flat` means nothing */
+    bool is_shown; /* the masters hold the average, and `flat` the weights */
+    const an_kernel *update, *swap;
+} an_average;
 
 /* A parameter or a run state: what the store needs of its source node. */
 typedef struct an_stored {
@@ -42,6 +49,7 @@ struct an_params {
     an_params_pieces pieces; /* without shards: everything is whole */
     void *masters, *frozen, *states, *gradients, *moments[AN_MOST_MOMENTS];
     int moment_count;
+    an_average average;
     bool has_gradients;
     an_lender lender; /* of the gradients */
     uint64_t version; /* rises with every change of the weights */
@@ -76,6 +84,28 @@ void an_params_borrow_gradients(an_params *p, void *gradients, const an_lender *
 
 /* The buffer of a storage class that the store owns. */
 void *an_params_base(const an_params *p, an_storage storage);
+
+static inline an_kept an_params_kept(const an_params *p) {
+    return (an_kept){.moments = p->moment_count, .average = p->average.flat != NULL};
+}
+/* The buffer that has a part of an entry; NULL: there is no such part. The average of weights that were never updated is the weights. */
+void *an_params_part(const an_params *p, const an_stored *e, an_param_part part);
+
+/* ---- the moving average of the weights (params_average.c) ---- */
+
+/* Where it is. */
+static inline void *an_params_average(const an_params *p) {
+    return p->average.begun && !p->average.is_shown ? p->average.flat : p->masters;
+}
+
+an_status an_params_make_average(an_params *p);
+/* After an update of the weights. The first one copies them. Without an average, these calls do nothing. */
+an_status an_params_update_average(an_params *p, double decay);
+/* Makes the average a copy of the weights, if it has not begun: then it can be set. */
+an_status an_params_begin_average(an_params *p);
+/* Exchanges the weights and their average, so that programs read the average; and back again, to the bit. If it has not begun, nothing happens. The low copies and
+ * what other ranks have gathered are then of other weights, as after an update. */
+an_status an_params_show_average(an_params *p, bool shown);
 
 /* What the tables of a store of this graph take, to the byte; in pieces or not. */
 int64_t an_params_table_bytes(const an_graph *graph);

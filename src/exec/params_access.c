@@ -30,16 +30,10 @@ static bool is_divided(const an_params *p, const an_stored *e) {
 static an_status locate(const an_params *p, const char *name, an_param_part part, const an_array *array, place *found) {
     an_context *ctx = p->ctx;
     const an_stored *e = NULL;
-    char *base = NULL;
     for (size_t i = 0; i < p->entry_count && !e; i++)
         if (!strcmp(p->entries[i].name, name)) e = &p->entries[i];
     if (!e) return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there is no parameter or run state '%s'", name);
-    if (part == AN_PART_WEIGHT)
-        base = an_params_base(p, e->storage);
-    else if (e->storage == AN_STORAGE_MASTER && part == AN_PART_GRADIENT)
-        base = p->gradients;
-    else if (e->storage == AN_STORAGE_MASTER && (int)part - AN_PART_MOMENT_1 < p->moment_count)
-        base = p->moments[part - AN_PART_MOMENT_1];
+    char *base = an_params_part(p, e, part);
     if (!base)
         return AN_ERROR(ctx, AN_ERR_STATE,
                         "'%s' does not have this part: it is frozen, or the parameters were created without it", name);
@@ -119,6 +113,10 @@ an_status an_params_set(an_params *params, const char *name, an_param_part part,
     an_context *ctx = params->ctx;
     place at;
     AN_TRY_RETURN(locate(params, name, part, array, &at));
+    if (part == AN_PART_AVERAGE && !params->average.begun) {
+        AN_TRY_RETURN(an_params_begin_average(params));
+        AN_TRY_RETURN(locate(params, name, part, array, &at)); /* until now it was the weights */
+    }
     /* Run states have no copies of low precision: setting one, as every step of a batch norm does, makes none anew. */
     if (part == AN_PART_WEIGHT && at.stored->storage != AN_STORAGE_STATE) params->version++;
     if (is_divided(params, at.stored)) return set_divided(params, &at, array);

@@ -137,7 +137,7 @@ void an_plan_count_rank(an_plan *plan, const an_leaf_range *range, int64_t check
     m->weights = flat + an_params_low_bytes(&p->sizes, p->low) + p->sizes.frozen_bytes + p->sizes.state_bytes;
     m->gradients = trains ? flat : 0;
     m->leaves = trains && !p->passes.scatters ? (an_forest_depth(range) - 1) * flat : 0;
-    m->optimizer = trains ? p->moments * flat : 0;
+    m->optimizer = trains ? an_kept_count(p->kept) * flat : 0;
     m->scratch = p->arena_bytes - m->activations;
     m->inputs = p->sizes.input_bytes + p->scalar_bytes + p->constant_bytes + p->sizes.program_state_bytes;
     m->tables = an_params_table_bytes(p->model) + an_program_table_bytes(p);
@@ -154,7 +154,8 @@ void an_plan_divide(an_plan *plan, const an_params_pieces *pieces) {
         an_params_buffer_bytes(sizes, pieces, AN_FLAT_MASTERS, dtype) + sizes->frozen_bytes + sizes->state_bytes;
     if (plan->low != AN_DTYPE_NONE) m->weights += an_params_buffer_bytes(sizes, pieces, AN_FLAT_LOW, plan->low);
     if (m->gradients) m->gradients = an_params_buffer_bytes(sizes, pieces, AN_FLAT_GRADIENTS, dtype);
-    if (m->optimizer) m->optimizer = plan->moments * an_params_buffer_bytes(sizes, pieces, AN_FLAT_MOMENTS, dtype);
+    if (m->optimizer)
+        m->optimizer = an_kept_count(plan->kept) * an_params_buffer_bytes(sizes, pieces, AN_FLAT_MOMENTS, dtype);
     m->peak += m->weights + m->gradients + m->optimizer;
 }
 
@@ -250,7 +251,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     AN_TRY(find_leaves(ctx, options, &range));
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->ctx = ctx;
-    p->moments = options->moments;
+    p->kept = (an_kept){.moments = options->moments, .average = options->average};
     if (options->kernels) {
         p->kernel_bytes = strlen(options->kernels) + 1;
         AN_TRY(an_alloc(ctx, (void **)&p->kernels, p->kernel_bytes, 1));

@@ -4,6 +4,7 @@
 
 #include "anneal/plan.h"
 #include "comm/forest.h"
+#include "exec/kept.h"
 #include "ir/graph.h"
 #include "pass/memory.h"
 #include "pass/pass.h"
@@ -24,7 +25,7 @@ struct an_plan {
     an_form_tables tables[AN_FORMS];
     an_flat_sizes sizes;
     an_plan_memory memory;
-    int moments; /* of the optimizer */
+    an_kept kept; /* of each weight */
     an_plan_traffic traffic;
     int64_t arena_bytes, scalar_bytes, constant_bytes;
     const char *scalars[AN_MAX_SCALARS]; /* by slot; names belong to the forms */

@@ -362,7 +362,7 @@ static an_status get_options(opening *o) {
     AN_TRY_RETURN(an_open_class_weights(o->config, ctx, o->training, &o->class_weights, &o->class_weight_count));
     o->options.class_weights = o->class_weights;
     o->options.class_weight_count = o->class_weight_count;
-    AN_TRY_RETURN(an_open_sample_weights(o->config, ctx, o->training, &o->options.weights));
+    AN_TRY_RETURN(an_open_sample_weights(o->config, ctx, o->training, &o->options.sample_weights));
     bool augments;
     AN_TRY_RETURN(an_open_augment(o->config, ctx, &o->augment, &augments));
     o->options.augment = augments ? &o->augment : NULL;

@@ -5,6 +5,7 @@
 #include "base/structs.h"
 #include "exec/plan.h"
 #include "predict/predictor.h"
+#include "store/chosen_weights.h"
 #include "store/inspect.h"
 #include "store/load.h"
 
@@ -99,6 +100,7 @@ an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const cha
     char *text = NULL;
     an_predictor_options options;
     an_predictor_model model = {0};
+    bool average;
     *predictor = NULL;
     AN_TRY(an_predictor_options_read(ctx, &options, given));
     AN_TRY(an_checkpoint_open(&c, ctx, path));
@@ -116,7 +118,9 @@ an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const cha
     AN_TRY(take_precision(&model, c, &options));
     AN_TRY(take_work(&model, graph));
     AN_TRY(an_predictor_make(&p, ctx, &model, &options));
-    AN_TRY(an_checkpoint_load(ctx, p->params, p->graph, c->manifest, c->path, AN_LOAD_WEIGHTS));
+    AN_TRY(an_choose_weights(ctx, c->manifest, c->path, options.weights, &average));
+    AN_TRY(an_checkpoint_load(ctx, p->params, p->graph, c->manifest, c->path,
+                              average ? AN_LOAD_AVERAGE : AN_LOAD_WEIGHTS));
     AN_TRY(an_predictor_keep_again(p, ctx));
     *predictor = p;
     p = NULL;

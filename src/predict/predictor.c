@@ -261,13 +261,14 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
     an_context *ctx = trainer->ctx;
     const an_device *device = to->device;
     if (!from) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
+    const void *weights = trainer->shows_average ? an_params_average(from) : from->masters;
     const an_page_range pages = {0, from->sizes.trainable_elements / AN_PAGE};
     const struct {
         void *to;
         const void *from;
         int64_t bytes, expected;
     } parts[] = {
-        {to->masters, from->masters, an_params_flat_bytes(&to->sizes), an_params_flat_bytes(&from->sizes)},
+        {to->masters, weights, an_params_flat_bytes(&to->sizes), an_params_flat_bytes(&from->sizes)},
         {to->frozen, from->frozen, to->sizes.frozen_bytes, from->sizes.frozen_bytes},
         {to->states, from->states, to->sizes.state_bytes, from->sizes.state_bytes},
     };
@@ -275,7 +276,7 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
         if (parts[i].bytes != parts[i].expected)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the trainer and the predictor have different models");
         if (i == 0 && from->pieces.shards)
-            AN_TRY_RETURN(an_params_spread(from, from->masters, &pages, to->masters));
+            AN_TRY_RETURN(an_params_spread(from, weights, &pages, to->masters));
         else if (parts[i].bytes)
             AN_TRY_RETURN(
                 device->copy(device, ctx, parts[i].to, parts[i].from, (size_t)parts[i].bytes, AN_COPY_ON_DEVICE));

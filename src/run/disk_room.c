@@ -26,7 +26,7 @@ typedef struct {
 static an_status measure(const an_trainer *t, need *n) {
     an_context *ctx = t->ctx;
     an_save_layout *layout;
-    AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, t->params->moment_count, t->writers));
+    AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, an_params_kept(t->params), t->writers));
     for (size_t i = 0; i < layout->file_count; i++) {
         const int64_t bytes = (int64_t)layout->files[i].bytes;
         n->bytes += bytes;

@@ -4,6 +4,7 @@
 
 #include "base/heartbeat.h"
 #include "step/optimizer_records.h"
+#include "store/chosen_weights.h"
 #include "store/load.h"
 
 /* ---- the optimizer ---- */
@@ -36,6 +37,25 @@ an_status an_load_check_optimizer(const an_trainer *t, const an_manifest *m, con
         "%s: the run was trained with the optimizer '%s', and this trainer has '%s', to which the saved moments "
         "mean nothing. Take '%s', or start a new run",
         folder, m->optimizer.name, now, m->optimizer.name);
+}
+
+/* ---- the average ---- */
+
+an_status an_load_check_average(const an_trainer *t, const an_manifest *m, const char *folder) {
+    an_context *ctx = t->ctx;
+    const bool keeps = an_params_kept(t->params).average;
+    bool saved;
+    AN_TRY_RETURN(an_choose_weights(ctx, m, folder, AN_MODEL_WEIGHTS_AUTO, &saved));
+    if (saved == keeps) return AN_OK;
+    if (saved)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                        "%s: the run keeps a moving average of its weights, and this trainer does not: set train.ema "
+                        "to the run's decay",
+                        folder);
+    return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                    "%s: the run was trained without a moving average of its weights, which begins with the first "
+                    "update: remove train.ema, or start a new run from these weights (model.init.from)",
+                    folder);
 }
 
 /* ---- all of it ---- */

@@ -433,6 +433,7 @@ static an_status check_apply(an_resume *r, an_trainer *t) {
     AN_TRY_RETURN(check_bits(r, t));
     AN_TRY_RETURN(check_data(r, t));
     AN_TRY_RETURN(an_load_check_optimizer(t, r->manifest, r->path));
+    AN_TRY_RETURN(an_load_check_average(t, r->manifest, r->path));
     return say_metrics(r, t);
 }
 

@@ -101,7 +101,8 @@ static an_status check_layout(const an_saver *s) {
     for (size_t i = 0; i < s->job.layout->tensor_count; i++) {
         const an_saved_tensor *t = &s->job.layout->tensors[i];
         if (t->entry >= p->entry_count || t->elements != p->entries[t->entry].elements ||
-            t->dtype != p->entries[t->entry].dtype || t->moment > p->moment_count ||
+            t->dtype != p->entries[t->entry].dtype ||
+            (t->part != AN_PART_WEIGHT && !an_kept_has(an_params_kept(p), t->part)) ||
             (t->grid >= 0 && t->grid * (int64_t)an_dtype_size(t->dtype) != p->entries[t->entry].offset))
             return AN_ERROR(s->ctx, AN_ERR_STATE, "the parameters do not match the graph: '%s'", t->name);
     }
@@ -165,7 +166,8 @@ an_status an_saver_create(an_saver **saver, an_trainer *trainer, const an_saver_
     s->job.ctx = ctx;
     s->job.folder = s->folder;
     s->job.generation = options->generation;
-    AN_TRY(an_save_layout_create(&s->job.layout, ctx, trainer->graph, trainer->params->moment_count, options->writers));
+    AN_TRY(
+        an_save_layout_create(&s->job.layout, ctx, trainer->graph, an_params_kept(trainer->params), options->writers));
     AN_TRY(check_layout(s));
     AN_TRY(make_image(s));
     s->phases = (an_save_phases){.trainer = trainer, .job = &s->job, .route = s->route};

@@ -213,7 +213,8 @@ static an_status check_load(const an_trainer *t, const char *path, const an_mani
     if (m->step > t->steps)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: has taken %lld steps, but this run has only %lld", path,
                         (long long)m->step, (long long)t->steps);
-    return an_load_check_optimizer(t, m, path);
+    AN_TRY_RETURN(an_load_check_optimizer(t, m, path));
+    return an_load_check_average(t, m, path);
 }
 
 static an_status load(an_trainer *t, const char *path) {

@@ -78,6 +78,10 @@ static an_status check_options(an_context *ctx, const an_program *program, const
     AN_CHECK(ctx, o->clip_norm >= 0 && o->clip_value >= 0, AN_ERR_ARGUMENT,
              "clip_norm is %g and clip_value %g; they must be 0 or more, and 0 means no limit", o->clip_norm,
              o->clip_value);
+    AN_CHECK(ctx, o->ema_decay >= 0 && o->ema_decay < 1, AN_ERR_ARGUMENT,
+             "ema_decay is %g; it must be above 0 and below 1, or 0 for no average", o->ema_decay);
+    AN_CHECK(ctx, o->ema_decay == 0 || program->params->average.flat, AN_ERR_STATE,
+             "the parameters have no room for a moving average: create them with an_params_options.average");
     AN_CHECK(ctx, !o->reduces_bf16 || program->params->sizes.trainable_dtype == AN_DTYPE_F32, AN_ERR_DTYPE,
              "gradients cannot be reduced in bf16, because they are %s",
              an_dtype_name(program->params->sizes.trainable_dtype));
@@ -393,6 +397,8 @@ an_status an_step_update(an_stepper *stepper) {
         update.clip_value = s->clipped ? s->options.clip_value : 0;
         an_status status = an_optimizer_update(s->optimizer, &update);
         if (status == AN_OK) status = an_statistics_update(&s->statistics, s->sums);
+        if (status == AN_OK && s->options.ema_decay > 0)
+            status = an_params_update_average(s->params, s->options.ema_decay);
         if (status != AN_OK && !an_step_is_alone(s)) { /* other ranks have updated: there is no way back */
             s->broken = true;
             an_comm_abort(ctx, status, ctx->error.message);

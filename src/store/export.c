@@ -8,13 +8,14 @@
 
 #include "base/files/file.h"
 #include "base/guard.h"
+#include "store/chosen_weights.h"
 #include "store/inspect.h"
 
 enum { PIECE = 4 << 20, ALIGNMENT = 64 };
 
 typedef struct {
     const an_checkpoint *checkpoint;
-    int64_t *indices; /* of the weights */
+    int64_t *indices; /* of what is written */
     an_safetensor *entries;
     size_t count, capacity;
     an_text header;
@@ -29,7 +30,9 @@ static an_status choose(exporting *e) {
     an_checkpoint_info info;
     an_checkpoint_info_init(&info, sizeof info);
     int64_t at = 0;
+    bool average;
     AN_TRY_RETURN(an_checkpoint_info_get(c, &info));
+    AN_TRY_RETURN(an_choose_weights(ctx, c->manifest, c->path, c->chosen, &average));
     e->capacity = (size_t)info.tensors;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&e->indices, e->capacity, sizeof *e->indices));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&e->entries, e->capacity, sizeof *e->entries));
@@ -45,7 +48,7 @@ static an_status choose(exporting *e) {
                                  .begin = at,
                                  .bytes = t.elements * (int64_t)t.element_bytes};
         memcpy(entry->dims, t.dims, sizeof entry->dims);
-        e->indices[e->count++] = i;
+        e->indices[e->count++] = c->manifest ? an_manifest_source(c->manifest, i, average) : i;
         at += entry->bytes;
     }
     return an_safetensors_header(&e->header, e->entries, e->count, ALIGNMENT);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/chosen_weights.h"
 #include "store/inspect.h"
 
 enum { MOST_LISTED = 8 };
@@ -33,16 +34,23 @@ static an_status place_slice(void *user, const an_manifest_slice *slice) {
     return AN_OK;
 }
 
+/* The tensor that goes to the place of this name; -1: there is none. */
+static int64_t find(const an_manifest *m, const char *name, an_load_extent extent) {
+    const int64_t average = extent == AN_LOAD_AVERAGE ? an_manifest_find_average(m, name) : -1;
+    return average >= 0 ? average : an_manifest_find(m, name);
+}
+
 /* All that does not fit, in one message. */
-static an_status match(an_found *f, const an_manifest *m, const char *folder, size_t wanted) {
+static an_status match(an_found *f, const an_manifest *m, const char *folder, an_load_extent extent) {
     an_status status;
     an_context *ctx = f->ctx;
     an_text text;
+    const size_t wanted = count_wanted(m, extent);
     size_t bad = 0, found = 0;
     an_text_init(&text, ctx);
     for (size_t i = 0; i < f->layout->tensor_count; i++) {
         const an_saved_tensor *s = &f->layout->tensors[i];
-        const int64_t index = an_manifest_find(m, s->name);
+        const int64_t index = find(m, s->name, extent);
         int64_t dims[AN_MAX_DIMS] = {0};
         found += index >= 0;
         if (index >= 0) an_manifest_shape(m, (size_t)index, dims);
@@ -79,12 +87,12 @@ static an_status check_order(const an_found *f, const an_manifest *m, const char
     return AN_OK;
 }
 
-an_status an_found_create(an_found *found, an_context *ctx, const an_graph *graph, int moments,
+an_status an_found_create(an_found *found, an_context *ctx, const an_graph *graph, an_kept kept,
                           const an_manifest *manifest, const char *folder, an_load_extent extent) {
     an_status status;
     *found = (an_found){.ctx = ctx};
-    AN_TRY(an_save_layout_create(&found->layout, ctx, graph, moments, 1));
-    AN_TRY(match(found, manifest, folder, count_wanted(manifest, extent)));
+    AN_TRY(an_save_layout_create(&found->layout, ctx, graph, kept, 1));
+    AN_TRY(match(found, manifest, folder, extent));
     if (found->count) qsort(found->pieces, found->count, sizeof *found->pieces, compare);
     AN_TRY(check_order(found, manifest, folder));
     return AN_OK;

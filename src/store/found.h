@@ -15,7 +15,7 @@ typedef struct an_found {
 } an_found;
 
 /* A checkpoint of another model is AN_ERR_SHAPE, and all that does not fit is named. O(tensors). */
-an_status an_found_create(an_found *found, an_context *ctx, const an_graph *graph, int moments,
+an_status an_found_create(an_found *found, an_context *ctx, const an_graph *graph, an_kept kept,
                           const an_manifest *manifest, const char *folder, an_load_extent extent);
 void an_found_destroy(an_found *found);
 

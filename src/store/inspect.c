@@ -12,6 +12,8 @@
 #include "base/files/file.h"
 #include "base/guard.h"
 #include "base/structs.h"
+#include "store/chosen_weights.h"
+#include "store/layout.h"
 #include "store/places.h"
 #include "store/read.h"
 
@@ -128,7 +130,17 @@ an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_
 }
 
 an_saved_role an_checkpoint_role(const char *name) {
-    return !strncmp(name, "moment_1/", 9) || !strncmp(name, "moment_2/", 9) ? AN_SAVED_MOMENT : AN_SAVED_WEIGHT;
+    const an_param_part part = an_part_of(name);
+    return part == AN_PART_WEIGHT ? AN_SAVED_WEIGHT : part == AN_PART_AVERAGE ? AN_SAVED_AVERAGE : AN_SAVED_MOMENT;
+}
+
+an_status an_checkpoint_choose_weights(an_checkpoint *checkpoint, an_model_weights weights) {
+    AN_NEED(checkpoint);
+    an_context *ctx = checkpoint->ctx;
+    bool average;
+    AN_TRY_RETURN(an_choose_weights(ctx, checkpoint->manifest, checkpoint->path, weights, &average));
+    checkpoint->chosen = weights;
+    return AN_OK;
 }
 
 static an_status check_index(const an_checkpoint *c, int64_t index) {

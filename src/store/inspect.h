@@ -12,9 +12,10 @@ struct an_checkpoint {
     char *path;
     an_manifest *manifest; /* NULL: no run, and the tensors are these */
     an_weights weights;
+    an_model_weights chosen; /* what is exported */
 };
 
-/* "moment_1/…" is no weight. */
+/* "moment_1/…" and "ema/…" are no weights. */
 an_saved_role an_checkpoint_role(const char *name);
 
 bool an_checkpoint_has_manifest(const char *folder);

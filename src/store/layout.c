@@ -11,31 +11,41 @@
 
 /* ---- tensors ---- */
 
+static const char *const prefixes[AN_KEPT_END] = {
+    [AN_PART_MOMENT_1] = "moment_1/", [AN_PART_MOMENT_2] = "moment_2/", [AN_PART_AVERAGE] = "ema/"};
+
+const char *an_part_prefix(an_param_part part) {
+    return prefixes[part] ? prefixes[part] : "";
+}
+
+an_param_part an_part_of(const char *name) {
+    for (int part = AN_KEPT_BEGIN; part < AN_KEPT_END; part++)
+        if (!strncmp(name, prefixes[part], strlen(prefixes[part]))) return (an_param_part)part;
+    return AN_PART_WEIGHT;
+}
+
 static bool is_state(const an_node *node) {
     return node->outputs[0].storage == AN_STORAGE_STATE;
 }
 
-static an_status add_tensor(an_save_layout *l, const an_node *node, const char *name, size_t entry, int moment,
+static an_status add_tensor(an_save_layout *l, const an_node *node, const char *name, size_t entry, an_param_part part,
                             int64_t grid) {
     enum { PREFIX = 32 };
     an_context *ctx = l->ctx;
     const an_result *r = &node->outputs[0];
     an_saved_tensor *t = &l->tensors[l->tensor_count++];
-    if (!moment && (!strncmp(name, "moment_1/", 9) || !strncmp(name, "moment_2/", 9) || strchr(name, '#')))
+    if (an_part_of(name) != AN_PART_WEIGHT || strchr(name, '#'))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "'%s' cannot be saved: names that begin with moment_1/ or moment_2/ or contain # are reserved "
-                        "for moments and parts of tensors",
+                        "'%s' cannot be saved: names that begin with moment_1/, moment_2/ or ema/ or contain # are "
+                        "reserved for moments, averages and parts of tensors",
                         name);
     char *full;
     *t = (an_saved_tensor){
-        .entry = entry, .moment = moment, .dtype = r->dtype, .ndims = r->ndims, .elements = 1, .grid = grid};
+        .entry = entry, .part = part, .dtype = r->dtype, .ndims = r->ndims, .elements = 1, .grid = grid};
     for (int d = 0; d < r->ndims; d++) t->elements *= t->dims[d] = r->dims[d]; /* laid out, so it cannot overflow */
     const size_t capacity = strlen(name) + PREFIX;
     AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&full, capacity, 1));
-    if (moment)
-        snprintf(full, capacity, "moment_%d/%s", moment, name);
-    else
-        snprintf(full, capacity, "%s", name);
+    snprintf(full, capacity, "%s%s", an_part_prefix(part), name);
     t->name = full;
     return AN_OK;
 }
@@ -51,27 +61,28 @@ static int64_t take_place(const an_parameter *p, int64_t *next) {
     return place;
 }
 
-/* In the store's order: parameters, run states, then the moments of those that are trained. */
-static an_status add_tensors(an_save_layout *l, const an_graph *graph, int moments) {
+/* In the store's order: parameters, run states, then what is kept of those that are trained. */
+static an_status add_tensors(an_save_layout *l, const an_graph *graph, an_kept kept) {
     an_context *ctx = l->ctx;
-    const size_t most = graph->parameter_count * (size_t)(1 + moments) + graph->source_count;
+    const size_t most = graph->parameter_count * (size_t)(1 + an_kept_count(kept)) + graph->source_count;
     AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->tensors, most, sizeof *l->tensors));
     size_t entry = 0;
     int64_t next = 0;
     for (size_t i = 0; i < graph->parameter_count; i++)
-        AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, entry++, 0,
+        AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, entry++, AN_PART_WEIGHT,
                                  take_place(&graph->parameters[i], &next)));
     for (size_t i = 0; i < graph->source_count; i++)
         if (is_state(graph->sources[i])) {
             const char *name = *(const char **)an_node_attribute(graph->sources[i], "name", AN_ATTRIBUTE_STRING);
-            AN_TRY_RETURN(add_tensor(l, graph->sources[i], name, entry++, 0, -1));
+            AN_TRY_RETURN(add_tensor(l, graph->sources[i], name, entry++, AN_PART_WEIGHT, -1));
         }
-    for (int m = 1; m <= moments; m++) {
+    for (int part = AN_KEPT_BEGIN; part < AN_KEPT_END; part++) {
+        if (!an_kept_has(kept, (an_param_part)part)) continue;
         next = 0;
         for (size_t i = 0; i < graph->parameter_count; i++)
             if (graph->parameters[i].node->outputs[0].storage == AN_STORAGE_MASTER)
-                AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, i, m,
-                                         take_place(&graph->parameters[i], &next)));
+                AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, i,
+                                         (an_param_part)part, take_place(&graph->parameters[i], &next)));
     }
     return AN_OK;
 }
@@ -154,7 +165,7 @@ fail:
     return status;
 }
 
-an_status an_save_layout_create(an_save_layout **layout, an_context *ctx, const an_graph *graph, int moments,
+an_status an_save_layout_create(an_save_layout **layout, an_context *ctx, const an_graph *graph, an_kept kept,
                                 int64_t writers) {
     an_status status;
     an_save_layout *l = NULL;
@@ -164,7 +175,7 @@ an_status an_save_layout_create(an_save_layout **layout, an_context *ctx, const 
     AN_TRY(an_alloc(ctx, (void **)&l, 1, sizeof *l));
     l->ctx = ctx;
     an_arena_init(&l->arena, ctx);
-    AN_TRY(add_tensors(l, graph, moments));
+    AN_TRY(add_tensors(l, graph, kept));
     for (size_t i = 0; i < l->tensor_count; i++)
         total += l->tensors[i].elements * (int64_t)an_dtype_size(l->tensors[i].dtype);
     l->file_count = (size_t)(writers < 1 ? 1 : writers > AN_MOST_WRITERS ? AN_MOST_WRITERS : writers);

@@ -3,16 +3,17 @@
 #ifndef AN_STORE_LAYOUT_H
 #define AN_STORE_LAYOUT_H
 
+#include "exec/kept.h"
 #include "ir/graph.h"
 #include "store/manifest.h"
 
 enum { AN_SAVE_ALIGNMENT = 4096, AN_MOST_WRITERS = 1 << 16 }; /* what writes past the system's cache must keep to */
 
-/* A tensor of the state: a parameter or run state, or a moment of a parameter. */
+/* A tensor of the state: a parameter or run state, or what is kept of a parameter beside it. */
 typedef struct an_saved_tensor {
     const char *name; /* "blocks.0.fc.weight", "moment_1/blocks.0.fc.weight" */
     size_t entry;     /* of the parameter store */
-    int moment;       /* 0: the weight itself */
+    an_param_part part;
     an_dtype dtype;
     int ndims;
     int64_t dims[AN_MAX_DIMS], elements;
@@ -41,8 +42,13 @@ typedef struct an_save_layout {
     size_t tensor_count, piece_count, file_count;
 } an_save_layout;
 
+/* What the names of tensors begin with that are such a part; "" of weights. */
+const char *an_part_prefix(an_param_part part);
+/* The part that a tensor of this name is. */
+an_param_part an_part_of(const char *name);
+
 /* O(tensors + files). */
-an_status an_save_layout_create(an_save_layout **layout, an_context *ctx, const an_graph *graph, int moments,
+an_status an_save_layout_create(an_save_layout **layout, an_context *ctx, const an_graph *graph, an_kept kept,
                                 int64_t writers);
 void an_save_layout_destroy(an_save_layout **layout);
 

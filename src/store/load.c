@@ -6,7 +6,7 @@
 /* Where elements `begin` and following of a tensor are in the store. */
 static char *memory_of(const an_params *params, const an_saved_tensor *t, int64_t begin) {
     const an_stored *e = &params->entries[t->entry];
-    char *base = t->moment ? params->moments[t->moment - 1] : an_params_base(params, e->storage);
+    char *base = an_params_part(params, e, t->part);
     return base + e->offset + begin * (int64_t)an_dtype_size(t->dtype);
 }
 
@@ -40,7 +40,8 @@ an_status an_checkpoint_load(an_context *ctx, an_params *params, const an_graph 
                              const char *folder, an_load_extent extent) {
     an_status status;
     an_found found;
-    AN_TRY(an_found_create(&found, ctx, graph, params->moment_count, m, folder, extent));
+    AN_TRY(an_found_create(&found, ctx, graph, an_params_kept(params), m, folder, extent));
+    params->average.begun = true; /* the tensors of an average go to its own memory */
     size_t first = 0;
     for (size_t file = 0; file < m->file_count; file++) {
         size_t count = 0;

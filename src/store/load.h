@@ -8,6 +8,7 @@
 typedef enum an_load_extent {
     AN_LOAD_STATE,   /* every tensor, and every byte of every file is held against its hash */
     AN_LOAD_WEIGHTS, /* no moments, and only the files that have weights or running statistics in them */
+    AN_LOAD_AVERAGE, /* … with the averages of weights in their places */
 } an_load_extent;
 
 /* From a folder whose manifest was read, into the parameters of this graph. AN_ERR_DAMAGED where a byte is not as it was written; the memory

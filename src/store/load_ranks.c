@@ -63,7 +63,8 @@ static an_status prepare(loading *l, const an_graph *graph) {
     const an_params_pieces *pieces = &params->pieces;
     if (params->device != &an_device_host)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "ranks can load together only into the host's memory");
-    AN_TRY_RETURN(an_found_create(&l->found, ctx, graph, params->moment_count, l->manifest, l->folder, AN_LOAD_STATE));
+    AN_TRY_RETURN(
+        an_found_create(&l->found, ctx, graph, an_params_kept(params), l->manifest, l->folder, AN_LOAD_STATE));
     AN_TRY_RETURN(number_files(l));
     const an_route_options options = {.ranks = l->comm->ranks,
                                       .rank = l->comm->rank,
@@ -208,6 +209,7 @@ an_status an_checkpoint_load_ranks(an_context *ctx, an_params *params, const an_
                  .folder = folder,
                  .chunk = chunk ? chunk : CHUNK};
     AN_TRY(an_ranks_agree(ctx, prepare(&l, graph)));
+    params->average.begun = true; /* the tensors of an average go to its own memory */
     an_comm_enter(ctx, l.comm, "load of a checkpoint", an_save_layout_bytes(&l.files));
     AN_TRY(an_ranks_agree(ctx, load_rounds(&l)));
     params->version++;

@@ -167,6 +167,6 @@ int64_t an_route_bytes(const an_route *r) {
 char *an_route_memory(const an_save_layout *layout, const an_params *params, const an_transfer *transfer) {
     const an_saved_tensor *t = &layout->tensors[transfer->tensor];
     const an_stored *e = &params->entries[t->entry];
-    char *base = t->moment ? params->moments[t->moment - 1] : an_params_base(params, e->storage);
+    char *base = an_params_part(params, e, t->part);
     return base + e->offset + transfer->at;
 }

@@ -2,6 +2,7 @@
 #ifndef AN_STORE_WEIGHTS_H
 #define AN_STORE_WEIGHTS_H
 
+#include "anneal/anneal.h"
 #include "store/safetensors.h"
 
 /* Tensors that can be read in pieces, whatever files they lie in. A new kind of folder is one row in weights_files.c that fills this. */
@@ -20,8 +21,8 @@ typedef struct an_weights {
 } an_weights;
 
 /* A checkpoint's folder, or a run's, whose newest is taken; a safetensors file, or a folder as Hugging Face has them:
- * model.safetensors, or several files and their index. */
-an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path);
+ * model.safetensors, or several files and their index. `choice`: of a checkpoint. */
+an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path, an_model_weights choice);
 void an_weights_close(an_weights *weights);
 /* … of files of safetensors only. */
 an_status an_weights_open_files(an_weights *weights, an_context *ctx, const char *path);

@@ -247,6 +247,13 @@ static an_status measure_own(an_trainer *t) {
     return take_of_first(t, &t->measured, &received, sizeof received, "the metrics of the program from rank 0");
 }
 
+/* Half of an exchange cannot be undone: no step may follow. Only a device can fail here. */
+static an_status show_average(an_trainer *t, bool shown) {
+    const an_status status = an_params_show_average(t->params, shown);
+    if (status != AN_OK) t->stepper->broken = true;
+    return status;
+}
+
 static an_status check(an_trainer *t, const an_evaluation *evaluation) {
     an_status status;
     an_context *ctx = t->ctx;
@@ -260,17 +267,17 @@ fail:
     return status;
 }
 
-static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stopped) {
+/* With the moving average in the place of the weights, where that is what is evaluated. */
+static an_status evaluate_shown(an_trainer *t, an_evaluation *evaluation, bool *stopped) {
     an_status status;
     an_context *ctx = t->ctx;
     sums s = {0};
     const double started = an_clock_seconds();
     status = check(t, evaluation);
     if (status == AN_OK) an_details_begin(t);
-    if (t->shards) { /* the weights that it needs come from all ranks */
-        AN_TRY(agree(t, status, NULL));
-        AN_TRY(an_step_begin_reading(t->stepper));
-    }
+    if (t->shards) AN_TRY(agree(t, status, NULL)); /* the weights that it needs come from all ranks */
+    if (status == AN_OK && t->shows_average) status = show_average(t, true);
+    if (t->shards) AN_TRY(an_step_begin_reading(t->stepper));
     if (status == AN_OK) status = run_batches(t, &s, stopped);
     if (t->shards) {
         const an_status ended = an_step_end_reading(t->stepper);
@@ -301,6 +308,12 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     return an_evaluation_write(ctx, evaluation, &own);
 fail:
     return status;
+}
+
+static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stopped) {
+    const an_status status = evaluate_shown(t, evaluation, stopped);
+    const an_status hidden = t->params ? show_average(t, false) : AN_OK;
+    return status == AN_OK ? hidden : status;
 }
 
 an_status an_evaluation_get(const an_trainer *trainer, an_evaluation *evaluation) {

@@ -124,12 +124,15 @@ static an_status add_entries(hashing *h, size_t count) {
     return AN_OK;
 }
 
-static an_status add_moments(hashing *h) {
+/* Moments, and the average of a run that keeps one. */
+static an_status add_kept(hashing *h) {
     const an_params *p = h->params;
     an_context *ctx = p->ctx;
-    for (int m = 0; m < p->moment_count; m++)
-        for (size_t i = 0; i < p->parameter_count; i++)
-            if (p->entries[i].storage == AN_STORAGE_MASTER) AN_TRY_RETURN(add_entry(h, &p->entries[i], p->moments[m]));
+    for (int part = AN_KEPT_BEGIN; part < AN_KEPT_END; part++)
+        for (size_t i = 0; i < p->parameter_count; i++) {
+            const void *base = an_params_part(p, &p->entries[i], (an_param_part)part);
+            if (base) AN_TRY_RETURN(add_entry(h, &p->entries[i], base));
+        }
     return AN_OK;
 }
 
@@ -158,7 +161,7 @@ an_status an_trainer_state_hash(const an_trainer *trainer, char text[AN_HASH_TEX
     hashing h;
     AN_TRY(hashing_begin(&h, t));
     AN_TRY(add_entries(&h, t->params->entry_count));
-    AN_TRY(add_moments(&h));
+    AN_TRY(add_kept(&h));
     const int64_t numbers[] = {t->next, t->stepper->step, an_optimizer_updates(t->optimizer),
                                t->stepper->scaler.good_steps};
     add_bytes(&h, numbers, sizeof numbers);

@@ -302,7 +302,7 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     m->accepts[MISSING] = o->accepts_missing;
     m->accepts[UNEXPECTED] = o->accepts_unexpected;
     status = an_renamings_create(&m->names, ctx, o->rename_count, o->renames);
-    if (status == AN_OK) status = an_weights_open(&m->weights, ctx, o->path);
+    if (status == AN_OK) status = an_weights_open(&m->weights, ctx, o->path, o->weights);
     if (status == AN_OK && m->weights.is_folder)
         status = an_huggingface_check(trainer, o->path, o->model_type, strlen(prefix), &m->gpt2);
     if (status == AN_OK) status = match(m);

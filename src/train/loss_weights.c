@@ -121,7 +121,7 @@ static an_status make_sample_weights(an_trainer *t, const char *name) {
 an_status an_loss_weights_make(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(make_class_weights(t, options));
-    return make_sample_weights(t, options->weights);
+    return make_sample_weights(t, options->sample_weights);
 }
 
 void an_loss_weights_destroy(an_trainer *t) {

@@ -37,6 +37,7 @@ typedef enum {
     SHARD,
     PIECES,
     DETAILS,
+    AVERAGE,
     ROWS
 } row;
 
@@ -69,6 +70,8 @@ static const char *const sentences[ROWS] = {
     [DETAILS] =
         "rank %d keeps the details %s of evaluations, but rank %d %s: all ranks must have the same eval.metrics "
         "and options",
+    [AVERAGE] = "rank %d keeps a moving average of the weights with decay %s, but rank %d with %s: all ranks must have "
+                "the same train.ema",
 };
 /* NOLINTEND(bugprone-suspicious-missing-comma) */
 
@@ -149,6 +152,7 @@ static an_status describe(record *r, an_trainer *t) {
     snprintf(r->values[DETAILS], TEXT, "%u", t->asked_details);
     if (t->shards) snprintf(r->values[PIECES], TEXT, "%016llx", (unsigned long long)hash_pieces(t));
     if (t->stepper) snprintf(r->values[RATE], TEXT, "%.9g", t->stepper->options.rate);
+    if (t->stepper) snprintf(r->values[AVERAGE], TEXT, "%.17g", t->stepper->options.ema_decay);
     return AN_OK;
 }
 

@@ -64,10 +64,11 @@ static int64_t runs_of(const an_trainer *t) {
     return t->leaves.count * an_divide_up(an_divide_up(an_batches_largest(b), b->leaves), b->micro);
 }
 
-/* Reading gradients for their norm and for the update, and reading and writing weights and moments. */
+/* Reading gradients for their norm and for the update, and reading and writing weights and moments; and for an average, reading the weights once more. */
 static int64_t updated_bytes(const an_trainer *t) {
     const an_plan *p = t->plan;
-    const int64_t numbers = 4 + 2 * p->moments, low = p->low == AN_DTYPE_NONE ? 0 : (int64_t)an_dtype_size(p->low);
+    const int64_t numbers = 4 + 2 * an_kept_count(p->kept) + p->kept.average,
+                  low = p->low == AN_DTYPE_NONE ? 0 : (int64_t)an_dtype_size(p->low);
     return an_trainer_own_pages(t) * AN_PAGE * (numbers * (int64_t)an_dtype_size(p->sizes.trainable_dtype) + low);
 }
 

@@ -42,6 +42,12 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
     AN_CHECK(ctx, (unsigned)o->shard <= AN_SHARD_AUTO && o->min_elements >= 0, AN_ERR_ARGUMENT,
              "shard is %d, which must be a value of an_shard, and min_elements %lld, which must be 0 or more",
              (int)o->shard, (long long)o->min_elements);
+    AN_CHECK(ctx, o->ema_decay >= 0 && o->ema_decay < 1, AN_ERR_ARGUMENT,
+             "ema_decay is %g; it must be above 0 and below 1, or 0 for no average", o->ema_decay);
+    AN_CHECK(ctx, (unsigned)o->weights <= AN_MODEL_WEIGHTS_AVERAGE, AN_ERR_ARGUMENT,
+             "weights is %d, which is not a value of an_model_weights", (int)o->weights);
+    AN_CHECK(ctx, o->weights != AN_MODEL_WEIGHTS_AVERAGE || o->ema_decay > 0, AN_ERR_ARGUMENT,
+             "the run keeps no moving average of the weights (train.ema), so it cannot be evaluated");
     AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
              (long long)o->max_skips);
     return AN_OK;
@@ -68,6 +74,7 @@ static an_status make_stepper(an_trainer *t, const an_trainer_options *o) {
     step.scales = o->precision == AN_DTYPE_F16;
     step.skips = o->skips;
     step.reduces_bf16 = o->reduces_bf16;
+    step.ema_decay = o->ema_decay;
     step.seed = o->seed;
     return an_stepper_create(&t->stepper, t->program, t->optimizer, t->schedule, &step);
 }
@@ -119,6 +126,7 @@ static an_status prepare(an_trainer *t, const an_trainer_options *options) {
     t->max_skips = options->max_skips;
     t->evaluation_count = options->evaluation_samples;
     t->asked_details = options->details;
+    t->shows_average = options->ema_decay > 0 && options->weights != AN_MODEL_WEIGHTS_RAW;
     t->precision = options->precision;
     t->loader_threads = options->loader_threads;
     return make_first_parts(t, options);
@@ -134,6 +142,7 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     AN_TRY_RETURN(an_memory_room_check(t, options));
     if (t->planned) return AN_OK;
     AN_TRY_RETURN(an_optimizer_moments_in(ctx, options->optimizer, &params.moments));
+    params.average = options->ema_decay > 0;
     AN_TRY_RETURN(an_params_create_in(&t->params, ctx, t->graph, &params, t->shards ? &t->pieces : NULL));
     AN_TRY_RETURN(an_params_init(t->params, (uint64_t)options->seed));
     AN_TRY_RETURN(an_program_create(&t->program, t->plan, t->params));

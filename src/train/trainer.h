@@ -96,6 +96,7 @@ struct an_trainer {
     double weight_factor;           /* times which they are at most 1 */
     int64_t *numbers, number_count; /* of this rank's samples of a step, in the run */
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
+    bool shows_average;             /* evaluations and predictors use the moving average of the weights */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
     unsigned metrics;               /* that are reported, by their numbers in metrics.c; 0: those that are of use */
     int own_metric_count;           /* metrics of the program: those that the context had when the trainer was made */

@@ -118,12 +118,12 @@ static an_status count(an_trainer *t, const an_borders *borders) {
 /* ---- the plan ---- */
 
 /* The copy that a checkpoint needs is known from the model: what this rank writes. */
-static an_status measure_checkpoint(const an_trainer *t, int moments, int64_t *bytes) {
+static an_status measure_checkpoint(const an_trainer *t, an_kept kept, int64_t *bytes) {
     an_context *ctx = t->ctx;
     an_save_layout *layout;
     *bytes = 0;
     if (!t->saves) return AN_OK;
-    AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, moments, t->writers));
+    AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, kept, t->writers));
     *bytes = (int64_t)an_save_image_bytes(layout, an_route_files(layout->file_count, t->rank, t->ranks));
     an_save_layout_destroy(&layout);
     return AN_OK;
@@ -170,7 +170,7 @@ an_status an_trainer_count_rank(an_trainer *t, int rank) {
     const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
     const an_leaf_range range = an_borders_range(&borders, rank);
     t->leaves = find_leaves(t, &range);
-    AN_TRY_RETURN(measure_checkpoint(t, t->plan->moments, &checkpoint));
+    AN_TRY_RETURN(measure_checkpoint(t, t->plan->kept, &checkpoint));
     an_plan_count_rank(t->plan, &range, checkpoint);
     AN_TRY_RETURN(divide(t));
     return count(t, &borders);
@@ -202,6 +202,7 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.symbols = symbols;
     plan.maxima = maxima;
     AN_TRY_RETURN(an_optimizer_moments_in(ctx, o->optimizer, &plan.moments));
+    plan.average = o->ema_decay > 0;
     plan.precision = o->precision;
     plan.f32_storage = o->f32_storage;
     plan.recompute = o->recompute;

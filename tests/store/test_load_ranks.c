@@ -116,7 +116,7 @@ static void write_checkpoint(an_context *ctx, const part *p, int64_t count) {
     const an_route_options options = {.ranks = 1, .way = AN_ROUTE_SAVE, .chunk = AN_SAVE_CHUNK};
     snprintf(folder, sizeof folder, "written-by-%lld", (long long)count);
     assert_int_equal(mkdir(folder, 0777), 0);
-    OK(ctx, an_save_layout_create(&l, ctx, p->graph, 2, count));
+    OK(ctx, an_save_layout_create(&l, ctx, p->graph, (an_kept){.moments = 2}, count));
     OK(ctx, an_route_create(&route, l, &options));
     OK(ctx, an_alloc(ctx, &memory, an_save_layout_bytes(l), 1));
     OK(ctx, an_save_copy(ctx, l, p->whole, route, memory));

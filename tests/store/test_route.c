@@ -41,7 +41,7 @@ typedef struct {
 /* groups: of ranks that divide the state; 0: nobody does */
 static void open_routes(routes *r, int ranks, int writers, int groups, an_route_way way, int64_t chunk) {
     *r = (routes){.ranks = ranks, .way = way};
-    OK(ctx, an_save_layout_create(&r->layout, ctx, graph, MOMENTS, writers));
+    OK(ctx, an_save_layout_create(&r->layout, ctx, graph, (an_kept){.moments = MOMENTS}, writers));
     for (int i = 0; i < ranks; i++) {
         const int each = groups > 0 ? ranks / groups : 0;
         const an_shards_options map = {
@@ -236,7 +236,7 @@ static void test_places_are_those_of_the_plan(void **state) {
     an_save_layout *layout;
     size_t on_grid = 0;
     (void)state;
-    OK(ctx, an_save_layout_create(&layout, ctx, graph, MOMENTS, 1));
+    OK(ctx, an_save_layout_create(&layout, ctx, graph, (an_kept){.moments = MOMENTS}, 1));
     for (size_t i = 0; i < layout->tensor_count; i++) {
         const an_saved_tensor *t = &layout->tensors[i];
         if (t->entry >= plan->model->parameter_count) {
@@ -292,7 +292,7 @@ static void test_faults(void **state) {
     an_route *route = NULL;
     const an_route_options options = {.ranks = 2, .rank = 1, .way = AN_ROUTE_LOAD, .chunk = 4096};
     (void)state;
-    OK(ctx, an_save_layout_create(&layout, ctx, graph, MOMENTS, 3));
+    OK(ctx, an_save_layout_create(&layout, ctx, graph, (an_kept){.moments = MOMENTS}, 3));
     const size_t held = memory.held;
     long failures = 0;
     for (an_status status = AN_ERR_MEMORY; status != AN_OK; failures++) {

@@ -59,7 +59,8 @@ static void body(one_rank *r) {
     const int rank = r->comm.rank;
     if (rank_failed(r, "part", open_part(&p, r->ctx, t->sharding, r->comm.ranks, rank))) goto end;
     fill_store(p.params);
-    if (rank_failed(r, "layout", an_save_layout_create(&layout, r->ctx, p.graph, 2, t->writers))) goto end;
+    if (rank_failed(r, "layout", an_save_layout_create(&layout, r->ctx, p.graph, (an_kept){.moments = 2}, t->writers)))
+        goto end;
     const an_route_options options = {.ranks = r->comm.ranks,
                                       .rank = rank,
                                       .shards = t->sharding == AN_SHARD_NONE ? NULL : p.shards,

@@ -39,7 +39,8 @@ static an_status open_saving(saving *s, const one_rank *r, const trial *t) {
     an_context *ctx = r->ctx;
     an_save_job *job = &s->job;
     an_status status = open_part(&s->p, ctx, t->sharding, r->comm.ranks, r->comm.rank);
-    if (status == AN_OK) status = an_save_layout_create(&job->layout, ctx, s->p.graph, 2, t->writers);
+    if (status == AN_OK)
+        status = an_save_layout_create(&job->layout, ctx, s->p.graph, (an_kept){.moments = 2}, t->writers);
     if (status != AN_OK) return status;
     fill_store(s->p.params);
     const an_route_options options = {.ranks = r->comm.ranks,

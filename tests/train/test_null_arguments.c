@@ -328,6 +328,7 @@ static void call_checkpoints(void) {
     STATUS(an_checkpoint_read, N(checkpoint), 0, 0, 1, N(numbers));
     STATUS(an_checkpoint_text, N(checkpoint), N("config.yaml"), N(&text));
     STATUS(an_checkpoint_verify, N(ctx), N("run"));
+    STATUS(an_checkpoint_choose_weights, N(checkpoint), AN_MODEL_WEIGHTS_RAW);
     STATUS(an_checkpoint_export, N(checkpoint), N("exported.safetensors"));
     STATUS(an_checkpoint_export_torch, N(checkpoint), N("."));
 }

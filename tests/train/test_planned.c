@@ -137,6 +137,7 @@ static void check_model(an_status (*make_model)(an_graph **), an_dataset *datase
                     o.precision = precisions[p];
                     o.recompute = (an_recompute)r;
                     o.loader_threads = e;
+                    o.ema_decay = l % 2 ? 0.9 : 0;
                     o.norms = e ? AN_NORMS_BLOCK : AN_NORMS_GLOBAL;
                     o.details = p == 1 ? AN_DETAIL_CLASSES | AN_DETAIL_SCORES | AN_DETAIL_OUTPUTS : 0;
                     check_trainer(make_model, dataset, e ? dataset : NULL, &o);

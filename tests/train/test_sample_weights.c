@@ -72,7 +72,7 @@ static an_status make_trainer(const setting *s, an_graph **graph, an_dataset **d
     options.clip_norm = 0;
     options.class_weights = s->class_weights;
     options.class_weight_count = s->class_weights ? CLASSES : 0;
-    options.weights = s->weighs ? "weights" : NULL;
+    options.sample_weights = s->weighs ? "weights" : NULL;
     OK(ctx, an_model_mlp(graph, ctx, &model));
     OK(ctx, an_dataset_create_arrays(dataset, ctx, &source));
     return an_trainer_create(trainer, *graph, *dataset, NULL, &options);
