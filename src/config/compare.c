@@ -95,6 +95,7 @@ static const struct {
     {"train.loss.reduction", AN_CHANGE_FIXED, "a different loss would be minimised"},
     {"train.loss.focal", AN_CHANGE_FIXED, "a different loss would be minimised"},
     {"train.loss.label_smoothing", AN_CHANGE_FIXED, "a different loss would be minimised"},
+    {"train.ema.decay", AN_CHANGE_FIXED, "the average so far depends on it"},
     {"train.on_nonfinite", AN_CHANGE_FREE, LATER},
     {"train.max_skips", AN_CHANGE_FREE, LATER},
 

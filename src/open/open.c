@@ -265,6 +265,8 @@ static an_status get_limits(opening *o) {
         AN_TRY_RETURN(an_config_real(o->config, "train.clip_norm", &o->options.clip_norm));
     if (!an_config_is(o->config, "train.clip_value", "off"))
         AN_TRY_RETURN(an_config_real(o->config, "train.clip_value", &o->options.clip_value));
+    if (!an_config_is(o->config, "train.ema.decay", "off"))
+        AN_TRY_RETURN(an_config_real(o->config, "train.ema.decay", &o->options.ema_decay));
     AN_TRY_RETURN(an_config_count(o->config, "run.seed", &o->options.seed));
     AN_TRY_RETURN(an_config_count(o->config, "data.threads", &threads));
     o->options.loader_threads = (int)threads;
@@ -358,6 +360,7 @@ static an_status get_options(opening *o) {
     AN_TRY_RETURN(get_schedule(o, schedule_steps, &o->schedule, &o->options.rate));
     AN_TRY_RETURN(get_recompute(o));
     AN_TRY_RETURN(get_limits(o));
+    o->options.weights = o->opened->weights;
     AN_TRY_RETURN(an_open_evaluation(o->config, ctx, o->opened->details, &o->options));
     AN_TRY_RETURN(an_open_class_weights(o->config, ctx, o->training, &o->class_weights, &o->class_weight_count));
     o->options.class_weights = o->class_weights;

@@ -186,6 +186,8 @@ mistake 2 'c.yaml:5:26: optimizer.layer_decay is '\''0'\''; it takes a number ab
     'optimizer: {layer_decay: 0}'
 mistake 2 'c.yaml:6:33: train.loss.label_smoothing is '\''1.5'\''; it takes a number of at least 0 and below 1' \
     'train: {loss: {label_smoothing: 1.5}}'
+mistake 2 'c.yaml:6:14: train.ema.decay is '\''1'\''; it takes off, or a number above 0 and below 1' \
+    'train: {ema: 1}'
 mistake 1 'anneal train: nosuch.csv: cannot be opened: No such file or directory (data.train of c.yaml:5:15)' \
     'data: {train: {type: csv, path: nosuch.csv}}'
 mistake 1 'anneal train: folder: is a folder, not a file (data.train of c.yaml:5:15)' \

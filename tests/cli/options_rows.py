@@ -271,6 +271,7 @@ layer("name", "relu", "{type: linear, size: 4}", "{type: linear, size: 4, name: 
 
 SAVED = ["model.init.from=trained"]
 row("model.init.from", "mlp", "model.init.from=trained", HASH)
+row("model.init.weights", "mlp", "model.init.weights=ema", REFUSED("has no moving average of the weights"), both=SAVED)
 row("model.init.missing", "mlp", "model.init.missing=init", ACCEPTED("model.init"),
     both=["model.hidden=[4, 4]", "model.init.unexpected=ignore", *SAVED])
 row("model.init.unexpected", "mlp", "model.init.unexpected=ignore", ACCEPTED("model.init"),
@@ -433,6 +434,7 @@ row("train.loss.reduction", "tokens", "train.loss.reduction=sample_mean", HASH,
     both=["data.train.end_token=4", "data.train.documents=apart", "data.train.border_targets=off"])
 row("train.loss.label_smoothing", "classes", "train.loss.label_smoothing=0.2", HASH)
 row("train.loss.focal", "classes", "train.loss.focal=2", HASH)
+row("train.ema.decay", "mlp", "train.ema=0.5", STATE)
 row("train.on_nonfinite", "overflow", "train.on_nonfinite=skip", ACCEPTED("not finite"))
 row("train.on_nonfinite", "mlp", "train.on_nonfinite=rollback", REFUSED("which is not supported yet"))
 row("train.max_skips", "overflow", "train.max_skips=2", REFUSED("skipped"), both=["train.on_nonfinite=skip"])

@@ -134,6 +134,7 @@ static const struct {
     {"run.max_time", AN_CHANGE_FREE},
     {"data.threads", AN_CHANGE_FREE},
     {"train.recompute.budget", AN_CHANGE_FREE},
+    {"train.ema.decay", AN_CHANGE_FIXED},
     {"log.every", AN_CHANGE_FREE},
     {"log.grad_norms", AN_CHANGE_FREE},
     {"save.every", AN_CHANGE_FREE},

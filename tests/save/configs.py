@@ -60,7 +60,7 @@ data:
   eval:    {{type: csv, path: {data}/large.csv, part: 90%..100%}}
 batch:     {{global: 32, leaves: 2, micro: 4}}
 optimizer: {{type: lion, lr: 1e-3, weight_decay: 0.1, groups: [{{match: bias, lr_scale: 0.5}}]}}
-train:     {{precision: {precision}}}
+train:     {{precision: {precision}, ema: 0.9}}
 eval:      {{every: 9 steps, best: val_r2}}
 save:      {{every: 7 steps, keep_last: 2}}
 log:       {{every: 1 steps, tensorboard: off}}

@@ -71,7 +71,7 @@ static an_status measure(const cli_checkpoint *c, int64_t index, const an_checkp
 /* Of the run; "": not known. */
 typedef struct {
     char folder[CLI_PATH], model[64];
-    int64_t seed, weights, elements, moments;
+    int64_t seed, weights, elements, moments, averages;
 } about;
 
 static int learn(const cli_checkpoint *c, about *a) {
@@ -94,6 +94,7 @@ static int learn(const cli_checkpoint *c, about *a) {
         if (status != AN_OK) break;
         a->weights += t.role == AN_SAVED_WEIGHT;
         a->moments += t.role == AN_SAVED_MOMENT;
+        a->averages += t.role == AN_SAVED_AVERAGE;
         a->elements += t.role == AN_SAVED_WEIGHT ? t.elements : 0;
     }
     return status == AN_OK ? CLI_DONE : cli_refuse(c->call, c->ctx, NULL, status);
@@ -134,6 +135,7 @@ static void show(const cli_checkpoint *c, const about *a, bool all) {
         printf("  tensors only, not part of a run\n");
     printf("  tensors      %s weight%s and running statistics, %s elements", cli_count(a->weights).text,
            a->weights == 1 ? "" : "s", cli_count(a->elements).text);
+    if (a->averages) printf("; %s moving averages%s", cli_count(a->averages).text, all ? "" : " (shown with --all)");
     if (a->moments) printf("; %s optimizer tensors%s", cli_count(a->moments).text, all ? "" : " (shown with --all)");
     printf("\n\n");
 }
@@ -184,10 +186,16 @@ static void show_tensor(const an_checkpoint_tensor *t, const statistics *s, int 
     printf("  %9s  %9s\n", cli_count(s->zeros).text, cli_count(s->nonfinite).text);
 }
 
+static const char *role_name(an_saved_role role) {
+    static const char *const names[] = {
+        [AN_SAVED_WEIGHT] = "weight", [AN_SAVED_MOMENT] = "moment", [AN_SAVED_AVERAGE] = "average"};
+    return names[role];
+}
+
 static void write_tensor(an_json_writer *j, const an_checkpoint_tensor *t, const statistics *s) {
     an_json_write_object(j, NULL);
     an_json_write_string(j, "name", t->name);
-    an_json_write_string(j, "role", t->role == AN_SAVED_WEIGHT ? "weight" : "moment");
+    an_json_write_string(j, "role", role_name(t->role));
     an_json_write_string(j, "type", t->type);
     an_json_write_array(j, "shape");
     for (int d = 0; d < t->ndims; d++) an_json_write_integer(j, NULL, t->dims[d]);
@@ -241,6 +249,7 @@ static int show_all(const cli_checkpoint *c, const about *a, cli_piece *piece) {
     an_json_write_integer(&j, "weights", a->weights);
     an_json_write_integer(&j, "elements", a->elements);
     an_json_write_integer(&j, "moments", a->moments);
+    an_json_write_integer(&j, "averages", a->averages);
     an_json_write_array(&j, "tensors");
     const int code = each_tensor(c, piece, &j);
     an_json_write_end(&j);

@@ -129,3 +129,20 @@ cli_shape cli_shape_of(const an_checkpoint_tensor *tensor) {
     snprintf(shape.text + at, sizeof shape.text - at, "]");
     return shape;
 }
+
+/* ---- weights ---- */
+
+int cli_weights_choose(const cli_call *call, const char *value, an_model_weights *weights) {
+    static const struct {
+        const char *word;
+        an_model_weights weights;
+    } words[] = {{"raw", AN_MODEL_WEIGHTS_RAW}, {"ema", AN_MODEL_WEIGHTS_AVERAGE}};
+    *weights = AN_MODEL_WEIGHTS_AUTO;
+    if (!value) return CLI_DONE;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i].word, value)) {
+            *weights = words[i].weights;
+            return CLI_DONE;
+        }
+    return cli_misuse(call, "--weights takes raw or ema, not '%s'", value);
+}

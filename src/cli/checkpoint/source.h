@@ -28,6 +28,11 @@ an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, i
  * those that the machine has, and a remark, where that has not got them. */
 int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_isa isa, an_context **ctx);
 
+/* The value of --weights; NULL: it was not given. An exit code, after a message. */
+int cli_weights_choose(const cli_call *call, const char *value, an_model_weights *weights);
+#define CLI_WEIGHTS_HELP \
+    "weights to use: raw, or ema, their moving average (default: the average if the run was trained with train.ema)"
+
 /* ---- elements, in pieces ---- */
 
 enum { CLI_PIECE = 65536 };

@@ -8,7 +8,7 @@
 #include "cli/predict/report.h"
 #include "cli/train/open.h"
 
-enum { DATA, LABELS, JSON, SVG, SET };
+enum { DATA, LABELS, JSON, SVG, WEIGHTS, SET };
 static const cli_option options[] = {
     [DATA] = {.name = "data",
               .argument = "FILE",
@@ -19,6 +19,7 @@ static const cli_option options[] = {
     [SVG] = {.name = "svg",
              .argument = "FILE",
              .help = "draw the confusion matrix, and for two classes the ROC curve, as an SVG picture"},
+    [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
     [SET] =
         {.name = "set",
          .argument = "KEY=VALUE",
@@ -184,6 +185,8 @@ static int open_trainer(const cli_checkpoint *from, const settings *s, cli_train
     an_status status = cli_checkpoint_config(from, t->ctx, s->count, s->list, &t->config);
     open.fresh = true;
     open.new_bits = true;
+    if (status == AN_OK && cli_weights_choose(t->call, t->call->values[WEIGHTS], &open.weights) != CLI_DONE)
+        return CLI_MISUSED;
     open.details = AN_DETAIL_CLASSES | AN_DETAIL_SCORES | AN_DETAIL_OUTPUTS;
     if (status == AN_OK) status = an_trainer_open_with(&t->trainer, t->ctx, t->config, &open);
     if (status == AN_OK) status = an_trainer_info_get(t->trainer, &t->info);
@@ -198,7 +201,8 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     an_evaluation e;
     an_evaluation_init(&e, sizeof e);
     const an_dataset *data = an_trainer_data(t->trainer);
-    const char *name;
+    const char *name, *weights = t->call->values[WEIGHTS];
+    const bool average = !an_config_is(t->config, "train.ema.decay", "off") && !(weights && !strcmp(weights, "raw"));
     double value;
     if (t->info.evaluation_samples == 0)
         return cli_fail(t->call, "this run has no data.eval; give the data to evaluate on with --data FILE");
@@ -210,8 +214,9 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
                                    "sample, or it has more than 1,000 classes");
     if (t->call->values[SVG] && cli_report_draw(t, t->call->values[SVG]) != CLI_DONE) return CLI_FAILED;
     if (!t->call->values[JSON]) {
-        printf("%s, step %s: %s sample%s in %s\n", from->info.path, cli_count(from->info.step).text,
-               cli_count(e.samples).text, e.samples == 1 ? "" : "s", cli_duration(e.seconds).text);
+        printf("%s, step %s%s: %s sample%s in %s\n", from->info.path, cli_count(from->info.step).text,
+               average ? ", average of the weights" : "", cli_count(e.samples).text, e.samples == 1 ? "" : "s",
+               cli_duration(e.seconds).text);
         for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
             if (an_evaluation_metric(&e, name, &value))
                 printf("%-14s %.6g\n", name, value == value ? value : (double)NAN);
@@ -222,6 +227,7 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     an_json_write_object(&j, NULL);
     an_json_write_string(&j, "path", from->info.path);
     an_json_write_integer(&j, "step", from->info.step);
+    an_json_write_string(&j, "weights", average ? "ema" : "raw");
     an_json_write_integer(&j, "samples", e.samples);
     an_json_write_integer(&j, "targets", e.targets);
     an_json_write_object(&j, "metrics");

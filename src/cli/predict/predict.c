@@ -8,7 +8,7 @@
 
 #include "base/integer.h"
 
-enum { INPUT, OUTPUT, SET };
+enum { INPUT, OUTPUT, WEIGHTS, SET };
 static const cli_option options[] = {
     [INPUT] =
         {.name = "input",
@@ -19,6 +19,7 @@ static const cli_option options[] = {
         {.name = "output",
          .argument = "FILE",
          .help = "NAME.csv, with one line per sample (language models: per token), or NAME.npy, with the raw outputs"},
+    [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
     [SET] = {.name = "set",
              .argument = "KEY=VALUE",
              .repeats = true,
@@ -70,10 +71,10 @@ static int64_t learn(const cli_checkpoint *from, bool *wide) {
 }
 
 /* What `auto` was is asked of the checkpoint. */
-static void choose(settings *s, const cli_checkpoint *from, an_config *config, bool with_data) {
+static void choose(settings *s, const cli_checkpoint *from, an_config *config, bool with_data, const char *weights) {
     static const char *const plain[] = {
-        "run={steps: 1}", "batch={global: 1}", "optimizer={type: sgd}", "schedule=", "eval=", "save=",
-        "log=",           "data.split="};
+        "run={steps: 1}", "batch={global: 1}", "optimizer={type: sgd}", "schedule=", "eval=", "save=", "log=",
+        "data.split=",    "train.ema="};
     char folder[SETTING / 2];
     bool wide;
     const int64_t vocabulary = learn(from, &wide);
@@ -89,7 +90,7 @@ static void choose(settings *s, const cli_checkpoint *from, an_config *config, b
         else
             snprintf(next(s), SETTING, "model={graph: %.*s/graph.ang\"}", (int)strlen(folder) - 1, folder);
     }
-    snprintf(next(s), SETTING, "model.init={from: %s}", folder);
+    snprintf(next(s), SETTING, "model.init={from: %s, weights: %s}", folder, weights);
     if (an_config_is(config, "train.precision", "auto") && !an_config_is(config, "train.matmul_precision", "medium"))
         snprintf(next(s), SETTING, "train.precision=%s",
                  strcmp(from->info.precision, "none") != 0 ? from->info.precision
@@ -102,7 +103,8 @@ static an_status try_model(const cli_checkpoint *from, an_config *config, bool w
     an_open_options_init(&open, sizeof open);
     settings *s = calloc(1, sizeof *s);
     if (!s) return AN_ERR_MEMORY;
-    choose(s, from, config, with_data);
+    const char *weights = t->call->values[WEIGHTS];
+    choose(s, from, config, with_data, weights ? weights : "auto");
     open.fresh = true;
     an_status status = cli_checkpoint_config(from, t->ctx, s->count, s->list, &t->config);
     if (status == AN_OK) status = an_trainer_open_with(&t->trainer, t->ctx, t->config, &open);
@@ -266,6 +268,8 @@ static int run(const cli_call *call) {
     if (!input || !output) return cli_misuse(call, "--%s FILE is missing", input ? "output" : "input");
     if (!dot || (strcmp(dot, ".csv") != 0 && strcmp(dot, ".npy") != 0))
         return cli_misuse(call, "--output takes a file name that ends in .csv or .npy, not '%s'", output);
+    an_model_weights weights;
+    if (cli_weights_choose(call, call->values[WEIGHTS], &weights) != CLI_DONE) return CLI_MISUSED;
     int code = cli_checkpoint_open(call, call->argument, &from);
     if (code == CLI_DONE && !from.info.is_run)
         code = cli_fail(call, "%s: has only tensors, without a model; give a run or one of its checkpoints",

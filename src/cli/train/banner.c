@@ -216,6 +216,14 @@ static void say_clipping(cli_training *t) {
     row_end(&r);
 }
 
+static void say_average(cli_training *t) {
+    if (an_config_is(t->config, "train.ema.decay", "off")) return;
+    row r = row_begin(t, "average");
+    add_value(&r, "train.ema.decay", "decay");
+    ADD(&r, "; evaluations use the average of the weights");
+    row_end(&r);
+}
+
 static void say_memory(cli_training *t) {
     row r = row_begin(t, "memory");
     an_plan_memory m;
@@ -332,6 +340,7 @@ int cli_banner(cli_training *training) {
     say_groups(t);
     say_schedule(t);
     say_clipping(t);
+    say_average(t);
     say_precision(t);
     say_memory(t);
     say_machine(t);
