@@ -85,10 +85,18 @@ AN_API int64_t an_trainer_user_step(const an_trainer *trainer);
 
 /* ---- prediction ---- */
 
+/* The weights that a model is evaluated, predicted with or exported with. A run may keep a moving average of its weights (train.ema). */
+typedef enum an_model_weights {
+    AN_MODEL_WEIGHTS_AUTO = 0,    /* the moving average if there is one, or else the weights */
+    AN_MODEL_WEIGHTS_RAW = 1,     /* the weights that the optimizer updates */
+    AN_MODEL_WEIGHTS_AVERAGE = 2, /* the moving average; an error if there is none */
+    AN_MODEL_WEIGHTS_LIMIT = 0x7fffffff
+} an_model_weights;
+
 typedef struct an_predictor an_predictor;
 struct an_predictor_options; /* predict.h */
 
-/* A predictor with a copy of the trainer's present weights. `options` may be NULL: one sample a call. */
+/* A predictor with a copy of the trainer's present weights, or of their moving average if the trainer keeps one. `options` may be NULL: one sample a call. */
 AN_API an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer,
                                      const struct an_predictor_options *options);
 AN_API void an_predictor_destroy(an_predictor **predictor);

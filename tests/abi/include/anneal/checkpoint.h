@@ -66,8 +66,9 @@ AN_API an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_chec
 
 /* The role of a tensor in its run. */
 typedef enum an_saved_role {
-    AN_SAVED_WEIGHT = 0, /* weights and running statistics */
-    AN_SAVED_MOMENT = 1, /* of the optimizer */
+    AN_SAVED_WEIGHT = 0,  /* weights and running statistics */
+    AN_SAVED_MOMENT = 1,  /* of the optimizer */
+    AN_SAVED_AVERAGE = 2, /* the moving average of a weight */
     AN_SAVED_LIMIT = 0x7fffffff
 } an_saved_role;
 
@@ -98,6 +99,9 @@ AN_API an_status an_checkpoint_text(const an_checkpoint *checkpoint, const char 
  * AN_ERR_DAMAGED: the message names the file. Of a safetensors file, only the structure can be checked. */
 AN_API an_status an_checkpoint_verify(an_context *ctx, const char *path);
 
+/* Which weights the next exports write: AUTO, as after opening, is the moving average if the checkpoint has one. AN_ERR_STATE: AVERAGE was
+ * asked for, and there is none. */
+AN_API an_status an_checkpoint_choose_weights(an_checkpoint *checkpoint, an_model_weights weights);
 /* Writes the weights to one safetensors file. The file is written under another name, synced and renamed. */
 AN_API an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file);
 /* Writes the weights to FOLDER/model.safetensors and the model to FOLDER/model.py, for PyTorch. */

@@ -243,7 +243,7 @@ typedef struct an_csv_source {
     an_csv_missing missing;
     an_csv_categories categories;
     const char *
-        weights; /* a column with a number of 0 or more for each sample; NULL: none. It is the field "weights", f64, for an_trainer_options.weights,
+        weights; /* a column with a number of 0 or more for each sample; NULL: none. It is the field "weights", f64, for an_trainer_options.sample_weights,
                              and no input unless it is listed. With `encoding`, a table may be without it */
     const char *const *
         paths; /* files that are read one after another, in this order, instead of `path`; each may be a pattern. NULL: none */

@@ -164,8 +164,9 @@ struct an_device {
     an_status (*synchronize)(const an_device *device, an_context *ctx);
     an_status (*launch)(const an_device *device, const an_kernel *kernel, const an_call *call);
     /* Its kernels for an op of the library, best first, name NULL at the end; NULL: it has none, and a plan with the op is refused. Asked
-     * when plans, optimizers and the like are made, never in a run. Besides ops there are "update" and "square_sums", the end of a step.
-     * Those two, "cast" (copies of low precision) and "add" (leaves) also run outside of plans, without scratch. */
+     * when plans, optimizers and the like are made, never in a run. Besides ops there are "update" and "square_sums", the end of a step,
+     * and "average" and "swap", for runs that keep a moving average of the weights. Those four, "cast" (copies of low precision) and
+     * "add" (leaves) also run outside of plans, without scratch. */
     const an_kernel *(*kernels)(const an_device *device, const an_context *ctx, const char *op);
     void *user;
 };

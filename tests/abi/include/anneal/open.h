@@ -42,6 +42,8 @@ typedef struct an_open_options {
     uint8_t reserved[6];
     int rank, ranks, hosts; /* as in an_trainer_options */
     uint32_t details;       /* of evaluations, in addition to those that the config's metrics need; bits of an_detail */
+    an_model_weights weights; /* as in an_trainer_options */
+    uint32_t reserved_weights;
 } an_open_options;
 AN_API void an_open_options_init(an_open_options *options, size_t size);
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,

@@ -22,6 +22,9 @@ typedef struct an_params_options {
     int moments;    /* of the optimizer; 2 by default, for AdamW */
     bool gradients; /* true by default; false: for prediction only, without gradients and moments */
     uint8_t reserved[3];
+    bool
+        average; /* room for a moving average of the weights, for an_stepper_options.ema_decay; not without gradients */
+    uint8_t reserved_average[7];
 } an_params_options;
 AN_API void an_params_options_init(an_params_options *options, size_t size);
 
@@ -58,6 +61,7 @@ typedef enum an_param_part {
     AN_PART_GRADIENT = 1,
     AN_PART_MOMENT_1 = 2,
     AN_PART_MOMENT_2 = 3,
+    AN_PART_AVERAGE = 4, /* the moving average of the weight; before the first update it is the weight itself */
     AN_PART_LIMIT = 0x7fffffff
 } an_param_part;
 
@@ -88,7 +92,7 @@ typedef enum an_recompute {
 /* What ranks divide among themselves instead of each having all of it. Each divides what the one before it does, and more. The bits are the same. */
 typedef enum an_shard {
     AN_SHARD_NONE = 0,
-    AN_SHARD_OPTIMIZER = 1, /* moments, and master weights that no op reads */
+    AN_SHARD_OPTIMIZER = 1, /* moments, the average of the weights, and master weights that no op reads */
     AN_SHARD_GRADIENTS = 2, /* … and gradients */
     AN_SHARD_FULL = 3,      /* … and weights: a unit of them is gathered when it is needed */
     AN_SHARD_HYBRID = 4,    /* as FULL, among the ranks of one host; hosts have the same pieces */
@@ -129,6 +133,8 @@ typedef struct an_plan_options {
         mixes_targets; /* with weighs_samples: training has two more inputs, "mixed_targets", like the targets, and "mixed_weights", like
                            "loss_weights". The loss is computed for these too, and added. Evaluation does not use them */
     uint8_t reserved_mixes[7];
+    bool average;         /* count a moving average of the weights, as in an_params_options */
+    uint8_t reserved_average[7];
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 
@@ -141,7 +147,7 @@ typedef struct an_plan_memory {
     size_t size;
     int64_t weights;     /* master weights, their low-precision copies, frozen parameters, run states */
     int64_t gradients;   /* where ranks divide them, also those of other ranks that wait to be added */
-    int64_t optimizer;   /* moments */
+    int64_t optimizer;   /* moments, and the moving average of the weights */
     int64_t activations; /* the arena without scratch */
     int64_t scratch;     /* scratch memory of kernels in the arena */
     int64_t inputs;      /* inputs, scalars, constants, program states */

@@ -25,6 +25,8 @@ typedef struct an_predictor_options {
     const int64_t *sizes;       /* and how large each is */
     bool f32_storage; /* as in an_plan_options, of a checkpoint of 0.1 that was trained so; later ones record it */
     uint8_t reserved[7];
+    an_model_weights weights; /* of the checkpoint; a predictor of a trainer takes those of an_trainer_options */
+    uint32_t reserved_weights;
 } an_predictor_options;
 AN_API void an_predictor_options_init(an_predictor_options *options, size_t size);
 
@@ -34,7 +36,7 @@ AN_API void an_predictor_options_init(an_predictor_options *options, size_t size
 AN_API an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const char *path,
                                    const an_predictor_options *options);
 
-/* Copies the trainer's present weights. Not while the trainer or the predictor is at work. */
+/* Copies the trainer's present weights, or their moving average (an_trainer_options.weights). Not while the trainer or the predictor is at work. */
 AN_API an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer);
 
 /* Elements of one sample of the only input and of the output, and their type. */

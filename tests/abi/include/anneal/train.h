@@ -88,10 +88,14 @@ typedef struct an_trainer_options {
                                     sum of weight · loss over its targets, divided by the sum of their weights. Evaluations do not weigh. NULL: none */
     int64_t class_weight_count; /* 0: none */
     const char *
-        weights; /* the field of the training data, f32 or f64 without dimensions, with the weight of each sample: 0 or more, and finite. It is
+        sample_weights; /* the field of the training data, f32 or f64 without dimensions, with the weight of each sample: 0 or more, and finite. It is
                              multiplied by the weight of the sample's class. The loss of a step is the sum of weight · loss over its targets, divided by the
                              sum of their weights; a step whose weights are all 0 has the loss 0 and no gradient. Weights are rounded to 2^-40 of the
                              largest, or less. Evaluations do not weigh. Reading them all is O(samples). NULL: every sample weighs the same */
+    double ema_decay;           /* as in an_stepper_options; 0: none */
+    an_model_weights
+        weights; /* that evaluations and predictors of this trainer use: AUTO and AVERAGE are the moving average, if there is one */
+    uint32_t reserved_weights;
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 
@@ -126,6 +130,8 @@ typedef struct an_init_options {
     bool accepts_missing;    /* parameters that the files do not have keep their random values; otherwise an error */
     bool accepts_unexpected; /* tensors that the model does not have are ignored; otherwise an error */
     uint8_t reserved[2];
+    an_model_weights weights; /* of a checkpoint */
+    uint32_t reserved_weights;
 } an_init_options;
 AN_API void an_init_options_init(an_init_options *options, size_t size);
 /* Loads them into a trainer that has not taken a step. Everything is checked before the first weight changes. */
