@@ -43,7 +43,7 @@ static an_status find_averages(an_context *ctx, const an_manifest *m, const char
         const char *name = m->tensors[i].name;
         if (an_part_of(name) != AN_PART_AVERAGE) continue;
         if (!is_like(m, i, an_manifest_find(m, name + length)))
-            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: '%s' has another shape or type than its weight", path,
+            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: '%s' does not have the shape and type of a weight", path,
                             AN_QUOTE(name));
         *any = true;
     }

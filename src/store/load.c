@@ -41,7 +41,7 @@ an_status an_checkpoint_load(an_context *ctx, an_params *params, const an_graph 
     an_status status;
     an_found found;
     AN_TRY(an_found_create(&found, ctx, graph, an_params_kept(params), m, folder, extent));
-    params->average.begun = true; /* the tensors of an average go to its own memory */
+    params->average.begun = params->average.flat != NULL; /* the tensors of an average go to its own memory */
     size_t first = 0;
     for (size_t file = 0; file < m->file_count; file++) {
         size_t count = 0;

@@ -209,7 +209,7 @@ an_status an_checkpoint_load_ranks(an_context *ctx, an_params *params, const an_
                  .folder = folder,
                  .chunk = chunk ? chunk : CHUNK};
     AN_TRY(an_ranks_agree(ctx, prepare(&l, graph)));
-    params->average.begun = true; /* the tensors of an average go to its own memory */
+    params->average.begun = params->average.flat != NULL; /* the tensors of an average go to its own memory */
     an_comm_enter(ctx, l.comm, "load of a checkpoint", an_save_layout_bytes(&l.files));
     AN_TRY(an_ranks_agree(ctx, load_rounds(&l)));
     params->version++;

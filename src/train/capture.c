@@ -33,7 +33,7 @@ void an_progress_restore(an_trainer *t, const an_progress *progress) {
     t->progress.last.skips = progress->skips;
     t->next = progress->step;
     an_optimizer_set_updates(t->optimizer, progress->updates);
-    t->params->average.begun = progress->updates > 0; /* as in a run that was not stopped */
+    t->params->average.begun = t->params->average.flat && progress->updates > 0; /* as if it had not been stopped */
     s->step = progress->schedule_step;
     s->steps = progress->taken;
     s->skips = progress->skips;

@@ -22,6 +22,7 @@
 #include "kernels/product/product.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/sink/sink.h"
+#include "kernels/update/average.h"
 #include "kernels/update/update.h"
 #include "support/support.h"
 
@@ -259,6 +260,25 @@ static an_status apart_update(const an_call *call) {
     return AN_OK;
 }
 
+static an_status apart_average(const an_call *call) {
+    const an_average_attributes *a = call->attributes;
+    const float *weights = apart_bytes(call->src[0].data), rest = (float)(1 - a->decay);
+    float *average = apart_bytes(call->dst[0].data);
+    for (int64_t i = 0; i < call->dst[0].dims[0]; i++)
+        average[i] = a->first ? weights[i] : average[i] + rest * (weights[i] - average[i]);
+    return AN_OK;
+}
+
+static an_status apart_swap(const an_call *call) {
+    float *a = apart_bytes(call->dst[0].data), *b = apart_bytes(call->dst[1].data);
+    for (int64_t i = 0; i < call->dst[0].dims[0]; i++) {
+        const float kept = a[i];
+        a[i] = b[i];
+        b[i] = kept;
+    }
+    return AN_OK;
+}
+
 /* ---- the record ---- */
 
 static bool apart_is_f32(const an_call *call) {
@@ -288,6 +308,8 @@ static const struct {
     APART_KERNEL(add, apart_is_f32, apart_add),
     APART_KERNEL(update, apart_update_applies, apart_update),
     APART_KERNEL(square_sums, NULL, apart_square_sums),
+    APART_KERNEL(average, apart_is_f32, apart_average),
+    APART_KERNEL(swap, apart_is_f32, apart_swap),
 };
 
 static const an_kernel *apart_kernels_of(const an_device *device, const an_context *ctx, const char *op) {

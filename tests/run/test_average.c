@@ -1,10 +1,14 @@
 /* The moving average of the weights in checkpoints: a run that goes on keeps it, and whatever reads a checkpoint as a model takes it unless it is told otherwise. */
 #include <stdlib.h>
+#include <unistd.h>
+
+#include <xxhash.h>
 
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
 #include "open/support.h"
+#include "store/manifest.h"
 
 enum { STEPS = 8, MIDDLE = 4, INPUTS = 2 };
 
@@ -186,6 +190,39 @@ static void test_predictors(void **state) {
     FAILS(ctx, an_predictor_open(&predictor, ctx, "plain", &options), AN_ERR_STATE, "has no moving average");
 }
 
+/* A manifest with a correct hash of its own, whose averages are not those of its weights: what reads them has room for weights. */
+static void test_averages_of_other_weights(void **state) {
+    static const char path[] = "averaged/" SAVED "/manifest.json", from[] = "ema/hidden.0.weight";
+    static char text[1 << 16];
+    char digits[AN_HASH_DIGITS + 1] = "";
+    (void)state;
+    an_trainer *trainer = make_run("averaged", AVERAGED);
+    an_checkpoint *checkpoint = NULL;
+    an_predictor *predictor = NULL;
+    an_trainer_close(&trainer);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    const size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = 0;
+    char *name = strstr(text, from), *hash = strstr(text, "\n\"hash\": \"");
+    assert_true(name && hash && name < hash);
+    name[strlen(from) - 1] = 'T'; /* of no weight */
+    hash += strlen("\n\"hash\": \"");
+    const XXH128_hash_t made = XXH3_128bits(text, (size_t)(hash - text));
+    an_hash_write(digits, (const uint64_t[]){made.low64, made.high64});
+    memcpy(hash, digits, AN_HASH_DIGITS);
+    assert_int_equal(unlink(path), 0);
+    write_text(path, text);
+    OK(ctx, an_checkpoint_open(&checkpoint, ctx, "averaged"));
+    FAILS(ctx, an_checkpoint_export(checkpoint, "exported.safetensors"), AN_ERR_DAMAGED,
+          "'ema/hidden.0.weighT' does not have the shape and type of a weight");
+    OK(ctx, an_checkpoint_choose_weights(checkpoint, AN_MODEL_WEIGHTS_RAW));
+    OK(ctx, an_checkpoint_export(checkpoint, "exported.safetensors"));
+    an_checkpoint_close(&checkpoint);
+    FAILS(ctx, an_predictor_open(&predictor, ctx, "averaged", NULL), AN_ERR_DAMAGED, "ema/hidden.0.weighT");
+}
+
 /* A new run that begins with a saved model. */
 static void check_start(const char *weights, float expected) {
     char config[1024];
@@ -220,6 +257,7 @@ int main(void) {
         cmocka_unit_test(test_other_runs_are_refused),
         cmocka_unit_test(test_exports),
         cmocka_unit_test(test_predictors),
+        cmocka_unit_test(test_averages_of_other_weights),
         cmocka_unit_test(test_new_runs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -57,7 +57,7 @@ static an_status open_on(an_trainer **trainer, const char *folder, const char *a
              "run: {dir: %s, steps: %d}\n"
              "model: {type: mlp, hidden: [7, 5], activation: %s}\n"
              "optimizer: {type: adamw, lr: 1e-2, weight_decay: 0.1}\n"
-             "train: {clip_norm: 0.05, precision: f32}\n"
+             "train: {clip_norm: 0.05, precision: f32, ema: 0.8}\n"
              "batch: {global: 16, leaves: 4, micro: 2}\n"
              "eval: {every: 4 steps}\n"
              "data:\n"
@@ -230,6 +230,8 @@ static void test_missing_kernels(void **state) {
         {"update", "relu", "device 'apart' has no kernel for update"},
         {"square_sums", "relu", "device 'apart' has no kernel for square_sums"},
         {"add", "relu", "device 'apart' has no kernel for add"},
+        {"average", "relu", "device 'apart' has no kernel for average"},
+        {"swap", "relu", "device 'apart' has no kernel for swap"},
         {NULL, "gelu", "device 'apart' has no kernel for gelu"},
     };
     (void)state;
