@@ -1,5 +1,5 @@
 /* Evaluation: every sample once, in order, with sums over targets, never means of means. The program has no gradients
- * and no dropout, and nothing here writes to what training reads. */
+ * and no dropout, and nothing here writes to what training reads. While the moving average of the weights is evaluated, it is in their place. */
 #include "train/evaluate.h"
 
 #include <string.h>
