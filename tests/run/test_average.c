@@ -7,8 +7,9 @@
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
-#include "open/support.h"
 #include "store/manifest.h"
+
+#include "open/support.h" /* last: its context would hide in others' parameters */
 
 enum { STEPS = 8, MIDDLE = 4, INPUTS = 2 };
 
