@@ -50,6 +50,54 @@ run 0 plot runs/{a,b,a,b,a,b,a,b,a,b,a,b}
 is_xml out
 says 'class="line r11"'
 
+# --- metrics of evaluations are panels of their own; keys that are not known are none ---
+never '>accuracy<|>F1<|perplexity'
+mkdir -p seeds/{1,2,3,4}
+for seed in 1 2 3 4; do
+    awk -v seed="$seed" 'BEGIN { for (i = 1; i <= 100; i++) {
+        printf "{\"step\": %d, \"epoch\": %d, \"loss\": %.6f, \"mean_loss\": 7, \"epoch_loss\": 7, \"lr\": 0.001, \"grad_norm\": 1}\n", i, i / 10, 2 + 2 / i + seed / 10
+        if (i % 20 == 0) printf "{\"step\": %d, \"val_loss\": %.4f, \"val_accuracy\": %.4f, \"val_f1\": 0.5, \"val_seconds\": 3}\n", i, 2.5 + seed, 0.5 + seed / 10 } }' >seeds/$seed/metrics.jsonl
+    printf 'run:\n  dir: seeds/%s\n  seed: %s\nmodel:\n  type: mlp\n' "$seed" "$seed" >seeds/$seed/config.yaml
+done
+run 0 plot seeds/1
+is_xml out
+for words in '>accuracy<' '>F1<' 'val_accuracy 0.6000' 'class="raw r0"' 'class="smooth r0"' '>each step<'; do says "$words"; done
+never 'epoch|mean_loss|seconds|>recall<|seeds<'
+python3 - out <<'PYTHON' || failed "the smoothed line is not in the middle of the raw one"
+import re, sys
+picture = open(sys.argv[1]).read()
+def heights(kind): return [float(y) for y in re.findall(r'[ML][0-9.]+ ([0-9.]+)', re.search(rf'class="{kind} r0" d="([^"]*)"', picture)[1])]
+raw, smooth = heights("raw"), heights("smooth")
+assert len(raw) == len(smooth) == 100 and min(raw) < min(smooth) and abs(raw[60] - smooth[60]) < 2
+assert len(set(raw)) > 20 and max(smooth) <= max(raw)
+PYTHON
+
+# --- seeds of one config are one line: their mean, in a band ---
+run 0 plot seeds/1 seeds/2 seeds/4
+is_xml out
+for words in '>seeds/1, 3 seeds<' 'val_accuracy 0.7333' 'val_loss 4.833' 'line: mean of seeds, band: lowest to highest'; do says "$words"; done
+never 'r1|class="raw'
+[ "$(grep -c 'class="band r0"' out)" -ge 4 ] || failed "the seeds have no bands"
+python3 - out <<'PYTHON' || failed "the band does not reach from the lowest seed to the highest"
+import re, sys
+picture = open(sys.argv[1]).read()
+bands = re.findall(r'class="band r0" d="([^"]*)"', picture)
+accuracy = [float(y) for y in re.findall(r'[ML][0-9.]+ ([0-9.]+)', bands[2])]
+dots = [float(y) for y in re.findall(r'M[0-9.]+ ([0-9.]+)h0', re.findall(r'class="dots r0" d="([^"]*)"', picture)[1])]
+high, low, mean = min(accuracy), max(accuracy), dots[0] # 0.9, 0.6, 0.7333
+assert abs((mean - high) / (low - high) - (0.9 - 0.73333) / 0.3) < 0.01, (high, mean, low)
+PYTHON
+run 0 plot seeds/1 seeds/2 seeds/4 --separate
+for words in '>3 runs<' '>seeds/2<' 'class="smooth r2"'; do says "$words"; done
+never 'seeds<|mean of seeds'
+sed -i 's/mlp/cnn/' seeds/4/config.yaml
+run 0 plot seeds/{1,2,3,4}
+for words in '>2 runs<' '>seeds/1, 3 seeds<' '>seeds/4<'; do says "$words"; done
+run 0 plot seeds/1 seeds/1 # the same run twice is not two seeds
+says '>2 runs<'
+run 2 plot seeds/1 seeds/2 --output seeds/2/metrics.jsonl
+complains "'seeds/2/metrics.jsonl' holds the metrics of a run"
+
 # --- many points: the picture stays small, and shows lowest and highest ---
 metrics 30000 1 >many.jsonl
 echo '{"step": 15000, "loss": 77.5}' >>many.jsonl

@@ -67,7 +67,7 @@ static void draw_head(FILE *file, const find_lr_test *test) {
     const double right = WIDTH - RIGHT;
     char text[160], name[128];
     plot_page_begin(file, WIDTH, HEIGHT, &test->config, 1, 1);
-    fputs("<style>.raw{stroke-width:1;stroke-opacity:.35}.smooth{stroke-width:2}.mark{stroke:#d1495b;stroke-width:1.3}"
+    fputs("<style>.mark{stroke:#d1495b;stroke-width:1.3}"
           ".config{stroke:#7b828c;stroke-dasharray:3 3}</style>\n",
           file);
     fprintf(file, "<clipPath id=\"frame\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n", LEFT, TOP,

@@ -51,27 +51,54 @@ static bool widen(plot_curve *curve) {
     return true;
 }
 
-static void note(plot_curve *curve, plot_point p) {
-    if (curve->count == 0 || p.x >= curve->end.x) curve->end = p;
-    if (curve->count == 0 || p.y < curve->lowest.y) curve->lowest = p;
-    if (curve->count == 0 || p.y > curve->highest.y) curve->highest = p;
-    curve->count++;
+static void note(plot_curve *curve, const plot_bucket *b) {
+    if (b->count == 0) return;
+    if (curve->count == 0 || b->last.x >= curve->end.x) curve->end = b->last;
+    if (curve->count == 0 || b->lowest.y < curve->lowest.y) curve->lowest = b->lowest;
+    if (curve->count == 0 || b->highest.y > curve->highest.y) curve->highest = b->highest;
+    curve->count += b->count;
 }
 
-bool plot_curve_add(plot_curve *curve, int64_t step, double y) {
+/* Adds what has come at a step, or at steps that begin there. */
+static bool add_bucket(plot_curve *curve, int64_t step, const plot_bucket *bucket) {
     if (!curve->buckets || step < curve->least) curve->least = step;
     if (!curve->buckets || step > curve->most) curve->most = step;
     int64_t place = (step >> curve->shift) - curve->start;
     if ((!curve->buckets || place < 0 || place >= PLOT_BUCKETS) && !widen(curve)) return false;
     place = (step >> curve->shift) - curve->start;
-    plot_bucket one = {.has_gap = true};
-    if (!isnan(y)) {
-        const plot_point p = {(double)step, y};
-        one = (plot_bucket){.count = 1, .sum = y, .first = p, .last = p, .lowest = p, .highest = p};
-        note(curve, p);
-    }
-    plot_bucket_merge(&curve->buckets[place], &one);
+    note(curve, bucket);
+    plot_bucket_merge(&curve->buckets[place], bucket);
     return true;
+}
+
+bool plot_curve_add(plot_curve *curve, int64_t step, double y) {
+    const plot_point p = {(double)step, y};
+    const plot_bucket one = {.count = 1, .sum = y, .first = p, .last = p, .lowest = p, .highest = p};
+    const plot_bucket gap = {.has_gap = true};
+    return add_bucket(curve, step, isnan(y) ? &gap : &one);
+}
+
+int64_t plot_bucket_step(const plot_curve *curve, int index) {
+    const plot_bucket *b = &curve->buckets[index];
+    return b->count > 0 ? (int64_t)b->first.x : (int64_t)ldexp((double)(curve->start + index), curve->shift);
+}
+
+bool plot_curve_merge(plot_curve *into, const plot_curve *from) {
+    bool good = true;
+    for (int i = 0; from->buckets && good && i < PLOT_BUCKETS; i++)
+        if (from->buckets[i].count > 0 || from->buckets[i].has_gap)
+            good = add_bucket(into, plot_bucket_step(from, i), &from->buckets[i]);
+    return good;
+}
+
+bool plot_curve_means(const plot_curve *of, plot_curve *means) {
+    bool good = true;
+    for (int i = 0; of->buckets && good && i < PLOT_BUCKETS; i++) {
+        const plot_bucket *b = &of->buckets[i];
+        if (b->count > 0 || b->has_gap)
+            good = plot_curve_add(means, plot_bucket_step(of, i), b->count > 0 ? b->sum / (double)b->count : NAN);
+    }
+    return good;
 }
 
 void plot_curve_free(plot_curve *curve) {

@@ -101,38 +101,51 @@ static void write_dots(FILE *file, const plot_curve *curve, const plot_scale *x,
     fputs("\"/>\n", file);
 }
 
-void plot_line_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class) {
-    enum { FEW = 12 }; /* points that are marked, since a line alone does not show where they are */
+static void write_columns(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y,
+                          const char *kind, const char *class,
+                          void (*write)(FILE *, const columns *, int, int, const plot_scale *, const plot_scale *)) {
     static columns c;
-    if (!curve->buckets) return;
-    if (plot_curve_is_dense(curve, x)) {
-        gather(&c, curve, x);
-        fprintf(file, "<path class=\"band %s\" d=\"", class);
-        for (int at = 0, end; at < c.count; at = end + 1) {
-            end = end_of_stretch(&c, at);
-            write_band(file, &c, at, end, x, y);
-        }
-        fprintf(file, "\"/>\n<path class=\"line %s\" d=\"", class);
-        for (int at = 0, end; at < c.count; at = end + 1) {
-            end = end_of_stretch(&c, at);
-            write_means(file, &c, at, end, x, y);
-        }
-        fputs("\"/>\n", file);
-        return;
+    gather(&c, curve, x);
+    fprintf(file, "<path class=\"%s %s\" d=\"", kind, class);
+    for (int at = 0, end; at < c.count; at = end + 1) {
+        end = end_of_stretch(&c, at);
+        write(file, &c, at, end, x, y);
     }
-    fprintf(file, "<path class=\"line %s\" d=\"", class);
+    fputs("\"/>\n", file);
+}
+
+static void write_line(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *kind,
+                       const char *class) {
+    fprintf(file, "<path class=\"%s %s\" d=\"", kind, class);
     write_points(file, curve, x, y);
     fputs("\"/>\n", file);
+}
+
+void plot_line_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class) {
+    enum { FEW = 12 }; /* points that are marked, since a line alone does not show where they are */
+    if (!curve->buckets) return;
+    if (plot_curve_is_dense(curve, x)) {
+        write_columns(file, curve, x, y, "band", class, write_band);
+        write_columns(file, curve, x, y, "line", class, write_means);
+        return;
+    }
+    write_line(file, curve, x, y, "line", class);
     if (curve->count <= FEW) write_dots(file, curve, x, y, "small", class);
+}
+
+void plot_raw_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class) {
+    if (!curve->buckets) return;
+    if (plot_curve_is_dense(curve, x))
+        write_columns(file, curve, x, y, "band", class, write_band);
+    else
+        write_line(file, curve, x, y, "raw", class);
 }
 
 void plot_dots_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class) {
     static const double apart = 4, far_apart = 14; /* pixels: closer dots would be a thick line; these may be larger */
     const double each = fabs(x->to - x->from) / (double)curve->count;
     if (!curve->buckets) return;
-    fprintf(file, "<path class=\"dashed %s\" d=\"", class);
-    write_points(file, curve, x, y);
-    fputs("\"/>\n", file);
+    write_line(file, curve, x, y, "dashed", class);
     if (each < apart) return;
     if (each >= far_apart) write_dots(file, curve, x, y, "halo", ""); /* sets them off from the lines below */
     write_dots(file, curve, x, y, each < far_apart ? "small" : "dots", class);

@@ -23,7 +23,8 @@ static void write_style(FILE *file, int color_count) {
           ".x{text-anchor:middle}.y,.end,.value{text-anchor:end}"
           "path{fill:none;stroke-linecap:round;stroke-linejoin:round}"
           ".ground{fill:#fff}.grid{stroke:#e7e9ec}.axis{stroke:#aab0b8}"
-          ".line{stroke-width:1.3}.swatch{stroke-width:3}.dashed{stroke-width:1.1;stroke-dasharray:4 3.5}"
+          ".line{stroke-width:1.3}.raw{stroke-width:1;stroke-opacity:.35}.smooth{stroke-width:2}.swatch{stroke-width:3}"
+          ".dashed{stroke-width:1.1;stroke-dasharray:4 3.5}"
           ".small{stroke-width:3.4}.halo{stroke-width:8;stroke:#fff}"
           ".dots{stroke-width:5.5}.key{stroke:#7b828c}",
           file);

@@ -37,6 +37,11 @@ typedef struct plot_curve {
 /* Adds a point; y that cannot be drawn (NaN) is a gap. False: there is no memory. */
 bool plot_curve_add(plot_curve *curve, int64_t step, double y);
 void plot_curve_free(plot_curve *curve);
+/* Adds the points of another curve; the mean of all points at each step. False: out of memory. */
+bool plot_curve_merge(plot_curve *into, const plot_curve *from);
+bool plot_curve_means(const plot_curve *of, plot_curve *means);
+/* The first step of a bucket. */
+int64_t plot_bucket_step(const plot_curve *curve, int index);
 
 /* Adds the points of one bucket to another. */
 void plot_bucket_merge(plot_bucket *into, const plot_bucket *from);
@@ -66,7 +71,23 @@ int plot_scale_whole_ticks(const plot_scale *scale, int parts, plot_tick ticks[P
 
 /* ---- runs ---- */
 
-typedef enum plot_metric { PLOT_LOSS, PLOT_LR, PLOT_GRAD_NORM, PLOT_VAL_LOSS, PLOT_METRICS } plot_metric;
+/* What is drawn of a line of metrics. Any other key is left out, so that counts and times of a later version do not become panels. */
+typedef enum plot_metric {
+    PLOT_LOSS,
+    PLOT_LR,
+    PLOT_GRAD_NORM,
+    PLOT_VAL_LOSS,
+    PLOT_ACCURACY,
+    PLOT_VAL_ACCURACY,
+    PLOT_VAL_TOP5,
+    PLOT_VAL_F1,
+    PLOT_VAL_PRECISION,
+    PLOT_VAL_RECALL,
+    PLOT_VAL_AUC,
+    PLOT_VAL_MAE,
+    PLOT_VAL_R2,
+    PLOT_METRICS
+} plot_metric;
 
 typedef struct plot_run {
     char *path;   /* of its metrics */
@@ -75,10 +96,19 @@ typedef struct plot_run {
     ino_t inode;
     int64_t first_step, last_step; /* -1: it has none */
     plot_curve curves[PLOT_METRICS];
+    char *config;                     /* its config.yaml; NULL: there is none */
+    int seeds;                        /* runs that are drawn as this one, at least 1; curves are their means, */
+    plot_curve spreads[PLOT_METRICS]; /* and these have the points of all; empty if there is one */
 } plot_run;
 
 /* Reads a run's folder, or a file of metrics. CLI_DONE, or CLI_FAILED after a message. */
 int plot_run_read(const cli_call *call, const char *argument, plot_run *run);
+/* Whether the configs of two runs differ only in the seed and the folder. */
+bool plot_run_is_seed_of(const plot_run *run, const plot_run *of);
+/* Adds a run that is another seed of the same config. False: out of memory. */
+bool plot_run_add_seed(plot_run *run, const plot_run *seed);
+/* The means of all seeds, after the last was added. False: out of memory. */
+bool plot_run_finish(plot_run *run);
 void plot_run_free(plot_run *run);
 
 /* ---- the page ---- Also that of find-lr. */
@@ -101,6 +131,15 @@ bool plot_curve_is_dense(const plot_curve *curve, const plot_scale *x);
 /* A metric of every step, in one of the classes of the style sheet: a line through its points, or, where it is dense, their
  * mean in a band from the lowest to the highest. */
 void plot_line_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class);
+/* The same behind a smoothed line: pale, and without the mean. */
+void plot_raw_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class);
+/* Whether a curve has enough points to be smoothed. */
+bool plot_curve_is_smoothed(const plot_curve *curve);
+/* The mean of neighbouring points, over about a fiftieth of the picture. */
+void plot_smooth_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class);
+/* A band from the lowest to the highest of several runs at each step; smoothed in the same way if there are enough steps and it is asked for. */
+void plot_spread_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class,
+                      bool smoothed);
 /* One of some steps: dots on a dashed line. */
 void plot_dots_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class);
 

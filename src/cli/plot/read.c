@@ -11,7 +11,20 @@
 #include "cli/plot/plot.h"
 
 static const char *const keys[PLOT_METRICS] = {
-    [PLOT_LOSS] = "loss", [PLOT_LR] = "lr", [PLOT_GRAD_NORM] = "grad_norm", [PLOT_VAL_LOSS] = "val_loss"};
+    [PLOT_LOSS] = "loss",
+    [PLOT_LR] = "lr",
+    [PLOT_GRAD_NORM] = "grad_norm",
+    [PLOT_VAL_LOSS] = "val_loss",
+    [PLOT_ACCURACY] = "accuracy",
+    [PLOT_VAL_ACCURACY] = "val_accuracy",
+    [PLOT_VAL_TOP5] = "val_top5",
+    [PLOT_VAL_F1] = "val_f1",
+    [PLOT_VAL_PRECISION] = "val_precision",
+    [PLOT_VAL_RECALL] = "val_recall",
+    [PLOT_VAL_AUC] = "val_auc",
+    [PLOT_VAL_MAE] = "val_mae",
+    [PLOT_VAL_R2] = "val_r2",
+};
 
 static const double most_step = 0x1p53; /* up to here a double has every whole number */
 /* Beyond these a scale could overflow: such numbers are as good as infinite, or 0. */
@@ -171,6 +184,22 @@ static void strip(char *name, const char *file) {
     name[length] = 0;
 }
 
+/* The config of a run folder. NULL: there is none that can be read, which only means that seeds are not recognized. */
+static char *read_config(const char *folder) {
+    char *path = join(folder, "config.yaml"), *text = NULL;
+    FILE *file = path ? an_regular_read(path) : NULL;
+    if (file) text = malloc(LINE_BYTES + 1);
+    const size_t length = text ? fread(text, 1, LINE_BYTES, file) : 0;
+    if (text) text[length] = 0;
+    if (text && (ferror(file) || length == LINE_BYTES)) {
+        free(text);
+        text = NULL;
+    }
+    if (file) fclose(file);
+    free(path);
+    return text;
+}
+
 static int open_metrics(const cli_call *call, const char *argument, plot_run *run, FILE **file) {
     static const char name[] = "metrics.jsonl";
     struct stat about;
@@ -189,12 +218,14 @@ static int open_metrics(const cli_call *call, const char *argument, plot_run *ru
         return cli_fail(call, "'%s' cannot be read: %s; check its permissions", run->path, strerror(errno));
     run->device = about.st_dev;
     run->inode = about.st_ino;
+    if (is_folder) run->config = read_config(argument);
     return CLI_DONE;
 }
 
 int plot_run_read(const cli_call *call, const char *argument, plot_run *run) {
     lines l = {.buffer = calloc(1, LINE_BYTES)};
     run->last_step = -1;
+    run->seeds = 1;
     if (!l.buffer) return cli_fail(call, "out of memory");
     int code = open_metrics(call, argument, run, &l.file);
     if (code == CLI_DONE) code = read_lines(call, run, &l);
@@ -206,7 +237,12 @@ int plot_run_read(const cli_call *call, const char *argument, plot_run *run) {
 }
 
 void plot_run_free(plot_run *run) {
-    for (int metric = 0; metric < PLOT_METRICS; metric++) plot_curve_free(&run->curves[metric]);
+    for (int metric = 0; metric < PLOT_METRICS; metric++) {
+        plot_curve_free(&run->curves[metric]);
+        plot_curve_free(&run->spreads[metric]);
+    }
+    free(run->config);
     free(run->path);
     free(run->name);
+    *run = (plot_run){0};
 }
