@@ -48,11 +48,10 @@ static int print_blocks(const summary *s, int first) {
     int count;
     const int repeats = summary_repeats(s, first, &count);
     const summary_layer *begin = &s->layers[first], *last = &s->layers[first + count * repeats - 1];
-    const bool is_alone = count == 1 && repeats == 1;
     char name[256];
     summary_layer head = {.ndims = -1};
     for (int i = 0; i < count * repeats; i++) add(&head, &begin[i]);
-    if (is_alone || count == 1) { /* a block that is one layer needs no head */
+    if (count == 1) { /* a block that is one layer is a row of its own */
         head.ndims = begin->ndims;
         memcpy(head.dims, begin->dims, sizeof head.dims);
     }
@@ -79,7 +78,7 @@ static void show(const summary *s) {
            SHARE + 1, "memory", SHARE + 1, "work");
     for (int i = 0; i < s->count;) i += print_blocks(s, i);
     print_layer(s, "everything else", 0, &s->other);
-    printf("\nEverything else: loss, inputs, loaded samples, tables, and products with the weights of other layers.\n");
+    printf("\nEverything else: loss, inputs, loaded samples, tables, heads with tied weights.\n");
     printf("\nparameters  %s", cli_count(s->total.parameters).text);
     if (s->total.trainable < s->total.parameters) printf(", %s of them trainable", cli_count(s->total.trainable).text);
     printf("\nmemory      %s at the peak, %s of it for everything else\n", cli_bytes((double)s->total.bytes).text,
