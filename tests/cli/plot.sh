@@ -131,6 +131,17 @@ run 0 plot one.jsonl
 is_xml out
 never 'nan|inf[^o]'
 says '>nothing to draw<'
+# A share ends at 1, unless a file says that it does not.
+for step in 1 2 3; do printf '{"step": %d, "loss": 2, "val_accuracy": 1, "val_r2": -7}\n' "$step"; done >perfect.jsonl
+run 0 plot perfect.jsonl
+is_xml out
+says '>1.00<'
+never '>1.0[1-9]<|>1.1'
+printf '{"step": 1, "val_accuracy": 5}\n{"step": 2, "val_accuracy": 3}\n' >wrong.jsonl
+run 0 plot wrong.jsonl
+is_xml out
+never 'nan|inf[^o]'
+says '>5.0<'
 mkdir $'odd "<&\xff\x01'
 cp one.jsonl $'odd "<&\xff\x01/metrics.jsonl'
 run 0 plot $'odd "<&\xff\x01'

@@ -21,25 +21,26 @@ typedef struct panel {
     int height;
     int parts; /* of the scale, at most */
     const char *title, *note;
-    bool always; /* it is shown even if no run has the metric */
-    bool smooth; /* noisy: pale, with a smoothed line above it */
+    bool always;   /* it is shown even if no run has the metric */
+    bool smooth;   /* noisy: pale, with a smoothed line above it */
+    bool is_share; /* at most 1 */
     bool from_zero;
     double log_from; /* a range with more decades gets a logarithmic scale; INFINITY: never */
 } panel;
 
 /* Perplexity is e^loss: its panel would show the same curve again. */
 static const panel panels[] = {
-    {PLOT_LOSS, PLOT_VAL_LOSS, 300, 8, "loss", "mean over a step's targets", true, true, false, 2},
-    {PLOT_ACCURACY, PLOT_VAL_ACCURACY, 150, 6, "accuracy", "", false, true, false, INFINITY},
-    {NONE, PLOT_VAL_TOP5, 110, 5, "top-5 accuracy", "", false, false, false, INFINITY},
-    {NONE, PLOT_VAL_F1, 110, 5, "F1", "mean over classes", false, false, false, INFINITY},
-    {NONE, PLOT_VAL_PRECISION, 110, 5, "precision", "mean over classes", false, false, false, INFINITY},
-    {NONE, PLOT_VAL_RECALL, 110, 5, "recall", "mean over classes", false, false, false, INFINITY},
-    {NONE, PLOT_VAL_AUC, 110, 5, "area under the ROC curve", "", false, false, false, INFINITY},
-    {NONE, PLOT_VAL_MAE, 110, 5, "mean absolute error", "", false, false, false, 2},
-    {NONE, PLOT_VAL_R2, 110, 5, "R²", "", false, false, false, INFINITY},
-    {PLOT_LR, NONE, 110, 5, "learning rate", "", true, false, true, INFINITY},
-    {PLOT_GRAD_NORM, NONE, 150, 6, "gradient norm", "before clipping", true, true, false, 0},
+    {PLOT_LOSS, PLOT_VAL_LOSS, 300, 8, "loss", "mean over a step's targets", true, true, false, false, 2},
+    {PLOT_ACCURACY, PLOT_VAL_ACCURACY, 150, 6, "accuracy", "", false, true, true, false, INFINITY},
+    {NONE, PLOT_VAL_TOP5, 110, 5, "top-5 accuracy", "", false, false, true, false, INFINITY},
+    {NONE, PLOT_VAL_F1, 110, 5, "F1", "mean over classes", false, false, true, false, INFINITY},
+    {NONE, PLOT_VAL_PRECISION, 110, 5, "precision", "mean over classes", false, false, true, false, INFINITY},
+    {NONE, PLOT_VAL_RECALL, 110, 5, "recall", "mean over classes", false, false, true, false, INFINITY},
+    {NONE, PLOT_VAL_AUC, 110, 5, "area under the ROC curve", "", false, false, true, false, INFINITY},
+    {NONE, PLOT_VAL_MAE, 110, 5, "mean absolute error", "", false, false, false, false, 2},
+    {NONE, PLOT_VAL_R2, 110, 5, "R²", "", false, false, false, false, INFINITY},
+    {PLOT_LR, NONE, 110, 5, "learning rate", "", true, false, false, true, INFINITY},
+    {PLOT_GRAD_NORM, NONE, 150, 6, "gradient norm", "before clipping", true, true, false, false, 0},
 };
 enum { PANELS = sizeof panels / sizeof *panels };
 
@@ -177,7 +178,7 @@ static bool find_range(const picture *p, const panel *what, plot_scale *y) {
 }
 
 /* Room above and below, so that no curve lies on the frame. */
-static void find_scale(const panel *what, plot_scale *y) {
+static void add_room(const panel *what, plot_scale *y) {
     static const double margin = 0.05, flat = 1e-6; /* of the range; a smaller range than this is none */
     const double largest = fmax(fabs(y->low), fabs(y->high));
     y->is_log = y->low > 0 && y->high > y->low * 1.5 && log10(y->high / y->low) > what->log_from;
@@ -199,6 +200,13 @@ static void find_scale(const panel *what, plot_scale *y) {
     if (y->low < 0 || y->low > room) y->low -= room; /* 0 stays the lower end */
 }
 
+static void find_scale(const panel *what, plot_scale *y) {
+    static const double above = 0.03;                     /* of the range, so that a line at 1 is seen */
+    const bool is_share = what->is_share && y->high <= 1; /* a file may say anything */
+    add_room(what, y);
+    if (is_share && y->high > 1) y->high = 1 + above * (1 - y->low);
+}
+
 /* Whether a curve is drawn pale, with a smoothed line above it. */
 static bool is_smoothed(const panel *what, const plot_curve *curve) {
     return what->smooth && plot_curve_is_smoothed(curve);
@@ -209,7 +217,7 @@ static double write_key(const picture *p, double right, double y, const char *cl
     enum { SAMPLE = 22, GAP = 7, BETWEEN = 18 };
     const double left = right - plot_letter * (double)strlen(text) - GAP - SAMPLE;
     const bool dashed = !strcmp(class, "dashed");
-    plot_page_text(p->file, right, y - 9, "note end", text);
+    plot_page_text(p->file, left + SAMPLE + GAP, y - 9, "note", text);
     fprintf(p->file, "<path class=\"key %s\" d=\"M%.1f %.1fh%d\"/>\n", class, left, y - 13, SAMPLE);
     if (dashed) fprintf(p->file, "<path class=\"key dots\" d=\"M%.1f %.1fh0\"/>\n", left + SAMPLE / 2.0, y - 13);
     return left - BETWEEN;

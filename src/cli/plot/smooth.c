@@ -1,7 +1,7 @@
 /* Smoothed curves and the spread of several runs.
  *
  * A point of a smoothed curve is the mean of all points, weighed by exp(-distance ÷ length). Points on both sides count: an average of the past alone would
- * lie above a falling loss. The sums of either side are made in one pass, each from that of its neighbour.
+ * lie above a falling loss. Heights in the picture are averaged, so a logarithmic scale has the mean of the logarithms. The sums of either side are made in one pass, each from that of its neighbour.
  */
 #include <math.h>
 
@@ -42,13 +42,14 @@ static void add_level(stretch *s, level l) {
     if (s->count < PLOT_MOST_WIDTH) s->levels[s->count++] = l;
 }
 
-/* A sum of weighed points. */
+/* A sum of weighed points, in pixels. */
 typedef struct sums {
     double low, mean, high, weight;
 } sums;
 
-static sums sums_of(const plot_bucket *b) {
-    return (sums){b->lowest.y, b->sum / (double)b->count, b->highest.y, 1};
+static sums sums_of(const plot_bucket *b, const plot_scale *y) {
+    return (sums){plot_scale_place(y, b->lowest.y), plot_scale_place(y, b->sum / (double)b->count),
+                  plot_scale_place(y, b->highest.y), 1};
 }
 
 static sums add(sums a, sums b, double weight) {
@@ -57,14 +58,14 @@ static sums add(sums a, sums b, double weight) {
 }
 
 /* The sum of each bucket that has points and of those before it (`step` -1: after it), weighed by their distance. */
-static void sum_side(const plot_curve *curve, double length, int step, sums *side) {
+static void sum_side(const plot_curve *curve, const plot_scale *y, double length, int step, sums *side) {
     sums sum = {0};
     double before = 0;
     for (int i = step < 0 ? PLOT_BUCKETS - 1 : 0; i >= 0 && i < PLOT_BUCKETS; i += step) {
         const plot_bucket *b = &curve->buckets[i];
         if (b->count == 0) continue;
         const double kept = sum.weight > 0 && length > 0 ? exp(-fabs(b->first.x - before) / length) : 0;
-        sum = add(sums_of(b), sum, kept);
+        sum = add(sums_of(b, y), sum, kept);
         before = b->first.x;
         side[i] = sum;
     }
@@ -74,8 +75,8 @@ static void draw(FILE *file, const plot_curve *curve, const plot_scale *x, const
                  void (*write)(FILE *file, const stretch *s)) {
     static stretch s;
     static sums past[PLOT_BUCKETS], future[PLOT_BUCKETS];
-    sum_side(curve, length, 1, past);
-    sum_side(curve, length, -1, future);
+    sum_side(curve, y, length, 1, past);
+    sum_side(curve, y, length, -1, future);
     s.count = 0;
     for (int i = 0; i < PLOT_BUCKETS; i++) {
         const plot_bucket *b = &curve->buckets[i];
@@ -84,9 +85,9 @@ static void draw(FILE *file, const plot_curve *curve, const plot_scale *x, const
             s.count = 0;
         }
         if (b->count == 0) continue;
-        const sums all = add(add(past[i], future[i], 1), sums_of(b), -1); /* the point itself is in both */
-        add_level(&s, (level){plot_scale_place(x, b->first.x), plot_scale_place(y, all.low / all.weight),
-                              plot_scale_place(y, all.mean / all.weight), plot_scale_place(y, all.high / all.weight)});
+        const sums all = add(add(past[i], future[i], 1), sums_of(b, y), -1); /* the point itself is in both */
+        add_level(&s, (level){plot_scale_place(x, b->first.x), all.low / all.weight, all.mean / all.weight,
+                              all.high / all.weight});
     }
     write(file, &s);
 }
