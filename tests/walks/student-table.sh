@@ -14,6 +14,13 @@ anneal init flowers.csv >flowers.yaml 2>found || { cat found; fail "anneal init 
 sees 'kind +target +text +3' found
 sees 'id +left out' found
 
+run anneal summary flowers.yaml
+sees 'hidden\.0 '
+run anneal find-lr flowers.yaml --svg rates.svg
+sees '^proposal: '
+sees '</svg>' rates.svg
+[ ! -e runs/flowers ] || fail "find-lr has made a run folder"
+
 run anneal train flowers.yaml
 sees 'val_accuracy'
 sees '^weights [0-9a-f]{32}$'
