@@ -4,13 +4,15 @@ source "$(dirname "$0")/preamble.sh"
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
 
 awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 512; i++) { a = rand(); b = rand(); printf "%.4f,%.4f,%.4f\n", a, b, sin(6 * a) + b * b } }' >t.csv
-# With keys that the schedule of the test does not have, and a length that is not in steps.
+# With keys that the schedule of the test does not have, a length that is not in steps, and intervals that are longer than the test.
 cat >c.yaml <<'END'
 run:      {dir: runs/x, epochs: 3, seed: 1}
 model:    {type: mlp, hidden: [32, 32]}
 data:     {train: {type: csv, path: t.csv}, normalize: standard}
 schedule: {type: cosine, warmup: 3 steps, min_ratio: 0.1}
 train:    {precision: f32}
+save:     {every: 5000 steps, keep_every: 10000 steps}
+log:      {every: 1000 steps}
 END
 attempt 0 find-lr c.yaml
 says 'c.yaml: learning-rate range test, 100 steps from 1e-07 to 1'

@@ -71,7 +71,9 @@ static int open_run(const cli_call *call, find_lr_test *test, cli_training *trai
     snprintf(rate, sizeof rate, "optimizer.lr=%.17g", test->from);
     snprintf(steps, sizeof steps, "run.steps=%lld", (long long)test->steps);
     snprintf(schedule, sizeof schedule, "schedule={type: exponential, gamma: %.17g}", growth);
-    const char *const own[] = {"run.epochs=", "run.tokens=", "run.samples=", steps, rate, schedule};
+    /* The test neither evaluates nor saves nor logs; intervals longer than it would be warned of. */
+    const char *const own[] = {"run.epochs=", "run.tokens=", "run.samples=",     steps,       rate, schedule,
+                               "eval.every=", "save.every=", "save.keep_every=", "log.every="};
     const cli_opening opening = {.file = call->argument, .fresh = true};
     cli_call with_settings = *call;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
