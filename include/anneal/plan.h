@@ -133,7 +133,7 @@ typedef struct an_plan_options {
         mixes_targets; /* with weighs_samples: training has two more inputs, "mixed_targets", like the targets, and "mixed_weights", like
                            "loss_weights". The loss is computed for these too, and added. Evaluation does not use them */
     uint8_t reserved_mixes[7];
-    bool average;         /* count a moving average of the weights, as in an_params_options */
+    bool average; /* count a moving average of the weights, as in an_params_options */
     uint8_t reserved_average[7];
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);

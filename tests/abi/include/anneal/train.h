@@ -92,7 +92,7 @@ typedef struct an_trainer_options {
                              multiplied by the weight of the sample's class. The loss of a step is the sum of weight · loss over its targets, divided by the
                              sum of their weights; a step whose weights are all 0 has the loss 0 and no gradient. Weights are rounded to 2^-40 of the
                              largest, or less. Evaluations do not weigh. Reading them all is O(samples). NULL: every sample weighs the same */
-    double ema_decay;           /* as in an_stepper_options; 0: none */
+    double ema_decay;   /* as in an_stepper_options; 0: none */
     an_model_weights
         weights; /* that evaluations and predictors of this trainer use: AUTO and AVERAGE are the moving average, if there is one */
     uint32_t reserved_weights;
