@@ -18,8 +18,8 @@ int64_t an_plan_node_count(const an_plan *plan, an_form form) {
 
 const an_node *an_plan_owner(const an_node *node) {
     for (int i = 0; *node->path && i < node->input_count; i++) {
-        const an_node *source = an_node_input(node, i)->root->node;
-        if (source->op == &an_op_param) return source;
+        const an_result *input = an_node_input(node, i); /* NULL: one that was left out */
+        if (input && input->root->node->op == &an_op_param) return input->root->node;
     }
     return node;
 }

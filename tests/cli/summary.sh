@@ -53,6 +53,7 @@ assert layers["hidden.1"]["output"] == [8, 16] and layers["hidden.1"]["block"] =
 END
 adds_up "$tree/examples/mnist/cnn.yaml"
 adds_up "$tree/examples/shakespeare/char.yaml" --set train.recompute=block
+adds_up "$tree/examples/shakespeare/char.yaml" --set model.dropout=0.2 --set train.precision=f32 # fewer inputs in evaluations
 adds_up gpt2-124m --batch 2 --seq 256 --precision bf16
 adds_up gpt2-124m --program prediction
 adds_up "$tree/examples/shakespeare/char.yaml" --set 'optimizer.groups=[{match: wte, freeze: on}]'

@@ -102,7 +102,8 @@ void completion_each_key(void (*visit)(void *user, const completion_key *key), v
         if (is_element || is_table || is_repeated(i, key.path)) continue;
         snprintf(out.path, sizeof out.path, "%s", key.path);
         parse_values(key.type, out.values, sizeof out.values);
-        out.is_path = !strcmp(key.type, "a path") || !strcmp(key.type, "the path of a file");
+        out.is_path =
+            !strcmp(key.type, "a path") || !strncmp(key.type, "the path of a file", strlen("the path of a file"));
         visit(user, &out);
     }
 }
