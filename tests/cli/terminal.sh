@@ -37,18 +37,18 @@ fail() { printf 'FAILED: %s\n' "$1" && cat screen && exit 1; }
 watch 80
 grep -q '^machine ' screen || fail "there is no banner at 80 columns"
 [ "$(grep -c 'loss .* left$' screen)" = 1 ] || fail "not one line of progress at 80 columns"
-grep -qE '^\[.*\] +[0-9]+%  epoch +1/23  step .*loss.*left' screen || fail "the line of progress lacks something at 80 columns"
+grep -qE '^\[.*\] +[0-9]+%  step .*epoch +1/23  loss.*left' screen || fail "the line of progress lacks something at 80 columns"
 grep -q 'val_loss.*best' screen || fail "there is no evaluation at 80 columns"
 grep -q $'\033\[32mbest' screen.colours || grep -q $'\033\[32m' screen.colours || fail "there is no colour"
 cp screen eighty
 
 watch 80 "" "--set run.steps= --set run.epochs=30 --set 'eval.every=1 epoch' --set data.train.part=0%..1% --set data.eval.part=1%..2%"
-grep -qE '^\[.*\] +[0-9]+%  epoch +[0-9]+/30  step .*loss .*left' screen || fail "the line of progress has no epoch or no bar at 80 columns"
-grep -qE '^epoch +[0-9]+/30  step .*val_loss ' screen || fail "an evaluation does not have its epoch"
+grep -qE '^\[.*\] +[0-9]+%  step .*epoch +[0-9]+/30  loss .*left' screen || fail "the line of progress has no epoch or no bar at 80 columns"
+grep -qE '^step +[0-9,]+  epoch +[0-9]+/30  val_loss ' screen || fail "an evaluation does not have its epoch"
 ! grep -qE "^(best|left|[0-9.]+( best)?)$" screen || fail "a line is broken at 80 columns"
 
 watch 200
-[ "$(grep -c '^\[.*\]  *[0-9]*%  epoch .* step .* left$' screen)" = 1 ] || fail "not one line with a bar at 200 columns"
+[ "$(grep -c '^\[.*\]  *[0-9]*%  step .* epoch .* left$' screen)" = 1 ] || fail "not one line with a bar at 200 columns"
 grep -q 'step .*loss.*lr.*tokens/s.*left' screen || fail "the line of progress lacks something at 200 columns"
 
 watch 80 NO_COLOR=1

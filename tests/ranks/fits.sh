@@ -71,7 +71,8 @@ check() {
     local hash
     hash=$(hash_of "$2")
     [ "$hash" = "$expected" ] || fail "$1 ranks: the hash is $hash, but that of one process is $expected"
-    echo "$mpi, $1 ranks, $strategy: the hash of one process, after $SECONDS s"
+    [ "$strategy" != auto ] || grep -q '^sharding  *full (auto' out || fail "$1 ranks: auto has not taken full: $(grep '^sharding' out)"
+    echo "$mpi, $1 ranks, $strategy: the hash of one process, after $SECONDS s; $(grep '^sharding' out)"
 }
 
 set_limit 4

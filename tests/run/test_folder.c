@@ -153,9 +153,9 @@ static void test_metrics_have_a_line_per_logged_step(void **state) {
     assert_non_null(file);
     static const int expected[] = {1, 2, 4, 6};
     while (fgets(line, sizeof line, file)) {
-        char begin[32];
+        char begin[48];
         assert_in_range(lines, 0, 3);
-        snprintf(begin, sizeof begin, "{\"step\": %d, \"loss\": ", expected[lines++]);
+        snprintf(begin, sizeof begin, "{\"step\": %d, \"epoch\": 1, \"loss\": ", expected[lines++]);
         assert_memory_equal(line, begin, strlen(begin));
     }
     fclose(file);

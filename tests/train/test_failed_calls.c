@@ -48,7 +48,7 @@ static void test_failed_trainer_step(void **state) {
     an_step_metrics_init(&good, sizeof good);
     an_step_metrics_init(&old, sizeof old);
     (void)state;
-    old.size--;
+    old.size = offsetof(an_step_metrics, epoch) - 1; /* what the first version of the struct had, and a byte less */
     an_trainer *trainer = open_table();
     for (int i = 0; i < STEPS; i++) {
         CHANGES_NOTHING(trainer, an_trainer_step(trainer, &unset));

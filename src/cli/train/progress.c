@@ -61,7 +61,7 @@ bool cli_has_colors(void) {
 
 /* ---- the line ---- */
 
-enum { EPOCH, STEP, LOSS, RATE, NORM, SCALE, SPEED, LEFT, PARTS };
+enum { STEP, EPOCH, LOSS, RATE, NORM, SCALE, SPEED, LEFT, PARTS };
 
 typedef struct {
     char parts[PARTS][96];
@@ -194,17 +194,15 @@ void cli_progress_step(cli_progress *progress, cli_training *training, const an_
     p->drawn = an_clock_seconds();
 }
 
-/* When an evaluation was: after which step of how many, or after which epoch, with the step but not how many, as 80 columns are few. */
+/* When an evaluation was: after which step of how many, or at the end of which epoch; then without how many, as 80 columns are few. */
 static size_t describe_moment(cli_training *t, int64_t step, char *text, size_t capacity) {
     const int digits = (int)strlen(cli_count(t->info.steps).text);
+    char epoch[96] = "";
     an_step_metrics last;
     an_step_metrics_init(&last, sizeof last);
-    text[0] = 0;
     if (an_step_metrics_get(t->trainer, &last) == AN_OK && last.ends_epoch && last.step == step)
-        describe_epoch(t, &last, text, capacity);
-    const size_t used = strlen(text);
-    if (used > 0)
-        return used + (size_t)snprintf(text + used, capacity - used, "  step %*s", digits, cli_count(step).text);
+        describe_epoch(t, &last, epoch, sizeof epoch);
+    if (*epoch) return (size_t)snprintf(text, capacity, "step %*s  %s", digits, cli_count(step).text, epoch);
     return (size_t)snprintf(text, capacity, "step %*s/%s", digits, cli_count(step).text, cli_count(t->info.steps).text);
 }
 
