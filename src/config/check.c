@@ -15,12 +15,20 @@ static bool given(const an_config *c, const char *path) {
     return an_config_origin_of(c, path) > AN_ORIGIN_DEFAULT;
 }
 
+/* Whether it has the default of an earlier version, as the complete configs of that version do. */
+static bool was_default(const an_config_node *node) {
+    static const char *const former[][2] = {{"eval.every", "500 steps"}};
+    for (size_t i = 0; node->option && i < sizeof former / sizeof *former; i++)
+        if (!strcmp(node->option->path, former[i][0]) && !strcmp(node->text, former[i][1])) return true;
+    return false;
+}
+
 /* Whether a value, or one inside of it, was given and is another than the default: a config that was written whole, with all its
  * defaults, means the same as the short one. */
 static bool says_more(const an_config_node *node) {
     if (!node || node->origin <= AN_ORIGIN_DEFAULT) return false;
     const char *text = node->option ? an_option_default(node->option) : NULL;
-    if (node->type == AN_CONFIG_SCALAR) return !text || strcmp(node->text, text) != 0;
+    if (node->type == AN_CONFIG_SCALAR) return (!text || strcmp(node->text, text) != 0) && !was_default(node);
     if (node->type == AN_CONFIG_LIST) return true;
     for (const an_config_node *n = node->first; n; n = n->next)
         if (says_more(n)) return true;
