@@ -7,15 +7,19 @@
 
 enum { WIDTH = 880, HEIGHT = 480, LEFT = 68, RIGHT = 28, TOP = 112, BOTTOM = 60, X_PARTS = 10, Y_PARTS = 8 };
 
+static void include(plot_scale *y, double loss) {
+    if (loss < y->low) y->low = loss;
+    if (loss > y->high) y->high = loss;
+}
+
 /* The range of losses that is shown. The rise at the end has no bounds, and would leave the rest a flat line. */
 static void find_losses(const find_lr_curve *c, plot_scale *y) {
     static const double margin = 0.08; /* of the range */
     y->low = y->high = c->points[0].smoothed;
-    for (int i = 0; i < c->count; i++) {
-        y->low = fmin(y->low, c->points[i].smoothed);
-        if (i <= c->lowest) y->high = fmax(y->high, fmax(c->points[i].smoothed, c->points[i].loss));
+    for (int i = 0; i <= c->lowest; i++) {
+        include(y, c->points[i].smoothed);
+        include(y, c->points[i].loss);
     }
-    for (int i = 0; i <= c->lowest; i++) y->low = fmin(y->low, c->points[i].loss);
     const double range = y->high - y->low, room = range > 0 ? range * margin : fmax(fabs(y->high), 1) * margin;
     const bool stays_positive = y->low >= 0;
     y->low -= room;
