@@ -463,41 +463,6 @@ static an_status check_eval(an_config *c) {
     return check_metric(c, "eval.early_stop.metric");
 }
 
-/* ---- lengths against the run's ---- */
-
-static an_status check_lengths(an_config *c) {
-    static const char *const runs[] = {"run.steps", "run.epochs", "run.tokens", "run.samples"};
-    static const char *const paths[] = {"schedule.warmup.steps",
-                                        "schedule.T_0",
-                                        "schedule.period",
-                                        "schedule.stable",
-                                        "schedule.decay",
-                                        "eval.every",
-                                        "save.every",
-                                        "save.keep_every",
-                                        "log.every"};
-    an_context *ctx = c->ctx;
-    an_length run, length;
-    const char *which = NULL;
-    for (int i = 0; i < 4; i++)
-        if (an_config_find(c, runs[i])) which = runs[i];
-    const an_config_node *node = which ? an_config_find(c, which) : NULL;
-    if (!node || !an_read_length(node->text, node->option->units, &run)) return AN_OK;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        const an_config_node *n = an_config_find(c, paths[i]);
-        if (!n || n->origin == AN_ORIGIN_DEFAULT || !an_read_length(n->text, n->option->units, &length)) continue;
-        if (length.unit != run.unit || length.amount <= run.amount) continue;
-        AN_TRY_RETURN(an_config_warn(c, n->place, "%s is %s, which is longer than the run of %s", paths[i],
-                                     AN_QUOTE(n->text), AN_QUOTE(node->text)));
-    }
-    const an_config_node *milestones = an_config_find(c, "schedule.milestones");
-    for (const an_config_node *n = milestones ? milestones->first : NULL; n; n = n->next)
-        if (an_read_length(n->text, n->option->units, &length) && length.unit == run.unit && length.amount > run.amount)
-            AN_TRY_RETURN(an_config_warn(c, n->place, "the milestone %s is after the end of the run of %s",
-                                         AN_QUOTE(n->text), AN_QUOTE(node->text)));
-    return AN_OK;
-}
-
 static an_status check_schedules(an_config *c) {
     return check_schedule(c, an_config_find(c, "schedule"));
 }
@@ -505,7 +470,7 @@ static an_status check_schedules(an_config *c) {
 an_status an_config_check(an_config *config) {
     static an_status (*const rules[])(an_config * config) = {check_run,   check_data,      check_model,
                                                              check_batch, check_optimizer, check_schedules,
-                                                             check_train, check_eval,      check_lengths};
+                                                             check_train, check_eval,      an_config_check_lengths};
     an_context *ctx = config->ctx;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) AN_TRY_RETURN(rules[i](config));
     drop_epochs(config);

@@ -129,12 +129,12 @@ int64_t an_trainer_own_pages(const an_trainer *t);
 /* Adds numbers, at most AN_MOST_CHAINED, to the hash over every step so far. */
 enum { AN_MOST_CHAINED = 32 };
 void an_trainer_chain(an_trainer *t, const double *numbers, int count);
-/* ---- the state of a run, for checkpoints ---- */
-
 /* Counts the step that was taken, and fills in what its metrics say of the epoch (epochs.c). */
 void an_epochs_count(an_trainer *t, an_step_metrics *metrics);
 /* The mean of a sum of losses; NaN where all steps were skipped. */
 double an_epochs_mean(double loss, int64_t targets);
+
+/* ---- the state of a run, for checkpoints ---- */
 
 void an_progress_capture(const an_trainer *t, an_progress *progress);
 void an_progress_restore(an_trainer *t, const an_progress *progress);
