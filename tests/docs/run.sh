@@ -4,6 +4,7 @@
 # The README is read in the tree, after whose build it is; tutorials in an empty folder, with anneal installed in ~/anneal.
 set -euo pipefail
 tree=$1 build=$2 document=$3
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export HOME=$work/home
@@ -41,3 +42,6 @@ code=$?
 set -e
 [ $code = 0 ] || { tail -n 40 "$work/out" "$work/err" && echo "FAILED: $document: a command ended with $code" && exit 1; }
 tail -n 5 "$work/out"
+# What a document made is looked at where somebody wrote down how it should be.
+after=$here/after-$(basename "$document" .md).py
+[ ! -e "$after" ] || python3 "$after" "$tree" "$work/out" || { echo "FAILED: $document: what its commands made is not right"; exit 1; }

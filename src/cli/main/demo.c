@@ -35,6 +35,12 @@ static const demo demos[] = {
 };
 enum { DEMOS = sizeof demos / sizeof *demos };
 
+enum { FRESH };
+static const cli_option options[] = {
+    [FRESH] = {.name = "fresh", .help = "start again, in a new folder beside that of the first run"},
+    {0},
+};
+
 /* ---- files ---- */
 
 /* The examples: beside the program as it was installed or built. */
@@ -51,18 +57,23 @@ static bool find_examples(char *path, size_t capacity) {
     return snprintf(path, capacity, "%s/share/anneal/examples", program) < (int)capacity && access(path, R_OK) == 0;
 }
 
+/* A file that is there is left as it is: its reader was asked to change it. It appears whole or not at all. */
 static int copy_file(const cli_call *call, const char *from, const char *to) {
+    static char part[2 * PATH + 8];
     char block[4096];
     size_t got;
+    if (access(to, F_OK) == 0) return CLI_DONE;
+    snprintf(part, sizeof part, "%s.part", to);
     FILE *in = fopen(from, "rb");
     if (!in)
         return cli_fail(call, "%s: cannot be opened: %s; check that anneal is completely installed", from,
                         strerror(errno));
-    FILE *out = fopen(to, "wb");
+    FILE *out = fopen(part, "wb");
     bool good = out != NULL;
     while (good && (got = fread(block, 1, sizeof block, in)) > 0) good = fwrite(block, 1, got, out) == got;
     good = good && !ferror(in);
     if (out && fclose(out) != 0) good = false;
+    good = good && rename(part, to) == 0;
     const int error = errno;
     fclose(in);
     return good ? CLI_DONE : cli_fail(call, "%s: cannot be written: %s", to, strerror(error));
@@ -108,9 +119,10 @@ static int run_demo(const cli_call *call, const demo *d) {
     as_train.sets[as_train.set_count++] = dir;
     for (int i = 0; i < (int)(sizeof d->settings / sizeof *d->settings) && d->settings[i]; i++)
         as_train.sets[as_train.set_count++] = d->settings[i];
-    const cli_opening opening = {.file = config, .fresh = true};
+    const cli_opening opening = {.file = config, .fresh = call->values[FRESH] != NULL};
+    cli_watch_signals();
     code = cli_training_open(&as_train, &opening, &training);
-    if (code == CLI_DONE) code = cli_training_run(&training, true);
+    if (code == CLI_DONE) code = cli_training_run(&training, opening.fresh);
     if (code == CLI_DONE && d->prompt) {
         const cli_sampling sampling = {.prompt = d->prompt, .tokens = SAMPLE, .temperature = 0.5, .seed = 1};
         printf("\nA sample of what it writes now:\n\n");
@@ -139,6 +151,7 @@ const cli_command cli_demo = {
     .argument = "[NAME]",
     .summary = "run an example that comes with anneal",
     .text = "Lists the examples that come with anneal, or writes one of them to the working directory, trains it, and "
-            "shows what it has learned.",
+            "shows what it has learned. A demo that was stopped continues when it is run again.",
+    .options = options,
     .run = run,
 };

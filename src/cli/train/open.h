@@ -47,6 +47,8 @@ an_status cli_config_read(const cli_call *call, const cli_opening *opening, an_c
 int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training);
 void cli_training_close(cli_training *training);
 
+/* From here on a signal stops a run with a checkpoint. Before the run is opened: one that comes meanwhile is not forgotten. */
+void cli_watch_signals(void);
 /* The whole run: its folder, the banner, all steps. `fresh`: where the folder has a run in it, a new one beside it. */
 int cli_training_run(cli_training *training, bool fresh);
 

@@ -114,8 +114,7 @@ static void on_signal(int number) {
     if (number == SIGINT && has_terminal && write(STDERR_FILENO, heard, sizeof heard - 1) < 0) return;
 }
 
-/* From the first moment on: a signal that comes while the run is opened is not forgotten. */
-static void watch_signals(void) {
+void cli_watch_signals(void) {
     /* A write that is under way is finished: a signal while the reader pauses must not lose output. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     has_terminal = isatty(STDERR_FILENO);
@@ -405,7 +404,7 @@ static int run(const cli_call *call) {
     opening.resume = call->values[RESUME];
     opening.extend = extend < 0 ? AN_EXTEND_REFUSE : extend == 0 ? AN_EXTEND_KEEP : AN_EXTEND_STRETCH;
     opening.new_bits = call->values[NEW_BITS] != NULL;
-    watch_signals();
+    cli_watch_signals();
     cli_rank_begin();
     int code = cli_ranks_begin(call, mpi, &ranks);
     if (code == CLI_DONE && steps > 0 && ranks.comm && ranks.comm->ranks > 1)
