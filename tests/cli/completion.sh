@@ -103,7 +103,8 @@ fi
 refused 'bash|zsh|fish is missing' completion
 refused "unknown shell 'bsh'; there are scripts for bash, zsh and fish; did you mean 'bash'?" completion bsh
 refused "unknown page 'anneal-pln.1'; did you mean 'anneal-plan.1'?" manual anneal-pln.1
-refused "'nowhere/anneal.1' cannot be written: No such file or directory" manual --output nowhere
+"${anneal[@]}" manual --output nowhere 2>err && fail "pages in a folder that is not there"
+grep -qF "'nowhere/anneal.1' cannot be written: No such file or directory" err || fail "$(cat err)"
 refused '--output writes all pages and cannot be combined with a page' manual anneal.1 --output pages
 
 echo "completion: all as expected"

@@ -3,7 +3,6 @@
  * The steps are those of the run: its data, model, batch, optimizer and clipping. Only the schedule and the length are replaced, on a copy of the config
  * that is in memory. No folder is made, so nothing is left of the test.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -193,11 +192,10 @@ static void write_json(const find_lr_test *test) {
 
 static int write_picture(const cli_call *call, const find_lr_test *test) {
     const char *path = call->values[SVG];
-    FILE *file = fopen(path, "w");
-    if (!file) return cli_fail(call, "'%s' cannot be written: %s", path, strerror(errno));
+    FILE *file = cli_file_open(call, path, "w");
+    if (!file) return CLI_FAILED;
     find_lr_draw(file, test);
-    const bool failed = ferror(file) != 0, closed = fclose(file) == 0;
-    return closed && !failed ? CLI_DONE : cli_fail(call, "'%s' could not be written", path);
+    return cli_file_close(call, path, file);
 }
 
 static int run(const cli_call *call) {

@@ -133,15 +133,12 @@ static int write_config(const init_found *f, const char *output) {
         init_write(stdout, f);
         return cli_finish(f->call);
     }
-    FILE *file = fopen(output, "wx"); /* a config that someone has changed is not overwritten */
-    if (!file)
-        return cli_fail(f->call, "%s: cannot be written: %s%s", output, strerror(errno),
-                        errno == EEXIST ? "; remove it, or choose another name" : "");
+    FILE *file = cli_file_open(f->call, output, "wx"); /* a config that someone has changed is not overwritten */
+    if (!file) return CLI_FAILED;
     init_write(file, f);
-    const bool failed = ferror(file) != 0, closed = fclose(file) == 0;
-    if (failed || !closed) return cli_fail(f->call, "%s: could not be written", output);
-    cli_tell("next: anneal train %s", output);
-    return CLI_DONE;
+    const int code = cli_file_close(f->call, output, file);
+    if (code == CLI_DONE) cli_tell("next: anneal train %s", output);
+    return code;
 }
 
 static int look(init_found *f) {

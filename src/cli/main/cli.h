@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "anneal/models.h"
 
@@ -84,6 +85,11 @@ void cli_print_trail(const cli_call *call, const an_context *ctx);
 int cli_fail(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);
 /* Flushes standard output: a full disk is a failure. */
 int cli_finish(const cli_call *call);
+
+/* Opens a file that was asked for, with the mode of fopen; NULL after a message. */
+FILE *cli_file_open(const cli_call *call, const char *path, const char *mode);
+/* Closes it. What could not be written completely is removed, after a message. */
+int cli_file_close(const cli_call *call, const char *path, FILE *file);
 
 /* "; did you mean 'train'?" with the nearest of an array of names that ends with NULL, after `dashes`; "" if none is near. */
 typedef struct {

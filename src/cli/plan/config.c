@@ -1,5 +1,4 @@
 /* The plan of a config, exactly as its run would make it. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,11 +70,8 @@ int cli_write_plan_file(cli_training *training) {
     if (status == AN_OK) status = an_plan_traffic_get(report.plan, &report.exchange);
     if (status != AN_OK) return cli_failure(training->call, training->ctx, status);
     snprintf(path, sizeof path, "%s/plan.json", an_folder_path(training->folder));
-    FILE *file = fopen(path, "w");
-    if (!file) return cli_fail(training->call, "%s: cannot be opened: %s", path, strerror(errno));
+    FILE *file = cli_file_open(training->call, path, "w");
+    if (!file) return CLI_FAILED;
     cli_write_json(&report, file);
-    const bool failed = ferror(file);
-    if (fclose(file) != 0 || failed)
-        return cli_fail(training->call, "%s: cannot be written: %s", path, strerror(errno));
-    return CLI_DONE;
+    return cli_file_close(training->call, path, file);
 }

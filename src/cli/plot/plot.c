@@ -1,7 +1,6 @@
 /* anneal plot: the curves of runs as a picture. */
 #include "cli/plot/plot.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -59,11 +58,10 @@ static int write_file(const cli_call *call, const subject *s, int width) {
     const char *path = call->values[OUTPUT];
     if (is_input(path, s))
         return cli_misuse(call, "'%s' holds the metrics of a run; choose another file for --output", path);
-    FILE *file = fopen(path, "w");
-    if (!file) return cli_fail(call, "'%s' cannot be written: %s", path, strerror(errno));
+    FILE *file = cli_file_open(call, path, "w");
+    if (!file) return CLI_FAILED;
     plot_draw(file, s->runs, s->run_count, width);
-    const bool failed = ferror(file) != 0, closed = fclose(file) == 0;
-    return closed && !failed ? CLI_DONE : cli_fail(call, "'%s' could not be written", path);
+    return cli_file_close(call, path, file);
 }
 
 static int run(const cli_call *call) {

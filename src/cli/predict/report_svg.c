@@ -1,5 +1,4 @@
 /* The picture of an evaluation: the confusion matrix as a map, and beside it, for two classes, the ROC curve. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,10 +186,10 @@ int cli_report_draw(const cli_training *training, const char *path) {
     if (!points) return cli_fail(training->call, "out of memory");
     p.has_curve = an_trainer_metric_value(training->trainer, "val_auc", &p.auc) &&
                   an_trainer_roc(training->trainer, CLI_ROC_POINTS, points, &count) == AN_OK;
-    p.file = fopen(path, "w");
+    p.file = cli_file_open(training->call, path, "w");
     if (!p.file) {
         free(points);
-        return cli_fail(training->call, "'%s' cannot be written: %s", path, strerror(errno));
+        return CLI_FAILED;
     }
     lay_out(&p);
     write_head(&p);
@@ -198,7 +197,5 @@ int cli_report_draw(const cli_training *training, const char *path) {
     if (p.has_curve) draw_curve(&p, points, count);
     fputs("</svg>\n", p.file);
     free(points);
-    const bool failed = ferror(p.file) != 0;
-    if (fclose(p.file) != 0 || failed) return cli_fail(training->call, "'%s' could not be written", path);
-    return CLI_DONE;
+    return cli_file_close(training->call, path, p.file);
 }

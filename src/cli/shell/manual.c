@@ -1,5 +1,4 @@
 /* anneal manual: writes manual pages from the same tables that the parser and the config use. */
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -243,11 +242,11 @@ static int write_all(const cli_call *call) {
     for (int i = 0; get_page(i, name, sizeof name); i++) {
         if (snprintf(path, sizeof path, "%s/%s", call->values[OUTPUT], name) >= (int)sizeof path)
             return cli_misuse(call, "the folder name is too long");
-        FILE *file = fopen(path, "w");
-        if (!file) return cli_misuse(call, "'%s' cannot be written: %s", path, strerror(errno));
+        FILE *file = cli_file_open(call, path, "w");
+        if (!file) return CLI_FAILED;
         write_page(file, i);
-        const bool failed = ferror(file) != 0, closed = fclose(file) == 0;
-        if (failed || !closed) return cli_fail(call, "'%s' could not be written", path);
+        const int code = cli_file_close(call, path, file);
+        if (code != CLI_DONE) return code;
     }
     return CLI_DONE;
 }
