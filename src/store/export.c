@@ -18,6 +18,7 @@ typedef struct {
     int64_t *indices; /* of what is written */
     an_safetensor *entries;
     size_t count, capacity;
+    char *encoding; /* of the data's columns and classes; NULL: none */
     an_text header;
     char *piece;
     int file;
@@ -51,7 +52,10 @@ static an_status choose(exporting *e) {
         e->indices[e->count++] = c->manifest ? an_manifest_source(c->manifest, i, average) : i;
         at += entry->bytes;
     }
-    return an_safetensors_header(&e->header, e->entries, e->count, ALIGNMENT);
+    /* What inputs and classes mean goes along: tensors alone do not say it. */
+    if (c->manifest && an_manifest_find_file(c->manifest, "encoding.json") >= 0)
+        AN_TRY_RETURN(an_checkpoint_text(c, "encoding.json", &e->encoding));
+    return an_safetensors_header(&e->header, e->entries, e->count, ALIGNMENT, e->encoding);
 }
 
 static an_status write_tensor(exporting *e, size_t which, an_note note) {
@@ -102,6 +106,7 @@ fail:
     an_release(ctx, (void **)&e.piece, PIECE, 1);
     an_release(ctx, (void **)&e.entries, e.capacity, sizeof *e.entries);
     an_release(ctx, (void **)&e.indices, e.capacity, sizeof *e.indices);
+    an_string_release(ctx, &e.encoding);
     an_text_destroy(&e.header);
     return status;
 }

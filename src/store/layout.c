@@ -150,7 +150,7 @@ static an_status make_header(an_save_layout *l, size_t file, size_t *next) {
         p->offset = at;
         at += e->bytes;
     }
-    AN_TRY(an_safetensors_header(&text, entries, count, AN_SAVE_ALIGNMENT));
+    AN_TRY(an_safetensors_header(&text, entries, count, AN_SAVE_ALIGNMENT, NULL));
     for (size_t i = 0; i < count; i++) l->pieces[first + i].offset += (int64_t)text.length;
     AN_TRY(an_arena_alloc(&l->arena, (void **)&f->header, text.length, 1));
     memcpy(f->header, text.bytes, text.length);

@@ -65,7 +65,8 @@ an_status an_safetensors_fetch(const an_safetensors *file, const an_safetensor *
 
 /* Adds the length and the header of a file to an empty text, padded with spaces so that the data begins at a multiple of `alignment`
  * (0: 8, which the format wants). The tensors' bytes then follow in this order without gaps: each `begin` is where the one before
- * ends, the first is 0. */
-an_status an_safetensors_header(an_text *text, const an_safetensor *tensors, size_t count, size_t alignment);
+ * ends, the first is 0. `encoding`: a text for the metadata, under this name; NULL: none. */
+an_status an_safetensors_header(an_text *text, const an_safetensor *tensors, size_t count, size_t alignment,
+                                const char *encoding);
 
 #endif

@@ -72,7 +72,8 @@ static void add_tensor(an_json_writer *json, const an_safetensor *t) {
     an_json_write_end(json);
 }
 
-an_status an_safetensors_header(an_text *text, const an_safetensor *tensors, size_t count, size_t alignment) {
+an_status an_safetensors_header(an_text *text, const an_safetensor *tensors, size_t count, size_t alignment,
+                                const char *encoding) {
     static const char length_bytes[AN_SAFETENSORS_LENGTH] = {0};
     an_status status;
     an_context *ctx = text->ctx;
@@ -84,6 +85,7 @@ an_status an_safetensors_header(an_text *text, const an_safetensor *tensors, siz
     an_json_write_object(&json, NULL);
     an_json_write_object(&json, AN_SAFETENSORS_METADATA);
     an_json_write_string(&json, "format", "pt");
+    if (encoding) an_json_write_string(&json, "encoding", encoding);
     an_json_write_end(&json);
     for (size_t i = 0; i < count; i++) {
         AN_TRY(check_tensor(ctx, &tensors[i], end));

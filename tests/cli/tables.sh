@@ -78,6 +78,12 @@ complains 'are not those that'
 # --- export ---
 attempt 0 export run --to torch torch
 cmp "$encoding" torch/encoding.json || fail "the export has another encoding"
+python3 - "$encoding" torch/model.safetensors <<'P' || fail "the metadata of the export has another encoding"
+import json, struct, sys
+raw = open(sys.argv[2], "rb").read()
+header = json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]])
+assert header["__metadata__"]["encoding"] == open(sys.argv[1]).read()
+P
 
 # --- the split ---
 attempt 0 train flowers.yaml --set run.dir=again

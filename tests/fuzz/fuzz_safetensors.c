@@ -47,7 +47,7 @@ static void write_again(const an_safetensors *s, const an_safetensor *tensors) {
     an_safetensor t;
     an_text text;
     an_text_init(&text, context);
-    if (an_safetensors_header(&text, tensors, (size_t)count, 64)) broken("a header that cannot be written");
+    if (an_safetensors_header(&text, tensors, (size_t)count, 64, NULL)) broken("a header that cannot be written");
     fill_file(&file, text.bytes, text.length);
     if (ftruncate(file.descriptor, (off_t)text.length + data)) abort();
     if (an_safetensors_open(&again, context, file.path)) broken("what was written cannot be read");

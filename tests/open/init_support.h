@@ -28,7 +28,7 @@ static inline void write_tensors(const char *path, const an_safetensor *tensors,
                                  size_t bytes) {
     an_text file;
     an_text_init(&file, ctx);
-    OK(ctx, an_safetensors_header(&file, tensors, count, 0));
+    OK(ctx, an_safetensors_header(&file, tensors, count, 0, NULL));
     an_text_bytes(&file, data, bytes);
     OK(ctx, file.status);
     write_file(path, file.bytes, file.length);

@@ -22,7 +22,7 @@ static void write_header(an_context *ctx, const an_safetensor *tensors, size_t c
     an_text text;
     size_t data = count ? (size_t)(tensors[count - 1].begin + tensors[count - 1].bytes) : 0;
     an_text_init(&text, ctx);
-    OK(ctx, an_safetensors_header(&text, tensors, count, alignment));
+    OK(ctx, an_safetensors_header(&text, tensors, count, alignment, NULL));
     assert_int_equal(text.length % (alignment ? alignment : 8), 0);
     uint64_t length = 0;
     for (int i = 8; i-- > 0;) length = length << 8 | (unsigned char)text.bytes[i];
@@ -131,12 +131,12 @@ static void test_writer_refuses(void **state) {
     bad[n++].bytes = 0;
     for (size_t i = 0; i < n; i++) {
         an_text_init(&text, ctx);
-        FAILS(ctx, an_safetensors_header(&text, &bad[i], 1, 0), AN_ERR_ARGUMENT, "for a safetensors file");
+        FAILS(ctx, an_safetensors_header(&text, &bad[i], 1, 0, NULL), AN_ERR_ARGUMENT, "for a safetensors file");
         an_text_destroy(&text);
     }
     an_text_init(&text, ctx);
     an_text_add(&text, "x");
-    FAILS(ctx, an_safetensors_header(&text, &good, 1, 0), AN_ERR_ARGUMENT, "empty text");
+    FAILS(ctx, an_safetensors_header(&text, &good, 1, 0, NULL), AN_ERR_ARGUMENT, "empty text");
     an_text_destroy(&text);
     end_context(&ctx);
 }

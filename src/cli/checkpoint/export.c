@@ -50,7 +50,9 @@ const cli_command cli_export = {
             "model.safetensors), after checking every byte against its hash. For a run, its newest checkpoint is used. "
             "If the run keeps a moving average of its weights (train.ema), the average is written. "
             "--to torch FOLDER also writes model.py: the same model for PyTorch, one line for each node of its graph, "
-            "with a function load(). It computes in the type of the weights, whatever train.precision was.",
+            "with a function load(). It computes in the type of the weights, whatever train.precision was. Names of "
+            "columns, categories and classes go along: as JSON under 'encoding' in the metadata of the safetensors "
+            "file, and for PyTorch in encoding.json.",
     .options = options,
     .run = run,
 };
