@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The moving average of the weights as users see it: a run that evaluates it, is killed and goes on, with one thread and with two; and eval, predict and export, which
-# use it unless they are asked for the weights.
+# The moving average of the weights as users see it: a run that evaluates it, with one thread and with two, and eval, predict and export, which use it unless they are
+# asked for the weights. With ranks and kills: tests/ranks/data_exact.sh.
 source "$(dirname "$0")/preamble.sh"
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
 field() { python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
@@ -43,21 +43,6 @@ attempt 0 train plain.yaml
 [ "$(hash_of plain)" != "$(hash_of averaged)" ] || failed 'the average is not part of the state'
 [ "$(field plain/summary.json 'd["weights_hash"]')" = "$(field averaged/summary.json 'd["weights_hash"]')" ] ||
     failed 'the average has changed the weights'
-
-# --- killed, again and again ---
-config killed 400 'train: {ema: 0.9}'
-kills=0
-for _ in $(seq 12); do
-    "${anneal[@]}" train killed.yaml >out 2>err &
-    process=$!
-    sleep "0.$((RANDOM % 6))5"
-    kill -KILL "$process" 2>/dev/null && kills=$((kills + 1)) || true
-    wait "$process" 2>/dev/null || true
-    process=
-done
-[ "$kills" -gt 0 ] || fail 'no run was killed'
-attempt 0 train killed.yaml
-[ "$(hash_of killed)" = "$(hash_of averaged)" ] || failed 'a run that was killed has another hash'
 
 # --- a run that would have another average, or none ---
 attempt 2 train averaged.yaml --set train.ema=0.5
