@@ -8,6 +8,8 @@
 
 enum { NOTE_BYTES = 512, AHEAD_PER_THREAD = 2, MOST_THREADS = 256, MOST_AHEAD = 4096 };
 
+static const int64_t NOTHING = INT64_MAX; /* to load */
+
 /* Batch b lies in slot b mod slots: loaded once the batch before it there was given back. */
 typedef struct {
     bool ready;
@@ -34,10 +36,10 @@ struct an_loader {
 
     /* Under the mutex. */
     bool stop;
-    int64_t next;    /* batch to give */
-    int64_t held;    /* batches from here on have their slots: next - 1 while the caller has one */
-    int64_t to_load; /* batch to load */
-    int loading;     /* threads that load */
+    int64_t next;     /* batch to give */
+    int64_t held;     /* batches from here on have their slots: next - 1 while the caller has one */
+    int64_t to_load;  /* batch to load */
+    int loading;      /* threads that load */
 };
 
 static an_batch batch_of(const slot *s, int64_t number) {
@@ -71,10 +73,14 @@ static void load(const an_loader *l, int64_t batch, slot *s) {
 static void *run(void *user) {
     an_loader *l = user;
     const int place = an_heartbeat_slot_take(l->ctx);
+    const bool evaluates = l->options.evaluates;
     pthread_mutex_lock(&l->mutex);
     while (!l->stop) {
         if (l->to_load >= l->held + l->slot_count) {
-            an_heartbeat_say_number(l->ctx, place, "waits until batch ", l->held, " was used");
+            if (l->to_load == NOTHING)
+                an_heartbeat_say(l->ctx, place, "waits for the next evaluation");
+            else
+                an_heartbeat_say_number(l->ctx, place, "waits until batch ", l->held, " was used");
             pthread_cond_wait(&l->work, &l->mutex);
             continue;
         }
@@ -82,7 +88,7 @@ static void *run(void *user) {
         slot *s = &l->slots[batch % l->slot_count];
         l->loading++;
         pthread_mutex_unlock(&l->mutex);
-        an_heartbeat_say_number(l->ctx, place, "loading batch ", batch, "");
+        an_heartbeat_say_number(l->ctx, place, "loading batch ", batch, evaluates ? " of the evaluation" : "");
         load(l, batch, s);
         pthread_mutex_lock(&l->mutex);
         s->ready = true;
@@ -197,6 +203,7 @@ an_status an_loader_create(an_loader **loader, an_context *ctx, const an_loader_
     l->ctx = ctx;
     l->options = *options;
     l->next = l->held = l->to_load = options->first;
+    if (options->evaluates) l->to_load = NOTHING;
     l->slot_count = count_slots(options);
     AN_TRY(an_alloc(ctx, (void **)&l->slots, (size_t)l->slot_count, sizeof *l->slots));
     AN_TRY(an_alloc(ctx, (void **)&l->fields, field_count(l), sizeof *l->fields));
@@ -253,13 +260,14 @@ void an_loader_destroy(an_loader **loader) {
 /* Gives the last batch back and waits for the next. */
 static slot *take(an_loader *l, int64_t batch) {
     slot *s = &l->slots[batch % l->slot_count];
-    an_heartbeat_step_set(l->ctx, batch + 1);
+    const bool trains = !l->options.evaluates; /* an evaluation belongs to no step, and has said where it is */
+    if (trains) an_heartbeat_step_set(l->ctx, batch + 1);
     if (l->options.threads == 0) {
-        an_heartbeat_enter_number(l->ctx, AN_HEARTBEAT_LOAD, "loading batch ", batch, "");
+        if (trains) an_heartbeat_enter_number(l->ctx, AN_HEARTBEAT_LOAD, "loading batch ", batch, "");
         load(l, batch, s);
         return s;
     }
-    an_heartbeat_enter(l->ctx, AN_HEARTBEAT_LOAD, "takes a batch of the loader");
+    if (trains) an_heartbeat_enter(l->ctx, AN_HEARTBEAT_LOAD, "takes a batch of the loader");
     pthread_mutex_lock(&l->mutex);
     if (l->held != batch) {
         l->slots[l->held % l->slot_count].ready = false;
@@ -283,15 +291,27 @@ an_status an_loader_next(an_loader *l, an_batch *batch) {
     return AN_OK;
 }
 
+/* Nobody begins anything, and what was begun is over. With the mutex. */
+static void pause_loading(an_loader *l) {
+    l->to_load = NOTHING;
+    while (l->loading > 0) pthread_cond_wait(&l->done, &l->mutex);
+}
+
 void an_loader_seek(an_loader *l, int64_t batch) {
     if (l->options.threads > 0) {
         pthread_mutex_lock(&l->mutex);
-        l->to_load = INT64_MAX; /* nobody begins anything */
-        while (l->loading > 0) pthread_cond_wait(&l->done, &l->mutex);
+        pause_loading(l);
         for (int64_t i = 0; i < l->slot_count; i++) l->slots[i].ready = false;
         l->held = l->to_load = batch;
         pthread_cond_broadcast(&l->work);
         pthread_mutex_unlock(&l->mutex);
     }
     l->next = batch;
+}
+
+void an_loader_rest(an_loader *l) {
+    if (l->options.threads == 0) return;
+    pthread_mutex_lock(&l->mutex);
+    pause_loading(l);
+    pthread_mutex_unlock(&l->mutex);
 }

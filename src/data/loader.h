@@ -1,4 +1,4 @@
-/* Reads batches ahead of training. Threads start once, and each loads whole batches; which thread loads a batch does
+/* Reads batches ahead of training, or of an evaluation. Threads start once, and each loads whole batches; which thread loads a batch does
  * not change it. Batches and errors are returned in order. */
 #ifndef AN_DATA_LOADER_H
 #define AN_DATA_LOADER_H
@@ -24,6 +24,8 @@ typedef struct an_loader_options {
     int ahead;                 /* batches that are loaded before they are asked for; 0: two a thread */
     int64_t most;              /* samples of a batch that are loaded, at most */
     int64_t first;             /* batch */
+    bool
+        evaluates; /* batches of evaluations: none is read before an_loader_seek or after an_loader_rest, as what is read may change between two */
     /* Writes the samples of a batch that are to be loaded (n, at most `most`; 0: none) and tells which part of it they are; n negative: there is
      * no such batch. A pure function, called by several threads at once, also for batches that nobody will ask for. */
     an_batch_part (*indices)(void *user, int64_t batch, int64_t *indices);
@@ -47,5 +49,7 @@ void an_loader_destroy(an_loader **loader);
 an_status an_loader_next(an_loader *loader, an_batch *batch);
 /* Makes `batch` the next one. */
 void an_loader_seek(an_loader *loader, int64_t batch);
+/* Nothing is read until an_loader_seek: waits for reads that are under way. */
+void an_loader_rest(an_loader *loader);
 
 #endif

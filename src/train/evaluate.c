@@ -110,10 +110,10 @@ static void add_values(an_trainer *t, sums *s, const an_feed_input *input, const
     }
 }
 
-static an_status compare(an_trainer *t, const an_feed *feed, int64_t count, sums *s) {
+static an_status compare(an_trainer *t, const an_feed *feed, void *const *fields, int64_t count, sums *s) {
     an_context *ctx = t->ctx;
     const an_feed_input *input = &feed->inputs[feed->targets];
-    const void *targets = t->evaluation_samples.fields[input->field];
+    const void *targets = fields[input->field];
     an_array array = {0};
     array.data = t->output_values;
     AN_TRY_RETURN(an_program_get_output(t->program, t->output, &array));
@@ -128,26 +128,25 @@ static an_status compare(an_trainer *t, const an_feed *feed, int64_t count, sums
     return AN_OK;
 }
 
-/* *runs: the program was run. */
+/* The next batch, of `count` samples from `begin`. *runs: the program was run. */
 static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s, bool *runs) {
     an_context *ctx = t->ctx;
-    an_sample_buffer *b = &t->evaluation_samples;
     const an_feed *feed = &t->evaluation_feed;
+    an_batch b;
     int64_t targets;
     double loss;
-    for (int64_t i = 0; i < count; i++) b->indices[i] = b->numbers[i] = begin + i;
     an_heartbeat_enter_number(ctx, AN_HEARTBEAT_EVALUATE, "evaluation, sample ", begin, "");
-    AN_TRY_RETURN(an_dataset_read(t->evaluation, count, b->indices, b->fields));
-    AN_TRY_RETURN(an_feed_count(feed, t->program, b->fields, 0, count, &targets));
+    AN_TRY_RETURN(an_loader_next(t->evaluation_loader, &b));
+    AN_TRY_RETURN(an_feed_count(feed, t->program, b.fields, 0, count, &targets));
     s->samples += count;
     s->targets += targets;
     if (targets == 0) return AN_OK;
-    AN_TRY_RETURN(an_feed_set(feed, t->program, b->fields, b->numbers, 0, count));
+    AN_TRY_RETURN(an_feed_set(feed, t->program, b.fields, b.indices, 0, count));
     *runs = true;
     AN_TRY_RETURN(an_program_run(t->program, AN_FORM_EVALUATE));
     AN_TRY_RETURN(an_program_loss(t->program, &loss));
     s->loss += loss;
-    return t->output ? compare(t, feed, count, s) : AN_OK;
+    return t->output ? compare(t, feed, b.fields, count, s) : AN_OK;
 }
 
 static void add_sums(sums *s, const sums *batch) {
@@ -174,6 +173,7 @@ static an_status run_batches(an_trainer *t, sums *sum, bool *stopped) {
     const int64_t last = together ? first + an_evaluation_most_batches(t) : end;
     an_status status = AN_OK;
     bool goes_on = true;
+    an_loader_seek(t->evaluation_loader, first);
     for (int64_t batch = first; batch < last && (goes_on || together); batch++) {
         const int64_t begin = batch * micro, rest = samples - begin;
         bool runs = false;
@@ -189,6 +189,7 @@ static an_status run_batches(an_trainer *t, sums *sum, bool *stopped) {
         }
         if (together && !runs) an_program_communicate(t->program, AN_FORM_EVALUATE, status);
     }
+    an_loader_rest(t->evaluation_loader);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #define AN_TRAIN_EVALUATE_H
 
 #include "anneal/train.h"
+#include "data/loader.h"
 
 /* What a batch adds to an evaluation, from 0 on. Ranks send it as bytes: every member takes eight. */
 typedef struct an_evaluation_sums {
@@ -17,6 +18,9 @@ int64_t an_evaluation_batches(const an_trainer *t);
 int64_t an_evaluation_first_batch(const an_trainer *t, int rank);
 /* The most batches of a rank: t->evaluation_sums has room for them. */
 int64_t an_evaluation_most_batches(const an_trainer *t);
+
+/* The options of the loader that reads the batches of this rank. */
+an_loader_options an_evaluation_loader(an_trainer *t);
 
 /* What evaluation compares, found once in the plan. */
 void an_evaluation_find(an_trainer *t);

@@ -1,4 +1,4 @@
-/* How many samples an evaluation has, and which rank evaluates which batches of them. */
+/* How many samples an evaluation has, which rank evaluates which batches of them, and who reads these. */
 #include "base/integer.h"
 #include "train/evaluate.h"
 #include "train/trainer.h"
@@ -19,4 +19,23 @@ int64_t an_evaluation_first_batch(const an_trainer *t, int rank) {
 /* Rank 0 adds its own batches as they come, and has room for those of another rank. */
 int64_t an_evaluation_most_batches(const an_trainer *t) {
     return t->ranks > 1 ? an_divide_up(an_evaluation_batches(t), t->ranks) : 0;
+}
+
+/* Batches of other ranks, and those that do not exist, are not read. */
+static an_batch_part evaluation_indices(void *user, int64_t batch, int64_t *indices) {
+    const an_trainer *t = user;
+    const int64_t micro = t->batches.micro, begin = batch * micro, rest = an_evaluation_samples(t) - begin;
+    if (batch >= an_evaluation_first_batch(t, t->rank + 1)) return (an_batch_part){.n = -1};
+    const an_batch_part part = {.n = rest < micro ? rest : micro};
+    for (int64_t i = 0; i < part.n; i++) indices[i] = begin + i;
+    return part;
+}
+
+an_loader_options an_evaluation_loader(an_trainer *t) {
+    return (an_loader_options){.dataset = t->evaluation,
+                               .threads = t->loader_threads,
+                               .most = t->batches.micro,
+                               .evaluates = true,
+                               .indices = evaluation_indices,
+                               .user = t};
 }

@@ -152,7 +152,8 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     if (t->norms.count > 0) AN_TRY_RETURN(an_page_sums_divide(&t->optimizer->sums));
     AN_TRY_RETURN(make_stepper(t, options));
     if (t->evaluation) {
-        AN_TRY_RETURN(an_sample_buffer_create(&t->evaluation_samples, ctx, t->evaluation, t->batches.micro));
+        const an_loader_options evaluation = an_evaluation_loader(t);
+        AN_TRY_RETURN(an_loader_create(&t->evaluation_loader, ctx, &evaluation));
         AN_TRY_RETURN(an_alloc(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values));
         t->evaluation_sums_count = an_evaluation_most_batches(t);
         AN_TRY_RETURN(
@@ -267,6 +268,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_context *ctx = t->ctx;
     if (t->run) t->destroy_run(t);
     an_loader_destroy(&t->loader);
+    an_loader_destroy(&t->evaluation_loader);
     an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
     an_release(ctx, (void **)&t->weights, an_trainer_weight_count(t), sizeof *t->weights);
     an_loss_weights_destroy(t);
@@ -275,7 +277,6 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_details_destroy(t);
     an_release(ctx, (void **)&t->evaluation_sums, (size_t)t->evaluation_sums_count, sizeof *t->evaluation_sums);
     an_release(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values);
-    an_sample_buffer_destroy(&t->evaluation_samples, ctx);
     an_stepper_destroy(&t->stepper);
     an_schedule_destroy(&t->schedule);
     an_optimizer_destroy(&t->optimizer);

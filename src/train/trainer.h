@@ -10,7 +10,6 @@
 #include "data/augment.h"
 #include "data/batches.h"
 #include "data/loader.h"
-#include "data/samples.h"
 #include "step/step.h"
 #include "store/manifest.h"
 #include "train/details.h"
@@ -104,7 +103,7 @@ struct an_trainer {
     an_own_metrics measured;        /* their values in the last evaluation */
     an_evaluation last_evaluation;  /* samples 0: there was none */
     an_norm_parts norms;
-    an_sample_buffer evaluation_samples; /* a micro-batch of them */
+    struct an_loader *evaluation_loader; /* of the batches of an evaluation */
     an_evaluation_sums *evaluation_sums; /* of each batch of this rank */
     int64_t evaluation_sums_count;       /* for which there is room */
     const char *output;                  /* what evaluation compares with the targets; NULL: nothing does */

@@ -46,12 +46,12 @@ int64_t an_trainer_own_pages(const an_trainer *t) {
 }
 
 static bool add_parts(an_trainer *t, size_t *bytes) {
-    const an_loader_options loader = an_trainer_loader(t);
+    const an_loader_options loader = an_trainer_loader(t), evaluation = an_evaluation_loader(t);
     const bool norms = t->shards && t->norms.count > 0;
     return an_optimizer_bytes(an_trainer_own_pages(t), t->graph->parameter_count, bytes) &&
            (!norms || an_page_sums_part_bytes(t->graph->parameter_count, bytes)) &&
            (!t->evaluation ||
-            (an_sample_buffer_bytes(t->evaluation, t->batches.micro, bytes) &&
+            (an_loader_bytes(&evaluation, bytes) &&
              an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluation_sums))) &&
            an_add_elements(bytes, t->output_count, sizeof *t->output_values) && an_details_bytes(t, bytes) &&
            an_add_elements(bytes, (size_t)loader.most, sizeof *t->numbers) &&

@@ -152,6 +152,52 @@ static void test_bounded(void **state) {
     end_context(&ctx);
 }
 
+static int64_t count_reads(slow *s) {
+    nanosleep(&(struct timespec){0, 10000000}, NULL); /* time to do too much */
+    pthread_mutex_lock(&s->mutex);
+    const int64_t reads = s->reads;
+    s->reads = 0;
+    pthread_mutex_unlock(&s->mutex);
+    return reads;
+}
+
+/* One for evaluations reads nothing before the first of them, between two and after the last batch. */
+static void test_rest(void **state) {
+    an_context *ctx = new_context();
+    slow s = {.nanoseconds = 1000, .bad = -1};
+    an_dataset *d = make_slow(ctx, &s);
+    int64_t end = 12;
+    (void)state;
+    for (int threads = 0; threads < 4; threads++) {
+        an_loader *l = NULL;
+        an_batch batch;
+        an_loader_options options = options_of(d, threads, 3);
+        options.indices = in_order;
+        options.user = &end;
+        options.evaluates = true;
+        OK(ctx, an_loader_create(&l, ctx, &options));
+        assert_int_equal(count_reads(&s), 0);
+        for (int again = 0; again < 3; again++) {
+            an_loader_seek(l, 4);
+            for (int64_t b = 4; b < end; b++) {
+                OK(ctx, an_loader_next(l, &batch));
+                assert_int_equal(batch.number, b);
+                assert_int_equal(batch.indices[0], b * BATCH);
+            }
+            an_loader_rest(l);
+            assert_int_equal(count_reads(&s), end - 4);
+        }
+        an_loader_seek(l, 0); /* one that is stopped midway */
+        OK(ctx, an_loader_next(l, &batch));
+        an_loader_rest(l);
+        assert_in_range(count_reads(&s), 1, 4);
+        assert_int_equal(count_reads(&s), 0);
+        an_loader_destroy(&l);
+    }
+    an_dataset_destroy(&d);
+    end_context(&ctx);
+}
+
 static void test_errors(void **state) {
     an_context *ctx = new_context();
     slow s = {.nanoseconds = 1000, .bad = 3 * BATCH + 2};
@@ -326,6 +372,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_rest),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_signals_are_the_hosts),
         cmocka_unit_test(test_stops_at_any_moment),
