@@ -311,6 +311,7 @@ typedef struct an_profile_entry {
     an_dtype dtype;      /* of its first operand */
     bool backward;
     uint8_t reserved[3];
+    double began; /* of the last run: when this instruction began, on the clock of an_span */
 } an_profile_entry;
 AN_API void an_profile_entry_init(an_profile_entry *entry, size_t size);
 /* Measures the time of every instruction from now on. */

@@ -51,7 +51,9 @@ struct an_context {
     uint64_t allocations;
     void (*log)(void *user, an_log_level level, const char *text);
     void *log_user;
-    an_heartbeat *heartbeat;          /* NULL: none */
+    an_heartbeat *heartbeat;                       /* NULL: none */
+    void (*span)(void *user, const an_span *span); /* NULL: nobody asks what takes how long (base/span.h) */
+    void *span_user;
     const struct an_op_registry *ops; /* that graphs may have (ir/registry.h) */
     /* The same, where the program added to them, and who releases it; NULL: nothing was added. */
     struct an_op_registry *own_ops;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heartbeat.h"
+#include "base/span.h"
 #include "base/thread.h"
 
 enum { NOTE_BYTES = 512, AHEAD_PER_THREAD = 2, MOST_THREADS = 256, MOST_AHEAD = 4096 };
@@ -40,6 +41,7 @@ struct an_loader {
     int64_t held;     /* batches from here on have their slots: next - 1 while the caller has one */
     int64_t to_load;  /* batch to load */
     int loading;      /* threads that load */
+    int64_t numbered; /* threads that have their numbers */
 };
 
 static an_batch batch_of(const slot *s, int64_t number) {
@@ -75,6 +77,7 @@ static void *run(void *user) {
     const int place = an_heartbeat_slot_take(l->ctx);
     const bool evaluates = l->options.evaluates;
     pthread_mutex_lock(&l->mutex);
+    const int64_t number = l->numbered++;
     while (!l->stop) {
         if (l->to_load >= l->held + l->slot_count) {
             if (l->to_load == NOTHING)
@@ -89,7 +92,10 @@ static void *run(void *user) {
         l->loading++;
         pthread_mutex_unlock(&l->mutex);
         an_heartbeat_say_number(l->ctx, place, "loading batch ", batch, evaluates ? " of the evaluation" : "");
+        const double begin = an_span_begin(l->ctx);
         load(l, batch, s);
+        if (s->part.n > 0)
+            an_span_end_in(l->ctx, evaluates ? "evaluation loader" : "loader", number, "load", batch, begin);
         pthread_mutex_lock(&l->mutex);
         s->ready = true;
         l->loading--;

@@ -153,6 +153,7 @@ an_status an_profile_entry_get(const an_program *program, an_form form, int64_t 
                                   .runs = i->runs,
                                   .seconds = i->seconds,
                                   .begin = i->begin - first->begin,
+                                  .began = i->begin,
                                   .last = i->last,
                                   .flops = cost.flops,
                                   .bytes = cost.bytes};

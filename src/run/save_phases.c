@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/heartbeat.h"
+#include "base/span.h"
 #include "base/thread.h"
 #include "step/agree.h"
 
@@ -67,8 +68,10 @@ int64_t an_save_phases_count(const an_save_phases *p) {
 
 void an_save_phases_leave(an_save_phases *p) {
     if (p->is_running && !an_context_is_forked(p->trainer->ctx)) {
+        const double begin = an_span_begin(p->trainer->ctx);
         an_heartbeat_enter(p->trainer->ctx, AN_HEARTBEAT_SAVE, "save: waits until it is durable");
         pthread_join(p->thread, NULL);
+        an_span_end(p->trainer->ctx, "wait for the save", p->job->place.step, begin);
     }
     p->is_running = false;
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/heartbeat.h"
 #include "base/isa.h"
+#include "base/span.h"
 #include "data/encoding.h"
 
 /* ---- what is there ---- */
@@ -329,11 +330,13 @@ static an_status share_place(an_saver *s) {
 an_status an_saver_start(an_saver *s, an_status status, const an_save_request *request) {
     an_context *ctx = s->ctx;
     an_save_job *job = &s->job;
+    const double begin = an_span_begin(ctx);
     an_heartbeat_enter(ctx, AN_HEARTBEAT_SAVE, "save: copies the state");
     if (status == AN_OK && s->trainer->rank == 0) status = describe(s, request);
     AN_TRY(an_save_agree(s->trainer, status));
     AN_TRY(share_place(s));
     AN_TRY(copy_state(s));
+    an_span_end(ctx, "save", s->trainer->next, begin); /* what training waits for: the rest is its thread's */
     job->hashed = job->safe = false;
     job->begin = an_clock_seconds();
     job->cpu_seconds = 0;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/heartbeat.h"
+#include "base/span.h"
 #include "store/launch.h"
 #include "store/write_inside.h"
 
@@ -235,8 +236,10 @@ static an_status drop_all(an_save_job *job, int slot, const char *base) {
 }
 
 /* A step of a job, with the time that it takes. */
-static void run_step(an_save_job *job, an_status (*step)(an_save_job *job, int slot, const char *base)) {
+static void run_step(an_save_job *job, const char *name,
+                     an_status (*step)(an_save_job *job, int slot, const char *base)) {
     char base[AN_FILE_PATH];
+    const double begin = an_span_begin(job->ctx);
     const double work = an_clock_read(CLOCK_THREAD_CPUTIME_ID);
     const int slot = an_heartbeat_slot_take(job->ctx);
     atomic_store(&job->work, 0);
@@ -244,25 +247,26 @@ static void run_step(an_save_job *job, an_status (*step)(an_save_job *job, int s
     if (job->status == AN_OK) job->status = step(job, slot, base);
     an_heartbeat_slot_give(job->ctx, slot);
     job->cpu_seconds += an_clock_read(CLOCK_THREAD_CPUTIME_ID) - work + 1e-9 * (double)atomic_load(&job->work);
+    an_span_end_in(job->ctx, AN_SPAN_SAVE, 0, name, job->place.step, begin);
     atomic_store(&job->done, true);
 }
 
 void an_save_job_run(an_save_job *job) {
-    run_step(job, write_all);
+    run_step(job, "write", write_all);
 }
 
 void an_save_job_begin(an_save_job *job) {
-    run_step(job, begin_all);
+    run_step(job, "begin", begin_all);
 }
 
 void an_save_job_write(an_save_job *job) {
-    run_step(job, write_own);
+    run_step(job, "write", write_own);
 }
 
 void an_save_job_end(an_save_job *job) {
-    run_step(job, end_all);
+    run_step(job, "end", end_all);
 }
 
 void an_save_job_drop(an_save_job *job) {
-    run_step(job, drop_all);
+    run_step(job, "drop", drop_all);
 }

@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "base/heartbeat.h"
 #include "base/integer.h"
+#include "base/span.h"
 #include "base/structs.h"
 #include "comm/comm.h"
 #include "exec/array.h"
@@ -132,18 +133,22 @@ static an_status compare(an_trainer *t, const an_feed *feed, void *const *fields
 static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s, bool *runs) {
     an_context *ctx = t->ctx;
     const an_feed *feed = &t->evaluation_feed;
+    const double read = an_span_begin(ctx);
     an_batch b;
     int64_t targets;
     double loss;
     an_heartbeat_enter_number(ctx, AN_HEARTBEAT_EVALUATE, "evaluation, sample ", begin, "");
     AN_TRY_RETURN(an_loader_next(t->evaluation_loader, &b));
+    an_span_end(ctx, "evaluation data", b.number, read);
     AN_TRY_RETURN(an_feed_count(feed, t->program, b.fields, 0, count, &targets));
     s->samples += count;
     s->targets += targets;
     if (targets == 0) return AN_OK;
+    const double run = an_span_begin(ctx);
     AN_TRY_RETURN(an_feed_set(feed, t->program, b.fields, b.indices, 0, count));
     *runs = true;
     AN_TRY_RETURN(an_program_run(t->program, AN_FORM_EVALUATE));
+    an_span_end(ctx, "evaluation forward", b.number, run);
     AN_TRY_RETURN(an_program_loss(t->program, &loss));
     s->loss += loss;
     return t->output ? compare(t, feed, b.fields, count, s) : AN_OK;
@@ -312,7 +317,9 @@ fail:
 }
 
 static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stopped) {
+    const double begin = an_span_begin(t->ctx);
     const an_status status = evaluate_shown(t, evaluation, stopped);
+    if (status == AN_OK) an_span_end(t->ctx, "evaluation", t->next, begin);
     const an_status hidden = t->params ? show_average(t, false) : AN_OK;
     return status == AN_OK ? hidden : status;
 }

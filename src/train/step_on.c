@@ -5,6 +5,7 @@
 
 #include "anneal/ranks.h"
 #include "base/guard.h"
+#include "base/span.h"
 #include "comm/comm.h"
 #include "data/loader.h"
 #include "exec/array.h"
@@ -247,12 +248,14 @@ static an_status take(an_trainer *t, an_status status, int64_t n, const an_array
     an_context *ctx = t->ctx;
     void *fields[AN_MAX_FEEDS] = {NULL};
     an_batch samples = {.number = t->next, .fields = fields};
+    const double begin = an_span_begin(ctx);
     if (status == AN_OK) status = find_samples(t, n, arrays, fields);
     if (status != AN_OK && (t->ranks == 1 || t->planned)) return status;
     if (status != AN_OK) AN_TRY_RETURN(an_step_fail(t->stepper, status, -1));
     AN_TRY_RETURN(find_part(t, status == AN_OK ? n : 0, &samples.part));
     samples.indices = t->handed->indices;
     status = an_trainer_take(t, status, &samples, metrics);
+    if (status == AN_OK) an_span_end(ctx, "step", t->next, begin);
     if (t->loader) an_loader_seek(t->loader, t->next); /* the data's samples of this step are left out */
     return status;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/span.h"
 #include "base/structs.h"
 #include "data/loader.h"
 #include "train/loss_weights.h"
@@ -32,10 +33,12 @@ static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
     while (more) {
         now = next;
         more = find_next(t, &samples->part, &next);
+        const double begin = an_span_begin(ctx);
         AN_TRY_RETURN(an_trainer_feed(t, samples, now.at, now.count));
         if (!more) an_step_expect_last(t->stepper);
         const an_status status = an_step_micro_batch(t->stepper, now.leaf.leaf, now.count);
         if (status != AN_OK) return an_step_fail(t->stepper, status, now.leaf.leaf);
+        an_span_end(ctx, "forward and backward", t->next + 1, begin);
     }
     return AN_OK;
 }
@@ -78,6 +81,25 @@ static void number_samples(an_trainer *t, const an_batch_part *part) {
         for (int64_t i = 0; i < l.count; i++) t->numbers[l.at + i] = first + l.first + i;
 }
 
+/* What is left of a step when its gradients are there. */
+static an_status run_optimizer(an_trainer *t, const an_batch *samples, an_step_metrics *metrics) {
+    an_context *ctx = t->ctx;
+    const double begin = an_span_begin(ctx);
+    const an_status status = an_step_unscale(t->stepper);
+    if (status == AN_ERR_NONFINITE) return an_nonfinite_explain(t, samples, "");
+    AN_TRY_RETURN(status);
+    an_span_end(ctx, "gradient norm", t->next + 1, begin);
+    if (t->stepper->skipped) AN_TRY_RETURN(check_skip(t, samples));
+    AN_TRY_RETURN(an_step_clip(t->stepper));
+    const double updated = an_span_begin(ctx);
+    AN_TRY_RETURN(an_step_update(t->stepper));
+    an_span_end(ctx, "update", t->next + 1, updated);
+    AN_TRY_RETURN(an_step_schedule(t->stepper));
+    AN_TRY_RETURN(an_step_end(t->stepper, metrics));
+    an_span_end(ctx, "optimizer", t->next + 1, begin);
+    return AN_OK;
+}
+
 /* With several ranks, a failure of one of them goes to the next record (an_step_fail), and all return it together. `status`: this rank has failed already. */
 static an_status run_step(an_trainer *t, an_status status, const an_batch *samples, an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
@@ -91,15 +113,10 @@ static an_status run_step(an_trainer *t, an_status status, const an_batch *sampl
         AN_TRY_RETURN(an_step_fail(t->stepper, an_means_begin(t, &counts), -1));
     number_samples(t, &samples->part);
     AN_TRY_RETURN(an_step_fail(t->stepper, run_micro_batches(t, samples), -1));
+    const double reduced = an_span_begin(ctx);
     AN_TRY_RETURN(an_step_reduce(t->stepper));
-    status = an_step_unscale(t->stepper);
-    if (status == AN_ERR_NONFINITE) return an_nonfinite_explain(t, samples, "");
-    AN_TRY_RETURN(status);
-    if (t->stepper->skipped) AN_TRY_RETURN(check_skip(t, samples));
-    AN_TRY_RETURN(an_step_clip(t->stepper));
-    AN_TRY_RETURN(an_step_update(t->stepper));
-    AN_TRY_RETURN(an_step_schedule(t->stepper));
-    return an_step_end(t->stepper, metrics);
+    an_span_end(ctx, "reduce", t->next + 1, reduced);
+    return run_optimizer(t, samples, metrics);
 }
 
 /* Whether there is a step to take, and a place for its numbers: nothing may be found wrong after the update. */
@@ -126,17 +143,24 @@ static an_status load(an_trainer *t, an_step_metrics *metrics, an_batch *samples
         return AN_ERROR(ctx, AN_ERR_STATE,
                         "the data is a stream, and nothing was pushed to it; use an_trainer_step_on to train on the "
                         "caller's samples");
-    return an_loader_next(t->loader, samples);
+    const double begin = an_span_begin(ctx);
+    AN_TRY_RETURN(an_loader_next(t->loader, samples));
+    an_span_end(ctx, "data", t->next + 1, begin);
+    return AN_OK;
 }
 
 an_status an_trainer_step_or_fail(an_trainer *t, an_status status, an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
     an_batch samples = {0};
+    const double begin = an_span_begin(ctx);
     if (status == AN_OK) status = load(t, metrics, &samples);
     if (status != AN_OK && t->ranks == 1) return status;
     const bool loads = t->loader && !t->planned && !an_context_is_forked(ctx);
     status = an_trainer_take(t, status, &samples, metrics);
-    if (status == AN_OK) return AN_OK;
+    if (status == AN_OK) {
+        an_span_end(ctx, "step", t->next, begin);
+        return AN_OK;
+    }
     an_error_frame(ctx, __func__, __FILE__, __LINE__);
     if (loads) an_loader_seek(t->loader, t->next); /* the same samples again, if the caller tries again */
     return status;

@@ -50,6 +50,7 @@ static inline void call_contexts(void) {
     VALUE(an_context_spin, 0, N(ctx));
     VALUE(an_context_isa, AN_ISA_AUTO, N(ctx));
     VALUE(an_context_bytes, 0, N(ctx));
+    NOTHING(an_context_set_span, N(ctx), NULL, NULL);
     PLAIN(an_isa_name);
     PLAIN(an_status_name);
     PLAIN(an_status_text);

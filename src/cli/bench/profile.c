@@ -128,22 +128,41 @@ void cli_profile_write_json(const cli_profile *profile, an_json_writer *j) {
 
 /* ---- trace ---- */
 
-void cli_profile_write_trace(const cli_profile *profile, FILE *file) {
-    static const double micro = 1e6; /* the format's unit of time */
-    fputs("[\n", file);
+/* Whole nanoseconds since the beginning of the trace, in microseconds, the format's unit: so that a bar never begins before the one around it, or ends after it. */
+static double time_in(const cli_trace_file *trace, double seconds) {
+    static const double nano = 1e9, in_micro = 1e3;
+    return (double)(int64_t)((seconds - trace->origin) * nano + 0.5) / in_micro;
+}
+
+void cli_trace_event(cli_trace_file *trace, const cli_trace_bar *bar, an_json_writer *j) {
+    const double begin = time_in(trace, bar->begin);
+    *j = an_json_to_file(trace->file, AN_JSON_FLAT);
+    fputs(trace->events++ ? "," : "[\n", trace->file);
+    an_json_write_object(j, NULL);
+    an_json_write_string(j, "name", bar->name);
+    an_json_write_string(j, "cat", bar->category);
+    an_json_write_string(j, "ph", "X"); /* a complete event: a bar with its length */
+    an_json_write_real(j, "ts", begin);
+    an_json_write_real(j, "dur", time_in(trace, bar->end) - begin);
+    an_json_write_integer(j, "pid", 1);
+    an_json_write_integer(j, "tid", bar->row);
+    an_json_write_object(j, "args");
+}
+
+void cli_trace_end(const cli_trace_file *trace) {
+    fputs(trace->events ? "]\n" : "[]\n", trace->file);
+}
+
+void cli_profile_write_nodes(const cli_profile *profile, cli_trace_file *trace) {
     for (int64_t i = 0; i < profile->entry_count; i++) {
         const an_profile_entry *entry = &profile->entries[i];
-        an_json_writer j = an_json_to_file(file, AN_JSON_FLAT);
-        if (i > 0) fputs(",", file);
-        an_json_write_object(&j, NULL);
-        an_json_write_string(&j, "name", entry->op);
-        an_json_write_string(&j, "cat", entry->backward ? "backward" : "forward");
-        an_json_write_string(&j, "ph", "X"); /* a complete event: a bar with its length */
-        an_json_write_rounded(&j, "ts", entry->begin * micro);
-        an_json_write_rounded(&j, "dur", entry->last * micro);
-        an_json_write_integer(&j, "pid", 1);
-        an_json_write_integer(&j, "tid", 1);
-        an_json_write_object(&j, "args");
+        const cli_trace_bar bar = {.name = entry->op,
+                                   .category = entry->backward ? "backward" : "forward",
+                                   .row = CLI_TRACE_FIRST_ROW,
+                                   .begin = entry->began,
+                                   .end = entry->began + entry->last};
+        an_json_writer j;
+        cli_trace_event(trace, &bar, &j);
         an_json_write_integer(&j, "instruction", i);
         an_json_write_string(&j, "op", entry->op);
         an_json_write_string(&j, "kernel", entry->kernel);
@@ -157,5 +176,10 @@ void cli_profile_write_trace(const cli_profile *profile, FILE *file) {
         an_json_write_end(&j);
         an_json_write_finish(&j);
     }
-    fputs("]\n", file);
+}
+
+void cli_profile_write_trace(const cli_profile *profile, FILE *file) {
+    cli_trace_file trace = {.file = file, .origin = profile->entry_count ? profile->entries[0].began : 0};
+    cli_profile_write_nodes(profile, &trace);
+    cli_trace_end(&trace);
 }

@@ -42,4 +42,25 @@ void cli_profile_write_json(const cli_profile *profile, an_json_writer *j);
 /* A bar for each node, in the format that chrome://tracing and Perfetto read. */
 void cli_profile_write_trace(const cli_profile *profile, FILE *file);
 
+/* ---- the same among other bars ---- */
+
+enum { CLI_TRACE_FIRST_ROW = 1 }; /* of the thread that runs programs */
+
+typedef struct cli_trace_file {
+    FILE *file;
+    double origin; /* seconds, on the clock of an_span, that are 0 in it */
+    int64_t events;
+} cli_trace_file;
+
+typedef struct cli_trace_bar {
+    const char *name, *category;
+    int64_t row;
+    double begin, end;
+} cli_trace_bar;
+
+/* Begins an event, in its "args": the caller writes these, and ends it with an_json_write_end and an_json_write_finish. */
+void cli_trace_event(cli_trace_file *trace, const cli_trace_bar *bar, an_json_writer *j);
+void cli_profile_write_nodes(const cli_profile *profile, cli_trace_file *trace);
+void cli_trace_end(const cli_trace_file *trace);
+
 #endif

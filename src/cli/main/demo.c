@@ -119,7 +119,7 @@ static int run_demo(const cli_call *call, const demo *d) {
     as_train.sets[as_train.set_count++] = dir;
     for (int i = 0; i < (int)(sizeof d->settings / sizeof *d->settings) && d->settings[i]; i++)
         as_train.sets[as_train.set_count++] = d->settings[i];
-    const cli_opening opening = {.file = config, .fresh = call->values[FRESH] != NULL};
+    const cli_opening opening = {.file = config, .fresh = call->values[FRESH] != NULL, .traces = true};
     cli_watch_signals();
     code = cli_training_open(&as_train, &opening, &training);
     if (code == CLI_DONE) code = cli_training_run(&training, opening.fresh);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/supervise/rank.h"
+#include "cli/train/trace.h"
 
 /* Mistakes in a config begin with its place and nothing before it, so that editors can go there. */
 int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an_status status) {
@@ -112,6 +113,19 @@ static void tell_warnings(an_config *config, int *told) {
     for (; *told < an_config_warning_count(config); ++*told) cli_tell("warning: %s", an_config_warning(config, *told));
 }
 
+/* A profile is one of rank 0. Threads of the trainer that is to be opened take part in it. */
+static void open_trace(const cli_opening *opening, cli_training *t) {
+    if (!opening->traces || !t->is_first) return;
+    t->trace_path = opening->profile;
+    if (!t->trace_path && an_config_origin_of(t->config, "log.profile") != AN_ORIGIN_NONE)
+        an_config_path(t->config, "log.profile", &t->trace_path);
+    if (!t->trace_path) return;
+    t->trace = cli_trace_create(t->ctx);
+    if (t->trace) return;
+    cli_tell("warning: not enough memory for a profile"); /* other ranks wait for this one */
+    t->trace_path = NULL;
+}
+
 int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training) {
     an_context_options options;
     an_context_options_init(&options, sizeof options);
@@ -127,6 +141,7 @@ int cli_training_open(const cli_call *call, const cli_opening *opening, cli_trai
     if (status == AN_OK && !opening->plain) tell_warnings(training->config, &told);
     if (status == AN_OK && options.heartbeat)
         cli_rank_watch(&training->watch, training->ctx, training->config, opening->comm);
+    if (status == AN_OK) open_trace(opening, training);
     if (status == AN_OK) status = open_trainer(opening, training);
     if (status == AN_OK && !opening->plain) tell_warnings(training->config, &told); /* what the data made of it */
     if (status == AN_OK) status = an_trainer_info_get(training->trainer, &training->info);
@@ -139,6 +154,7 @@ void cli_training_close(cli_training *training) {
     an_trainer_destroy(&training->trainer);
     an_config_destroy(&training->config);
     an_context_destroy(&training->ctx);
+    cli_trace_destroy(&training->trace);
 }
 
 void cli_say(cli_training *training, const char *format, ...) {

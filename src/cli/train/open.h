@@ -11,6 +11,8 @@
 #include "anneal/watch.h"
 #include "cli/main/cli.h"
 
+typedef struct cli_trace cli_trace; /* trace.h */
+
 typedef struct cli_training {
     const cli_call *call;
     bool is_first; /* rank 0, or no rank: the one that prints and writes */
@@ -19,7 +21,9 @@ typedef struct cli_training {
     an_trainer *trainer;
     an_folder *folder; /* NULL: nothing is written */
     an_trainer_info info;
-    an_watch *watch; /* of its ranks; NULL: it is not one of several */
+    an_watch *watch;        /* of its ranks; NULL: it is not one of several */
+    cli_trace *trace;       /* its profile; NULL: none */
+    const char *trace_path; /* where it goes; in the config's memory or the caller's */
 } cli_training;
 
 /* What a command that opens a config is told about it on the command line; NULL: not given. */
@@ -36,6 +40,8 @@ typedef struct cli_opening {
     const char *resume;     /* carry on from this checkpoint */
     an_extend extend;
     bool new_bits;
+    bool traces;         /* a profile is made, where somebody asks for it */
+    const char *profile; /* of --profile; NULL: what the config says */
 } cli_opening;
 
 /* Whether it is there and no regular file: <(command), /dev/stdin. A config may be, and is then read once. */

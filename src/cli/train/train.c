@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "base/files/regular.h"
-#include "cli/bench/profile.h"
 #include "cli/plan/report.h"
 #include "cli/supervise/rank.h"
 #include "cli/supervise/supervise.h"
 #include "cli/train/open.h"
 #include "cli/train/ranks.h"
+#include "cli/train/trace.h"
 
 enum {
     RESUME,
@@ -61,7 +61,9 @@ static const cli_option options[] = {
          .help = "use these kernels, as in attention=portable, also for gradients; log.txt lists the kernels in use"},
     [PROFILE] = {.name = "profile",
                  .argument = "FILE",
-                 .help = "write a Chrome trace of the last step, one bar per node (default: log.profile)"},
+                 .help = "write a Chrome trace of the run: steps, data, optimizer, evaluations and saves, and every "
+                         "node of the last "
+                         "step; and print where the time went (default: log.profile)"},
     [CHECK] = {.name = "check",
                .argument = "N",
                .help = "instead of training, compare N steps with plain ones (f32, portable kernels, no fusion) and "
@@ -239,27 +241,6 @@ static void say_end(cli_training *t, const an_run_outcome *outcome, double secon
     cli_say(t, "see  %s/summary.json, or run: anneal plot %s > curves.svg", path, path);
 }
 
-/* ---- the profile ---- */
-
-/* Where the trace goes; NULL: it is not wanted. */
-static const char *trace_path(cli_training *t) {
-    const char *path = t->call->command == &cli_train ? t->call->values[PROFILE] : NULL;
-    if (!path && an_config_origin_of(t->config, "log.profile") != AN_ORIGIN_NONE)
-        an_config_path(t->config, "log.profile", &path);
-    return path;
-}
-
-static int write_trace(cli_training *t, FILE *file, const char *path) {
-    cli_profile profile = {0};
-    an_status status = cli_machine_measure(&profile.machine, an_context_threads(t->ctx), an_context_isa(t->ctx));
-    if (status == AN_OK) status = cli_profile_take(&profile, an_trainer_program(t->trainer), AN_FORM_TRAIN_FIRST, 0);
-    if (status == AN_OK) cli_profile_write_trace(&profile, file);
-    cli_profile_free(&profile);
-    const bool failed = ferror(file);
-    if (fclose(file) != 0 || failed) return cli_fail(t->call, "%s: cannot be written: %s", path, strerror(errno));
-    return status == AN_OK ? CLI_DONE : cli_fail(t->call, "not enough memory for a profile");
-}
-
 static int run_it(cli_training *t, FILE *trace) {
     an_run_options run;
     an_run_options_init(&run, sizeof run);
@@ -280,14 +261,16 @@ static int run_it(cli_training *t, FILE *trace) {
     status = an_trainer_run(t->trainer, &run, &outcome);
     watch_for(NULL);
     cli_progress_end(&w.progress);
-    const int traced = trace ? write_trace(t, trace, trace_path(t)) : CLI_DONE;
+    const double seconds = cli_progress_seconds(&w.progress);
+    const int traced = trace ? cli_trace_write(t->trace, t, trace, t->trace_path) : CLI_DONE;
     if (status != AN_OK) {
         if (!*w.error) keep_error(t, w.error);
         an_folder_finish(t->folder, &outcome, w.error); /* a disk that is full says so only once */
         return cli_fail(t->call, "%s", w.error);
     }
     outcome.reason = stop_reason();
-    say_end(t, &outcome, cli_progress_seconds(&w.progress));
+    say_end(t, &outcome, seconds);
+    if (trace && traced == CLI_DONE) cli_trace_say(t->trace, t, seconds, t->trace_path);
     status = an_folder_finish(t->folder, &outcome, NULL);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     const int code = unread ? CLI_DONE : cli_finish(t->call);
@@ -345,7 +328,7 @@ static int open_folder(cli_training *t, bool fresh) {
 
 /* Before hours are spent on what it will say. */
 static int open_trace(cli_training *t, FILE **trace) {
-    const char *path = t->is_first ? trace_path(t) : NULL;
+    const char *path = t->trace_path;
     *trace = path ? fopen(path, "w") : NULL;
     if (path && !*trace) return cli_fail(t->call, "%s: cannot be opened: %s", path, strerror(errno));
     return CLI_DONE;
@@ -404,6 +387,8 @@ static int run(const cli_call *call) {
     opening.resume = call->values[RESUME];
     opening.extend = extend < 0 ? AN_EXTEND_REFUSE : extend == 0 ? AN_EXTEND_KEEP : AN_EXTEND_STRETCH;
     opening.new_bits = call->values[NEW_BITS] != NULL;
+    opening.traces = true;
+    opening.profile = call->values[PROFILE];
     cli_watch_signals();
     cli_rank_begin();
     int code = cli_ranks_begin(call, mpi, &ranks);
