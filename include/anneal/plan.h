@@ -135,6 +135,8 @@ typedef struct an_plan_options {
     uint8_t reserved_mixes[7];
     bool average; /* count a moving average of the weights, as in an_params_options */
     uint8_t reserved_average[7];
+    const int64_t *
+        evaluation_maxima; /* of the symbols, for AN_FORM_EVALUATE: what it needs and how it computes does not depend on `maxima` then. NULL: the same */
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 

@@ -96,6 +96,8 @@ typedef struct an_trainer_options {
     an_model_weights
         weights; /* that evaluations and predictors of this trainer use: AUTO and AVERAGE are the moving average, if there is one */
     uint32_t reserved_weights;
+    int64_t
+        evaluation_micro; /* samples that are evaluated at a time. Part of the run, as sums are added by such groups. 0: as many as in a micro-batch of training */
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 
@@ -220,6 +222,7 @@ typedef struct an_trainer_info {
     an_dtype dtype, precision;                   /* of the parameters; of products */
     int loader_threads;
     uint32_t reserved;
+    int64_t evaluation_micro; /* samples that are evaluated at a time; 0: there is no evaluation */
 } an_trainer_info;
 AN_API void an_trainer_info_init(an_trainer_info *info, size_t size);
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);

@@ -102,6 +102,7 @@ static const struct {
     {"eval.every", AN_CHANGE_FREE, LATER},
     {"eval.at_start", AN_CHANGE_FREE, LATER},
     {"eval.samples", AN_CHANGE_FIXED, COMPARE},
+    {"eval.micro", AN_CHANGE_FIXED, "sums of evaluations would be grouped differently"},
     {"eval.metrics", AN_CHANGE_FREE, WRITTEN},
     {"eval.best.metric", AN_CHANGE_FIXED, BEST},
     {"eval.best.mode", AN_CHANGE_FIXED, BEST},

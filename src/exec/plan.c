@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/integer.h"
 #include "base/structs.h"
 #include "comm/borders.h"
 #include "exec/params.h"
@@ -113,12 +114,19 @@ static void count_tables(const an_graph *g, an_form_tables *t) {
     }
 }
 
+void an_plan_bind(const an_plan *p, an_graph *g, an_form form) {
+    const int64_t *maxima = p->maxima[form == AN_FORM_EVALUATE];
+    an_dimensions *d = &g->dimensions;
+    for (size_t i = 0; maxima && i < d->symbol_count; i++) d->symbols[i].maximum = d->symbols[i].value = maxima[i];
+}
+
 static an_status compile(an_plan *p, an_form form) {
     an_context *ctx = p->ctx;
     an_graph **g = &p->forms[form];
     an_flat_sizes sizes;
     AN_TRY_RETURN(an_graph_clone(g, p->model));
     AN_TRY_RETURN(an_graph_lay_out(*g, true, &sizes));
+    an_plan_bind(p, *g, form);
     AN_TRY_RETURN(an_plan_run_passes(p, *g, form, NULL, NULL));
     AN_TRY_RETURN(assign_slots(p, *g));
     count_tables(*g, &p->tables[form]);
@@ -198,11 +206,31 @@ static an_status choose_precision(an_plan *p, an_dtype precision) {
                     an_dtype_name(precision));
 }
 
+static an_status bind_to(an_plan *p, const an_plan_options *options, const int64_t *maxima) {
+    an_context *ctx = p->ctx;
+    for (int i = 0; i < options->symbol_count; i++)
+        AN_TRY_RETURN(an_graph_bind(p->model, options->symbols[i], maxima[i]));
+    return AN_OK;
+}
+
+/* Forms that differ keep their own maxima; the model has the larger ones, and so have the inputs, which all forms read. */
+static an_status bind_apart(an_plan *p, const an_plan_options *options) {
+    an_context *ctx = p->ctx;
+    an_dimensions *d = &p->model->dimensions;
+    for (int k = 0; k < 2; k++) {
+        AN_TRY_RETURN(an_alloc(ctx, (void **)&p->maxima[k], d->symbol_count, sizeof *p->maxima[k]));
+        AN_TRY_RETURN(bind_to(p, options, k ? options->evaluation_maxima : options->maxima));
+        for (size_t i = 0; i < d->symbol_count; i++) p->maxima[k][i] = d->symbols[i].maximum;
+    }
+    for (size_t i = 0; i < d->symbol_count; i++)
+        d->symbols[i].maximum = d->symbols[i].value = an_larger(p->maxima[0][i], p->maxima[1][i]);
+    return AN_OK;
+}
+
 static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
     an_context *ctx = p->ctx;
     an_dimensions *d = &p->model->dimensions;
-    for (int i = 0; i < options->symbol_count; i++)
-        AN_TRY_RETURN(an_graph_bind(p->model, options->symbols[i], options->maxima[i]));
+    AN_TRY_RETURN(options->evaluation_maxima ? bind_apart(p, options) : bind_to(p, options, options->maxima));
     for (size_t i = 0; i < d->symbol_count; i++)
         if (d->symbols[i].maximum < 1)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT,
@@ -295,6 +323,8 @@ void an_plan_destroy(an_plan **plan) {
     if (!p) return;
     an_context *ctx = p->ctx;
     for (int i = 0; i < AN_FORMS; i++) an_graph_destroy(&p->forms[i]);
+    for (int k = 0; k < 2; k++)
+        an_release(ctx, (void **)&p->maxima[k], p->model ? p->model->dimensions.symbol_count : 0, sizeof *p->maxima[k]);
     an_graph_destroy(&p->model);
     an_release(ctx, (void **)&p->kernels, p->kernel_bytes, 1);
     an_release(ctx, (void **)plan, 1, sizeof *p);
@@ -415,6 +445,7 @@ an_status an_plan_dump(const an_plan *plan, an_form form, const char *pass, char
     AN_TRY(an_graph_clone(&g, plan->model)); /* passes are run again: a plan keeps only their last state */
     an_flat_sizes sizes;
     AN_TRY(an_graph_lay_out(g, true, &sizes));
+    an_plan_bind(plan, g, form);
     AN_TRY(an_plan_run_passes(plan, g, form, NULL, pass));
     AN_TRY(an_graph_dump(g, &t));
     AN_TRY(t.status);

@@ -20,7 +20,9 @@ typedef struct an_form_tables {
 
 struct an_plan {
     an_context *ctx;
-    an_graph *model; /* the verified model with its symbols at their maxima */
+    an_graph *model; /* the verified model with its symbols at their maxima: the largest of all forms */
+    int64_t *maxima
+        [2]; /* of its symbols, by their numbers, where forms differ: for all but evaluation, and for that; NULL: none do */
     an_graph *forms[AN_FORMS];
     an_form_tables tables[AN_FORMS];
     an_flat_sizes sizes;
@@ -42,6 +44,9 @@ struct an_plan {
 #define AN_LOSS_WEIGHTS "loss_weights"
 #define AN_MIXED_TARGETS "mixed_targets"
 #define AN_MIXED_WEIGHTS "mixed_weights"
+
+/* Gives a clone of the model the maxima of a form. Inputs lie where the clone was laid out before: in the same places in all forms. */
+void an_plan_bind(const an_plan *p, an_graph *g, an_form form);
 
 /* Runs the passes from `first` to `last`, both included; NULL: from the first one, to the last one. */
 an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const char *first, const char *last);

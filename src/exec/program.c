@@ -211,25 +211,42 @@ void an_program_destroy(an_program **program) {
 
 /* ---- sizes ---- */
 
+/* The largest of all forms; 0: there is no such symbol. */
+static int64_t find_maximum(const an_plan *plan, const char *symbol) {
+    const an_dimensions *d = &plan->model->dimensions;
+    for (size_t i = 0; i < d->symbol_count; i++)
+        if (!strcmp(d->symbols[i].name, symbol)) return d->symbols[i].maximum;
+    return 0;
+}
+
+static an_status too_large(const an_program *p, const char *symbol, int64_t value, int64_t most) {
+    return AN_ERROR(p->ctx, AN_ERR_ARGUMENT, "'%s' is %lld, but the plan was made for 1 to %lld", symbol,
+                    (long long)value, (long long)most);
+}
+
 an_status an_program_bind(an_program *program, const char *symbol, int64_t value) {
     AN_GUARD;
     AN_NEED(program, symbol);
-    bool found = false;
+    const int64_t most = find_maximum(program->plan, symbol);
+    if (most == 0) return AN_ERROR(program->ctx, AN_ERR_UNKNOWN, "the graph has no symbol '%s'", symbol);
+    if (value < 1 || value > most) return too_large(program, symbol, value, most);
     for (int f = 0; f < AN_FORMS; f++) {
         an_dimensions *d = &program->forms[f].sized.dimensions;
         for (size_t i = 0; i < d->symbol_count; i++) {
             an_symbol *s = &d->symbols[i];
-            if (strcmp(s->name, symbol)) continue;
-            if (value < 1 || value > s->maximum)
-                return AN_ERROR(program->ctx, AN_ERR_ARGUMENT, "'%s' is %lld, but the plan was made for 1 to %lld",
-                                symbol, (long long)value, (long long)s->maximum);
-            found = true;
-            if (s->value == value) continue;
+            if (s->value == value || strcmp(s->name, symbol)) continue;
             s->value = value;
             program->forms[f].is_bound = false;
         }
     }
-    if (!found) return AN_ERROR(program->ctx, AN_ERR_UNKNOWN, "the graph has no symbol '%s'", symbol);
+    return AN_OK;
+}
+
+/* A size may be for another form than this one, whose maximum is smaller. */
+static an_status check_sizes(const an_program *p, const an_dimensions *d) {
+    for (size_t i = 0; i < d->symbol_count; i++)
+        if (d->symbols[i].value > d->symbols[i].maximum)
+            return too_large(p, d->symbols[i].name, d->symbols[i].value, d->symbols[i].maximum);
     return AN_OK;
 }
 
@@ -258,6 +275,7 @@ an_status an_program_bind_instruction(const an_program *p, const an_program_form
 an_status an_program_bind_form(an_program *p, an_form form) {
     an_context *ctx = p->ctx;
     an_program_form *f = &p->forms[form];
+    AN_TRY_RETURN(check_sizes(p, &f->sized.dimensions));
     for (const an_node *n = f->graph->first; n; n = n->next)
         for (int i = 0; i < n->output_count; i++) AN_TRY_RETURN(an_result_check_bounds(&f->sized, n, &n->outputs[i]));
     for (size_t i = 0; i < f->tables.instructions; i++) {

@@ -76,6 +76,7 @@ static an_status select_for(search *s, an_recompute mode) {
     for (int i = 0; i < TRAINING && i < s->forms; i++) {
         an_graph_destroy(&s->selected[i]);
         AN_TRY_RETURN(an_graph_clone(&s->selected[i], s->p->model));
+        an_plan_bind(s->p, s->selected[i], training[i]);
         AN_TRY_RETURN(an_plan_run_passes(s->p, s->selected[i], training[i], NULL, "select"));
     }
     return AN_OK;

@@ -41,6 +41,7 @@ an_status an_open_evaluation(an_config *config, an_context *ctx, uint32_t detail
     t->norms = an_config_is(config, "log.grad_norms", "block")       ? AN_NORMS_BLOCK
                : an_config_is(config, "log.grad_norms", "parameter") ? AN_NORMS_PARAMETER
                                                                      : AN_NORMS_GLOBAL;
+    AN_TRY_RETURN(an_open_count(config, "eval.micro", &t->evaluation_micro));
     if (an_config_is(config, "eval.samples", "all")) return AN_OK;
     return an_config_count(config, "eval.samples", &t->evaluation_samples);
 }

@@ -51,7 +51,8 @@ const char *an_details_reason(const an_trainer *t, an_detail detail) {
 static int64_t score_room(const an_trainer *t) {
     const int64_t batches = an_evaluation_first_batch(t, t->rank + 1) - an_evaluation_first_batch(t, t->rank);
     if (!t->keeps_scores) return 0;
-    return (t->rank == 0 ? an_evaluation_samples(t) : batches * t->batches.micro) * targets_of(&t->evaluation_feed);
+    return (t->rank == 0 ? an_evaluation_samples(t) : batches * an_evaluation_micro(t)) *
+           targets_of(&t->evaluation_feed);
 }
 
 static size_t cells(const an_trainer *t) {

@@ -173,7 +173,7 @@ static void add_sums(sums *s, const sums *batch) {
  * Where ranks gather weights together, all of them run as often. One that has no more batches, or has failed or was stopped, runs only what the program exchanges. */
 static an_status run_batches(an_trainer *t, sums *sum, bool *stopped) {
     const bool together = an_trainer_gathers(t);
-    const int64_t samples = an_evaluation_samples(t), micro = t->batches.micro;
+    const int64_t samples = an_evaluation_samples(t), micro = an_evaluation_micro(t);
     const int64_t first = an_evaluation_first_batch(t, t->rank), end = an_evaluation_first_batch(t, t->rank + 1);
     const int64_t last = together ? first + an_evaluation_most_batches(t) : end;
     an_status status = AN_OK;

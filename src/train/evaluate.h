@@ -13,6 +13,7 @@ typedef struct an_evaluation_sums {
 } an_evaluation_sums;
 
 int64_t an_evaluation_samples(const an_trainer *t); /* of one evaluation */
+int64_t an_evaluation_micro(const an_trainer *t);   /* … that are evaluated at a time */
 int64_t an_evaluation_batches(const an_trainer *t);
 /* The first batch of a rank, and of the rank after the last one the number of batches. */
 int64_t an_evaluation_first_batch(const an_trainer *t, int rank);

@@ -8,8 +8,14 @@ int64_t an_evaluation_samples(const an_trainer *t) {
     return asked > 0 && asked < all ? asked : all;
 }
 
+int64_t an_evaluation_micro(const an_trainer *t) {
+    const int64_t all = an_evaluation_samples(t), asked = t->evaluation_micro;
+    if (asked == 0) return t->batches.micro;
+    return asked < all ? asked : an_larger(all, 1);
+}
+
 int64_t an_evaluation_batches(const an_trainer *t) {
-    return an_divide_up(an_evaluation_samples(t), t->batches.micro);
+    return an_divide_up(an_evaluation_samples(t), an_evaluation_micro(t));
 }
 
 int64_t an_evaluation_first_batch(const an_trainer *t, int rank) {
@@ -24,7 +30,7 @@ int64_t an_evaluation_most_batches(const an_trainer *t) {
 /* Batches of other ranks, and those that do not exist, are not read. */
 static an_batch_part evaluation_indices(void *user, int64_t batch, int64_t *indices) {
     const an_trainer *t = user;
-    const int64_t micro = t->batches.micro, begin = batch * micro, rest = an_evaluation_samples(t) - begin;
+    const int64_t micro = an_evaluation_micro(t), begin = batch * micro, rest = an_evaluation_samples(t) - begin;
     if (batch >= an_evaluation_first_batch(t, t->rank + 1)) return (an_batch_part){.n = -1};
     const an_batch_part part = {.n = rest < micro ? rest : micro};
     for (int64_t i = 0; i < part.n; i++) indices[i] = begin + i;
@@ -34,7 +40,7 @@ static an_batch_part evaluation_indices(void *user, int64_t batch, int64_t *indi
 an_loader_options an_evaluation_loader(an_trainer *t) {
     return (an_loader_options){.dataset = t->evaluation,
                                .threads = t->loader_threads,
-                               .most = t->batches.micro,
+                               .most = t->evaluation ? an_evaluation_micro(t) : 0,
                                .evaluates = true,
                                .indices = evaluation_indices,
                                .user = t};

@@ -30,6 +30,7 @@ typedef enum {
     MODEL,
     GLOBAL,
     MICRO,
+    EVALUATION_MICRO,
     LEAVES,
     SEED,
     STEPS,
@@ -59,6 +60,8 @@ static const char *const sentences[ROWS] = {
     [MODEL] = "rank %d has a model with the hash %s, but rank %d has %s: all ranks must build the same graph",
     [GLOBAL] = "rank %d has %s samples in a step, but rank %d has %s: all ranks must have the same batch.global",
     [MICRO] = "rank %d has micro-batches of %s samples, but rank %d has %s: all ranks must have the same batch.micro",
+    [EVALUATION_MICRO] =
+        "rank %d evaluates %s samples at a time, but rank %d evaluates %s: all ranks must have the same eval.micro",
     [LEAVES] = "rank %d has %s leaves, but rank %d has %s: all ranks must have the same batch.leaves",
     [SEED] = "rank %d has the seed %s, but rank %d has %s: all ranks must have the same run.seed",
     [STEPS] = "rank %d has a run of %s steps, but rank %d of %s: all ranks must have the same run.steps or run.epochs",
@@ -146,6 +149,7 @@ static an_status describe(record *r, an_trainer *t) {
     write_hash(r->values[MODEL], hash);
     write_number(r->values[GLOBAL], t->batches.global);
     write_number(r->values[MICRO], t->batches.micro);
+    write_number(r->values[EVALUATION_MICRO], t->evaluation ? an_evaluation_micro(t) : 0);
     write_number(r->values[LEAVES], t->batches.leaves);
     write_number(r->values[SEED], t->seed);
     write_number(r->values[STEPS], t->steps);

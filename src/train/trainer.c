@@ -48,6 +48,9 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
              "weights is %d, which is not a value of an_model_weights", (int)o->weights);
     AN_CHECK(ctx, o->weights != AN_MODEL_WEIGHTS_AVERAGE || o->ema_decay > 0, AN_ERR_ARGUMENT,
              "the run keeps no moving average of the weights (train.ema), so it cannot be evaluated");
+    AN_CHECK(ctx, o->evaluation_micro >= 0, AN_ERR_ARGUMENT,
+             "evaluation_micro is %lld; it must be 1 or more, or 0 for that of training",
+             (long long)o->evaluation_micro);
     AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
              (long long)o->max_skips);
     return AN_OK;
@@ -125,6 +128,7 @@ static an_status prepare(an_trainer *t, const an_trainer_options *options) {
     AN_TRY_RETURN(an_changes_check(t, options));
     t->max_skips = options->max_skips;
     t->evaluation_count = options->evaluation_samples;
+    t->evaluation_micro = options->evaluation_micro;
     t->asked_details = options->details;
     t->shows_average = options->ema_decay > 0 && options->weights != AN_MODEL_WEIGHTS_RAW;
     t->precision = options->precision;
@@ -209,6 +213,8 @@ static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *train
     *trainer = NULL;
     AN_TRY(check_options(ctx, options));
     AN_CHECK(ctx, training, AN_ERR_ARGUMENT, "there is no data to train on");
+    AN_CHECK(ctx, evaluation || options->evaluation_micro == 0, AN_ERR_ARGUMENT,
+             "evaluation_micro is %lld, but there is no data to evaluate", (long long)options->evaluation_micro);
     if (options->purpose != AN_OPEN_PLAN) AN_TRY(an_launcher_check(ctx));
     const size_t before = ctx->bytes;
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));

@@ -97,6 +97,7 @@ struct an_trainer {
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
     bool shows_average;             /* evaluations and predictors use the moving average of the weights */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
+    int64_t evaluation_micro;       /* that are evaluated at a time; 0: as many as in a micro-batch */
     unsigned metrics;               /* that are reported, by their numbers in metrics.c; 0: those that are of use */
     int own_metric_count;           /* metrics of the program: those that the context had when the trainer was made */
     bool measuring;                 /* one of them is being asked */

@@ -103,6 +103,7 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
         .epoch_steps = t->streams ? 0 : an_batches_epoch_steps(&t->batches, 0),
         .global = t->batches.global,
         .micro = t->batches.micro,
+        .evaluation_micro = t->evaluation ? an_evaluation_micro(t) : 0,
         .leaves = t->batches.leaves,
         .dtype = t->graph->parameter_count ? t->graph->parameters[0].node->outputs[0].dtype : AN_DTYPE_NONE,
         .precision = t->precision,

@@ -179,7 +179,7 @@ an_status an_trainer_count_rank(an_trainer *t, int rank) {
 an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     an_context *ctx = t->ctx;
     const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
-    int64_t maxima[AN_MAX_FEED_SYMBOLS + 1];
+    int64_t maxima[AN_MAX_FEED_SYMBOLS + 1], evaluation_maxima[AN_MAX_FEED_SYMBOLS + 1];
     an_plan_options plan;
     an_plan_options_init(&plan, sizeof plan);
     symbols[0] = t->feed.batch;
@@ -201,6 +201,11 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     }
     plan.symbols = symbols;
     plan.maxima = maxima;
+    if (t->evaluation && an_evaluation_micro(t) != t->batches.micro) {
+        memcpy(evaluation_maxima, maxima, sizeof maxima);
+        evaluation_maxima[0] = an_evaluation_micro(t);
+        plan.evaluation_maxima = evaluation_maxima;
+    }
     AN_TRY_RETURN(an_optimizer_moments_in(ctx, o->optimizer, &plan.moments));
     plan.average = o->ema_decay > 0;
     plan.precision = o->precision;

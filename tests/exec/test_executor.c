@@ -79,6 +79,54 @@ static void test_sizes_and_accumulation(void **state) {
     rig_down(&r);
 }
 
+static int64_t activations(const rig *r) {
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
+    OK(r->ctx, an_plan_memory_get(r->plan, &memory));
+    return memory.activations;
+}
+
+/* Evaluation may have maxima of its own: training does not notice, and each form refuses what is too large for it. */
+static void test_maxima_of_evaluation(void **state) {
+    static const int64_t maximum = 8, others[] = {2, 40};
+    const char *symbol = "batch";
+    float expected[64], found[64];
+    rig r;
+    (void)state;
+    rig_up(&r, 2, 8);
+    feed(&r, 0, 7);
+    OK(r.ctx, an_program_run(r.program, AN_FORM_TRAIN_FIRST));
+    gradient(&r, expected);
+    const int64_t same = activations(&r);
+    rig_down(&r);
+    for (int i = 0; i < 2; i++) {
+        an_plan_options options = {DEFAULTS(an_plan_options)};
+        char text[16];
+        rig_up(&r, 2, 8);
+        an_program_destroy(&r.program);
+        an_plan_destroy(&r.plan);
+        options.symbol_count = 1;
+        options.symbols = &symbol;
+        options.maxima = &maximum;
+        options.evaluation_maxima = &others[i];
+        options.programs = AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION;
+        OK(r.ctx, an_plan_create(&r.plan, r.ctx, r.g, &options));
+        OK(r.ctx, an_program_create(&r.program, r.plan, r.params));
+        assert_true(i == 0 ? activations(&r) == same : activations(&r) > same);
+        feed(&r, 0, others[i]);
+        OK(r.ctx, an_program_run(r.program, AN_FORM_EVALUATE));
+        if (i == 1) FAILS(r.ctx, an_program_run(r.program, AN_FORM_TRAIN_FIRST), AN_ERR_ARGUMENT, "1 to 8");
+        feed(&r, 0, 7);
+        OK(r.ctx, an_program_run(r.program, AN_FORM_TRAIN_FIRST));
+        gradient(&r, found);
+        assert_memory_equal(expected, found, sizeof found);
+        if (i == 0) FAILS(r.ctx, an_program_run(r.program, AN_FORM_EVALUATE), AN_ERR_ARGUMENT, "1 to 2");
+        snprintf(text, sizeof text, "1 to %d", i == 0 ? 8 : 40);
+        FAILS(r.ctx, an_program_bind(r.program, "batch", 41), AN_ERR_ARGUMENT, text);
+        rig_down(&r);
+    }
+}
+
 /* One sample alone gives the bits it gives in any batch. */
 static void test_one_sample_in_any_batch(void **state) {
     (void)state;
@@ -309,6 +357,7 @@ static void test_same_bits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_and_accumulation),
+        cmocka_unit_test(test_maxima_of_evaluation),
         cmocka_unit_test(test_one_sample_in_any_batch),
         cmocka_unit_test(test_hook),
         cmocka_unit_test(test_communication_goes_on_after_a_failure),

@@ -27,7 +27,8 @@ typedef struct {
     an_trainer *trainer;
 } run;
 
-static void run_create(run *r) {
+/* With so many threads that read, and samples that are evaluated at a time; 0: as many as in a micro-batch. */
+static void run_create_with(run *r, int threads, int64_t micro) {
     static const an_batch_options batch = {.size = sizeof batch, .global = MICRO};
     an_mlp_options model = small_mlp_options();
     an_trainer_options options;
@@ -36,6 +37,8 @@ static void run_create(run *r) {
     model.dtype = AN_DTYPE_F64;
     model.loss = AN_LOSS_SQUARED;
     options.batch = &batch;
+    options.loader_threads = threads;
+    options.evaluation_micro = micro;
     r->training = make_dataset();
     r->evaluation = make_dataset();
     OK(ctx, an_model_mlp(&r->graph, ctx, &model));
@@ -47,6 +50,10 @@ static void run_create(run *r) {
         const an_array array = array_of(zeros, AN_DTYPE_F64, p->entries[i].ndims, p->entries[i].dims);
         OK(ctx, an_params_set(r->trainer->params, p->entries[i].name, AN_PART_WEIGHT, &array));
     }
+}
+
+static void run_create(run *r) {
+    run_create_with(r, 0, 0);
 }
 
 static void run_destroy(run *r) {
@@ -91,10 +98,81 @@ static void test_every_batch_has_a_rank(void **state) {
     run_destroy(&r);
 }
 
+static double evaluate(run *r) {
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    OK(ctx, an_trainer_evaluate(r->trainer, &evaluation));
+    assert_int_equal(evaluation.samples, SAMPLES);
+    return evaluation.mean_absolute_error;
+}
+
+/* Any number of threads reads the same batches; and what the caller changes between two evaluations is seen by the second. */
+static void test_threads_that_read(void **state) {
+    static const int threads[] = {0, 1, 3, 16};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        run r;
+        run_create_with(&r, threads[i], 0);
+        for (int again = 0; again < 20; again++) {
+            assert_true(evaluate(&r) == (0x1p53 + 2) / SAMPLES);
+            const double kept = targets[0];
+            targets[0] = again;
+            assert_true(evaluate(&r) == (again + 4.) / SAMPLES);
+            targets[0] = kept;
+        }
+        OK(ctx, an_trainer_step(r.trainer, NULL)); /* which has a loader of its own */
+        run_destroy(&r);
+    }
+}
+
+/* Sums are grouped by how many samples are evaluated at a time, whatever a micro-batch of training has. */
+static void test_samples_at_a_time(void **state) {
+    static const struct {
+        int64_t micro, batches;
+        double sum;
+    } cases[] = {{0, 5, 0x1p53 + 2}, {1, 9, 0x1p53},       {2, 5, 0x1p53 + 2}, {4, 3, 0x1p53 + 4},
+                 {8, 2, 0x1p53},     {SAMPLES, 1, 0x1p53}, {1000, 1, 0x1p53}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int threads = 0; threads < 3; threads++) {
+            run r;
+            an_trainer_info info;
+            an_trainer_info_init(&info, sizeof info);
+            run_create_with(&r, threads, cases[i].micro);
+            OK(ctx, an_trainer_info_get(r.trainer, &info));
+            const int64_t micro = cases[i].micro ? cases[i].micro : MICRO;
+            assert_int_equal(info.micro, MICRO);
+            assert_int_equal(info.evaluation_micro, micro < SAMPLES ? micro : SAMPLES);
+            assert_int_equal(an_evaluation_batches(r.trainer), cases[i].batches);
+            assert_true(evaluate(&r) == cases[i].sum / SAMPLES);
+            OK(ctx, an_trainer_step(r.trainer, NULL)); /* with the sizes of training again */
+            run_destroy(&r);
+        }
+}
+
+static void test_what_cannot_be(void **state) {
+    run r;
+    an_trainer *none = NULL;
+    an_trainer_options options;
+    an_trainer_options_init(&options, sizeof options);
+    (void)state;
+    run_create(&r);
+    options.evaluation_micro = -1;
+    FAILS(ctx, an_trainer_create(&none, r.graph, r.training, r.evaluation, &options), AN_ERR_ARGUMENT,
+          "evaluation_micro is -1; it must be 1 or more, or 0 for that of training");
+    options.evaluation_micro = 4;
+    FAILS(ctx, an_trainer_create(&none, r.graph, r.training, NULL, &options), AN_ERR_ARGUMENT,
+          "evaluation_micro is 4, but there is no data to evaluate");
+    run_destroy(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batches_are_added_from_left_to_right),
         cmocka_unit_test(test_every_batch_has_a_rank),
+        cmocka_unit_test(test_threads_that_read),
+        cmocka_unit_test(test_samples_at_a_time),
+        cmocka_unit_test(test_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -121,7 +121,7 @@ static void check_trainer(an_status (*make_model)(an_graph **), an_dataset *trai
 }
 
 static void check_model(an_status (*make_model)(an_graph **), an_dataset *dataset, an_recompute deepest) {
-    static const int64_t leaves[] = {1, 2, 3, 8}, micros[] = {0, 2};
+    static const int64_t leaves[] = {1, 2, 3, 8}, micros[] = {0, 2}, at_a_time[] = {0, 1, 17, 1000};
     static const an_dtype precisions[] = {AN_DTYPE_NONE, AN_DTYPE_BF16, AN_DTYPE_F16};
     for (int l = 0; l < 4; l++)
         for (int p = 0; p < 3; p++)
@@ -137,6 +137,7 @@ static void check_model(an_status (*make_model)(an_graph **), an_dataset *datase
                     o.precision = precisions[p];
                     o.recompute = (an_recompute)r;
                     o.loader_threads = e;
+                    o.evaluation_micro = e ? at_a_time[(l + p) % 4] : 0;
                     o.ema_decay = l % 2 ? 0.9 : 0;
                     o.norms = e ? AN_NORMS_BLOCK : AN_NORMS_GLOBAL;
                     o.details = p == 1 ? AN_DETAIL_CLASSES | AN_DETAIL_SCORES | AN_DETAIL_OUTPUTS : 0;

@@ -88,6 +88,8 @@ static void say_data(cli_training *t) {
         ADD(&r, "; %s for evaluation", cli_count(i->evaluation_samples).text);
     else
         ADD(&r, "; no evaluation, because data.eval is not set");
+    if (i->evaluation_samples && i->evaluation_micro != i->micro)
+        ADD(&r, ", %s at a time", cli_count(i->evaluation_micro).text);
     row_end(&r);
 }
 
