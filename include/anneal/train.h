@@ -152,11 +152,15 @@ typedef struct an_normalize_options {
     const an_features *inputs;  /* to take instead, as for a stream; their features must be the model's. NULL: none */
     const an_features *targets; /* the same */
     an_scaling input_scaling, target_scaling;
+    /* Of a stream: they are computed from the samples of the steps so far, each step with the same weight. The first step has those of its own samples. */
+    bool running;
+    uint8_t reserved[7];
 } an_normalize_options;
 AN_API void an_normalize_options_init(an_normalize_options *options, size_t size);
 
 /* Gives a model that was built with normalize_inputs or normalize_targets (models.h) its means, scales and ranges, before the first step. Constant features
- * become a note of the trainer. Every rank computes all of it, and all ranks must give the same options; the call is not collective. */
+ * become a note of the trainer. Every rank computes all of it, and all ranks must give the same options; the call is not collective. With `running`, it is also called for a run that was
+ * resumed, whose states go on from those of the checkpoint. */
 AN_API an_status an_trainer_normalize(an_trainer *trainer, const an_normalize_options *options);
 
 /* ---- steps and evaluations ---- an_trainer_step is in anneal.h. */

@@ -212,6 +212,11 @@ static an_status check_data(an_config *c) {
     }
     AN_TRY_RETURN(check_overlap(c));
     AN_TRY_RETURN(check_split(c));
+    if (!is_stream && an_config_is(c, "data.normalize.fit", "running"))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: data.normalize.fit is running, which is for streams; the samples of other data are all "
+                        "known before the first step, so set it to a number of them such as 'first 10000 samples'",
+                        AN_SPOT(spot_of(c, "data.normalize.fit")));
     const char *train = text_of(c, "data.train.tokens"), *eval = text_of(c, "data.eval.tokens");
     if (*train && *eval && strcmp(train, eval) != 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,

@@ -387,10 +387,8 @@ static an_status get_options(opening *o) {
 static an_status finish(opening *o, an_trainer *t) {
     an_context *ctx = o->ctx;
     if (o->opened->purpose != AN_OPEN_PLAN) {
-        if (!o->resume) { /* weights from a file come with their own scaling */
-            AN_TRY_RETURN(an_open_normalize(t, o->config, ctx, o->streams));
-            AN_TRY_RETURN(an_open_init(t, o->config, ctx));
-        }
+        AN_TRY_RETURN(an_open_normalize(t, o->config, ctx, o->streams, o->resume != NULL));
+        if (!o->resume) AN_TRY_RETURN(an_open_init(t, o->config, ctx)); /* these weights come with their own scaling */
         AN_TRY_RETURN(an_open_look(o->config, ctx, o->training, o->evaluation));
         AN_TRY_RETURN(an_open_look_at_batches(o->config, t));
         AN_TRY_RETURN(an_open_look_at_scales(o->config, ctx, o->training));

@@ -28,8 +28,8 @@ an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an
 
 /* Whether data.normalize.inputs or data.normalize.targets asks for a scaling. */
 bool an_open_normalizes(an_config *config, const char *path);
-/* Fits what the model normalises to the training data, unless that is a stream, whose program does it. */
-an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams);
+/* Fits what the model normalises to the training data, unless a checkpoint has it already. A stream has it from its program, or from its steps. */
+an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams, bool resumes);
 /* Columns of very different scales that nothing normalises become a warning of the config. Reads a few samples. */
 an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training);
 

@@ -9,6 +9,7 @@
 #include "comm/comm.h"
 #include "data/loader.h"
 #include "exec/array.h"
+#include "train/running.h"
 #include "train/trainer.h"
 
 enum { ENDS = 2 }; /* the input and the targets */
@@ -254,7 +255,9 @@ static an_status take(an_trainer *t, an_status status, int64_t n, const an_array
     if (status != AN_OK) AN_TRY_RETURN(an_step_fail(t->stepper, status, -1));
     AN_TRY_RETURN(find_part(t, status == AN_OK ? n : 0, &samples.part));
     samples.indices = t->handed->indices;
+    status = an_running_look(t, status, &samples);
     status = an_trainer_take(t, status, &samples, metrics);
+    if (status == AN_OK) status = an_running_keep(t);
     if (status == AN_OK) an_span_end(ctx, "step", t->next, begin);
     if (t->loader) an_loader_seek(t->loader, t->next); /* the data's samples of this step are left out */
     return status;

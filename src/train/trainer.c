@@ -21,6 +21,7 @@
 #include "train/nonfinite.h"
 #include "train/own_metrics.h"
 #include "train/rank_compare.h"
+#include "train/running.h"
 
 /* ---- making one ---- */
 
@@ -279,6 +280,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_release(ctx, (void **)&t->weights, an_trainer_weight_count(t), sizeof *t->weights);
     an_loss_weights_destroy(t);
     an_handed_destroy(t);
+    an_running_destroy(t);
     an_norms_destroy(t);
     an_details_destroy(t);
     an_release(ctx, (void **)&t->evaluation_sums, (size_t)t->evaluation_sums_count, sizeof *t->evaluation_sums);

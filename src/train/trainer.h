@@ -94,6 +94,7 @@ struct an_trainer {
     int weight_field;               /* of the training data: weights of samples; -1: none */
     double weight_factor;           /* times which they are at most 1 */
     int64_t *numbers, number_count; /* of this rank's samples of a step, in the run */
+    struct an_running *running;     /* means and scales of a stream; NULL: they stay as they are */
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
     bool shows_average;             /* evaluations and predictors use the moving average of the weights */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */

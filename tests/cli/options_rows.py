@@ -358,7 +358,7 @@ for key, value in (("flip", "vertical"), ("shift", 2), ("crop", 2), ("rotate", 2
 row("data.normalize.inputs", "mlp", "data.normalize.inputs=standard", HASH)
 row("data.normalize.targets", "mlp", "data.normalize.targets=range", HASH)
 row("data.normalize.fit", "mlp", "data.normalize.fit=first 7 samples", HASH, both=["data.normalize.inputs=standard"])
-row("data.normalize.fit", "mlp", "data.normalize.fit=running", REFUSED("which is not supported yet"))
+row("data.normalize.fit", "mlp", "data.normalize.fit=running", REFUSED("which is for streams"))
 
 # ---- batch, optimizer ----
 

@@ -19,9 +19,6 @@ static const struct {
     {"data.capacity", "2k", "1000000", "data.capacity is not supported yet; remove it"},
     {"data.policy", "fifo", "reservoir", "data.policy is not supported yet; remove it"},
     {"data.holdout", "5%", "0", "data.holdout is not supported yet; remove it"},
-    {"data.normalize.fit", "running", "first 10k samples",
-     "data.normalize.fit is 'running', which is not supported yet; it takes a number of samples such as 'first 10000 "
-     "samples'"},
     {"train.on_nonfinite", "rollback", "skip",
      "train.on_nonfinite is 'rollback', which is not supported yet; it takes stop or skip"},
 };
@@ -41,8 +38,6 @@ static void text_with(char *text, size_t size, const char *path, const char *val
         snprintf(text, size, "%s%s\n", type, value);
     else if (!strncmp(path, "data.train.", 11))
         snprintf(text, size, "%scsv\n    %s: %s\n", type, path + 11, value);
-    else if (!strncmp(path, "data.normalize.", 15))
-        snprintf(text, size, "%s  normalize:\n    %s: %s\n", stream, path + 15, value);
     else if (!strncmp(path, "data.", 5))
         snprintf(text, size, "%s  %s: %s\n", stream, path + 5, value);
     else {

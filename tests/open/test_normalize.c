@@ -319,8 +319,8 @@ static void test_refusals(void **state) {
     refused("model: {type: gpt2, layers: 1, heads: 1, width: 8, context: 4}\n"
             "data: {train: {type: text, path: text.txt}, normalize: standard}\n",
             AN_ERR_ARGUMENT, "tokens, which have no scale");
-    refused("model: {type: mlp}\ndata: {" SUMS ", normalize: {inputs: standard, fit: running}}\n", AN_ERR_UNSUPPORTED,
-            "data.normalize.fit is 'running', which is not supported yet");
+    refused("model: {type: mlp}\ndata: {" SUMS ", normalize: {inputs: standard, fit: running}}\n", AN_ERR_ARGUMENT,
+            "data.normalize.fit is running, which is for streams");
     an_trainer *trainer = open_run("model: {type: mlp}\nrun: {dir: graph-source, steps: 1}\ndata: {" SUMS "}\n");
     char *text = NULL;
     OK(ctx, an_graph_print(an_trainer_graph(trainer), &text));
