@@ -61,7 +61,7 @@ typedef struct an_trainer_options {
     an_dtype precision; /* NONE: as the graph is written; with F16 the loss is scaled */
     an_recompute recompute;
     int segments;       /* as in an_plan_options */
-    int loader_threads; /* threads that read ahead; 0: the trainer reads samples when it needs them */
+    int loader_threads; /* threads that read ahead, as many again in evaluations; 0: samples are read when needed */
     an_norms norms;
     an_open_purpose purpose;
     bool skips;       /* skip a step that is not finite; otherwise it is an error */

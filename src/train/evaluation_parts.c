@@ -40,6 +40,8 @@ static an_batch_part evaluation_indices(void *user, int64_t batch, int64_t *indi
 an_loader_options an_evaluation_loader(an_trainer *t) {
     return (an_loader_options){.dataset = t->evaluation,
                                .threads = t->loader_threads,
+                               .ahead =
+                                   t->loader_threads, /* one for each: a batch may be large, and training has its own */
                                .most = t->evaluation ? an_evaluation_micro(t) : 0,
                                .evaluates = true,
                                .indices = evaluation_indices,

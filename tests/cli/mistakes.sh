@@ -128,6 +128,10 @@ mistake 2 'c.yaml:6:14: eval.best: this model does not have the metric '\''val_a
     'eval: {best: val_accuracy}'
 mistake 2 'c.yaml:6:8: eval.early_stop is set, but there is no data to evaluate on; set data.eval or data.split, or remove this key' \
     'eval: {early_stop: val_loss}'
+mistake 2 'c.yaml:6:8: eval.micro is set, but there is no data to evaluate on; set data.eval or data.split, or remove this key' \
+    'eval: {micro: 3}'
+mistake 2 'c.yaml:6:15: eval.micro is '\''0'\''; it takes auto, or a whole number of at least 1' \
+    'eval: {micro: 0}'
 mistake 2 'c.yaml:6:15: eval.every is '\''0'\''; it takes auto or off, or a length such as 250 steps, 2 epochs, 300M tokens, 50k samples, 3% or 30m, above 0' \
     'eval: {every: 0}'
 mistake 2 'c.yaml:5:27: run.steps is 3 and run.epochs is 2, but a run has only one length; remove one of them (for example with --set run.steps=)' \

@@ -166,6 +166,7 @@ static const struct {
     {"schedule.warmup.steps", AN_CHANGE_FIXED},
     {"train.precision", AN_CHANGE_FIXED},
     {"eval.best.metric", AN_CHANGE_FIXED},
+    {"eval.micro", AN_CHANGE_FIXED},
 };
 
 static void test_kinds(void **state) {

@@ -110,6 +110,7 @@ static void the_first_ones_people_write(void **state) {
         {"accumulate_grad_batches", "batch.accumulate"},
         {"gradient_clip_val", "train.clip_norm"},
         {"per_device_train_batch_size", "batch.micro"},
+        {"per_device_eval_batch_size", "eval.micro"},
         {"warmup_ratio", "schedule.warmup"},
         {"lr_scheduler_type", "schedule.type"},
         {"T_max", "a schedule spans the whole run"},

@@ -1,4 +1,7 @@
 /* Evaluation: sums of a batch begin at 0 and are added from left to right, so that any rank may compute any batch. */
+#include <fenv.h>
+#include <string.h>
+
 #include "train/trainer.h"
 
 #include "models/small_models.h" /* last, as its ctx would be shadowed */
@@ -150,6 +153,45 @@ static void test_samples_at_a_time(void **state) {
         }
 }
 
+typedef struct {
+    int evaluations, reads, passes, steps, rounding;
+    double end;
+} seen;
+
+static void see(void *user, const an_span *span) {
+    seen *s = user;
+    if (strcmp(span->thread, "training") != 0) return;
+    assert_true(span->begin <= span->end);
+    s->evaluations += !strcmp(span->name, "evaluation");
+    s->reads += !strcmp(span->name, "evaluation data");
+    s->passes += !strcmp(span->name, "evaluation forward");
+    s->steps += !strcmp(span->name, "step");
+    assert_true(span->end >= s->end); /* they are told when they end */
+    s->end = span->end;
+    s->rounding = fegetround();
+}
+
+/* A host that asks is told what takes how long, in its own floating-point environment. */
+static void test_spans(void **state) {
+    seen s = {0};
+    run r;
+    (void)state;
+    an_context_set_span(ctx, see, &s);
+    run_create_with(&r, 2, 0);
+    fesetround(FE_UPWARD);
+    OK(ctx, an_trainer_step(r.trainer, NULL));
+    const double found = evaluate(&r);
+    fesetround(FE_TONEAREST);
+    assert_true(found == (0x1p53 + 2) / SAMPLES);
+    assert_int_equal(s.rounding, FE_UPWARD);
+    assert_int_equal(s.steps, 1);
+    assert_int_equal(s.evaluations, 1);
+    assert_int_equal(s.reads, BATCHES);
+    assert_int_equal(s.passes, BATCHES);
+    run_destroy(&r);
+    an_context_set_span(ctx, NULL, NULL);
+}
+
 static void test_what_cannot_be(void **state) {
     run r;
     an_trainer *none = NULL;
@@ -173,6 +215,7 @@ int main(void) {
         cmocka_unit_test(test_threads_that_read),
         cmocka_unit_test(test_samples_at_a_time),
         cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_spans),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
