@@ -37,6 +37,7 @@ typedef enum an_detail {
         1, /* how often each class was predicted for which, for up to 1,000 classes: precision, recall and F1 */
     AN_DETAIL_SCORES = 2,  /* the scores of two classes, 8 bytes a target: the ROC curve and the area under it */
     AN_DETAIL_OUTPUTS = 4, /* errors by output of a model that predicts numbers, on one process */
+    AN_DETAIL_TOKENS = 8,  /* the accuracy of a language model is part of state_hash; every evaluation reports it */
     AN_DETAIL_LIMIT = 0x7fffffff
 } an_detail;
 
@@ -173,7 +174,7 @@ typedef struct an_evaluation {
     int64_t samples, targets;
     double loss;                    /* mean over all targets */
     double perplexity;              /* e^loss */
-    double accuracy, top5;          /* fractions from 0 to 1; only if `classifies` */
+    double accuracy, top5;          /* fractions from 0 to 1; only if `classifies`, accuracy also if `counts_right` */
     double mean_absolute_error, r2; /* only if `measures` */
     double seconds;                 /* time that it took */
     bool classifies;                /* the model predicts classes */
@@ -183,7 +184,8 @@ typedef struct an_evaluation {
     double auc;          /* area under the ROC curve, NaN if a class has no targets; only if `scores_classes` */
     bool counts_classes; /* the trainer has AN_DETAIL_CLASSES, and the model classifies */
     bool scores_classes; /* the trainer has AN_DETAIL_SCORES, and the model has two classes */
-    uint8_t reserved_classes[6];
+    bool counts_right;   /* accuracy is known without `classifies`: of a language model, whose tokens are the targets */
+    uint8_t reserved_classes[5];
 } an_evaluation;
 AN_API void an_evaluation_init(an_evaluation *evaluation, size_t size);
 

@@ -9,7 +9,8 @@ static uint32_t details_for(const char *metric) {
     static const struct {
         const char *metric;
         an_detail detail;
-    } needs[] = {{"precision", AN_DETAIL_CLASSES},
+    } needs[] = {{"accuracy", AN_DETAIL_TOKENS},
+                 {"precision", AN_DETAIL_CLASSES},
                  {"recall", AN_DETAIL_CLASSES},
                  {"f1", AN_DETAIL_CLASSES},
                  {"auc", AN_DETAIL_SCORES}};

@@ -3,6 +3,8 @@
  *
  * The last input may be absent: weights, which the losses of targets are multiplied by before they are added. Their dimensions are
  * the first ones of the targets, so there is one weight for each sample, or for each target. They are data too. */
+#include "ops/loss.h"
+
 #include <inttypes.h>
 
 #include "base/guard.h"
@@ -11,6 +13,7 @@
 #include "ops/common.h"
 #include "ops/fuse.h"
 #include "ops/norm.h"
+#include "ops/sink.h"
 
 /* flops of an element, for the cost pass */
 enum { CHEAP = 4, SMOOTH = 40 };
@@ -58,10 +61,9 @@ static const an_attribute cross_entropy_attributes[] = {
     AN_ATTRIBUTE(an_cross_entropy_attributes, focal, FLOAT),
     {0}};
 
-/* Inputs `logits` and `logits` + 1: a label for each row of logits. */
-static an_status check_labels(an_graph *g, const an_node *node, int at) {
+/* Inputs `at` and `at` + 1: a label for each row of logits. */
+static an_status check_rows(an_graph *g, const an_node *node, int at) {
     an_context *ctx = g->ctx;
-    const an_cross_entropy_attributes *attributes = node->attributes;
     const an_result *logits = an_node_input(node, at), *targets = an_node_input(node, at + 1);
     AN_TRY_RETURN(an_expect_float(g, node, at));
     AN_TRY_RETURN(an_expect_ndims(g, node, at, 1, AN_MAX_DIMS));
@@ -73,6 +75,13 @@ static an_status check_labels(an_graph *g, const an_node *node, int at) {
                                "targets %s do not match logits %s: the last dimension of the logits is the classes, "
                                "and the others must equal those of the targets",
                                AN_DESCRIBE(g, targets), AN_DESCRIBE(g, logits));
+    return AN_OK;
+}
+
+static an_status check_labels(an_graph *g, const an_node *node, int at) {
+    an_context *ctx = g->ctx;
+    const an_cross_entropy_attributes *attributes = node->attributes;
+    AN_TRY_RETURN(check_rows(g, node, at));
     if (!(attributes->label_smoothing >= 0 && attributes->label_smoothing <= 1))
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "label_smoothing is %g; it must be 0 to 1",
                                attributes->label_smoothing);
@@ -183,6 +192,52 @@ const an_op an_op_cross_entropy_diff = {
     .in_place = 2, /* logits: the largest tensor of a language model */
     .kernels = AN_KERNELS(cross_entropy_diff),
 };
+
+/* ---- count_right ---- */
+
+static an_status count_right_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(check_rows(g, node, 0));
+    an_result_set(&node->outputs[0], AN_DTYPE_I64, 0, NULL);
+    return AN_OK;
+}
+
+static an_cost count_right_cost(const an_graph *g, const an_node *node) {
+    return an_cost_of(g, node, an_result_elements(g, an_node_input(node, 0)));
+}
+
+static const an_attribute count_right_attributes[] = {AN_ATTRIBUTE(an_count_right_attributes, ignored, INT), {0}};
+
+/* count_right (logits, targets): how many targets have the largest logit of their row. The program pass adds it to evaluations of models that
+ * do not store their logits. */
+const an_op an_op_count_right = {
+    .name = "count_right",
+    .inputs_min = 2,
+    .inputs_max = 2,
+    .outputs = 1,
+    .attribute_bytes = sizeof(an_count_right_attributes),
+    .attributes = count_right_attributes,
+    .infer = count_right_infer,
+    .cost = count_right_cost,
+    .autocast = AN_AUTOCAST_F32,
+    .kernels = AN_KERNELS(count_right),
+};
+
+void an_count_right(an_graph *g) {
+    const an_result *loss = an_graph_result(g, g->loss);
+    if (!loss || loss->node->op != &an_op_cross_entropy || !an_op_has_kernels(g->ctx, &an_op_count_right) ||
+        an_graph_has_output(g, AN_OUTPUT_RIGHT))
+        return;
+    const an_result *logits = an_node_input(loss->node, 0);
+    for (const an_use *u = logits->first_use; u; u = u->next)
+        if (u->node->op->flags & AN_OP_KEEPS_INPUTS) return;
+    const an_cross_entropy_attributes *entropy = loss->node->attributes;
+    const an_count_right_attributes counts = {entropy->ignored};
+    const an_output_attributes output = {.name = AN_OUTPUT_RIGHT};
+    const an_value inputs[] = {an_node_input_value(g, loss->node, 0), an_node_input_value(g, loss->node, 1)};
+    const an_value right = an_graph_add(g, &an_op_count_right, AN_COUNT(inputs), inputs, &counts);
+    an_graph_add(g, AN_BUILTIN(g, output), 1, &right, &output);
+}
 
 an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets, const an_cross_entropy_options *options) {
     AN_GUARD;

@@ -12,7 +12,8 @@ enum {
     TARGET_WEIGHTS = AN_PRODUCT_LOSS_TARGET_WEIGHTS
 };
 enum { LOSS, DIFF_SRC, DIFF_WEIGHTS, OUTPUTS };
-enum { FLOPS_A_LOGIT = 40 }; /* exp and log, as in cross_entropy's own cost */
+enum { RIGHT = AN_PRODUCT_LOSS_RIGHT }; /* in evaluation */
+enum { FLOPS_A_LOGIT = 40 };            /* exp and log, as in cross_entropy's own cost */
 
 static const an_attribute attributes[] = {AN_ATTRIBUTE(an_cross_entropy_attributes, ignored, INT),
                                           AN_ATTRIBUTE(an_cross_entropy_attributes, label_smoothing, FLOAT),
@@ -33,11 +34,11 @@ static an_status infer(an_graph *g, an_node *node) {
     if (!fits)
         return an_node_mistake(g, node, AN_ERR_SHAPE, "the shapes of src %s, weights %s and targets %s do not match",
                                AN_DESCRIBE(g, src), AN_DESCRIBE(g, weights), AN_DESCRIBE(g, targets));
-    if (node->output_count < 1 || node->output_count > OUTPUTS ||
-        (node->output_count > 1) != (an_node_input(node, DIFF) != NULL))
+    const bool trains = an_node_input(node, DIFF) != NULL;
+    if (node->output_count < (trains ? 2 : 1) || node->output_count > (trains ? OUTPUTS : RIGHT + 1))
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "there are %d outputs, but gradients need diff_dst",
                                node->output_count);
-    if (node->output_count > 1) AN_TRY_RETURN(an_expect_ndims(g, node, DIFF, 0, 0));
+    if (trains) AN_TRY_RETURN(an_expect_ndims(g, node, DIFF, 0, 0));
     const an_dtype real = an_compute_dtype(an_wider(src->dtype, weights->dtype));
     const an_result *factors = an_node_input(node, TARGET_WEIGHTS);
     fits = !factors || (factors->ndims <= targets->ndims && factors->dtype == real);
@@ -46,7 +47,8 @@ static an_status infer(an_graph *g, an_node *node) {
         return an_node_mistake(g, node, AN_ERR_SHAPE, "weights %s do not match targets %s", AN_DESCRIBE(g, factors),
                                AN_DESCRIBE(g, targets));
     an_result_set(&node->outputs[LOSS], real, 0, NULL);
-    if (node->output_count > DIFF_SRC) an_result_like(&node->outputs[DIFF_SRC], src);
+    if (!trains && node->output_count > RIGHT) an_result_set(&node->outputs[RIGHT], AN_DTYPE_I64, 0, NULL);
+    if (trains) an_result_like(&node->outputs[DIFF_SRC], src);
     if (node->output_count > DIFF_WEIGHTS) an_result_set(&node->outputs[DIFF_WEIGHTS], real, 2, weights->dims);
     return AN_OK;
 }
@@ -56,7 +58,8 @@ static an_cost cost(const an_graph *g, const an_node *node) {
     const double logits = an_result_elements(g, src) / an_result_elements(g, weights) * /* rows·k ÷ (classes·k) */
                           (double)weights->dims[0] * (double)weights->dims[0];
     const double product = 2 * logits * (double)weights->dims[1];
-    return an_cost_of(g, node, product * node->output_count + FLOPS_A_LOGIT * logits);
+    const int products = an_node_input(node, DIFF) ? node->output_count : 1;
+    return an_cost_of(g, node, product * products + FLOPS_A_LOGIT * logits);
 }
 
 const an_op an_op_product_cross_entropy = {
@@ -76,9 +79,9 @@ const an_op an_op_product_cross_entropy = {
 
 /* ---- fusion ---- */
 
-/* What the fused op replaces. diff, diff_src and diff_weights are NULL in evaluation. */
+/* What the fused op replaces. diff, diff_src and diff_weights are NULL in evaluation; right is NULL in training. */
 typedef struct {
-    an_node *product, *loss, *diff, *diff_src, *diff_weights;
+    an_node *product, *loss, *diff, *diff_src, *diff_weights, *right;
 } parts;
 
 static const an_product_attributes *product_of(const an_node *node) {
@@ -133,6 +136,16 @@ static bool find_training(parts *p) {
            (!p->diff_weights || p->diff_weights->outputs[0].dtype == an_compute_dtype(low));
 }
 
+/* A reader of the logits that counts the same targets as the loss. */
+static bool take_count(const an_graph *g, parts *p, const an_use *use) {
+    if (use->node->op != AN_BUILTIN(g, count_right) || use->slot != 0 || p->right) return false;
+    const an_count_right_attributes *counts = use->node->attributes;
+    const an_cross_entropy_attributes *loss = p->loss->attributes;
+    if (an_node_input(use->node, 1) != an_node_input(p->loss, 1) || counts->ignored != loss->ignored) return false;
+    p->right = use->node;
+    return true;
+}
+
 static bool find_parts(an_graph *g, an_node *loss, parts *p) {
     const an_result *logits = an_node_input(loss, 0);
     *p = (parts){.loss = loss, .product = logits->node};
@@ -144,18 +157,19 @@ static bool find_parts(an_graph *g, an_node *loss, parts *p) {
     const an_result *factors = an_node_input(loss, 2);
     if (factors && (factors->dtype != logits->dtype || !an_result_is_dense(g, factors))) return false;
     for (const an_use *u = logits->first_use; u; u = u->next) {
-        if (u->node == loss) continue;
+        if (u->node == loss || take_count(g, p, u)) continue;
         if (u->node->op != AN_BUILTIN(g, cross_entropy_diff) || u->slot != 1 || p->diff) return false;
         p->diff = u->node;
     }
     for (const an_use *u = loss->outputs[0].first_use; u; u = u->next)
         if (!(u->node->op->flags & AN_OP_SINK)) return false;
+    if (p->diff && p->right) return false;
     return p->diff ? find_training(p) : !loss->outputs[1].first_use;
 }
 
 static bool are_plain(const an_graph *g, const parts *p) {
     return an_op_is_plain(g->ctx, p->product->op) && an_op_is_plain(g->ctx, p->loss->op) &&
-           (!p->diff || an_op_is_plain(g->ctx, p->diff->op));
+           (!p->diff || an_op_is_plain(g->ctx, p->diff->op)) && (!p->right || an_op_is_plain(g->ctx, p->right->op));
 }
 
 void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
@@ -167,7 +181,7 @@ void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
                          an_node_input_value(g, loss, 1), p.diff ? an_node_input_value(g, p.diff, 0) : AN_NONE,
                          an_node_input_value(g, loss, 2)};
     const int count = AN_COUNT(inputs) - !an_node_input(loss, 2);
-    const int outputs = p.diff_weights ? OUTPUTS : p.diff ? DIFF_WEIGHTS : DIFF_SRC;
+    const int outputs = p.diff_weights ? OUTPUTS : p.diff ? DIFF_WEIGHTS : p.right ? RIGHT + 1 : LOSS + 1;
     g->insert_before = p.diff ? p.diff : loss;
     g->origin = loss;
     an_value fused = an_graph_add_outputs(g, &an_op_product_cross_entropy, count, inputs, loss->attributes, outputs);
@@ -180,6 +194,7 @@ void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
         an_graph_move_last(g, sink);
     }
     if (g->loss == an_node_output_value(g, loss, 0)) g->loss = fused;
+    if (p.right) an_result_replace(&p.right->outputs[0], an_graph_result(g, an_value_output(fused, RIGHT)));
     if (p.diff_src) an_result_replace(&p.diff_src->outputs[0], an_graph_result(g, an_value_output(fused, DIFF_SRC)));
     if (p.diff_weights)
         an_result_replace(&p.diff_weights->outputs[0], an_graph_result(g, an_value_output(fused, DIFF_WEIGHTS)));

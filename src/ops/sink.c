@@ -1,6 +1,8 @@
 /* Sinks: named outputs, contributions to gradients, and their exchange between ranks. */
 #include "ops/sink.h"
 
+#include <string.h>
+
 #include "ops/common.h"
 #include "ops/source.h"
 
@@ -79,6 +81,12 @@ const an_op an_op_exchange = {
     .infer = exchange_infer,
     .kernels = AN_KERNELS(exchange),
 };
+
+bool an_graph_has_output(const an_graph *g, const char *name) {
+    for (const an_node *n = g->first; n; n = n->next)
+        if (n->op == &an_op_output && !strcmp(((const an_output_attributes *)n->attributes)->name, name)) return true;
+    return false;
+}
 
 void an_graph_set_output(an_graph *graph, an_value value, const char *name) {
     AN_NEED_OR(, graph);

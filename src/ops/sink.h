@@ -12,6 +12,8 @@ typedef struct an_output_attributes {
     bool state;      /* a statistic that updates the run state of this name; training only */
 } an_output_attributes;
 
+bool an_graph_has_output(const an_graph *g, const char *name);
+
 /* Names the statistic that updates a run state, once a step, over all micro-batches. Training programs only. */
 void an_state_output(an_graph *g, an_value value, an_value state);
 

@@ -4,6 +4,7 @@
  * (dropout, batch norm) by what its record says, so that nothing of training can be reached from them. Replaces train(),
  * eval() and no_grad().
  */
+#include "ops/loss.h"
 #include "ops/sink.h"
 #include "pass/pass.h"
 
@@ -54,5 +55,6 @@ an_status an_pass_program(an_graph *g, const an_pass_options *options) {
         an_output_attributes loss = {.name = "loss", .training = true};
         an_graph_add(g, &an_op_output, 1, &g->loss, &loss);
     }
+    if (options->form == AN_FORM_EVALUATE) an_count_right(g);
     return g->status == AN_OK ? AN_OK : AN_ERROR(ctx, g->status, "%s", g->message);
 }

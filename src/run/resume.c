@@ -16,6 +16,7 @@
 #include "step/schedule.h"
 #include "store/read.h"
 #include "store/share.h"
+#include "train/metrics.h"
 #include "train/own_metrics.h"
 
 /* ---- which checkpoint ---- */
@@ -392,6 +393,9 @@ static void say_details(an_resume *r, const an_trainer *t) {
     if (e->counts_classes != (t->details.classes > 0))
         an_text_add(&r->notes, "precision, recall and F1 are %s: state_hash will not be that of an uninterrupted run\n",
                     e->counts_classes ? "no longer computed" : "computed from now on");
+    if (r->manifest->progress.chains_right != an_metrics_chain_right(t))
+        an_text_add(&r->notes, "val_accuracy is %s of state_hash, which will not be that of an uninterrupted run\n",
+                    an_metrics_chain_right(t) ? "part" : "no longer part");
     if (e->scores_classes != t->keeps_scores)
         an_text_add(&r->notes, "val_auc is %s: state_hash will not be that of an uninterrupted run\n",
                     e->scores_classes ? "no longer computed" : "computed from now on");

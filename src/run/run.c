@@ -141,7 +141,8 @@ static an_status take_step(running *r) {
 /* Evaluations are part of what a run was. */
 static void chain_evaluation(an_trainer *t) {
     double values[AN_MOST_METRICS];
-    const int count = an_metrics_values(&t->progress.evaluation, &t->progress.own, values);
+    const int count = an_metrics_chained(t, values);
+    t->progress.chains_right = an_metrics_chain_right(t);
     an_trainer_chain(t, values, count);
 }
 

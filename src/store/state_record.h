@@ -37,6 +37,7 @@ typedef struct an_progress {
     an_step_metrics last;     /* step */
     an_evaluation evaluation; /* the last; samples 0: there was none */
     an_own_metrics own;       /* of the last evaluation */
+    bool chains_right;        /* its accuracy of tokens is part of the chain */
 
     bool has_user_step;
     int64_t user_step; /* the host program's clock */

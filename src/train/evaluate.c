@@ -13,6 +13,7 @@
 #include "base/structs.h"
 #include "comm/comm.h"
 #include "exec/array.h"
+#include "ops/loss.h"
 #include "ops/sink.h"
 #include "train/own_metrics.h"
 #include "train/trainer.h"
@@ -40,12 +41,6 @@ static bool count_elements(const an_graph *form, const an_result *r, size_t *ele
     return true;
 }
 
-static bool has_output(const an_graph *form, const char *name) {
-    for (const an_node *n = form->first; n; n = n->next)
-        if (n->op == &an_op_output && !strcmp(((const an_output_attributes *)n->attributes)->name, name)) return true;
-    return false;
-}
-
 /* The model's own outputs are asked, as passes put other values in their place. */
 void an_evaluation_find(an_trainer *t) {
     const an_graph *form = t->plan->forms[AN_FORM_EVALUATE];
@@ -55,13 +50,15 @@ void an_evaluation_find(an_trainer *t) {
         if (n->op != &an_op_output) continue;
         const char *name = ((const an_output_attributes *)n->attributes)->name;
         const an_result *r = an_node_input(n, 0);
-        if (!has_output(form, name) || !fits(r, targets, &t->classifies) || !count_elements(form, r, &t->output_count))
+        if (!an_graph_has_output(form, name) || !fits(r, targets, &t->classifies) ||
+            !count_elements(form, r, &t->output_count))
             continue;
         t->output = name;
         t->classes = t->classifies && r->dims[r->ndims - 1] > 0 ? r->dims[r->ndims - 1] : 0;
         return;
     }
     t->output_count = 0;
+    t->counts_right = an_graph_has_output(form, AN_OUTPUT_RIGHT) && !an_graph_has_output(g, AN_OUTPUT_RIGHT);
 }
 
 /* ---- sums ---- */
@@ -70,11 +67,12 @@ typedef an_evaluation_sums sums;
 
 enum { FEW = 5 };
 
-/* How many classes have a larger number than the target; of equal ones, those before it. */
+/* How many classes have a larger number than the target; of equal ones, those before it. A NaN is not less than anything, so a model that predicts
+ * nothing else has nothing right. */
 static int64_t rank_of(const double *numbers, int64_t classes, int64_t target) {
     int64_t rank = 0;
-    for (int64_t c = 0; c < classes; c++)
-        rank += numbers[c] > numbers[target] || (numbers[c] == numbers[target] && c < target);
+    for (int64_t c = 0; c < target; c++) rank += !(numbers[c] < numbers[target]);
+    for (int64_t c = target; c < classes; c++) rank += !(numbers[c] <= numbers[target]);
     return rank;
 }
 
@@ -129,6 +127,15 @@ static an_status compare(an_trainer *t, const an_feed *feed, void *const *fields
     return AN_OK;
 }
 
+static an_status add_right(an_trainer *t, sums *s) {
+    an_context *ctx = t->ctx;
+    int64_t right = 0;
+    an_array array = {.data = &right, .dtype = AN_DTYPE_I64};
+    AN_TRY_RETURN(an_program_get_output(t->program, AN_OUTPUT_RIGHT, &array));
+    s->right += right;
+    return AN_OK;
+}
+
 /* The next batch, of `count` samples from `begin`. *runs: the program was run. */
 static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s, bool *runs) {
     an_context *ctx = t->ctx;
@@ -151,6 +158,7 @@ static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s,
     an_span_end(ctx, "evaluation forward", b.number, run);
     AN_TRY_RETURN(an_program_loss(t->program, &loss));
     s->loss += loss;
+    if (t->counts_right) AN_TRY_RETURN(add_right(t, s));
     return t->output ? compare(t, feed, b.fields, count, s) : AN_OK;
 }
 
@@ -307,6 +315,7 @@ static an_status evaluate_shown(an_trainer *t, an_evaluation *evaluation, bool *
         .mean_absolute_error = s.absolute / n,
         .r2 = spread > 0 ? 1 - s.squared / spread : 0,
     };
+    own.counts_right = t->counts_right;
     AN_TRY(an_details_end(t, &own));
     AN_TRY(measure_own(t));
     own.seconds = an_clock_seconds() - started;

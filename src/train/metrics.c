@@ -11,7 +11,7 @@
 #include "train/trainer.h"
 
 /* What a model must do, or a trainer keep, to have a metric. */
-typedef enum { NOTHING, CLASSIFIES, MEASURES, COUNTS, SCORES, NEEDS } need;
+typedef enum { NOTHING, COMPARES, CLASSIFIES, MEASURES, COUNTS, SCORES, NEEDS } need;
 
 /* The order is that of the values in state_hash: new ones go to the end. */
 static const struct {
@@ -22,7 +22,7 @@ static const struct {
 } metrics[] = {
     {"val_loss", offsetof(an_evaluation, loss), NOTHING, false},
     {"val_perplexity", offsetof(an_evaluation, perplexity), NOTHING, false},
-    {"val_accuracy", offsetof(an_evaluation, accuracy), CLASSIFIES, true},
+    {"val_accuracy", offsetof(an_evaluation, accuracy), COMPARES, true},
     {"val_top5", offsetof(an_evaluation, top5), CLASSIFIES, true},
     {"val_mae", offsetof(an_evaluation, mean_absolute_error), MEASURES, false},
     {"val_r2", offsetof(an_evaluation, r2), MEASURES, true},
@@ -45,6 +45,7 @@ static int find_metric(const char *name) {
 static bool get(const an_evaluation *evaluation, const char *name, double *value) {
     const int i = find_metric(name);
     const bool has[NEEDS] = {[NOTHING] = true,
+                             [COMPARES] = evaluation->classifies || evaluation->counts_right,
                              [CLASSIFIES] = evaluation->classifies,
                              [MEASURES] = evaluation->measures,
                              [COUNTS] = evaluation->counts_classes,
@@ -72,10 +73,18 @@ bool an_trainer_metric_value(const an_trainer *trainer, const char *name, double
            an_metric_get(&trainer->last_evaluation, &trainer->measured, name, value);
 }
 
-int an_metrics_values(const an_evaluation *evaluation, const an_own_metrics *own, double values[AN_MOST_METRICS]) {
+/* Runs of earlier versions had no accuracy of tokens, and their hashes stay what they were. */
+bool an_metrics_chain_right(const an_trainer *t) {
+    return t->counts_right && t->asked_details & AN_DETAIL_TOKENS;
+}
+
+int an_metrics_chained(const an_trainer *t, double values[AN_MOST_METRICS]) {
+    an_evaluation evaluation = t->progress.evaluation;
+    const an_own_metrics *own = &t->progress.own;
     int count = 0;
+    if (!an_metrics_chain_right(t)) evaluation.counts_right = false;
     for (int i = 0; i < METRICS; i++)
-        if (get(evaluation, metrics[i].name, &values[count])) count++;
+        if (get(&evaluation, metrics[i].name, &values[count])) count++;
     for (int64_t i = 0; i < own->count; i++) values[count++] = own->items[i].value;
     return count;
 }
@@ -141,6 +150,7 @@ an_status an_trainer_set_metrics(an_trainer *trainer, int count, const char *con
 /* What every evaluation of the trainer has. */
 static an_evaluation possible(const an_trainer *t) {
     return (an_evaluation){.classifies = t->output && t->classifies,
+                           .counts_right = t->counts_right,
                            .measures = t->output && !t->classifies,
                            .counts_classes = t->details.classes > 0,
                            .scores_classes = t->keeps_scores};
@@ -199,7 +209,8 @@ static an_status refuse_name(const an_trainer *t, const char *name) {
 /* The end of "this model cannot compute 'x': it …"; NULL: it could, but the trainer was not asked to. */
 static const char *reason_of(const an_trainer *t, need needs) {
     if (needs == MEASURES) return "has no output with the shape of its targets";
-    if (needs == CLASSIFIES || !t->output || !t->classifies)
+    if (needs == CLASSIFIES && t->counts_right) return "does not store its logits, and counts only the largest of them";
+    if (needs <= CLASSIFIES || !t->output || !t->classifies)
         return "has no output with a number for each class in evaluation";
     return an_details_reason(t, needs == SCORES ? AN_DETAIL_SCORES : AN_DETAIL_CLASSES);
 }

@@ -110,6 +110,7 @@ struct an_trainer {
     int64_t evaluation_sums_count;       /* for which there is room */
     const char *output;                  /* what evaluation compares with the targets; NULL: nothing does */
     bool classifies;
+    bool counts_right;     /* the program counts targets that are predicted right: there is no output to compare */
     double *output_values; /* a micro-batch of it */
     size_t output_count;
     int64_t classes; /* that the output tells apart; 0: it is no numbers for classes */

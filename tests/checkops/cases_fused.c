@@ -78,7 +78,9 @@ static void product_cross_entropy_make(check_random *r, check_case *c) {
     attributes->ignored = -1;
     attributes->label_smoothing = check_chance(r, 50) ? (double)check_between(r, 0, 100) / 100 : 0;
     c->output_count = (int)check_between(r, 1, 3);
-    c->input_count = c->output_count > 1 ? 4 : 3;
+    const bool trains =
+        c->output_count > 1 && (c->output_count > 2 || check_chance(r, 50)); /* or targets are counted */
+    c->input_count = trains ? 4 : 3;
     c->inputs[0] = (check_input){.fill = CHECK_NORMAL, .ndims = 2, .dims = {rows, depth}, .only_dense = true};
     c->inputs[1] = (check_input){.fill = CHECK_NORMAL, .ndims = 2, .dims = {classes, depth}};
     c->inputs[2] = (check_input){.fill = CHECK_INDEX,
@@ -88,10 +90,17 @@ static void product_cross_entropy_make(check_random *r, check_case *c) {
                                  .low = -1,
                                  .high = classes,
                                  .only_dense = true};
-    c->inputs[3] = (check_input){.fill = c->output_count > 1 ? CHECK_NORMAL : CHECK_ABSENT};
+    c->inputs[3] = (check_input){.fill = trains ? CHECK_NORMAL : CHECK_ABSENT};
     if (check_chance(r, 50)) return;
     c->input_count = 5;
     c->inputs[4] = (check_input){.fill = CHECK_POSITIVE, .ndims = 1, .dims = {rows}, .only_dense = true};
+}
+
+static int64_t first_largest(const long double *logits, int64_t classes) {
+    int64_t largest = 0;
+    for (int64_t i = 1; i < classes; i++)
+        if (logits[i] > logits[largest]) largest = i;
+    return largest;
 }
 
 static void product_cross_entropy_oracle(const check_case *c, const check_array *src, check_array *dst) {
@@ -108,10 +117,12 @@ static void product_cross_entropy_oracle(const check_case *c, const check_array 
             for (int64_t k = 0; k < depth; k++) logits[i] += src[0].data[row * depth + k] * src[1].data[i * depth + k];
             sum += expl(logits[i]);
         }
+        const bool counts = c->output_count == 2 && c->inputs[3].fill == CHECK_ABSENT;
+        if (counts) dst[1].data[0] += label == first_largest(logits, classes);
         for (int64_t i = 0; i < classes; i++) {
             const long double wanted = smoothing / (long double)classes + (i == label ? 1 - smoothing : 0);
             dst[0].data[0] -= weight * wanted * (logits[i] - logl(sum));
-            if (c->output_count == 1) continue;
+            if (c->output_count == 1 || counts) continue;
             const long double diff = weight * src[3].data[0] * (expl(logits[i]) / sum - wanted);
             for (int64_t k = 0; k < depth; k++) {
                 dst[1].data[row * depth + k] += diff * src[1].data[i * depth + k];

@@ -1,5 +1,6 @@
 /* Cases of ops/loss.c. */
 #include <math.h>
+#include <string.h>
 
 #include "checkops/cases.h"
 #include "kernels/loss/loss.h"
@@ -99,6 +100,30 @@ static void cross_entropy_diff_oracle(const check_case *c, const check_array *sr
         long double share = expl(src[1].data[i]) / expl(src[3].data[row]);
         dst[0].data[i] = weight_of(c, src, 4, row, src[2].count) * src[0].data[0] *
                          (share - wanted_share(attributes, classes, i % classes, label));
+    }
+}
+
+/* ---- count_right ---- */
+
+/* Few classes and logits of low precision have ties. */
+static void count_right_make(check_random *r, check_case *c) {
+    an_cross_entropy_attributes *labels = (an_cross_entropy_attributes *)c->attributes;
+    make_labels(r, c, 0);
+    const int64_t ignored = labels->ignored;
+    memset(c->attributes, 0, sizeof c->attributes);
+    ((an_count_right_attributes *)c->attributes)->ignored = ignored;
+    c->input_count = 2;
+}
+
+static void count_right_oracle(const check_case *c, const check_array *src, check_array *dst) {
+    const int64_t classes = src[0].dims[src[0].ndims - 1];
+    for (int64_t row = 0; row < src[1].count; row++) {
+        const int64_t label = (int64_t)src[1].data[row];
+        const long double *x = src[0].data + row * classes;
+        int64_t largest = 0;
+        for (int64_t i = 1; i < classes; i++)
+            if (x[i] > x[largest]) largest = i;
+        dst[0].data[0] += label == largest && label != ((const an_count_right_attributes *)c->attributes)->ignored;
     }
 }
 
@@ -208,6 +233,7 @@ ORACLE(binary_cross_entropy, -t *logl(sigmoid(x)) - (1 - t) * logl(sigmoid(-x)),
 
 const check_family check_loss[] = {
     {.op = "cross_entropy", cross_entropy_make, cross_entropy_oracle, LOW, .rows = 1 | 2 | 4},
+    {.op = "count_right", count_right_make, count_right_oracle, LOW, .no_grad_mode = true},
     {.op = "cross_entropy_diff",
      cross_entropy_diff_make,
      cross_entropy_diff_oracle,

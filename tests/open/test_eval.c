@@ -51,7 +51,7 @@ static void test_metrics_fit_the_model(void **state) {
                    "val_loss val_accuracy");
     expect_metrics(open_run("model: {type: gpt2, layers: 1, heads: 1, width: 8, context: 4}\n"
                             "data: {train: {type: text, path: poem.txt}, eval: {type: text, path: poem.txt}}\n" REST),
-                   "val_loss val_perplexity");
+                   "val_loss val_perplexity val_accuracy");
     expect_metrics(open_run("model: {type: mlp}\ndata: {train: " SUMS("") "}\n" REST), "");
     expect_metrics(open_run("model: {type: mlp}\ndata: {train: " SUMS("") ", eval: " SUMS(
                        "") "}\n" REST "eval: {metrics: [r2, loss, perplexity]}\n"),

@@ -131,7 +131,7 @@ static void test_loss(void **state) {
     expect(
         "ang 1\ngraph \"m\"\nsymbol batch\n%x = input(name=\"x\") : f32[batch,4]\n%y = input(name=\"y\") : i32[batch]\n"
         "%w = param(name=\"w\") : f32[4,9]\n%p = product(%x, %w)\n" ENTROPY,
-        AN_FORM_EVALUATE, AN_RECOMPUTE_NONE, "product | cross_entropy");
+        AN_FORM_EVALUATE, AN_RECOMPUTE_NONE, "product | cross_entropy | count_right");
 }
 
 /* A dump with fused nodes is read back; a chain that is none is refused with the reason. */

@@ -30,6 +30,14 @@ an_status an_cross_entropy_check(an_context *ctx, const an_tensor *targets, int6
 /* (diff_dst, logits, targets, log-sum-exp, weights) → diff_logits */
 AN_DECLARE_KERNELS(cross_entropy_diff);
 
+typedef struct an_count_right_attributes {
+    int64_t ignored; /* the label that does not count */
+} an_count_right_attributes;
+
+/* (logits, targets) → i64: how many targets have the largest logit of their row. Of equal logits the first is the largest. A row with a NaN
+ * has no largest one, and no label that is not a class is counted. */
+AN_DECLARE_KERNELS(count_right);
+
 #define AN_ERROR_LOSSES(X) X(squared_error) X(absolute_error) X(huber_error) X(binary_cross_entropy)
 
 /* (src, targets, weights) → loss; (diff_dst, src, targets, weights) → diff_src */

@@ -22,6 +22,8 @@ typedef struct {
 typedef struct {
     const an_call *call;
     bool f64, has_diff, has_diff_weights;
+    an_count_right_attributes counts;
+    int64_t *right;     /* of a chunk */
     an_dtype real, low; /* of the logits, and of their gradient as the products read it */
     int64_t rows, depth, classes, chunk;
     const an_tensor *target_weights;                              /* NULL: none */
@@ -42,8 +44,9 @@ static job job_of(const an_call *call) {
     const an_tensor *src = &call->src[AN_PRODUCT_LOSS_SRC], *weights = &call->src[AN_PRODUCT_LOSS_WEIGHTS];
     job j = {.call = call, .f64 = an_call_is_f64(call)};
     const size_t real = j.f64 ? sizeof(double) : sizeof(float);
-    j.has_diff = call->dst_count > 1;
-    j.has_diff_weights = call->dst_count > 2;
+    j.has_diff = an_call_has(call, AN_PRODUCT_LOSS_DIFF);
+    j.has_diff_weights = j.has_diff && call->dst_count > 2;
+    j.counts.ignored = ((const an_cross_entropy_attributes *)call->attributes)->ignored;
     j.real = j.f64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
     j.low = src->dtype == weights->dtype ? src->dtype : j.real;
     j.depth = src->dims[src->ndims - 1];
@@ -131,6 +134,14 @@ static void part_loss(const job *j, part *p, int64_t row, int64_t rows) {
     part_choose(p, AN_LEVELED(an_kernels_cross_entropy));
 }
 
+static void part_right(const job *j, part *p, int64_t row, int64_t rows) {
+    part_begin(j, p, &j->counts, 2, 1);
+    p->src[0] = matrix(j->logits, j->real, rows, j->classes, j->classes);
+    p->src[1] = target_rows(j, row, rows);
+    p->dst[0] = (an_tensor){.data = j->right, .dtype = AN_DTYPE_I64};
+    part_choose(p, AN_LEVELED(an_kernels_count_right));
+}
+
 static void part_diff(const job *j, part *p, int64_t row, int64_t rows) {
     part_begin(j, p, j->call->attributes, j->target_weights ? MOST_OPERANDS : MOST_OPERANDS - 1, 1);
     p->src[0] = j->call->src[AN_PRODUCT_LOSS_DIFF];
@@ -154,17 +165,21 @@ static void part_diff_weights(const job *j, part *p, int64_t row, int64_t rows) 
 }
 
 typedef void make_part(const job *j, part *p, int64_t row, int64_t rows);
-static make_part *const parts[] = {part_logits, part_loss, part_diff, part_diff_src, part_diff_weights};
+static make_part *const training_parts[] = {part_logits, part_loss, part_diff, part_diff_src, part_diff_weights};
+static make_part *const evaluation_parts[] = {part_logits, part_loss, part_right};
 
-static int part_count(const job *j) {
-    return j->has_diff_weights ? 5 : j->has_diff ? 4 : 2;
+static make_part *const *parts_of(const job *j, int *count) {
+    *count = j->has_diff_weights ? 5 : j->has_diff ? 4 : j->call->dst_count > AN_PRODUCT_LOSS_RIGHT ? 3 : 2;
+    return j->has_diff ? training_parts : evaluation_parts;
 }
 
 /* A last chunk that is shorter needs no more than a whole one. */
 static size_t scratch(const an_call *call) {
     const job j = job_of(call);
     size_t most = 0;
-    for (int i = 0; i < part_count(&j); i++) {
+    int count;
+    make_part *const *parts = parts_of(&j, &count);
+    for (int i = 0; i < count; i++) {
         part p = {0};
         parts[i](&j, &p, 0, j.chunk);
         const size_t bytes = p.kernel->scratch ? p.kernel->scratch(&p.call) : 0;
@@ -195,15 +210,22 @@ static an_status run(const an_call *call) {
     an_context *ctx = call->ctx;
     const an_cross_entropy_attributes *attributes = call->attributes;
     job j = job_of(call);
+    int count;
+    make_part *const *parts = parts_of(&j, &count);
+    int64_t right = 0, all_right = 0;
+    j.right = &right;
     AN_TRY_RETURN(an_cross_entropy_check(ctx, &call->src[AN_PRODUCT_LOSS_TARGETS], j.classes, attributes->ignored));
     for (int64_t row = 0; row < j.rows; row += j.chunk) {
         spread_factors(&j, row, an_smaller(j.chunk, j.rows - row));
-        for (int i = 0; i < part_count(&j); i++) {
+        for (int i = 0; i < count; i++) {
             part p = {0};
             parts[i](&j, &p, row, an_smaller(j.chunk, j.rows - row));
             AN_TRY_RETURN(p.kernel->run(&p.call));
         }
+        all_right += right;
     }
+    if (!j.has_diff && call->dst_count > AN_PRODUCT_LOSS_RIGHT)
+        *(int64_t *)call->dst[AN_PRODUCT_LOSS_RIGHT].data = all_right;
     an_parallel(ctx, 1, add_losses, &j); /* as a task, for the floating-point environment */
     return AN_OK;
 }

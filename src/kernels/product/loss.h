@@ -20,8 +20,10 @@ enum {
     AN_PRODUCT_LOSS_TARGET_WEIGHTS
 };
 
-/* (src, weights, targets, diff_dst, target weights) → loss, diff_src, diff_weights. Without diff_dst only the loss; diff_weights may
- * be left out too. src, targets and their weights, which may be absent, are dense; weights are [classes, k]. */
+enum { AN_PRODUCT_LOSS_RIGHT = 1 }; /* the output, where there is no diff_dst */
+
+/* (src, weights, targets, diff_dst, target weights) → loss, diff_src, diff_weights. Without diff_dst only the loss and, where it is asked
+ * for, the number of targets that have the largest logit (count_right); diff_weights may be left out too. src, targets and their weights, which may be absent, are dense; weights are [classes, k]. */
 AN_DECLARE_KERNELS(product_cross_entropy);
 
 #endif

@@ -1,0 +1,14 @@
+/* What losses add to programs. */
+#ifndef AN_OPS_LOSS_H
+#define AN_OPS_LOSS_H
+
+#include "ir/graph.h"
+
+/* The output that an_count_right adds. */
+#define AN_OUTPUT_RIGHT "right_targets"
+
+/* For evaluations of a model whose loss is a cross entropy and that does not store its logits, such as a language model: adds an output of how
+ * many targets have the largest logit. Adds nothing to other models: where logits are an output, the host can compare them. */
+void an_count_right(an_graph *g);
+
+#endif
