@@ -35,6 +35,47 @@ def cross_entropy():
             yield c.loss_of_targets(loss, t, count, evaluate(x.tensor, t.tensor, "mean"))
 
 
+def weighed_cross_entropy():
+    """Weights of classes and the focal loss of Lin et al. (2017), (1 - p)^gamma · -log p, where p is the probability of the target."""
+    settings = {  # dimensions of logits, gamma, class weights, masked targets, depth of a product that makes the logits, size of the logits
+        "weights": ((13, 5), 0, True, 0, 0, 1),
+        "weights_tokens": ((3, 7, 11), 0, True, 4, 0, 1),
+        "weights_head": ((23, 6), 0, True, 3, 9, 1),
+        "focal_half": ((17, 4), 0.5, False, 0, 0, 1),
+        "focal_1": ((17, 4), 1.0, False, 0, 0, 1),
+        "focal_2": ((3, 6, 7), 2.0, False, 5, 0, 1),
+        "focal_5": ((17, 4), 5.0, False, 0, 0, 2),
+        "focal_sure": ((17, 4), 2.0, False, 0, 0, 6),
+        "focal_weights": ((19, 5), 2.0, True, 2, 0, 1),
+        "focal_head": ((23, 6), 2.0, True, 3, 9, 0.3),
+    }
+    for name, (dims, gamma, weighs, masked, depth, scale) in settings.items():
+        c = Case(f"weighed_cross_entropy.{name}")
+        classes, ignored = dims[-1], -100
+        targets = c.integers(0, classes, *dims[:-1])
+        flat = targets.view(-1)
+        flat[torch.from_numpy(c.random.permutation(flat.numel())[:masked])] = ignored
+        count = int((targets != ignored).sum())
+        class_weights = c.uniform(0.2, 5, classes) if weighs else torch.ones(classes, dtype=torch.float64)
+        t = c.input("targets", targets)
+        inputs = [t] + ([c.input("weights", class_weights[targets.clamp(min=0)])] if weighs else [])
+        if depth:
+            x = c.op("product", [c.param("src", c.normal(*dims[:-1], depth)), c.param("head", c.normal(classes, depth, scale=scale))],
+                     lambda a, b: a @ b.T, transpose_b=True)
+        else:
+            x = c.param("logits", c.normal(*dims, scale=scale))
+
+        def evaluate(x, t, *_):
+            x, t = x.reshape(-1, classes), t.view(-1)
+            if gamma == 0:
+                return F.cross_entropy(x, t, weight=class_weights, ignore_index=ignored, reduction="sum")
+            entropy = F.cross_entropy(x, t, ignore_index=ignored, reduction="none")
+            return (class_weights[t.clamp(min=0)] * (1 - torch.exp(-entropy)) ** gamma * entropy)[t != ignored].sum()
+
+        loss = c.op("cross_entropy", [x, *inputs], evaluate, unread=1, ignored=ignored, label_smoothing=0.0, focal=float(gamma))
+        yield c.loss_of_targets(loss, t, count, evaluate(x.tensor, t.tensor) / count)
+
+
 def errors():
     functions = {
         "squared_error": (F.mse_loss, {}),
@@ -60,4 +101,4 @@ def errors():
     yield c.loss_of_targets(loss, t, 31, F.binary_cross_entropy_with_logits(x.tensor, t.tensor))
 
 
-FAMILIES = (cross_entropy, errors)
+FAMILIES = (cross_entropy, weighed_cross_entropy, errors)

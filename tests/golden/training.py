@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the golden files of a training step's parts with PyTorch: optimizers, schedules, loss scaler, clipping,
-means over samples with batch norm.
+means over samples with batch norm, weights of classes, the focal loss, and the moving average of the weights.
 
     pip install torch==2.15.0
     tests/golden/training.py
@@ -414,9 +414,64 @@ def means():
     return series
 
 
+# ---- class weights, the focal loss and the moving average: the model and the samples of tests/train/test_loss_series.c ----
+
+MLP = {"hidden.0.weight": (6, 4), "hidden.0.bias": (6,), "hidden.1.weight": (5, 6), "hidden.1.bias": (5,),
+       "output.weight": (3, 5), "output.bias": (3,)}
+CLASS_SAMPLES, CLASS_STEPS, CLASS_RATE, DECAY = 24, 4, 0.2, 0.7
+CLASS_WEIGHTS = {"none": None, "given": (0.25, 3.0, 1.7), "balanced": "balanced"}
+GAMMAS = (0, 0.5, 2)
+
+
+def class_loss(logits, targets, weights, gamma):
+    """The mean of PyTorch: divided by the weights of the targets. A focal loss has the same mean."""
+    if gamma == 0:
+        return torch.nn.functional.cross_entropy(logits, targets, weight=weights)
+    own = torch.ones(3, dtype=torch.float64) if weights is None else weights
+    entropy = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+    return (own[targets] * (1 - torch.exp(-entropy)) ** gamma * entropy).sum() / own[targets].sum()
+
+
+def run_classes(series, name, weights, gamma):
+    x = numbers_of(CLASS_SAMPLES, 4)
+    i = torch.arange(CLASS_SAMPLES)
+    targets = i % 5 % 3
+    if weights == "balanced":  # as scikit-learn has them
+        weights = CLASS_SAMPLES / (3 * torch.bincount(targets).double())
+    elif weights is not None:
+        weights = torch.tensor(weights, dtype=torch.float64)
+    w = torch.nn.ParameterDict({n.replace(".", "/"): torch.nn.Parameter(weight(k, s)) for k, (n, s) in enumerate(MLP.items())})
+    optimizer = SGD(w.parameters(), lr=CLASS_RATE)
+    averaged = torch.optim.swa_utils.AveragedModel(w, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(DECAY))
+    losses, norms = [], []
+    for _ in range(CLASS_STEPS):
+        optimizer.zero_grad()
+        h = torch.relu(x @ w["hidden/0/weight"].T + w["hidden/0/bias"])
+        h = torch.relu(h @ w["hidden/1/weight"].T + w["hidden/1/bias"])
+        loss = class_loss(h @ w["output/weight"].T + w["output/bias"], targets, weights, gamma)
+        loss.backward()
+        losses.append(loss.item())
+        norms.append(torch.nn.utils.clip_grad_norm_(w.parameters(), math.inf).item())
+        optimizer.step()
+        averaged.update_parameters(w)
+    series.add(f"{name}.losses", losses)
+    series.add(f"{name}.norms", norms)
+    for n in MLP:
+        series.add(f"{name}.{n}", w[n.replace(".", "/")].detach().flatten())
+        series.add(f"{name}.ema.{n}", averaged.module[n.replace(".", "/")].detach().flatten())
+
+
+def classes():
+    series = Series("classes")
+    for name, weights in CLASS_WEIGHTS.items():
+        for gamma in GAMMAS:
+            run_classes(series, f"{name}.{gamma:g}", weights, gamma)
+    return series
+
+
 def main():
     torch.set_num_threads(1)  # sums have one order
-    for make in (optimizers, schedules, scalers, clipping, means):
+    for make in (optimizers, schedules, scalers, clipping, means, classes):
         series = make()
         count, size = series.write()
         print(f"{series.path.name}: {count} series, {size / 1e3:.0f} kB")

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "models/small_models.h" /* last, as its ctx would be shadowed */
+#include "train/array_trainer.h"
 
 enum { INPUTS = 4, CLASSES = 3, SAMPLES = 24, MOST = 3 * SAMPLES };
 
@@ -15,8 +15,8 @@ static int32_t classes[MOST];
 static int64_t make_samples(const int copies[CLASSES]) {
     int64_t count = 0;
     for (int i = 0; i < SAMPLES; i++)
-        for (int copy = 0; copy < copies[i * i % CLASSES]; copy++, count++) {
-            classes[count] = i * i % CLASSES;
+        for (int copy = 0; copy < copies[class_of(i)]; copy++, count++) {
+            classes[count] = class_of(i);
             for (int k = 0; k < INPUTS; k++) inputs[count][k] = sin(i * 7 + k * 3) + classes[count];
         }
     return count;
@@ -29,35 +29,15 @@ typedef struct {
 
 static outcome train(int64_t count, const double *weights, int64_t micro, int64_t leaves) {
     const int64_t dims[] = {count, INPUTS};
-    const an_array arrays[] = {array_of(inputs, AN_DTYPE_F64, 2, dims), array_of(classes, AN_DTYPE_I32, 1, dims)};
-    const an_array_source source = {DEFAULTS(an_array_source), .array_count = 2, .arrays = arrays};
     const an_batch_options batch = {.size = sizeof batch, .global = count, .micro = micro, .leaves = leaves};
-    an_mlp_options model = small_mlp_options();
-    an_trainer_options options;
-    an_trainer_options_init(&options, sizeof options);
-    an_step_metrics metrics;
-    an_step_metrics_init(&metrics, sizeof metrics);
-    an_graph *graph = NULL;
-    an_dataset *dataset = NULL;
-    an_trainer *trainer = NULL;
-    model.dtype = AN_DTYPE_F64;
-    options.batch = &batch;
-    options.steps = 2;
-    options.clip_norm = 0;
+    an_trainer_options options = few_steps(2, &batch);
     options.class_weights = weights;
     options.class_weight_count = weights ? CLASSES : 0;
-    OK(ctx, an_model_mlp(&graph, ctx, &model));
-    OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
-    OK(ctx, an_trainer_create(&trainer, graph, dataset, NULL, &options));
-    OK(ctx, an_trainer_step(trainer, &metrics));
-    const outcome first = {.loss = metrics.loss, .norm = metrics.norm};
-    OK(ctx, an_trainer_step(trainer, &metrics));
-    outcome end = first;
-    end.later = metrics.loss;
-    an_trainer_destroy(&trainer);
-    an_graph_destroy(&graph);
-    an_dataset_destroy(&dataset);
-    return end;
+    array_trainer a = array_trainer_create(f64_mlp(AN_LOSS_CROSS_ENTROPY), array_of(inputs, AN_DTYPE_F64, 2, dims),
+                                           array_of(classes, AN_DTYPE_I32, 1, dims), &options);
+    const an_step_metrics first = array_trainer_step(&a), second = array_trainer_step(&a);
+    array_trainer_destroy(&a);
+    return (outcome){.loss = first.loss, .norm = first.norm, .later = second.loss};
 }
 
 static void check_same(const outcome *a, const outcome *b, double close) {
@@ -96,26 +76,16 @@ static void test_cuts_do_not_matter(void **state) {
 
 static void refuse(const double *weights, int64_t count, const char *words) {
     const int64_t samples = make_samples((const int[]){1, 1, 1}), dims[] = {samples, INPUTS};
-    const an_array arrays[] = {array_of(inputs, AN_DTYPE_F64, 2, dims), array_of(classes, AN_DTYPE_I32, 1, dims)};
-    const an_array_source source = {DEFAULTS(an_array_source), .array_count = 2, .arrays = arrays};
-    an_mlp_options model = small_mlp_options();
-    an_trainer_options options;
-    an_trainer_options_init(&options, sizeof options);
-    an_graph *graph = NULL;
-    an_dataset *dataset = NULL;
-    an_trainer *trainer = NULL;
-    model.dtype = AN_DTYPE_F64;
-    options.batch = &(const an_batch_options){.size = sizeof(an_batch_options), .global = samples};
+    const an_batch_options batch = {.size = sizeof batch, .global = samples};
+    an_trainer_options options = few_steps(1, &batch);
+    array_trainer a;
     options.class_weights = weights;
     options.class_weight_count = count;
-    OK(ctx, an_model_mlp(&graph, ctx, &model));
-    OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
-    an_status status = an_trainer_create(&trainer, graph, dataset, NULL, &options);
-    if (status == AN_OK) status = an_trainer_step(trainer, NULL);
+    an_status status = array_trainer_try(&a, f64_mlp(AN_LOSS_CROSS_ENTROPY), array_of(inputs, AN_DTYPE_F64, 2, dims),
+                                         array_of(classes, AN_DTYPE_I32, 1, dims), &options);
+    if (status == AN_OK) status = an_trainer_step(a.trainer, NULL);
     FAILS(ctx, status, AN_ERR_ARGUMENT, words);
-    an_trainer_destroy(&trainer);
-    an_graph_destroy(&graph);
-    an_dataset_destroy(&dataset);
+    array_trainer_destroy(&a);
 }
 
 static void test_what_is_refused(void **state) {

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-#include "models/small_models.h" /* last, as its ctx would be shadowed */
+#include "train/array_trainer.h"
 
-enum { INPUTS = 4, CLASSES = 3, SAMPLES = 24 };
+enum { INPUTS = 4, SAMPLES = 24 };
 
 static double inputs[SAMPLES][INPUTS];
 static int32_t classes[SAMPLES];
@@ -13,40 +13,25 @@ static int32_t classes[SAMPLES];
 /* Losses of two steps of plain gradient descent, and the norm of the first. */
 static void descend(double gamma, double rate, double size, double losses[2], double *norm) {
     const int64_t dims[] = {SAMPLES, INPUTS};
-    const an_array arrays[] = {array_of(inputs, AN_DTYPE_F64, 2, dims), array_of(classes, AN_DTYPE_I32, 1, dims)};
-    const an_array_source source = {DEFAULTS(an_array_source), .array_count = 2, .arrays = arrays};
     const an_batch_options batch = {.size = sizeof batch, .global = SAMPLES, .micro = 5};
     const an_optimizer_options optimizer = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_SGD};
-    an_mlp_options model = small_mlp_options();
-    an_trainer_options options;
-    an_trainer_options_init(&options, sizeof options);
-    an_step_metrics metrics;
-    an_step_metrics_init(&metrics, sizeof metrics);
-    an_graph *graph = NULL;
-    an_dataset *dataset = NULL;
-    an_trainer *trainer = NULL;
+    an_trainer_options options = few_steps(2, &batch);
+    an_graph *graph = f64_mlp(AN_LOSS_CROSS_ENTROPY);
     for (int i = 0; i < SAMPLES; i++) {
-        classes[i] = i % CLASSES;
+        classes[i] = class_of(i);
         for (int k = 0; k < INPUTS; k++) inputs[i][k] = size * (sin(i * 7 + k * 3) + classes[i]);
     }
-    model.dtype = AN_DTYPE_F64;
-    options.batch = &batch;
     options.optimizer = &optimizer;
-    options.steps = 2;
     options.rate = rate;
-    options.clip_norm = 0;
-    OK(ctx, an_model_mlp(&graph, ctx, &model));
     OK(ctx, an_graph_set_focal(graph, gamma));
-    OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
-    OK(ctx, an_trainer_create(&trainer, graph, dataset, NULL, &options));
+    array_trainer a = array_trainer_create(graph, array_of(inputs, AN_DTYPE_F64, 2, dims),
+                                           array_of(classes, AN_DTYPE_I32, 1, dims), &options);
     for (int step = 0; step < 2; step++) {
-        OK(ctx, an_trainer_step(trainer, &metrics));
+        const an_step_metrics metrics = array_trainer_step(&a);
         losses[step] = metrics.loss;
         if (step == 0) *norm = metrics.norm;
     }
-    an_trainer_destroy(&trainer);
-    an_graph_destroy(&graph);
-    an_dataset_destroy(&dataset);
+    array_trainer_destroy(&a);
 }
 
 static void test_the_gradient_is_that_of_the_loss(void **state) {

@@ -5,7 +5,7 @@
 #include "data/mixup.h"
 #include "train/trainer.h"
 
-#include "models/small_models.h" /* last, as its ctx would be shadowed */
+#include "train/array_trainer.h"
 
 enum { INPUTS = 4, CLASSES = 3, OUTPUTS = 3, SAMPLES = 24, SEED = 3 };
 
@@ -18,7 +18,7 @@ static int32_t classes[SAMPLES];
 
 static void make_samples(void) {
     for (int i = 0; i < SAMPLES; i++) {
-        classes[i] = i * i % CLASSES;
+        classes[i] = class_of(i);
         for (int k = 0; k < INPUTS; k++) inputs[i][k] = sin(i * 7 + k * 3) + classes[i];
         for (int k = 0; k < OUTPUTS; k++) numbers[i][k] = cos(i * 5 + k);
     }
@@ -50,43 +50,24 @@ typedef struct {
 /* The first step, of all samples. */
 static outcome train(const setting *s) {
     const int64_t dims[] = {s->count, INPUTS}, target_dims[] = {s->count, OUTPUTS};
-    const an_array arrays[] = {array_of((void *)(uintptr_t)s->inputs, AN_DTYPE_F64, 2, dims),
-                               s->numbers ? array_of((void *)(uintptr_t)s->targets, AN_DTYPE_F64, 2, target_dims)
-                                          : array_of((void *)(uintptr_t)s->targets, AN_DTYPE_I32, 1, dims)};
-    const an_array_source source = {DEFAULTS(an_array_source), .array_count = 2, .arrays = arrays};
+    void *of_targets = (void *)(uintptr_t)s->targets;
+    const an_array of_inputs = array_of((void *)(uintptr_t)s->inputs, AN_DTYPE_F64, 2, dims),
+                   wanted = s->numbers ? array_of(of_targets, AN_DTYPE_F64, 2, target_dims)
+                                       : array_of(of_targets, AN_DTYPE_I32, 1, dims);
     const an_batch_options batch = {.size = sizeof batch, .global = s->count, .micro = s->micro, .leaves = s->leaves};
-    an_augment_options augment;
-    an_augment_options_init(&augment, sizeof augment);
-    augment.mixup = s->alpha;
-    an_mlp_options model = small_mlp_options();
-    an_trainer_options options;
-    an_trainer_options_init(&options, sizeof options);
-    an_step_metrics metrics;
-    an_step_metrics_init(&metrics, sizeof metrics);
-    an_evaluation evaluation;
-    an_evaluation_init(&evaluation, sizeof evaluation);
-    an_graph *graph = NULL;
-    an_dataset *dataset = NULL;
-    an_trainer *trainer = NULL;
-    model.dtype = AN_DTYPE_F64;
-    if (s->numbers) model.loss = AN_LOSS_SQUARED;
-    options.batch = &batch;
-    options.steps = 1;
+    const an_augment_options augment = {.size = sizeof augment, .mixup = s->alpha};
+    an_trainer_options options = few_steps(1, &batch);
+    an_graph *graph = f64_mlp(s->numbers ? AN_LOSS_SQUARED : AN_LOSS_CROSS_ENTROPY);
     options.seed = SEED;
-    options.clip_norm = 0;
     options.augment = &augment;
     options.loader_threads = s->threads;
     options.class_weights = s->weights;
     options.class_weight_count = s->weights ? CLASSES : 0;
-    OK(ctx, an_model_mlp(&graph, ctx, &model));
     if (s->smoothing > 0) OK(ctx, an_graph_set_label_smoothing(graph, s->smoothing));
-    OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
-    OK(ctx, an_trainer_create(&trainer, graph, dataset, dataset, &options));
-    OK(ctx, an_trainer_evaluate(trainer, &evaluation));
-    OK(ctx, an_trainer_step(trainer, &metrics));
-    an_trainer_destroy(&trainer);
-    an_graph_destroy(&graph);
-    an_dataset_destroy(&dataset);
+    array_trainer a = array_trainer_create(graph, of_inputs, wanted, &options);
+    const an_evaluation evaluation = array_trainer_evaluate(&a);
+    const an_step_metrics metrics = array_trainer_step(&a);
+    array_trainer_destroy(&a);
     return (outcome){metrics.loss, metrics.norm, evaluation.loss};
 }
 
@@ -154,35 +135,22 @@ static void test_cuts_do_not_matter(void **state) {
 /* Samples that the program hands over have no partners. */
 static void test_steps_on_own_samples(void **state) {
     const int64_t dims[] = {SAMPLES, INPUTS};
-    const an_array arrays[] = {array_of(inputs, AN_DTYPE_F64, 2, dims), array_of(classes, AN_DTYPE_I32, 1, dims)};
-    const an_array_source source = {DEFAULTS(an_array_source), .array_count = 2, .arrays = arrays};
+    const an_array of_inputs = array_of(inputs, AN_DTYPE_F64, 2, dims),
+                   of_classes = array_of(classes, AN_DTYPE_I32, 1, dims);
     const an_batch_options batch = {.size = sizeof batch, .global = SAMPLES};
     double losses[2];
     (void)state;
     make_samples();
     for (int i = 0; i < 2; i++) {
-        an_augment_options augment;
-        an_augment_options_init(&augment, sizeof augment);
-        augment.mixup = i;
-        an_mlp_options model = small_mlp_options();
-        an_trainer_options options;
-        an_trainer_options_init(&options, sizeof options);
+        const an_augment_options augment = {.size = sizeof augment, .mixup = i};
+        an_trainer_options options = few_steps(1, &batch);
         an_step_metrics metrics;
         an_step_metrics_init(&metrics, sizeof metrics);
-        an_graph *graph = NULL;
-        an_dataset *dataset = NULL;
-        an_trainer *trainer = NULL;
-        model.dtype = AN_DTYPE_F64;
-        options.batch = &batch;
         options.augment = &augment;
-        OK(ctx, an_model_mlp(&graph, ctx, &model));
-        OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
-        OK(ctx, an_trainer_create(&trainer, graph, dataset, NULL, &options));
-        OK(ctx, an_trainer_step_on(trainer, SAMPLES, &arrays[0], &arrays[1], &metrics));
+        array_trainer a = array_trainer_create(f64_mlp(AN_LOSS_CROSS_ENTROPY), of_inputs, of_classes, &options);
+        OK(ctx, an_trainer_step_on(a.trainer, SAMPLES, &of_inputs, &of_classes, &metrics));
         losses[i] = metrics.loss;
-        an_trainer_destroy(&trainer);
-        an_graph_destroy(&graph);
-        an_dataset_destroy(&dataset);
+        array_trainer_destroy(&a);
     }
     check_close(losses[1], losses[0], "loss");
 }
@@ -190,28 +158,18 @@ static void test_steps_on_own_samples(void **state) {
 static void refuse(an_dtype dtype, int target_dims, double mixup, bool sample_mean, const char *words) {
     static int32_t tokens[SAMPLES][INPUTS];
     const int64_t dims[] = {SAMPLES, INPUTS};
-    const an_array arrays[] = {
-        array_of(dtype == AN_DTYPE_I32 ? (void *)tokens : (void *)inputs, dtype, 2, dims),
-        array_of(target_dims == 2 ? (void *)tokens : (void *)classes, AN_DTYPE_I32, target_dims, dims)};
-    const an_array_source source = {DEFAULTS(an_array_source), .array_count = 2, .arrays = arrays};
-    an_augment_options augment;
-    an_augment_options_init(&augment, sizeof augment);
-    an_mlp_options model = small_mlp_options();
-    an_trainer_options options;
-    an_trainer_options_init(&options, sizeof options);
-    an_graph *graph = NULL;
-    an_dataset *dataset = NULL;
-    an_trainer *trainer = NULL;
-    augment.mixup = mixup;
-    model.dtype = AN_DTYPE_F64;
-    options.batch = &(const an_batch_options){.size = sizeof(an_batch_options), .global = SAMPLES};
+    const an_array of_inputs = array_of(dtype == AN_DTYPE_I32 ? (void *)tokens : (void *)inputs, dtype, 2, dims),
+                   of_targets =
+                       array_of(target_dims == 2 ? (void *)tokens : (void *)classes, AN_DTYPE_I32, target_dims, dims);
+    const an_batch_options batch = {.size = sizeof batch, .global = SAMPLES};
+    const an_augment_options augment = {.size = sizeof augment, .mixup = mixup};
+    an_trainer_options options = few_steps(1, &batch);
+    array_trainer a;
     options.augment = &augment;
     options.sample_mean = sample_mean;
-    OK(ctx, an_model_mlp(&graph, ctx, &model));
-    OK(ctx, an_dataset_create_arrays(&dataset, ctx, &source));
-    FAILS(ctx, an_trainer_create(&trainer, graph, dataset, NULL, &options), AN_ERR_ARGUMENT, words);
-    an_graph_destroy(&graph);
-    an_dataset_destroy(&dataset);
+    FAILS(ctx, array_trainer_try(&a, f64_mlp(AN_LOSS_CROSS_ENTROPY), of_inputs, of_targets, &options), AN_ERR_ARGUMENT,
+          words);
+    array_trainer_destroy(&a);
 }
 
 static void test_what_is_refused(void **state) {
