@@ -1,16 +1,28 @@
-/* Metrics and weights of classes on several ranks: counts, scores and weights of all of them, with the bits of one process. The ranks are threads. */
+/* Metrics and weights of classes on several ranks, and the accuracy of tokens: counts, scores and weights of all of them, with the bits of one process.
+ * The ranks are threads. */
+#include <math.h>
+
 #include "anneal/details.h"
 #include "anneal/open.h"
 #include "anneal/run.h"
 #include "ranks/threads.h"
+#include "train/trainer.h"
 
-static const char config[] =
+static const char of_classes[] =
     "run: {dir: run-%d-%s, steps: 6, seed: 5}\nmodel: {type: mlp, hidden: [24]}\n"
     "data: {train: {type: csv, path: sides.csv, classes: on, part: 0%%..60%%},\n"
     "       eval: {type: csv, path: sides.csv, classes: on, part: 60%%..100%%}, threads: 0,\n"
     "       class_weights: balanced}\n"
     "batch: {global: 16, leaves: 8, micro: 2}\ntrain: {precision: f32}\nsave: {every: off}\nranks: {shard: %s}\n"
     "optimizer: {lr: 1e-2}\neval: {every: 2 steps, metrics: [loss, precision, recall, f1, auc], best: val_auc}\n";
+
+static const char of_tokens[] =
+    "run: {dir: words-%d-%s, steps: 6, seed: 5}\nmodel: {type: gpt2, layers: 1, heads: 2, width: 16, context: 8, "
+    "dropout: 0}\n"
+    "data: {train: {type: text, path: words.txt, tokens: chars, part: 0%%..60%%},\n"
+    "       eval: {type: text, path: words.txt, tokens: chars, part: 60%%..100%%}, threads: 0}\n"
+    "batch: {global: 16, leaves: 8, micro: 2}\ntrain: {precision: f32}\nsave: {every: off}\nranks: {shard: %s}\n"
+    "optimizer: {lr: 1e-2}\neval: {every: 2 steps, best: val_accuracy}\n";
 
 enum { ROWS = 500, CLASSES = 2, POINTS = 300 };
 
@@ -26,8 +38,17 @@ static void write_table(void) {
     fclose(file);
 }
 
+static void write_words(void) {
+    static const char *const words[] = {"one ", "two ", "three ", "four "};
+    FILE *file = fopen("words.txt", "w");
+    assert_non_null(file);
+    for (int i = 0; i < ROWS; i++) fprintf(file, "%s", words[(int)(4 * noise((uint64_t)i + 3)) & 3]);
+    fclose(file);
+}
+
 typedef struct {
     char name[64];
+    bool tokens;
     int64_t confusion[MOST_RANKS][CLASSES][CLASSES];
     an_evaluation evaluations[MOST_RANKS];
     an_roc_point curve[POINTS];
@@ -45,10 +66,10 @@ static void train(one_rank *r) {
     if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name))) return;
     rank_failed(r, "run", an_trainer_run(t, NULL, NULL));
     if (!*r->error) rank_failed(r, "evaluation", an_evaluation_get(t, e));
-    for (int i = 0; i < CLASSES * CLASSES && !*r->error; i++)
+    for (int i = 0; i < CLASSES * CLASSES && !*r->error && !l->tokens; i++)
         rank_failed(r, "counts",
                     an_trainer_confusion(t, i / CLASSES, i % CLASSES, &l->confusion[rank][i / CLASSES][i % CLASSES]));
-    if (rank == 0 && !*r->error) rank_failed(r, "curve", an_trainer_roc(t, POINTS, l->curve, &l->points));
+    if (rank == 0 && !*r->error && !l->tokens) rank_failed(r, "curve", an_trainer_roc(t, POINTS, l->curve, &l->points));
     if (rank > 0 && !*r->error && an_trainer_roc(t, 2, none, &count) != AN_ERR_STATE)
         snprintf(r->error, sizeof r->error, "a rank that is not the first has a curve");
     if (!*r->error) rank_failed(r, "hash", an_trainer_state_hash(t, r->hash));
@@ -60,7 +81,7 @@ static void run_leg(leg *l, int count, const char *shard, char hash[HASH_TEXT]) 
     snprintf(l->name, sizeof l->name, "%d-%s.yaml", count, shard);
     FILE *file = fopen(l->name, "w");
     assert_non_null(file);
-    fprintf(file, config, count, shard, shard);
+    fprintf(file, l->tokens ? of_tokens : of_classes, count, shard, shard);
     fclose(file);
     run_ranks_on(ranks, count, 1, train, l, NULL);
     for (int i = 0; i < count; i++)
@@ -93,8 +114,103 @@ static void test_bits_of_one_process(void **state) {
         }
 }
 
+/* ---- scores alone ---- */
+
+enum { EACH = 7, ROOM = MOST_RANKS * EACH };
+
+typedef struct {
+    int undefined; /* the rank that has a NaN; -1: none */
+    int64_t room;  /* of rank 0 */
+    an_status status;
+    double area;
+    int64_t positive, negative;
+} gathered;
+
+static double score_of(int rank, int i) {
+    return (rank * 5 + i * 3) % 8;
+}
+
+static bool is_positive(int rank, int i) {
+    return (rank + i) % 3 == 0;
+}
+
+static void gather(one_rank *r) {
+    gathered *g = r->user;
+    double values[ROOM];
+    const int rank = r->comm.rank;
+    an_trainer t = {.ctx = r->ctx, .rank = rank, .ranks = r->comm.ranks};
+    an_scores s = {.values = values, .room = rank == 0 ? g->room : EACH};
+    an_scores_clear(&s);
+    for (int i = 0; i < EACH; i++)
+        an_scores_add(&s, is_positive(rank, i), rank == g->undefined && i == 2 ? NAN : score_of(rank, i));
+    const an_status status = an_scores_gather(&s, &t);
+    if (rank > 0) return;
+    an_scores_sort(&s);
+    g->status = status;
+    g->area = an_scores_area(&s);
+    g->positive = s.positive;
+    g->negative = s.negative;
+}
+
+static gathered gather_on(int count, int undefined, int64_t room) {
+    static one_rank ranks[MOST_RANKS];
+    gathered g = {.undefined = undefined, .room = room};
+    run_ranks_on(ranks, count, 1, gather, &g, NULL);
+    return g;
+}
+
+/* By all pairs of scores of all ranks. */
+static double area_of(int count) {
+    double sum = 0;
+    int pairs = 0;
+    for (int a = 0; a < count * EACH; a++)
+        for (int b = 0; b < count * EACH; b++) {
+            if (!is_positive(a / EACH, a % EACH) || is_positive(b / EACH, b % EACH)) continue;
+            const double high = score_of(a / EACH, a % EACH), low = score_of(b / EACH, b % EACH);
+            sum += high > low ? 1 : high == low ? 0.5 : 0;
+            pairs++;
+        }
+    return sum / pairs;
+}
+
+static void test_scores_of_all_ranks(void **state) {
+    (void)state;
+    for (int count = 1; count <= MOST_RANKS; count++) {
+        gathered g = gather_on(count, -1, count * EACH);
+        assert_int_equal(g.status, AN_OK);
+        assert_int_equal(g.positive + g.negative, count * EACH);
+        if (!(fabs(g.area - area_of(count)) < 1e-14)) fail_msg("%d ranks: %g is not %g", count, g.area, area_of(count));
+        for (int rank = 0; rank < count; rank++) assert_true(isnan(gather_on(count, rank, count * EACH).area));
+        /* what a rank sends is not believed */
+        if (count > 1) assert_int_equal(gather_on(count, -1, count * EACH - 1).status, AN_ERR_STATE);
+    }
+}
+
+static void test_accuracy_of_tokens(void **state) {
+    (void)state;
+    static const char *const shards[] = {"none", "full"};
+    static leg alone, l;
+    char first[HASH_TEXT], hash[HASH_TEXT];
+    write_words();
+    alone.tokens = true;
+    run_leg(&alone, 1, "none", first);
+    const an_evaluation *e = &alone.evaluations[0];
+    assert_true(e->counts_right && !e->classifies && e->accuracy > 0.1 && e->accuracy < 1);
+    for (int count = 2; count <= 4; count++)
+        for (int s = 0; s < 2; s++) {
+            l = (leg){.tokens = true};
+            run_leg(&l, count, shards[s], hash);
+            assert_string_equal(hash, first);
+            for (int rank = 0; rank < count; rank++) assert_true(l.evaluations[rank].accuracy == e->accuracy);
+        }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits_of_one_process)};
-    if (system("rm -rf run-*") != 0) return 1; /* of an earlier test */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bits_of_one_process),
+        cmocka_unit_test(test_scores_of_all_ranks),
+        cmocka_unit_test(test_accuracy_of_tokens),
+    };
+    if (system("rm -rf run-* words-*") != 0) return 1; /* of an earlier test */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
