@@ -374,6 +374,28 @@ void an_config_changes_destroy(an_config_changes *changes) {
     *changes = (an_config_changes){0};
 }
 
+/* ---- a new run with the state of another ---- */
+
+/* Initial weights are not read, as the checkpoint has others. */
+static bool is_of_model(const an_config_change *change) {
+    static const char model[] = "model.", init[] = "model.init", normalize[] = "data.normalize";
+    if (!strncmp(change->path, normalize, sizeof normalize - 1)) return true;
+    return !strncmp(change->path, model, sizeof model - 1) && strncmp(change->path, init, sizeof init - 1) != 0;
+}
+
+void an_config_changes_restart(an_config_changes *changes, an_text *notes) {
+    size_t kept = 0;
+    for (size_t i = 0; i < changes->count; i++) {
+        const an_config_change *c = &changes->items[i];
+        if (is_of_model(c))
+            changes->items[kept++] = *c;
+        else
+            an_text_add(notes, "%s: %s now, %s before\n", c->path, c->after, c->before);
+    }
+    changes->count = kept;
+    changes->restarts = true;
+}
+
 /* ---- refusing ---- */
 
 static bool is_refused(const an_config_change *change, unsigned allowed) {
@@ -388,7 +410,10 @@ static an_status write_refusal(const an_config_changes *changes, an_config *afte
     an_text out;
     size_t said = 0, more = 0;
     an_text_init(&out, ctx);
-    an_text_add(&out, "%s: this run cannot be resumed with these changes since its checkpoint:", after->name);
+    an_text_add(&out,
+                changes->restarts ? "%s: this model cannot begin with the state of the checkpoint, as it differs:"
+                                  : "%s: this run cannot be resumed with these changes since its checkpoint:",
+                after->name);
     for (size_t i = 0; i < changes->count; i++) {
         const an_config_change *c = &changes->items[i];
         if (!is_refused(c, allowed)) continue;
@@ -398,7 +423,9 @@ static an_status write_refusal(const an_config_changes *changes, an_config *afte
         *(said < most ? &said : &more) += 1;
     }
     if (more > 0) an_text_add(&out, "\n  and %zu more", more);
-    an_text_add(&out, "\nundo the changes, or start a new run with --fresh or another run.dir");
+    an_text_add(&out, "\nundo the changes, or %s",
+                changes->restarts ? "start a new run with the weights alone (model.init.from)"
+                                  : "start a new run with --fresh or another run.dir");
     AN_TRY(an_text_take(&out, text));
     return AN_OK;
 fail:

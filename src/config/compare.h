@@ -29,6 +29,7 @@ typedef struct an_config_changes {
     an_context *ctx;
     an_config_change *items;
     size_t count, capacity;
+    bool restarts; /* a new run begins with the checkpoint: refusals say so */
 } an_config_changes;
 
 /* What "auto" stood for when the run began, as {"train.precision", "bf16"}: in either config it is read as this. */
@@ -44,6 +45,9 @@ void an_config_changes_destroy(an_config_changes *changes);
 /* Gives every key that `config` leaves at its default the value that `before` has, and takes it off the list of changes, with a line in
  * `notes`. Keys that may change freely, the instructions and types keep what they have. The config gets a new tree (config->root). */
 an_status an_config_inherit(an_config_changes *changes, const an_config *before, an_config *config, an_text *notes);
+
+/* For a new run that begins with the checkpoint's state: leaves only the changes that would be another model on the list. The others get a line in `notes`. */
+void an_config_changes_restart(an_config_changes *changes, an_text *notes);
 
 /* A set of kinds. */
 #define AN_CHANGES(kind) (1U << (kind))

@@ -24,7 +24,9 @@ static an_isa isa_of_run(an_context *ctx, an_config *config, const an_open_optio
     const char *path = open ? open->resume : NULL;
     an_isa found = AN_ISA_AUTO;
     if (open && (open->purpose != AN_OPEN_RUN || open->fresh)) return found;
-    if (!path && an_config_path(config, "run.dir", &path) != AN_OK) return found;
+    const bool restarts =
+        open && open->restart != AN_RESTART_NONE; /* a new run has its own, from its first launch on */
+    if ((!path || restarts) && an_config_path(config, "run.dir", &path) != AN_OK) return found;
     if (an_checkpoint_open(&checkpoint, ctx, path) != AN_OK) return found;
     if (an_checkpoint_info_get(checkpoint, &info) == AN_OK && info.is_run)
         for (int isa = AN_ISA_BASE; isa <= (int)an_context_isa(ctx); isa++)

@@ -115,6 +115,7 @@ static an_status check_empty(const an_folder *f) {
     AN_TRY_RETURN(an_folder_join(f, AN_CHECKPOINTS, path));
     AN_TRY_RETURN(an_checkpoints_list(ctx, path, &places, &count, &capacity));
     an_release(ctx, (void **)&places, capacity, sizeof *places);
+    if (state == AN_FOLDER_UNFINISHED && count == 0) return an_folder_check_origin(f);
     if (state != AN_FOLDER_FINISHED && count == 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_FILE,
                     "%s: this folder already has a run; add --fresh to start a new one beside it (nothing is deleted), "
@@ -132,6 +133,7 @@ static an_status begin(an_folder *f, an_config *config, const an_folder_options 
     AN_TRY(an_trainer_set_folder(trainer, f->path));
     AN_TRY(an_run_attach(trainer));
     AN_TRY(an_run_claim(trainer));
+    AN_TRY(an_folder_write_origin(f));
     AN_TRY(an_folder_write_outcome(f, "running", trainer->next, NULL, NULL));
     AN_TRY(an_folder_open_metrics(f));
     AN_TRY(write_config(f, config));

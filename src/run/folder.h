@@ -44,6 +44,12 @@ const char *an_folder_speed_name(const an_folder *f);
 an_status an_folder_add_evaluation(an_folder *f, an_json_writer *json, int64_t step, const an_evaluation *evaluation,
                                    const an_own_metrics *own, bool events);
 
+/* ---- folder_origin.c ---- */
+
+/* Whether the run that a folder has, without a checkpoint, began as the trainer's: with the same state of another one, or with none. */
+an_status an_folder_check_origin(const an_folder *f);
+an_status an_folder_write_origin(const an_folder *f);
+
 /* ---- folder_outcome.c ---- */
 
 /* How the last launch ended, or that it is under way; nothing trusts the exit code that a launcher makes of it. A launch that another

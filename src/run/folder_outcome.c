@@ -9,6 +9,7 @@
 #include "base/structs.h"
 #include "base/text/json.h"
 #include "run/folder.h"
+#include "run/origin.h"
 #include "run/run.h"
 #include "store/launch.h"
 #include "train/kernel_fingerprint.h"
@@ -76,6 +77,12 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, const ha
         an_json_write_object(json, "best");
         an_json_write_integer(json, "step", outcome->best_step);
         an_json_write_real(json, "value", outcome->best_value);
+        an_json_write_end(json);
+    }
+    const an_saved_origin origin = an_origin_of(f->trainer);
+    if (origin.path) {
+        an_json_write_object(json, "origin");
+        an_origin_write(json, &origin);
         an_json_write_end(json);
     }
     add_bits(f, kernels, json);

@@ -60,13 +60,23 @@ an_status an_load_check_average(const an_trainer *t, const an_manifest *m, const
 
 /* ---- all of it ---- */
 
-an_status an_load(an_trainer *t, const an_manifest *m, const char *folder) {
+static an_status load_tensors(an_trainer *t, const an_manifest *m, const char *folder) {
     an_context *ctx = t->ctx;
     an_heartbeat_enter(ctx, AN_HEARTBEAT_START, "reads the checkpoint");
-    if (t->ranks > 1)
-        AN_TRY_RETURN(an_checkpoint_load_ranks(ctx, t->params, t->graph, m, folder, 0));
-    else
-        AN_TRY_RETURN(an_checkpoint_load(ctx, t->params, t->graph, m, folder, AN_LOAD_STATE));
+    if (t->ranks > 1) return an_checkpoint_load_ranks(ctx, t->params, t->graph, m, folder, 0);
+    return an_checkpoint_load(ctx, t->params, t->graph, m, folder, AN_LOAD_STATE);
+}
+
+an_status an_load(an_trainer *t, const an_manifest *m, const char *folder) {
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(load_tensors(t, m, folder));
     an_progress_restore(t, &m->progress);
+    return AN_OK;
+}
+
+an_status an_load_restart(an_trainer *t, const an_manifest *m, const char *folder) {
+    an_context *ctx = t->ctx;
+    AN_TRY_RETURN(load_tensors(t, m, folder));
+    an_progress_restart(t, &m->progress);
     return AN_OK;
 }

@@ -16,5 +16,7 @@ an_status an_load_check_average(const an_trainer *t, const an_manifest *manifest
  * against its hash: AN_ERR_DAMAGED where one is not as it was written, and the trainer is then good for nothing but being destroyed. A
  * checkpoint of another model is AN_ERR_SHAPE, and all that does not fit is named. Collective: ranks read it together, and all return the same error. */
 an_status an_load(an_trainer *t, const an_manifest *manifest, const char *folder);
+/* The same for a new run that begins with this state: its tensors, and how many updates the moments and the average come from. */
+an_status an_load_restart(an_trainer *t, const an_manifest *manifest, const char *folder);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "anneal/ranks.h"
 #include "base/files/file.h"
@@ -10,145 +9,15 @@
 #include "base/parallel.h"
 #include "base/structs.h"
 #include "config/compare.h"
+#include "data/encoding.h"
 #include "exec/plan.h"
 #include "ir/kernel_name.h"
-#include "run/saver.h"
+#include "run/origin.h"
 #include "step/schedule.h"
 #include "store/read.h"
 #include "store/share.h"
 #include "train/metrics.h"
 #include "train/own_metrics.h"
-
-/* ---- which checkpoint ---- */
-
-/* name NULL: the folder itself */
-static an_status add(an_candidates *c, const char *folder, const char *name) {
-    an_context *ctx = c->ctx;
-    AN_TRY_RETURN(an_grow(ctx, (void **)&c->paths, &c->capacity, c->count + 1, sizeof *c->paths));
-    const int length =
-        snprintf(c->paths[c->count], sizeof *c->paths, "%s%s%s", folder, name ? "/" : "", name ? name : "");
-    if (length < AN_FILE_PATH) c->count++;
-    return AN_OK;
-}
-
-/* Whether the checkpoint was saved with this time; one that cannot be read does not say. */
-static bool is_at(an_context *ctx, const char *folder, const char *name, const int64_t *user_step) {
-    char path[AN_FILE_PATH];
-    an_manifest *m = NULL;
-    if (!user_step) return true;
-    if (!an_path_join(path, folder, name) || an_manifest_read(&m, ctx, path) != AN_OK) return false;
-    const bool same = m->progress.has_user_step && m->progress.user_step == *user_step && m->kept;
-    an_manifest_destroy(&m);
-    return same;
-}
-
-/* All of a folder of them, newest first. */
-static an_status add_folder(an_candidates *c, const char *folder, const int64_t *user_step) {
-    an_status status;
-    an_context *ctx = c->ctx;
-    an_checkpoint_place *places = NULL;
-    size_t count = 0, capacity = 0;
-    AN_TRY(an_checkpoints_list(ctx, folder, &places, &count, &capacity));
-    for (size_t i = count; i-- > 0;)
-        if (is_at(ctx, folder, places[i].name, user_step)) AN_TRY(add(c, folder, places[i].name));
-    status = AN_OK;
-fail:
-    an_release(ctx, (void **)&places, capacity, sizeof *places);
-    return status;
-}
-
-static an_status add_run(an_candidates *c, const char *folder, const int64_t *user_step) {
-    an_context *ctx = c->ctx;
-    char path[AN_FILE_PATH];
-    if (!an_path_join(path, folder, AN_CHECKPOINTS))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", folder);
-    return add_folder(c, path, user_step);
-}
-
-/* A staged copy goes first if it is newer: the run's own folder had not got it yet. */
-static an_status add_staged(an_candidates *c, an_config *config, const char *folder, const int64_t *user_step) {
-    an_context *ctx = c->ctx;
-    char path[AN_FILE_PATH];
-    const char *stage;
-    an_checkpoint_kind kind;
-    an_checkpoint_place newest, staged;
-    an_candidates found = {.ctx = ctx};
-    if (an_config_origin_of(config, "save.stage") == AN_ORIGIN_NONE) return AN_OK;
-    AN_TRY_RETURN(an_config_path(config, "save.stage", &stage));
-    if (!an_stage_path(path, stage, folder)) return AN_OK;
-    an_status status = add_folder(&found, path, user_step);
-    if (status == AN_OK && found.count > 0 && an_checkpoint_parse(strrchr(found.paths[0], '/') + 1, &kind, &staged)) {
-        const bool newer = c->count == 0 || !an_checkpoint_parse(strrchr(c->paths[0], '/') + 1, &kind, &newest) ||
-                           staged.generation > newest.generation ||
-                           (staged.generation == newest.generation && staged.step > newest.step);
-        if (newer) status = add(c, path, staged.name);
-        for (size_t i = c->count; newer && status == AN_OK && i-- > 1;)
-            memcpy(c->paths[i], c->paths[i - 1], sizeof *c->paths);
-        if (newer && status == AN_OK) memcpy(c->paths[0], found.paths[0], sizeof *c->paths);
-    }
-    an_release(ctx, (void **)&found.paths, found.capacity, sizeof *found.paths);
-    return status;
-}
-
-static bool has_file(const char *folder, const char *name) {
-    char path[AN_FILE_PATH];
-    struct stat found;
-    return an_path_join(path, folder, name) && stat(path, &found) == 0;
-}
-
-static an_status find(an_candidates *c, an_config *config, const an_open_options *o) {
-    an_context *ctx = c->ctx;
-    const char *folder;
-    if (o->fresh || o->purpose != AN_OPEN_RUN) return AN_OK;
-    if (o->resume) {
-        if (has_file(o->resume, AN_MANIFEST_NAME)) return add(c, o->resume, NULL);
-        AN_TRY_RETURN(add_run(c, o->resume, o->user_step));
-        if (c->count == 0) AN_TRY_RETURN(add_folder(c, o->resume, o->user_step));
-        if (c->count > 0) return AN_OK;
-        return AN_ERROR(
-            ctx, AN_ERR_FILE,
-            "%s: this is not a checkpoint or a run: it has neither a manifest.json nor a folder of checkpoints",
-            o->resume);
-    }
-    AN_TRY_RETURN(an_config_path(config, "run.dir", &folder));
-    AN_TRY_RETURN(add_run(c, folder, o->user_step));
-    AN_TRY_RETURN(add_staged(c, config, folder, o->user_step));
-    if (c->count == 0 && o->user_step)
-        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: there is no intact checkpoint of user step %lld", folder,
-                        (long long)*o->user_step);
-    return AN_OK;
-}
-
-an_status an_candidates_create(an_candidates **candidates, an_context *ctx, an_config *config,
-                               const an_open_options *options) {
-    AN_GUARD;
-    AN_NEED_IN(ctx, ctx, candidates, config, options);
-    an_status status;
-    an_candidates *c = NULL;
-    *candidates = NULL;
-    an_open_options own;
-    AN_TRY(an_open_options_read(ctx, &own, options));
-    AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
-    c->ctx = ctx;
-    AN_TRY(find(c, config, &own));
-    *candidates = c;
-    return AN_OK;
-fail:
-    an_candidates_destroy(&c);
-    return status;
-}
-
-void an_candidates_destroy(an_candidates **candidates) {
-    an_candidates *c = candidates ? *candidates : NULL;
-    if (!c) return;
-    an_release(c->ctx, (void **)&c->paths, c->capacity, sizeof *c->paths);
-    an_release(c->ctx, (void **)candidates, 1, sizeof *c);
-}
-
-const char *an_candidates_path(const an_candidates *candidates, int index) {
-    AN_NEED_OR(NULL, candidates);
-    return index >= 0 && (size_t)index < candidates->count ? candidates->paths[index] : NULL;
-}
 
 /* ---- the config ---- */
 
@@ -162,6 +31,7 @@ static an_status compare(an_resume *r) {
     unsigned allowed = AN_CHANGES(AN_CHANGE_LENGTH) | AN_CHANGES(AN_CHANGE_DATA_PATH);
     if (r->allows_new_bits) allowed |= AN_CHANGES(AN_CHANGE_BITS);
     AN_TRY(an_config_compare(&changes, r->before, r->config, autos, sizeof autos / sizeof *autos));
+    if (r->restarts) an_config_changes_restart(&changes, &r->notes);
     r->root = r->config->root;
     AN_TRY(an_config_inherit(&changes, r->before, r->config, &r->notes));
     AN_TRY(an_config_changes_check(&changes, r->config, allowed));
@@ -182,7 +52,30 @@ static an_status read_text(const an_resume *r, int64_t file, const char *path, c
     return an_file_read(ctx, path, AN_CONFIG_MOST_BYTES, text, bytes);
 }
 
-/* Rank 0 reads it. Collective. */
+/* Rank 0 reads a file of the checkpoint. *text stays NULL if there is none; the caller releases *bytes + 1 bytes. Collective. */
+static an_status share_text(const an_resume *r, const char *name, char path[AN_FILE_PATH], char **text, size_t *bytes) {
+    an_status status = AN_OK;
+    an_context *ctx = r->ctx;
+    const int64_t file = an_manifest_find_file(r->manifest, name);
+    if (file < 0) return AN_OK;
+    if (!an_path_join(path, r->path, name)) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", r->path);
+    if (an_rank(ctx) == 0) status = read_text(r, file, path, text, bytes);
+    return an_share_bytes(ctx, status, text, bytes);
+}
+
+static an_status share_encoding(an_resume *r) {
+    an_status status;
+    an_context *ctx = r->ctx;
+    char path[AN_FILE_PATH], *text = NULL;
+    size_t bytes = 0;
+    AN_TRY(share_text(r, "encoding.json", path, &text, &bytes));
+    if (text) AN_TRY(an_encoding_parse(&r->encoding, ctx, text, bytes));
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&text, bytes + 1, 1);
+    return status;
+}
+
 static an_status share_config(an_resume *r) {
     an_status status = AN_OK;
     an_context *ctx = r->ctx;
@@ -190,11 +83,8 @@ static an_status share_config(an_resume *r) {
     size_t bytes = 0;
     an_config_options options;
     an_config_options_init(&options, sizeof options);
-    const int64_t file = an_manifest_find_file(r->manifest, "config.yaml");
-    if (file < 0) return AN_OK;
-    AN_CHECK(ctx, an_path_join(path, r->path, "config.yaml"), AN_ERR_ARGUMENT, "the path is too long: %s", r->path);
-    if (an_rank(ctx) == 0) status = read_text(r, file, path, &text, &bytes);
-    AN_TRY(an_share_bytes(ctx, status, &text, &bytes));
+    AN_TRY(share_text(r, "config.yaml", path, &text, &bytes));
+    if (!text) return AN_OK;
     options.file = path;
     options.text = text;
     options.length = bytes;
@@ -224,6 +114,16 @@ static an_status begin(an_resume **resume, an_context *ctx, an_config *config, c
     return AN_OK;
 }
 
+/* A checkpoint of the new run itself is resumed. Rank 0 says which it is, as others may not see the folders. Collective. */
+static an_status choose_restart(an_resume *r) {
+    an_context *ctx = r->ctx;
+    int64_t restarts = r->options.restart == AN_RESTART_SCHEDULE &&
+                       !an_origin_is(r->manifest, r->options.resume ? r->options.resume : "");
+    AN_TRY_RETURN(an_broadcast(ctx, &restarts, 1, AN_DTYPE_I64, 0));
+    r->restarts = restarts != 0;
+    return AN_OK;
+}
+
 an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
                            const an_open_options *options) {
     AN_GUARD;
@@ -234,6 +134,8 @@ an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *confi
     AN_TRY(an_ranks_agree(ctx, begin(&r, ctx, config, checkpoint, options)));
     AN_TRY(an_manifest_share(&r->manifest, ctx, r->path));
     AN_TRY(an_ranks_agree(ctx, an_load_check_known(ctx, r->manifest, r->path)));
+    AN_TRY(choose_restart(r));
+    if (r->restarts) AN_TRY(share_encoding(r));
     AN_TRY(share_config(r));
     if (r->before) AN_TRY(compare(r));
     *resume = r;
@@ -249,13 +151,14 @@ void an_resume_destroy(an_resume **resume) {
     if (r->root) r->config->root = r->root;
     an_manifest_destroy(&r->manifest);
     an_config_destroy(&r->before);
+    an_encoding_destroy(&r->encoding);
     an_text_destroy(&r->notes);
     an_release(r->ctx, (void **)resume, 1, sizeof *r);
 }
 
 int64_t an_resume_leaves(const an_resume *resume) {
     AN_NEED_OR(0, resume);
-    return resume->manifest->bits.leaves;
+    return resume->restarts ? 0 : resume->manifest->bits.leaves;
 }
 
 /* ---- the length ---- */
@@ -308,7 +211,8 @@ an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, vo
     const an_progress *p = &r->manifest->progress;
     shape kept = {0}, stretched = {0};
     AN_CHECK(ctx, make, AN_ERR_ARGUMENT, "an_resume_schedule_steps: make is NULL");
-    *schedule_steps = p->schedule_steps;
+    *schedule_steps = r->restarts ? steps : p->schedule_steps;
+    if (r->restarts) return AN_OK;
     AN_CHECK(ctx, steps >= p->step, AN_ERR_ARGUMENT,
              "%s: the run has already taken %lld steps, so its length cannot be %lld",
              an_config_place(r->config, "run"), (long long)p->step, (long long)steps);
@@ -441,9 +345,32 @@ static an_status check_apply(an_resume *r, an_trainer *t) {
     return say_metrics(r, t);
 }
 
+/* The numbers of a model mean what its table said. Other data is no other run: there is a new one. */
+static an_status check_restart(an_resume *r, an_trainer *t) {
+    an_context *ctx = r->ctx;
+    const an_encoding *now = t->training ? an_dataset_encoding(t->training) : NULL;
+    if (now && an_encoding_is_plain(now)) now = NULL;
+    if (now && r->encoding ? !an_encoding_agrees(now, r->encoding) : now || r->encoding)
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT,
+            "%s: the columns, categories or classes of the data are not those that the model of %s was trained "
+            "with, so its weights would mean something else. Use data with the same ones, or start a new run "
+            "with --fresh",
+            an_config_place(r->config, "data"), r->path);
+    AN_TRY_RETURN(an_load_check_optimizer(t, r->manifest, r->path));
+    AN_TRY_RETURN(an_load_check_average(t, r->manifest, r->path));
+    if (memcmp(r->manifest->data, t->fingerprint, sizeof t->fingerprint) != 0)
+        an_text_add(&r->notes, "the data is not that of the checkpoint\n");
+    return r->notes.status;
+}
+
 static an_status keep_notes(const an_resume *r, an_trainer *t) {
     an_context *ctx = r->ctx;
-    AN_TRY_RETURN(an_trainer_keep_text(t, &t->run->resumed, r->path));
+    if (r->restarts)
+        AN_TRY_RETURN(an_origin_begin(t, r->manifest, r->path));
+    else
+        AN_TRY_RETURN(an_origin_continue(t, r->manifest));
+    if (!r->restarts) AN_TRY_RETURN(an_trainer_keep_text(t, &t->run->resumed, r->path));
     return r->notes.length ? an_trainer_add_note(t, r->notes.bytes) : AN_OK;
 }
 
@@ -455,10 +382,10 @@ an_status an_resume_apply(an_resume *resume, an_trainer *trainer) {
     an_context *ctx = r->ctx;
     an_status status = begin_apply(r, t);
     const size_t before = ctx->bytes;
-    if (status == AN_OK) status = check_apply(r, t);
+    if (status == AN_OK) status = r->restarts ? check_restart(r, t) : check_apply(r, t);
     AN_TRY_RETURN(an_ranks_agree(ctx, status));
-    AN_TRY_RETURN(an_load(t, r->manifest, r->path));
-    if (is_own(t, r->path)) {
+    AN_TRY_RETURN(r->restarts ? an_load_restart(t, r->manifest, r->path) : an_load(t, r->manifest, r->path));
+    if (!r->restarts && is_own(t, r->path)) {
         t->run->saved = t->next;
         t->run->saved_chain = t->chain[0];
     }

@@ -25,6 +25,9 @@ struct an_resume {
     /* The config's tree as it was given, put back if this checkpoint is not the one; NULL: it stays. */
     an_config_node *root;
     bool allows_new_bits, has_new_bits; /* the user does; there are some */
+    bool restarts;                      /* a new run begins with it */
+    an_encoding *
+        encoding; /* of a checkpoint that a new run begins with: what the numbers of its table mean; NULL: numbers only */
     an_text notes;
 };
 

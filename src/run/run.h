@@ -4,6 +4,7 @@
 #define AN_RUN_RUN_H
 
 #include "anneal/run.h"
+#include "store/origin_record.h"
 #include "train/trainer.h"
 
 struct an_saver;
@@ -28,6 +29,9 @@ typedef struct an_run {
     bool tells;             /* the callback after a save is under way, which may ask for the report */
     bool has_room;          /* the disk was looked at */
     char *resumed;          /* the checkpoint's path; NULL: the run began anew */
+    an_saved_origin
+        origin; /* that a new run began with; its path is origin_path, and origin_text says all of it. NULL: none */
+    char *origin_path, *origin_text;
 } an_run;
 
 /* Makes t->run, if there is none yet. */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
+#include "run/origin.h"
 #include "run/restore.h"
 #include "run/run.h"
 #include "run/saver.h"
@@ -16,7 +17,7 @@
 
 static void destroy(an_trainer *t) {
     an_run *h = t->run;
-    char **texts[] = {&h->folder, &h->stage, &h->config, &h->resumed};
+    char **texts[] = {&h->folder, &h->stage, &h->config, &h->resumed, &h->origin_path, &h->origin_text};
     an_saver_destroy(&h->saver);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) an_string_release(t->ctx, texts[i]);
     an_release(t->ctx, (void **)&t->run, 1, sizeof *h);
@@ -204,30 +205,37 @@ static an_status check_begin(an_trainer *t) {
     return an_run_attach(t);
 }
 
-static an_status check_load(const an_trainer *t, const char *path, const an_manifest *m) {
+static an_status check_load(const an_trainer *t, const char *path, const an_manifest *m, bool restarts) {
     an_context *ctx = t->ctx;
-    if (m->bits.leaves != t->batches.leaves)
+    if (!restarts && m->bits.leaves != t->batches.leaves)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: was trained with %lld leaves, but this trainer has %lld, so results would differ", path,
                         (long long)m->bits.leaves, (long long)t->batches.leaves);
-    if (m->step > t->steps)
+    if (!restarts && m->step > t->steps)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: has taken %lld steps, but this run has only %lld", path,
                         (long long)m->step, (long long)t->steps);
     AN_TRY_RETURN(an_load_check_optimizer(t, m, path));
     return an_load_check_average(t, m, path);
 }
 
-static an_status load(an_trainer *t, const char *path) {
+static an_status keep_origin(an_trainer *t, const char *path, const an_manifest *m, bool restarts) {
+    an_context *ctx = t->ctx;
+    if (restarts) return an_origin_begin(t, m, path);
+    AN_TRY_RETURN(an_origin_continue(t, m));
+    return an_trainer_keep_text(t, &t->run->resumed, path);
+}
+
+static an_status load(an_trainer *t, const char *path, bool restarts) {
     an_status status;
     an_context *ctx = t->ctx;
     an_manifest *manifest = NULL;
     AN_TRY(an_ranks_agree(ctx, check_begin(t)));
     AN_TRY(an_manifest_share(&manifest, ctx, path));
-    AN_TRY(an_ranks_agree(ctx, check_load(t, path, manifest)));
+    AN_TRY(an_ranks_agree(ctx, check_load(t, path, manifest, restarts)));
     t->broken = true; /* until all of it is there: to read every byte twice would be twice the time */
-    AN_TRY(an_load(t, manifest, path));
+    AN_TRY(restarts ? an_load_restart(t, manifest, path) : an_load(t, manifest, path));
     t->broken = false;
-    AN_TRY(an_ranks_agree(ctx, an_trainer_keep_text(t, &t->run->resumed, path)));
+    AN_TRY(an_ranks_agree(ctx, keep_origin(t, path, manifest, restarts)));
     status = AN_OK;
 fail:
     an_manifest_destroy(&manifest);
@@ -237,7 +245,13 @@ fail:
 an_status an_trainer_load(an_trainer *trainer, const char *path) {
     AN_GUARD;
     AN_NEED(trainer, path);
-    return load(trainer, path);
+    return load(trainer, path, false);
+}
+
+an_status an_trainer_restart(an_trainer *trainer, const char *path) {
+    AN_GUARD;
+    AN_NEED(trainer, path);
+    return load(trainer, path, true);
 }
 
 const char *an_trainer_resumed(const an_trainer *trainer) {

@@ -116,6 +116,9 @@ an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_
     own.bits_since = m->bits.since;
     own.kernels = m->bits.kernels;
     own.files = (int64_t)m->file_count;
+    own.origin = m->origin.path;
+    own.origin_step = m->origin.step;
+    if (m->origin.path) an_hash_write(own.origin_hash, m->origin.hash);
     for (size_t i = 0; i < m->file_count; i++) own.bytes += m->files[i].bytes;
     if (p->last.step) {
         own.loss = p->last.loss;

@@ -7,6 +7,7 @@
 #ifndef AN_STORE_MANIFEST_H
 #define AN_STORE_MANIFEST_H
 
+#include "store/origin_record.h"
 #include "store/prediction_record.h"
 #include "store/state_record.h"
 
@@ -58,7 +59,9 @@ typedef struct an_manifest {
     an_bits bits;
     an_saved_optimizer optimizer;
     an_saved_prediction prediction;
+    an_saved_origin origin;
     uint64_t data[2]; /* what was trained on: hash of its size and a few samples */
+    uint64_t hash[2]; /* its own */
     an_progress progress;
 } an_manifest;
 

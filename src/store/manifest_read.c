@@ -295,13 +295,14 @@ typedef enum {
     HASH,
     OPTIMIZER,
     PREDICTION,
+    ORIGIN,
     MEMBERS
 } member;
 
-static const char *const members[MEMBERS] = {"format", "version",   "step",      "generation", "kept",
-                                             "data",   "bits",      "state",     "files",      "tensors",
-                                             "hash",   "optimizer", "prediction"};
-static const unsigned optional = 1U << OPTIMIZER | 1U << PREDICTION; /* 0.1 had neither */
+static const char *const members[MEMBERS] = {"format", "version",   "step",       "generation", "kept",
+                                             "data",   "bits",      "state",      "files",      "tensors",
+                                             "hash",   "optimizer", "prediction", "origin"};
+static const unsigned optional = 1U << OPTIMIZER | 1U << PREDICTION | 1U << ORIGIN; /* 0.1 had none of them */
 
 static an_status read_member(reading *r, int which) {
     an_manifest *m = r->manifest;
@@ -327,7 +328,10 @@ static an_status read_member(reading *r, int which) {
     case TENSORS: return read_tensors(r);
     case OPTIMIZER: read_optimizer(json, &m->optimizer); return AN_OK;
     case PREDICTION: an_prediction_read(json, &m->prediction); return AN_OK;
-    case HASH: an_json_string_value(json, &text); return AN_OK; /* it was looked at before anything else */
+    case ORIGIN: an_origin_read(json, &m->origin); return AN_OK;
+    case HASH: /* it was checked before anything else */
+        if (an_json_string_value(json, &text)) an_hash_read(text.bytes, text.length, m->hash);
+        return AN_OK;
     default: an_json_skip(json); return AN_OK;
     }
 }

@@ -49,6 +49,13 @@ void an_manifest_begin(an_manifest_text *m, an_context *ctx, const an_manifest *
         an_json_write_end(json);
         json->layout = AN_JSON_MARGIN;
     }
+    if (head->origin.path) {
+        an_json_write_object(json, "origin");
+        json->layout = AN_JSON_FLAT;
+        an_origin_write(json, &head->origin);
+        an_json_write_end(json);
+        json->layout = AN_JSON_MARGIN;
+    }
     an_json_write_object(json, "state");
     json->layout = AN_JSON_FLAT;
     an_progress_write(json, &head->progress);

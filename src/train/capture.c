@@ -27,13 +27,18 @@ void an_progress_capture(const an_trainer *t, an_progress *progress) {
     memcpy(progress->chain, t->chain, sizeof t->chain);
 }
 
+/* The corrections of the moments are those of all updates that they come from, and an average that has begun goes on. */
+void an_progress_restart(an_trainer *t, const an_progress *progress) {
+    an_optimizer_set_updates(t->optimizer, progress->updates);
+    t->params->average.begun = t->params->average.flat && progress->updates > 0;
+}
+
 void an_progress_restore(an_trainer *t, const an_progress *progress) {
     an_stepper *s = t->stepper;
     t->progress = *progress;
     t->progress.last.skips = progress->skips;
     t->next = progress->step;
-    an_optimizer_set_updates(t->optimizer, progress->updates);
-    t->params->average.begun = t->params->average.flat && progress->updates > 0; /* as if it had not been stopped */
+    an_progress_restart(t, progress);
     s->step = progress->schedule_step;
     s->steps = progress->taken;
     s->skips = progress->skips;

@@ -140,6 +140,8 @@ double an_epochs_mean(double loss, int64_t targets);
 
 void an_progress_capture(const an_trainer *t, an_progress *progress);
 void an_progress_restore(an_trainer *t, const an_progress *progress);
+/* Of a new run that begins with the tensors of another one: only what belongs to them. */
+void an_progress_restart(an_trainer *t, const an_progress *progress);
 void an_bits_get(const an_trainer *t, an_bits *bits);
 void an_prediction_get(const an_trainer *t, an_saved_prediction *prediction);
 /* {"step": 250, "loss": …, "val_loss": …}: of the last step and the last evaluation. */

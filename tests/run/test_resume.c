@@ -296,6 +296,109 @@ static void test_what_is_given_counts(void **state) {
     an_config_destroy(&config);
 }
 
+/* ---- a new run with the state of another ---- */
+
+static const char *resume_path;
+static an_open_options restart_options(void) {
+    an_open_options open;
+    an_open_options_init(&open, sizeof open);
+    open.resume = resume_path;
+    open.restart = AN_RESTART_SCHEDULE;
+    return open;
+}
+
+static an_status restart(an_trainer **trainer, an_config **config, const char *text, const an_open_options *open) {
+    an_config_options options;
+    an_config_options_init(&options, sizeof options);
+    write_text("restart.yaml", text);
+    options.file = "restart.yaml";
+    OK(ctx, an_config_create(config, ctx, &options));
+    return an_trainer_open_with(trainer, ctx, *config, open);
+}
+
+static void refuses_restart(const char *text, const an_open_options *open, an_status status, const char *words) {
+    an_config *config = NULL;
+    an_trainer *trainer = NULL;
+    assert_int_equal(restart(&trainer, &config, text, open), status);
+    assert_null(trainer);
+    if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));
+    an_config_destroy(&config);
+}
+
+/* Weights and moments, from step 0 on; what it saves knows where it comes from, and the same call goes on with that. */
+static void test_restart(void **state) {
+    static const char text[] = "run: {dir: restarted, steps: 9}\noptimizer: {lr: 0.5}\n" MLP;
+    char then[AN_HASH_TEXT], now[AN_HASH_TEXT];
+    an_config *config = NULL;
+    an_trainer *trainer = NULL;
+    an_step_metrics metrics;
+    an_step_metrics_init(&metrics, sizeof metrics);
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
+    an_checkpoint *checkpoint = NULL;
+    (void)state;
+    assert_int_equal(system("rm -rf restarted"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    begin("origin", "run: {dir: origin, steps: 12}\n" MLP);
+    OK(ctx, open_settings(&trainer, &config, "run: {dir: origin, steps: 12}\n" MLP, false));
+    OK(ctx, an_trainer_weights_hash(trainer, then));
+    an_trainer_close(&trainer);
+    an_config_destroy(&config);
+
+    resume_path = "origin";
+    const an_open_options open = restart_options();
+    OK(ctx, restart(&trainer, &config, text, &open));
+    assert_null(an_trainer_resumed(trainer));
+    assert_non_null(
+        strstr(an_trainer_origin(trainer), "/origin/checkpoints/step-00000006-1-at-6, after step 6, hash "));
+    assert_int_equal(an_trainer_next_step(trainer), 0);
+    assert_int_equal(an_trainer_steps(trainer), 9);
+    OK(ctx, an_trainer_weights_hash(trainer, now));
+    assert_string_equal(now, then);
+    OK(ctx, an_trainer_step(trainer, &metrics));
+    assert_int_equal(metrics.step, 1);
+    assert_true(metrics.rate == 0.5);
+    OK(ctx, an_trainer_save(trainer, 1));
+    an_trainer_close(&trainer);
+    an_config_destroy(&config);
+
+    OK(ctx, an_checkpoint_open(&checkpoint, ctx, "restarted"));
+    OK(ctx, an_checkpoint_info_get(checkpoint, &info));
+    assert_int_equal(info.origin_step, MIDDLE);
+    assert_int_equal(strlen(info.origin_hash), 32);
+    assert_non_null(strstr(info.origin, "/origin/checkpoints/step-00000006-1-at-6"));
+    an_checkpoint_close(&checkpoint);
+    OK(ctx, restart(&trainer, &config, text, &open));
+    assert_non_null(an_trainer_resumed(trainer));
+    assert_non_null(an_trainer_origin(trainer));
+    assert_int_equal(an_trainer_next_step(trainer), 1);
+    an_trainer_close(&trainer);
+    an_config_destroy(&config);
+}
+
+static void test_what_a_restart_refuses(void **state) {
+    static const char text[] = "run: {dir: refused, steps: 9}\n" MLP;
+    (void)state;
+    begin("origin", "run: {dir: origin, steps: 12}\n" MLP);
+    resume_path = "origin";
+    an_open_options open = restart_options();
+    open.resume = NULL;
+    refuses_restart(text, &open, AN_ERR_ARGUMENT, "restart needs resume");
+    open = restart_options();
+    open.fresh = true;
+    refuses_restart(text, &open, AN_ERR_ARGUMENT, "restart needs resume");
+    open = restart_options();
+    open.restart = (an_restart)7;
+    refuses_restart(text, &open, AN_ERR_ARGUMENT, "restart is 7, which is not a value of an_restart");
+    open = restart_options();
+    refuses_restart("run: {dir: refused, steps: 9}\nmodel: {type: mlp, hidden: [6]}\n" DATA, &open, AN_ERR_ARGUMENT,
+                    "model.hidden is [6], was [5]: it would be a different model");
+    refuses_restart("run: {dir: origin, steps: 9}\n" MLP, &open, AN_ERR_ARGUMENT, "set run.dir to another name");
+    refuses_restart("run: {dir: refused, steps: 9}\noptimizer: {type: sgd}\n" MLP, &open, AN_ERR_UNSUPPORTED,
+                    "this trainer has 'sgd'");
+    refuses_restart("run: {dir: refused, steps: 9}\ntrain: {ema: 0.9}\n" MLP, &open, AN_ERR_UNSUPPORTED,
+                    "without a moving average");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version),
@@ -307,6 +410,8 @@ int main(void) {
         cmocka_unit_test(test_the_config_says_so),
         cmocka_unit_test(test_a_refusal_changes_nothing),
         cmocka_unit_test(test_what_is_given_counts),
+        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_what_a_restart_refuses),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

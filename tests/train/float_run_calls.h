@@ -366,6 +366,18 @@ static inline void fit(an_trainer *trainer, an_dataset *dataset) {
     an_features_destroy(&features);
 }
 
+static inline void restart_from(const char *path, const an_mlp_options *mlp, an_dataset *dataset,
+                                const an_trainer_options *options) {
+    an_graph *graph = NULL;
+    an_trainer *trainer = NULL;
+    OK(ctx, an_model_mlp(&graph, ctx, mlp));
+    OK(ctx, an_trainer_create(&trainer, graph, dataset, NULL, options));
+    DO(an_trainer_restart, trainer, path);
+    note_hashes(trainer);
+    an_trainer_destroy(&trainer);
+    an_graph_destroy(&graph);
+}
+
 /* On the caller's own samples, without a config, and through a checkpoint. */
 static inline void train_on_samples(void) {
     const an_array arrays[] = {array_of(x, AN_DTYPE_F32, 2, (int64_t[]){SAMPLES, INPUTS}),
@@ -392,6 +404,7 @@ static inline void train_on_samples(void) {
             OK(ctx, an_checkpoint_open(&checkpoint, ctx, "saved"));
             OK(ctx, an_checkpoint_info_get(checkpoint, &info));
             DO(an_trainer_load, trainer, info.path);
+            restart_from(info.path, &mlp, dataset, &options);
             an_checkpoint_close(&checkpoint);
         } else {
             fit(trainer, dataset);

@@ -318,6 +318,8 @@ static void call_checkpoints(void) {
     VALUE(an_trainer_user_step, 0, N(trainer));
     STATUS(an_trainer_set_folder, N(stream), O("elsewhere"));
     REFUSED(an_trainer_load, N(stream), N("run"));
+    REFUSED(an_trainer_restart, N(stream), N("run"));
+    VALUE(an_trainer_origin, NULL, N(trainer));
     VALUE(an_trainer_resumed, NULL, N(trainer));
     TEXT(an_trainer_notes, N(trainer));
     STATUS(an_checkpoint_open, N(&fresh), N(ctx), N("run"));

@@ -121,6 +121,9 @@ static void show_run(const an_checkpoint_info *i, const about *a) {
     if (*i->kernels) printf(", %s", i->kernels);
     if (i->bits_since) printf(", since step %s", cli_count(i->bits_since).text);
     printf("\n");
+    if (i->origin)
+        printf("  begun from   %s, after step %s, hash %s\n", i->origin, cli_count(i->origin_step).text,
+               i->origin_hash);
     if (!isnan(i->loss)) printf("  last step    loss %.6g, lr %.6g, grad_norm %.6g\n", i->loss, i->rate, i->norm);
     if (!isnan(i->best_value)) printf("  best         %.6g, at step %s\n", i->best_value, cli_count(i->best_step).text);
     printf("  files        %s, %s\n", cli_count(i->files + 1).text, cli_bytes((double)i->bytes).text);
@@ -161,6 +164,13 @@ static void write_run(an_json_writer *j, const an_checkpoint_info *i, const abou
     an_json_write_integer(j, "leaves", i->leaves);
     an_json_write_string(j, "kernels", i->kernels);
     an_json_write_integer(j, "bits_since", i->bits_since);
+    if (i->origin) {
+        an_json_write_object(j, "origin");
+        an_json_write_string(j, "path", i->origin);
+        an_json_write_integer(j, "step", i->origin_step);
+        an_json_write_string(j, "hash", i->origin_hash);
+        an_json_write_end(j);
+    }
     an_json_write_rounded(j, "loss", i->loss);
     an_json_write_rounded(j, "lr", i->rate);
     an_json_write_rounded(j, "grad_norm", i->norm);

@@ -168,7 +168,7 @@ static bool is_passed_on(const supervisor *s, const char *name) {
     static const char *const own[] = {"supervise", "restarts", "fresh", "ranks", "min-ranks"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!strcmp(own[i], name)) return false;
-    return strcmp(name, "resume") != 0 || !strcmp(s->first, s->last);
+    return (strcmp(name, "resume") != 0 && strcmp(name, "restart") != 0) || !strcmp(s->first, s->last);
 }
 
 static double seconds_left(const supervisor *s) {

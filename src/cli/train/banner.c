@@ -317,6 +317,11 @@ static void say_notes(cli_training *t) {
         ADD(&r, "after step %s, from %s", cli_count(an_trainer_next_step(t->trainer)).text, path);
         row_end(&r);
     }
+    if (an_trainer_origin(t->trainer)) {
+        row r = row_begin(t, "begun from");
+        ADD(&r, "%s: its weights and moments, with a new schedule", an_trainer_origin(t->trainer));
+        row_end(&r);
+    }
     while (*notes) {
         const size_t length = strcspn(notes, "\n");
         row note = row_begin(t, "note");

@@ -61,6 +61,7 @@ static an_open_options open_options(const cli_opening *opening) {
     options.fresh = opening->fresh;
     options.resume = opening->resume;
     options.extend = opening->extend;
+    options.restart = opening->restart;
     options.new_bits = opening->new_bits;
     options.rank = opening->rank;
     options.ranks = opening->ranks;

@@ -39,6 +39,7 @@ typedef struct cli_opening {
     bool fresh;             /* begin anew, whatever the run's folder has */
     const char *resume;     /* carry on from this checkpoint */
     an_extend extend;
+    an_restart restart; /* begin a new run with what `resume` names */
     bool new_bits;
     bool traces;         /* a profile is made, where somebody asks for it */
     const char *profile; /* of --profile; NULL: what the config says */

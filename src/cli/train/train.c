@@ -16,6 +16,7 @@
 
 enum {
     RESUME,
+    RESTART,
     FRESH,
     EXTEND,
     NEW_BITS,
@@ -38,6 +39,11 @@ static const cli_option options[] = {
                 .group = 1,
                 .help =
                     "resume from this checkpoint, or from the newest intact one of this run folder (default: run.dir)"},
+    [RESTART] = {.name = "restart",
+                 .argument = "schedule",
+                 .help =
+                     "with --resume, start a new run in run.dir, with the weights and moments of that checkpoint and "
+                     "the learning rate, schedule and length of the config"},
     [FRESH] = {.name = "fresh",
                .group = 1,
                .help =
@@ -357,18 +363,24 @@ int cli_training_run(cli_training *training, bool fresh) {
 }
 
 static int run(const cli_call *call) {
-    static const char *const extensions[] = {"keep", "stretch", NULL};
+    static const char *const extensions[] = {"keep", "stretch", NULL}, *const parts[] = {"schedule", NULL};
     static const char *const libraries[] = {"openmpi", "mpich", NULL}, *const starting[] = {"ranks", NULL};
     cli_training training;
     cli_ranks ranks;
-    int extend = -1, library = -1;
+    int extend = -1, library = -1, part = -1;
     cli_opening opening = {.file = call->argument, .kernels = call->values[KERNEL]};
     int64_t threads = 0, steps = 0, restarts = CLI_RESTARTS, number = 1, least = 0;
     if (cli_number(call, THREADS, 1, &threads) != CLI_DONE || cli_number(call, CHECK, 1, &steps) != CLI_DONE ||
         cli_isa(call, ISA, &opening.isa) != CLI_DONE || cli_choice(call, EXTEND, extensions, &extend) != CLI_DONE ||
-        cli_number(call, RESTARTS, 0, &restarts) != CLI_DONE || cli_number(call, RANKS, 1, &number) != CLI_DONE ||
-        cli_number(call, MIN_RANKS, 1, &least) != CLI_DONE || cli_choice(call, MPI, libraries, &library) != CLI_DONE)
+        cli_choice(call, RESTART, parts, &part) != CLI_DONE || cli_number(call, RESTARTS, 0, &restarts) != CLI_DONE ||
+        cli_number(call, RANKS, 1, &number) != CLI_DONE || cli_number(call, MIN_RANKS, 1, &least) != CLI_DONE ||
+        cli_choice(call, MPI, libraries, &library) != CLI_DONE)
         return CLI_MISUSED;
+    if (part >= 0 && !call->values[RESUME])
+        return cli_misuse(call, "--restart needs --resume, which names the checkpoint to start with");
+    if (part >= 0 && extend >= 0)
+        return cli_misuse(
+            call, "--restart and --extend cannot be combined: a restarted schedule has the length of the config");
     const char *mpi = library < 0 ? NULL : libraries[library];
     if (call->values[SUPERVISE] && cli_is_pipe(call->argument))
         return cli_misuse(call, "--supervise reads the config again at each restart, which does not work with a pipe; "
@@ -386,6 +398,7 @@ static int run(const cli_call *call) {
     opening.fresh = call->values[FRESH] != NULL;
     opening.resume = call->values[RESUME];
     opening.extend = extend < 0 ? AN_EXTEND_REFUSE : extend == 0 ? AN_EXTEND_KEEP : AN_EXTEND_STRETCH;
+    opening.restart = part < 0 ? AN_RESTART_NONE : AN_RESTART_SCHEDULE;
     opening.new_bits = call->values[NEW_BITS] != NULL;
     opening.traces = true;
     opening.profile = call->values[PROFILE];
