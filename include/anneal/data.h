@@ -303,11 +303,14 @@ typedef struct an_npy_source {
     const char *inputs; /* name of the array in a .npz file; NULL: inputs, x, X, x_train or arr_0, whichever is there */
     const char *targets; /* the same; NULL: targets, y, y_train or arr_1; they may be absent */
     double begin, end;
-    an_dtype dtype; /* F32 or F64; NONE: F32 */
-    bool flat;      /* inputs have one dimension */
-    bool channel;   /* inputs that are matrices get a channel dimension in front: [1, height, width] */
-    bool scaled;    /* u1 inputs are divided by 255; true by default */
-    uint8_t reserved[1];
+    an_dtype dtype;        /* F32 or F64; NONE: F32 */
+    bool flat;             /* inputs have one dimension */
+    bool channel;          /* inputs that are matrices get a channel dimension in front: [1, height, width] */
+    bool scaled;           /* u1 inputs are divided by 255; true by default */
+    bool weights_optional; /* the file may be without `weights`: then there are none */
+    /* Name of an array in the .npz file of the inputs, with a number of 0 or more for each sample; NULL: none. It is the field "weights", f64, for
+     * an_trainer_options.sample_weights. */
+    const char *weights;
 } an_npy_source;
 AN_API void an_npy_source_init(an_npy_source *source, size_t size);
 AN_API an_status an_dataset_create_npy(an_dataset **dataset, an_context *ctx, const an_npy_source *source);
@@ -327,10 +330,14 @@ typedef struct an_jsonl_source {
     const an_dataset *like;     /* an open dataset whose names of classes are numbered; NULL: number them */
     double begin, end;
     int input_count, target_count;
-    an_dtype dtype;   /* of numbers: F32 or F64; NONE: F32 */
-    bool has_targets; /* true by default */
-    bool classes;     /* the target is a class: 0, 1, 2, … or a name */
-    uint8_t reserved[2];
+    an_dtype dtype;        /* of numbers: F32 or F64; NONE: F32 */
+    bool has_targets;      /* true by default */
+    bool classes;          /* the target is a class: 0, 1, 2, … or a name */
+    bool weights_optional; /* the first record may be without `weights`: then there are none */
+    uint8_t reserved[1];
+    /* A member with a number of 0 or more in each record; NULL: none. It is the field "weights", f64, for an_trainer_options.sample_weights, and no
+     * input. */
+    const char *weights;
 } an_jsonl_source;
 AN_API void an_jsonl_source_init(an_jsonl_source *source, size_t size);
 AN_API an_status an_dataset_create_jsonl(an_dataset **dataset, an_context *ctx, const an_jsonl_source *source);

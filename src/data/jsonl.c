@@ -16,6 +16,8 @@ static bool store(void *user, an_json *json, int column, int64_t index, double n
     const int64_t at = use->offset + index;
     if (use->kind == AN_JSONL_TARGETS && t->labels) return true; /* the class is known */
     if (text) return an_json_refuse(json, json->at, "a string is not a number");
+    if (use->kind == AN_JSONL_WEIGHTS && !(number >= 0 && __builtin_isfinite(number)))
+        return an_json_refuse(json, json->at, "this is not a weight: weights are finite numbers that are 0 or more");
     if (t->dtypes[use->kind] == AN_DTYPE_F64) {
         ((double *)(void *)w->fields[use->kind])[at] = number;
         return true;
@@ -40,6 +42,7 @@ static an_status read_samples(void *user, int64_t n, const int64_t *indices, voi
         const int64_t record = t->first + indices[i];
         for (int f = 0; f < t->kinds; f++)
             w.fields[f] = (char *)fields[f] + (size_t)(i * t->widths[f]) * an_dtype_size(t->dtypes[f]);
+        if (t->has_weights) w.fields[AN_JSONL_WEIGHTS] = (char *)fields[t->kinds] + (size_t)i * sizeof(double);
         if (t->labels) *(int32_t *)(void *)w.fields[AN_JSONL_TARGETS] = t->labels[record];
         status = an_jsonl_read_at(t, record, &w, &reader, note);
     }
@@ -87,7 +90,7 @@ fail:
 
 static an_status make_dataset(an_dataset **dataset, an_jsonl_table *t, const an_jsonl_source *source) {
     an_context *ctx = t->ctx;
-    an_field fields[AN_JSONL_KINDS];
+    an_field fields[AN_JSONL_FIELDS];
     an_dataset_record record;
     an_dataset_record_init(&record, sizeof record);
     int64_t last;
@@ -101,8 +104,14 @@ static an_status make_dataset(an_dataset **dataset, an_jsonl_table *t, const an_
     }
     fields[AN_JSONL_TARGETS].limit = t->classes;
     fields[AN_JSONL_TARGETS].target = true;
+    if (t->has_weights) {
+        an_field *const weights = &fields[t->kinds];
+        an_field_init(weights, sizeof *weights);
+        weights->name = "weights";
+        weights->dtype = AN_DTYPE_F64;
+    }
     record.count = last - t->first;
-    record.field_count = t->kinds;
+    record.field_count = t->kinds + t->has_weights;
     record.fields = fields;
     record.read = read_samples;
     record.locate = locate;
@@ -130,6 +139,7 @@ an_status an_dataset_create_jsonl(an_dataset **dataset, an_context *ctx, const a
     t->ctx = ctx;
     t->like = own.like;
     t->kinds = own.has_targets ? AN_JSONL_KINDS : 1;
+    t->dtypes[AN_JSONL_WEIGHTS] = AN_DTYPE_F64;
     t->dtypes[AN_JSONL_INPUTS] = t->dtypes[AN_JSONL_TARGETS] = own.dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
     an_arena_init(&t->arena, ctx);
     AN_TRY(an_arena_string(&t->arena, &t->path, own.path, strlen(own.path)));

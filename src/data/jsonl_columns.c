@@ -67,17 +67,47 @@ static an_status measure_columns(an_jsonl_table *t, an_jsonl_workspace *w) {
         t->columns[i].count = t->uses[i].offset;
         t->uses[i].offset = t->widths[t->uses[i].kind];
         t->widths[t->uses[i].kind] += t->columns[i].count;
+        if (t->columns[i].text && t->uses[i].kind == AN_JSONL_WEIGHTS)
+            return AN_ERROR(ctx, AN_ERR_PARSE, "%s: byte 0, in record 1: '%s' is a string, not a weight", t->path,
+                            t->columns[i].name);
         if (t->columns[i].text && t->uses[i].kind == AN_JSONL_INPUTS)
             return AN_ERROR(
                 ctx, AN_ERR_PARSE,
                 "%s: byte 0, in record 1: '%s' is a string, not a number; choose columns with data.train.inputs",
                 t->path, t->columns[i].name);
     }
+    if (t->has_weights && t->widths[AN_JSONL_WEIGHTS] != 1)
+        return AN_ERROR(ctx, AN_ERR_PARSE, "%s: byte 0, in record 1: a weight is one number", t->path);
     for (int kind = 0; kind < t->kinds; kind++)
         if (t->widths[kind] == 0)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: there are no columns left for %s", t->path,
                             kind == AN_JSONL_INPUTS ? "inputs" : "targets");
     return AN_OK;
+}
+
+static bool ignore_value(void *user, an_json *json, int column, int64_t index, double number,
+                         const an_json_string *text) {
+    (void)user, (void)json, (void)column, (void)index, (void)number, (void)text;
+    return true;
+}
+
+/* Weights that may be absent are those that the first record has. */
+static an_status add_weights(an_jsonl_table *t, const an_jsonl_source *source, an_jsonl_workspace *w) {
+    an_context *ctx = t->ctx;
+    char text[AN_MESSAGE_BYTES];
+    const an_note note = {text, sizeof text};
+    if (!source->weights) return AN_OK;
+    AN_TRY_RETURN(add_column(t, source->weights, strlen(source->weights), AN_JSONL_WEIGHTS));
+    an_jsonl_reader reader = {.columns = &t->columns[t->column_count - 1],
+                              .count = 1,
+                              .seen = w->seen,
+                              .take = ignore_value,
+                              .user = t,
+                              .missing = -1};
+    const an_status status = an_jsonl_read_at(t, 0, w, &reader, note);
+    t->has_weights = !(source->weights_optional && status != AN_OK && reader.missing >= 0);
+    if (!t->has_weights) t->column_count--;
+    return AN_OK; /* what else is wrong is said when all columns are read */
 }
 
 an_status an_jsonl_columns(an_jsonl_table *t, const an_jsonl_source *source) {
@@ -92,6 +122,7 @@ an_status an_jsonl_columns(an_jsonl_table *t, const an_jsonl_source *source) {
         AN_TRY(add_column(t, source->inputs[i], strlen(source->inputs[i]), AN_JSONL_INPUTS));
     w = (an_jsonl_workspace){.table = t, .text = malloc(t->longest + 1), .seen = malloc(AN_JSONL_COLUMNS)};
     AN_CHECK(ctx, w.text && w.seen, AN_ERR_MEMORY, "%s: not enough memory for a record", t->path);
+    AN_TRY(add_weights(t, source, &w));
     if (source->input_count == 0 || (t->kinds == AN_JSONL_KINDS && source->target_count == 0))
         AN_TRY(add_members(t, source, &w));
     status = measure_columns(t, &w);

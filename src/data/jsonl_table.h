@@ -6,10 +6,11 @@
 #include "data/encoding.h"
 #include "data/jsonl_record.h"
 
-enum { AN_JSONL_INPUTS, AN_JSONL_TARGETS, AN_JSONL_KINDS };
+/* Weights, if there are any, are the last field. */
+enum { AN_JSONL_INPUTS, AN_JSONL_TARGETS, AN_JSONL_KINDS, AN_JSONL_WEIGHTS = AN_JSONL_KINDS, AN_JSONL_FIELDS };
 
 typedef struct an_jsonl_use {
-    int kind;       /* AN_JSONL_INPUTS or AN_JSONL_TARGETS */
+    int kind;       /* AN_JSONL_INPUTS, AN_JSONL_TARGETS or AN_JSONL_WEIGHTS */
     int64_t offset; /* of its first number in the field */
 } an_jsonl_use;
 
@@ -23,9 +24,10 @@ typedef struct an_jsonl_table {
     an_jsonl_column *columns;
     an_jsonl_use *uses;
     int column_count;
-    int64_t widths[AN_JSONL_KINDS]; /* numbers of a field */
-    an_dtype dtypes[AN_JSONL_KINDS];
-    int kinds;
+    int64_t widths[AN_JSONL_FIELDS]; /* numbers of a field */
+    an_dtype dtypes[AN_JSONL_FIELDS];
+    int kinds; /* without weights */
+    bool has_weights;
     int32_t *labels; /* of every record, if targets are classes; NULL: they are numbers */
     const char **names;
     size_t name_count, name_capacity;
@@ -41,7 +43,7 @@ typedef struct an_jsonl_workspace {
     const an_jsonl_table *table;
     char *text;
     bool *seen;
-    char *fields[AN_JSONL_KINDS]; /* of the sample that is being read */
+    char *fields[AN_JSONL_FIELDS]; /* of the sample that is being read */
 } an_jsonl_workspace;
 
 bool an_jsonl_workspace_make(an_jsonl_workspace *w, const an_jsonl_table *t);

@@ -6,17 +6,33 @@
 #include "base/structs.h"
 #include "data/npy_array.h"
 
-enum { INPUTS, TARGETS, KINDS };
+enum { INPUTS, TARGETS, KINDS, WEIGHTS = KINDS, ARRAYS };
 
 typedef struct {
     an_context *ctx;
-    int count;
-    an_npy_array arrays[KINDS];
+    int count; /* without weights, which are the last field */
+    bool has_weights;
+    an_npy_array arrays[ARRAYS];
     int64_t first;
     an_arena arena;
 } npy;
 
 /* ---- reading ---- */
+
+static an_status read_weights(const npy *x, int64_t n, const int64_t *indices, double *weights, an_note note) {
+    const an_npy_array *a = &x->arrays[WEIGHTS];
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t number = x->first + indices[i];
+        const an_status status = an_npy_array_read(a, number, 1, &weights[i], note);
+        if (status != AN_OK) return status;
+        if (weights[i] >= 0) continue;
+        char place[AN_MESSAGE_BYTES / 2];
+        an_npy_array_place(a, number, (an_note){place, sizeof place});
+        return AN_NOTE(note, AN_ERR_PARSE, "%s: %g is not a weight: weights are finite numbers that are 0 or more",
+                       place, weights[i]);
+    }
+    return AN_OK;
+}
 
 static an_status read_samples(void *user, int64_t n, const int64_t *indices, void *const *fields, char *message,
                               size_t message_capacity) {
@@ -31,19 +47,19 @@ static an_status read_samples(void *user, int64_t n, const int64_t *indices, voi
             if (status != AN_OK) return status;
         }
     }
-    return AN_OK;
+    return x->has_weights ? read_weights(x, n, indices, fields[x->count], note) : AN_OK;
 }
 
 static void locate(void *user, int field, int64_t index, int64_t element, char *place, size_t place_capacity) {
     const npy *x = user;
-    const an_npy_array *a = &x->arrays[field];
+    const an_npy_array *a = &x->arrays[field < x->count ? field : WEIGHTS];
     an_npy_array_place(a, (x->first + index) * (int64_t)a->each + element, (an_note){place, place_capacity});
 }
 
 static void close_npy(void *user) {
     npy *x = user;
     an_context *ctx = x->ctx;
-    for (int i = 0; i < KINDS; i++) an_npy_array_close(&x->arrays[i], ctx);
+    for (int i = 0; i < ARRAYS; i++) an_npy_array_close(&x->arrays[i], ctx);
     an_arena_destroy(&x->arena);
     an_release(ctx, (void **)&x, 1, sizeof *x);
 }
@@ -82,14 +98,39 @@ static an_status load_targets(npy *x, const an_npy_source *source, int usual_nam
     return AN_OK;
 }
 
+/* An array of the .npz file that has the inputs. */
+static an_status load_weights(npy *x, const an_npy_source *source) {
+    an_context *ctx = x->ctx;
+    bool is_zip;
+    int found;
+    AN_TRY_RETURN(open_file(x, WEIGHTS, source->path, &is_zip));
+    an_npy_array *a = &x->arrays[WEIGHTS];
+    const an_status status = an_npy_array_load_member(a, ctx, &source->weights, 1, &found);
+    if (status == AN_ERR_UNKNOWN && source->weights_optional) return AN_OK;
+    AN_TRY_RETURN(status);
+    if (a->header.count != a->header.dims[0] || a->header.count != x->arrays[INPUTS].header.dims[0])
+        return AN_ERROR(ctx, AN_ERR_SHAPE, "%s: '%s' has %" PRId64 " numbers, but there are %" PRId64 " samples",
+                        source->path, source->weights, a->header.count, x->arrays[INPUTS].header.dims[0]);
+    a->dtype = AN_DTYPE_F64;
+    a->divisor = 1.0f;
+    a->each = 1;
+    x->has_weights = true;
+    return AN_OK;
+}
+
 static an_status open_arrays(npy *x, const an_npy_source *source) {
     an_context *ctx = x->ctx;
     bool is_zip;
     int found = 0;
     x->count = KINDS;
     AN_TRY_RETURN(open_file(x, INPUTS, source->path, &is_zip));
+    if (!is_zip && source->weights && !source->weights_optional)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: this is a .npy file, which has one array; weights are an array of a .npz file",
+                        source->path);
     AN_TRY_RETURN(is_zip ? load_member(x, INPUTS, source->inputs, usual[INPUTS], USUAL, &found)
                          : an_npy_array_load(&x->arrays[INPUTS], ctx));
+    if (is_zip && source->weights) AN_TRY_RETURN(load_weights(x, source));
     if (!is_zip && (source->inputs || (source->targets && !source->labels)))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: this is a .npy file, which has one array without a name; names are for .npz files",
@@ -151,7 +192,7 @@ static an_field make_field(const an_npy_array *a, const char *name, bool flat, b
 static an_status make_dataset(an_dataset **dataset, npy *x, const an_npy_source *source) {
     an_context *ctx = x->ctx;
     const an_npy_array *inputs = &x->arrays[INPUTS], *targets = &x->arrays[TARGETS];
-    an_field fields[KINDS];
+    an_field fields[ARRAYS];
     an_dataset_record record;
     an_dataset_record_init(&record, sizeof record);
     int64_t last, limit;
@@ -168,8 +209,13 @@ static an_status make_dataset(an_dataset **dataset, npy *x, const an_npy_source 
         fields[TARGETS].limit = limit;
         fields[TARGETS].target = true;
     }
+    if (x->has_weights) {
+        an_field_init(&fields[x->count], sizeof fields[x->count]);
+        fields[x->count].name = "weights";
+        fields[x->count].dtype = AN_DTYPE_F64;
+    }
     record.count = last - x->first;
-    record.field_count = x->count;
+    record.field_count = x->count + x->has_weights;
     record.fields = fields;
     record.read = read_samples;
     record.locate = locate;

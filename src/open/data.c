@@ -89,6 +89,10 @@ static an_status open_images(const opening *o) {
 
 enum { MOST_COLUMNS = 4096 };
 
+static bool evaluates(const opening *o) {
+    return !strncmp(o->path, "data.eval", strlen("data.eval"));
+}
+
 static an_status get_columns(const opening *o, const char *key, const char **names, int *count) {
     an_context *ctx = o->ctx;
     const an_key joined = an_key_join(o->path, key);
@@ -148,6 +152,8 @@ static an_status open_npy(const opening *o) {
     AN_TRY_RETURN(get_array_name(o, "targets", &s.targets));
     AN_TRY_RETURN(get_flat(o, &s.flat));
     s.channel = an_config_is(o->config, "model.type", "cnn");
+    AN_TRY_RETURN(an_open_weights_column(o->config, &s.weights));
+    s.weights_optional = evaluates(o);
     AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &s.scaled));
     s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
@@ -212,6 +218,8 @@ static an_status read_jsonl(const opening *o, const char **inputs, const char **
     s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
     s.like = named_classes(o);
+    AN_TRY_RETURN(an_open_weights_column(o->config, &s.weights));
+    s.weights_optional = evaluates(o);
     AN_TRY_RETURN(an_dataset_create_jsonl(o->dataset, ctx, &s));
     if (!*o->vocabulary && an_dataset_class_name(*o->dataset, 0)) *o->vocabulary = *o->dataset;
     return AN_OK;
@@ -249,8 +257,7 @@ static an_status open_text(const opening *o) {
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
     if (s.tokens != AN_TEXT_CHARACTERS) return an_dataset_create_text(o->dataset, ctx, &s);
     /* What evaluates must number characters as what was trained on: those of another file may be others, in another order. */
-    const bool evaluates = !strncmp(o->path, "data.eval", strlen("data.eval"));
-    if (evaluates) s.vocabulary = *o->vocabulary;
+    if (evaluates(o)) s.vocabulary = *o->vocabulary;
     AN_TRY_RETURN(an_dataset_create_text(o->dataset, ctx, &s));
     if (!*o->vocabulary) *o->vocabulary = *o->dataset;
     return AN_OK;

@@ -84,7 +84,7 @@ an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *
 
 /* ---- samples ---- */
 
-static const char column_path[] = "data.weights", field_name[] = "weights"; /* as an_csv_source has it */
+static const char column_path[] = "data.weights", field_name[] = "weights"; /* as the sources have it */
 
 an_status an_open_weights_column(an_config *config, const char **column) {
     *column = NULL;
@@ -110,7 +110,8 @@ an_status an_open_sample_weights(an_config *config, an_context *ctx, an_dataset 
     *field = column ? field_name : NULL;
     if (!column) return AN_OK;
     if (!training || !has_field(training, field_name))
-        return refuse_column(config, ctx, "only csv tables have a column of weights; remove it");
+        return refuse_column(config, ctx,
+                             "only tables (csv), JSON lines and .npz files have weights of samples; remove it");
     if (an_config_is(config, "train.loss.reduction", "sample_mean"))
         return refuse_column(config, ctx,
                              "train.loss.reduction is sample_mean, which weighs samples too; remove one of them");

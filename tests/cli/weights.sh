@@ -88,7 +88,48 @@ for columns in 1,2,3,4 1,2,4 1,2; do
     cmp some.npy first.npy || fail "columns $columns give other predictions"
 done
 
+# The same samples as JSON lines and as arrays give the same weights.
+python3 - <<'P'
+import json, struct, zipfile
+rows = [line.split(",") for line in open("weighed.csv").read().split()[1:]]
+with open("weighed.jsonl", "w") as lines, open("bare.jsonl", "w") as bare, open("negative.jsonl", "w") as negative:
+    for i, (a, b, n, y) in enumerate(rows):
+        record = {"a": float(a), "b": float(b), "n": float(n), "y": y}
+        print(json.dumps(record), file=lines)
+        print(json.dumps({**record, "n": -0.5 if i == 6 else record["n"]}), file=negative)
+        print(json.dumps({key: record[key] for key in "aby"}), file=bare)
+def npy(kind, shape, values):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}{kind[1].replace('f', 'd').replace('i', 'q')}", *values)
+for name, weights in ("weighed", [float(row[2]) for row in rows]), ("few", [1.0]), ("negative", [-1.0] * len(rows)):
+    with zipfile.ZipFile(name + ".npz", "w") as arrays:
+        arrays.writestr("x.npy", npy("<f8", (len(rows), 2), [float(row[c]) for row in rows for c in range(2)]))
+        arrays.writestr("y.npy", npy("<i8", f"({len(rows)},)", ["high low".split().index(row[3]) for row in rows]))
+        arrays.writestr("n.npy", npy("<f8", f"({len(weights)},)", weights))
+P
+of_csv=$(hash >/dev/null && field run/summary.json "d['weights_hash']")
+for format in 'type: jsonl, path: weighed.jsonl' 'type: npy, path: weighed.npz'; do
+    hash --set "data.train={$format}" >/dev/null
+    [ "$(field run/summary.json "d['weights_hash']")" = "$of_csv" ] || fail "{$format} gives other weights than the table"
+done
+rm -rf run lines
+attempt 0 train c.yaml --set run.dir=lines --set 'data.train={type: jsonl, path: weighed.jsonl}' --set 'data.eval={type: jsonl, path: bare.jsonl}'
+attempt 0 predict lines --input bare.jsonl --output bare.npy
+attempt 0 predict lines --input weighed.jsonl --output weighed.npy
+cmp bare.npy weighed.npy || fail "the member with weights changes predictions"
+
 # ---- mistakes ----
+attempt 1 train c.yaml --set 'data.train={type: jsonl, path: bare.jsonl}'
+complains "'n'"
+attempt 1 train c.yaml --set 'data.train={type: jsonl, path: negative.jsonl}'
+complains 'in record 7: this is not a weight: weights are finite numbers that are 0 or more'
+attempt 1 train c.yaml --set 'data.train={type: npy, path: few.npz}'
+complains "few.npz: 'n' has 1 numbers, but there are 120 samples"
+attempt 1 train c.yaml --set 'data.train={type: npy, path: negative.npz}'
+complains ': -1 is not a weight: weights are finite numbers that are 0 or more'
+attempt 1 train c.yaml --set 'data.train={type: npy, path: weighed.npz}' --set data.weights=m
+complains "'m'"
 rm -rf run
 attempt 1 train c.yaml --set data.weights=m
 complains "there is no column 'm'"
@@ -98,5 +139,5 @@ complains "negative.csv: line 7, column 3: '-0.5' is not a weight: weights are f
 attempt 2 train c.yaml --set train.loss.reduction=sample_mean
 complains 'data.weights: train.loss.reduction is sample_mean, which weighs samples too; remove one of them'
 attempt 2 train c.yaml --set 'model={type: gpt2, layers: 1, heads: 1, width: 8, context: 8}' --set "data.train={type: text, path: $tree/LICENSE}"
-complains 'data.weights: only csv tables have a column of weights; remove it'
+complains 'data.weights: only tables (csv), JSON lines and .npz files have weights of samples; remove it'
 printf 'weights: %s is the loss of weights, and of copies\n' "$one"

@@ -121,6 +121,9 @@ static int open_jsonl(cli_samples *s, an_config *config, const char *source, con
     jsonl.inputs = inputs;
     jsonl.dtype = s->dtype;
     jsonl.has_targets = false;
+    jsonl.weights_optional = true; /* that member too may be there or not */
+    if (an_config_origin_of(config, "data.weights") != AN_ORIGIN_NONE)
+        an_config_string(config, "data.weights", &jsonl.weights);
     status = an_dataset_create_jsonl(&s->dataset, s->ctx, &jsonl);
     if (status == AN_OK && elements_of(s->dataset) == s->elements) return CLI_DONE;
     int64_t numbers = s->dataset ? elements_of(s->dataset) : 0;
