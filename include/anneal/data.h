@@ -98,6 +98,15 @@ AN_API an_status an_encoding_write(const an_encoding *encoding, char **text);
 AN_API void an_encoding_destroy(an_encoding **encoding);
 /* The name of a class; NULL: classes have no names, or there are not so many. */
 AN_API const char *an_encoding_class(const an_encoding *encoding, int64_t number);
+/* The columns of inputs that are categories: inputs begin to begin + count - 1 of a sample, one for each name. */
+typedef struct an_category_info {
+    size_t size;
+    const char *name; /* of the column; NULL: it has none */
+    int64_t begin, count;
+} an_category_info;
+AN_API void an_category_info_init(an_category_info *info, size_t size);
+AN_API int64_t an_encoding_category_count(const an_encoding *encoding);
+AN_API an_status an_category_info_get(const an_encoding *encoding, int64_t index, an_category_info *info);
 /* Whether samples read with the one mean the same with the other. The names of columns may differ. */
 AN_API bool an_encoding_agrees(const an_encoding *encoding, const an_encoding *other);
 /* The encoding of a dataset; NULL: it has none. It lives as long as the dataset, or as the encoding that its source was given. */

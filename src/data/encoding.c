@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/structs.h"
 #include "base/text/utf8.h"
 #include "data/dataset.h"
 
@@ -172,6 +173,32 @@ const char *an_encoding_class(const an_encoding *encoding, int64_t number) {
     const an_column *target = encoding->columns[AN_ENCODED_TARGETS];
     if (encoding->counts[AN_ENCODED_TARGETS] != 1 || target->kind != AN_COLUMN_CLASS) return NULL;
     return number >= 0 && number < target->names.count ? target->names.texts[number] : NULL;
+}
+
+/* ---- categories ---- */
+
+int64_t an_encoding_category_count(const an_encoding *encoding) {
+    AN_NEED_OR(0, encoding);
+    int64_t count = 0;
+    for (int64_t i = 0; i < encoding->counts[AN_ENCODED_INPUTS]; i++)
+        count += encoding->columns[AN_ENCODED_INPUTS][i].kind == AN_COLUMN_CATEGORY;
+    return count;
+}
+
+/* O(columns). */
+an_status an_category_info_get(const an_encoding *encoding, int64_t index, an_category_info *info) {
+    AN_NEED(encoding, info);
+    an_category_info own = {0};
+    int64_t left = index;
+    for (int64_t i = 0; i < encoding->counts[AN_ENCODED_INPUTS]; i++) {
+        const an_column *c = &encoding->columns[AN_ENCODED_INPUTS][i];
+        own.name = c->name;
+        own.count = an_column_width(c);
+        if (c->kind == AN_COLUMN_CATEGORY && left-- == 0) return an_category_info_write(encoding->ctx, info, &own);
+        own.begin += own.count;
+    }
+    return AN_ERROR(encoding->ctx, AN_ERR_ARGUMENT, "column %lld of categories does not exist; there are %lld",
+                    (long long)index, (long long)an_encoding_category_count(encoding));
 }
 
 /* ---- of datasets ---- */

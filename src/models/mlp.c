@@ -2,6 +2,7 @@
 #include "models/model.h"
 
 #include "base/guard.h"
+#include "models/embed.h"
 #include "models/normalize.h"
 
 static const char model[] = "mlp";
@@ -24,6 +25,7 @@ static an_status check(an_context *ctx, const an_mlp_options *options) {
                         (int)options->loss);
     AN_TRY_RETURN(an_model_check_activation(ctx, model, options->activation));
     AN_TRY_RETURN(an_model_check_normalize(ctx, model, options->loss, options->normalize_targets));
+    AN_TRY_RETURN(an_model_check_embedded(ctx, model, options->embedded, options->embedded_count, options->inputs));
     return an_model_check_dropout(ctx, model, options->dropout);
 }
 
@@ -47,7 +49,9 @@ an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *
     an_value targets = classes ? an_input(g, "targets", AN_DTYPE_I32, AN_DIMS(batch))
                                : an_input(g, "targets", dtype, AN_DIMS(batch, options->outputs));
     an_value samples = drops ? an_input(g, "samples", AN_DTYPE_I64, AN_DIMS(batch)) : AN_NONE;
-    if (options->normalize_inputs) x = an_model_normalize(g, x);
+    an_value numbers = options->normalize_inputs ? an_model_normalize(g, x) : x;
+    x = options->embedded_count > 0 ? an_model_embed(g, x, numbers, options->embedded, options->embedded_count)
+                                    : numbers;
 
     for (int i = 0; i < options->hidden_count && g->status == AN_OK; i++) {
         an_model_block_begin(g, "hidden", i);

@@ -4,6 +4,7 @@
 
 #include "base/context.h"
 #include "base/guard.h"
+#include "models/embed.h"
 #include "models/model.h"
 #include "models/normalize.h"
 
@@ -262,7 +263,8 @@ static an_status build(building *b) {
     b->batch = an_symbol_dim(b->g, "batch");
     b->x = input_like(b, "x", o->input_ndims, o->inputs);
     if (o->shape) b->x = reshape_to(b, b->x, o->shape_ndims, o->shape);
-    if (o->normalize_inputs) b->x = an_model_normalize(b->g, b->x);
+    an_value numbers = o->normalize_inputs ? an_model_normalize(b->g, b->x) : b->x;
+    b->x = o->embedded_count > 0 ? an_model_embed(b->g, b->x, numbers, o->embedded, o->embedded_count) : numbers;
     look_ahead(b);
     if (b->g->status != AN_OK) return AN_ERROR(ctx, b->g->status, "the input: %s", b->g->message);
     AN_TRY_RETURN(add_layers(b));
@@ -284,6 +286,10 @@ static an_status check_options(an_context *ctx, const an_sequential_options *o) 
              o->shape_ndims, o->target_ndims, AN_MAX_DIMS - 1);
     AN_CHECK(ctx, o->layer_count > 0 && o->layers, AN_ERR_ARGUMENT, "sequential: there are no layers");
     AN_TRY(an_model_check_normalize(ctx, "sequential", o->loss, o->normalize_targets));
+    AN_CHECK(ctx, o->embedded_count == 0 || (o->input_ndims == 1 && !o->shape), AN_ERR_ARGUMENT,
+             "sequential: only samples of one dimension have columns to embed");
+    if (o->embedded_count != 0)
+        AN_TRY(an_model_check_embedded(ctx, "sequential", o->embedded, o->embedded_count, o->inputs[0]));
     return AN_OK;
 fail:
     return status;

@@ -119,7 +119,8 @@ static an_status get_cells(const opening *o, an_csv_source *s) {
                                           [AN_CSV_MISSING_CONSTANT] = "constant"};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (an_config_is(o->config, "data.missing.method", methods[i])) s->missing = (an_csv_missing)i;
-    if (an_config_is(o->config, AN_KEY(o->path, "categories"), "onehot")) s->categories = AN_CSV_CATEGORIES_ONE_HOT;
+    /* A model that embeds categories takes them as onehot does. */
+    if (!an_config_is(o->config, AN_KEY(o->path, "categories"), "off")) s->categories = AN_CSV_CATEGORIES_ONE_HOT;
     s->group = an_open_group(o->config);
     const an_status status = an_open_weights_column(o->config, &s->weights);
     if (status != AN_OK) return status;
@@ -151,9 +152,9 @@ static an_status open_npy(const opening *o) {
     AN_TRY_RETURN(get_array_name(o, "inputs", &s.inputs));
     AN_TRY_RETURN(get_array_name(o, "targets", &s.targets));
     AN_TRY_RETURN(get_flat(o, &s.flat));
-    s.channel = an_config_is(o->config, "model.type", "cnn");
     AN_TRY_RETURN(an_open_weights_column(o->config, &s.weights));
     s.weights_optional = evaluates(o);
+    s.channel = an_config_is(o->config, "model.type", "cnn");
     AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &s.scaled));
     s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
@@ -217,9 +218,9 @@ static an_status read_jsonl(const opening *o, const char **inputs, const char **
     AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "classes"), &s.classes));
     s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
-    s.like = named_classes(o);
     AN_TRY_RETURN(an_open_weights_column(o->config, &s.weights));
     s.weights_optional = evaluates(o);
+    s.like = named_classes(o);
     AN_TRY_RETURN(an_dataset_create_jsonl(o->dataset, ctx, &s));
     if (!*o->vocabulary && an_dataset_class_name(*o->dataset, 0)) *o->vocabulary = *o->dataset;
     return AN_OK;

@@ -77,6 +77,9 @@ static an_status open_mlp(opening *o) {
     AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
     m.normalize_inputs = an_open_normalizes(o->config, "data.normalize.inputs");
     m.normalize_targets = an_open_normalizes(o->config, "data.normalize.targets");
+    an_embedded_column embedded[AN_OPEN_MOST_EMBEDDED];
+    AN_TRY_RETURN(an_open_embedded(o, embedded, &m.embedded_count));
+    m.embedded = embedded;
     return an_model_mlp(o->graph, ctx, &m);
 }
 
@@ -174,12 +177,13 @@ static const struct {
     const char *type;
     an_status (*open)(opening *o);
     const char *refusal; /* why data.normalize cannot be used; NULL: it can */
-} types[] = {{"mlp", open_mlp, NULL},
-             {"cnn", open_cnn, NULL},
-             {"gpt2", open_gpt2, TOKENS},
-             {"llama", open_llama, TOKENS},
-             {"sequential", an_open_sequential, NULL},
-             {"graph", an_open_graph, "a graph from a file says itself what it does with its inputs"}};
+    bool embeds;         /* data.train.categories: embedding */
+} types[] = {{"mlp", open_mlp, NULL, true},
+             {"cnn", open_cnn, NULL, false},
+             {"gpt2", open_gpt2, TOKENS, false},
+             {"llama", open_llama, TOKENS, false},
+             {"sequential", an_open_sequential, NULL, true},
+             {"graph", an_open_graph, "a graph from a file says itself what it does with its inputs", false}};
 
 /* Targets that are classes have no scale either. */
 static an_status check_normalize(const opening *o, const char *refusal) {
@@ -202,6 +206,10 @@ an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (an_config_is(config, "model.type", types[i].type)) {
             AN_TRY_RETURN(check_normalize(&o, types[i].refusal));
+            if (an_open_embeds(config) && !types[i].embeds)
+                return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                                "%s: a model of type %s does not embed categories; use mlp or sequential, or onehot",
+                                an_config_place(config, "data.train.categories"), types[i].type);
             return types[i].open(&o);
         }
     return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: models of this type are not supported in a config yet",

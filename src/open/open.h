@@ -3,6 +3,7 @@
 #define AN_OPEN_OPEN_H
 
 #include "anneal/config.h"
+#include "anneal/models.h"
 #include "anneal/train.h"
 #include "base/memory.h"
 #include "config/config.h"
@@ -59,6 +60,11 @@ typedef struct an_model_opening {
     an_field inputs, targets; /* the first of each */
     int64_t classes;          /* 0: targets are numbers, or nobody knows how many classes there are */
 } an_model_opening;
+
+/* The columns of categories that the model embeds; none unless the config asks for that. */
+enum { AN_OPEN_MOST_EMBEDDED = 256 };
+bool an_open_embeds(an_config *config);
+an_status an_open_embedded(an_model_opening *opening, an_embedded_column columns[AN_OPEN_MOST_EMBEDDED], int *count);
 
 an_status an_open_sequential(an_model_opening *opening);
 an_status an_open_graph(an_model_opening *opening);

@@ -153,6 +153,9 @@ static an_status build(an_model_opening *o, an_layer *layers, char (*places)[PLA
     s.normalize_targets = an_open_normalizes(o->config, "data.normalize.targets");
     s.layer_count = count;
     s.layers = layers;
+    an_embedded_column embedded[AN_OPEN_MOST_EMBEDDED];
+    AN_TRY_RETURN(an_open_embedded(o, embedded, &s.embedded_count));
+    s.embedded = embedded;
     const an_status status = an_model_sequential(o->graph, ctx, &s);
     bool placed = status == AN_OK; /* a layer's message begins with its place */
     for (int i = 0; i < count && !placed; i++) placed = !strncmp(an_last_error(ctx), places[i], strlen(places[i]));

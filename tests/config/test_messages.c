@@ -148,7 +148,7 @@ static const refusal refusals[] = {
     /* ---- types of a table ---- */
     {"model: {type: mlp, heads: 4}\n" DATA, NULL,
      "run.yaml:1:20: model of type 'mlp' has no key 'heads', which is for type gpt2 or llama; its keys are type, "
-     "inputs, outputs, hidden, activation, batch_norm, dropout, loss, init"},
+     "inputs, outputs, hidden, embedding, activation, batch_norm, dropout, loss, init"},
     {"model: {type: gpt3}\n" DATA, NULL,
      "run.yaml:1:15: model.type is 'gpt3'; it takes mlp, cnn, gpt2, llama, sequential or graph; did you mean 'gpt2'?"},
     {"model: {type: llama, layers: 2}\n" DATA, NULL,
@@ -402,7 +402,7 @@ static const refusal refusals[] = {
     {BOTH, "model=", "run.yaml:1:1: 'model' is missing; a config needs at least model and data"},
     {BOTH, "model.type=mlp",
      "run.yaml:1:21: model of type 'mlp' has no key 'layers', which is for type gpt2, llama or sequential; its keys "
-     "are type, inputs, outputs, hidden, activation, batch_norm, dropout, loss, init"},
+     "are type, inputs, outputs, hidden, embedding, activation, batch_norm, dropout, loss, init"},
     {BOTH, "run.dir=\xff", "--set run.dir=\xff: this is not UTF-8; use UTF-8"},
 };
 

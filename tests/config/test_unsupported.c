@@ -14,8 +14,6 @@ static const struct {
      "data.train.type is 'array', which is not supported yet; it takes idx, csv, images, npy, jsonl, text, tokens, "
      "megatron, mixture or "
      "stream"},
-    {"data.train.categories", "embedding", "onehot",
-     "data.train.categories is 'embedding', which is not supported yet; it takes onehot or off"},
     {"data.capacity", "2k", "1000000", "data.capacity is not supported yet; remove it"},
     {"data.policy", "fifo", "reservoir", "data.policy is not supported yet; remove it"},
     {"data.holdout", "5%", "0", "data.holdout is not supported yet; remove it"},

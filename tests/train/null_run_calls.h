@@ -283,11 +283,15 @@ static inline void call_data(void) {
     char *encoding_text = NULL;
     OK(ctx, an_encoding_write(an_dataset_encoding(table), &encoding_text));
     OK(ctx, an_encoding_parse(&encoding, ctx, encoding_text, strlen(encoding_text)));
+    an_category_info category;
+    an_category_info_init(&category, sizeof category);
     an_encoding *fresh_encoding = NULL;
     char *fresh_text = NULL;
     STATUS(an_encoding_parse, N(&fresh_encoding), N(ctx), N(encoding_text), strlen(encoding_text));
     STATUS(an_encoding_write, N(encoding), N(&fresh_text));
     VALUE(an_encoding_class, NULL, N(encoding), 0);
+    VALUE(an_encoding_category_count, 0, N(encoding));
+    REFUSED(an_category_info_get, N(encoding), 0, N(&category));
     VALUE(an_encoding_agrees, false, N(encoding), N(encoding));
     VALUE(an_dataset_encoding, NULL, N(table));
     VALUE(an_dataset_notice, NULL, N(table));

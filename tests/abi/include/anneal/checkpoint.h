@@ -25,8 +25,14 @@ AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
  * trainer takes no more steps. */
 AN_API an_status an_trainer_load(an_trainer *trainer, const char *path);
 
+/* For a run without a config that restarts its schedule (AN_RESTART_SCHEDULE in open.h): loads weights, running statistics, moments and the moving average from a
+ * checkpoint into a trainer that has not taken a step, and nothing else. Its steps count from 0. After an error while reading, the trainer takes no more steps. */
+AN_API an_status an_trainer_restart(an_trainer *trainer, const char *path);
+
 /* The path of the checkpoint that the run resumed from; NULL: the run is new. */
 AN_API const char *an_trainer_resumed(const an_trainer *trainer);
+/* The checkpoint whose weights and moments the run began with, as "PATH, after step N, hash H"; NULL: none. */
+AN_API const char *an_trainer_origin(const an_trainer *trainer);
 /* Notes about the run before its first step, one a line: damaged checkpoints that were skipped, config keys that changed, memory or disk
  * space that may not be enough. "": none. */
 AN_API const char *an_trainer_notes(const an_trainer *trainer);
@@ -60,6 +66,10 @@ typedef struct an_checkpoint_info {
     bool is_run;    /* the state of a run; otherwise only tensors, and most of these numbers are unknown */
     bool kept;      /* the host program saved it under its own step */
     uint8_t reserved[6];
+    const char
+        *origin; /* the checkpoint whose weights and moments the run began with (AN_RESTART_SCHEDULE); NULL: none */
+    int64_t origin_step;
+    char origin_hash[40]; /* of its manifest, 32 digits; "": none */
 } an_checkpoint_info;
 AN_API void an_checkpoint_info_init(an_checkpoint_info *info, size_t size);
 AN_API an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_info *info);

@@ -98,6 +98,15 @@ AN_API an_status an_encoding_write(const an_encoding *encoding, char **text);
 AN_API void an_encoding_destroy(an_encoding **encoding);
 /* The name of a class; NULL: classes have no names, or there are not so many. */
 AN_API const char *an_encoding_class(const an_encoding *encoding, int64_t number);
+/* The columns of inputs that are categories: inputs begin to begin + count - 1 of a sample, one for each name. */
+typedef struct an_category_info {
+    size_t size;
+    const char *name; /* of the column; NULL: it has none */
+    int64_t begin, count;
+} an_category_info;
+AN_API void an_category_info_init(an_category_info *info, size_t size);
+AN_API int64_t an_encoding_category_count(const an_encoding *encoding);
+AN_API an_status an_category_info_get(const an_encoding *encoding, int64_t index, an_category_info *info);
 /* Whether samples read with the one mean the same with the other. The names of columns may differ. */
 AN_API bool an_encoding_agrees(const an_encoding *encoding, const an_encoding *other);
 /* The encoding of a dataset; NULL: it has none. It lives as long as the dataset, or as the encoding that its source was given. */
@@ -303,11 +312,14 @@ typedef struct an_npy_source {
     const char *inputs; /* name of the array in a .npz file; NULL: inputs, x, X, x_train or arr_0, whichever is there */
     const char *targets; /* the same; NULL: targets, y, y_train or arr_1; they may be absent */
     double begin, end;
-    an_dtype dtype; /* F32 or F64; NONE: F32 */
-    bool flat;      /* inputs have one dimension */
-    bool channel;   /* inputs that are matrices get a channel dimension in front: [1, height, width] */
-    bool scaled;    /* u1 inputs are divided by 255; true by default */
-    uint8_t reserved[1];
+    an_dtype dtype;        /* F32 or F64; NONE: F32 */
+    bool flat;             /* inputs have one dimension */
+    bool channel;          /* inputs that are matrices get a channel dimension in front: [1, height, width] */
+    bool scaled;           /* u1 inputs are divided by 255; true by default */
+    bool weights_optional; /* the file may be without `weights`: then there are none */
+    /* Name of an array in the .npz file of the inputs, with a number of 0 or more for each sample; NULL: none. It is the field "weights", f64, for
+     * an_trainer_options.sample_weights. */
+    const char *weights;
 } an_npy_source;
 AN_API void an_npy_source_init(an_npy_source *source, size_t size);
 AN_API an_status an_dataset_create_npy(an_dataset **dataset, an_context *ctx, const an_npy_source *source);
@@ -327,10 +339,14 @@ typedef struct an_jsonl_source {
     const an_dataset *like;     /* an open dataset whose names of classes are numbered; NULL: number them */
     double begin, end;
     int input_count, target_count;
-    an_dtype dtype;   /* of numbers: F32 or F64; NONE: F32 */
-    bool has_targets; /* true by default */
-    bool classes;     /* the target is a class: 0, 1, 2, … or a name */
-    uint8_t reserved[2];
+    an_dtype dtype;        /* of numbers: F32 or F64; NONE: F32 */
+    bool has_targets;      /* true by default */
+    bool classes;          /* the target is a class: 0, 1, 2, … or a name */
+    bool weights_optional; /* the first record may be without `weights`: then there are none */
+    uint8_t reserved[1];
+    /* A member with a number of 0 or more in each record; NULL: none. It is the field "weights", f64, for an_trainer_options.sample_weights, and no
+     * input. */
+    const char *weights;
 } an_jsonl_source;
 AN_API void an_jsonl_source_init(an_jsonl_source *source, size_t size);
 AN_API an_status an_dataset_create_jsonl(an_dataset **dataset, an_context *ctx, const an_jsonl_source *source);

@@ -25,6 +25,15 @@ typedef enum an_activation {
     AN_ACTIVATION_LIMIT = 0x7fffffff
 } an_activation;
 
+/* Inputs begin to begin + count - 1 of a sample are a column of categories (an_category_info): 1 for the sample's own and 0 for all others. A model that embeds the column
+ * gives its layers the category's row of a learned table, count × width, in place of these numbers. A sample with none of the categories gets zeros. The tables are called
+ * embedding.0.weight, embedding.1.weight and so on. Normalisation does not change these columns. */
+typedef struct an_embedded_column {
+    size_t size;
+    int64_t begin, count, width;
+} an_embedded_column;
+AN_API void an_embedded_column_init(an_embedded_column *column, size_t size);
+
 /* x (batch, inputs) → hidden layers → y (batch, outputs). Inputs: x; targets, i32 (batch) for cross entropy, otherwise like y; with dropout
  * also samples, i64 (batch). Symbol: batch. */
 typedef struct an_mlp_options {
@@ -40,6 +49,9 @@ typedef struct an_mlp_options {
     bool normalize_inputs;  /* see above */
     bool normalize_targets; /* for AN_LOSS_SQUARED */
     uint8_t reserved[5];
+    const an_embedded_column *embedded; /* in the order of the inputs; NULL: none */
+    int embedded_count;                 /* at most 256 */
+    uint32_t reserved_embedded;
 } an_mlp_options;
 AN_API void an_mlp_options_init(an_mlp_options *options, size_t size);
 AN_API an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options);
@@ -148,6 +160,9 @@ typedef struct an_sequential_options {
     bool normalize_inputs;  /* see above */
     bool normalize_targets; /* for AN_LOSS_SQUARED */
     uint8_t reserved[6];
+    const an_embedded_column *embedded; /* in the order of the inputs, which have one dimension; NULL: none */
+    int embedded_count;                 /* at most 256 */
+    uint32_t reserved_embedded;
 } an_sequential_options;
 AN_API void an_sequential_options_init(an_sequential_options *options, size_t size);
 AN_API an_status an_model_sequential(an_graph **graph, an_context *ctx, const an_sequential_options *options);

@@ -26,6 +26,16 @@ typedef enum an_extend {
     AN_EXTEND_LIMIT = 0x7fffffff
 } an_extend;
 
+/* Whether a checkpoint is continued, or a new run begins with its state. */
+typedef enum an_restart {
+    AN_RESTART_NONE = 0,
+    /* A new run with its own rate, schedule, length, data and seed, whose steps count from 0. It begins with the checkpoint's weights, running statistics and
+     * normalisation, with the optimizer's moments and number of updates, and with the moving average. Its folder (run.dir) must have no other run in it; if the
+     * run has checkpoints there, it resumes from them, so the same call continues it. */
+    AN_RESTART_SCHEDULE = 1,
+    AN_RESTART_LIMIT = 0x7fffffff
+} an_restart;
+
 /* A trainer that is opened for a run resumes from the newest good checkpoint in its folder (run.dir), unless these options say otherwise. */
 typedef struct an_open_options {
     size_t size;
@@ -43,7 +53,7 @@ typedef struct an_open_options {
     int rank, ranks, hosts; /* as in an_trainer_options */
     uint32_t details;       /* of evaluations, in addition to those that the config's metrics need; bits of an_detail */
     an_model_weights weights; /* as in an_trainer_options */
-    uint32_t reserved_weights;
+    an_restart restart;       /* what `resume` names is not continued: a new run begins with it */
 } an_open_options;
 AN_API void an_open_options_init(an_open_options *options, size_t size);
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
@@ -79,7 +89,7 @@ AN_API an_status an_resume_create(an_resume **resume, an_context *ctx, an_config
                                   const an_open_options *options);
 /* Restores the config as it was given, unless an_resume_apply succeeded. */
 AN_API void an_resume_destroy(an_resume **resume);
-/* The number of leaves that each step of the run has, which never changes. */
+/* The number of leaves that each step of the run has, which never changes. 0: a new run begins, which has its own. */
 AN_API int64_t an_resume_leaves(const an_resume *resume);
 /* The number of steps to make the schedule for, if the run is to have `steps`. `make` makes a schedule for a number of steps. If the
  * schedules for the old and the new length differ, options.extend decides. */
