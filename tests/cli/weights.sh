@@ -108,10 +108,13 @@ for name, weights in ("weighed", [float(row[2]) for row in rows]), ("few", [1.0]
         arrays.writestr("y.npy", npy("<i8", f"({len(rows)},)", ["high low".split().index(row[3]) for row in rows]))
         arrays.writestr("n.npy", npy("<f8", f"({len(weights)},)", weights))
 P
-of_csv=$(hash >/dev/null && field run/summary.json "d['weights_hash']")
-for format in 'type: jsonl, path: weighed.jsonl' 'type: npy, path: weighed.npz'; do
-    hash --set "data.train={$format}" >/dev/null
-    [ "$(field run/summary.json "d['weights_hash']")" = "$of_csv" ] || fail "{$format} gives other weights than the table"
+for part in 0%..100% 40%..100%; do
+    hash --set "data.train.part=$part" >/dev/null
+    of_csv=$(field run/summary.json "d['weights_hash']")
+    for format in 'type: jsonl, path: weighed.jsonl' 'type: npy, path: weighed.npz'; do
+        hash --set "data.train={$format, part: $part}" >/dev/null
+        [ "$(field run/summary.json "d['weights_hash']")" = "$of_csv" ] || fail "{$format} gives other weights than the table"
+    done
 done
 rm -rf run lines
 attempt 0 train c.yaml --set run.dir=lines --set 'data.train={type: jsonl, path: weighed.jsonl}' --set 'data.eval={type: jsonl, path: bare.jsonl}'

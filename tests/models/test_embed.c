@@ -108,9 +108,8 @@ static void gradients_are_slopes(void **state) {
     an_graph_destroy(&g);
 }
 
-/* The first layer sees the numbers in their places, and rows of the tables in those of the columns. */
-static void layers_see_rows(void **state) {
-    (void)state;
+/* The first layer sees the numbers in their places, normalised if that is wanted, and rows of the tables in those of the columns. */
+static void see_rows(bool normalizes) {
     const an_embedded_column columns[] = {column(1, CATEGORIES, WIDTH), column(5, 2, 1)};
     enum { SEEN = 6 };
     const int64_t plain_dims[] = {BATCH, OUTPUTS}, table_dims[] = {CATEGORIES, WIDTH}, other_dims[] = {2, 1},
@@ -122,9 +121,18 @@ static void layers_see_rows(void **state) {
              matrix = array_of(weight, AN_DTYPE_F64, 2, weight_dims),
              offsets = array_of(bias, AN_DTYPE_F64, 1, bias_dims);
     an_graph *g = NULL;
+    double means[INPUTS] = {1, 0.5, 0.5, 0.5, 2, 0.5, 0.5, -1}, scales[INPUTS] = {2, 4, 4, 4, 8, 4, 4, 0.5};
+    const int64_t state_dims[] = {INPUTS};
+    const an_array mean = array_of(means, AN_DTYPE_F64, 1, state_dims),
+                   scale = array_of(scales, AN_DTYPE_F64, 1, state_dims);
     options.hidden_count = 0; /* y is linear in what layers see */
+    options.normalize_inputs = normalizes;
     OK(ctx, an_model_mlp(&g, ctx, &options));
     running r = start(g);
+    if (normalizes) {
+        OK(ctx, an_params_set(r.params, "normalize.input.mean", AN_PART_WEIGHT, &mean));
+        OK(ctx, an_params_set(r.params, "normalize.input.scale", AN_PART_WEIGHT, &scale));
+    }
     OK(ctx, an_params_get(r.params, "embedding.0.weight", AN_PART_WEIGHT, &table));
     OK(ctx, an_params_get(r.params, "embedding.1.weight", AN_PART_WEIGHT, &other));
     OK(ctx, an_params_get(r.params, "output.weight", AN_PART_WEIGHT, &matrix));
@@ -134,7 +142,9 @@ static void layers_see_rows(void **state) {
     for (int i = 0; i < BATCH; i++) {
         const int first = x[i][1] == 1 ? 0 : x[i][2] == 1 ? 1 : 2;
         const double second = x[i][5] == 1 ? others[0] : x[i][6] == 1 ? others[1] : 0;
-        const double seen[SEEN] = {x[i][0], rows[first][0], rows[first][1], x[i][4], second, x[i][7]};
+        double n[INPUTS]; /* x, as a model without embeddings would see it */
+        for (int j = 0; j < INPUTS; j++) n[j] = normalizes ? (x[i][j] - means[j]) / scales[j] : x[i][j];
+        const double seen[SEEN] = {n[0], rows[first][0], rows[first][1], n[4], second, n[7]};
         for (int k = 0; k < OUTPUTS; k++) {
             double sum = bias[k];
             for (int j = 0; j < SEEN; j++) sum += weight[k][j] * seen[j];
@@ -144,6 +154,12 @@ static void layers_see_rows(void **state) {
     }
     stop(&r);
     an_graph_destroy(&g);
+}
+
+static void layers_see_rows(void **state) {
+    (void)state;
+    see_rows(false);
+    see_rows(true);
 }
 
 static void wrong_columns_are_refused(void **state) {
