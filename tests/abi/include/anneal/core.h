@@ -166,6 +166,20 @@ AN_API double an_context_spin(const an_context *context);
 AN_API an_isa an_context_isa(const an_context *context);
 AN_API const char *an_isa_name(an_isa isa); /* "avx512" */
 
+/* What a thread did for a while. Spans of a thread lie side by side or within each other. The texts are constants, and later releases append members. */
+typedef struct an_span {
+    const char
+        *thread;       /* "training": the one that calls; "loader", "evaluation loader", "save": those of the context */
+    int64_t index;     /* of the thread, among those of its name, from 0 */
+    const char *name;  /* "step", "data", "forward and backward", "reduce", "optimizer", "evaluation", "save", … */
+    int64_t number;    /* of the step or batch; -1: none */
+    double begin, end; /* seconds, as CLOCK_MONOTONIC has them */
+} an_span;
+
+/* A function that is told every span when it ends; an inner span ends before the outer one. Threads call it, also several at the same time, and wait for it. Spans that end with an
+ * error are not told. Set it before anything is made from the context. NULL: none. Not collective. */
+AN_API void an_context_set_span(an_context *context, void (*span)(void *user, const an_span *span), void *user);
+
 /* Bytes that the context holds now: bookkeeping and tensors. Not collective. */
 AN_API size_t an_context_bytes(const an_context *context);
 

@@ -135,6 +135,8 @@ typedef struct an_plan_options {
     uint8_t reserved_mixes[7];
     bool average; /* count a moving average of the weights, as in an_params_options */
     uint8_t reserved_average[7];
+    const int64_t *
+        evaluation_maxima; /* of the symbols, for AN_FORM_EVALUATE: what it needs and how it computes does not depend on `maxima` then. NULL: the same */
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 
@@ -311,6 +313,7 @@ typedef struct an_profile_entry {
     an_dtype dtype;      /* of its first operand */
     bool backward;
     uint8_t reserved[3];
+    double began; /* of the last run: when this instruction began, on the clock of an_span */
 } an_profile_entry;
 AN_API void an_profile_entry_init(an_profile_entry *entry, size_t size);
 /* Measures the time of every instruction from now on. */

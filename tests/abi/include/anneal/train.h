@@ -62,7 +62,7 @@ typedef struct an_trainer_options {
     an_dtype precision; /* NONE: as the graph is written; with F16 the loss is scaled */
     an_recompute recompute;
     int segments;       /* as in an_plan_options */
-    int loader_threads; /* threads that read ahead; 0: the trainer reads samples when it needs them */
+    int loader_threads; /* threads that read ahead, as many again in evaluations; 0: samples are read when needed */
     an_norms norms;
     an_open_purpose purpose;
     bool skips;       /* skip a step that is not finite; otherwise it is an error */
@@ -97,6 +97,8 @@ typedef struct an_trainer_options {
     an_model_weights
         weights; /* that evaluations and predictors of this trainer use: AUTO and AVERAGE are the moving average, if there is one */
     uint32_t reserved_weights;
+    int64_t
+        evaluation_micro; /* samples that are evaluated at a time. Part of the run, as sums are added by such groups. 0: as many as in a micro-batch of training */
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 
@@ -226,6 +228,7 @@ typedef struct an_trainer_info {
     an_dtype dtype, precision;                   /* of the parameters; of products */
     int loader_threads;
     uint32_t reserved;
+    int64_t evaluation_micro; /* samples that are evaluated at a time; 0: there is no evaluation */
 } an_trainer_info;
 AN_API void an_trainer_info_init(an_trainer_info *info, size_t size);
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
