@@ -453,7 +453,8 @@ typedef enum an_split_by {
 } an_split_by;
 
 /* Two parts of a dataset without a common sample. They depend on nothing but the samples and these values, so they are the same in every
- * run. Shuffle and time take no memory; stratify and group take 8 bytes a sample, and stratify reads every sample once. */
+ * run. Shuffle and time take no memory; stratify and group take 8 bytes a sample, and stratify reads every sample once, except images,
+ * whose classes are their folders. */
 typedef struct an_split_source {
     size_t size;
     an_dataset *source;

@@ -11,7 +11,9 @@ typedef struct {
     int64_t classes; /* the largest and one */
 } seen_classes;
 
-static void see(seen_classes *seen, const int32_t *targets, int64_t count) {
+static void see(void *user, int64_t begin, const int32_t *targets, int64_t count) {
+    seen_classes *seen = user;
+    (void)begin;
     for (int64_t i = 0; i < count; i++) {
         const int32_t class = targets[i];
         if (class >= seen->classes) seen->classes = (int64_t) class + 1;
@@ -33,19 +35,33 @@ static int find_classes(const an_dataset *dataset, int64_t *each) {
     return -1;
 }
 
-static an_status look_through(an_dataset *dataset, seen_classes *seen) {
+static void see_known(an_dataset *dataset, an_see_classes *see_some, void *user) {
+    int32_t classes[AT_ONCE];
+    const int64_t count = an_dataset_count(dataset);
+    for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
+        const int64_t n = count - begin < AT_ONCE ? count - begin : AT_ONCE;
+        for (int64_t i = 0; i < n; i++) classes[i] = dataset->class_at(dataset->record.user, begin + i);
+        see_some(user, begin, classes, n);
+    }
+}
+
+an_status an_dataset_see_classes(an_dataset *dataset, an_see_classes *see_some, void *user) {
     an_status status;
     an_context *ctx = dataset->ctx;
     an_sample_buffer b = {0};
     int64_t each = 0;
     const int64_t count = an_dataset_count(dataset);
     const int field = find_classes(dataset, &each);
+    if (dataset->class_at) {
+        see_known(dataset, see_some, user);
+        return AN_OK;
+    }
     AN_TRY(an_sample_buffer_create(&b, ctx, dataset, AT_ONCE));
     for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
         const int64_t n = count - begin < AT_ONCE ? count - begin : AT_ONCE;
         for (int64_t i = 0; i < n; i++) b.indices[i] = begin + i;
         AN_TRY(an_dataset_read(dataset, n, b.indices, b.fields));
-        if (field >= 0) see(seen, b.fields[field], n * each);
+        if (field >= 0) see_some(user, begin, b.fields[field], n * each);
     }
     status = AN_OK;
 fail:
@@ -62,7 +78,7 @@ an_status an_class_info_get(an_dataset *dataset, an_class_info *info) {
     AN_TRY(an_class_info_check(ctx, info));
     if (dataset->class_info) return an_class_info_write(ctx, info, dataset->class_info);
     AN_TRY(an_alloc(ctx, (void **)&seen, 1, sizeof *seen));
-    AN_TRY(look_through(dataset, seen));
+    AN_TRY(an_dataset_see_classes(dataset, see, seen));
     int64_t absent = 0;
     while (absent < seen->classes && absent < MOST_CLASSES && seen->bits[absent / BITS] >> absent % BITS & 1) absent++;
     const an_class_info own = {.classes = seen->classes, .seen = seen->count, .first_absent = absent};
@@ -72,27 +88,24 @@ fail:
     return status;
 }
 
+typedef struct {
+    int64_t count, *targets;
+} class_counts;
+
+static void count_some(void *user, int64_t begin, const int32_t *classes, int64_t count) {
+    const class_counts *c = user;
+    (void)begin;
+    for (int64_t i = 0; i < count; i++)
+        if (classes[i] >= 0 && classes[i] < c->count) c->targets[classes[i]]++;
+}
+
 an_status an_dataset_count_classes(an_dataset *dataset, int64_t count, int64_t *targets) {
     AN_NEED(dataset, targets);
-    an_status status;
     an_context *ctx = dataset->ctx;
-    an_sample_buffer b = {0};
+    class_counts counts = {count, targets};
     int64_t each = 0;
-    const int64_t samples = an_dataset_count(dataset);
-    const int field = find_classes(dataset, &each);
     for (int64_t i = 0; i < count; i++) targets[i] = 0;
-    AN_CHECK(ctx, field >= 0, AN_ERR_ARGUMENT, "the targets of the data are not classes, so there is nothing to count");
-    AN_TRY(an_sample_buffer_create(&b, ctx, dataset, AT_ONCE));
-    for (int64_t begin = 0; begin < samples; begin += AT_ONCE) {
-        const int64_t n = samples - begin < AT_ONCE ? samples - begin : AT_ONCE;
-        for (int64_t i = 0; i < n; i++) b.indices[i] = begin + i;
-        AN_TRY(an_dataset_read(dataset, n, b.indices, b.fields));
-        const int32_t *classes = b.fields[field];
-        for (int64_t i = 0; i < n * each; i++)
-            if (classes[i] >= 0 && classes[i] < count) targets[classes[i]]++;
-    }
-    status = AN_OK;
-fail:
-    an_sample_buffer_destroy(&b, ctx);
-    return status;
+    if (find_classes(dataset, &each) < 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the targets of the data are not classes, so there is nothing to count");
+    return an_dataset_see_classes(dataset, count_some, &counts);
 }

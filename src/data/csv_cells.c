@@ -49,7 +49,9 @@ static an_status store_missing(const place *p) {
 static an_status store_class(const place *p, double number) {
     table *t = p->t;
     if (number != AN_TARGET_IGNORED && !(number >= 0 && number < INT32_MAX && number == (double)(int32_t)number))
-        return refuse(p, "is not a class: classes are 0, 1, 2, …");
+        return refuse(
+            p,
+            "is not a class: classes are 0, 1, 2, …, or words; write labels such as -1 and 1 as 0 and 1, or as names");
     if ((int64_t)number >= t->classes) t->classes = (int64_t)number + 1;
     put_here(p, number);
     return AN_OK;

@@ -29,7 +29,9 @@ struct an_dataset {
     const char *const *class_names;  /* in the source's memory; NULL: classes have no names */
     int64_t class_count;             /* of names */
     const an_class_info
-        *class_info;  /* of a source that knows its classes without reading samples; NULL: nobody knows */
+        *class_info; /* of a source that knows its classes without reading samples; NULL: nobody knows */
+    /* The class of a sample, of a source that knows it without reading the sample; NULL: it must be read. With the record's user. */
+    int32_t (*class_at)(const void *user, int64_t index);
     int64_t image[3]; /* channels, height and width of flat inputs that are images; 0: they are none */
     bool streams;     /* the program hands its samples over */
 };

@@ -82,6 +82,11 @@ static an_status read_samples(void *user, int64_t n, const int64_t *indices, voi
     return status;
 }
 
+static int32_t class_at(const void *user, int64_t index) {
+    const images *x = user;
+    return (int32_t)x->list.entries[index].class;
+}
+
 static void locate(void *user, int field, int64_t index, int64_t element, char *place, size_t place_capacity) {
     const images *x = user;
     (void)field, (void)element;
@@ -179,6 +184,7 @@ static void tell_dataset(images *x, const an_dataset *like, an_dataset *d) {
         d->class_names = like ? like->class_names : x->list.classes;
         d->class_count = x->info.classes;
         d->class_info = &x->info;
+        d->class_at = class_at;
         d->encoding = like ? like->encoding : x->encoding;
     }
     if (x->list.skipped == 0) return;

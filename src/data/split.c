@@ -74,6 +74,12 @@ static void locate(void *user, int field, int64_t index, int64_t element, char *
     an_dataset_place(p->shared->source, field, number_of(p, index), element, (an_note){place, place_capacity});
 }
 
+static int32_t class_at(const void *user, int64_t index) {
+    const part *p = user;
+    const an_dataset *source = p->shared->source;
+    return source->class_at(source->record.user, number_of(p, index));
+}
+
 static void close_part(void *user) {
     part *p = user;
     an_context *ctx = p->shared->ctx;
@@ -104,33 +110,23 @@ static an_status make_list(split *s, const bool *marks) {
     return AN_OK;
 }
 
-static int find_classes(const an_dataset *source) {
+static bool has_classes(const an_dataset *source) {
     int f = 0;
     while (f < source->record.field_count && !(source->fields[f].target && source->fields[f].dtype == AN_DTYPE_I32 &&
                                                source->bytes[f] == sizeof(int32_t)))
         f++;
-    return f < source->record.field_count ? f : -1;
+    return f < source->record.field_count;
 }
 
-/* The class of every sample; *largest is of all. */
-static an_status read_classes(const split *s, int field, int32_t *classes, int32_t *largest) {
-    an_status status;
-    an_context *ctx = s->ctx;
-    an_sample_buffer b = {0};
-    *largest = 0;
-    AN_TRY(an_sample_buffer_create(&b, ctx, s->source, AT_ONCE));
-    for (int64_t begin = 0; begin < s->count; begin += AT_ONCE) {
-        const int64_t n = s->count - begin < AT_ONCE ? s->count - begin : AT_ONCE;
-        for (int64_t i = 0; i < n; i++) b.indices[i] = begin + i;
-        AN_TRY(an_dataset_read(s->source, n, b.indices, b.fields));
-        memcpy(classes + begin, b.fields[field], (size_t)n * sizeof *classes);
-    }
-    for (int64_t i = 0; i < s->count; i++)
-        if (classes[i] > *largest) *largest = classes[i];
-    status = AN_OK;
-fail:
-    an_sample_buffer_destroy(&b, ctx);
-    return status;
+typedef struct {
+    int32_t *classes, largest;
+} seen_classes;
+
+static void see(void *user, int64_t begin, const int32_t *classes, int64_t count) {
+    seen_classes *seen = user;
+    memcpy(seen->classes + begin, classes, (size_t)count * sizeof *classes);
+    for (int64_t i = 0; i < count; i++)
+        if (classes[i] > seen->largest) seen->largest = classes[i];
 }
 
 /* In a shuffled order the first samples of each class are evaluated, as many as are its share. A class that has one sample alone is
@@ -152,27 +148,26 @@ static an_status stratify(split *s, double share) {
     enum { MOST_CLASSES = 1 << 20 };
     an_status status;
     an_context *ctx = s->ctx;
-    int32_t *classes = NULL, largest = 0;
+    seen_classes seen = {0};
     int64_t *left = NULL;
     bool *marks = NULL;
-    const int field = find_classes(s->source);
-    AN_CHECK(ctx, field >= 0, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, has_classes(s->source), AN_ERR_ARGUMENT,
              "a split by stratify needs one class for each sample, and these samples have none; use shuffle");
-    AN_TRY(an_alloc(ctx, (void **)&classes, (size_t)s->count, sizeof *classes));
+    AN_TRY(an_alloc(ctx, (void **)&seen.classes, (size_t)s->count, sizeof *seen.classes));
     AN_TRY(an_alloc(ctx, (void **)&marks, (size_t)s->count, sizeof *marks));
-    AN_TRY(read_classes(s, field, classes, &largest));
-    AN_CHECK(ctx, largest < MOST_CLASSES, AN_ERR_ARGUMENT, "the class %d is too large for a split by stratify",
-             (int)largest);
-    AN_TRY(an_alloc(ctx, (void **)&left, (size_t)largest + 1, sizeof *left));
-    mark_classes(s, share, classes, left, (int64_t)largest + 1, marks);
+    AN_TRY(an_dataset_see_classes(s->source, see, &seen));
+    AN_CHECK(ctx, seen.largest < MOST_CLASSES, AN_ERR_ARGUMENT, "the class %d is too large for a split by stratify",
+             (int)seen.largest);
+    AN_TRY(an_alloc(ctx, (void **)&left, (size_t)seen.largest + 1, sizeof *left));
+    mark_classes(s, share, seen.classes, left, (int64_t)seen.largest + 1, marks);
     AN_TRY(make_list(s, marks));
     AN_CHECK(ctx, s->evaluated > 0, AN_ERR_ARGUMENT,
              "a split by stratify needs a class with two samples or more, and there is none; use shuffle");
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&left, (size_t)largest + 1, sizeof *left);
+    an_release(ctx, (void **)&left, (size_t)seen.largest + 1, sizeof *left);
     an_release(ctx, (void **)&marks, (size_t)s->count, sizeof *marks);
-    an_release(ctx, (void **)&classes, (size_t)s->count, sizeof *classes);
+    an_release(ctx, (void **)&seen.classes, (size_t)s->count, sizeof *seen.classes);
     return status;
 }
 
@@ -229,6 +224,7 @@ static an_status make_part(an_dataset **dataset, split *s, int64_t begin, int64_
     record.user = p;
     AN_TRY(an_dataset_create(dataset, ctx, &record));
     an_dataset_inherit(*dataset, s->source);
+    if (s->source->class_at) (*dataset)->class_at = class_at;
     s->parts++;
     return AN_OK;
 fail:

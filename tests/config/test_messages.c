@@ -266,6 +266,9 @@ static const refusal refusals[] = {
      "precision, recall, f1 or auc; did you mean 'val_loss'?"},
     {MODEL EVAL "eval: {metrics: [loss, acc]}\n", NULL,
      "run.yaml:3:24: eval.metrics[1] is 'acc'; it takes auto, or a list of loss, perplexity, accuracy, top5, mae, r2, "
+     "precision, recall, f1 and auc; did you mean 'accuracy'?"},
+    {MODEL EVAL "eval: {metrics: [loss, aux]}\n", NULL,
+     "run.yaml:3:24: eval.metrics[1] is 'aux'; it takes auto, or a list of loss, perplexity, accuracy, top5, mae, r2, "
      "precision, recall, f1 and auc; did you mean 'auc'?"},
     {MODEL EVAL "eval: {every: 5 parsecs}\n", NULL,
      "run.yaml:3:15: eval.every is '5 parsecs'; it takes auto or off, or a length such as 250 steps, 2 epochs, 300M "

@@ -1,5 +1,6 @@
 /* Folders of images: every kind of PNG, JPEG as libjpeg decodes it, in the order of names; resizing; and nothing that is wrong with a file
  * gets through. */
+#include "data/dataset.h"
 #include "data/picture.h"
 #include "data/pictures.h"
 #include "data/resize.h"
@@ -77,6 +78,46 @@ static void test_order(void **state) {
     assert_int_equal(info.first_absent, 2);
     an_dataset_destroy(&d);
     end_context(&ctx);
+}
+
+/* Classes are the names of folders, so pictures are not decoded to count them: here they are none. Parts of a split count their own. */
+static void test_classes_are_counted_without_decoding(void **state) {
+    an_context *ctx = new_context();
+    an_dataset *d = NULL, *parts[2] = {NULL, NULL};
+    int64_t counts[2], all[2] = {0, 0};
+    an_split_source split;
+    an_split_source_init(&split, sizeof split);
+    an_class_info info;
+    an_class_info_init(&info, sizeof info);
+    (void)state;
+    make_folders();
+    const an_images_source source = source_of("pets");
+    OK(ctx, an_dataset_create_images(&d, ctx, &source));
+    for (int64_t i = 0; i < 6; i++) {
+        char path[AN_MESSAGE_BYTES];
+        an_dataset_place(d, 0, i, 0, (an_note){path, sizeof path});
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fclose(file);
+    }
+    OK(ctx, an_dataset_count_classes(d, 2, counts));
+    assert_true(counts[0] == 3 && counts[1] == 3);
+    split.source = d;
+    split.evaluation = 0.4;
+    split.by = AN_SPLIT_STRATIFY;
+    OK(ctx, an_dataset_split(&parts[0], &parts[1], ctx, &split));
+    for (int i = 0; i < 2; i++) {
+        OK(ctx, an_class_info_get(parts[i], &info));
+        assert_int_equal(info.seen, 2);
+        OK(ctx, an_dataset_count_classes(parts[i], 2, counts));
+        assert_int_equal(counts[0] + counts[1], an_dataset_count(parts[i]));
+        for (int c = 0; c < 2; c++) all[c] += counts[c];
+    }
+    assert_true(all[0] == 3 && all[1] == 3);
+    for (int i = 0; i < 2; i++) an_dataset_destroy(&parts[i]);
+    an_dataset_destroy(&d);
+    end_context(&ctx);
+    make_folders();
 }
 
 /* A part is of every class; without classes, files of one folder. */
@@ -489,10 +530,12 @@ static void test_large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),   cmocka_unit_test(test_parts),         cmocka_unit_test(test_skipped),
-        cmocka_unit_test(test_like),    cmocka_unit_test(test_png_kinds),     cmocka_unit_test(test_jpeg),
-        cmocka_unit_test(test_convert), cmocka_unit_test(test_resize),        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_large),   cmocka_unit_test(test_jpeg_warnings),
+        cmocka_unit_test(test_order),  cmocka_unit_test(test_classes_are_counted_without_decoding),
+        cmocka_unit_test(test_parts),  cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_like),   cmocka_unit_test(test_png_kinds),
+        cmocka_unit_test(test_jpeg),   cmocka_unit_test(test_convert),
+        cmocka_unit_test(test_resize), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_large),  cmocka_unit_test(test_jpeg_warnings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
 #include "base/text/nearest.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Names that people type are short. Three edits are as far as a slip goes; fewer for short names, of which three edits
  * would make any other: none for one letter, one for up to four. */
 enum { LONGEST = 63, MOST_EDITS = 3, LETTERS_AN_EDIT = 3 };
+enum { LEAST_BEGINNING = 3 }; /* letters of a name that was cut short */
 
 void an_nearest_init(an_nearest *nearest, const char *name, size_t length) {
     int edits = (int)((length < LONGEST ? length : LONGEST) + 1) / LETTERS_AN_EDIT;
@@ -37,16 +40,31 @@ static int edits_between(const char *a, int m, const char *b, int n, int limit) 
     return rows[m % 3][n];
 }
 
-void an_nearest_consider(an_nearest *nearest, const char *candidate, size_t length) {
-    int limit = nearest->distance, edits;
-    if (length > LONGEST || nearest->length > LONGEST) return;
-    int difference = (int)length - (int)nearest->length;
+static void consider_beginning(an_nearest *n, const char *candidate, size_t length) {
+    if (n->length < LEAST_BEGINNING || length <= n->length || memcmp(candidate, n->name, n->length) != 0) return;
+    if (n->begun && n->begun_length == length && !memcmp(n->begun, candidate, length)) return; /* the same once more */
+    if (n->begun_count++ > 0) return;
+    n->begun = candidate;
+    n->begun_length = length;
+}
+
+static void consider_edits(an_nearest *n, const char *candidate, size_t length) {
+    const int limit = n->distance, difference = (int)length - (int)n->length;
     if (difference >= limit || difference <= -limit) return;
-    edits = edits_between(nearest->name, (int)nearest->length, candidate, (int)length, limit);
+    const int edits = edits_between(n->name, (int)n->length, candidate, (int)length, limit);
     if (edits >= limit) return;
-    nearest->best = candidate;
-    nearest->best_length = length;
-    nearest->distance = edits;
+    n->near = candidate;
+    n->near_length = length;
+    n->distance = edits;
+}
+
+void an_nearest_consider(an_nearest *nearest, const char *candidate, size_t length) {
+    if (length > LONGEST || nearest->length > LONGEST) return;
+    consider_beginning(nearest, candidate, length);
+    consider_edits(nearest, candidate, length);
+    const bool begun = nearest->begun_count == 1;
+    nearest->best = begun ? nearest->begun : nearest->near;
+    nearest->best_length = begun ? nearest->begun_length : nearest->near_length;
 }
 
 an_nearest_text an_nearest_describe(const an_nearest *nearest) {

@@ -10,7 +10,13 @@ typedef struct an_nearest {
     size_t length;
     const char *best; /* NULL: nothing is near */
     size_t best_length;
-    int distance; /* of the best; candidates must be nearer */
+    const char *near; /* by the fewest edits; NULL: none */
+    size_t near_length;
+    int distance; /* of it; candidates must be nearer */
+    const char *
+        begun; /* the first of those that begin with the name: 'acc' is 'accuracy' and not 'auc', if it is the only one */
+    size_t begun_length;
+    int begun_count;
 } an_nearest;
 
 void an_nearest_init(an_nearest *nearest, const char *name, size_t length);
