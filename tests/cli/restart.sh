@@ -114,6 +114,17 @@ says 'began with the state of another run'
 restart 0 early base
 [ "$(hash_of early)" = "$(hash_of again)" ] || failed 'a run that was stopped early has another hash'
 
+# --- stopped after its first steps: the same command goes on, and so does one without the options ---
+config stopped 40 1e-3
+restart 75 stopped base --set run.max_time=0.001s
+restart 75 stopped base --set run.max_time=0.001s
+says 'resumes'
+says 'begun from'
+attempt 0 train stopped.yaml
+says 'begun from'
+[ "$(hash_of stopped)" = "$(hash_of again)" ] || failed 'a run that was stopped has another hash'
+[ "$(field stopped/summary.json 'd["origin"]["hash"]')" = "$hash" ] || failed 'a run that was stopped has lost its origin'
+
 # --- killed again and again ---
 config killed 40 1e-3
 kills=0
@@ -137,7 +148,7 @@ restart 2 again base --extend keep
 says 'cannot be combined'
 config base2 40 1e-3
 restart 2 base2 base --set run.dir=base
-says 'set run.dir to another name'
+says 'base already has a run, which did not begin with base; a restarted schedule is a new run: set run.dir to another name'
 restart 2 base2 base --set 'model.hidden=[25]'
 says 'model.hidden is [25], was [24]: it would be a different model'
 restart 2 base2 base --set data.normalize.inputs=range
