@@ -1,31 +1,27 @@
 #!/usr/bin/env bash
-# A student with pictures: a folder of PNG files, one folder for each class. Trains a small convolution, with changed pictures, and asks
-# it about a single file and about a folder.
+# A student with pictures: a folder of PNG files, one folder for each class. Lets anneal write a config, trains a small convolution with it, looks at the result, and asks it
+# about a single file and about a folder.
 #   student-images.sh UNPACKED-TARBALL
 source "$(dirname "$0")/preamble.sh"
 
 # The pictures are digits of MNIST: the files that a student would have collected.
-/usr/bin/python3 "$walks/../cli/make_digits.py" "$examples/mnist/mnist-10k-images-idx3-ubyte.gz" "$examples/mnist/mnist-10k-labels-idx1-ubyte.gz" 2000
+/usr/bin/python3 "$walks/../cli/make_digits.py" "$examples/mnist/mnist-10k-images-idx3-ubyte.gz" "$examples/mnist/mnist-10k-labels-idx1-ubyte.gz" 1000
 rm -rf few ./*.idx ./*.npy ./*.npz ./*.jsonl
 mkdir asked
 mv digits/3/*0.png asked # some of the threes are kept for the end
 [ "$(ls digits | wc -l)" = 10 ] || fail "the pictures were not made"
 
-cat >digits.yaml <<'END'
-run:       {epochs: 12, seed: 1}
-model:     {type: cnn, filters: [8, 16], hidden: 64}
-data:
-  train:   {type: images, path: digits}
-  split:   {eval: 20%, by: stratify}
-  augment: {shift: 2}
-batch:     {global: 32}
-optimizer: {lr: 3e-3}
-schedule:  {type: cosine, warmup: 5%}
-eval:      {every: 4 epochs, best: val_accuracy}
-END
+printf '$ anneal init digits > digits.yaml\n'
+anneal init digits >digits.yaml 2>found || { cat found; fail "anneal init ended with $?"; }
+sees '^digits: 9[0-9][0-9] images in 10 classes$' found
+sees '^size: 28 x 28 pixels$' found
+sees '^  3 +[0-9]+ files +[0-9.]+%$' found
+sees '^next: anneal train digits.yaml$' found
 
 run anneal train digits.yaml
-at_least 0.93 val_accuracy runs/digits
+at_least 0.92 val_accuracy runs/digits
+run anneal eval runs/digits
+sees 'val_accuracy'
 
 one=$(ls asked/*.png | head -n 1)
 run anneal predict runs/digits/best --input "$one" --output one.csv

@@ -131,6 +131,7 @@ static int look_at_folder(init_found *f) {
 static int write_config(const init_found *f, const char *output) {
     if (!output) {
         init_write(stdout, f);
+        if (*f->config && ferror(stdout) == 0) cli_tell("next: anneal train %s", f->config);
         return cli_finish(f->call);
     }
     FILE *file = cli_file_open(f->call, output, "wx"); /* a config that someone has changed is not overwritten */

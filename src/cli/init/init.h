@@ -31,6 +31,7 @@ typedef struct init_found {
     an_context *ctx;
     const char *data;       /* as it was given */
     char folder[INIT_PATH]; /* of the config */
+    char config[INIT_PATH]; /* its file; "": it is written to a terminal or a pipe */
     const char *target;     /* of --target; NULL: not given */
     init_task task;
 
@@ -87,7 +88,7 @@ int init_read_targets(init_found *f, an_dataset *dataset, init_numbers *numbers,
 
 /* A text as YAML and JSON quote it; without quotes where it needs none. */
 void init_put_text(FILE *file, const char *text);
-/* Where paths in the config start: the folder of --output, or that of the file which standard output goes to, or else the working
+/* The file of the config, and where paths in it start: the folder of --output, or that of the file which standard output goes to, or else the working
  * directory. False, with errno: it is not there. */
 bool init_find_folder(init_found *f, const char *output);
 /* Writes the path of a file to the source as the config names it: relative to its folder if the file is inside it, or else from the root. */

@@ -7,6 +7,14 @@
 
 #include "cli/init/init.h"
 
+/* As a person in the working directory would type it. */
+static void find_name(init_found *f, const char *path) {
+    char here[INIT_PATH];
+    const size_t length = getcwd(here, sizeof here) ? strlen(here) : 0;
+    const bool inside = length > 1 && !strncmp(path, here, length) && path[length] == '/';
+    snprintf(f->config, sizeof f->config, "%s", inside ? path + length + 1 : path);
+}
+
 bool init_find_folder(init_found *f, const char *output) {
     char path[INIT_PATH] = "";
     struct stat about;
@@ -16,6 +24,7 @@ bool init_find_folder(init_found *f, const char *output) {
         const ssize_t length = readlink("/proc/self/fd/1", path, sizeof path - 1);
         path[length > 0 ? length : 0] = 0;
     }
+    find_name(f, path);
     char *slash = strrchr(path, '/');
     if (slash) slash[slash == path] = 0;
     return realpath(slash ? path : ".", f->folder) != NULL;

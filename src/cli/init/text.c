@@ -1,6 +1,10 @@
 /* anneal init of plain text. */
 #include "cli/init/init.h"
 
+#include <string.h>
+
+#include "base/files/regular.h"
+
 /* Characters where there are few different ones, or else bytes. */
 enum { MOST_CHARACTERS = 1000, LEAST_TOKENS = 200 };
 
@@ -8,9 +12,35 @@ static an_status open_text(const init_found *f, an_text_tokens tokens, an_datase
     an_text_source source;
     an_text_source_init(&source, sizeof source);
     source.path = f->data;
-    source.context = 2;
+    source.context = 1; /* then there is one sample less than tokens */
     source.tokens = tokens;
     return an_dataset_create_text(dataset, f->ctx, &source);
+}
+
+/* Ends of lines; 0: the file is compressed, or cannot be read. */
+static int64_t count_lines(const char *path) {
+    static const unsigned char gzip[] = {0x1f, 0x8b};
+    enum { READ = 1 << 16 };
+    static char bytes[READ];
+    int64_t lines = 0, all = 0;
+    FILE *file = an_regular_read(path);
+    for (size_t length; file && (length = fread(bytes, 1, sizeof bytes, file)) > 0; all += (int64_t)length) {
+        if (all == 0 && length >= sizeof gzip && !memcmp(bytes, gzip, sizeof gzip)) break;
+        for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(bytes + length - at))); at++) lines++;
+    }
+    if (file) fclose(file);
+    return lines;
+}
+
+static void tell_text(const init_found *f, bool characters) {
+    const int64_t lines = count_lines(f->data);
+    cli_tell("%s: plain text, %s %s%s%s%s, %lld different %s%s", f->data, cli_count(f->tokens).text,
+             characters ? "characters" : "bytes", lines > 0 ? " in " : "", lines > 0 ? cli_count(lines).text : "",
+             lines == 1  ? " line"
+             : lines > 0 ? " lines"
+                         : "",
+             (long long)f->vocabulary, characters ? "characters" : "bytes",
+             characters ? "" : "; it is not UTF-8, or has too many different characters");
 }
 
 int init_text(init_found *f) {
@@ -27,11 +57,9 @@ int init_text(init_found *f) {
     if (status != AN_OK) return cli_failure(f->call, f->ctx, status);
     f->type = "text";
     f->vocabulary = count;
-    f->tokens = f->samples = 2 * an_dataset_count(dataset);
+    f->tokens = f->samples = an_dataset_count(dataset) + 1;
     an_dataset_destroy(&dataset);
-    cli_tell("%s: plain text, %s %s, %lld different ones%s", f->data, cli_count(f->tokens).text,
-             characters ? "characters" : "bytes", (long long)f->vocabulary,
-             characters ? "" : "; it is not UTF-8, or has too many different characters");
+    tell_text(f, characters);
     if (f->tokens < LEAST_TOKENS)
         return cli_fail(f->call, "%s: this is too short to train on; give a text of at least %d characters", f->data,
                         (int)LEAST_TOKENS);
@@ -39,6 +67,7 @@ int init_text(init_found *f) {
     fprintf(f->source_stream, "    path: ");
     init_put_path(f, f->data);
     fprintf(f->source_stream, "\n    tokens: %s\n", characters ? "chars" : "bytes");
-    cli_tell("task: a small GPT that continues the text");
+    cli_tell("task: a small GPT that predicts the next %s from up to %lld before it", characters ? "character" : "byte",
+             (long long)f->context);
     return CLI_DONE;
 }

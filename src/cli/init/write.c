@@ -118,6 +118,17 @@ static void write_split(FILE *out, const init_found *f) {
         fprintf(out, "    by: stratify  # the same share of every class\n");
 }
 
+/* Moves suit any images; mirror images of letters, and turned ones of buildings, do not. */
+static void write_augment(FILE *out, const init_found *f) {
+    enum { MANY = 30000, PART = 14 /* of a side: 2 of the 28 pixels of MNIST */ };
+    const int64_t side = f->height < f->width ? f->height : f->width, shift = side >= 2 * PART ? side / PART : 1;
+    fprintf(out,
+            "  %saugment:\n  %s  shift: %lld  # pixels, in every epoch others%s\n"
+            "  #   rotate: 10  # where it makes sense: turns, also brightness: 20%%, flip: horizontal, mixup: 0.2\n",
+            f->samples < MANY ? "" : "# ", f->samples < MANY ? "" : "# ", (long long)shift,
+            f->samples < MANY ? "; against overfitting" : "");
+}
+
 static void write_data(FILE *out, const init_found *f) {
     enum { DEFAULT_FIT = 10000 };
     fprintf(out, "data:\n  train:\n    type: %s\n%s", f->type, f->source);
@@ -133,8 +144,7 @@ static void write_data(FILE *out, const init_found *f) {
             fprintf(out, "    fit: first %lld samples  # all of them, as files are often sorted\n",
                     (long long)training_samples(f));
     }
-    if (f->is_image)
-        fprintf(out, "  # augment: {shift: 2, rotate: 10}  # random changes, another one in every epoch\n");
+    if (f->is_image) write_augment(out, f);
     putc('\n', out);
 }
 
@@ -151,27 +161,57 @@ static void write_rest(FILE *out, const sizes *s) {
         s->batch, s->decay, every, every == 1 ? "" : "s");
 }
 
+/* A small text is learned by heart by a large model, or by too many steps. On two cores, each takes one minute or two. The numbers were tried on parts of
+ * examples/shakespeare. */
+typedef struct {
+    int64_t tokens; /* below this */
+    int layers, heads, width, steps;
+    double dropout;
+    const char *rate;
+} text_sizes;
+
+static const text_sizes *text_sizes_of(const init_found *f) {
+    static const text_sizes all[] = {{30000, 2, 2, 64, 1000, 0.2, "3e-3"},
+                                     {300000, 3, 4, 128, 1000, 0.2, "2e-3"},
+                                     {INT64_MAX, 4, 4, 128, 2000, 0, "2e-3"}};
+    const text_sizes *s = all;
+    while (f->tokens >= s->tokens) s++;
+    return s;
+}
+
 static void write_text(FILE *out, const init_found *f) {
+    enum { BATCH = 16, EVALUATIONS = 8, WARMUP = 20 /* one step in so many */ };
     const bool evaluates = f->context * 40 <= f->tokens; /* a tenth holds some samples */
+    const text_sizes *s = text_sizes_of(f);
+    const char *unit = f->vocabulary == 256 ? "bytes" : "characters";
+    const double passes = (double)s->steps * BATCH * (double)f->context / (0.9 * (double)f->tokens);
     fprintf(out,
             "# Made by 'anneal init' from %s %s. Every number here is a starting point; change what you like.\n"
             "#\n"
             "#     anneal train THIS-FILE       trains; the results are in runs/\n"
             "#     anneal config show THIS-FILE shows all other settings with their defaults\n"
             "version: 1\n\n"
-            "run:\n  steps: 2000\n  seed: 1\n\n"
+            "run:\n  steps: %d  # about %.2g passes over the text; more steps learn more\n  seed: 1\n\n"
             "model:\n"
             "  type: gpt2  # a small one; its vocabulary of %lld is taken from the text\n"
-            "  layers: 4\n  heads: 4\n  width: 128\n  context: %lld  # tokens that it sees at once\n\n"
-            "data:\n  train:\n    type: text\n%s    part: %s  # %s\n",
-            cli_count(f->tokens).text, f->vocabulary == 256 ? "bytes" : "characters", (long long)f->vocabulary,
-            (long long)f->context, f->source, evaluates ? "0%..90%" : "0%..100%",
+            "  layers: %d\n  heads: %d\n  width: %d\n  context: %lld  # %s that it sees at once\n",
+            cli_count(f->tokens).text, unit, s->steps, passes, (long long)f->vocabulary, s->layers, s->heads, s->width,
+            (long long)f->context, unit);
+    if (s->dropout > 0) fprintf(out, "  dropout: %g  # against overfitting; less for longer texts\n", s->dropout);
+    fprintf(out, "\ndata:\n  train:\n    type: text\n%s    part: %s  # %s\n", f->source,
+            evaluates ? "0%..90%" : "0%..100%",
             evaluates ? "the last tenth is not trained on" : "too little text to keep some for evaluation");
     if (evaluates) fprintf(out, "  eval:\n    type: text\n%s    part: 90%%..100%%\n", f->source);
-    fprintf(out, "\nbatch:\n  global: 16  # samples of a step\n\n"
-                 "optimizer:\n  type: adamw\n  lr: 1e-3\n  betas: [0.9, 0.99]\n  weight_decay: 0.1\n\n"
-                 "schedule:\n  type: cosine\n  warmup: 100 steps\n  min_ratio: 0.1\n");
-    if (evaluates) fprintf(out, "\neval:\n  every: 250 steps\n  best: val_loss\n");
+    fprintf(out,
+            "\nbatch:\n  global: %d  # samples of a step, each of %lld %s\n\n"
+            "optimizer:\n  type: adamw\n  lr: %s\n  betas: [0.9, 0.99]\n  weight_decay: 0.1  # against overfitting\n\n"
+            "schedule:\n  type: cosine  # the learning rate falls to a tenth\n  warmup: %d steps\n  min_ratio: 0.1\n",
+            BATCH, (long long)f->context, unit, s->rate, s->steps / WARMUP);
+    if (evaluates)
+        fprintf(out,
+                "\neval:\n  every: %d steps\n"
+                "  best: val_loss  # the link 'best' in the run folder points to that checkpoint\n",
+                s->steps / EVALUATIONS);
 }
 
 void init_write(FILE *out, const init_found *f) {
