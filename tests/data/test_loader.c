@@ -152,8 +152,8 @@ static void test_bounded(void **state) {
     end_context(&ctx);
 }
 
+/* Since the last call. */
 static int64_t count_reads(slow *s) {
-    nanosleep(&(struct timespec){0, 10000000}, NULL); /* time to do too much */
     pthread_mutex_lock(&s->mutex);
     const int64_t reads = s->reads;
     s->reads = 0;
@@ -164,7 +164,8 @@ static int64_t count_reads(slow *s) {
 /* One for evaluations reads nothing before the first of them, between two and after the last batch. */
 static void test_rest(void **state) {
     an_context *ctx = new_context();
-    slow s = {.nanoseconds = 1000, .bad = -1};
+    static const struct timespec pause = {0, 20000000}; /* time to do too much */
+    slow s = {.nanoseconds = 200000, .bad = -1};
     an_dataset *d = make_slow(ctx, &s);
     int64_t end = 12;
     (void)state;
@@ -176,6 +177,7 @@ static void test_rest(void **state) {
         options.user = &end;
         options.evaluates = true;
         OK(ctx, an_loader_create(&l, ctx, &options));
+        nanosleep(&pause, NULL);
         assert_int_equal(count_reads(&s), 0);
         for (int again = 0; again < 3; again++) {
             an_loader_seek(l, 4);
@@ -191,6 +193,7 @@ static void test_rest(void **state) {
         OK(ctx, an_loader_next(l, &batch));
         an_loader_rest(l);
         assert_in_range(count_reads(&s), 1, 4);
+        nanosleep(&pause, NULL);
         assert_int_equal(count_reads(&s), 0);
         an_loader_destroy(&l);
     }
