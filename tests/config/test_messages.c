@@ -132,6 +132,10 @@ static const refusal refusals[] = {
     {BOTH "lr: 1e-3\n", NULL, "run.yaml:3:1: unknown key 'lr'; did you mean optimizer.lr?"},
     {BOTH "optimizer.lr: 1e-3\n", NULL, "run.yaml:3:1: unknown key 'optimizer.lr'; did you mean 'optimizer'?"},
     {BOTH "run:\n  stpes: 10\n", NULL, "run.yaml:4:3: unknown key 'run.stpes'; did you mean 'steps'?"},
+    {BOTH "save: {wri: 2}\n", NULL, "run.yaml:3:8: unknown key 'save.wri'; did you mean 'writers'?"},
+    {BOTH "save: {kee: 2}\n", NULL,
+     "run.yaml:3:8: unknown key 'save.kee'; the keys of save are every, keep_last, keep_every, keep_named, stage, "
+     "writers"},
     {BOTH "zzz: 1\n", NULL,
      "run.yaml:3:1: unknown key 'zzz'; the keys of a config are version, run, model, data, batch, optimizer, schedule, "
      "train, eval, save, log, ranks"},

@@ -1,27 +1,25 @@
 #!/usr/bin/env python3
-"""Compares anneal find-lr with the same loop in PyTorch: against_torch.py ANNEAL. Run by hand; needs PyTorch and safetensors.
+"""Compares anneal find-lr with the same loop in PyTorch: against_torch.py ANNEAL [--write]. Run by hand; needs PyTorch.
 
 An MLP in f64, for numbers and for classes. PyTorch gets the initial weights from anneal, and computes batches, AdamW, clipping, schedule, smoothing and the
-proposal by itself. Every point of the curve must agree to 1e-4.
+proposal by itself. With --write, PyTorch's curves become tests/golden/data/find-lr.json, which golden.py compares anneal with.
 """
-import importlib.util
 import json
 import math
 import os
-import random
-import subprocess
+import struct
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+
 import torch
+
+import curves
+from curves import BATCH, FROM, SAMPLES, SEED, STEPS, TO
 
 anneal = os.path.abspath(sys.argv[1])
 os.chdir(tempfile.mkdtemp())
-SAMPLES, BATCH, SEED, STEPS, FROM, TO = 250, 32, 7, 120, 1e-6, 3.0
-
-
-def run(*arguments):
-    return subprocess.run([anneal, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 # ---- the order of samples: data/permutation.c ----
@@ -99,35 +97,42 @@ def proposal_of(points):
     return points[max(falls, key=falls.get)][0]
 
 
-def compare(name, rows, loss_of, targets_type):
-    with open(name + ".csv", "w") as file:
-        file.write("a,b,c,y\n" + "".join(",".join(repr(x) for x in row) + "\n" for row in rows))
-    with open(name + ".yaml", "w") as file:
-        file.write(f"run: {{dir: {name}, steps: 1, seed: {SEED}}}\nmodel: {{type: mlp, hidden: [16, 16]}}\n"
-                   f"optimizer: {{type: adamw, lr: 0}}\nbatch: {{global: {BATCH}}}\ntrain: {{precision: f64}}\n"
-                   f"data: {{train: {{type: csv, path: {name}.csv, dtype: f64, classes: {'on' if targets_type == torch.long else 'off'}}}}}\n")
-    run("train", name + ".yaml")  # with a rate of 0, so the weights stay as they began
-    run("export", name, "--to", "torch", name + "-torch")
-    found = json.loads(run("find-lr", name + ".yaml", "--from", str(FROM), "--to", str(TO), "--steps", str(STEPS), "--json"))
-    spec = importlib.util.spec_from_file_location("model", f"{name}-torch/model.py")
-    model = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(model)
+def load(name):
+    """The weights that a run begins with."""
+    curves.run(anneal, "train", name + ".yaml")  # with a rate of 0, so the weights stay as they began
+    curves.run(anneal, "export", name, "--to", name + ".safetensors")
+    with open(name + ".safetensors", "rb") as file:
+        data = file.read()
+    begin = 8 + struct.unpack("<Q", data[:8])[0]
+    layers, modules = ("hidden.0", "hidden.1", "output"), []
+    header = json.loads(data[8:begin])
+    for layer in layers:
+        tensors = []
+        for part in ("weight", "bias"):
+            about = header[f"{layer}.{part}"]
+            first, end = about["data_offsets"]
+            values = torch.frombuffer(bytearray(data[begin + first:begin + end]), dtype=torch.float64)
+            tensors.append(values.reshape(about["shape"]))
+        linear = torch.nn.Linear(*reversed(tensors[0].shape), dtype=torch.float64)
+        with torch.no_grad():
+            linear.weight.copy_(tensors[0])
+            linear.bias.copy_(tensors[1])
+        modules += [linear, torch.nn.ReLU()]
+    return torch.nn.Sequential(*modules[:-1])
+
+
+def compute(name, rows, loss_of, targets_type):
+    curves.write(name, rows)
     inputs = torch.tensor([row[:3] for row in rows], dtype=torch.float64)
     targets = torch.tensor([row[3] for row in rows], dtype=targets_type)
-    points = range_test(model.load(), inputs, targets, loss_of)
-    assert len(points) == len(found["points"]), (len(points), len(found["points"]))
-    worst = 0.0
-    for theirs, ours in zip(points, found["points"]):
-        for a, b in zip(theirs, (ours["lr"], ours["loss"], ours["smoothed"])):
-            worst = max(worst, abs(a - b) / abs(a))
-    assert worst < 1e-4, (name, worst)
-    proposal = proposal_of(points)
-    assert abs(proposal - found["proposal"]) < 1e-4 * proposal, (name, proposal, found["proposal"])
-    print(f"{name}: {len(points)} points, at most {worst:.1e} apart, end {found['end']}, proposal {proposal:.3g}")
+    points = range_test(load(name), inputs, targets, loss_of)
+    return {"points": points, "proposal": proposal_of(points)}
 
 
-random.seed(1)
-table = [[random.uniform(-1, 1) for _ in range(3)] for _ in range(SAMPLES)]
-compare("numbers", [[*x, math.sin(3 * x[0]) + x[1] * x[2]] for x in table],
-        lambda out, y: torch.nn.functional.mse_loss(out.flatten(), y), torch.float64)
-compare("classes", [[*x, (x[0] > 0) + (x[1] * x[2] > 0)] for x in table], torch.nn.functional.cross_entropy, torch.long)
+tables = curves.tables()
+golden = {"numbers": compute("numbers", tables["numbers"], lambda out, y: torch.nn.functional.mse_loss(out.flatten(), y), torch.float64),
+          "classes": compute("classes", tables["classes"], torch.nn.functional.cross_entropy, torch.long)}
+for name in golden:
+    curves.compare(name, golden[name], curves.find(anneal, name))
+if "--write" in sys.argv:
+    curves.GOLDEN.write_text(json.dumps(golden, separators=(",", ":")).replace("],[", "],\n[") + "\n")
