@@ -215,6 +215,8 @@ row("model.inputs", "stream-layers", "model.inputs=[3]", PLAN, of="sequential")
 row("model.outputs", "stream", "model.outputs=4", PLAN, of="mlp")
 row("model.hidden", "mlp", "model.hidden=[5, 4]", PLAN, of="mlp")
 row("model.embedding", "mlp", "model.embedding=3", PLAN, of="mlp", both=["data.train.path=colors.csv", "data.train.categories=embedding"])
+row("model.embedding", "mlp", "model.embedding=3", PLAN, of="sequential",
+    both=["model={type: sequential, layers: [linear]}", "data.train.path=colors.csv", "data.train.categories=embedding"])
 row("model.hidden", "cnn", "model.hidden=5", PLAN, of="cnn")
 row("model.hidden", "llama", "model.hidden=24", PLAN, of="llama")
 row("model.channels", "stream-cnn", "model.channels=3", PLAN, of="cnn")
