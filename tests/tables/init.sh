@@ -68,6 +68,37 @@ attempt 0 init marks.csv --task regress
 says "task: regression"
 grep -qxF '    targets: standard  # predictions come in the units of the data' out || failed 'targets are not scaled'
 
+# --- images of several sizes, grey and in color, and a file that is none ---
+python3 - <<'P'
+import pathlib, struct, zlib
+
+
+def png(path, side, color):
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    row = b"\0" + bytes(range(side * (3 if color else 1)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", side, side, 8, 2 if color else 0, 0, 0, 0)) +
+                     chunk(b"IDAT", zlib.compress(row * side)) + chunk(b"IEND", b""))
+
+
+for i in range(12):
+    png(pathlib.Path("mixed", "ab"[i % 2], f"{i}.png"), 9 if i == 0 else 16 + i % 3, i != 0)
+pathlib.Path("mixed/b/99.png").write_text("no picture")
+P
+if "${anneal[@]}" init mixed -o mixed.yaml >out 2>err; then
+    says "mixed: 13 images in 2 classes"
+    grep -qE '^  b +7 files +53.8%$' err || fail "balance: $(cat err)"
+    says "note: mixed/b/99.png: byte 0: this is neither a PNG nor a JPEG file"
+    says "sizes: 9 to 18 pixels high, 9 to 18 wide; half of them up to 17 x 17 (of 12 files looked at)"
+    says "color: 8% are grey, and are used as if in color (of 12 files looked at)"
+    config=mixed.yaml
+    has "    height: 17  # all images are stretched to this"
+    has "    channels: 3  # some images are grey, and some in color"
+else
+    grep -q 'built without a library' err || fail "init mixed: $(cat err)"
+fi
+
 # --- other kinds ---
 begin rows accuracy 0.9 rows.jsonl
 says "target: 'label', because of its name"
