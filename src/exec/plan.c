@@ -53,7 +53,7 @@ static an_status add_weights(an_plan *p) {
 static an_status add_mixed_targets(an_plan *p, bool weighs) {
     an_graph *g = p->model;
     const an_result *loss = an_graph_result(g, g->loss), *targets = an_graph_result(g, g->targets);
-    if (!weighs || an_node_input(loss->node, 1) != targets || targets->ndims != 1)
+    if (!weighs || !targets || an_node_input(loss->node, 1) != targets || targets->ndims != 1)
         return AN_ERROR(p->ctx, AN_ERR_UNSUPPORTED,
                         "graph '%s' cannot mix targets: samples must have weights, and one target each, which the loss "
                         "reads directly",

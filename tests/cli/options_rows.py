@@ -447,7 +447,7 @@ row("train.max_skips", "overflow", "train.max_skips=2", REFUSED("skipped"), both
 row("eval.every", "eval", "eval.every=2", METRICS)
 row("eval.at_start", "eval", "eval.at_start=on", METRICS)
 row("eval.samples", "eval", "eval.samples=3", METRICS)
-row("eval.micro", "eval", "eval.micro=3", PLAN)
+row("eval.micro", "eval", "eval.micro=3", STATE)
 row("eval.metrics", "eval", "eval.metrics=[mae]", METRICS, both=["eval.best.metric=val_mae"])
 row("eval.best.metric", "eval", "eval.best.metric=val_mae", FILES("run/summary.json"))
 row("eval.best.mode", "eval", "eval.best.mode=max", FILES("run/summary.json"))
