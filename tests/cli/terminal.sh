@@ -38,7 +38,7 @@ watch 80
 grep -q '^machine ' screen || fail "there is no banner at 80 columns"
 [ "$(grep -c 'loss .* left$' screen)" = 1 ] || fail "not one line of progress at 80 columns"
 grep -qE '^\[.*\] +[0-9]+%  step .*epoch +1/23  loss.*left' screen || fail "the line of progress lacks something at 80 columns"
-grep -q 'val_loss.*best' screen || fail "there is no evaluation at 80 columns"
+grep -q 'val_loss.*val_accuracy' screen && grep -qE '^(step .*val_loss.*)?  best$' screen || fail "there is no evaluation at 80 columns"
 grep -q $'\033\[32mbest' screen.colours || grep -q $'\033\[32m' screen.colours || fail "there is no colour"
 cp screen eighty
 

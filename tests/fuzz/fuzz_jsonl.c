@@ -21,6 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source.has_targets = source.target_count || !(options & 16);
     if (options & 32) source.dtype = AN_DTYPE_F64;
     if (options & 64) source.begin = 0.5;
+    if (options & 128) source.weights = "w";
+    source.weights_optional = options & 1;
     const an_status status = an_dataset_create_jsonl(&d, context, &source);
     finish(status, &d, bytes);
     return 0;

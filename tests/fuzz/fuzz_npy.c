@@ -18,6 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source.scaled = options & 8;
     if (options & 16) source.dtype = AN_DTYPE_F64;
     if (options & 32) source.begin = 0.5;
+    if (options & 64) source.weights = "w";
+    source.weights_optional = options & 128;
     const an_status status = an_dataset_create_npy(&d, context, &source);
     finish(status, &d, bytes);
     return 0;

@@ -77,6 +77,9 @@ write("npy", "labels", 1, y)
 write("npy", "fortran", 2, npy("<f4", (3, 2), struct.pack("<6f", *range(6)), True))
 write("npy", "version2", 16, npy("<f4", (2,), struct.pack("<2f", 1, 2), version=2))
 write("npy", "stored", 0, npz(zipfile.ZIP_STORED, x=x, y=y))
+w = npy("<f8", (3,), struct.pack("<3d", 1, 0, 2.5))
+write("npy", "weights", 64, npz(zipfile.ZIP_STORED, x=x, y=y, w=w))
+write("npy", "weights_optional", 192, npz(zipfile.ZIP_STORED, x=x, y=y))
 write("npy", "deflated", 8, npz(zipfile.ZIP_DEFLATED, arr_0=x, arr_1=y))
 
 # ---- JSON lines ----
@@ -87,3 +90,5 @@ write("jsonl", "classes", 12, b'{"a": 1, "y": 2}\n{"a": 3, "y": 0}\n{"a": 3, "y"
 write("jsonl", "names", 4, b'{"a": 1, "y": "dog"}\r\n{"a": 3, "y": "c\\u0061t"}\r\n')
 write("jsonl", "more", 32, b'{"a": [1, [2, 3]], "x": 0, "y": null}\n')
 write("jsonl", "half", 80, b'{"a": 1, "b": 2}\n{"b": 3, "a": 4}\n{"a": 5, "b": 6}\n')
+write("jsonl", "weights", 134, b'{"a": 1, "y": 2, "w": 1}\n{"a": 3, "y": 4, "w": 0.5}\n')
+write("jsonl", "weights_optional", 135, b'{"a": 1, "b": {"c": 2}, "y": 2}\n{"a": 3, "b": {"c": 2}, "y": 4}\n')

@@ -35,5 +35,5 @@ printf '  %d of %d threes\n' "$right" "$total"
 
 # A picture that is none is named, and so is the way out.
 printf 'not a picture' >digits/7/broken.png
-refused 2 anneal train digits.yaml --set run.dir=runs/broken
+refused 1 anneal train digits.yaml --set run.dir=runs/broken
 sees 'broken.png'

@@ -1,4 +1,5 @@
 /* Shows the progress of a run: one changing line on a terminal, plain lines elsewhere. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +207,20 @@ static size_t describe_moment(cli_training *t, int64_t step, char *text, size_t 
     return (size_t)snprintf(text, capacity, "step %*s/%s", digits, cli_count(step).text, cli_count(t->info.steps).text);
 }
 
+/* Prints parts that two spaces divide, and gives the column behind them. Where the terminal ends the line goes on below, indented: broken between parts, not within one. */
+static int print_parts(const char *text, int column, int columns) {
+    while (*text) {
+        const size_t spaces = strspn(text, " ");
+        const char *end = strstr(text + spaces, "  ");
+        const int length = (int)(end ? end - text : (ptrdiff_t)strlen(text));
+        const bool breaks = column > 0 && column + length > columns;
+        printf("%s%.*s", breaks ? "\n  " : "", breaks ? length - (int)spaces : length, text + (breaks ? spaces : 0));
+        column = breaks ? 2 + length - (int)spaces : column + length;
+        text += length;
+    }
+    return column;
+}
+
 void cli_progress_evaluation(cli_progress *progress, cli_training *training, int64_t step,
                              const an_evaluation *evaluation, bool best) {
     char text[256];
@@ -217,8 +232,12 @@ void cli_progress_evaluation(cli_progress *progress, cli_training *training, int
         used += (size_t)snprintf(text + used, sizeof text - used, "  %s %s", name, cli_metric(value).text);
     }
     clear_line(progress);
-    printf("%s%s%s%s\n", text, best ? "  " : "", best && progress->colors ? "\033[32m" : "",
-           best ? progress->colors ? "best\033[0m" : "best" : "");
+    const int columns = progress->terminal ? cli_columns() : INT_MAX;
+    const int column = print_parts(text, 0, columns);
+    if (best)
+        printf("%s%s%s", column > columns - (int)sizeof "  best" ? "\n  " : "  ", progress->colors ? "\033[32m" : "",
+               progress->colors ? "best\033[0m" : "best");
+    putchar('\n');
     fflush(stdout);
     if (best && used < sizeof text) snprintf(text + used, sizeof text - used, "  best");
     an_folder_log(training->folder, text);
