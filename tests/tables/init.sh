@@ -127,7 +127,7 @@ attempt 0 init 'my data/the "flowers".csv' --output configs/one.yaml
 says "next: anneal train configs/one.yaml"
 attempt 0 train configs/one.yaml --set run.epochs=1
 attempt 1 init flowers.csv --output configs/one.yaml
-says "configs/one.yaml: cannot be written: File exists; remove it, or choose another name"
+says "'configs/one.yaml' cannot be written: File exists; remove it, or choose another name"
 (cd configs && "${anneal[@]}" init ../flowers.csv >two.yaml 2>/dev/null)
 attempt 0 train configs/two.yaml --set run.epochs=1
 "${anneal[@]}" init flowers.csv 2>/dev/null >'my data/three.yaml'
