@@ -20,11 +20,11 @@ typedef struct an_weights {
     void (*close)(struct an_weights *weights);
 } an_weights;
 
-/* A checkpoint's folder, or a run's, whose newest is taken; a safetensors file, or a folder as Hugging Face has them:
+/* A checkpoint's folder, or a run's, whose newest is taken; a safetensors or GGUF file, or a folder as Hugging Face has them:
  * model.safetensors, or several files and their index. `choice`: of a checkpoint. */
 an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path, an_model_weights choice);
 void an_weights_close(an_weights *weights);
-/* … of files of safetensors only. */
+/* … of files only. */
 an_status an_weights_open_files(an_weights *weights, an_context *ctx, const char *path);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/files/reader.h"
 #include "base/text/json.h"
+#include "store/gguf.h"
 #include "store/weights.h"
 
 enum { MOST_FILES = 512, MOST_INDEX = 100000000 }; /* files are open at once; bytes of an index, as of a header */
@@ -161,13 +162,14 @@ static an_status open_folder(an_weights *w, const char *path) {
     }
     return AN_ERROR(ctx, AN_ERR_FILE,
                     "%s: has neither %s nor %s, and is not a run with checkpoints; give the folder of a model or of a "
-                    "run, or a safetensors file",
+                    "run, or a safetensors or GGUF file",
                     path, folders[0].file, folders[1].file);
 }
 
 an_status an_weights_open_files(an_weights *weights, an_context *ctx, const char *path) {
     an_status status;
     struct stat about;
+    if (an_gguf_is(path)) return an_weights_open_gguf(weights, ctx, path);
     *weights = (an_weights){.ctx = ctx, .get = shards_get, .read = shards_read, .close = shards_close};
     AN_TRY_RETURN(an_alloc(ctx, &weights->state, 1, sizeof(shards)));
     weights->is_folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the seeds of the fuzzers of pictures, arrays and JSON lines.
 
-    make_seeds.py CORPUS    (tests/fuzz/corpus: the folders png, npy and jsonl in it are filled)
+    make_seeds.py CORPUS    (tests/fuzz/corpus: the folders png, npy, jsonl and gguf in it are filled)
 
 Those of jpeg are made by make_jpeg_seeds, with libjpeg."""
 import io
@@ -92,3 +92,28 @@ write("jsonl", "more", 32, b'{"a": [1, [2, 3]], "x": 0, "y": null}\n')
 write("jsonl", "half", 80, b'{"a": 1, "b": 2}\n{"b": 3, "a": 4}\n{"a": 5, "b": 6}\n')
 write("jsonl", "weights", 134, b'{"a": 1, "y": 2, "w": 1}\n{"a": 3, "y": 4, "w": 0.5}\n')
 write("jsonl", "weights_optional", 135, b'{"a": 1, "b": {"c": 2}, "y": 2}\n{"a": 3, "b": {"c": 2}, "y": 4}\n')
+
+# ---- GGUF ----
+
+
+def gguf_string(text):
+    return struct.pack("<Q", len(text)) + text
+
+
+def gguf(tensors, keys=(), version=3):
+    """Tensors: name, type, dimensions, offset. Keys: name, type, bytes of the value."""
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(keys))
+    for name, kind, value in keys:
+        head += gguf_string(name) + struct.pack("<I", kind) + value
+    for name, kind, dims, offset in tensors:
+        head += gguf_string(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset)
+    return head
+
+
+kinds = {"f32": (0, 4), "f16": (1, 8), "q4_0": (2, 32), "q4_1": (3, 32), "q5_0": (6, 32), "q5_1": (7, 32), "q8_0": (8, 32), "q4_k": (12, 256), "q6_k": (14, 256),
+         "bf16": (30, 8)}
+for name, (kind, columns) in kinds.items():
+    write("gguf", name, 64, gguf([(b"w", kind, (columns, 2), 0)]))
+keys = [(b"general.alignment", 4, struct.pack("<I", 64)), (b"a", 8, gguf_string(b"text")), (b"b", 9, struct.pack("<IQ3i", 5, 3, 1, 2, 3)),
+        (b"c", 9, struct.pack("<IQ", 8, 1) + gguf_string(b"x")), (b"d", 7, b"\1"), (b"e", 12, struct.pack("<d", 0.5))]
+write("gguf", "keys", 16, gguf([(b"a", 0, (4,), 0), (b"b", 0, (), 64)], keys, version=2))

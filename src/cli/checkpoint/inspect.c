@@ -284,10 +284,12 @@ const cli_command cli_inspect = {
     .name = "inspect",
     .argument = "PATH",
     .summary = "show what is in a checkpoint",
-    .text = "Shows the run, step, last loss and best value of a checkpoint, and its tensors, each with type, shape, "
-            "smallest and largest element, mean, standard deviation, and the number of elements that are zero or not "
-            "finite. PATH is a checkpoint folder, a run folder (its newest checkpoint is used), or a safetensors file. "
-            "The files are not checked against their hashes; 'anneal verify' does that.",
+    .text =
+        "Shows the run, step, last loss and best value of a checkpoint, and its tensors, each with type, shape, "
+        "smallest and largest element, mean, standard deviation, and the number of elements that are zero or not "
+        "finite. PATH is a checkpoint folder, a run folder (its newest checkpoint is used), or a safetensors or GGUF "
+        "file, whose quantised tensors are shown as the numbers they stand for. "
+        "The files are not checked against their hashes; 'anneal verify' does that.",
     .options = options,
     .run = run,
 };

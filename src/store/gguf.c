@@ -1,0 +1,383 @@
+/* Reads a GGUF file: its header once, its tensors in pieces. */
+#include "store/gguf.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files/reader.h"
+#include "base/integer.h"
+#include "base/text/utf8.h"
+#include "store/gguf_types.h"
+#include "store/safetensors_file.h"
+
+static const char magic[4] = {'G', 'G', 'U', 'F'};
+
+enum {
+    HEAD = 24,            /* magic, version, number of tensors, number of keys */
+    LEAST_TENSOR = 24,    /* a name without bytes, no dimensions, type, offset */
+    LEAST_KEY = 13,       /* a key without bytes, a type, a value of one byte */
+    FIRST_READ = 1 << 16, /* bytes of the header; then twice as many as there are */
+    MOST_DIMS = 4,        /* of the format */
+    USUAL_ALIGNMENT = 32, /* where no key says another */
+    MOST_ALIGNMENT = 1 << 20
+};
+
+typedef struct {
+    size_t name; /* where it is in the header */
+    const an_gguf_type *type;
+    int ndims;
+    int64_t dims[MOST_DIMS]; /* in our order */
+    int64_t elements, begin; /* begin: in the file */
+} entry;
+
+typedef struct {
+    an_reader file;
+    char *path;
+    unsigned char *header;
+    size_t loaded, capacity, at; /* bytes of the header; what is read next */
+    entry *entries;
+    size_t count; /* of entries that there is memory for */
+    int64_t alignment;
+} gguf;
+
+/* ---- the header ---- It ends where its last tensor does, so it is loaded as it is read. */
+
+static an_status damaged(an_context *ctx, const gguf *g, size_t at, const char *what) {
+    return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: %s", g->path, at, what);
+}
+
+/* The next bytes are there, and *at is where; memory moves, so pointers into it do not last. */
+static an_status take(an_context *ctx, gguf *g, uint64_t bytes, const char *what, size_t *at) {
+    char text[AN_MESSAGE_BYTES];
+    const an_note note = {text, sizeof text};
+    const uint64_t size = (uint64_t)g->file.size;
+    if (bytes > size - g->at)
+        return AN_ERROR(ctx, AN_ERR_DAMAGED,
+                        "%s: byte %zu: %s needs %" PRIu64 " bytes, but the file has only %" PRIu64 " more", g->path,
+                        g->at, what, bytes, size - g->at);
+    if (g->at + bytes > g->loaded) {
+        uint64_t wanted = 2 * (uint64_t)g->loaded;
+        if (wanted < FIRST_READ) wanted = FIRST_READ;
+        if (wanted < g->at + bytes) wanted = g->at + bytes;
+        if (wanted > size) wanted = size;
+        unsigned char *larger = NULL;
+        AN_TRY_RETURN(an_alloc_raw(ctx, (void **)&larger, (size_t)wanted));
+        if (g->loaded) memcpy(larger, g->header, g->loaded);
+        an_release(ctx, (void **)&g->header, g->capacity, 1);
+        g->header = larger;
+        g->capacity = (size_t)wanted;
+        AN_TRY_RETURN(an_note_raise(
+            ctx, an_reader_read(&g->file, (int64_t)g->loaded, g->header + g->loaded, g->capacity - g->loaded, note),
+            note));
+        g->loaded = g->capacity;
+    }
+    *at = g->at;
+    g->at += (size_t)bytes;
+    return AN_OK;
+}
+
+static uint64_t number_at(const gguf *g, size_t at, int bytes) {
+    uint64_t number = 0;
+    for (int i = bytes; i-- > 0;) number = number << 8 | g->header[at + (size_t)i];
+    return number;
+}
+
+static an_status take_number(an_context *ctx, gguf *g, int bytes, const char *what, uint64_t *number) {
+    size_t at;
+    AN_TRY_RETURN(take(ctx, g, (uint64_t)bytes, what, &at));
+    *number = number_at(g, at, bytes);
+    return AN_OK;
+}
+
+static an_status take_string(an_context *ctx, gguf *g, const char *what, size_t *at, uint64_t *length) {
+    AN_TRY_RETURN(take_number(ctx, g, 8, what, length));
+    return take(ctx, g, *length, what, at);
+}
+
+/* ---- keys ---- */
+
+enum { STRING = 8, ARRAY = 9, VALUES = 13 };
+static const unsigned char value_bytes[VALUES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8}; /* 0: it says itself */
+
+static an_status skip_value(an_context *ctx, gguf *g, uint64_t type) {
+    uint64_t count = 1, length;
+    size_t at;
+    if (type == ARRAY) {
+        AN_TRY_RETURN(take_number(ctx, g, 4, "the type of an array", &type));
+        AN_TRY_RETURN(take_number(ctx, g, 8, "the length of an array", &count));
+        if (type == ARRAY)
+            return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: byte %zu: arrays of arrays are not supported", g->path,
+                            g->at);
+    }
+    if (type >= VALUES)
+        return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: a value has the unknown type %" PRIu64, g->path, g->at,
+                        type);
+    if (type != STRING) {
+        if (count > (uint64_t)g->file.size) return damaged(ctx, g, g->at, "an array is longer than the file");
+        return take(ctx, g, count * value_bytes[type], "a value", &at);
+    }
+    for (uint64_t i = 0; i < count; i++) AN_TRY_RETURN(take_string(ctx, g, "a string", &at, &length));
+    return AN_OK;
+}
+
+static an_status read_alignment(an_context *ctx, gguf *g, uint64_t type) {
+    enum { U32 = 4 };
+    uint64_t alignment;
+    const size_t at = g->at;
+    if (type != U32) return damaged(ctx, g, at, "general.alignment is not a number of 32 bits");
+    AN_TRY_RETURN(take_number(ctx, g, 4, "general.alignment", &alignment));
+    if (alignment == 0 || alignment > MOST_ALIGNMENT || (alignment & (alignment - 1)) != 0)
+        return AN_ERROR(ctx, AN_ERR_DAMAGED,
+                        "%s: byte %zu: general.alignment is %" PRIu64 ", but a power of two up to %d is expected",
+                        g->path, at, alignment, MOST_ALIGNMENT);
+    g->alignment = (int64_t)alignment;
+    return AN_OK;
+}
+
+static an_status read_key(an_context *ctx, gguf *g) {
+    static const char alignment[] = "general.alignment";
+    size_t at;
+    uint64_t length, type;
+    AN_TRY_RETURN(take_string(ctx, g, "a key", &at, &length));
+    const bool aligns = length == sizeof alignment - 1 && !memcmp(g->header + at, alignment, sizeof alignment - 1);
+    AN_TRY_RETURN(take_number(ctx, g, 4, "the type of a value", &type));
+    return aligns ? read_alignment(ctx, g, type) : skip_value(ctx, g, type);
+}
+
+/* ---- tensors ---- */
+
+static an_status check_name(an_context *ctx, const gguf *g, size_t at, uint64_t length) {
+    const char *name = (const char *)g->header + at;
+    if (length == 0) return damaged(ctx, g, at, "a tensor has no name");
+    if (memchr(name, 0, (size_t)length)) return damaged(ctx, g, at, "the name of a tensor has a NUL in it");
+    for (size_t i = 0; i < length;) {
+        const size_t bytes = an_utf8_length(name + i, (size_t)length - i);
+        if (bytes == 0) return damaged(ctx, g, at + i, "the name of a tensor is not valid UTF-8");
+        i += bytes;
+    }
+    return AN_OK;
+}
+
+static an_status read_type(an_context *ctx, gguf *g, entry *e) {
+    uint64_t number;
+    const size_t at = g->at;
+    AN_TRY_RETURN(take_number(ctx, g, 4, "the type of a tensor", &number));
+    e->type = an_gguf_type_of((uint32_t)number);
+    if (e->type) return AN_OK;
+    const char *name = an_gguf_unread_type((uint32_t)number);
+    if (name)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                        "%s: byte %zu: a tensor has the type %s, which is not supported; F32, F16, BF16, Q8_0, Q4_0, "
+                        "Q4_1, Q5_0, Q5_1, Q4_K and Q6_K are",
+                        g->path, at, name);
+    return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: a tensor has the unknown type %" PRIu64, g->path, at, number);
+}
+
+/* Bytes of a tensor; false: more than there can be. */
+static bool measure(const entry *e, int64_t *bytes) {
+    return an_multiply_i64(e->elements / e->type->elements, e->type->bytes, bytes);
+}
+
+static an_status read_tensor(an_context *ctx, gguf *g, entry *e) {
+    uint64_t length, ndims, offset;
+    size_t at;
+    AN_TRY_RETURN(take_string(ctx, g, "the name of a tensor", &at, &length));
+    AN_TRY_RETURN(check_name(ctx, g, at, length));
+    e->name = at;
+    AN_TRY_RETURN(take_number(ctx, g, 4, "the number of dimensions", &ndims));
+    if (ndims > MOST_DIMS)
+        return AN_ERROR(ctx, AN_ERR_DAMAGED,
+                        "%s: byte %zu: a tensor has %" PRIu64 " dimensions, but the format has at most %d", g->path,
+                        g->at - 4, ndims, MOST_DIMS);
+    e->ndims = (int)ndims;
+    e->elements = 1;
+    for (int i = e->ndims; i-- > 0;) { /* the fastest comes first there */
+        uint64_t dim;
+        AN_TRY_RETURN(take_number(ctx, g, 8, "a dimension", &dim));
+        if (dim == 0 || dim > INT64_MAX || !an_multiply_i64(e->elements, (int64_t)dim, &e->elements))
+            return damaged(ctx, g, g->at - 8, "a tensor has a dimension of 0, or more elements than 63 bits can count");
+        e->dims[i] = (int64_t)dim;
+    }
+    AN_TRY_RETURN(read_type(ctx, g, e));
+    AN_TRY_RETURN(take_number(ctx, g, 8, "the offset of a tensor", &offset));
+    if (offset > (uint64_t)g->file.size)
+        return damaged(ctx, g, g->at - 8, "a tensor begins behind the end of the file");
+    e->begin = (int64_t)offset; /* in the data, whose begin is not known yet */
+    const int64_t row = e->ndims ? e->dims[e->ndims - 1] : 1;
+    if (row % e->type->elements != 0)
+        return AN_ERROR(ctx, AN_ERR_DAMAGED,
+                        "%s: byte %zu: rows of %" PRId64 " elements cannot be in blocks of %d (%s)", g->path, at, row,
+                        e->type->elements, e->type->name);
+    return AN_OK;
+}
+
+/* One behind the other, each at a multiple of the alignment. */
+static an_status check_cover(an_context *ctx, gguf *g) {
+    const int64_t data = an_next_multiple((int64_t)g->at, g->alignment);
+    int64_t end = 0;
+    for (size_t i = 0; i < g->count; i++) {
+        entry *e = &g->entries[i];
+        const char *name = (const char *)g->header + e->name;
+        an_safetensors_shown shown;
+        int64_t bytes;
+        if (e->begin != end)
+            return AN_ERROR(ctx, AN_ERR_DAMAGED,
+                            "%s: tensor '%s' begins at byte %" PRId64 " of the data, but byte %" PRId64 " is expected",
+                            g->path, an_safetensors_show(&shown, name), e->begin, end);
+        if (!measure(e, &bytes) || bytes > g->file.size - data - end)
+            return AN_ERROR(ctx, AN_ERR_DAMAGED,
+                            "%s: tensor '%s' does not fit into the file, which was perhaps not copied to its end",
+                            g->path, an_safetensors_show(&shown, name));
+        e->begin += data;
+        end = an_next_multiple(end + bytes, g->alignment);
+        if (end > g->file.size - data) end = g->file.size - data; /* the last one may be without padding */
+    }
+    return AN_OK;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static an_status check_names(an_context *ctx, const gguf *g) {
+    an_status status = AN_OK;
+    const char **names = NULL;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&names, g->count ? g->count : 1, sizeof *names));
+    for (size_t i = 0; i < g->count; i++) names[i] = (const char *)g->header + g->entries[i].name;
+    qsort(names, g->count, sizeof *names, compare_names);
+    for (size_t i = 1; i < g->count && status == AN_OK; i++) {
+        an_safetensors_shown shown;
+        if (!strcmp(names[i - 1], names[i]))
+            status = AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: tensor '%s' appears twice", g->path,
+                              an_safetensors_show(&shown, names[i]));
+    }
+    an_release(ctx, (void **)&names, g->count ? g->count : 1, sizeof *names);
+    return status;
+}
+
+static an_status read_head(an_context *ctx, gguf *g, uint64_t *keys, uint64_t *tensors) {
+    size_t at;
+    AN_TRY_RETURN(take(ctx, g, HEAD, "the head of a GGUF file", &at));
+    if (memcmp(g->header, magic, sizeof magic) != 0)
+        return damaged(ctx, g, 0, "a GGUF file begins with the letters GGUF");
+    const uint64_t version = number_at(g, 4, 4);
+    if (version != 0 && (version & 0xffff) == 0)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: is big endian, which is not supported", g->path);
+    if (version != 2 && version != 3)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: has version %" PRIu64 " of GGUF; versions 2 and 3 are supported",
+                        g->path, version);
+    *tensors = number_at(g, 8, 8);
+    *keys = number_at(g, 16, 8);
+    const uint64_t left = (uint64_t)g->file.size - HEAD;
+    if (*tensors > left / LEAST_TENSOR || *keys > left / LEAST_KEY)
+        return AN_ERROR(ctx, AN_ERR_DAMAGED,
+                        "%s: byte 8: says that it has %" PRIu64 " tensors and %" PRIu64
+                        " keys, which do not fit into the file",
+                        g->path, *tensors, *keys);
+    return AN_OK;
+}
+
+static an_status read_header(an_context *ctx, gguf *g) {
+    uint64_t keys, tensors;
+    AN_TRY_RETURN(read_head(ctx, g, &keys, &tensors));
+    for (uint64_t i = 0; i < keys; i++) AN_TRY_RETURN(read_key(ctx, g));
+    if (tensors > 0) AN_TRY_RETURN(an_alloc(ctx, (void **)&g->entries, (size_t)tensors, sizeof *g->entries));
+    g->count = (size_t)tensors;
+    for (size_t i = 0; i < g->count; i++) {
+        AN_TRY_RETURN(read_tensor(ctx, g, &g->entries[i]));
+        /* Behind a name lies the number of dimensions, which has been read: a NUL fits there. */
+        g->header[g->entries[i].name + number_at(g, g->entries[i].name - 8, 8)] = 0;
+    }
+    AN_TRY_RETURN(check_cover(ctx, g));
+    return check_names(ctx, g);
+}
+
+/* ---- as weights ---- */
+
+static an_status get_tensor(const an_weights *w, int64_t index, an_safetensor *tensor) {
+    const gguf *g = w->state;
+    const entry *e = &g->entries[index];
+    *tensor = (an_safetensor){
+        .name = (const char *)g->header + e->name, .type = an_safetensors_type_of(e->type->dtype), .ndims = e->ndims};
+    memcpy(tensor->dims, e->dims, sizeof e->dims);
+    tensor->bytes = e->elements * (int64_t)tensor->type->size;
+    return AN_OK;
+}
+
+/* Blocks are widened one by one; of the first and the last only a part may be wanted. */
+static an_status read_blocks(an_context *ctx, const gguf *g, const entry *e, int64_t first, int64_t count, float *to) {
+    enum { PIECE = 4096 };
+    unsigned char piece[PIECE];
+    float widened[AN_GGUF_MOST_BLOCK];
+    char text[AN_MESSAGE_BYTES];
+    const an_note note = {text, sizeof text};
+    const int64_t size = e->type->elements, most = PIECE / e->type->bytes, end = first + count;
+    for (int64_t block = first / size; block * size < end;) {
+        const int64_t blocks = an_smaller(most, an_divide_up(end, size) - block);
+        AN_TRY_RETURN(an_note_raise(
+            ctx,
+            an_reader_read(&g->file, e->begin + block * e->type->bytes, piece, (size_t)(blocks * e->type->bytes), note),
+            note));
+        for (int64_t i = 0; i < blocks; i++, block++) {
+            const int64_t from = an_larger(first, block * size), until = an_smaller(end, (block + 1) * size);
+            e->type->widen(piece + i * e->type->bytes, widened);
+            memcpy(to + (from - first), widened + (from - block * size), (size_t)(until - from) * sizeof *to);
+        }
+    }
+    return AN_OK;
+}
+
+static an_status read_elements(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first,
+                               int64_t count, void *to) {
+    const gguf *g = w->state;
+    const entry *e = &g->entries[index];
+    an_context *ctx = w->ctx;
+    char text[AN_MESSAGE_BYTES];
+    const an_note note = {text, sizeof text};
+    const int64_t size = (int64_t)tensor->type->size;
+    if (e->type->widen) return read_blocks(ctx, g, e, first, count, to);
+    return an_note_raise(ctx, an_reader_read(&g->file, e->begin + first * size, to, (size_t)(count * size), note),
+                         note);
+}
+
+static void close_file(an_weights *w) {
+    gguf *g = w->state;
+    an_context *ctx = w->ctx;
+    an_reader_close(&g->file);
+    an_release(ctx, (void **)&g->entries, g->count, sizeof *g->entries);
+    an_release(ctx, (void **)&g->header, g->capacity, 1);
+    an_string_release(ctx, &g->path);
+    an_release(ctx, &w->state, 1, sizeof *g);
+}
+
+bool an_gguf_is(const char *path) {
+    an_reader file;
+    char text[1], first[sizeof magic];
+    const an_note note = {text, sizeof text};
+    if (an_reader_open(&file, path, note) != AN_OK) return false;
+    const bool is = file.size >= (int64_t)sizeof first &&
+                    an_reader_read(&file, 0, first, sizeof first, note) == AN_OK && !memcmp(first, magic, sizeof magic);
+    an_reader_close(&file);
+    return is;
+}
+
+an_status an_weights_open_gguf(an_weights *weights, an_context *ctx, const char *path) {
+    an_status status;
+    char text[AN_MESSAGE_BYTES];
+    const an_note note = {text, sizeof text};
+    *weights = (an_weights){.ctx = ctx, .get = get_tensor, .read = read_elements, .close = close_file};
+    AN_TRY_RETURN(an_alloc(ctx, &weights->state, 1, sizeof(gguf)));
+    gguf *g = weights->state;
+    g->alignment = USUAL_ALIGNMENT;
+    AN_TRY(an_alloc(ctx, (void **)&g->path, strlen(path) + 1, 1));
+    memcpy(g->path, path, strlen(path) + 1);
+    AN_TRY(an_note_raise(ctx, an_reader_open(&g->file, g->path, note), note));
+    g->file.path = g->path;
+    AN_TRY(read_header(ctx, g));
+    weights->count = (int64_t)g->count;
+    return AN_OK;
+fail:
+    close_file(weights);
+    return status;
+}

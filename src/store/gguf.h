@@ -1,0 +1,15 @@
+/* GGUF: the file format of ggml and llama.cpp. Keys with values, a list of tensors, then their bytes. Versions 2 and 3, little endian.
+ *
+ * Files are untrusted: everything that an open file returns has been checked. What is kept about one takes at most six times its size. */
+#ifndef AN_STORE_GGUF_H
+#define AN_STORE_GGUF_H
+
+#include "store/weights.h"
+
+/* Whether a file begins like one; false if it cannot be read. */
+bool an_gguf_is(const char *path);
+
+/* Its tensors, with dimensions in our order, the slowest first. Quantised ones are F32. */
+an_status an_weights_open_gguf(an_weights *weights, an_context *ctx, const char *path);
+
+#endif

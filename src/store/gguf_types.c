@@ -1,0 +1,129 @@
+/* Blocks of quantised elements, as ggml defines them. Scales are f16, little endian; products and sums are those of f32 in the order written here, which is
+ * that of the gguf package for Python, so that both have the same bits. */
+#include "store/gguf_types.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/float16.h"
+
+enum { SMALL = 32, HALF = SMALL / 2 };
+
+static float half_at(const unsigned char *bytes) {
+    return an_f16_to_f32((uint16_t)(bytes[0] | bytes[1] << 8));
+}
+
+static uint32_t word_at(const unsigned char *bytes) {
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+/* ---- 32 elements ---- The low halves of 16 bytes are the first 16 elements, the high ones the others. */
+
+static void widen_q4_0(const unsigned char *block, float *to) {
+    const float scale = half_at(block);
+    for (int i = 0; i < HALF; i++) {
+        to[i] = scale * (float)((block[2 + i] & 15) - 8);
+        to[i + HALF] = scale * (float)((block[2 + i] >> 4) - 8);
+    }
+}
+
+static void widen_q4_1(const unsigned char *block, float *to) {
+    const float scale = half_at(block), least = half_at(block + 2);
+    for (int i = 0; i < HALF; i++) {
+        to[i] = scale * (float)(block[4 + i] & 15) + least;
+        to[i + HALF] = scale * (float)(block[4 + i] >> 4) + least;
+    }
+}
+
+/* The fifth bits are in a word of their own, one for each element. */
+static int fifth(uint32_t bits, int element) {
+    return (int)(bits >> element & 1) << 4;
+}
+
+static void widen_q5_0(const unsigned char *block, float *to) {
+    const float scale = half_at(block);
+    const uint32_t bits = word_at(block + 2);
+    for (int i = 0; i < HALF; i++) {
+        to[i] = scale * (float)(((block[6 + i] & 15) | fifth(bits, i)) - 16);
+        to[i + HALF] = scale * (float)((block[6 + i] >> 4 | fifth(bits, i + HALF)) - 16);
+    }
+}
+
+static void widen_q5_1(const unsigned char *block, float *to) {
+    const float scale = half_at(block), least = half_at(block + 2);
+    const uint32_t bits = word_at(block + 4);
+    for (int i = 0; i < HALF; i++) {
+        to[i] = scale * (float)((block[8 + i] & 15) | fifth(bits, i)) + least;
+        to[i + HALF] = scale * (float)(block[8 + i] >> 4 | fifth(bits, i + HALF)) + least;
+    }
+}
+
+static void widen_q8_0(const unsigned char *block, float *to) {
+    const float scale = half_at(block);
+    for (int i = 0; i < SMALL; i++) to[i] = scale * (float)(int8_t)block[2 + i];
+}
+
+/* ---- 256 elements ---- */
+
+/* Eight runs of 32 elements, each with a scale and a least value of 6 bits: those of the first four lie in the low bits of bytes 0 to 3 and 4 to 7, those of
+ * the others in the halves of bytes 8 to 11, with their two high bits above the first. */
+static void widen_q4_k(const unsigned char *block, float *to) {
+    enum { RUNS = 8 };
+    const float scale = half_at(block), least = half_at(block + 2);
+    const unsigned char *packed = block + 4, *quants = block + 16;
+    for (int run = 0; run < RUNS; run++) {
+        const int i = run & 3;
+        const int scales = run < 4 ? packed[i] & 63 : (packed[i + 8] & 15) | (packed[i] >> 6) << 4;
+        const int leasts = run < 4 ? packed[i + 4] & 63 : packed[i + 8] >> 4 | (packed[i + 4] >> 6) << 4;
+        const float own = scale * (float)scales, low = least * (float)leasts;
+        const unsigned char *four = quants + run / 2 * SMALL;
+        const int shift = run % 2 * 4;
+        for (int k = 0; k < SMALL; k++) to[run * SMALL + k] = own * (float)(four[k] >> shift & 15) - low;
+    }
+}
+
+/* Two parts of 128 elements: four bits of each in 64 bytes, two bits in 32; a scale of 8 bits for every 16. */
+static void widen_q6_k(const unsigned char *block, float *to) {
+    enum { PART = 128 };
+    const float scale = half_at(block + 208);
+    for (int part = 0; part < 2; part++) {
+        const unsigned char *low = block + part * 64, *high = block + 128 + part * SMALL,
+                            *scales = block + 192 + part * 8;
+        for (int i = 0; i < PART; i++) {
+            const int run = i / SMALL, k = i % SMALL;
+            const int four = low[(run & 1) * SMALL + k] >> (run / 2 * 4) & 15, two = high[k] >> (run * 2) & 3;
+            to[part * PART + i] = scale * (float)(int8_t)scales[i / 16] * (float)((four | two << 4) - 32);
+        }
+    }
+}
+
+/* ---- the table ---- */
+
+static const an_gguf_type types[] = {
+    {0, "F32", 1, 4, AN_DTYPE_F32, NULL},
+    {1, "F16", 1, 2, AN_DTYPE_F16, NULL},
+    {2, "Q4_0", SMALL, 18, AN_DTYPE_F32, widen_q4_0},
+    {3, "Q4_1", SMALL, 20, AN_DTYPE_F32, widen_q4_1},
+    {6, "Q5_0", SMALL, 22, AN_DTYPE_F32, widen_q5_0},
+    {7, "Q5_1", SMALL, 24, AN_DTYPE_F32, widen_q5_1},
+    {8, "Q8_0", SMALL, 34, AN_DTYPE_F32, widen_q8_0},
+    {12, "Q4_K", AN_GGUF_MOST_BLOCK, 144, AN_DTYPE_F32, widen_q4_k},
+    {14, "Q6_K", AN_GGUF_MOST_BLOCK, 210, AN_DTYPE_F32, widen_q6_k},
+    {30, "BF16", 1, 2, AN_DTYPE_BF16, NULL},
+};
+
+const an_gguf_type *an_gguf_type_of(uint32_t number) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].number == number) return &types[i];
+    return NULL;
+}
+
+const char *an_gguf_unread_type(uint32_t number) {
+    static const char *const others[] = {
+        [9] = "Q8_1",    [10] = "Q2_K",    [11] = "Q3_K",  [13] = "Q5_K",   [15] = "Q8_K",  [16] = "IQ2_XXS",
+        [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S", [20] = "IQ4_NL", [21] = "IQ3_S", [22] = "IQ2_S",
+        [23] = "IQ4_XS", [24] = "I8",      [25] = "I16",   [26] = "I32",    [27] = "I64",   [28] = "F64",
+        [29] = "IQ1_M",  [34] = "TQ1_0",   [35] = "TQ2_0",
+    };
+    return number < sizeof others / sizeof *others ? others[number] : NULL;
+}

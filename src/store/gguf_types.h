@@ -1,0 +1,25 @@
+/* The types of elements that GGUF files may have. Most are quantised: the elements of a block share scales, and are f32 when they are read. */
+#ifndef AN_STORE_GGUF_TYPES_H
+#define AN_STORE_GGUF_TYPES_H
+
+#include "base/dtype.h"
+
+enum {
+    AN_GGUF_MOST_BLOCK = 256,
+    AN_GGUF_MOST_BLOCK_BYTES = 256
+}; /* elements of a block, and their bytes, of any type */
+
+typedef struct an_gguf_type {
+    uint32_t number; /* in a file */
+    const char *name;
+    int elements, bytes;                                  /* of a block */
+    an_dtype dtype;                                       /* of what is read */
+    void (*widen)(const unsigned char *block, float *to); /* NULL: elements are read as they are stored */
+} an_gguf_type;
+
+/* NULL: there is none with this number, or anneal does not read it. */
+const an_gguf_type *an_gguf_type_of(uint32_t number);
+/* The name of a type that the format has and anneal does not read; NULL: nor has the format. */
+const char *an_gguf_unread_type(uint32_t number);
+
+#endif
