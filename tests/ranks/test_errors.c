@@ -8,7 +8,7 @@
 #include "ranks/threads.h"
 #include "train/trainer.h"
 
-enum { MOST = 4, CULPRITS = 2, STEPS_BEFORE = 2 };
+enum { MOST = 4, CULPRITS = 2, STEPS_BEFORE = 2, ATTEMPTS = 3 };
 
 static int stride = 5, rank_count, host_ranks;
 static const char *strategy;
@@ -128,15 +128,26 @@ end:
     an_trainer_destroy(&t);
 }
 
-static void run_once(one_rank *ranks) {
+/* The longest that a rank waited in the step. */
+static double run_step_once(one_rank *ranks, int *slowest) {
     memset(outcomes, 0, sizeof outcomes);
     assert_int_equal(pthread_barrier_init(&together, NULL, (unsigned)rank_count), 0);
     run_ranks_on(ranks, rank_count, host_ranks, step_with_failure, NULL, NULL);
     pthread_barrier_destroy(&together);
     for (int i = 0; i < rank_count; i++)
         if (*ranks[i].error) fail_msg("%s", ranks[i].error);
-    for (int i = 0; i < rank_count; i++)
-        if (outcomes[i].seconds > 1) fail_msg("rank %d waited %.1f s", i, outcomes[i].seconds);
+    *slowest = 0;
+    for (int i = 1; i < rank_count; i++)
+        if (outcomes[i].seconds > outcomes[*slowest].seconds) *slowest = i;
+    return outcomes[*slowest].seconds;
+}
+
+/* A rank that waits for another waits every time. A machine that does something else for a second does so now and then, so a slow step is taken again. */
+static void run_once(one_rank *ranks) {
+    int slowest = 0;
+    double seconds = run_step_once(ranks, &slowest);
+    for (int i = 1; i < ATTEMPTS && seconds > 1; i++) seconds = run_step_once(ranks, &slowest);
+    if (seconds > 1) fail_msg("rank %d waited %.1f s, in the last of %d attempts", slowest, seconds, ATTEMPTS);
 }
 
 static bool is_hybrid(void) {
