@@ -10,7 +10,7 @@
 #include "store/launch.h"
 #include "train/trainer.h"
 
-enum { RANKS = FAILING_RANKS, STEPS_BEFORE = 2, AT = 4, BEFORE_END = -1 };
+enum { RANKS = FAILING_RANKS, STEPS_BEFORE = 2, AT = 4, BEFORE_END = -1, ATTEMPTS = 3 };
 /* Seconds for what also writes files or makes a trainer. A rank that waited in vain would say so in a message of its own, after less. */
 enum { AT_LEISURE = 60, TIMEOUT = 30 };
 
@@ -318,15 +318,29 @@ static const failure failures[] = {
      .plant = plant_launch, .is_of_first = 1, .saves = 1},
 };
 
+/* Seconds from the failure to the return of the last rank. */
+static double waited(void) {
+    double last = planted_at;
+    for (int i = 0; i < RANKS; i++)
+        if (states[i].returned > last) last = states[i].returned;
+    return last - planted_at;
+}
+
+/* A rank that waits for another waits every time. A machine that does something else for a second does so now and then, so a slow return is tried again. */
+static void run_until_quick(const failure *f, int rank, double seconds) {
+    run_once(f, rank, 0);
+    for (int i = 1; i < ATTEMPTS && waited() > seconds; i++) run_once(f, rank, 0);
+    check_together(seconds);
+}
+
 static void test_every_failure(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
         const failure *f = &failures[i];
         const int last = f->is_of_first ? 0 : 1 + (int)i % 2; /* rank 0 and one of the others */
         for (int rank = 0; rank <= last; rank += last ? last : 1) {
-            run_once(f, rank, 0);
             const failing_rank *s = &states[rank];
-            check_together(f->saves ? AT_LEISURE : 1);
+            run_until_quick(f, rank, f->saves ? AT_LEISURE : 1);
             if (s->status != f->status || !strstr(s->message, f->words))
                 fail_msg("%s on rank %d: %s: %s", f->name, rank, an_status_name(s->status), s->message);
             if (f->steps == BEFORE_END ? s->steps == STEPS : s->steps != f->steps)
