@@ -10,9 +10,8 @@
 #include "base/structs.h"
 #include "data/encoding.h"
 #include "data/folder.h"
+#include "data/pixels.h"
 #include "data/resize.h"
-
-enum { LEVELS = 256 };
 
 typedef struct {
     an_context *ctx;
@@ -20,7 +19,8 @@ typedef struct {
     int64_t height, width;
     int channels;
     bool has_targets;
-    float levels[LEVELS]; /* the number for each byte */
+    an_pixels_function *to_numbers;
+    float divisor;
     an_class_info info;
     an_encoding *encoding; /* the names of the classes; NULL: those of another dataset, or none */
     char notice[AN_MESSAGE_BYTES];
@@ -41,19 +41,6 @@ static void release_workspace(workspace *w) {
     free(w);
 }
 
-/* Channel by channel. A grey picture gives all channels the same. */
-static void write_numbers(const images *x, const unsigned char *pixels, int channels, float *to) {
-    const size_t count = (size_t)(x->height * x->width);
-    const float *levels = x->levels;
-    for (size_t i = 0; channels == 3 && i < count; i++) { /* colours: one pass over the pixels */
-        to[i] = levels[pixels[3 * i]];
-        to[i + count] = levels[pixels[3 * i + 1]];
-        to[i + 2 * count] = levels[pixels[3 * i + 2]];
-    }
-    for (int c = 0; channels == 1 && c < x->channels; c++, to += count)
-        for (size_t i = 0; i < count; i++) to[i] = levels[pixels[i]];
-}
-
 static an_status read_picture(const images *x, int64_t index, workspace *w, float *to, an_note note) {
     const unsigned char *pixels;
     an_picture_list_path(&x->list, index, (an_note){w->path, sizeof w->path});
@@ -62,7 +49,7 @@ static an_status read_picture(const images *x, int64_t index, workspace *w, floa
     if (x->channels == 1) an_picture_make_grey(&w->picture);
     if (!an_resize(&w->resizer, &w->picture, x->height, x->width, &pixels))
         return AN_NOTE(note, AN_ERR_MEMORY, "%s: not enough memory to resize it", w->path);
-    write_numbers(x, pixels, w->picture.channels, to);
+    x->to_numbers(pixels, w->picture.channels, (size_t)(x->height * x->width), x->divisor, x->channels, to);
     return AN_OK;
 }
 
@@ -213,7 +200,8 @@ an_status an_dataset_create_images(an_dataset **dataset, an_context *ctx, const 
     x->has_targets = source->has_targets;
     AN_TRY(list_pictures(x, source));
     AN_TRY(choose_sizes(x, source));
-    for (int i = 0; i < LEVELS; i++) x->levels[i] = source->scaled ? (float)i / 255.0f : (float)i;
+    x->divisor = source->scaled ? 255 : 1;
+    x->to_numbers = an_pixels_for_isa(ctx->isa);
     if (x->has_targets) count_classes(x, source->like);
     if (x->has_targets && !source->like)
         AN_TRY(an_encoding_of_classes(&x->encoding, ctx, NULL, x->list.classes, x->list.class_count));
