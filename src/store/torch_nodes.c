@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/word.h"
-#include "ops/source.h"
+#include "store/model_nodes.h"
 
 /* ---- names and numbers ---- */
 
@@ -100,13 +100,8 @@ void an_torch_value(const an_torch *t, const an_result *result) {
 
 /* ---- ops that a text cannot say ---- */
 
-static int64_t integer(const an_node *node, const char *name) {
-    const int64_t *value = an_node_attribute(node, name, AN_ATTRIBUTE_INT);
-    return value ? *value : 0;
-}
-
 static void write_bias(an_torch *t, const an_node *node) {
-    const int64_t behind = an_node_input(node, 0)->ndims - 1 - integer(node, "axis");
+    const int64_t behind = an_node_input(node, 0)->ndims - 1 - an_node_integer(node, "axis");
     an_torch_value(t, an_node_input(node, 0));
     an_text_add(t->text, " + ");
     an_torch_value(t, an_node_input(node, 1));
@@ -121,7 +116,7 @@ static void write_slice(an_torch *t, const an_node *node) {
     const an_dim *end = an_node_attribute(node, "end", AN_ATTRIBUTE_DIM);
     an_torch_value(t, an_node_input(node, 0));
     an_text_add(t->text, "[");
-    for (int64_t i = 0; i < integer(node, "axis"); i++) an_text_add(t->text, ":, ");
+    for (int64_t i = 0; i < an_node_integer(node, "axis"); i++) an_text_add(t->text, ":, ");
     if (*begin) an_torch_dimension(t, *begin);
     an_text_add(t->text, ":");
     an_torch_dimension(t, *end);
@@ -133,7 +128,7 @@ static void write_pad(an_torch *t, const an_node *node) {
     an_text_add(t->text, "F.pad(");
     an_torch_value(t, src);
     an_text_add(t->text, ", (");
-    for (int64_t i = src->ndims - 1; i > integer(node, "axis"); i--) an_text_add(t->text, "0, 0, ");
+    for (int64_t i = src->ndims - 1; i > an_node_integer(node, "axis"); i--) an_text_add(t->text, "0, 0, ");
     an_torch_dimension(t, *(const an_dim *)an_node_attribute(node, "before", AN_ATTRIBUTE_DIM));
     an_text_add(t->text, ", ");
     an_torch_dimension(t, *(const an_dim *)an_node_attribute(node, "after", AN_ATTRIBUTE_DIM));

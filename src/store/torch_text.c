@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/sink.h"
-#include "ops/source.h"
+#include "store/model_nodes.h"
 #include "store/torch_nodes.h"
 
 static const char window_text[] =
@@ -47,20 +46,6 @@ static const char attention_text[] =
 
 /* ---- which nodes are needed ---- */
 
-static bool is_wanted(const an_node *node) {
-    if (strcmp(node->op->name, "output") != 0) return false;
-    const an_output_attributes *a = node->attributes;
-    return !a->training && !a->state;
-}
-
-static bool is_parameter(const an_node *node) {
-    return !strcmp(node->op->name, "param") || !strcmp(node->op->name, "run_state");
-}
-
-static bool is_input(const an_node *node) {
-    return node->op->storage == AN_STORAGE_INPUT || node->op->storage == AN_STORAGE_SCALAR;
-}
-
 static bool is_source(const an_node *node) {
     return (node->op->flags & AN_OP_SOURCE) != 0;
 }
@@ -70,19 +55,18 @@ static an_status mark(an_torch *t) {
     const an_graph *g = t->graph;
     bool any = false;
     for (an_node *n = g->first; n; n = n->next) {
-        n->mark = is_wanted(n);
+        n->mark = an_node_is_wanted(n);
         any = any || n->mark;
     }
     if (!any) return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED, "the model has no output: set one with an_graph_set_output");
     for (an_node *n = g->last; n; n = n->previous) {
         if (!n->mark) continue;
-        const bool constant = !strcmp(n->op->name, "constant");
+        const bool constant = an_node_is_constant(n);
         const an_torch_op *row = an_torch_find(n->op);
-        if (!row && !is_wanted(n) && !is_parameter(n) && !is_input(n))
+        if (!row && !an_node_is_wanted(n) && !an_node_is_parameter(n) && !an_node_is_input(n))
             return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED, "the op '%s'%s%s cannot be exported to PyTorch", n->op->name,
                             *n->path ? " in " : "", n->path);
-        if (is_input(n) && !constant && !t->device)
-            t->device = *(const char *const *)an_node_attribute(n, "name", AN_ATTRIBUTE_STRING);
+        if (an_node_is_input(n) && !constant && !t->device) t->device = an_node_name(n);
         for (int i = 0; i < n->input_count; i++) {
             const an_result *r = n->inputs[i].result;
             if (!r || (row && !an_torch_reads(row, i))) continue;
@@ -136,19 +120,15 @@ static void write_node(an_torch *t, const an_node *node, an_text *line) {
 
 /* ---- the class ---- */
 
-static const char *name_of(const an_node *node) {
-    return *(const char *const *)an_node_attribute(node, "name", AN_ATTRIBUTE_STRING);
-}
-
 static void write_parameters(an_torch *t) {
     an_text_add(t->text, "\n\nPARAMETERS = {\n");
     for (const an_node *n = t->graph->first; n; n = n->next) {
-        if (!is_parameter(n)) continue;
+        if (!an_node_is_parameter(n)) continue;
         const an_result *r = &n->outputs[0];
         const bool *frozen = an_node_attribute(n, "frozen", AN_ATTRIBUTE_BOOL);
         const char *kind = !frozen ? "BUFFER" : *frozen ? "FROZEN" : "TRAINED";
         an_text_add(t->text, "    ");
-        an_torch_string(t->text, name_of(n));
+        an_torch_string(t->text, an_node_name(n));
         an_text_add(t->text, ": (%s, %s, [", kind, an_torch_dtype(r->dtype));
         for (int d = 0; d < r->ndims; d++) {
             if (d > 0) an_text_add(t->text, ", ");
@@ -197,12 +177,12 @@ static an_status write_sizes(an_torch *t) {
         const an_dim dim = an_symbol_dim(g, symbol);
         bool found = false;
         for (const an_node *n = g->first; n && !found; n = n->next) {
-            if (!n->mark || !is_input(n)) continue;
+            if (!n->mark || !an_node_is_input(n)) continue;
             for (int d = 0; d < n->outputs[0].ndims && !found; d++) {
                 if (n->outputs[0].dims[d] != dim) continue;
                 found = true;
                 an_text_add(t->text, "        n_%s = ", symbol);
-                an_torch_argument(t->text, name_of(n));
+                an_torch_argument(t->text, an_node_name(n));
                 an_text_add(t->text, ".shape[%d]\n", d);
             }
         }
@@ -213,15 +193,15 @@ static an_status write_sizes(an_torch *t) {
 
 static void write_return(an_torch *t) {
     int count = 0;
-    for (const an_node *n = t->graph->first; n; n = n->next) count += is_wanted(n);
+    for (const an_node *n = t->graph->first; n; n = n->next) count += an_node_is_wanted(n);
     an_text_add(t->text, count > 1 ? "        return {" : "        return ");
     const char *separator = "";
     for (const an_node *n = t->graph->first; n; n = n->next) {
-        if (!is_wanted(n)) continue;
+        if (!an_node_is_wanted(n)) continue;
         an_text_add(t->text, "%s", separator);
         separator = ", ";
         if (count > 1) {
-            an_torch_string(t->text, name_of(n));
+            an_torch_string(t->text, an_node_name(n));
             an_text_add(t->text, ": ");
         }
         an_torch_value(t, n->inputs[0].result);
@@ -235,16 +215,16 @@ static an_status write_forward(an_torch *t) {
     int block = 0;
     an_text_add(t->text, "\n    def forward(self");
     for (const an_node *n = t->graph->first; n; n = n->next) {
-        if (!n->mark || !is_input(n)) continue;
+        if (!n->mark || !an_node_is_input(n)) continue;
         an_text_add(t->text, ", ");
-        an_torch_argument(t->text, name_of(n));
+        an_torch_argument(t->text, an_node_name(n));
     }
     an_text_add(t->text, "):\n        p = dict(self.named_parameters()) | dict(self.named_buffers())\n");
     AN_TRY_RETURN(write_sizes(t));
     an_text_init(&line, ctx);
     for (const an_node *n = t->graph->first; n && t->text->status == AN_OK; n = n->next) {
-        const bool constant = !strcmp(n->op->name, "constant");
-        if (!n->mark || is_wanted(n) || (is_source(n) && !constant)) continue;
+        const bool constant = an_node_is_constant(n);
+        if (!n->mark || an_node_is_wanted(n) || (is_source(n) && !constant)) continue;
         const int own = an_graph_block_of(t->graph, n->block);
         if (own != block && own > 0) {
             an_text_add(t->text, "        # ");

@@ -238,6 +238,15 @@ ends 0 diff run torch/model.safetensors
 ends 2 export weights.safetensors --to torch torch-2
 complains 'weights.safetensors: has only tensors'
 
+# --- export for ONNX: a whole file, or none ---
+ends 0 export run --to onnx model.onnx
+says "model.onnx, from $newest"
+[ -s model.onnx ] && [ ! -e model.onnx.new ] && [ ! -e model.onnx.data ] || fail "model.onnx is not there alone"
+ends 2 export weights.safetensors --to onnx other.onnx
+complains 'weights.safetensors: has only tensors'
+ends 1 export run --to onnx nowhere/model.onnx
+[ ! -e other.onnx ] && [ ! -e nowhere ] || fail "a refused export left something"
+
 # --- verify, and damage of every kind ---
 ends 0 verify run
 says "$before: intact: 8 files,"
@@ -296,13 +305,15 @@ complains 'PATH is missing'
 ends 2 diff run run run
 complains "unexpected argument 'run': give two arguments"
 ends 2 export run
-complains '--to is required: write --to model.safetensors, or --to torch FOLDER'
+complains '--to is required: write --to model.safetensors, --to torch FOLDER or --to onnx NAME.onnx'
 ends 2 export run --to torch
-complains 'the folder is missing: write --to torch FOLDER'
+complains 'the place is missing: write --to torch FOLDER'
+ends 2 export run --to onnx
+complains 'the place is missing: write --to onnx NAME.onnx'
 ends 2 export run --to model.bin
-complains "ends in .safetensors, or 'torch', not 'model.bin'"
+complains "ends in .safetensors, 'torch' or 'onnx', not 'model.bin'"
 ends 2 export run folder --to model.safetensors
-complains "unexpected argument 'folder': only --to torch takes a folder"
+complains "unexpected argument 'folder': the file's name is the one behind --to"
 ends 2 predict run --output x.csv
 complains '--input FILE is missing'
 ends 2 predict run --input prompt.txt --output x.txt

@@ -51,6 +51,7 @@ for name in mlp cnn gpt2 llama; do
     run 0 verify "$name"
     run 0 export "$name" --to "$name.safetensors"
     run 0 export "$name" --to torch "$name-torch"
+    run 0 export "$name" --to onnx "$name.onnx"
     run 0 plan "$name.yaml"
     run 0 config show "$name.yaml"
     run 0 graph "$name.yaml"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# `anneal export --to torch`: model.py of every kind of model says in PyTorch what `anneal predict` says, and the weights are the same bits.
-#   tools_torch.sh SOURCE-TREE      (ANNEAL_TORCH_PYTHON is a python with torch and safetensors)
+# `anneal export --to torch` and `--to onnx`: model.py of every kind of model says in PyTorch what `anneal predict` says, and the weights are the same bits. So does ONNX Runtime with the ONNX file.
+#   tools_torch.sh SOURCE-TREE      (ANNEAL_TORCH_PYTHON is a python with torch, safetensors, onnx and onnxruntime)
 source "$(dirname "$0")/preamble.sh"
 [ -z "${ANNEAL_RUN:-}" ] || exit 77 # the checks in Python start programs themselves
 tree=$1
 python=${ANNEAL_TORCH_PYTHON:-python3}
 export OMP_NUM_THREADS=2
-"$python" -c 'import torch, safetensors, numpy' 2>/dev/null || { echo "there is no python with torch and safetensors"; exit 77; }
+"$python" -c 'import torch, safetensors, numpy, onnx, onnxruntime' 2>/dev/null || { echo "there is no python with torch, safetensors, onnx and onnxruntime"; exit 77; }
 
 seq 1 60 | awk '{ printf "%g,%g,%g,%g\n", $1 / 60, $1 % 7 / 7, sin($1), $1 % 3 }' | sed '1i a,b,c,k' >rows.csv
 cut -d , -f 1-3 rows.csv >inputs.csv
@@ -33,6 +33,7 @@ Y
     "${anneal[@]}" train "$name.yaml" >out 2>err || { cat out err; exit 1; }
     "${anneal[@]}" predict "$name" --input "$input" --output "$name.npy" >out 2>err || { cat out err; exit 1; }
     "${anneal[@]}" export "$name" --to torch "$name-torch" >out 2>err || { cat out err; exit 1; }
+    "${anneal[@]}" export "$name" --to onnx "$name.onnx" >out 2>err || { cat out err; exit 1; }
     "${anneal[@]}" diff "$name" "$name-torch/model.safetensors" >out || { echo "FAILED: $name has other weights"; cat out; exit 1; }
     "$python" - "$name" "$input" <<'P'
 import gzip
@@ -40,6 +41,8 @@ import importlib.util
 import sys
 
 import numpy
+import onnx
+import onnxruntime
 import torch
 
 name, source = sys.argv[1:]
@@ -65,7 +68,13 @@ distance = (found.reshape(expected.shape) - expected).abs().max().item()
 limit = (1e-5 if dtype == torch.float32 else 1e-13) * max(1, expected.abs().max().item())
 assert distance <= limit, f"FAILED: {name}: {distance} apart, at most {limit}"
 assert expected.std() > 0, "every output is the same"
-print(f"{name}: {len(inputs)} samples, {distance:.1e} apart")
+onnx.checker.check_model(f"{name}.onnx", full_check=True)
+session = onnxruntime.InferenceSession(f"{name}.onnx", providers=["CPUExecutionProvider"])
+(output,) = session.run(None, {session.get_inputs()[0].name: inputs.numpy()})
+onnx_distance = (torch.from_numpy(output).reshape(expected.shape) - expected).abs().max().item()
+onnx_limit = 1e-5 * max(1, expected.abs().max().item())  # exponents and the like in f32
+assert onnx_distance <= onnx_limit, f"FAILED: {name}: ONNX is {onnx_distance} apart, at most {onnx_limit}"
+print(f"{name}: {len(inputs)} samples, PyTorch {distance:.1e} and ONNX Runtime {onnx_distance:.1e} apart")
 P
 }
 
@@ -100,6 +109,7 @@ assert all(p.grad is not None for p in net.parameters())
 P
 
 # --- every op against its golden file; shards by the package safetensors ---
-"$python" "$tree/tests/store/check_torch.py" "$ANNEAL_BIN/test_train_torch"
+"$python" "$tree/tests/store/check_torch.py" "$ANNEAL_BIN/test_store_torch"
+"$python" "$tree/tests/store/check_onnx.py" "$ANNEAL_BIN/test_store_onnx"
 "$python" "$tree/tests/store/check_checkpoint.py" "$ANNEAL_BIN/anneal"
-echo "export for PyTorch: all as expected"
+echo "exports for PyTorch and ONNX: all as expected"

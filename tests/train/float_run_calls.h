@@ -131,6 +131,7 @@ static inline void look_at_checkpoint(void) {
     note_string(&text);
     DO(an_checkpoint_export, checkpoint, "exported.safetensors");
     DO(an_checkpoint_export_torch, checkpoint, "exported");
+    DO(an_checkpoint_export_onnx, checkpoint, "exported.onnx");
     an_checkpoint_close(&checkpoint);
 }
 

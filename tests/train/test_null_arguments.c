@@ -333,6 +333,7 @@ static void call_checkpoints(void) {
     STATUS(an_checkpoint_choose_weights, N(checkpoint), AN_MODEL_WEIGHTS_RAW);
     STATUS(an_checkpoint_export, N(checkpoint), N("exported.safetensors"));
     STATUS(an_checkpoint_export_torch, N(checkpoint), N("."));
+    STATUS(an_checkpoint_export_onnx, N(checkpoint), N("model.onnx"));
 }
 
 /* Public functions without a row. */

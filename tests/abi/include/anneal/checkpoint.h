@@ -116,6 +116,8 @@ AN_API an_status an_checkpoint_choose_weights(an_checkpoint *checkpoint, an_mode
 AN_API an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file);
 /* Writes the weights to FOLDER/model.safetensors and the model to FOLDER/model.py, for PyTorch. */
 AN_API an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char *folder);
+/* Writes the model and its weights to one ONNX file (opset 17). Above 1 GiB, the weights go to a second file beside it, FILE.data. */
+AN_API an_status an_checkpoint_export_onnx(const an_checkpoint *checkpoint, const char *file);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,22 @@
+/* How each op is written in ONNX. */
+#ifndef AN_STORE_ONNX_NODES_H
+#define AN_STORE_ONNX_NODES_H
+
+#include "store/onnx/build.h"
+
+typedef struct an_onnx_op {
+    const char *name, *onnx; /* of an op that ONNX has as it is */
+    /* Others: adds the nodes and returns the value of the first output. NONE: an error is in o->status. */
+    an_onnx_value (*write)(an_onnx *o, const an_node *node);
+    bool many;  /* has all its outputs, in a row; others have the first */
+    int inputs; /* only these first ones are read; 0: all */
+} an_onnx_op;
+
+const an_onnx_op *an_onnx_find(const an_op *op); /* NULL: there is none */
+an_onnx_value an_onnx_node(an_onnx *o, const an_node *node);
+
+/* ---- in a file of their own ---- */
+an_onnx_value an_onnx_attention(an_onnx *o, const an_node *node);
+an_onnx_value an_onnx_rotary(an_onnx *o, const an_node *node);
+
+#endif
