@@ -17,8 +17,8 @@ install(FILES ${PROJECT_BINARY_DIR}/annealConfig.cmake ${PROJECT_BINARY_DIR}/ann
 
 # What anneal.pc adds for the static library: OpenMP's runtime, oneDNN and the libraries of train. Not as Requires.private, for which
 # pkg-config wants to see their own files even where a program links the shared library.
-set(private_libs ${OpenMP_C_LIBRARIES} ${dnnl_file} ${pcre2_LDFLAGS} ${yaml_LDFLAGS} ${zlib_LDFLAGS} ${xxhash_LDFLAGS}
-    ${png_LDFLAGS} ${jpeg_LDFLAGS})
+set(private_libs ${OpenMP_C_LIBRARIES} ${dnnl_file} ${pcre2_LDFLAGS} ${utf8proc_LDFLAGS} ${yaml_LDFLAGS}
+    ${zlib_LDFLAGS} ${xxhash_LDFLAGS} ${png_LDFLAGS} ${jpeg_LDFLAGS})
 if(dnnl_folder)
     list(APPEND private_libs -Wl,-rpath,${dnnl_folder})
 endif()

@@ -12,6 +12,7 @@
 #include "anneal/predict.h"
 #include "anneal/ranks.h"
 #include "anneal/run.h"
+#include "anneal/text.h"
 #include "anneal/watch.h"
 
 typedef struct an_struct {

@@ -1,0 +1,10 @@
+/* Normalizers: what is done to a text before it is cut into words. */
+#ifndef AN_TEXT_NORMALIZE_H
+#define AN_TEXT_NORMALIZE_H
+
+#include "text/encoder.h"
+
+/* A text after all normalizers of the tokenizer. The result is the encoder's, or the text itself if nothing changes it. */
+an_status an_text_normalize(an_encoder *encoder, an_bytes text, an_bytes *result);
+
+#endif
