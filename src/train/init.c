@@ -55,14 +55,16 @@ static bool is_weight(an_dtype dtype) {
     return dtype == AN_DTYPE_F32 || dtype == AN_DTYPE_F64 || dtype == AN_DTYPE_F16 || dtype == AN_DTYPE_BF16;
 }
 
-/* The entry of a tensor + 1; 0: the model has none of its name. Some of GPT-2's published files have "transformer." before every name. */
+/* The entry of a tensor + 1; 0: the model has none of its name. Some of the published files have the name of the model's body before every name of
+ * it: "transformer." in GPT-2's, "bert." in BERT's. */
 static an_status find_entry(const matching *m, const an_safetensor *tensor, size_t *slot) {
-    static const char prefix[] = "transformer.";
+    static const char *const prefixes[] = {"transformer.", "bert."};
     an_context *ctx = m->ctx;
     char name[AN_NAME_BYTES];
     AN_TRY_RETURN(an_renamings_apply(&m->names, tensor->name, name));
     *slot = *find_slot(m, name);
-    if (*slot == 0 && !strncmp(name, prefix, strlen(prefix))) *slot = *find_slot(m, name + strlen(prefix));
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && *slot == 0; i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) *slot = *find_slot(m, name + strlen(prefixes[i]));
     return AN_OK;
 }
 
