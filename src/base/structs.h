@@ -5,6 +5,7 @@
 #ifndef AN_BASE_STRUCTS_H
 #define AN_BASE_STRUCTS_H
 
+#include "anneal/chat.h"
 #include "anneal/checkpoint.h"
 #include "anneal/details.h"
 #include "anneal/models.h"

@@ -2,6 +2,7 @@
 #ifndef TESTS_TRAIN_NULL_GRAPH_CALLS_H
 #define TESTS_TRAIN_NULL_GRAPH_CALLS_H
 
+#include "anneal/chat.h"
 #include "anneal/experimental.h"
 #include "anneal/heartbeat.h"
 #include "anneal/models.h"
@@ -269,6 +270,14 @@ static inline void call_models(void) {
     STATUS(an_model_preset, N(&fresh), N(ctx), N("gpt2-124m"), AN_DTYPE_F32);
     STATUS(an_model_preset_options, O(ctx), N("gpt2-124m"), N(&gpt2));
     PLAIN(an_model_preset_name);
+
+    const an_chat_message message = {"user", "Hello"};
+    an_chat_format chat = {.size = sizeof chat};
+    char system[AN_CHAT_SYSTEM_BYTES], text[64];
+    size_t length;
+    STATUS(an_chat_recognize, N(&chat), O(ctx), N("<|im_start|><|im_end|>"), N(system));
+    STATUS(an_chat_render, N(ctx), N(&chat), N(&message), 1, true, N(text), sizeof text, N(&length));
+    PLAIN(an_chat_template_name);
 }
 
 #endif

@@ -1,0 +1,20 @@
+/* Conversations as text: what the datasets need beyond anneal/chat.h. */
+#ifndef AN_TEXT_CHAT_H
+#define AN_TEXT_CHAT_H
+
+#include "anneal/chat.h"
+#include "base/text/text.h"
+
+/* Bytes of a text that the assistant says, with the token that ends its turn: what a model is to learn. */
+typedef struct an_chat_span {
+    size_t begin, end;
+} an_chat_span;
+
+/* Adds a conversation to the text. `spans` has room for one of each message, and gets those of the assistant; NULL: they are not wanted. */
+an_status an_chat_write(an_text *text, const an_chat_format *format, const an_chat_message *messages, int64_t count,
+                        bool prompt, an_chat_span *spans, int64_t *span_count);
+
+/* A token that the template cannot do without; NULL after the last. */
+const char *an_chat_token(an_chat_template type, int index);
+
+#endif
