@@ -8,7 +8,7 @@
 #include "base/files/reader.h"
 #include "base/integer.h"
 #include "base/text/utf8.h"
-#include "store/gguf_types.h"
+#include "store/gguf_file.h"
 #include "store/safetensors_file.h"
 
 static const char magic[4] = {'G', 'G', 'U', 'F'};
@@ -18,28 +18,12 @@ enum {
     LEAST_TENSOR = 24,    /* a name without bytes, no dimensions, type, offset */
     LEAST_KEY = 13,       /* a key without bytes, a type, a value of one byte */
     FIRST_READ = 1 << 16, /* bytes of the header; then twice as many as there are */
-    MOST_DIMS = 4,        /* of the format */
     USUAL_ALIGNMENT = 32, /* where no key says another */
     MOST_ALIGNMENT = 1 << 20
 };
 
-typedef struct {
-    size_t name; /* where it is in the header */
-    const an_gguf_type *type;
-    int ndims;
-    int64_t dims[MOST_DIMS]; /* in our order */
-    int64_t elements, begin; /* begin: in the file */
-} entry;
-
-typedef struct {
-    an_reader file;
-    char *path;
-    unsigned char *header;
-    size_t loaded, capacity, at; /* bytes of the header; what is read next */
-    entry *entries;
-    size_t count; /* of entries that there is memory for */
-    int64_t alignment;
-} gguf;
+typedef an_gguf gguf;
+typedef an_gguf_entry entry;
 
 /* ---- the header ---- It ends where its last tensor does, so it is loaded as it is read. */
 
@@ -97,67 +81,75 @@ static an_status take_string(an_context *ctx, gguf *g, const char *what, size_t 
 
 /* ---- keys ---- */
 
-enum { STRING = 8, ARRAY = 9, VALUES = 13 };
-static const unsigned char value_bytes[VALUES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8}; /* 0: it says itself */
+/* 0: the value says it itself */
+static const unsigned char value_bytes[AN_GGUF_VALUES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-static an_status skip_value(an_context *ctx, gguf *g, uint64_t type) {
-    uint64_t count = 1, length;
+static an_status read_value(an_context *ctx, gguf *g, uint64_t type, an_gguf_key *key) {
+    uint64_t length;
     size_t at;
-    if (type == ARRAY) {
+    key->count = 1;
+    if (type == AN_GGUF_ARRAY) {
+        key->is_array = true;
         AN_TRY_RETURN(take_number(ctx, g, 4, "the type of an array", &type));
-        AN_TRY_RETURN(take_number(ctx, g, 8, "the length of an array", &count));
-        if (type == ARRAY)
+        AN_TRY_RETURN(take_number(ctx, g, 8, "the length of an array", &key->count));
+        if (type == AN_GGUF_ARRAY)
             return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: byte %zu: arrays of arrays are not supported", g->path,
                             g->at);
     }
-    if (type >= VALUES)
+    if (type >= AN_GGUF_VALUES)
         return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: a value has the unknown type %" PRIu64, g->path, g->at,
                         type);
-    if (type != STRING) {
-        if (count > (uint64_t)g->file.size) return damaged(ctx, g, g->at, "an array is longer than the file");
-        return take(ctx, g, count * value_bytes[type], "a value", &at);
+    key->type = (unsigned char)type;
+    key->at = g->at;
+    if (type != AN_GGUF_STRING) {
+        if (key->count > (uint64_t)g->file.size) return damaged(ctx, g, g->at, "an array is longer than the file");
+        return take(ctx, g, key->count * value_bytes[type], "a value", &at);
     }
-    for (uint64_t i = 0; i < count; i++) AN_TRY_RETURN(take_string(ctx, g, "a string", &at, &length));
+    for (uint64_t i = 0; i < key->count; i++) AN_TRY_RETURN(take_string(ctx, g, "a string", &at, &length));
     return AN_OK;
 }
 
-static an_status read_alignment(an_context *ctx, gguf *g, uint64_t type) {
-    enum { U32 = 4 };
-    uint64_t alignment;
-    const size_t at = g->at;
-    if (type != U32) return damaged(ctx, g, at, "general.alignment is not a number of 32 bits");
-    AN_TRY_RETURN(take_number(ctx, g, 4, "general.alignment", &alignment));
-    if (alignment == 0 || alignment > MOST_ALIGNMENT || (alignment & (alignment - 1)) != 0)
-        return AN_ERROR(ctx, AN_ERR_DAMAGED,
-                        "%s: byte %zu: general.alignment is %" PRIu64 ", but a power of two up to %d is expected",
-                        g->path, at, alignment, MOST_ALIGNMENT);
-    g->alignment = (int64_t)alignment;
-    return AN_OK;
-}
-
-static an_status read_key(an_context *ctx, gguf *g) {
-    static const char alignment[] = "general.alignment";
-    size_t at;
-    uint64_t length, type;
-    AN_TRY_RETURN(take_string(ctx, g, "a key", &at, &length));
-    const bool aligns = length == sizeof alignment - 1 && !memcmp(g->header + at, alignment, sizeof alignment - 1);
-    AN_TRY_RETURN(take_number(ctx, g, 4, "the type of a value", &type));
-    return aligns ? read_alignment(ctx, g, type) : skip_value(ctx, g, type);
-}
-
-/* ---- tensors ---- */
-
-static an_status check_name(an_context *ctx, const gguf *g, size_t at, uint64_t length) {
+static an_status check_name(an_context *ctx, const gguf *g, const char *what, size_t at, uint64_t length) {
     const char *name = (const char *)g->header + at;
-    if (length == 0) return damaged(ctx, g, at, "a tensor has no name");
-    if (memchr(name, 0, (size_t)length)) return damaged(ctx, g, at, "the name of a tensor has a NUL in it");
+    if (length == 0) return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: a %s has no name", g->path, at, what);
+    if (memchr(name, 0, (size_t)length))
+        return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: the name of a %s has a NUL in it", g->path, at, what);
     for (size_t i = 0; i < length;) {
         const size_t bytes = an_utf8_length(name + i, (size_t)length - i);
-        if (bytes == 0) return damaged(ctx, g, at + i, "the name of a tensor is not valid UTF-8");
+        if (bytes == 0)
+            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: byte %zu: the name of a %s is not valid UTF-8", g->path, at + i,
+                            what);
         i += bytes;
     }
     return AN_OK;
 }
+
+static an_status check_alignment(an_context *ctx, gguf *g, const an_gguf_key *key) {
+    if (key->is_array || key->type != AN_GGUF_U32)
+        return damaged(ctx, g, key->at, "general.alignment is not a number of 32 bits");
+    const uint64_t alignment = number_at(g, key->at, 4);
+    if (alignment == 0 || alignment > MOST_ALIGNMENT || (alignment & (alignment - 1)) != 0)
+        return AN_ERROR(ctx, AN_ERR_DAMAGED,
+                        "%s: byte %zu: general.alignment is %" PRIu64 ", but a power of two up to %d is expected",
+                        g->path, key->at, alignment, MOST_ALIGNMENT);
+    g->alignment = (int64_t)alignment;
+    return AN_OK;
+}
+
+static an_status read_key(an_context *ctx, gguf *g, an_gguf_key *key) {
+    size_t at;
+    uint64_t length, type;
+    AN_TRY_RETURN(take_string(ctx, g, "a key", &at, &length));
+    AN_TRY_RETURN(check_name(ctx, g, "key", at, length));
+    AN_TRY_RETURN(take_number(ctx, g, 4, "the type of a value", &type));
+    key->name = at;
+    g->header[at + length] = 0; /* the type, which has been read */
+    AN_TRY_RETURN(read_value(ctx, g, type, key));
+    if (strcmp((const char *)g->header + at, "general.alignment") != 0) return AN_OK;
+    return check_alignment(ctx, g, key);
+}
+
+/* ---- tensors ---- */
 
 static an_status read_type(an_context *ctx, gguf *g, entry *e) {
     uint64_t number;
@@ -183,13 +175,13 @@ static an_status read_tensor(an_context *ctx, gguf *g, entry *e) {
     uint64_t length, ndims, offset;
     size_t at;
     AN_TRY_RETURN(take_string(ctx, g, "the name of a tensor", &at, &length));
-    AN_TRY_RETURN(check_name(ctx, g, at, length));
+    AN_TRY_RETURN(check_name(ctx, g, "tensor", at, length));
     e->name = at;
     AN_TRY_RETURN(take_number(ctx, g, 4, "the number of dimensions", &ndims));
-    if (ndims > MOST_DIMS)
+    if (ndims > AN_GGUF_MOST_DIMS)
         return AN_ERROR(ctx, AN_ERR_DAMAGED,
                         "%s: byte %zu: a tensor has %" PRIu64 " dimensions, but the format has at most %d", g->path,
-                        g->at - 4, ndims, MOST_DIMS);
+                        g->at - 4, ndims, AN_GGUF_MOST_DIMS);
     e->ndims = (int)ndims;
     e->elements = 1;
     for (int i = e->ndims; i-- > 0;) { /* the fastest comes first there */
@@ -208,7 +200,7 @@ static an_status read_tensor(an_context *ctx, gguf *g, entry *e) {
     if (row % e->type->elements != 0)
         return AN_ERROR(ctx, AN_ERR_DAMAGED,
                         "%s: byte %zu: rows of %" PRId64 " elements cannot be in blocks of %d (%s)", g->path, at, row,
-                        e->type->elements, e->type->name);
+                        e->type->elements, e->type->shown.name);
     return AN_OK;
 }
 
@@ -240,19 +232,26 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static an_status check_names(an_context *ctx, const gguf *g) {
-    an_status status = AN_OK;
-    const char **names = NULL;
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&names, g->count ? g->count : 1, sizeof *names));
-    for (size_t i = 0; i < g->count; i++) names[i] = (const char *)g->header + g->entries[i].name;
-    qsort(names, g->count, sizeof *names, compare_names);
-    for (size_t i = 1; i < g->count && status == AN_OK; i++) {
+static an_status check_names(an_context *ctx, const gguf *g, const char *what, size_t count, const char **names) {
+    qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 1; i < count; i++) {
         an_safetensors_shown shown;
         if (!strcmp(names[i - 1], names[i]))
-            status = AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: tensor '%s' appears twice", g->path,
-                              an_safetensors_show(&shown, names[i]));
+            return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: %s '%s' appears twice", g->path, what,
+                            an_safetensors_show(&shown, names[i]));
     }
-    an_release(ctx, (void **)&names, g->count ? g->count : 1, sizeof *names);
+    return AN_OK;
+}
+
+static an_status check_all_names(an_context *ctx, const gguf *g) {
+    const size_t most = (g->count > g->key_count ? g->count : g->key_count) + 1;
+    const char **names = NULL;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&names, most, sizeof *names));
+    for (size_t i = 0; i < g->key_count; i++) names[i] = (const char *)g->header + g->keys[i].name;
+    an_status status = check_names(ctx, g, "key", g->key_count, names);
+    for (size_t i = 0; i < g->count; i++) names[i] = (const char *)g->header + g->entries[i].name;
+    if (status == AN_OK) status = check_names(ctx, g, "tensor", g->count, names);
+    an_release(ctx, (void **)&names, most, sizeof *names);
     return status;
 }
 
@@ -281,7 +280,9 @@ static an_status read_head(an_context *ctx, gguf *g, uint64_t *keys, uint64_t *t
 static an_status read_header(an_context *ctx, gguf *g) {
     uint64_t keys, tensors;
     AN_TRY_RETURN(read_head(ctx, g, &keys, &tensors));
-    for (uint64_t i = 0; i < keys; i++) AN_TRY_RETURN(read_key(ctx, g));
+    if (keys > 0) AN_TRY_RETURN(an_alloc(ctx, (void **)&g->keys, (size_t)keys, sizeof *g->keys));
+    g->key_count = (size_t)keys;
+    for (size_t i = 0; i < g->key_count; i++) AN_TRY_RETURN(read_key(ctx, g, &g->keys[i]));
     if (tensors > 0) AN_TRY_RETURN(an_alloc(ctx, (void **)&g->entries, (size_t)tensors, sizeof *g->entries));
     g->count = (size_t)tensors;
     for (size_t i = 0; i < g->count; i++) {
@@ -290,65 +291,19 @@ static an_status read_header(an_context *ctx, gguf *g) {
         g->header[g->entries[i].name + number_at(g, g->entries[i].name - 8, 8)] = 0;
     }
     AN_TRY_RETURN(check_cover(ctx, g));
-    return check_names(ctx, g);
+    return check_all_names(ctx, g);
 }
 
-/* ---- as weights ---- */
-
-static an_status get_tensor(const an_weights *w, int64_t index, an_safetensor *tensor) {
-    const gguf *g = w->state;
-    const entry *e = &g->entries[index];
-    *tensor = (an_safetensor){
-        .name = (const char *)g->header + e->name, .type = an_safetensors_type_of(e->type->dtype), .ndims = e->ndims};
-    memcpy(tensor->dims, e->dims, sizeof e->dims);
-    tensor->bytes = e->elements * (int64_t)tensor->type->size;
-    return AN_OK;
-}
-
-/* Blocks are widened one by one; of the first and the last only a part may be wanted. */
-static an_status read_blocks(an_context *ctx, const gguf *g, const entry *e, int64_t first, int64_t count, float *to) {
-    enum { PIECE = 4096 };
-    unsigned char piece[PIECE];
-    float widened[AN_GGUF_MOST_BLOCK];
-    char text[AN_MESSAGE_BYTES];
-    const an_note note = {text, sizeof text};
-    const int64_t size = e->type->elements, most = PIECE / e->type->bytes, end = first + count;
-    for (int64_t block = first / size; block * size < end;) {
-        const int64_t blocks = an_smaller(most, an_divide_up(end, size) - block);
-        AN_TRY_RETURN(an_note_raise(
-            ctx,
-            an_reader_read(&g->file, e->begin + block * e->type->bytes, piece, (size_t)(blocks * e->type->bytes), note),
-            note));
-        for (int64_t i = 0; i < blocks; i++, block++) {
-            const int64_t from = an_larger(first, block * size), until = an_smaller(end, (block + 1) * size);
-            e->type->widen(piece + i * e->type->bytes, widened);
-            memcpy(to + (from - first), widened + (from - block * size), (size_t)(until - from) * sizeof *to);
-        }
-    }
-    return AN_OK;
-}
-
-static an_status read_elements(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first,
-                               int64_t count, void *to) {
-    const gguf *g = w->state;
-    const entry *e = &g->entries[index];
-    an_context *ctx = w->ctx;
-    char text[AN_MESSAGE_BYTES];
-    const an_note note = {text, sizeof text};
-    const int64_t size = (int64_t)tensor->type->size;
-    if (e->type->widen) return read_blocks(ctx, g, e, first, count, to);
-    return an_note_raise(ctx, an_reader_read(&g->file, e->begin + first * size, to, (size_t)(count * size), note),
-                         note);
-}
-
-static void close_file(an_weights *w) {
-    gguf *g = w->state;
-    an_context *ctx = w->ctx;
+void an_gguf_close(an_gguf **file) {
+    gguf *g = *file;
+    if (!g) return;
+    an_context *ctx = g->ctx;
     an_reader_close(&g->file);
     an_release(ctx, (void **)&g->entries, g->count, sizeof *g->entries);
+    an_release(ctx, (void **)&g->keys, g->key_count, sizeof *g->keys);
     an_release(ctx, (void **)&g->header, g->capacity, 1);
     an_string_release(ctx, &g->path);
-    an_release(ctx, &w->state, 1, sizeof *g);
+    an_release(ctx, (void **)file, 1, sizeof *g);
 }
 
 bool an_gguf_is(const char *path) {
@@ -362,22 +317,23 @@ bool an_gguf_is(const char *path) {
     return is;
 }
 
-an_status an_weights_open_gguf(an_weights *weights, an_context *ctx, const char *path) {
+an_status an_gguf_open(an_gguf **file, an_context *ctx, const char *path) {
     an_status status;
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
-    *weights = (an_weights){.ctx = ctx, .get = get_tensor, .read = read_elements, .close = close_file};
-    AN_TRY_RETURN(an_alloc(ctx, &weights->state, 1, sizeof(gguf)));
-    gguf *g = weights->state;
+    gguf *g = NULL;
+    *file = NULL;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&g, 1, sizeof *g));
+    g->ctx = ctx;
     g->alignment = USUAL_ALIGNMENT;
     AN_TRY(an_alloc(ctx, (void **)&g->path, strlen(path) + 1, 1));
     memcpy(g->path, path, strlen(path) + 1);
     AN_TRY(an_note_raise(ctx, an_reader_open(&g->file, g->path, note), note));
     g->file.path = g->path;
     AN_TRY(read_header(ctx, g));
-    weights->count = (int64_t)g->count;
+    *file = g;
     return AN_OK;
 fail:
-    close_file(weights);
+    an_gguf_close(&g);
     return status;
 }

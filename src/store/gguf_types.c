@@ -100,16 +100,16 @@ static void widen_q6_k(const unsigned char *block, float *to) {
 /* ---- the table ---- */
 
 static const an_gguf_type types[] = {
-    {0, "F32", 1, 4, AN_DTYPE_F32, NULL},
-    {1, "F16", 1, 2, AN_DTYPE_F16, NULL},
-    {2, "Q4_0", SMALL, 18, AN_DTYPE_F32, widen_q4_0},
-    {3, "Q4_1", SMALL, 20, AN_DTYPE_F32, widen_q4_1},
-    {6, "Q5_0", SMALL, 22, AN_DTYPE_F32, widen_q5_0},
-    {7, "Q5_1", SMALL, 24, AN_DTYPE_F32, widen_q5_1},
-    {8, "Q8_0", SMALL, 34, AN_DTYPE_F32, widen_q8_0},
-    {12, "Q4_K", AN_GGUF_MOST_BLOCK, 144, AN_DTYPE_F32, widen_q4_k},
-    {14, "Q6_K", AN_GGUF_MOST_BLOCK, 210, AN_DTYPE_F32, widen_q6_k},
-    {30, "BF16", 1, 2, AN_DTYPE_BF16, NULL},
+    {0, 1, 4, {"F32", 4, AN_DTYPE_F32}, NULL},
+    {1, 1, 2, {"F16", 2, AN_DTYPE_F16}, NULL},
+    {2, SMALL, 18, {"Q4_0", 4, AN_DTYPE_F32}, widen_q4_0},
+    {3, SMALL, 20, {"Q4_1", 4, AN_DTYPE_F32}, widen_q4_1},
+    {6, SMALL, 22, {"Q5_0", 4, AN_DTYPE_F32}, widen_q5_0},
+    {7, SMALL, 24, {"Q5_1", 4, AN_DTYPE_F32}, widen_q5_1},
+    {8, SMALL, 34, {"Q8_0", 4, AN_DTYPE_F32}, widen_q8_0},
+    {12, AN_GGUF_MOST_BLOCK, 144, {"Q4_K", 4, AN_DTYPE_F32}, widen_q4_k},
+    {14, AN_GGUF_MOST_BLOCK, 210, {"Q6_K", 4, AN_DTYPE_F32}, widen_q6_k},
+    {30, 1, 2, {"BF16", 2, AN_DTYPE_BF16}, NULL},
 };
 
 const an_gguf_type *an_gguf_type_of(uint32_t number) {

@@ -3,6 +3,7 @@
 #define AN_STORE_GGUF_TYPES_H
 
 #include "base/dtype.h"
+#include "store/safetensors.h"
 
 enum {
     AN_GGUF_MOST_BLOCK = 256,
@@ -10,10 +11,9 @@ enum {
 }; /* elements of a block, and their bytes, of any type */
 
 typedef struct an_gguf_type {
-    uint32_t number; /* in a file */
-    const char *name;
+    uint32_t number;                                      /* in a file */
     int elements, bytes;                                  /* of a block */
-    an_dtype dtype;                                       /* of what is read */
+    an_safetensors_type shown;                            /* of what is read, under the name of what is stored */
     void (*widen)(const unsigned char *block, float *to); /* NULL: elements are read as they are stored */
 } an_gguf_type;
 
