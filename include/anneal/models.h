@@ -87,8 +87,8 @@ typedef struct an_gpt2_options {
 AN_API void an_gpt2_options_init(an_gpt2_options *options, size_t size);
 AN_API an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options);
 
-/* Llama: rotary positions, RMS norm, grouped key and value heads, SwiGLU. Inputs as GPT-2. Rotary positions need no table, so `context` does
- * not limit anything yet. */
+/* Llama, and what differs from it in details: Mistral, Qwen2, Qwen3. Rotary positions, RMS norm, grouped key and value heads, SwiGLU. Inputs as
+ * GPT-2. Rotary positions need no table, so `context` does not limit anything yet. */
 typedef struct an_llama_options {
     size_t size;
     int64_t layers, heads, kv_heads, width, hidden, context, vocabulary;
@@ -98,6 +98,17 @@ typedef struct an_llama_options {
     bool tied;          /* the output layer is the token table */
     bool documents;     /* as in an_gpt2_options */
     uint8_t reserved[2];
+    int64_t head_size;      /* of a head; 0: width ÷ heads */
+    int64_t window;         /* tokens that a token sees, itself and those before it; 0: all */
+    double rotary_factor;   /* the rotary scaling of Llama 3.1, as in an_rotary_options; 0: none */
+    double rotary_low;      /* its low_factor */
+    double rotary_high;     /* its high_factor */
+    int64_t rotary_context; /* its original_context */
+    bool attention_bias;    /* q, k and v have a bias */
+    bool output_bias;       /* the layer after attention has one */
+    bool feed_forward_bias;
+    bool query_key_norm; /* an RMS norm over every head of q and of k, before the rotation */
+    uint8_t reserved_bias[4];
 } an_llama_options;
 AN_API void an_llama_options_init(an_llama_options *options, size_t size);
 AN_API an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *options);

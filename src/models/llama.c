@@ -1,4 +1,4 @@
-/* Llama, with the names and the [out, in] weights of its published files. */
+/* Llama and its relatives, with the names and the [out, in] weights of its published files. */
 #include "models/model.h"
 
 #include "base/guard.h"
@@ -12,13 +12,20 @@ typedef struct {
     double epsilon;
     an_rotary_options rotary;
     an_value documents; /* AN_NONE: all of a sample is one */
+    int64_t window;
+    bool norms_heads;
+    const an_start *attention_bias, *output_bias, *feed_forward_bias; /* NULL: none */
 } llama;
 
-/* A linear layer whose features are `heads` heads, seen as (batch, heads, tokens, size). */
-static an_value project(an_graph *g, const llama *m, an_value x, const char *name, int64_t heads) {
+static const an_start zeros = {AN_INITIALIZER_CONSTANT, 0};
+
+/* A linear layer whose features are `heads` heads, seen as (batch, heads, tokens, size). norm NULL: heads are not normalised. */
+static an_value project(an_graph *g, const llama *m, an_value x, const char *name, int64_t heads, const char *norm) {
     an_dim batch = an_value_dim(g, x, 0), tokens = an_value_dim(g, x, 1);
-    x = an_linear_with(g, x, name, heads * m->head_size, &start, NULL);
-    return an_transpose(g, an_reshape(g, x, AN_DIMS(batch, tokens, heads, m->head_size)), 1, 2);
+    x = an_linear_with(g, x, name, heads * m->head_size, &start, m->attention_bias);
+    x = an_reshape(g, x, AN_DIMS(batch, tokens, heads, m->head_size));
+    if (norm && m->norms_heads) x = an_rms_norm_layer(g, x, norm, m->epsilon);
+    return an_transpose(g, x, 1, 2);
 }
 
 static an_value attention(an_graph *g, const llama *m, an_value x) {
@@ -26,26 +33,31 @@ static an_value attention(an_graph *g, const llama *m, an_value x) {
     an_attention_options_init(&options, sizeof options);
     options.causal = true;
     options.documents = m->documents;
+    options.window = m->window;
 
     an_scope_begin(g, "self_attn");
     an_dim batch = an_value_dim(g, x, 0), tokens = an_value_dim(g, x, 1);
-    an_value q = an_rotary(g, project(g, m, x, "q_proj", m->heads), &m->rotary);
-    an_value k = an_rotary(g, project(g, m, x, "k_proj", m->kv_heads), &m->rotary);
-    an_value v = project(g, m, x, "v_proj", m->kv_heads);
+    an_value q = an_rotary(g, project(g, m, x, "q_proj", m->heads, "q_norm"), &m->rotary);
+    an_value k = an_rotary(g, project(g, m, x, "k_proj", m->kv_heads, "k_norm"), &m->rotary);
+    an_value v = project(g, m, x, "v_proj", m->kv_heads, NULL);
     x = an_transpose(g, an_attention(g, q, k, v, &options), 1, 2);
-    x = an_reshape(g, x, AN_DIMS(batch, tokens, m->width));
-    x = an_linear_with(g, x, "o_proj", m->width, &start, NULL);
+    x = an_reshape(g, x, AN_DIMS(batch, tokens, m->heads * m->head_size));
+    x = an_linear_with(g, x, "o_proj", m->width, &start, m->output_bias);
     an_scope_end(g);
     return x;
 }
 
 static an_value feed_forward(an_graph *g, const llama *m, an_value x) {
     an_scope_begin(g, "mlp");
-    an_value gate = an_silu(g, an_linear_with(g, x, "gate_proj", m->hidden, &start, NULL));
-    an_value up = an_linear_with(g, x, "up_proj", m->hidden, &start, NULL);
-    x = an_linear_with(g, an_multiply(g, gate, up), "down_proj", m->width, &start, NULL);
+    an_value gate = an_silu(g, an_linear_with(g, x, "gate_proj", m->hidden, &start, m->feed_forward_bias));
+    an_value up = an_linear_with(g, x, "up_proj", m->hidden, &start, m->feed_forward_bias);
+    x = an_linear_with(g, an_multiply(g, gate, up), "down_proj", m->width, &start, m->feed_forward_bias);
     an_scope_end(g);
     return x;
+}
+
+static int64_t head_size_of(const an_llama_options *options) {
+    return options->head_size ? options->head_size : options->width / options->heads;
 }
 
 static an_status check(an_context *ctx, const an_llama_options *options) {
@@ -54,16 +66,24 @@ static an_status check(an_context *ctx, const an_llama_options *options) {
                                    AN_MODEL_SIZE(options, hidden),    AN_MODEL_SIZE(options, context),
                                    AN_MODEL_SIZE(options, vocabulary)};
     AN_TRY_RETURN(an_model_check_sizes(ctx, model, sizes, AN_COUNT(sizes)));
-    AN_TRY_RETURN(an_model_check_heads(ctx, model, options->width, options->heads));
+    if (options->head_size == 0) AN_TRY_RETURN(an_model_check_heads(ctx, model, options->width, options->heads));
     if (options->heads % options->kv_heads != 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: %lld heads cannot share %lld key and value heads: heads must be a multiple of kv_heads",
                         model, (long long)options->heads, (long long)options->kv_heads);
-    if (options->width / options->heads % 2 != 0)
+    const an_model_size size = {"head_size", head_size_of(options)};
+    AN_TRY_RETURN(an_model_check_sizes(ctx, model, &size, 1));
+    if (options->head_size != 0 && options->head_size % 2 != 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: head_size is %lld, but rotary positions need an even size", model,
+                        (long long)options->head_size);
+    if (size.value % 2 != 0)
         return AN_ERROR(
             ctx, AN_ERR_ARGUMENT,
             "%s: a width of %lld gives each of %lld heads an odd size of %lld, but rotary positions need an even size",
-            model, (long long)options->width, (long long)options->heads, (long long)(options->width / options->heads));
+            model, (long long)options->width, (long long)options->heads, (long long)size.value);
+    if (options->window < 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: window is %lld, but must be a number of tokens, or 0 for all", model,
+                        (long long)options->window);
     if (!(options->rotary_base > 0) || !(options->epsilon > 0))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: rotary_base is %g and epsilon %g; both must be above 0", model,
                         options->rotary_base, options->epsilon);
@@ -87,12 +107,21 @@ an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_optio
     llama m = {.heads = options->heads,
                .kv_heads = options->kv_heads,
                .width = options->width,
-               .head_size = options->width / options->heads,
+               .head_size = head_size_of(options),
                .hidden = options->hidden,
                .epsilon = options->epsilon,
-               .documents = AN_NONE};
+               .documents = AN_NONE,
+               .window = options->window,
+               .norms_heads = options->query_key_norm,
+               .attention_bias = options->attention_bias ? &zeros : NULL,
+               .output_bias = options->output_bias ? &zeros : NULL,
+               .feed_forward_bias = options->feed_forward_bias ? &zeros : NULL};
     an_rotary_options_init(&m.rotary, sizeof m.rotary);
     m.rotary.base = options->rotary_base;
+    m.rotary.factor = options->rotary_factor;
+    m.rotary.low_factor = options->rotary_low;
+    m.rotary.high_factor = options->rotary_high;
+    m.rotary.original_context = options->rotary_context;
 
     an_dim batch = an_symbol_dim(g, "batch"), tokens = an_symbol_dim(g, "tokens");
     an_value indices = an_input(g, "tokens", AN_DTYPE_I32, AN_DIMS(batch, tokens));

@@ -72,6 +72,55 @@ static void llama_names(void **state) {
     an_graph_destroy(&g);
 }
 
+/* What the relatives of Llama have: heads of a size of their own, their norms, and biases. */
+static void llama_relatives(void **state) {
+    static const expected list[] = {{"model.embed_tokens.weight", "f32[11,16]", 0},
+                                    {"model.layers.0.input_layernorm.weight", "f32[16]", 1},
+                                    {"model.layers.0.self_attn.q_proj.weight", "f32[24,16]", 1},
+                                    {"model.layers.0.self_attn.q_proj.bias", "f32[24]", 1},
+                                    {"model.layers.0.self_attn.q_norm.weight", "f32[6]", 1},
+                                    {"model.layers.0.self_attn.k_proj.weight", "f32[12,16]", 1},
+                                    {"model.layers.0.self_attn.k_proj.bias", "f32[12]", 1},
+                                    {"model.layers.0.self_attn.k_norm.weight", "f32[6]", 1},
+                                    {"model.layers.0.self_attn.v_proj.weight", "f32[12,16]", 1},
+                                    {"model.layers.0.self_attn.v_proj.bias", "f32[12]", 1},
+                                    {"model.layers.0.self_attn.o_proj.weight", "f32[16,24]", 1},
+                                    {"model.layers.0.self_attn.o_proj.bias", "f32[16]", 1},
+                                    {"model.layers.0.post_attention_layernorm.weight", "f32[16]", 1},
+                                    {"model.layers.0.mlp.gate_proj.weight", "f32[24,16]", 1},
+                                    {"model.layers.0.mlp.gate_proj.bias", "f32[24]", 1},
+                                    {"model.layers.0.mlp.up_proj.weight", "f32[24,16]", 1},
+                                    {"model.layers.0.mlp.up_proj.bias", "f32[24]", 1},
+                                    {"model.layers.0.mlp.down_proj.weight", "f32[16,24]", 1},
+                                    {"model.layers.0.mlp.down_proj.bias", "f32[16]", 1},
+                                    {"model.norm.weight", "f32[16]", 2},
+                                    {0}};
+    an_llama_options o = small_llama();
+    an_graph *g = NULL;
+    (void)state;
+    o.layers = 1;
+    o.head_size = 6;
+    o.window = 4;
+    o.tied = o.attention_bias = o.output_bias = o.feed_forward_bias = o.query_key_norm = true;
+    o.rotary_factor = 8;
+    o.rotary_low = 1;
+    o.rotary_high = 4;
+    o.rotary_context = 16;
+    OK(ctx, an_model_llama(&g, ctx, &o));
+    check_parameters(g, list);
+    an_graph_destroy(&g);
+    o.head_size = 5;
+    FAILS(ctx, an_model_llama(&g, ctx, &o), AN_ERR_ARGUMENT, "head_size is 5, but rotary positions need an even size");
+    o.head_size = -2;
+    FAILS(ctx, an_model_llama(&g, ctx, &o), AN_ERR_ARGUMENT, "head_size is -2");
+    o.head_size = 0;
+    o.window = -1;
+    FAILS(ctx, an_model_llama(&g, ctx, &o), AN_ERR_ARGUMENT, "window is -1");
+    o.window = 0;
+    o.rotary_high = 0.5;
+    FAILS(ctx, an_model_llama(&g, ctx, &o), AN_ERR_ARGUMENT, "scaling by factor 8 needs");
+}
+
 static void mlp_names(void **state) {
     static const expected list[] = {
         {"hidden.0.weight", "f32[6,4]", 1}, {"hidden.0.norm.weight", "f32[6]", 1}, {"hidden.0.norm.bias", "f32[6]", 1},
@@ -251,6 +300,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt2_names),
         cmocka_unit_test(llama_names),
+        cmocka_unit_test(llama_relatives),
         cmocka_unit_test(mlp_names),
         cmocka_unit_test(cnn_names),
         cmocka_unit_test(preset_counts),
