@@ -11,6 +11,7 @@
 #include "anneal/models.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
+#include "anneal/pretrained.h"
 #include "anneal/ranks.h"
 #include "anneal/run.h"
 #include "anneal/text.h"

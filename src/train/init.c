@@ -7,7 +7,9 @@
 
 #include "exec/array.h"
 #include "exec/params.h"
+#include "pretrained/weights.h"
 #include "store/conv1d.h"
+#include "store/gguf.h"
 #include "store/weights.h"
 #include "train/huggingface.h"
 #include "train/renames.h"
@@ -313,6 +315,8 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     m->accepts[UNEXPECTED] = o->accepts_unexpected;
     status = an_renamings_create(&m->names, ctx, o->rename_count, o->renames);
     if (status == AN_OK) status = an_weights_open(&m->weights, ctx, o->path, o->weights);
+    if (status == AN_OK && an_weights_gguf(&m->weights) && o->rename_count == 0)
+        status = an_weights_rename_gguf(&m->weights, o->path);
     if (status == AN_OK && m->weights.is_folder)
         status = an_huggingface_check(trainer, o->path, o->model_type, strlen(prefix), &m->gpt2);
     if (status == AN_OK) status = match(m);

@@ -9,14 +9,6 @@
 #include "kernels/rotary/rotary.h"
 #include "ops/ops.h"
 
-static const an_op *const activations[] = {&an_op_relu, &an_op_gelu,    &an_op_gelu_tanh,
-                                           &an_op_silu, &an_op_sigmoid, &an_op_tanh};
-enum { ACTIVATIONS = sizeof activations / sizeof *activations };
-
-const char *an_activation_op(int index) {
-    return index >= 0 && index < ACTIVATIONS ? activations[index]->name : NULL;
-}
-
 static void note(an_model_facts *f, an_fact fact, double value) {
     if (f->facts[fact].known && f->facts[fact].value != value) f->facts[fact].varies = true;
     f->facts[fact].known = true;
@@ -56,8 +48,8 @@ static void note_node(an_model_facts *f, const an_node *node) {
     if (node->op == &an_op_rotary) note_rotary(f, node);
     if (node->op == &an_op_layer_norm || node->op == &an_op_rms_norm)
         note(f, AN_FACT_EPSILON, ((const an_norm_attributes *)node->attributes)->epsilon);
-    for (int i = 0; i < ACTIVATIONS; i++)
-        if (node->op == activations[i]) note(f, AN_FACT_ACTIVATION, i);
+    for (int i = 0; an_activation_op(i); i++)
+        if (!strcmp(node->op->name, an_activation_op(i))) note(f, AN_FACT_ACTIVATION, i);
 }
 
 /* Sizes that the names of published models tell. */
@@ -65,7 +57,9 @@ static void note_parameter(an_model_facts *f, const an_stored *e) {
     static const struct {
         const char *layer;
         an_fact fact;
-    } biased[] = {{".self_attn.q_proj.", AN_FACT_ATTENTION_BIAS}, {".mlp.gate_proj.", AN_FACT_MLP_BIAS}};
+    } biased[] = {{".self_attn.q_proj.", AN_FACT_ATTENTION_BIAS},
+                  {".self_attn.o_proj.", AN_FACT_OUTPUT_BIAS},
+                  {".mlp.gate_proj.", AN_FACT_MLP_BIAS}};
     const double width = f->facts[AN_FACT_WIDTH].known ? f->facts[AN_FACT_WIDTH].value : 0;
     if (e->ndims == 2 && (an_ends_in(e->name, "wte.weight") || an_ends_in(e->name, "embed_tokens.weight"))) {
         note(f, AN_FACT_VOCABULARY, (double)e->dims[0]);
@@ -74,6 +68,7 @@ static void note_parameter(an_model_facts *f, const an_stored *e) {
     if (e->ndims == 2 && an_ends_in(e->name, "wpe.weight")) note(f, AN_FACT_POSITIONS, (double)e->dims[0]);
     if (width > 0 && (an_ends_in(e->name, ".mlp.c_fc.weight") || an_ends_in(e->name, ".mlp.gate_proj.weight")))
         note(f, AN_FACT_HIDDEN, (double)e->elements / width); /* [in, out] or [out, in] */
+    if (an_ends_in(e->name, ".self_attn.q_norm.weight")) note(f, AN_FACT_QUERY_KEY_NORM, 1);
     for (size_t i = 0; i < sizeof biased / sizeof *biased; i++) {
         if (!strstr(e->name, biased[i].layer)) continue;
         f->facts[biased[i].fact].known = true;

@@ -347,9 +347,12 @@ static const struct {
     {"[]", AN_ERR_DAMAGED, "hub/config.json: byte 0: an object is expected here"},
     {"{}", AN_ERR_DAMAGED, "hub/config.json: has no model_type"},
     {"{\"model_type\": 3}", AN_ERR_DAMAGED, "byte 15, the value of 'model_type': a string is expected here"},
-    {"{\"model_type\": \"qwen2\"}", AN_ERR_UNSUPPORTED,
-     ": model_type is 'qwen2', but only gpt2 and llama are supported. To load the weights without this check, give the "
-     "path of the safetensors file itself"},
+    {"{\"model_type\": \"mamba\"}", AN_ERR_UNSUPPORTED,
+     ": model_type is 'mamba', but only gpt2, llama, mistral, qwen2 and qwen3 are supported. To load the weights "
+     "without "
+     "this check, give the path of the safetensors file itself"},
+    {"{\"model_type\": \"qwen2\"}", AN_ERR_ARGUMENT,
+     ": model_type is qwen2, but model.type is llama: write model: {from: …} with this folder instead"},
     {"{\"model_type\": \"a\\u001b[31m\"}", AN_ERR_UNSUPPORTED, "model_type is 'a"},
     {"{\"model_type\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}", AN_ERR_DAMAGED,
      "this text is too long"},

@@ -1,0 +1,100 @@
+/* Facts of a description: what families state, and what builders ask. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "pretrained/description.h"
+
+enum { MOST_PROBLEMS = 2048, MOST_LISTED = 512 }; /* bytes of their lines; of a list */
+
+an_status an_description_begin(an_description *d, an_context *ctx, const char *path) {
+    *d = (an_description){.ctx = ctx};
+    for (int i = 0; i < AN_KEY_ROWS; i++) d->values[i].parent = "";
+    an_text_init(&d->problems, ctx);
+    an_text_init(&d->unknown, ctx);
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&d->path, strlen(path) + 1, 1));
+    memcpy(d->path, path, strlen(path) + 1);
+    return AN_OK;
+}
+
+void an_description_destroy(an_description *d) {
+    if (!d->ctx) return;
+    an_text_destroy(&d->problems);
+    an_text_destroy(&d->unknown);
+    an_string_release(d->ctx, &d->path);
+}
+
+/* ---- stating ---- */
+
+void an_description_assume(an_description *d, int row, double number) {
+    an_stated *v = &d->values[row];
+    if (v->given) return;
+    *v = (an_stated){.assumed = true, .number = number, .parent = ""};
+    if (an_key_rows[row].kind == AN_KEY_BOOL)
+        snprintf(v->word, AN_WORD, "%s", number != 0 ? "true" : "false");
+    else
+        an_text_number(v->word, AN_WORD, number);
+}
+
+void an_description_assume_word(an_description *d, int row, const char *word) {
+    an_stated *v = &d->values[row];
+    if (v->given) return;
+    *v = (an_stated){.assumed = true, .number = an_activation_find(word), .parent = ""};
+    snprintf(v->word, AN_WORD, "%s", word);
+}
+
+void an_description_state(an_description *d, an_fact fact, double value) {
+    d->facts[fact].known = true;
+    d->facts[fact].value = value;
+}
+
+void an_description_doubt(an_description *d, const char *parent, const char *key) {
+    an_text *keys = &d->unknown;
+    if (keys->length < MOST_LISTED) an_text_add(keys, "%s%s%s", keys->length ? ", " : "", parent, AN_QUOTE(key));
+}
+
+void an_description_refuse(an_description *d, const char *parent, const char *key, const char *word, const char *why) {
+    if (d->problems.length < MOST_PROBLEMS)
+        an_text_add(&d->problems, "\n  %s%s: %s: %s", parent, key, AN_QUOTE(word), why);
+}
+
+/* ---- asking ---- */
+
+an_status an_description_check(const an_description *d) {
+    if (d->problems.length)
+        return AN_ERROR(d->ctx, AN_ERR_UNSUPPORTED, "%s: describes a model that anneal does not have:%s", d->path,
+                        d->problems.bytes);
+    if (d->unknown.length)
+        return AN_ERROR(d->ctx, AN_ERR_UNSUPPORTED,
+                        "%s: has keys that a model of type %s does not have here, and that may change what it "
+                        "computes: %s",
+                        d->path, d->family->name, d->unknown.bytes);
+    return AN_OK;
+}
+
+double an_description_fact(const an_description *d, an_fact fact) {
+    return d->facts[fact].known ? d->facts[fact].value : 0;
+}
+
+an_status an_description_count(const an_description *d, an_fact fact, const char *name, int64_t *count) {
+    const double most = 1e15, value = an_description_fact(d, fact);
+    if (!d->facts[fact].known) return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: does not say the %s", d->path, name);
+    if (!(value >= 0 && value <= most && value == (double)(int64_t)value))
+        return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: the %s is %g", d->path, name, value);
+    *count = (int64_t)value;
+    return AN_OK;
+}
+
+an_status an_description_expect(const an_description *d, an_fact fact, const char *name, double value) {
+    const double rounding = 1e-6, known = d->facts[fact].known ? d->facts[fact].value : value; /* f32 in some files */
+    const double difference = known > value ? known - value : value - known;
+    if (difference <= rounding * (value < 0 ? -value : value)) return AN_OK;
+    if (fact == AN_FACT_ACTIVATION) {
+        const char *found = an_activation_op((int)known);
+        return AN_ERROR(d->ctx, AN_ERR_UNSUPPORTED, "%s: the %s is %s, but a model of type %s has %s here", d->path,
+                        name, found ? found : "unknown", d->family->name, an_activation_op((int)value));
+    }
+    return AN_ERROR(d->ctx, AN_ERR_UNSUPPORTED, "%s: the %s is %g, but a model of type %s has %g here", d->path, name,
+                    known, d->family->name, value);
+}

@@ -1,0 +1,51 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "pretrained/family.h"
+
+static const an_family *const families[] = {&an_family_gpt2, &an_family_llama, &an_family_mistral, &an_family_qwen2,
+                                            &an_family_qwen3};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+const an_family *an_family_at(int index) {
+    return index >= 0 && index < FAMILIES ? families[index] : NULL;
+}
+
+const an_family *an_family_find(const char *model_type) {
+    for (int i = 0; i < FAMILIES; i++)
+        if (!strcmp(families[i]->name, model_type)) return families[i];
+    return NULL;
+}
+
+const an_family *an_family_find_gguf(const char *name, size_t length) {
+    for (int i = 0; i < FAMILIES; i++)
+        if (families[i]->gguf && strlen(families[i]->gguf) == length && !memcmp(families[i]->gguf, name, length))
+            return families[i];
+    return NULL;
+}
+
+bool an_family_has(const an_family *family, const char *architecture) {
+    const char *const *words = family->architectures;
+    while (*words && strcmp(architecture, *words) != 0) words++;
+    return *words != NULL;
+}
+
+const an_family_key *an_family_key_of(const an_family *family, int row) {
+    for (const an_family_key *key = family->keys; key->row >= 0; key++)
+        if (key->row == row) return key;
+    return NULL;
+}
+
+const char *an_family_list(char *text, size_t size, bool gguf) {
+    int last = FAMILIES - 1;
+    size_t at = 0;
+    while (gguf && !families[last]->gguf) last--;
+    text[0] = 0;
+    for (int i = 0; i <= last && at < size; i++) {
+        const char *name = gguf ? families[i]->gguf : families[i]->name;
+        if (!name) continue;
+        const int wrote = snprintf(text + at, size - at, "%s%s", at == 0 ? "" : i == last ? " and " : ", ", name);
+        at += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return text;
+}

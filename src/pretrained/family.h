@@ -1,0 +1,52 @@
+/* Families of published models. A family is one file, whose record families.c lists: what its files are called and what they say, what an absent key
+ * means, how its graph is built, and what its tensors are called in GGUF. docs/howto/add-a-model-family.md shows how to write one. */
+#ifndef AN_PRETRAINED_FAMILY_H
+#define AN_PRETRAINED_FAMILY_H
+
+#include "anneal/pretrained.h"
+#include "pretrained/keys.h"
+
+typedef struct an_description an_description;
+
+enum { AN_KEY_UNSTATED = -1 }; /* no default, or one that depends on other keys */
+
+/* A key of config.json that the family has. */
+typedef struct an_family_key {
+    int row;            /* of an_key_rows */
+    double usual;       /* what Hugging Face takes where the key is absent */
+    const char *option; /* of our config; NULL: it has none */
+} an_family_key;
+#define AN_FAMILY_KEYS_END \
+    { -1, 0, NULL }
+
+/* The layer of a tensor, without ".weight" or ".bias". "blk.#." is every block. */
+typedef struct an_family_name {
+    const char *gguf, *ours; /* ours NULL: the tensor is no weight of the model */
+    bool turns; /* rows of a head are pairs in the file, (0, h/2), (1, h/2 + 1) …, and halves in the model */
+} an_family_name;
+#define AN_FAMILY_NAMES_END \
+    { NULL, NULL, false }
+
+typedef struct an_family {
+    const char *name; /* model_type of config.json */
+    const char *gguf; /* general.architecture; NULL: GGUF has no name of its own for it */
+    const char *type; /* model.type of a config that describes such a model by its sizes; NULL: there is none */
+    const char *architectures[8]; /* of config.json */
+    const an_family_key *keys;
+    const an_family_name *names;
+    /* Settles what keys together mean, after the usual values are there: absent ones, and facts that no key states. */
+    void (*settle)(an_description *d);
+    an_status (*build)(an_graph **graph, const an_description *d, const an_pretrained_options *options);
+} an_family;
+
+extern const an_family an_family_gpt2, an_family_llama, an_family_mistral, an_family_qwen2, an_family_qwen3;
+
+const an_family *an_family_at(int index);                /* NULL after the last */
+const an_family *an_family_find(const char *model_type); /* NULL: none */
+const an_family *an_family_find_gguf(const char *name, size_t length);
+bool an_family_has(const an_family *family, const char *architecture);
+const an_family_key *an_family_key_of(const an_family *family, int row); /* NULL: the family does not have it */
+/* "gpt2, llama and qwen2" */
+const char *an_family_list(char *text, size_t size, bool gguf);
+
+#endif
