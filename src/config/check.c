@@ -133,7 +133,7 @@ static an_status check_source(an_config *c, const char *source) {
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
                         "%s: %s has type '%s', which gives tokens, but a model of type '%s' takes numbers; use %s",
                         AN_SPOT(spot_of(c, path)), source, type, model, AN_WORDS(of_numbers));
-    if (an_words_have(of_numbers, type) && an_words_have("gpt2|llama", model))
+    if (an_words_have(of_numbers, type) && an_words_have("gpt2|llama|pretrained", model))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
                         "%s: %s has type '%s', which gives numbers, but a model of type '%s' takes tokens; use %s",
                         AN_SPOT(spot_of(c, path)), source, type, model, AN_WORDS(of_tokens));

@@ -48,6 +48,7 @@ static const struct {
     {"run.allow_new_bits", AN_CHANGE_FREE, LATER},
 
     {"model.", AN_CHANGE_FIXED, MODEL},
+    {"model.from", AN_CHANGE_FREE, "the model and its weights are in the checkpoint"},
     {"model.graph", AN_CHANGE_DATA_PATH, SAME_FILE},
     {"model.init.", AN_CHANGE_FIXED, "initial weights are loaded at step 0; only a new run can use others"},
 

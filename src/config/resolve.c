@@ -300,9 +300,9 @@ static an_status resolve_value(an_config *config, const an_option *option, an_co
 /* ---- short forms of whole tables ---- */
 
 static an_status derive_model(an_config *config, an_config_node *model) {
-    const an_config_node *graph = an_config_node_find(model, "graph");
-    if (!graph || an_config_node_find(model, "type")) return AN_OK;
-    return add_scalar(config, model, "type", "graph", graph, AN_ORIGIN_DEFAULT);
+    const an_config_node *graph = an_config_node_find(model, "graph"), *from = an_config_node_find(model, "from");
+    if ((!graph && !from) || an_config_node_find(model, "type")) return AN_OK;
+    return add_scalar(config, model, "type", graph ? "graph" : "pretrained", graph ? graph : from, AN_ORIGIN_DEFAULT);
 }
 
 static bool is_stream(const an_config_node *source) {

@@ -1,17 +1,25 @@
 /* model.init: loads initial weights. */
+#include <stdio.h>
+
 #include "open/open.h"
 
 an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx) {
-    static const char from[] = "model.init.from", rename[] = "model.init.rename";
+    static const char rename[] = "model.init.rename";
+    const bool own = an_config_origin_of(config, "model.init.from") == AN_ORIGIN_NONE; /* of a model that brings them */
+    const char *from = own ? "model.from" : "model.init.from";
     an_status status;
+    char place[AN_MESSAGE_BYTES];
     an_init_rename *renames = NULL;
     an_init_options o;
     an_init_options_init(&o, sizeof o);
     if (an_config_origin_of(config, from) == AN_ORIGIN_NONE) return AN_OK;
     const int count = an_config_size(config, rename);
     AN_TRY(an_config_path(config, from, &o.path));
-    if (!an_config_is(config, "model.type", "graph")) AN_TRY(an_config_string(config, "model.type", &o.model_type));
-    o.place = an_config_place(config, from);
+    const bool has_type =
+        !an_config_is(config, "model.type", "graph") && !an_config_is(config, "model.type", "pretrained");
+    if (has_type) AN_TRY(an_config_string(config, "model.type", &o.model_type));
+    snprintf(place, sizeof place, "%s: %s", an_config_place(config, from), own ? from : "model.init");
+    o.place = place;
     o.weights = an_config_is(config, "model.init.weights", "raw")   ? AN_MODEL_WEIGHTS_RAW
                 : an_config_is(config, "model.init.weights", "ema") ? AN_MODEL_WEIGHTS_AVERAGE
                                                                     : AN_MODEL_WEIGHTS_AUTO;

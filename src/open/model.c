@@ -125,8 +125,7 @@ static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
                     an_config_place(o->config, "model"));
 }
 
-/* Whether samples say which document a token is of: then attention must not cross their borders. */
-static bool keeps_documents_apart(const opening *o) {
+bool an_open_keeps_documents_apart(const an_model_opening *o) {
     an_field field;
     an_field_init(&field, sizeof field);
     for (int i = 0; o->dataset && i < an_dataset_field_count(o->dataset); i++)
@@ -145,7 +144,7 @@ static an_status open_gpt2(opening *o) {
     AN_TRY_RETURN(an_config_count(o->config, "model.context", &m.context));
     AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
     AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
-    m.documents = keeps_documents_apart(o);
+    m.documents = an_open_keeps_documents_apart(o);
     return an_model_gpt2(o->graph, ctx, &m);
 }
 
@@ -167,7 +166,7 @@ static an_status open_llama(opening *o) {
     AN_TRY_RETURN(an_config_real(o->config, "model.epsilon", &m.epsilon));
     AN_TRY_RETURN(an_config_bool(o->config, "model.tied", &m.tied));
     AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
-    m.documents = keeps_documents_apart(o);
+    m.documents = an_open_keeps_documents_apart(o);
     return an_model_llama(o->graph, ctx, &m);
 }
 
@@ -182,6 +181,7 @@ static const struct {
              {"cnn", open_cnn, NULL, false},
              {"gpt2", open_gpt2, TOKENS, false},
              {"llama", open_llama, TOKENS, false},
+             {"pretrained", an_open_pretrained, TOKENS, false},
              {"sequential", an_open_sequential, NULL, true},
              {"graph", an_open_graph, "a graph from a file says itself what it does with its inputs", false}};
 
@@ -199,8 +199,10 @@ static an_status check_normalize(const opening *o, const char *refusal) {
     return AN_OK;
 }
 
-an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype) {
-    opening o = {.graph = graph, .config = config, .ctx = ctx, .dataset = dataset, .dtype = dtype};
+an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype,
+                        const char *checkpoint) {
+    opening o = {
+        .graph = graph, .config = config, .ctx = ctx, .dataset = dataset, .dtype = dtype, .checkpoint = checkpoint};
     *graph = NULL;
     AN_TRY_RETURN(find_fields(&o));
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)

@@ -37,8 +37,9 @@ typedef struct {
     int64_t class_weight_count;
     an_group_rule rules[MOST_RULES];
     an_accumulate_entry table[MOST_ENTRIES];
-    an_arena arena;    /* what the schedule points to */
-    an_resume *resume; /* NULL: the run begins anew */
+    an_arena arena;         /* what the schedule points to */
+    an_resume *resume;      /* NULL: the run begins anew */
+    const char *checkpoint; /* of the resume */
 } opening;
 
 /* ---- messages ---- */
@@ -289,7 +290,7 @@ static an_status open_data_and_model(opening *o) {
                         an_config_place(o->config, "data"));
     resolve_precision(o, &dtype);
     AN_TRY_RETURN(check_width(o, dtype));
-    AN_TRY_RETURN(an_open_model(&o->graph, o->config, ctx, o->training, dtype));
+    AN_TRY_RETURN(an_open_model(&o->graph, o->config, ctx, o->training, dtype, o->checkpoint));
     AN_TRY_RETURN(an_open_precision(o->config, o->graph, &o->options.precision));
     o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
     AN_TRY_RETURN(an_open_rank_precision(o->config, ctx, dtype, &o->options));
@@ -405,7 +406,7 @@ static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *con
     opening *o = NULL;
     an_trainer *t = NULL;
     AN_TRY(an_alloc(ctx, (void **)&o, 1, sizeof *o));
-    *o = (opening){.config = config, .ctx = ctx, .opened = options};
+    *o = (opening){.config = config, .ctx = ctx, .opened = options, .checkpoint = checkpoint};
     an_trainer_options_init(&o->options, sizeof o->options);
     an_batch_options_init(&o->batch, sizeof o->batch);
     an_augment_options_init(&o->augment, sizeof o->augment);

@@ -24,8 +24,9 @@ an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_confi
 const char *an_open_group(an_config *config);
 
 /* The graph of the config's model; sizes that the config leaves open are those of the data, which a stream (NULL) does not say.
- * `dtype` is of its parameters. */
-an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype);
+ * `dtype` is of its parameters. `checkpoint`: that the run resumes from; NULL: none. */
+an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype,
+                        const char *checkpoint);
 
 /* Whether data.normalize.inputs or data.normalize.targets asks for a scaling. */
 bool an_open_normalizes(an_config *config, const char *path);
@@ -34,7 +35,7 @@ an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *
 /* Columns of very different scales that nothing normalises become a warning of the config. Reads a few samples. */
 an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training);
 
-/* Does what the config's model.init says; nothing if it says nothing. All is checked before the first weight changes. */
+/* Does what the config's model.init says, or else loads the weights of model.from; nothing if the config has neither. All is checked before the first weight changes. */
 an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx);
 
 /* What evaluations look at, which norms are told, and the details that metrics of the config need, with those that were asked for. */
@@ -59,7 +60,12 @@ typedef struct an_model_opening {
     an_dtype dtype;
     an_field inputs, targets; /* the first of each */
     int64_t classes;          /* 0: targets are numbers, or nobody knows how many classes there are */
+    const char *checkpoint;   /* that the run resumes from; NULL: none */
 } an_model_opening;
+
+/* Whether samples say which document a token is of: then attention must not cross their borders. */
+bool an_open_keeps_documents_apart(const an_model_opening *opening);
+an_status an_open_pretrained(an_model_opening *opening);
 
 /* The columns of categories that the model embeds; none unless the config asks for that. */
 enum { AN_OPEN_MOST_EMBEDDED = 256 };

@@ -287,9 +287,9 @@ static void tell(const matching *m, const char *path) {
     an_renamings_tell(&m->names, path);
 }
 
-/* "run.yaml:3:5: model.init: ", or nothing */
+/* "run.yaml:3:5: model.from: ", or nothing */
 static const char *prefix_of(const an_init_options *o, char prefix[AN_MESSAGE_BYTES]) {
-    snprintf(prefix, AN_MESSAGE_BYTES, o->place ? "%s: model.init: " : "%s", o->place ? o->place : "");
+    snprintf(prefix, AN_MESSAGE_BYTES, o->place ? "%s: " : "%s", o->place ? o->place : "");
     return prefix;
 }
 

@@ -1,0 +1,63 @@
+/* model.from: published models. A run that resumes takes the graph of its checkpoint, so it no longer needs the folder. */
+#include "anneal/pretrained.h"
+
+#include <string.h>
+
+#include "anneal/checkpoint.h"
+#include "open/open.h"
+
+static an_status open_saved(an_model_opening *o) {
+    an_status status;
+    an_context *ctx = o->ctx;
+    an_checkpoint *checkpoint = NULL;
+    char *text = NULL;
+    AN_TRY(an_checkpoint_open(&checkpoint, ctx, o->checkpoint));
+    AN_TRY(an_checkpoint_text(checkpoint, "graph.ang", &text));
+    AN_TRY(an_graph_parse(o->graph, ctx, text, strlen(text)));
+fail:
+    an_string_release(ctx, &text);
+    an_checkpoint_close(&checkpoint);
+    return status;
+}
+
+static an_status check_sizes(const an_model_opening *o, const an_pretrained *p) {
+    an_context *ctx = o->ctx;
+    an_pretrained_info info;
+    an_pretrained_info_init(&info, sizeof info);
+    int64_t context, vocabulary = 0;
+    AN_TRY_RETURN(an_pretrained_info_get(p, &info));
+    AN_TRY_RETURN(an_config_count(o->config, "model.context", &context));
+    if (context > info.context)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: model.context is %lld, but the model of %s takes at most %lld tokens; set model.context "
+                        "to %lld or less",
+                        an_config_place(o->config, "model.context"), (long long)context, info.path,
+                        (long long)info.context, (long long)info.context);
+    if (o->dataset) AN_TRY_RETURN(an_dataset_vocabulary(o->dataset, &vocabulary));
+    if (vocabulary > info.vocabulary)
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT, "%s: the data has %lld different tokens, but the model of %s knows only %lld",
+            an_config_place(o->config, "model.from"), (long long)vocabulary, info.path, (long long)info.vocabulary);
+    return AN_OK;
+}
+
+an_status an_open_pretrained(an_model_opening *o) {
+    an_status status;
+    an_context *ctx = o->ctx;
+    an_pretrained *p = NULL;
+    an_pretrained_options options;
+    const char *path;
+    if (o->checkpoint) return open_saved(o);
+    an_pretrained_options_init(&options, sizeof options);
+    options.dtype = o->dtype;
+    options.documents = an_open_keeps_documents_apart(o);
+    AN_TRY(an_config_path(o->config, "model.from", &path));
+    status = an_pretrained_open(&p, ctx, path);
+    if (status == AN_OK) status = an_pretrained_graph(p, o->graph, &options);
+    if (status != AN_OK)
+        AN_FAIL(ctx, status, "%s: model.from: %s", an_config_place(o->config, "model.from"), an_last_error(ctx));
+    AN_TRY(check_sizes(o, p));
+fail:
+    an_pretrained_close(&p);
+    return status;
+}
