@@ -69,6 +69,7 @@ int main(void) {
     REFUSED(an_cnn_options, an_model_cnn(&graph, ctx, &o));
     REFUSED(an_gpt2_options, an_model_gpt2(&graph, ctx, &o));
     REFUSED(an_llama_options, an_model_llama(&graph, ctx, &o));
+    REFUSED(an_bert_options, an_model_bert(&graph, ctx, &o));
     REFUSED(an_sequential_options, an_model_sequential(&graph, ctx, &o));
     const an_dim image[] = {1, 2, 8, 8};
 #define IMAGE an_input(g, "x", AN_DTYPE_F32, 4, image)

@@ -200,6 +200,7 @@ static void test_defaults_of_tests(void **state) {
     SAME(an_array_source);
     SAME(an_layer);
     SAME(an_llama_options);
+    SAME(an_bert_options);
     SAME(an_length_options);
     SAME(an_predictor_options);
 }

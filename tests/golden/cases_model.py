@@ -1,6 +1,6 @@
 """The ready-made models, written out with PyTorch's functions. The graph is not in the golden files: test_golden builds
 it with the library's own function, from the options given here. Names of parameters are the library's, which for GPT-2
-and Llama are those of the published weights; weights are [out, in].
+and Llama are those of the published weights; weights are [out, in]. BERT is computed by transformers.
 """
 
 import torch
@@ -209,4 +209,58 @@ def llama():
         yield c.finish(forward, targets, "logits", batch=(batch, 3), tokens=(length, context))
 
 
-FAMILIES = (mlp, cnn, gpt2, llama)
+# ---- BERT, by transformers ----
+
+POOLINGS = ("pooler", "mean", "first")  # in the order of an_bert_pooling
+
+
+def bert_parameters(reference):
+    """Names and shapes of transformers' parameters, with the library's names."""
+    return {name.removeprefix("bert."): p.shape for name, p in reference.named_parameters()}
+
+
+def bert():
+    from transformers import BertConfig, BertForSequenceClassification
+
+    layers, heads, width, hidden, context, vocabulary, token_types, classes = 2, 3, 24, 36, 20, 53, 2, 5
+    settings = BertConfig(vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads,
+                          intermediate_size=hidden, max_position_embeddings=context, type_vocab_size=token_types,
+                          num_labels=classes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    for name, pooling, batch, length in (("pooler", "pooler", 4, 17), ("mean", "mean", 3, 20), ("first", "first", 5, 9)):
+        c = Model(f"bert.{name}", layers=layers, heads=heads, width=width, hidden=hidden, context=context,
+                  vocabulary=vocabulary, token_types=token_types, classes=classes, pooling=POOLINGS.index(pooling))
+        reference = BertForSequenceClassification._from_config(settings, attn_implementation="eager").double().eval()
+        lengths = c.integers(3, length + 1, batch)
+        lengths[0] = length
+        place = torch.arange(length)
+        mask = (place < lengths[:, None]).int()
+        tokens = c.integers(1, vocabulary, batch, length, dtype=torch.int32) * mask
+        types = (place >= lengths[:, None] // 2).int() * mask
+        c.input("tokens", tokens), c.input("token_types", types), c.input("mask", mask)
+        targets = c.input("targets", c.integers(0, classes, batch, dtype=torch.int32)).tensor
+        for parameter, shape in bert_parameters(reference).items():
+            if parameter.startswith("pooler.") and pooling != "pooler":
+                continue
+            if len(shape) == 1:
+                c.vector(parameter, *shape, 1.0 if "LayerNorm.weight" in parameter else 0.0)
+            else:
+                c.weight(parameter, *shape, scale=0.4 if "embeddings" in parameter else shape[1] ** -0.5)
+
+        def forward():
+            inputs = {"input_ids": tokens.long(), "token_type_ids": types.long(), "attention_mask": mask.long()}
+            head = {n: p for n, p in c.params.items() if n.startswith("classifier.")}
+            body = {f"bert.{n}": p for n, p in c.params.items() if n not in head}
+            if pooling == "pooler":
+                return torch.func.functional_call(reference, {**body, **head}, (), inputs).logits
+            body = {n.removeprefix("bert."): p for n, p in body.items()}
+            x = torch.func.functional_call(reference.bert, body, (), inputs).last_hidden_state
+            if pooling == "mean":
+                x = (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+            else:
+                x = x[:, 0]
+            return F.linear(x, head["classifier.weight"], head["classifier.bias"])
+
+        yield c.finish(forward, targets, "logits", batch=(batch, 6), tokens=(length, context))
+
+
+FAMILIES = (mlp, cnn, gpt2, llama, bert)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the golden files of tests/golden/data with PyTorch, in f64; test_golden compares the library with them.
 
-    pip install torch==2.15.0 numpy
+    pip install torch==2.15.0 numpy transformers
     tests/golden/make.py                     all of them
     tests/golden/make.py softmax attention.  those whose names begin so; of the others, the bytes stay as they are
 

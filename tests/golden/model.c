@@ -84,11 +84,27 @@ static an_status llama(an_graph **graph, an_context *ctx, const golden_case *c, 
     return an_model_llama(graph, ctx, &options);
 }
 
+static an_status bert(an_graph **graph, an_context *ctx, const golden_case *c, an_dtype dtype) {
+    an_bert_options options;
+    an_bert_options_init(&options, sizeof options);
+    options.dtype = dtype;
+    options.layers = integer(c, "layers");
+    options.heads = integer(c, "heads");
+    options.width = integer(c, "width");
+    options.hidden = integer(c, "hidden");
+    options.context = integer(c, "context");
+    options.vocabulary = integer(c, "vocabulary");
+    options.token_types = integer(c, "token_types");
+    options.classes = integer(c, "classes");
+    options.pooling = (an_bert_pooling)integer(c, "pooling");
+    return an_model_bert(graph, ctx, &options);
+}
+
 an_status golden_model(an_graph **graph, an_context *ctx, const golden_case *c, an_dtype dtype) {
     static const struct {
         const char *prefix;
         an_status (*build)(an_graph **graph, an_context *ctx, const golden_case *c, an_dtype dtype);
-    } models[] = {{"mlp.", mlp}, {"cnn.", cnn}, {"gpt2.", gpt2}, {"llama.", llama}};
+    } models[] = {{"mlp.", mlp}, {"cnn.", cnn}, {"gpt2.", gpt2}, {"llama.", llama}, {"bert.", bert}};
     *graph = NULL;
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
         if (!strncmp(c->name, models[i].prefix, strlen(models[i].prefix))) return models[i].build(graph, ctx, c, dtype);

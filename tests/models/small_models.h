@@ -43,6 +43,19 @@ static inline an_llama_options small_llama(void) {
     return o;
 }
 
+static inline an_bert_options small_bert(void) {
+    an_bert_options o;
+    an_bert_options_init(&o, sizeof o);
+    o.layers = 2;
+    o.heads = 2;
+    o.width = 8;
+    o.hidden = 12;
+    o.context = 16;
+    o.vocabulary = 11;
+    o.classes = 3;
+    return o;
+}
+
 static const int64_t widths[] = {6, 5};
 
 static inline an_mlp_options small_mlp_options(void) {

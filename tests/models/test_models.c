@@ -121,6 +121,74 @@ static void llama_relatives(void **state) {
     FAILS(ctx, an_model_llama(&g, ctx, &o), AN_ERR_ARGUMENT, "scaling by factor 8 needs");
 }
 
+static void bert_names(void **state) {
+#define LAYER "encoder.layer.0."
+    static const expected list[] = {{"embeddings.word_embeddings.weight", "f32[11,8]", 0},
+                                    {"embeddings.position_embeddings.weight", "f32[16,8]", 0},
+                                    {"embeddings.token_type_embeddings.weight", "f32[2,8]", 0},
+                                    {"embeddings.LayerNorm.weight", "f32[8]", 0},
+                                    {"embeddings.LayerNorm.bias", "f32[8]", 0},
+                                    {LAYER "attention.self.query.weight", "f32[8,8]", 1},
+                                    {LAYER "attention.self.query.bias", "f32[8]", 1},
+                                    {LAYER "attention.self.key.weight", "f32[8,8]", 1},
+                                    {LAYER "attention.self.key.bias", "f32[8]", 1},
+                                    {LAYER "attention.self.value.weight", "f32[8,8]", 1},
+                                    {LAYER "attention.self.value.bias", "f32[8]", 1},
+                                    {LAYER "attention.output.dense.weight", "f32[8,8]", 1},
+                                    {LAYER "attention.output.dense.bias", "f32[8]", 1},
+                                    {LAYER "attention.output.LayerNorm.weight", "f32[8]", 1},
+                                    {LAYER "attention.output.LayerNorm.bias", "f32[8]", 1},
+                                    {LAYER "intermediate.dense.weight", "f32[12,8]", 1},
+                                    {LAYER "intermediate.dense.bias", "f32[12]", 1},
+                                    {LAYER "output.dense.weight", "f32[8,12]", 1},
+                                    {LAYER "output.dense.bias", "f32[8]", 1},
+                                    {LAYER "output.LayerNorm.weight", "f32[8]", 1},
+                                    {LAYER "output.LayerNorm.bias", "f32[8]", 1},
+                                    {"pooler.dense.weight", "f32[8,8]", 2},
+                                    {"pooler.dense.bias", "f32[8]", 2},
+                                    {"classifier.weight", "f32[3,8]", 2},
+                                    {"classifier.bias", "f32[3]", 2},
+                                    {0}};
+#undef LAYER
+    an_bert_options o = small_bert();
+    an_graph *g = NULL;
+    (void)state;
+    o.layers = 1;
+    OK(ctx, an_model_bert(&g, ctx, &o));
+    check_parameters(g, list);
+    an_graph_destroy(&g);
+}
+
+/* A model without a pooler or a classifier has no parameters of these. */
+static void bert_heads(void **state) {
+    static const struct {
+        an_bert_head head;
+        an_bert_pooling pooling;
+        int fewer; /* parameters than with both */
+        bool has_loss;
+    } rows[] = {{AN_BERT_HEAD_CLASSES, AN_BERT_POOLING_POOLER, 0, true},
+                {AN_BERT_HEAD_CLASSES, AN_BERT_POOLING_MEAN, 2, true},
+                {AN_BERT_HEAD_CLASSES, AN_BERT_POOLING_FIRST, 2, true},
+                {AN_BERT_HEAD_EMBEDDING, AN_BERT_POOLING_POOLER, 2, false},
+                {AN_BERT_HEAD_EMBEDDING, AN_BERT_POOLING_MEAN, 4, false},
+                {AN_BERT_HEAD_EMBEDDING, AN_BERT_POOLING_FIRST, 4, false},
+                {AN_BERT_HEAD_NONE, AN_BERT_POOLING_POOLER, 4, false}};
+    size_t most = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        an_bert_options o = small_bert();
+        an_graph *g = NULL;
+        o.head = rows[i].head;
+        o.pooling = rows[i].pooling;
+        if (o.head != AN_BERT_HEAD_CLASSES) o.classes = 0;
+        OK(ctx, an_model_bert(&g, ctx, &o));
+        if (i == 0) most = g->parameter_count;
+        assert_int_equal(g->parameter_count + (size_t)rows[i].fewer, most);
+        assert_int_equal(g->loss != 0, rows[i].has_loss);
+        an_graph_destroy(&g);
+    }
+}
+
 static void mlp_names(void **state) {
     static const expected list[] = {
         {"hidden.0.weight", "f32[6,4]", 1}, {"hidden.0.norm.weight", "f32[6]", 1}, {"hidden.0.norm.bias", "f32[6]", 1},
@@ -301,6 +369,8 @@ int main(void) {
         cmocka_unit_test(gpt2_names),
         cmocka_unit_test(llama_names),
         cmocka_unit_test(llama_relatives),
+        cmocka_unit_test(bert_names),
+        cmocka_unit_test(bert_heads),
         cmocka_unit_test(mlp_names),
         cmocka_unit_test(cnn_names),
         cmocka_unit_test(preset_counts),

@@ -25,6 +25,16 @@ static void wrong_options(void **state) {
     REFUSES(llama, small_llama(), kv_heads, 3, "4 heads cannot share 3 key and value heads");
     REFUSES(llama, small_llama(), width, 12, "heads an odd size of 3, but rotary positions need an even size");
     REFUSES(llama, small_llama(), epsilon, -1.0, "epsilon -1");
+    REFUSES(bert, small_bert(), hidden, 0, "bert: hidden is 0; it must be from 1");
+    REFUSES(bert, small_bert(), token_types, -1, "token_types is -1");
+    REFUSES(bert, small_bert(), classes, 0, "classes is 0; it must be from 1");
+    REFUSES(bert, small_bert(), heads, 3, "3 heads cannot share a width of 8");
+    REFUSES(bert, small_bert(), dropout, 1.0, "dropout is 1");
+    REFUSES(bert, small_bert(), epsilon, 0.0, "bert: epsilon is 0; it must be above 0");
+    REFUSES(bert, small_bert(), head, AN_BERT_HEAD_EMBEDDING,
+            "classes is 3, but a model without a classifier has none");
+    REFUSES(bert, small_bert(), head, (an_bert_head)3, "head is 3, which is not a value of an_bert_head");
+    REFUSES(bert, small_bert(), pooling, (an_bert_pooling)-1, "pooling is -1, which is not a value of an_bert_pooling");
     REFUSES(mlp, small_mlp_options(), hidden, NULL, "hidden is NULL; it must point to the widths of 2 hidden layers");
     REFUSES(mlp, small_mlp_options(), hidden_count, -1, "hidden_count is -1");
     REFUSES(mlp, small_mlp_options(), outputs, 0, "mlp: outputs is 0");

@@ -46,6 +46,7 @@
 #define DEFAULTS_an_megatron_source .size = sizeof(an_megatron_source), .end = 1
 #define DEFAULTS_an_array_source .size = sizeof(an_array_source), .end = 1, .has_targets = true
 #define DEFAULTS_an_layer .size = sizeof(an_layer), .momentum = 0.1, .epsilon = 1e-5, .bias = true
+#define DEFAULTS_an_bert_options .size = sizeof(an_bert_options), .token_types = 2, .epsilon = 1e-12
 #define DEFAULTS_an_llama_options .size = sizeof(an_llama_options), .rotary_base = 10000, .epsilon = 1e-5
 #define DEFAULTS_an_length_options .size = sizeof(an_length_options), .tokens_a_sample = 1
 #define DEFAULTS_an_predictor_options .size = sizeof(an_predictor_options), .most = 1

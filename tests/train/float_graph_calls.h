@@ -180,6 +180,8 @@ static inline void build_models(void) {
                               .hidden = 16,
                               .context = 8,
                               .vocabulary = 11};
+    an_bert_options bert = {DEFAULTS(an_bert_options), .layers = 3, .heads = 2, .width = 6, .hidden = 8, .context = 8,
+                            .vocabulary = 11,          .classes = 3};
     const int64_t inputs[] = {6};
     const an_layer layers[] = {{DEFAULTS(an_layer), .type = AN_LAYER_LINEAR, .features = 5},
                                {DEFAULTS(an_layer), .type = AN_LAYER_LAYER_NORM, .epsilon = 1e-5},
@@ -204,6 +206,9 @@ static inline void build_models(void) {
     note_graph(graph);
     an_graph_destroy(&graph);
     DO(an_model_llama, &graph, ctx, &llama);
+    note_graph(graph);
+    an_graph_destroy(&graph);
+    DO(an_model_bert, &graph, ctx, &bert);
     note_graph(graph);
     an_graph_destroy(&graph);
     DO(an_model_preset, &graph, ctx, "gpt2-124m", AN_DTYPE_NONE);

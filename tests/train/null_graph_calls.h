@@ -259,6 +259,8 @@ static inline void call_models(void) {
                               .hidden = 4,
                               .context = 4,
                               .vocabulary = 5};
+    an_bert_options bert = {DEFAULTS(an_bert_options), .layers = 1, .heads = 2, .width = 6, .hidden = 8, .context = 8,
+                            .vocabulary = 11,          .classes = 3};
     const an_layer layers[] = {{DEFAULTS(an_layer), .type = AN_LAYER_LINEAR, .features = 3}};
     an_sequential_options sequential = {
         .size = sizeof sequential, .input_ndims = 1, .inputs = sizes, .layer_count = 1, .layers = layers};
@@ -267,6 +269,7 @@ static inline void call_models(void) {
     STATUS(an_model_cnn, N(&fresh), N(ctx), N(&cnn));
     STATUS(an_model_gpt2, N(&fresh), N(ctx), N(&gpt2));
     STATUS(an_model_llama, N(&fresh), N(ctx), N(&llama));
+    STATUS(an_model_bert, N(&fresh), N(ctx), N(&bert));
     STATUS(an_model_preset, N(&fresh), N(ctx), N("gpt2-124m"), AN_DTYPE_F32);
     STATUS(an_model_preset_options, O(ctx), N("gpt2-124m"), N(&gpt2));
     PLAIN(an_model_preset_name);
