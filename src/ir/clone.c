@@ -102,6 +102,7 @@ an_status an_graph_clone(an_graph **copy, const an_graph *g) {
     c->scalar_count = g->scalar_count;
     c->loss = g->loss;
     c->targets = g->targets;
+    c->adapter = g->adapter;
     c->is_verified = g->is_verified;
     an_release(ctx, (void **)&nodes, g->next_node, sizeof *nodes);
     *copy = c;

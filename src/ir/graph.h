@@ -91,6 +91,13 @@ typedef struct an_flat_sizes {
     int64_t frozen_bytes, state_bytes, input_bytes, program_state_bytes;
 } an_flat_sizes;
 
+/* The adapter that was added to a model (pass/lora.c). */
+typedef struct an_adapter {
+    int64_t rank; /* 0: there is none */
+    double alpha, dropout;
+    bool rslora;
+} an_adapter;
+
 enum { AN_PLACE_STACK = 32, AN_PATH_BYTES = 512, AN_MAX_SCALARS = 64 };
 
 struct an_graph {
@@ -127,6 +134,7 @@ struct an_graph {
     int scalar_count;
 
     an_value loss, targets;
+    an_adapter adapter;
     struct an_memory_plan *memory;       /* of the memory pass, which owns its layout; NULL before */
     struct an_recompute_plan *recompute; /* the same of the recompute pass */
     struct an_shard_plan *shard;         /* the same of the shard pass; NULL: weights are not gathered */

@@ -30,7 +30,10 @@ an_status an_graph_info_get(const an_graph *graph, an_graph_info *info) {
                          .elements = an_graph_parameter_elements(graph),
                          .has_loss = graph->loss,
                          .has_targets = an_graph_result(graph, graph->targets) != NULL};
-    if (graph->parameter_count) own.dtype = graph->parameters[0].node->outputs[0].dtype;
+    for (size_t i = graph->parameter_count; i-- > 0;) { /* a frozen one may be stored in a lower type */
+        const an_result *r = &graph->parameters[i].node->outputs[0];
+        if (own.dtype == AN_DTYPE_NONE || r->storage == AN_STORAGE_MASTER) own.dtype = r->dtype;
+    }
     for (const an_node *n = graph->first; n; n = n->next) {
         own.nodes++;
         if (strcmp(n->op->name, "batch_norm") != 0) continue;

@@ -68,10 +68,18 @@ static void mark_node(an_node *n) {
         if (has_f32_reader(&n->outputs[i])) n->mark |= ANY_READS_F32;
 }
 
+/* What a value was cast from, if that is of the low type: a frozen parameter that is stored so (pass/lora.c). NULL: it was not. */
+static an_result *low_source(const lowering *l, const an_result *r) {
+    if (!(r->node->op->flags & AN_OP_CONVERTS)) return NULL;
+    an_result *source = an_node_input(r->node, 0);
+    return source->storage == AN_STORAGE_FROZEN && source->dtype == l->low ? source : NULL;
+}
+
 /* The value in another type, for a reader: made once, in front of its first reader. */
 static an_status cast_input(lowering *l, an_node *reader, int slot, an_dtype dtype) {
     an_graph *g = l->g;
     an_result *r = reader->inputs[slot].result, *cast = r->number < l->count ? l->casts[r->number] : NULL;
+    if (!cast && dtype == l->low) cast = low_source(l, r);
     if (!cast) {
         const bool is_master = r->node->op->flags & AN_OP_SOURCE && r->storage == AN_STORAGE_MASTER;
         g->insert_before = reader;
@@ -111,6 +119,8 @@ static an_status lower_node(lowering *l, an_node *n) {
             if (op->low_in >> i & 1 && r->dtype == AN_DTYPE_F32) AN_TRY_RETURN(cast_input(l, n, i, l->low));
         } else if (wants_f32 && r->dtype == l->low) {
             AN_TRY_RETURN(cast_input(l, n, i, AN_DTYPE_F32));
+        } else if (converts(op) && low_source(l, r)) { /* it reads any type and computes in f32 */
+            an_node_set_input(n, i, low_source(l, r));
         }
     }
     AN_TRY_RETURN(an_node_infer(g, n));

@@ -90,7 +90,7 @@ static bool adds_positions(const an_use *use) {
     return is_embedded(an_node_input(use->node, 1 - use->slot), EMBEDDED_DEPTH);
 }
 
-/* Roles of a value in the nodes that read it or a view of it, as a mask. `table`: it belongs to a parameter that may be one. */
+/* Roles of a value in the nodes that read it, a view of it or a cast of it, as a mask. `table`: it belongs to a parameter that may be one. */
 static unsigned roles_of(const an_result *result, bool table) {
     unsigned roles = 0;
     for (const an_use *use = result->first_use; use; use = use->next) {
@@ -98,7 +98,7 @@ static unsigned roles_of(const an_result *result, bool table) {
         if (use->slot < op->role_count) roles |= 1U << op->roles[use->slot];
         if (table && adds_positions(use)) roles |= 1U << AN_ROLE_EMBEDDING;
         for (int i = 0; i < use->node->output_count; i++)
-            if (use->node->outputs[i].root == result->root && result->root)
+            if ((use->node->outputs[i].root == result->root && result->root) || op->flags & AN_OP_CONVERTS)
                 roles |= roles_of(&use->node->outputs[i], table);
     }
     return roles;

@@ -143,6 +143,12 @@ static inline void make_parts(an_dtype precision) {
     an_optimizer *optimizer = NULL;
     an_stepper *stepper = NULL;
     int moments;
+    static const char *const targets[] = {"weight"};
+    const an_lora_options lora = {DEFAULTS(an_lora_options), .targets = targets, .target_count = 1, .rank = 1,
+                                  .alpha = 0.3};
+    OK(ctx, an_model_mlp(&graph, ctx, &mlp));
+    DO(an_graph_add_lora, graph, &lora);
+    an_graph_destroy(&graph);
     OK(ctx, an_model_mlp(&graph, ctx, &mlp));
     DO(an_groups_create, &groups, graph, &group);
     DO(an_group_info_get, groups, 0, &info);

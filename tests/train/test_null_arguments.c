@@ -74,6 +74,7 @@ static void call_parts(void) {
     an_optimizer_options_init(&optimizer_options, sizeof optimizer_options);
     const an_optimizer_record nameless = {.version = 1};
     const an_metric_options unmeasured = {.size = sizeof unmeasured};
+    const an_lora_options lora = {.size = sizeof lora};
     an_groups *fresh_groups = NULL;
     an_optimizer *fresh_optimizer = NULL;
     an_schedule *fresh_schedule = NULL;
@@ -85,6 +86,7 @@ static void call_parts(void) {
     int index;
     double norm;
     STATUS(an_groups_create, N(&fresh_groups), N(model), O(&group_options));
+    REFUSED(an_graph_add_lora, N(model), N(&lora));
     NOTHING(an_groups_destroy, O(&groups));
     VALUE(an_groups_count, 0, N(groups));
     STATUS(an_group_info_get, N(groups), 0, N(&info));

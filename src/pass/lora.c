@@ -1,0 +1,348 @@
+/* Adapters of low rank (LoRA): beside every product x·Wᵀ with a chosen weight, scale · (dropout(x)·Aᵀ)·Bᵀ is added, and everything but
+ * A and B is frozen.
+ *
+ * It works on the model, not on the clones of a plan: A and B are parameters like others, so groups, checkpoints, ranks and exports need to know
+ * nothing of them. Their names are those that PEFT gives them, without its prefix. */
+#include "pass/lora.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/pattern.h"
+#include "base/structs.h"
+#include "base/text/nearest.h"
+#include "ops/ops.h"
+#include "ops/source.h"
+
+enum { MATCH_STEPS = 100000, MOST_RANK = 1 << 20 };
+
+static const char weight[] = ".weight", first_name[] = ".lora_A.weight", second_name[] = ".lora_B.weight";
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t length = strlen(text), part = strlen(end);
+    return length > part && !strcmp(text + length - part, end);
+}
+
+bool an_lora_has(const char *parameter) {
+    return ends_with(parameter, first_name) || ends_with(parameter, second_name);
+}
+
+/* The layer of a parameter: its name without ".weight". */
+static size_t layer_length(const char *name) {
+    return strlen(name) - (ends_with(name, weight) ? strlen(weight) : 0);
+}
+
+/* ---- which layers ---- */
+
+/* The weight of a linear layer is read by products x·Wᵀ and by nothing else: a table that is also the head is none. */
+static bool is_linear(const an_node *param) {
+    const an_result *r = &param->outputs[0];
+    if (r->ndims != 2 || !r->first_use) return false;
+    for (const an_use *u = r->first_use; u; u = u->next) {
+        if (u->node->op != &an_op_product || u->slot != 1) return false;
+        const bool *left = an_node_attribute(u->node, "transpose_a", AN_ATTRIBUTE_BOOL);
+        const bool *right = an_node_attribute(u->node, "transpose_b", AN_ATTRIBUTE_BOOL);
+        if (*left || !*right) return false;
+    }
+    return true;
+}
+
+typedef struct {
+    an_graph *g;
+    const an_lora_options *options;
+    bool *chosen; /* by parameter */
+} adapting;
+
+/* Whether the pattern is found in a name; a name longer than a path cannot be, as none is. */
+static an_status finds(an_context *ctx, const char *text, const pcre2_code *code, pcre2_match_data *match,
+                       pcre2_match_context *limits, const char *name, bool *found) {
+    const int count = pcre2_match(code, (PCRE2_SPTR)name, strlen(name), 0, 0, match, limits);
+    *found = count >= 0;
+    if (count >= 0 || count == PCRE2_ERROR_NOMATCH) return AN_OK;
+    PCRE2_UCHAR message[128];
+    pcre2_get_error_message(count, message, sizeof message);
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the target '%s' fails on parameter '%s': %s", text, name,
+                    (const char *)message);
+}
+
+/* That a target matches nothing, with what is near: the last part of a layer's name is what people write. */
+static an_status refuse_target(const adapting *a, const char *target, const char *other) {
+    an_context *ctx = a->g->ctx;
+    an_nearest nearest;
+    an_nearest_init(&nearest, target, strlen(target));
+    size_t linear = 0;
+    for (size_t i = 0; i < a->g->parameter_count; i++) {
+        const char *name = a->g->parameters[i].name;
+        if (!is_linear(a->g->parameters[i].node)) continue;
+        linear++;
+        size_t end = layer_length(name), begin = end;
+        while (begin > 0 && name[begin - 1] != '.') begin--;
+        an_nearest_consider(&nearest, name + begin, end - begin);
+    }
+    if (linear == 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "graph '%s' has no linear layer whose weight nothing else reads, so it cannot have an adapter",
+                        a->g->name);
+    if (other)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "the target '%s' matches '%s', which is not the weight of a linear layer%s", target, other,
+                        AN_NEAREST(&nearest));
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "the target '%s' matches no linear layer%s; 'anneal graph' lists the names of parameters", target,
+                    AN_NEAREST(&nearest));
+}
+
+static an_status choose(adapting *a, const char *target) {
+    an_status status;
+    an_context *ctx = a->g->ctx;
+    int error;
+    PCRE2_SIZE at;
+    PCRE2_UCHAR message[128];
+    const char *other = NULL;
+    bool any = false;
+    pcre2_code *code = an_pattern_compile(target, 0, &error, &at);
+    pcre2_match_data *match = code ? pcre2_match_data_create(1, NULL) : NULL;
+    pcre2_match_context *limits = code ? pcre2_match_context_create(NULL) : NULL;
+    if (!code) pcre2_get_error_message(error, message, sizeof message);
+    AN_CHECK(ctx, code, AN_ERR_ARGUMENT, "the target '%s' is not a valid regular expression: %s, at character %zu",
+             target, (const char *)message, (size_t)at + 1);
+    AN_CHECK(ctx, match && limits, AN_ERR_MEMORY, "not enough memory for the target '%s'", target);
+    pcre2_set_match_limit(limits, MATCH_STEPS);
+    for (size_t i = 0; i < a->g->parameter_count; i++) {
+        const an_parameter *p = &a->g->parameters[i];
+        bool found;
+        AN_TRY(finds(ctx, target, code, match, limits, p->name, &found));
+        if (!found) continue;
+        if (!is_linear(p->node)) {
+            if (!other) other = p->name;
+            continue;
+        }
+        any = a->chosen[i] = true;
+    }
+    if (!any) AN_TRY(refuse_target(a, target, other));
+    status = AN_OK;
+fail:
+    pcre2_match_context_free(limits);
+    pcre2_match_data_free(match);
+    pcre2_code_free(code);
+    return status;
+}
+
+/* ---- what is added ---- */
+
+/* Names and sites of new nodes follow from the layer, wherever in the graph they are. */
+typedef struct {
+    int block;
+    char path[AN_PATH_BYTES];
+    size_t path_length;
+} standing;
+
+static void enter(an_graph *g, const an_node *product, const char *name, standing *before) {
+    before->block = g->block;
+    before->path_length = g->path_length;
+    memcpy(before->path, g->path, sizeof g->path);
+    const size_t length = layer_length(name);
+    g->block = product->block;
+    g->path_length = length < sizeof g->path ? length : sizeof g->path - 1;
+    memcpy(g->path, name, g->path_length);
+    g->path[g->path_length] = 0;
+    g->insert_before = product->next;
+}
+
+static void leave(an_graph *g, const standing *before) {
+    g->block = before->block;
+    g->path_length = before->path_length;
+    memcpy(g->path, before->path, sizeof g->path);
+    g->insert_before = NULL;
+}
+
+double an_lora_scale(const an_lora_options *o) {
+    const double alpha = an_is_auto(o->alpha) ? (double)o->rank : o->alpha;
+    return alpha / (o->rslora ? __builtin_sqrt((double)o->rank) : (double)o->rank);
+}
+
+/* Masks of dropout need the numbers of samples; a model without dropout of its own may not have them. */
+static an_value find_samples(an_graph *g, an_dim batch) {
+    for (size_t i = 0; i < g->source_count; i++) {
+        const char **name = an_node_attribute(g->sources[i], "name", AN_ATTRIBUTE_STRING);
+        if (g->sources[i]->op == &an_op_input && !strcmp(*name, "samples"))
+            return an_node_output_value(g, g->sources[i], 0);
+    }
+    g->insert_before = g->first;
+    const an_value samples = an_input(g, "samples", AN_DTYPE_I64, 1, &batch);
+    g->insert_before = NULL;
+    return samples;
+}
+
+static void adapt_product(const adapting *a, an_node *product, const char *name, an_value first, an_value second) {
+    an_graph *g = a->g;
+    an_result *before = &product->outputs[0];
+    an_value x = an_node_input_value(g, product, 0), samples = AN_NONE;
+    standing before_it;
+    if (a->options->dropout > 0) samples = find_samples(g, an_value_dim(g, x, 0));
+    enter(g, product, name, &before_it);
+    /* Parameters were put in front of the first product that reads them. */
+    if (a->options->dropout > 0) x = an_dropout(g, x, samples, a->options->dropout);
+    an_value narrow = an_scale(g, an_product(g, x, first, false, true), an_lora_scale(a->options));
+    an_value change = an_product(g, narrow, second, false, true);
+    /* What the sum itself reads stays; every other reader of the product reads the sum. */
+    an_value sum = an_add(g, an_graph_value(g, before), change);
+    leave(g, &before_it);
+    an_result *after = an_graph_result(g, sum);
+    if (!after) return;
+    if (g->loss == an_graph_value(g, before)) g->loss = sum;
+    an_result_replace(before, after);
+    an_node_set_input(after->node, 0, before);
+}
+
+/* The first product that reads a value, in the order of the graph. */
+static an_node *first_product(const an_graph *g, const an_result *r) {
+    for (an_node *n = g->first; n; n = n->next)
+        for (const an_use *u = r->first_use; u; u = u->next)
+            if (u->node == n) return n;
+    return NULL;
+}
+
+static an_status adapt_parameter(const adapting *a, const an_parameter *p) {
+    an_graph *g = a->g;
+    an_context *ctx = g->ctx;
+    const an_lora_options *o = a->options;
+    an_result *r = &p->node->outputs[0];
+    const int64_t outputs = r->dims[0], inputs = r->dims[1];
+    const int64_t least = outputs < inputs ? outputs : inputs;
+    if (o->rank > least)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "the rank is %lld, but '%s' is a matrix of %lld by %lld: its changes have a rank of at most "
+                        "%lld; choose a lower rank",
+                        (long long)o->rank, p->name, (long long)outputs, (long long)inputs, (long long)least);
+    an_node *product = first_product(g, r);
+    standing before_it;
+    enter(g, product, p->name, &before_it);
+    g->insert_before = product;
+    const an_dtype dtype = r->dtype;
+    an_value first = an_param(g, first_name + 1, dtype, AN_INITIALIZER_UNIFORM, 1 / __builtin_sqrt((double)inputs),
+                              AN_DIMS(o->rank, inputs));
+    an_value second = an_param(g, second_name + 1, dtype, AN_INITIALIZER_CONSTANT, 0, AN_DIMS(outputs, o->rank));
+    leave(g, &before_it);
+    for (const an_use *u = r->first_use; u && g->status == AN_OK; u = u->next)
+        adapt_product(a, u->node, p->name, first, second);
+    return g->status == AN_OK ? AN_OK : AN_ERROR(ctx, g->status, "%s", g->message);
+}
+
+/* ---- the base ---- */
+
+/* Matrices of the base are stored in the low type, and read as what they were: passes let ops that can read it do so. */
+static an_status lower(an_graph *g, an_node *param, an_dtype low) {
+    an_context *ctx = g->ctx;
+    an_result *r = &param->outputs[0];
+    const an_dtype dtype = r->dtype;
+    if (r->ndims < 2 || !r->first_use || dtype == low) return AN_OK;
+    ((an_param_attributes *)param->attributes)->dtype = low;
+    AN_TRY_RETURN(an_node_infer(g, param));
+    const int block = g->block;
+    g->block = param->block;
+    g->insert_before = param->next;
+    an_result *wide = an_graph_result(g, an_cast(g, an_graph_value(g, r), dtype));
+    g->insert_before = NULL;
+    g->block = block;
+    if (!wide) return AN_ERROR(ctx, g->status, "%s", g->message);
+    an_result_replace(r, wide);
+    an_node_set_input(wide->node, 0, r);
+    return AN_OK;
+}
+
+static an_status freeze(an_graph *g, an_dtype low) {
+    an_context *ctx = g->ctx;
+    for (size_t i = 0; i < g->parameter_count; i++) {
+        an_node *node = g->parameters[i].node;
+        if (an_lora_has(g->parameters[i].name)) continue;
+        an_param_freeze(g, an_node_output_value(g, node, 0));
+        if (low != AN_DTYPE_NONE) AN_TRY_RETURN(lower(g, node, low));
+    }
+    return AN_OK;
+}
+
+/* Parameters are numbered in the order of the graph, as they are when its text is read. */
+static an_status number(an_graph *g) {
+    an_status status;
+    an_context *ctx = g->ctx;
+    an_parameter *sorted = NULL;
+    const size_t count = g->parameter_count;
+    size_t done = 0;
+    AN_TRY(an_alloc(ctx, (void **)&sorted, count, sizeof *sorted));
+    for (const an_node *n = g->first; n && done < count; n = n->next)
+        if (n->op == &an_op_param) {
+            an_param_attributes *attributes = n->attributes;
+            sorted[done] = g->parameters[attributes->parameter];
+            attributes->parameter = (int64_t)done++;
+        }
+    memcpy(g->parameters, sorted, count * sizeof *sorted);
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&sorted, count, sizeof *sorted);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static an_status check(const an_graph *g, const an_lora_options *o) {
+    an_context *ctx = g->ctx;
+    const double scale = o->rank > 0 ? an_lora_scale(o) : 1;
+    if (!g->is_verified)
+        return AN_ERROR(ctx, AN_ERR_STATE, "graph '%s' is not verified: call an_graph_verify after the last change",
+                        g->name);
+    for (size_t i = 0; i < g->parameter_count; i++)
+        if (an_lora_has(g->parameters[i].name))
+            return AN_ERROR(ctx, AN_ERR_STATE, "graph '%s' already has an adapter: '%s'", g->name,
+                            g->parameters[i].name);
+    if (o->rank < 1 || o->rank > MOST_RANK)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the rank of the adapter is %lld; it must be from 1 to %d, such as 8",
+                        (long long)o->rank, MOST_RANK);
+    if (!(scale > 0 && scale < 1e30))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "alpha is %g; it must be above 0, such as twice the rank", o->alpha);
+    if (!(o->dropout >= 0 && o->dropout < 1))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "the dropout of the adapter is %g; the share to drop must be at least 0 and less than 1",
+                        o->dropout);
+    if (o->base != AN_DTYPE_NONE && o->base != AN_DTYPE_BF16 && o->base != AN_DTYPE_F16)
+        return AN_ERROR(ctx, AN_ERR_DTYPE, "the base can be stored in bf16 or f16, or as it is, not in %s",
+                        an_dtype_name(o->base));
+    if (o->target_count < 1 || !o->targets)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "the adapter has no targets: name the layers that it changes, such as q_proj and v_proj");
+    return AN_OK;
+}
+
+an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options) {
+    AN_GUARD;
+    AN_NEED(graph, options);
+    an_status status;
+    an_context *ctx = graph->ctx;
+    an_lora_options own;
+    adapting a = {.g = graph, .options = &own};
+    const size_t count = graph->parameter_count;
+    AN_TRY(an_lora_options_read(ctx, &own, options));
+    AN_TRY(check(graph, &own));
+    AN_TRY(an_alloc(ctx, (void **)&a.chosen, count, sizeof *a.chosen));
+    for (int i = 0; i < own.target_count; i++) {
+        AN_CHECK(ctx, own.targets[i] && *own.targets[i], AN_ERR_ARGUMENT, "target %d of the adapter is empty", i);
+        AN_TRY(choose(&a, own.targets[i]));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const an_parameter p = graph->parameters[i]; /* the table moves when it grows */
+        if (a.chosen[i]) AN_TRY(adapt_parameter(&a, &p));
+    }
+    AN_TRY(freeze(graph, own.base));
+    AN_TRY(number(graph));
+    AN_TRY(an_graph_refresh_views(graph));
+    AN_TRY(an_graph_verify(graph));
+    graph->adapter = (an_adapter){.rank = own.rank,
+                                  .alpha = an_is_auto(own.alpha) ? (double)own.rank : own.alpha,
+                                  .dropout = own.dropout,
+                                  .rslora = own.rslora};
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&a.chosen, count, sizeof *a.chosen);
+    return status;
+}
