@@ -473,9 +473,9 @@ static an_status check_schedules(an_config *c) {
 }
 
 an_status an_config_check(an_config *config) {
-    static an_status (*const rules[])(an_config * config) = {check_run,   check_data,      check_model,
-                                                             check_batch, check_optimizer, check_schedules,
-                                                             check_train, check_eval,      an_config_check_lengths};
+    static an_status (*const rules[])(an_config * config) = {
+        check_run,       check_data,  check_model, check_batch,          check_optimizer,
+        check_schedules, check_train, check_eval,  an_config_check_lora, an_config_check_lengths};
     an_context *ctx = config->ctx;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) AN_TRY_RETURN(rules[i](config));
     drop_epochs(config);

@@ -52,6 +52,9 @@ static const struct {
     {"model.graph", AN_CHANGE_DATA_PATH, SAME_FILE},
     {"model.init.", AN_CHANGE_FIXED, "initial weights are loaded at step 0; only a new run can use others"},
 
+    {"lora.", AN_CHANGE_FIXED, "the adapter that the run has trained depends on it"},
+    {"lora.from", AN_CHANGE_FIXED, "the adapter is loaded at step 0; only a new run can use another"},
+
     {"data.train.", AN_CHANGE_FIXED, SAMPLES},
     {"data.train.path", AN_CHANGE_DATA_PATH, SAME_FILE},
     {"data.train.labels", AN_CHANGE_DATA_PATH, SAME_FILE},

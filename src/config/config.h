@@ -225,6 +225,7 @@ an_status an_config_other_value(an_config *config, const an_option *option, cons
 an_status an_config_resolve(an_config *config, an_config_node *root);
 /* What contradicts what; adds warnings. Works on config->root. */
 an_status an_config_check(an_config *config);
+an_status an_config_check_lora(an_config *config);
 an_status an_config_check_lengths(an_config *config); /* its last part: warnings about lengths beyond the run's */
 
 #endif

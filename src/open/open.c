@@ -295,6 +295,7 @@ static an_status open_data_and_model(opening *o) {
     o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
     AN_TRY_RETURN(an_open_rank_precision(o->config, ctx, dtype, &o->options));
     AN_TRY_RETURN(an_open_loss(o->config, o->graph, &o->options.sample_mean));
+    AN_TRY_RETURN(an_open_lora(o->config, ctx, o->graph, o->options.precision, o->options.f32_storage));
     if (o->streams) AN_TRY_RETURN(an_open_stream(&o->training, o->config, o->graph));
     AN_TRY_RETURN(an_open_fit(o->config, o->graph, o->training, "data.train"));
     return o->evaluation ? an_open_fit(o->config, o->graph, o->evaluation, "data.eval") : AN_OK;
@@ -389,7 +390,9 @@ static an_status finish(opening *o, an_trainer *t) {
     an_context *ctx = o->ctx;
     if (o->opened->purpose != AN_OPEN_PLAN) {
         AN_TRY_RETURN(an_open_normalize(t, o->config, ctx, o->streams, o->resume != NULL));
-        if (!o->resume) AN_TRY_RETURN(an_open_init(t, o->config, ctx)); /* these weights come with their own scaling */
+        /* These weights come with their own scaling. A checkpoint of an adapter does not hold them. */
+        if (!o->resume || an_open_adapts(o->config)) AN_TRY_RETURN(an_open_init(t, o->config, ctx));
+        if (!o->resume) AN_TRY_RETURN(an_open_adapter(t, o->config, ctx));
         AN_TRY_RETURN(an_open_look(o->config, ctx, o->training, o->evaluation));
         AN_TRY_RETURN(an_open_look_at_batches(o->config, t));
         AN_TRY_RETURN(an_open_look_at_scales(o->config, ctx, o->training));

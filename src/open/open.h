@@ -89,6 +89,10 @@ an_status an_open_loss(an_config *config, an_graph *graph, bool *sample_mean);
 an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *precision);
 /* ranks.precision, for parameters of this type. */
 an_status an_open_rank_precision(an_config *config, an_context *ctx, an_dtype parameters, an_trainer_options *options);
+/* Whether the config has an adapter; adds it to the model, for a plan of this precision; loads the one to start from. */
+bool an_open_adapts(an_config *config);
+an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_dtype precision, bool f32_storage);
+an_status an_open_adapter(an_trainer *trainer, an_config *config, an_context *ctx);
 /* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that training never
  * sees become a warning of the config. O(samples). */
 an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);

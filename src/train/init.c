@@ -8,9 +8,11 @@
 #include "exec/array.h"
 #include "exec/params.h"
 #include "pretrained/weights.h"
+#include "pass/lora.h"
 #include "store/conv1d.h"
 #include "store/gguf.h"
 #include "store/weights.h"
+#include "train/adapter.h"
 #include "train/huggingface.h"
 #include "train/renames.h"
 
@@ -36,6 +38,7 @@ typedef struct {
     int64_t converted;
     bool gpt2;       /* config.json says that the folder is a GPT-2 */
     bool has_conv1d; /* the model has weights of GPT-2's names */
+    bool adapter;    /* only the parameters of the adapter are looked for; otherwise only the others */
     bool transposes; /* the file has GPT-2's Conv1D weights as [in, out], and the model as [out, in] */
 } matching;
 
@@ -187,8 +190,10 @@ static an_status describe(const matching *m, const char *path, int64_t most, an_
         if (m->counts[p] > most)
             an_text_add(text, "\n  %s: and %lld more", problem_names[p], (long long)(m->counts[p] - most));
     }
-    an_text_add(text, "\nuse rename to change the names in the file, missing: init to accept missing tensors, and "
-                      "unexpected: ignore to accept unexpected ones");
+    an_text_add(
+        text, m->adapter ? "\nthe targets must match the layers that the adapter of the file changes, and no others"
+                         : "\nuse rename to change the names in the file, missing: init to accept missing tensors, and "
+                           "unexpected: ignore to accept unexpected ones");
     return text->status;
 }
 
@@ -226,7 +231,7 @@ static an_status match(matching *m) {
     AN_TRY_RETURN(find_layout(m));
     for (int64_t i = 0; i < m->weights.count; i++) AN_TRY_RETURN(match_tensor(m, i));
     for (size_t i = 0; i < m->entry_count; i++)
-        if (!m->tensors[i]) note_problem(m, MISSING, 0, i);
+        if (!m->tensors[i] && an_lora_has(m->params->entries[i].name) == m->adapter) note_problem(m, MISSING, 0, i);
     return AN_OK;
 }
 
@@ -293,6 +298,30 @@ static const char *prefix_of(const an_init_options *o, char prefix[AN_MESSAGE_BY
     return prefix;
 }
 
+/* The names in its file are PEFT's. */
+static an_status open_adapter(matching *m, const an_trainer *trainer, const char *folder) {
+    static const an_init_rename prefix = {.pattern = "^base_model\\.model\\.", .text = ""};
+    an_context *ctx = m->ctx;
+    an_text path;
+    an_text_init(&path, ctx);
+    an_text_add(&path, "%s/adapter_model.safetensors", folder);
+    an_status status = path.status;
+    if (status == AN_OK) status = an_adapter_check(trainer, folder);
+    if (status == AN_OK) status = an_renamings_create(&m->names, ctx, 1, &prefix);
+    if (status == AN_OK) status = an_weights_open(&m->weights, ctx, path.bytes, AN_MODEL_WEIGHTS_AUTO);
+    an_text_destroy(&path);
+    return status;
+}
+
+static an_status open_model(matching *m, const an_trainer *trainer, const an_init_options *o, size_t taken) {
+    an_context *ctx = m->ctx;
+    AN_TRY_RETURN(an_renamings_create(&m->names, ctx, o->rename_count, o->renames));
+    AN_TRY_RETURN(an_weights_open(&m->weights, ctx, o->path, o->weights));
+    if (an_weights_gguf(&m->weights) && o->rename_count == 0)
+        AN_TRY_RETURN(an_weights_rename_gguf(&m->weights, o->path));
+    return m->weights.is_folder ? an_huggingface_check(trainer, o->path, o->model_type, taken, &m->gpt2) : AN_OK;
+}
+
 an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     AN_GUARD;
     AN_NEED(trainer, options);
@@ -311,14 +340,10 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
     m->ctx = ctx;
     m->params = trainer->params;
+    m->adapter = o->adapter;
     m->accepts[MISSING] = o->accepts_missing;
     m->accepts[UNEXPECTED] = o->accepts_unexpected;
-    status = an_renamings_create(&m->names, ctx, o->rename_count, o->renames);
-    if (status == AN_OK) status = an_weights_open(&m->weights, ctx, o->path, o->weights);
-    if (status == AN_OK && an_weights_gguf(&m->weights) && o->rename_count == 0)
-        status = an_weights_rename_gguf(&m->weights, o->path);
-    if (status == AN_OK && m->weights.is_folder)
-        status = an_huggingface_check(trainer, o->path, o->model_type, strlen(prefix), &m->gpt2);
+    status = o->adapter ? open_adapter(m, trainer, o->path) : open_model(m, trainer, o, strlen(prefix));
     if (status == AN_OK) status = match(m);
     if (status != AN_OK) AN_FAIL(ctx, status, "%s%s", prefix, an_last_error(ctx));
     AN_TRY(check(m, o->path, prefix));

@@ -272,6 +272,15 @@ for kind in ("batch_norm", "layer_norm", "rms_norm"):
 layer("momentum", "batch_norm", "batch_norm", "{type: batch_norm, momentum: 0.5}", STATE)
 layer("name", "relu", "{type: linear, size: 4}", "{type: linear, size: 4, name: middle}", FILES("run/checkpoints/*/graph.ang"))
 
+ADAPTER = ["lora.targets=[c_attn]", "lora.rank=2"]
+row("lora.targets", "gpt2", "lora.targets=[c_attn, c_fc]", HASH, both=ADAPTER)
+row("lora.rank", "gpt2", "lora.rank=3", HASH, both=ADAPTER)
+row("lora.alpha", "gpt2", "lora.alpha=5", HASH, both=ADAPTER)
+row("lora.dropout", "gpt2", "lora.dropout=0.5", HASH, both=ADAPTER)
+row("lora.rslora", "gpt2", "lora.rslora=on", HASH, both=ADAPTER)
+row("lora.base", "gpt2", "lora.base=full", PLAN, both=[*ADAPTER, "train.precision=bf16"])
+row("lora.from", "gpt2", "lora.from=nowhere", REFUSED("nowhere/adapter_config.json"), both=ADAPTER)
+
 SAVED = ["model.init.from=trained"]
 row("model.init.from", "mlp", "model.init.from=trained", HASH)
 row("model.init.weights", "mlp", "model.init.weights=ema", REFUSED("has no moving average of the weights"), both=SAVED)

@@ -160,6 +160,8 @@ static const struct {
     {"run.seed", AN_CHANGE_FIXED},
     {"model.width", AN_CHANGE_FIXED},
     {"model.init.from", AN_CHANGE_FIXED},
+    {"lora.rank", AN_CHANGE_FIXED},
+    {"lora.from", AN_CHANGE_FIXED},
     {"batch.leaves", AN_CHANGE_FIXED},
     {"batch.global", AN_CHANGE_FIXED},
     {"optimizer.groups.lr_scale", AN_CHANGE_FIXED},

@@ -1,0 +1,223 @@
+/* Adapters from configs: loss, gradients and logits of peft, and what cannot be adapted. tests/golden/make-lora makes the folders. */
+#include <unistd.h>
+
+#include "anneal/config.h"
+#include "anneal/predict.h"
+#include "anneal/train.h"
+#include "exec/params.h"
+#include "store/safetensors.h"
+#include "train/trainer.h"
+
+#include "open/init_support.h" /* last, as its ctx would be shadowed */
+
+#define BASES ANNEAL_SOURCE_DIR "/tests/golden/huggingface/"
+#define GOLDEN ANNEAL_SOURCE_DIR "/tests/golden/lora/"
+#define REST \
+    "data: {train: {type: tokens, path: tokens.bin}}\nrun: {steps: 1}\nbatch: {global: 2}\nsave: {every: off}\n"
+#define LLAMA(options, from)                                                                                 \
+    "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 40, context: 8, vocabulary: " \
+    "24, " options "init: {from: " BASES from "}}\n" REST
+#define GPT2                                                                                              \
+    "model: {type: gpt2, layers: 2, heads: 4, width: 16, context: 8, vocabulary: 24, init: {from: " BASES \
+    "gpt2}}\n" REST
+#define EVERY "[q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]"
+
+enum { TOKENS = 16, VOCABULARY = 24 };
+
+static const struct {
+    const char *name, *config;
+} cases[] = {
+    {"llama",
+     LLAMA("rotary_base: 500000, ", "llama") "lora: {targets: " EVERY ", rank: 4, alpha: 8, from: " GOLDEN "llama}\n"},
+    {"llama-rslora",
+     LLAMA("tied: on, ", "llama-tied") "lora: {targets: [q_proj, v_proj], rank: 2, alpha: 3, rslora: on, from: " GOLDEN
+                                       "llama-rslora}\n"},
+    {"gpt2", GPT2 "lora: {targets: [c_attn, c_proj, c_fc], rank: 3, alpha: 6, from: " GOLDEN "gpt2}\n"},
+};
+
+typedef struct {
+    int32_t tokens[TOKENS + 1];
+    double loss, logits[TOKENS * VOCABULARY];
+} expectation;
+
+/* What peft computed; its tokens become the data of the run. */
+static void read_expected(const char *name, expectation *e) {
+    char path[512];
+    unsigned short written[TOKENS + 1];
+    snprintf(path, sizeof path, GOLDEN "%s/expected.txt", name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    /* NOLINTBEGIN(cert-err34-c): what is no number is seen by what follows */
+    for (int i = 0; i <= TOKENS; i++) {
+        assert_int_equal(fscanf(file, "%d", &e->tokens[i]), 1);
+        written[i] = (unsigned short)e->tokens[i];
+    }
+    assert_int_equal(fscanf(file, "%lf", &e->loss), 1);
+    for (int i = 0; i < TOKENS * VOCABULARY; i++) assert_int_equal(fscanf(file, "%lf", &e->logits[i]), 1);
+    /* NOLINTEND(cert-err34-c) */
+    fclose(file);
+    write_file("tokens.bin", written, sizeof written);
+}
+
+static an_trainer *open_with(const char *config, const char *more) {
+    char text[4096];
+    snprintf(text, sizeof text, "%s%s", config, more);
+    return open_run(text);
+}
+
+static double size_of(double x) {
+    return x < 0 ? -x : x;
+}
+
+/* Every gradient of the adapter, within 1e-9 of the norm of its tensor. */
+static void assert_gradients(const an_trainer *t, const char *name) {
+    static double expected[4096], found[4096];
+    char path[512];
+    an_safetensors *file = NULL;
+    snprintf(path, sizeof path, GOLDEN "%s/gradients.safetensors", name);
+    OK(ctx, an_safetensors_open(&file, ctx, path));
+    assert_true(an_safetensors_count(file) > 0);
+    int adapted = 0;
+    for (int64_t i = 0; i < an_params_count(t->params); i++)
+        adapted += t->params->entries[i].storage == AN_STORAGE_MASTER;
+    assert_int_equal(adapted, an_safetensors_count(file)); /* nothing else is trained */
+    for (int i = 0; i < an_safetensors_count(file); i++) {
+        static const char prefix[] = "base_model.model.", old[] = "transformer.";
+        an_safetensor tensor;
+        OK(ctx, an_safetensors_get(file, i, &tensor));
+        assert_true(tensor.bytes <= (int64_t)sizeof expected);
+        OK(ctx, an_safetensors_read(file, &tensor, 0, (size_t)tensor.bytes, expected));
+        const char *own = tensor.name + strlen(prefix);
+        if (!strncmp(own, old, strlen(old))) own += strlen(old);
+        an_array array = {.data = found, .dtype = AN_DTYPE_F64, .ndims = 2};
+        memcpy(array.dims, tensor.dims, sizeof array.dims);
+        array.strides[0] = tensor.dims[1];
+        array.strides[1] = 1;
+        OK(ctx, an_params_get(t->params, own, AN_PART_GRADIENT, &array));
+        double norm = 0, worst = 0;
+        for (int64_t k = 0; k < tensor.bytes / 8; k++) {
+            norm += expected[k] * expected[k];
+            if (size_of(expected[k] - found[k]) > worst) worst = size_of(expected[k] - found[k]);
+        }
+        if (!(norm > 0 && worst <= 1e-9 * __builtin_sqrt(norm))) fail_msg("%s: off by %g of %g", own, worst, norm);
+    }
+    an_safetensors_close(&file);
+}
+
+static void test_gradients_of_peft(void **state) {
+    (void)state;
+    static expectation e;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        an_step_metrics metrics;
+        an_step_metrics_init(&metrics, sizeof metrics);
+        read_expected(cases[i].name, &e);
+        begin_hearing();
+        an_trainer *t = open_with(cases[i].config, "train: {precision: f64, clip_norm: off}\n");
+        assert_null(strstr(heard, "unknown keys"));
+        OK(ctx, an_trainer_step(t, &metrics));
+        if (!(size_of(metrics.loss - e.loss) <= 1e-9))
+            fail_msg("%s: %.12g, not %.12g", cases[i].name, metrics.loss, e.loss);
+        assert_gradients(t, cases[i].name);
+        an_trainer_destroy(&t);
+    }
+}
+
+/* In f32, and in bf16 with the base stored in bf16: what peft's merged model gives. */
+static void test_logits_of_peft(void **state) {
+    (void)state;
+    static expectation e;
+    static float logits[TOKENS * VOCABULARY];
+    for (size_t i = 0; i < 2 * (sizeof cases / sizeof *cases); i++) {
+        const bool low = i % 2;
+        an_predictor *p = NULL;
+        an_predictor_options options;
+        an_predictor_options_init(&options, sizeof options);
+        read_expected(cases[i / 2].name, &e);
+        an_trainer *t =
+            open_with(cases[i / 2].config, low ? "train: {precision: bf16}\n" : "train: {precision: f32}\n");
+        options.most = 2;
+        OK(ctx, an_predictor_create(&p, t, &options));
+        OK(ctx, an_predictor_run_tokens(p, 2, e.tokens, logits));
+        double worst = 0;
+        for (int k = 0; k < TOKENS * VOCABULARY; k++)
+            if (size_of(logits[k] - e.logits[k]) > worst) worst = size_of(logits[k] - e.logits[k]);
+        print_message("%s: %.2g\n", cases[i / 2].name, worst);
+        if (!(worst <= (low ? 0.15 : 2e-5))) fail_msg("%s: a logit is off by %g", cases[i / 2].name, worst);
+        an_predictor_destroy(&p);
+        an_trainer_destroy(&t);
+    }
+}
+
+/* ---- what is stored ---- */
+
+/* In bf16 the matrices of the base have two bytes an element and nothing else: no gradient, no moments, no f32. */
+static void test_frozen_base(void **state) {
+    (void)state;
+    static expectation e;
+    read_expected("llama", &e);
+    an_trainer *t = open_with(cases[0].config, "train: {precision: bf16}\n");
+    const an_params *p = t->params;
+    int64_t frozen = 0, trained = 0;
+    for (int64_t i = 0; i < an_params_count(p); i++) {
+        const an_stored *entry = &p->entries[i];
+        const int64_t pages = (entry->elements + AN_PAGE - 1) / AN_PAGE * AN_PAGE;
+        if (entry->storage == AN_STORAGE_MASTER) {
+            assert_non_null(strstr(entry->name, ".lora_"));
+            assert_int_equal(entry->dtype, AN_DTYPE_F32);
+            trained += pages;
+        } else {
+            assert_int_equal(entry->dtype, entry->ndims == 2 ? AN_DTYPE_BF16 : AN_DTYPE_F32);
+            frozen += pages * (entry->ndims == 2 ? 2 : 4);
+        }
+    }
+    assert_int_equal(p->sizes.frozen_bytes, frozen);
+    assert_int_equal(p->sizes.trainable_elements, trained);
+    an_plan_memory memory;
+    an_plan_memory_init(&memory, sizeof memory);
+    OK(ctx, an_plan_memory_get(t->plan, &memory));
+    assert_int_equal(memory.weights, frozen + trained * (4 + 2)); /* masters and low copies of the adapter */
+    assert_int_equal(memory.gradients, trained * 4);
+    assert_int_equal(memory.optimizer, trained * 8);
+    an_trainer_destroy(&t);
+}
+
+/* ---- mistakes ---- */
+
+#define PLAIN LLAMA("rotary_base: 500000, ", "llama")
+
+static void test_mistakes(void **state) {
+    (void)state;
+    static expectation e;
+    read_expected("llama", &e);
+    refused(PLAIN "lora: {targets: [q_porj]}\n", AN_ERR_ARGUMENT,
+            "the target 'q_porj' matches no linear layer; did you mean 'q_proj'?");
+    refused(PLAIN "lora: {targets: [layernorm]}\n", AN_ERR_ARGUMENT, "which is not the weight of a linear layer");
+    refused(PLAIN "lora: {targets: [embed_tokens]}\n", AN_ERR_ARGUMENT, "which is not the weight of a linear layer");
+    refused(PLAIN "lora: {targets: ['(']}\n", AN_ERR_ARGUMENT, "is not a valid regular expression");
+    refused(PLAIN "lora: {targets: [k_proj], rank: 9}\n", AN_ERR_ARGUMENT, "choose a lower rank");
+    refused(PLAIN "lora: {rank: 4}\n", AN_ERR_ARGUMENT, "lora.rank is set, but lora.targets does not say");
+    refused(PLAIN "lora: {targets: [q_proj]}\noptimizer: {groups: [{match: norm, freeze: on}]}\n", AN_ERR_ARGUMENT,
+            "already freezes everything except the adapter");
+    refused(PLAIN "lora: {targets: [q_proj], rank: 4, from: " GOLDEN "llama-rslora}\n", AN_ERR_ARGUMENT,
+            "r is 2, but the rank of the model's adapter is 4");
+    refused(PLAIN "lora: {targets: [q_proj], rank: 2, rslora: on, from: " GOLDEN "llama-rslora}\n", AN_ERR_ARGUMENT,
+            "lora_alpha is 3, but alpha of the model's adapter is 2");
+    refused(PLAIN "lora: {targets: [q_proj], rank: 2, alpha: 3, from: " GOLDEN "llama-rslora}\n", AN_ERR_ARGUMENT,
+            "use_rslora is true, but rslora of the model's adapter is off");
+    refused(PLAIN "lora: {targets: [q_proj], rank: 2, alpha: 3, rslora: on, from: " GOLDEN "llama-rslora}\n",
+            AN_ERR_ARGUMENT, "renamed to model.layers.0.self_attn.v_proj.lora_A.weight, [2, 16]");
+    refused(PLAIN "lora: {targets: [q_proj, v_proj, o_proj], rank: 2, alpha: 3, rslora: on, from: " GOLDEN
+                  "llama-rslora}\n",
+            AN_ERR_ARGUMENT, "missing: model.layers.0.self_attn.o_proj.lora_A.weight");
+    refused(PLAIN "lora: {targets: [q_proj], from: .}\n", AN_ERR_FILE, "adapter_config.json");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_gradients_of_peft, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_logits_of_peft, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_frozen_base, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
