@@ -3,34 +3,26 @@
  *
  * It works on the model, not on the clones of a plan: A and B are parameters like others, so groups, checkpoints, ranks and exports need to know
  * nothing of them. Their names are those that PEFT gives them, without its prefix. */
-#include "pass/lora.h"
-
-#include <stdio.h>
 #include <string.h>
+
+#include "anneal/optimizer.h"
 
 #include "base/guard.h"
 #include "base/pattern.h"
 #include "base/structs.h"
 #include "base/text/nearest.h"
+#include "base/word.h"
+#include "ir/adapter.h"
 #include "ops/ops.h"
 #include "ops/source.h"
 
 enum { MATCH_STEPS = 100000, MOST_RANK = 1 << 20 };
 
-static const char weight[] = ".weight", first_name[] = ".lora_A.weight", second_name[] = ".lora_B.weight";
-
-static bool ends_with(const char *text, const char *end) {
-    const size_t length = strlen(text), part = strlen(end);
-    return length > part && !strcmp(text + length - part, end);
-}
-
-bool an_lora_has(const char *parameter) {
-    return ends_with(parameter, first_name) || ends_with(parameter, second_name);
-}
+static const char weight[] = ".weight", first_name[] = AN_ADAPTER_FIRST, second_name[] = AN_ADAPTER_SECOND;
 
 /* The layer of a parameter: its name without ".weight". */
 static size_t layer_length(const char *name) {
-    return strlen(name) - (ends_with(name, weight) ? strlen(weight) : 0);
+    return strlen(name) - (an_ends_in(name, weight) ? strlen(weight) : 0);
 }
 
 /* ---- which layers ---- */
@@ -51,6 +43,7 @@ static bool is_linear(const an_node *param) {
 typedef struct {
     an_graph *g;
     const an_lora_options *options;
+    an_adapter adapter;
     bool *chosen; /* by parameter */
 } adapting;
 
@@ -157,11 +150,6 @@ static void leave(an_graph *g, const standing *before) {
     g->insert_before = NULL;
 }
 
-double an_lora_scale(const an_lora_options *o) {
-    const double alpha = an_is_auto(o->alpha) ? (double)o->rank : o->alpha;
-    return alpha / (o->rslora ? __builtin_sqrt((double)o->rank) : (double)o->rank);
-}
-
 /* Masks of dropout need the numbers of samples; a model without dropout of its own may not have them. */
 static an_value find_samples(an_graph *g, an_dim batch) {
     for (size_t i = 0; i < g->source_count; i++) {
@@ -184,7 +172,7 @@ static void adapt_product(const adapting *a, an_node *product, const char *name,
     enter(g, product, name, &before_it);
     /* Parameters were put in front of the first product that reads them. */
     if (a->options->dropout > 0) x = an_dropout(g, x, samples, a->options->dropout);
-    an_value narrow = an_scale(g, an_product(g, x, first, false, true), an_lora_scale(a->options));
+    an_value narrow = an_scale(g, an_product(g, x, first, false, true), an_adapter_scale(&a->adapter));
     an_value change = an_product(g, narrow, second, false, true);
     /* What the sum itself reads stays; every other reader of the product reads the sum. */
     an_value sum = an_add(g, an_graph_value(g, before), change);
@@ -256,7 +244,7 @@ static an_status freeze(an_graph *g, an_dtype low) {
     an_context *ctx = g->ctx;
     for (size_t i = 0; i < g->parameter_count; i++) {
         an_node *node = g->parameters[i].node;
-        if (an_lora_has(g->parameters[i].name)) continue;
+        if (an_adapter_has(g->parameters[i].name)) continue;
         an_param_freeze(g, an_node_output_value(g, node, 0));
         if (low != AN_DTYPE_NONE) AN_TRY_RETURN(lower(g, node, low));
     }
@@ -286,14 +274,16 @@ fail:
 
 /* ---- all of it ---- */
 
-static an_status check(const an_graph *g, const an_lora_options *o) {
+static an_status check(const adapting *a) {
+    const an_graph *g = a->g;
+    const an_lora_options *o = a->options;
     an_context *ctx = g->ctx;
-    const double scale = o->rank > 0 ? an_lora_scale(o) : 1;
+    const double scale = o->rank > 0 ? an_adapter_scale(&a->adapter) : 1;
     if (!g->is_verified)
         return AN_ERROR(ctx, AN_ERR_STATE, "graph '%s' is not verified: call an_graph_verify after the last change",
                         g->name);
     for (size_t i = 0; i < g->parameter_count; i++)
-        if (an_lora_has(g->parameters[i].name))
+        if (an_adapter_has(g->parameters[i].name))
             return AN_ERROR(ctx, AN_ERR_STATE, "graph '%s' already has an adapter: '%s'", g->name,
                             g->parameters[i].name);
     if (o->rank < 1 || o->rank > MOST_RANK)
@@ -323,7 +313,11 @@ an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options) {
     adapting a = {.g = graph, .options = &own};
     const size_t count = graph->parameter_count;
     AN_TRY(an_lora_options_read(ctx, &own, options));
-    AN_TRY(check(graph, &own));
+    a.adapter = (an_adapter){.rank = own.rank,
+                             .alpha = an_is_auto(own.alpha) ? (double)own.rank : own.alpha,
+                             .dropout = own.dropout,
+                             .rslora = own.rslora};
+    AN_TRY(check(&a));
     AN_TRY(an_alloc(ctx, (void **)&a.chosen, count, sizeof *a.chosen));
     for (int i = 0; i < own.target_count; i++) {
         AN_CHECK(ctx, own.targets[i] && *own.targets[i], AN_ERR_ARGUMENT, "target %d of the adapter is empty", i);
@@ -337,10 +331,7 @@ an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options) {
     AN_TRY(number(graph));
     AN_TRY(an_graph_refresh_views(graph));
     AN_TRY(an_graph_verify(graph));
-    graph->adapter = (an_adapter){.rank = own.rank,
-                                  .alpha = an_is_auto(own.alpha) ? (double)own.rank : own.alpha,
-                                  .dropout = own.dropout,
-                                  .rslora = own.rslora};
+    graph->adapter = a.adapter;
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&a.chosen, count, sizeof *a.chosen);

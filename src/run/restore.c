@@ -58,6 +58,34 @@ an_status an_load_check_average(const an_trainer *t, const an_manifest *m, const
                     folder);
 }
 
+/* ---- the model of an adapter ---- */
+
+an_status an_load_check_base(an_trainer *t, const an_manifest *m, const char *folder) {
+    an_context *ctx = t->ctx;
+    const an_saved_adapter *saved = &m->adapter;
+    const an_adapter *a = &saved->adapter;
+    an_saved_adapter now;
+    AN_TRY_RETURN(an_adapter_get(t, &now));
+    const an_adapter *b = &now.adapter;
+    if (a->rank == 0 && b->rank == 0) return AN_OK;
+    if (a->rank == 0 || b->rank == 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: is a checkpoint of %s, and this trainer has %s", folder,
+                        a->rank ? "an adapter" : "a whole model", b->rank ? "a model with an adapter" : "no adapter");
+    if (a->rank != b->rank || a->alpha != b->alpha || a->rslora != b->rslora)
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT,
+            "%s: its adapter has rank %lld, alpha %g and rslora %s, and that of this trainer has rank %lld, alpha %g "
+            "and rslora %s",
+            folder, (long long)a->rank, a->alpha, a->rslora ? "on" : "off", (long long)b->rank, b->alpha,
+            b->rslora ? "on" : "off");
+    if (!memcmp(saved->hash, now.hash, sizeof now.hash)) return AN_OK;
+    return AN_ERROR(
+        ctx, AN_ERR_ARGUMENT,
+        "%s: its adapter was trained on other weights than this trainer has, although both %s%s; load the weights "
+        "that it was trained on (model.init.from), in the same precision, or start a new run",
+        folder, *saved->base ? "may be named " : "began with random weights", saved->base);
+}
+
 /* ---- all of it ---- */
 
 static an_status load_tensors(an_trainer *t, const an_manifest *m, const char *folder) {

@@ -12,6 +12,9 @@ an_status an_load_check_optimizer(const an_trainer *t, const an_manifest *manife
 /* Whether both or neither of them have a moving average of the weights. */
 an_status an_load_check_average(const an_trainer *t, const an_manifest *manifest, const char *folder);
 
+/* Whether an adapter was trained on the weights that the trainer has, by their hash, and is of the same kind; or whether there is none in either. */
+an_status an_load_check_base(an_trainer *t, const an_manifest *manifest, const char *folder);
+
 /* Every tensor of the trainer's state, and the numbers of its run, from a folder whose manifest was read. Every byte of every file is held
  * against its hash: AN_ERR_DAMAGED where one is not as it was written, and the trainer is then good for nothing but being destroyed. A
  * checkpoint of another model is AN_ERR_SHAPE, and all that does not fit is named. Collective: ranks read it together, and all return the same error. */

@@ -340,6 +340,7 @@ static an_status check_apply(an_resume *r, an_trainer *t) {
     an_context *ctx = r->ctx;
     AN_TRY_RETURN(check_bits(r, t));
     AN_TRY_RETURN(check_data(r, t));
+    AN_TRY_RETURN(an_load_check_base(t, r->manifest, r->path));
     AN_TRY_RETURN(an_load_check_optimizer(t, r->manifest, r->path));
     AN_TRY_RETURN(an_load_check_average(t, r->manifest, r->path));
     return say_metrics(r, t);
@@ -357,6 +358,7 @@ static an_status check_restart(an_resume *r, an_trainer *t) {
             "with, so its weights would mean something else. Use data with the same ones, or start a new run "
             "with --fresh",
             an_config_place(r->config, "data"), r->path);
+    AN_TRY_RETURN(an_load_check_base(t, r->manifest, r->path));
     AN_TRY_RETURN(an_load_check_optimizer(t, r->manifest, r->path));
     AN_TRY_RETURN(an_load_check_average(t, r->manifest, r->path));
     if (memcmp(r->manifest->data, t->fingerprint, sizeof t->fingerprint) != 0)

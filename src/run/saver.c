@@ -295,6 +295,7 @@ static an_status describe(an_saver *s, const an_save_request *request) {
     an_bits_get(t, &head.bits);
     an_prediction_get(t, &head.prediction);
     head.origin = an_origin_of(t);
+    AN_TRY_RETURN(an_adapter_get(t, &head.adapter));
     snprintf(head.optimizer.name, sizeof head.optimizer.name, "%s", t->optimizer->record->name);
     head.optimizer.version = t->optimizer->record->version;
     memcpy(head.data, t->fingerprint, sizeof head.data);

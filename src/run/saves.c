@@ -205,7 +205,7 @@ static an_status check_begin(an_trainer *t) {
     return an_run_attach(t);
 }
 
-static an_status check_load(const an_trainer *t, const char *path, const an_manifest *m, bool restarts) {
+static an_status check_load(an_trainer *t, const char *path, const an_manifest *m, bool restarts) {
     an_context *ctx = t->ctx;
     if (!restarts && m->bits.leaves != t->batches.leaves)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
@@ -214,6 +214,7 @@ static an_status check_load(const an_trainer *t, const char *path, const an_mani
     if (!restarts && m->step > t->steps)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: has taken %lld steps, but this run has only %lld", path,
                         (long long)m->step, (long long)t->steps);
+    AN_TRY_RETURN(an_load_check_base(t, m, path));
     AN_TRY_RETURN(an_load_check_optimizer(t, m, path));
     return an_load_check_average(t, m, path);
 }

@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "exec/params.h"
+#include "ir/adapter.h"
 #include "store/safetensors.h"
 
 /* ---- tensors ---- */
@@ -61,16 +62,23 @@ static int64_t take_place(const an_parameter *p, int64_t *next) {
     return place;
 }
 
+/* A checkpoint of an adapter names the model that it was trained on, and does not hold it. */
+static bool is_left_out(const an_parameter *p, bool adapts) {
+    return adapts && p->node->outputs[0].storage != AN_STORAGE_MASTER;
+}
+
 /* In the store's order: parameters, run states, then what is kept of those that are trained. */
 static an_status add_tensors(an_save_layout *l, const an_graph *graph, an_kept kept) {
     an_context *ctx = l->ctx;
     const size_t most = graph->parameter_count * (size_t)(1 + an_kept_count(kept)) + graph->source_count;
     AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->tensors, most, sizeof *l->tensors));
-    size_t entry = 0;
+    const bool adapts = an_graph_has_adapter(graph);
+    size_t entry = graph->parameter_count;
     int64_t next = 0;
     for (size_t i = 0; i < graph->parameter_count; i++)
-        AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, entry++, AN_PART_WEIGHT,
-                                 take_place(&graph->parameters[i], &next)));
+        if (!is_left_out(&graph->parameters[i], adapts))
+            AN_TRY_RETURN(add_tensor(l, graph->parameters[i].node, graph->parameters[i].name, i, AN_PART_WEIGHT,
+                                     take_place(&graph->parameters[i], &next)));
     for (size_t i = 0; i < graph->source_count; i++)
         if (is_state(graph->sources[i])) {
             const char *name = *(const char **)an_node_attribute(graph->sources[i], "name", AN_ATTRIBUTE_STRING);

@@ -7,11 +7,13 @@
 #ifndef AN_STORE_MANIFEST_H
 #define AN_STORE_MANIFEST_H
 
+#include "store/adapter_record.h"
 #include "store/origin_record.h"
 #include "store/prediction_record.h"
 #include "store/state_record.h"
 
-enum { AN_MANIFEST_VERSION = 1, AN_FILE_NAME = 64, AN_BITS_TEXT = 48 };
+/* Version 2 is a checkpoint of an adapter, which does not hold all weights of its model. All others are written as version 1, which every version of anneal reads. */
+enum { AN_MANIFEST_VERSION = 2, AN_MANIFEST_WHOLE = 1, AN_FILE_NAME = 64, AN_BITS_TEXT = 48 };
 #define AN_MANIFEST_NAME "manifest.json"
 
 typedef struct an_manifest_file {
@@ -60,6 +62,7 @@ typedef struct an_manifest {
     an_saved_optimizer optimizer;
     an_saved_prediction prediction;
     an_saved_origin origin;
+    an_saved_adapter adapter;
     uint64_t data[2]; /* what was trained on: hash of its size and a few samples */
     uint64_t hash[2]; /* its own */
     an_progress progress;

@@ -296,13 +296,15 @@ typedef enum {
     OPTIMIZER,
     PREDICTION,
     ORIGIN,
+    ADAPTER,
     MEMBERS
 } member;
 
 static const char *const members[MEMBERS] = {"format", "version",   "step",       "generation", "kept",
                                              "data",   "bits",      "state",      "files",      "tensors",
-                                             "hash",   "optimizer", "prediction", "origin"};
-static const unsigned optional = 1U << OPTIMIZER | 1U << PREDICTION | 1U << ORIGIN; /* 0.1 had none of them */
+                                             "hash",   "optimizer", "prediction", "origin",     "adapter"};
+static const unsigned optional =
+    1U << OPTIMIZER | 1U << PREDICTION | 1U << ORIGIN | 1U << ADAPTER; /* 0.1 had none of them */
 
 static an_status read_member(reading *r, int which) {
     an_manifest *m = r->manifest;
@@ -329,6 +331,7 @@ static an_status read_member(reading *r, int which) {
     case OPTIMIZER: read_optimizer(json, &m->optimizer); return AN_OK;
     case PREDICTION: an_prediction_read(json, &m->prediction); return AN_OK;
     case ORIGIN: an_origin_read(json, &m->origin); return AN_OK;
+    case ADAPTER: an_adapter_read(json, &m->adapter); return AN_OK;
     case HASH: /* it was checked before anything else */
         if (an_json_string_value(json, &text)) an_hash_read(text.bytes, text.length, m->hash);
         return AN_OK;

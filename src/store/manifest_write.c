@@ -17,7 +17,7 @@ void an_manifest_begin(an_manifest_text *m, an_context *ctx, const an_manifest *
     an_hash_write(digits, head->data);
     an_json_write_object(json, NULL);
     an_json_write_string(json, "format", "anneal checkpoint");
-    an_json_write_integer(json, "version", AN_MANIFEST_VERSION);
+    an_json_write_integer(json, "version", head->adapter.adapter.rank ? AN_MANIFEST_VERSION : AN_MANIFEST_WHOLE);
     an_json_write_integer(json, "step", head->step);
     an_json_write_integer(json, "generation", head->generation);
     an_json_write_bool(json, "kept", head->kept);
@@ -53,6 +53,13 @@ void an_manifest_begin(an_manifest_text *m, an_context *ctx, const an_manifest *
         an_json_write_object(json, "origin");
         json->layout = AN_JSON_FLAT;
         an_origin_write(json, &head->origin);
+        an_json_write_end(json);
+        json->layout = AN_JSON_MARGIN;
+    }
+    if (head->adapter.adapter.rank) {
+        an_json_write_object(json, "adapter");
+        json->layout = AN_JSON_FLAT;
+        an_adapter_write(json, &head->adapter);
         an_json_write_end(json);
         json->layout = AN_JSON_MARGIN;
     }

@@ -58,6 +58,16 @@ void an_bits_get(const an_trainer *t, an_bits *bits) {
     snprintf(bits->precision, sizeof bits->precision, "%s", an_dtype_name(t->precision));
 }
 
+an_status an_adapter_get(an_trainer *t, an_saved_adapter *saved) {
+    an_context *ctx = t->ctx;
+    *saved = (an_saved_adapter){.adapter = t->graph->adapter, .base = t->base ? t->base : ""};
+    if (saved->adapter.rank == 0) return AN_OK;
+    if (!t->has_base_hash) AN_TRY_RETURN(an_base_hash(t->params, t->base_hash));
+    t->has_base_hash = true;
+    memcpy(saved->hash, t->base_hash, sizeof saved->hash);
+    return AN_OK;
+}
+
 void an_prediction_get(const an_trainer *t, an_saved_prediction *prediction) {
     _Static_assert((int)AN_MAX_FEED_SYMBOLS <= (int)AN_SAVED_SIZES, "a checkpoint has the size of every symbol");
     *prediction = (an_saved_prediction){

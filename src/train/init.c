@@ -4,11 +4,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/files/file.h"
 #include "exec/array.h"
 #include "exec/params.h"
+#include "exec/plan.h"
+#include "ir/adapter.h"
 #include "pretrained/weights.h"
-#include "pass/lora.h"
 #include "store/conv1d.h"
 #include "store/gguf.h"
 #include "store/weights.h"
@@ -231,7 +234,7 @@ static an_status match(matching *m) {
     AN_TRY_RETURN(find_layout(m));
     for (int64_t i = 0; i < m->weights.count; i++) AN_TRY_RETURN(match_tensor(m, i));
     for (size_t i = 0; i < m->entry_count; i++)
-        if (!m->tensors[i] && an_lora_has(m->params->entries[i].name) == m->adapter) note_problem(m, MISSING, 0, i);
+        if (!m->tensors[i] && an_adapter_has(m->params->entries[i].name) == m->adapter) note_problem(m, MISSING, 0, i);
     return AN_OK;
 }
 
@@ -322,6 +325,18 @@ static an_status open_model(matching *m, const an_trainer *trainer, const an_ini
     return m->weights.is_folder ? an_huggingface_check(trainer, o->path, o->model_type, taken, &m->gpt2) : AN_OK;
 }
 
+/* Checkpoints of an adapter name the model that it is for. */
+static an_status keep_base(an_trainer *t, const char *path) {
+    an_context *ctx = t->ctx;
+    char working[AN_FILE_PATH], whole[2 * AN_FILE_PATH];
+    t->has_base_hash = false;
+    if (t->graph->adapter.rank == 0) return AN_OK;
+    const bool is_first = !t->base, is_whole = *path == '/' || !getcwd(working, sizeof working);
+    snprintf(whole, sizeof whole, "%s%s%s", is_whole ? "" : working, is_whole ? "" : "/", path);
+    AN_TRY_RETURN(an_trainer_keep_text(t, &t->base, whole));
+    return is_first ? an_plan_count_trainer(t->plan, strlen(t->base) + 1) : AN_OK;
+}
+
 an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     AN_GUARD;
     AN_NEED(trainer, options);
@@ -348,6 +363,7 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     if (status != AN_OK) AN_FAIL(ctx, status, "%s%s", prefix, an_last_error(ctx));
     AN_TRY(check(m, o->path, prefix));
     AN_TRY(load_all(m));
+    if (!o->adapter) AN_TRY(keep_base(trainer, o->path));
     tell(m, o->path);
 fail:
     if (m) {

@@ -295,6 +295,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_string_release(ctx, &t->kernels);
     an_groups_destroy(&t->groups);
     an_string_release(ctx, &t->notes);
+    an_string_release(ctx, &t->base);
     while (t->owned_count > 0) {
         const an_owned *last = &t->owned[--t->owned_count];
         last->destroy(last->object);

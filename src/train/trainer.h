@@ -50,16 +50,19 @@ struct an_trainer {
     an_augment augment; /* of training samples */
     an_leaf_set leaves; /* of this rank */
     int64_t steps, next, seed;
-    an_run_facts facts; /* what the next step's record says of this rank, and the last one's of all */
-    atomic_bool stop;   /* a request: the run ends after the step under way */
-    an_shard asked;     /* of the options */
-    bool planned;       /* … only: there are no weights */
-    bool broken;        /* part of a checkpoint was loaded, and the rest could not be */
-    bool plain;         /* one that others are compared with: f32, nothing fused */
-    bool saves;         /* checkpoints are to be expected: the plan has the copy that they need */
-    int64_t writers;    /* files of a checkpoint that are written at a time */
-    int64_t bits_since; /* the step after which the run began to compute as it does now; 0: it always did */
-    char *notes;        /* what there is to say before the first step, a line each; NULL: nothing */
+    an_run_facts facts;    /* what the next step's record says of this rank, and the last one's of all */
+    atomic_bool stop;      /* a request: the run ends after the step under way */
+    an_shard asked;        /* of the options */
+    bool planned;          /* … only: there are no weights */
+    bool broken;           /* part of a checkpoint was loaded, and the rest could not be */
+    bool plain;            /* one that others are compared with: f32, nothing fused */
+    bool saves;            /* checkpoints are to be expected: the plan has the copy that they need */
+    int64_t writers;       /* files of a checkpoint that are written at a time */
+    int64_t bits_since;    /* the step after which the run began to compute as it does now; 0: it always did */
+    char *notes;           /* what there is to say before the first step, a line each; NULL: nothing */
+    char *base;            /* what the weights of a model with an adapter were read from; NULL: nothing */
+    uint64_t base_hash[2]; /* of these weights, once it is known */
+    bool has_base_hash;
     an_dtype precision;
     char *kernels; /* that are not the usual ones, as an_plan_forced_kernels has them; NULL: none */
     int loader_threads;
@@ -142,6 +145,8 @@ void an_progress_capture(const an_trainer *t, an_progress *progress);
 void an_progress_restore(an_trainer *t, const an_progress *progress);
 /* Of a new run that begins with the tensors of another one: only what belongs to them. */
 void an_progress_restart(an_trainer *t, const an_progress *progress);
+/* What a checkpoint says of the adapter and its base. The hash is made when it is first asked for: O(bytes of the base). */
+an_status an_adapter_get(an_trainer *t, an_saved_adapter *saved);
 void an_bits_get(const an_trainer *t, an_bits *bits);
 void an_prediction_get(const an_trainer *t, an_saved_prediction *prediction);
 /* {"step": 250, "loss": …, "val_loss": …}: of the last step and the last evaluation. */

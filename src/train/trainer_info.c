@@ -94,6 +94,9 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
     AN_NEED(trainer, info);
     const an_trainer *t = trainer;
     an_context *ctx = t->ctx;
+    an_graph_info graph;
+    an_graph_info_init(&graph, sizeof graph);
+    AN_TRY_RETURN(an_graph_info_get(t->graph, &graph));
     an_trainer_info own = {
         .parameters = an_graph_parameter_elements(t->graph),
         .samples = t->streams ? 0 : t->batches.samples,
@@ -105,7 +108,7 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
         .micro = t->batches.micro,
         .evaluation_micro = t->evaluation ? an_evaluation_micro(t) : 0,
         .leaves = t->batches.leaves,
-        .dtype = t->graph->parameter_count ? t->graph->parameters[0].node->outputs[0].dtype : AN_DTYPE_NONE,
+        .dtype = graph.dtype,
         .precision = t->precision,
         .loader_threads = t->loader_threads,
         .rate = t->stepper ? t->stepper->options.rate : 0,

@@ -1,8 +1,10 @@
 /* Adapters from configs: loss, gradients and logits of peft, and what cannot be adapted. tests/golden/make-lora makes the folders. */
-#include <unistd.h>
+#include <stdlib.h>
 
+#include "anneal/checkpoint.h"
 #include "anneal/config.h"
 #include "anneal/predict.h"
+#include "anneal/run.h"
 #include "anneal/train.h"
 #include "exec/params.h"
 #include "store/safetensors.h"
@@ -181,6 +183,111 @@ static void test_frozen_base(void **state) {
     an_trainer_destroy(&t);
 }
 
+/* ---- checkpoints ---- */
+
+enum { STEPS = 6 };
+#define RUN(more)                                                                                                \
+    "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 40, context: 8, vocabulary: 24, " \
+    "rotary_base: 500000, init: {from: base}}\ndata: {train: {type: tokens, path: many.bin}}\n"                  \
+    "run: {dir: run, steps: 6}\nbatch: {global: 4, leaves: 2}\noptimizer: {lr: 1e-2}\nsave: {every: off}\n"      \
+    "lora: {targets: [q_proj, down_proj], rank: 4, dropout: 0.2}\n" more
+
+static void copy_base(float change) {
+    static char bytes[1 << 16];
+    mkdir("base", 0777);
+    for (int i = 0; i < 2; i++) {
+        FILE *file = fopen(i ? BASES "llama/config.json" : BASES "llama/model.safetensors", "rb");
+        assert_non_null(file);
+        const size_t count = fread(bytes, 1, sizeof bytes, file);
+        assert_true(count > 64 && count < sizeof bytes);
+        fclose(file);
+        float last;
+        memcpy(&last, bytes + count - sizeof last, sizeof last);
+        last += change;
+        if (!i) memcpy(bytes + count - sizeof last, &last, sizeof last);
+        write_file(i ? "base/config.json" : "base/model.safetensors", bytes, count);
+    }
+}
+
+static void forget(const char *folder) {
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): the test's own folder */
+}
+
+static void begin_run(void) {
+    unsigned short tokens[512];
+    for (int i = 0; i < 512; i++) tokens[i] = (unsigned short)(i * i / 3 % 24);
+    write_file("many.bin", tokens, sizeof tokens);
+    copy_base(0);
+    forget("run");
+}
+
+static void take_steps(an_trainer *trainer, int64_t end) {
+    while (an_trainer_next_step(trainer) < end) OK(ctx, an_trainer_step(trainer, NULL));
+}
+
+/* A run that is stopped after any step and goes on has the state of one that never was: the base is read again. */
+static void test_resume(void **state) {
+    (void)state;
+    static const char *const ways[] = {RUN("train: {precision: f32}\n"), RUN("train: {precision: bf16}\n"),
+                                       RUN("train: {precision: bf16, recompute: block}\n")};
+    char whole[AN_HASH_TEXT], first[AN_HASH_TEXT] = "", resumed[AN_HASH_TEXT];
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        begin_run();
+        an_trainer *t = open_run(ways[i]);
+        take_steps(t, STEPS);
+        OK(ctx, an_trainer_state_hash(t, whole));
+        an_trainer_destroy(&t);
+        if (i == 1) memcpy(first, whole, sizeof first);
+        if (i == 2) assert_string_equal(first, whole); /* recompute gives the same bits */
+        for (int64_t stop = 1; stop < STEPS; stop += 2) {
+            begin_run();
+            t = open_run(ways[i]);
+            take_steps(t, stop);
+            OK(ctx, an_trainer_save(t, 1));
+            an_trainer_destroy(&t);
+            t = open_run(ways[i]);
+            assert_non_null(an_trainer_resumed(t));
+            assert_int_equal(an_trainer_next_step(t), stop);
+            take_steps(t, STEPS);
+            OK(ctx, an_trainer_state_hash(t, resumed));
+            assert_string_equal(whole, resumed);
+            an_trainer_destroy(&t);
+        }
+    }
+}
+
+/* A checkpoint has the adapter, its moments, and no weight of the model; another model under the same name is refused. */
+static void test_base_is_named(void **state) {
+    (void)state;
+    begin_run();
+    an_trainer *t = open_run(RUN(""));
+    take_steps(t, 2);
+    OK(ctx, an_trainer_save(t, 2));
+    an_trainer_destroy(&t);
+    an_checkpoint *c = NULL;
+    an_checkpoint_info info;
+    an_checkpoint_info_init(&info, sizeof info);
+    an_checkpoint_tensor tensor;
+    an_checkpoint_tensor_init(&tensor, sizeof tensor);
+    OK(ctx, an_checkpoint_open(&c, ctx, "run"));
+    OK(ctx, an_checkpoint_info_get(c, &info));
+    assert_int_equal(info.tensors, 3 * 2 * 2 * 2); /* weights and moments; A and B; two layers of two blocks */
+    for (int64_t i = 0; i < info.tensors; i++) {
+        OK(ctx, an_checkpoint_tensor_get(c, i, &tensor));
+        assert_non_null(strstr(tensor.name, ".lora_"));
+    }
+    an_checkpoint_close(&c);
+    copy_base(0.5F);
+    refused(RUN(""), AN_ERR_ARGUMENT, "its adapter was trained on other weights than this trainer has");
+    copy_base(0);
+    t = open_run(RUN(""));
+    assert_int_equal(an_trainer_next_step(t), 2);
+    an_trainer_destroy(&t);
+    refused(RUN("") "train: {precision: f64}\n", AN_ERR_ARGUMENT, "train.precision");
+}
+
 /* ---- mistakes ---- */
 
 #define PLAIN LLAMA("rotary_base: 500000, ", "llama")
@@ -217,6 +324,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_gradients_of_peft, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logits_of_peft, setup, teardown),
         cmocka_unit_test_setup_teardown(test_frozen_base, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_base_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

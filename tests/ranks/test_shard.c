@@ -33,6 +33,8 @@ static const struct {
     {"gpt-f32", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: f32}\n")},
     {"gpt-bf16", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16, recompute: block}\n")},
     {"rounded", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: f32}\nranks: {precision: {reduce: bf16}}\n")},
+    {"lora", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16, recompute: block}\n"
+                 "lora: {targets: [c_attn, c_fc], rank: 4, dropout: 0.1}\n")},
     {"joined", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16}\nranks: {unit: {min_elements: 60000}}\n")},
 };
 
@@ -78,6 +80,7 @@ static bool take_parameters(one_rank *r, an_trainer *t, outcome *o) {
     an_param_info_init(&info, sizeof info);
     for (int64_t i = 0; i < an_params_count(params) && i < MOST_NORMS; i++) {
         if (rank_failed(r, "info", an_param_info_get(params, i, &info))) return false;
+        if (!info.trainable) continue; /* it has no moments */
         char *values = calloc((size_t)info.elements, an_dtype_size(info.dtype));
         an_array array = array_of(values, info.dtype, info.ndims, info.dims);
         const bool failed = rank_failed(r, info.name, an_params_get(params, info.name, AN_PART_MOMENT_1, &array)) ||

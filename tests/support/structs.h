@@ -14,6 +14,7 @@
 #define DEFAULTS_an_group_rule .size = sizeof(an_group_rule), .lr_scale = 1, .weight_decay = AN_AUTO
 #define DEFAULTS_an_group_options \
     .size = sizeof(an_group_options), .weight_decay = AN_AUTO, .layer_decay = 1, .decay_embeddings = true
+#define DEFAULTS_an_lora_options .size = sizeof(an_lora_options), .alpha = AN_AUTO
 #define DEFAULTS_an_optimizer_options \
     .size = sizeof(an_optimizer_options), .beta_1 = AN_AUTO, .beta_2 = AN_AUTO, .epsilon = 1e-8
 #define DEFAULTS_an_update .size = sizeof(an_update), .beta_1 = AN_AUTO, .scale = 1
