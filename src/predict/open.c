@@ -8,6 +8,7 @@
 #include "store/chosen_weights.h"
 #include "store/inspect.h"
 #include "store/load.h"
+#include "train/adapter.h"
 
 /* ---- sizes ---- */
 
@@ -89,6 +90,12 @@ static an_status take_work(an_predictor_model *model, const an_graph *graph) {
     return AN_OK;
 }
 
+/* The weights that an adapter changes. A predictor has a context of its own, and so its messages. */
+static an_status load_base(an_predictor *p, an_context *ctx, const an_checkpoint *c) {
+    const an_status status = an_base_load(p->params, &c->manifest->adapter, c->path);
+    return status == AN_OK || ctx == p->ctx ? status : AN_ERROR(ctx, status, "%s", an_last_error(p->ctx));
+}
+
 an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const char *path,
                             const an_predictor_options *given) {
     AN_GUARD;
@@ -119,6 +126,7 @@ an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const cha
     AN_TRY(take_work(&model, graph));
     AN_TRY(an_predictor_make(&p, ctx, &model, &options));
     AN_TRY(an_choose_weights(ctx, c->manifest, c->path, options.weights, &average));
+    if (c->manifest->adapter.adapter.rank > 0) AN_TRY(load_base(p, ctx, c));
     AN_TRY(an_checkpoint_load(ctx, p->params, p->graph, c->manifest, c->path,
                               average ? AN_LOAD_AVERAGE : AN_LOAD_WEIGHTS));
     AN_TRY(an_predictor_keep_again(p, ctx));

@@ -4,9 +4,7 @@
 
 enum { ALIGNMENT = 64 };
 
-an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file) {
-    AN_GUARD;
-    AN_NEED(checkpoint, file);
+an_status an_export_write(const an_checkpoint *checkpoint, const char *file, const an_export_names *names) {
     an_status status;
     an_context *ctx = checkpoint->ctx;
     an_export_list list = {0};
@@ -14,7 +12,7 @@ an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file
     char *encoding = NULL;
     an_text header;
     an_text_init(&header, ctx);
-    AN_TRY(an_export_list_create(&list, checkpoint));
+    AN_TRY(an_export_list_create(&list, checkpoint, names));
     /* What inputs and classes mean goes along: tensors alone do not say it. */
     if (checkpoint->manifest && an_manifest_find_file(checkpoint->manifest, "encoding.json") >= 0)
         AN_TRY(an_checkpoint_text(checkpoint, "encoding.json", &encoding));
@@ -30,4 +28,10 @@ fail:
     an_string_release(ctx, &encoding);
     an_text_destroy(&header);
     return status;
+}
+
+an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file) {
+    AN_GUARD;
+    AN_NEED(checkpoint, file);
+    return an_export_write(checkpoint, file, NULL);
 }

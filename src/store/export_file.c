@@ -9,7 +9,7 @@
 
 enum { PIECE = 4 << 20 };
 
-an_status an_export_list_create(an_export_list *list, const an_checkpoint *checkpoint) {
+an_status an_export_list_create(an_export_list *list, const an_checkpoint *checkpoint, const an_export_names *names) {
     an_context *ctx = checkpoint->ctx;
     an_checkpoint_info info;
     an_checkpoint_info_init(&info, sizeof info);
@@ -27,7 +27,9 @@ an_status an_export_list_create(an_export_list *list, const an_checkpoint *check
         AN_TRY_RETURN(an_checkpoint_tensor_get(checkpoint, i, &t));
         if (t.role != AN_SAVED_WEIGHT) continue;
         an_safetensor *entry = &list->entries[list->count];
-        *entry = (an_safetensor){.name = t.name,
+        const char *name = t.name;
+        if (names) AN_TRY_RETURN(names->rename(names, t.name, &name));
+        *entry = (an_safetensor){.name = name,
                                  .type = an_safetensors_type_named(t.type),
                                  .ndims = t.ndims,
                                  .begin = list->bytes,

@@ -14,8 +14,8 @@ typedef struct an_export_list {
     int64_t bytes; /* of all */
 } an_export_list;
 
-/* What is exported is held against its hashes first: a damaged weight must not get into a file in which nobody can see it. */
-an_status an_export_list_create(an_export_list *list, const an_checkpoint *checkpoint);
+/* `names` may be NULL. What is exported is held against its hashes first: a damaged weight must not get into a file in which nobody can see it. */
+an_status an_export_list_create(an_export_list *list, const an_checkpoint *checkpoint, const an_export_names *names);
 void an_export_list_destroy(an_export_list *list);
 
 /* A file that is written under another name, and has its own only when it is complete and on the disk. */

@@ -53,6 +53,9 @@ an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char
     AN_CHECK(ctx, checkpoint->manifest, AN_ERR_UNSUPPORTED,
              "%s: has only tensors; to write the code of a model, give a run or a checkpoint, which has its graph",
              checkpoint->path);
+    AN_CHECK(ctx, checkpoint->manifest->adapter.adapter.rank == 0, AN_ERR_UNSUPPORTED,
+             "%s: has an adapter, and not the model that it changes: export the merged model instead",
+             checkpoint->path);
     AN_CHECK(ctx,
              an_path_join(code, folder, "model.py") && an_path_join(weights, folder, "model.safetensors") &&
                  an_path_join(encoding, folder, "encoding.json"),

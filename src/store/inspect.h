@@ -18,6 +18,15 @@ struct an_checkpoint {
 /* "moment_1/…" and "ema/…" are no weights. */
 an_saved_role an_checkpoint_role(const char *name);
 
+/* Other names for the tensors of an export; they live as long as this. */
+typedef struct an_export_names {
+    an_status (*rename)(const struct an_export_names *names, const char *name, const char **other);
+    an_arena *arena;
+} an_export_names;
+
+/* Writes the weights to a safetensors file; `names` NULL: by their own names. */
+an_status an_export_write(const an_checkpoint *checkpoint, const char *file, const an_export_names *names);
+
 bool an_checkpoint_has_manifest(const char *folder);
 
 /* The newest of a run's folder whose manifest is good; *path is "" if there is none, and *manifest NULL. */

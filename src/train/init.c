@@ -325,6 +325,45 @@ static an_status open_model(matching *m, const an_trainer *trainer, const an_ini
     return m->weights.is_folder ? an_huggingface_check(trainer, o->path, o->model_type, taken, &m->gpt2) : AN_OK;
 }
 
+static void matching_destroy(matching **matched) {
+    matching *m = *matched;
+    if (!m) return;
+    an_context *ctx = m->ctx;
+    an_release(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots);
+    an_release(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors);
+    an_weights_close(&m->weights);
+    an_renamings_destroy(&m->names);
+    an_release(ctx, (void **)matched, 1, sizeof *m);
+}
+
+/* What the files lack, or have besides, was settled when the run began: the hash says whether the weights are the same. */
+an_status an_base_load(an_params *params, const an_saved_adapter *saved, const char *checkpoint) {
+    an_status status;
+    an_context *ctx = params->ctx;
+    matching *m = NULL;
+    uint64_t hash[2];
+    AN_CHECK(ctx, *saved->base, AN_ERR_UNSUPPORTED,
+             "%s: has an adapter for weights that were read from no file, so they cannot be read again", checkpoint);
+    AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
+    m->ctx = ctx;
+    m->params = params;
+    AN_TRY(an_renamings_create(&m->names, ctx, 0, NULL));
+    status = an_weights_open(&m->weights, ctx, saved->base, AN_MODEL_WEIGHTS_AUTO);
+    if (status == AN_OK) status = match(m);
+    if (status != AN_OK)
+        AN_FAIL(ctx, status, "%s: the model of its adapter cannot be read: %s", checkpoint, an_last_error(ctx));
+    m->accepts[MISSING] = m->accepts[UNEXPECTED] = true;
+    AN_TRY(check(m, saved->base, ""));
+    AN_TRY(load_all(m));
+    AN_TRY(an_base_hash(params, hash));
+    AN_CHECK(ctx, !memcmp(hash, saved->hash, sizeof hash), AN_ERR_ARGUMENT,
+             "%s: does not have the weights that the adapter of %s was trained on", saved->base, checkpoint);
+    status = AN_OK;
+fail:
+    matching_destroy(&m);
+    return status;
+}
+
 /* Checkpoints of an adapter name the model that it is for. */
 static an_status keep_base(an_trainer *t, const char *path) {
     an_context *ctx = t->ctx;
@@ -366,12 +405,6 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     if (!o->adapter) AN_TRY(keep_base(trainer, o->path));
     tell(m, o->path);
 fail:
-    if (m) {
-        an_release(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots);
-        an_release(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors);
-        an_weights_close(&m->weights);
-        an_renamings_destroy(&m->names);
-    }
-    an_release(ctx, (void **)&m, 1, sizeof *m);
+    matching_destroy(&m);
     return status;
 }

@@ -311,7 +311,7 @@ complains 'the place is missing: write --to torch FOLDER'
 ends 2 export run --to onnx
 complains 'the place is missing: write --to onnx NAME.onnx'
 ends 2 export run --to model.bin
-complains "ends in .safetensors, 'torch' or 'onnx', not 'model.bin'"
+complains "ends in .safetensors, 'torch', 'onnx' or 'peft', not 'model.bin'"
 ends 2 export run folder --to model.safetensors
 complains "unexpected argument 'folder': the file's name is the one behind --to"
 ends 2 predict run --output x.csv

@@ -1,5 +1,6 @@
 /* Adapters from configs: loss, gradients and logits of peft, and what cannot be adapted. tests/golden/make-lora makes the folders. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "anneal/checkpoint.h"
 #include "anneal/config.h"
@@ -14,8 +15,9 @@
 
 #define BASES ANNEAL_SOURCE_DIR "/tests/golden/huggingface/"
 #define GOLDEN ANNEAL_SOURCE_DIR "/tests/golden/lora/"
-#define REST \
-    "data: {train: {type: tokens, path: tokens.bin}}\nrun: {steps: 1}\nbatch: {global: 2}\nsave: {every: off}\n"
+#define REST                                                                                                      \
+    "data: {train: {type: tokens, path: tokens.bin}}\nrun: {dir: runs/run, steps: 1}\nbatch: {global: 2}\nsave: " \
+    "{every: off}\n"
 #define LLAMA(options, from)                                                                                 \
     "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 40, context: 8, vocabulary: " \
     "24, " options "init: {from: " BASES from "}}\n" REST
@@ -69,6 +71,13 @@ static an_trainer *open_with(const char *config, const char *more) {
 
 static double size_of(double x) {
     return x < 0 ? -x : x;
+}
+
+static double furthest(const float *logits, const double *expected) {
+    double worst = 0;
+    for (int k = 0; k < TOKENS * VOCABULARY; k++)
+        if (size_of((double)logits[k] - expected[k]) > worst) worst = size_of((double)logits[k] - expected[k]);
+    return worst;
 }
 
 /* Every gradient of the adapter, within 1e-9 of the norm of its tensor. */
@@ -140,9 +149,7 @@ static void test_logits_of_peft(void **state) {
         options.most = 2;
         OK(ctx, an_predictor_create(&p, t, &options));
         OK(ctx, an_predictor_run_tokens(p, 2, e.tokens, logits));
-        double worst = 0;
-        for (int k = 0; k < TOKENS * VOCABULARY; k++)
-            if (size_of(logits[k] - e.logits[k]) > worst) worst = size_of(logits[k] - e.logits[k]);
+        const double worst = furthest(logits, e.logits);
         print_message("%s: %.2g\n", cases[i / 2].name, worst);
         if (!(worst <= (low ? 0.15 : 2e-5))) fail_msg("%s: a logit is off by %g", cases[i / 2].name, worst);
         an_predictor_destroy(&p);
@@ -288,6 +295,103 @@ static void test_base_is_named(void **state) {
     refused(RUN("") "train: {precision: f64}\n", AN_ERR_ARGUMENT, "train.precision");
 }
 
+/* ---- exports ---- */
+
+static void copy_file(const char *from, const char *to) {
+    static char bytes[1 << 16];
+    FILE *file = fopen(from, "rb");
+    assert_non_null(file);
+    const size_t count = fread(bytes, 1, sizeof bytes, file);
+    assert_true(count < sizeof bytes);
+    fclose(file);
+    write_file(to, bytes, count);
+}
+
+/* An adapter of peft that is saved: a predictor of the checkpoint reads its base, the merged model has the logits of peft's, and what is
+ * exported is what was loaded. */
+static void test_exports(void **state) {
+    (void)state;
+    static const char *const bases[] = {"llama", "llama-tied", "gpt2"};
+    static const char *const plain[] = {
+        "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 40, context: 8, vocabulary: 24, "
+        "rotary_base: "
+        "500000, init: {from: merged}}\n" REST,
+        "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 40, context: 8, vocabulary: 24, "
+        "tied: on, "
+        "init: {from: merged}}\n" REST,
+        "model: {type: gpt2, layers: 2, heads: 4, width: 16, context: 8, vocabulary: 24, init: {from: merged}}\n" REST};
+    static expectation e;
+    static float logits[TOKENS * VOCABULARY];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[4096], path[512], weights[AN_HASH_TEXT], again[AN_HASH_TEXT];
+        an_predictor_options options;
+        an_predictor_options_init(&options, sizeof options);
+        an_predictor *p = NULL;
+        an_checkpoint *c = NULL;
+        options.most = 2;
+        read_expected(cases[i].name, &e);
+        forget("runs merged adapter");
+        snprintf(text, sizeof text, "%strain: {precision: f32}\n", cases[i].config);
+        an_trainer *t = open_run(text);
+        OK(ctx, an_trainer_weights_hash(t, weights));
+        OK(ctx, an_trainer_save(t, 0));
+        an_trainer_destroy(&t);
+        OK(ctx, an_predictor_open(&p, ctx, "runs/run", &options));
+        OK(ctx, an_predictor_run_tokens(p, 2, e.tokens, logits));
+        assert_true(furthest(logits, e.logits) <= 2e-5);
+        an_predictor_destroy(&p);
+
+        OK(ctx, an_checkpoint_open(&c, ctx, "runs/run"));
+        OK(ctx, an_checkpoint_export_adapter(c, "adapter"));
+        mkdir("merged", 0777);
+        OK(ctx, an_checkpoint_export_merged(c, "merged/model.safetensors"));
+        FAILS(ctx, an_checkpoint_export_torch(c, "torch"), AN_ERR_UNSUPPORTED, "export the merged model instead");
+        an_checkpoint_close(&c);
+        snprintf(path, sizeof path, BASES "%s/config.json", bases[i]);
+        copy_file(path, "merged/config.json");
+        snprintf(text, sizeof text, "%strain: {precision: f32}\n", plain[i]);
+        forget("runs");
+        t = open_run(text);
+        OK(ctx, an_predictor_create(&p, t, &options));
+        OK(ctx, an_predictor_run_tokens(p, 2, e.tokens, logits));
+        print_message("%s, merged: %.2g\n", cases[i].name, furthest(logits, e.logits));
+        assert_true(furthest(logits, e.logits) <= 2e-5);
+        an_predictor_destroy(&p);
+        an_trainer_destroy(&t);
+
+        forget("runs");
+        char *from = strstr(strcpy(text, cases[i].config), "from: " GOLDEN);
+        assert_non_null(from);
+        strcpy(from, "from: adapter}\ntrain: {precision: f32}\n");
+        t = open_run(text);
+        OK(ctx, an_trainer_weights_hash(t, again));
+        assert_string_equal(weights, again);
+        an_trainer_destroy(&t);
+    }
+}
+
+/* A base that has changed since is neither merged nor predicted with. */
+static void test_another_base(void **state) {
+    (void)state;
+    an_predictor *p = NULL;
+    an_checkpoint *c = NULL;
+    begin_run();
+    an_trainer *t = open_run(RUN(""));
+    OK(ctx, an_trainer_save(t, 0));
+    an_trainer_destroy(&t);
+    copy_base(0.5F);
+    FAILS(ctx, an_predictor_open(&p, ctx, "run", NULL), AN_ERR_ARGUMENT,
+          "does not have the weights that the adapter of");
+    OK(ctx, an_checkpoint_open(&c, ctx, "run"));
+    FAILS(ctx, an_checkpoint_export_merged(c, "m.safetensors"), AN_ERR_ARGUMENT,
+          "does not have the weights that the adapter of");
+    assert_int_not_equal(access("m.safetensors", F_OK), 0);
+    assert_int_not_equal(access("m.safetensors.new", F_OK), 0);
+    an_checkpoint_close(&c);
+    forget("base");
+    FAILS(ctx, an_predictor_open(&p, ctx, "run", NULL), AN_ERR_FILE, "the model of its adapter cannot be read");
+}
+
 /* ---- mistakes ---- */
 
 #define PLAIN LLAMA("rotary_base: 500000, ", "llama")
@@ -326,6 +430,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_frozen_base, setup, teardown),
         cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
         cmocka_unit_test_setup_teardown(test_base_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_exports, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_another_base, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,6 +336,8 @@ static void call_checkpoints(void) {
     STATUS(an_checkpoint_export, N(checkpoint), N("exported.safetensors"));
     STATUS(an_checkpoint_export_torch, N(checkpoint), N("."));
     STATUS(an_checkpoint_export_onnx, N(checkpoint), N("model.onnx"));
+    REFUSED(an_checkpoint_export_adapter, N(checkpoint), N("."));
+    REFUSED(an_checkpoint_export_merged, N(checkpoint), N("merged.safetensors"));
 }
 
 /* Public functions without a row. */

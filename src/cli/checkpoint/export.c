@@ -6,14 +6,16 @@
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 
-enum { TO, WEIGHTS };
+enum { TO, WEIGHTS, MERGE };
 static const cli_option options[] = {
     [TO] = {.name = "to",
-            .argument = "NAME.safetensors|torch|onnx",
-            .help =
-                "NAME.safetensors writes that file; 'torch' writes model.safetensors and model.py to the folder PLACE; "
-                "'onnx' writes the model to the file PLACE"},
+            .argument = "NAME.safetensors|torch|onnx|peft",
+            .help = "NAME.safetensors writes that file; 'torch' writes model.safetensors and model.py to the folder "
+                    "PLACE, 'onnx' the model to the "
+                    "file PLACE, and 'peft' an adapter to the folder PLACE"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
+    [MERGE] = {.name = "merge",
+               .help = "write the model that an adapter was trained on, with its changes, to NAME.safetensors"},
     {0},
 };
 
@@ -26,8 +28,10 @@ typedef struct {
 static const format formats[] = {
     {"torch", "FOLDER", an_checkpoint_export_torch, "%1$s/model.py and %1$s/model.safetensors"},
     {"onnx", "NAME.onnx", an_checkpoint_export_onnx, "%1$s"},
+    {"peft", "FOLDER", an_checkpoint_export_adapter, "%1$s/adapter_config.json and %1$s/adapter_model.safetensors"},
 };
 static const format safetensors = {"", "", an_checkpoint_export, "%1$s"};
+static const format merged = {"", "", an_checkpoint_export_merged, "%1$s"};
 
 static const format *find_format(const char *name) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
@@ -43,13 +47,19 @@ static int run(const cli_call *call) {
         return cli_misuse(call,
                           "--to is required: write --to model.safetensors, --to torch FOLDER or --to onnx NAME.onnx");
     const format *f = find_format(to);
+    if (f && f != &safetensors && call->values[MERGE])
+        return cli_misuse(call, "--merge writes a file: write --to model.safetensors --merge");
     if (!f)
-        return cli_misuse(call, "--to takes a file name that ends in .safetensors, 'torch' or 'onnx', not '%s'", to);
+        return cli_misuse(call, "--to takes a file name that ends in .safetensors, 'torch', 'onnx' or 'peft', not '%s'",
+                          to);
     if (f == &safetensors && place)
         return cli_misuse(call, "unexpected argument '%s': the file's name is the one behind --to", place);
     if (f != &safetensors && !place)
         return cli_misuse(call, "the place is missing: write --to %s %s", f->name, f->place);
-    if (f == &safetensors) place = to;
+    if (f == &safetensors) {
+        place = to;
+        if (call->values[MERGE]) f = &merged;
+    }
     if (cli_weights_choose(call, call->values[WEIGHTS], &weights) != CLI_DONE) return CLI_MISUSED;
     int code = cli_checkpoint_open(call, call->argument, &c);
     if (code == CLI_DONE) {
@@ -78,7 +88,10 @@ const cli_command cli_export = {
         "with a function load(). --to onnx NAME.onnx writes the model for ONNX Runtime and other programs that read "
         "ONNX (opset 17); weights of more than 1 GiB go to NAME.onnx.data beside it. Both compute in the type of "
         "the weights, whatever train.precision was. Names of columns, categories and classes go along: as JSON "
-        "under 'encoding' in the metadata of the safetensors or ONNX file, and for PyTorch in encoding.json.",
+        "under 'encoding' in the metadata of the safetensors or ONNX file, and for PyTorch in encoding.json. The "
+        "checkpoint of an adapter (lora) does not hold the model that it changes: --to peft FOLDER writes the adapter "
+        "for PEFT, and --to model.safetensors --merge the model with its changes, with the names, types and layout of "
+        "the file that the run read it from.",
     .options = options,
     .run = run,
 };

@@ -115,10 +115,13 @@ an_status an_onnx_export(const an_checkpoint *checkpoint, const char *file, int6
     AN_CHECK(ctx, checkpoint->manifest, AN_ERR_UNSUPPORTED,
              "%s: has only tensors; to write a model, give a run or a checkpoint, which has its graph",
              checkpoint->path);
+    AN_CHECK(ctx, checkpoint->manifest->adapter.adapter.rank == 0, AN_ERR_UNSUPPORTED,
+             "%s: has an adapter, and not the model that it changes: export the merged model instead",
+             checkpoint->path);
     AN_CHECK(ctx, snprintf(beside, sizeof beside, "%s.data", file) < (int)sizeof beside, AN_ERR_ARGUMENT,
              "the path is too long: %.100s…", file);
     AN_TRY(read_graph(&e, checkpoint));
-    AN_TRY(an_export_list_create(&e.list, checkpoint));
+    AN_TRY(an_export_list_create(&e.list, checkpoint, NULL));
     AN_TRY(check_weights(&e));
     const bool is_large = e.list.bytes > most_inside;
     if (is_large) e.beside = beside + (slash ? slash + 1 - file : 0);
