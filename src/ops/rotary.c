@@ -43,10 +43,12 @@ static an_status rotary_infer(an_graph *g, an_node *node) {
                                "src is %s; it must be (batch, heads, tokens, head size), with a constant head size",
                                AN_DESCRIBE(g, src));
     if (position) AN_TRY_RETURN(an_expect_index(g, node, POSITION));
-    if (position && position->ndims != 0)
+    if (position && position->ndims != 0 &&
+        (position->ndims != 2 || position->dims[0] != src->dims[0] || position->dims[1] != src->dims[2]))
         return an_node_mistake(g, node, AN_ERR_SHAPE,
-                               "the position is %s; it must be a scalar, the position of token 0",
-                               AN_DESCRIBE(g, position));
+                               "the position is %s and src is %s; the position must be a scalar, that of token 0, or "
+                               "(batch, tokens), that of each token",
+                               AN_DESCRIBE(g, position), AN_DESCRIBE(g, src));
     if (a->rotated < 2 || a->rotated % 2 || a->rotated > src->dims[3])
         return an_node_mistake(
             g, node, AN_ERR_ARGUMENT,

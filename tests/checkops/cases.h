@@ -16,7 +16,8 @@ typedef enum check_fill {
     CHECK_POSITIVE, /* in [0.5, 2) */
     CHECK_UNIT,     /* in (0.05, 0.95): probabilities, soft targets */
     CHECK_INDEX,    /* integers in [low, high) */
-    CHECK_NUMBER    /* every element is `low` (or low, rounded to the dtype) */
+    CHECK_NUMBER,   /* every element is `low` (or low, rounded to the dtype) */
+    CHECK_ORDER     /* low, low + 1, … */
 } check_fill;
 
 typedef struct check_input {
@@ -24,9 +25,10 @@ typedef struct check_input {
     an_dtype dtype; /* AN_DTYPE_NONE: the dtype under test */
     int ndims;
     int64_t dims[AN_MAX_DIMS];
-    int64_t low, high;  /* INDEX, NUMBER */
+    int64_t low, high;  /* INDEX, NUMBER, ORDER */
     bool compute_dtype; /* true: f64 if the dtype under test is f64, else f32 (statistics, norm weights, …) */
     bool only_dense;    /* must be given dense (rare) */
+    bool is_state;      /* a program state, which kernels may write */
     bool no_gradient;   /* not differentiated (floating inputs only; integers never are) */
 } check_input;
 

@@ -190,6 +190,62 @@ static void attention_diff_oracle(const check_case *c, const check_array *src, c
     }
 }
 
+/* ---- cached_attention: positions and slots in order, and a cache with room for them ---- */
+
+static void cached_attention_make(check_random *r, check_case *c) {
+    an_cached_attributes *attributes = (an_cached_attributes *)c->attributes;
+    const int64_t batch = check_between(r, 1, 2), kv_heads = check_between(r, 1, 2), tokens = check_size(r, 20);
+    const int64_t heads = kv_heads * check_between(r, 1, 3), size = check_between(r, 1, 20);
+    const int64_t slot = check_between(r, 0, 2), first = check_size(r, 150) - 1, keys = first + batch * tokens + slot;
+    const check_input k = {.fill = CHECK_NORMAL, .ndims = 4, .dims = {batch, kv_heads, tokens, size}};
+    const check_input cache = {.fill = CHECK_NORMAL,
+                               .ndims = 4,
+                               .dims = {slot + batch, kv_heads, keys, size},
+                               .only_dense = true,
+                               .is_state = true};
+    c->input_count = AN_CACHED_INPUTS;
+    c->inputs[AN_ATTENTION_Q] = (check_input){.fill = CHECK_NORMAL, .ndims = 4, .dims = {batch, heads, tokens, size}};
+    c->inputs[AN_ATTENTION_K] = c->inputs[AN_ATTENTION_V] = k;
+    c->inputs[AN_CACHED_KEYS] = c->inputs[AN_CACHED_VALUES] = cache;
+    c->inputs[AN_CACHED_POSITIONS] =
+        (check_input){.fill = CHECK_ORDER, .ndims = 2, .dims = {batch, tokens}, .dtype = AN_DTYPE_I32, .low = first};
+    c->inputs[AN_CACHED_SLOTS] =
+        (check_input){.fill = CHECK_ORDER, .ndims = 1, .dims = {batch}, .dtype = AN_DTYPE_I64, .low = slot};
+    c->inputs[AN_CACHED_POSITIONS].only_dense = c->inputs[AN_CACHED_SLOTS].only_dense = true;
+    attributes->scale = (check_chance(r, 50) ? 1 : 0.3) / sqrt((double)size);
+    attributes->window = check_chance(r, 30) ? check_between(r, 1, keys) : 0;
+}
+
+/* A row of keys or values: of this call, or from the cache. */
+static const long double *cached_row(const check_array *now, const check_array *cache, int64_t batch, int64_t head,
+                                     int64_t slot, int64_t first, int64_t position) {
+    const int64_t *n = now->dims, *o = cache->dims;
+    if (position < first) return cache->data + (((slot + batch) * o[1] + head) * o[2] + position) * o[3];
+    return now->data + ((batch * n[1] + head) * n[2] + position - first) * n[3];
+}
+
+static void cached_attention_oracle(const check_case *c, const check_array *src, check_array *dst) {
+    const an_cached_attributes *a = (const an_cached_attributes *)c->attributes;
+    const check_array *q = &src[AN_ATTENTION_Q], *k = &src[AN_ATTENTION_K], *v = &src[AN_ATTENTION_V];
+    const int64_t heads = q->dims[1], tokens = q->dims[2], size = q->dims[3], group = heads / k->dims[1];
+    const int64_t slot = (int64_t)src[AN_CACHED_SLOTS].data[0];
+    for (int64_t row = 0; row < q->dims[0] * heads * tokens; row++) {
+        const int64_t batch = row / tokens / heads, head = row / tokens % heads / group, token = row % tokens;
+        const int64_t first = (int64_t)src[AN_CACHED_POSITIONS].data[batch * tokens], last = first + token;
+        const int64_t begin = a->window && last >= a->window ? last - a->window + 1 : 0;
+        long double sum = 0;
+        for (int64_t p = begin; p <= last; p++) {
+            const long double *key = cached_row(k, &src[AN_CACHED_KEYS], batch, head, slot, first, p);
+            const long double *value = cached_row(v, &src[AN_CACHED_VALUES], batch, head, slot, first, p);
+            const long double weight = expl(dot(q->data + row * size, key, size) * a->scale);
+            sum += weight;
+            for (int64_t d = 0; d < size; d++) dst[0].data[row * size + d] += weight * value[d];
+        }
+        for (int64_t d = 0; d < size; d++) dst[0].data[row * size + d] /= sum;
+        dst[1].data[row] = logl(sum);
+    }
+}
+
 /* Inputs with a batch, but for the mask, which may have none. */
 enum {
     ROWS = 1 << AN_ATTENTION_Q | 1 << AN_ATTENTION_K | 1 << AN_ATTENTION_V | 1 << AN_ATTENTION_DOCUMENTS |
@@ -218,6 +274,12 @@ const check_family check_attention[] = {
      .amx_error = AMX_ERROR_DIFF,
      .low_dtypes = LOW,
      .rows = DIFF_ROWS,
+     .no_grad_mode = true},
+    {.op = "cached_attention",
+     .make = cached_attention_make,
+     .oracle = cached_attention_oracle,
+     .amx_error = AMX_ERROR,
+     .low_dtypes = LOW,
      .no_grad_mode = true},
     {0},
 };

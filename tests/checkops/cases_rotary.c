@@ -16,6 +16,11 @@ static void rotary_make(check_random *r, check_case *c) {
     c->inputs[0].dims[3] = size;
     c->inputs[1] = (check_input){.fill = CHECK_NUMBER, .dtype = AN_DTYPE_I64, .low = check_between(r, 0, 700)};
     if (check_chance(r, 20)) c->inputs[1].fill = CHECK_ABSENT;
+    if (c->inputs[1].fill == CHECK_NUMBER && check_chance(r, 40)) { /* each token has its own */
+        const int64_t *dims = c->inputs[0].dims;
+        c->inputs[1] = (check_input){.fill = CHECK_INDEX, .ndims = 2, .dims = {dims[0], dims[2]}, .high = 700};
+        c->inputs[1].dtype = check_chance(r, 50) ? AN_DTYPE_I64 : AN_DTYPE_I32;
+    }
     attributes->base = check_chance(r, 50) ? 10000 : 500000;
     attributes->rotated = check_chance(r, 50) ? size / 2 * 2 : 2 * check_between(r, 1, size / 2);
     attributes->inverse = check_chance(r, 30);
@@ -40,10 +45,13 @@ static long double frequency_of(const an_rotary_attributes *a, int64_t pair) {
 static void rotary_oracle(const check_case *c, const check_array *src, check_array *dst) {
     const an_rotary_attributes *a = (const an_rotary_attributes *)c->attributes;
     const int64_t tokens = src[0].dims[2], size = src[0].dims[3], half = a->rotated / 2;
-    const long double first = c->input_count > 1 && c->inputs[1].fill != CHECK_ABSENT ? src[1].data[0] : 0;
+    const bool has_first = c->input_count > 1 && c->inputs[1].fill == CHECK_NUMBER;
+    const bool has_each = c->input_count > 1 && c->inputs[1].fill == CHECK_INDEX;
+    const long double first = has_first ? src[1].data[0] : 0;
     for (int64_t i = 0; i < src[0].count; i++) {
         const int64_t element = i % size, pair = element % half, row = i - element;
-        const long double position = first + (long double)(row / size % tokens);
+        const int64_t token = row / size % tokens, sample = row / size / tokens / src[0].dims[1];
+        const long double position = has_each ? src[1].data[sample * tokens + token] : first + (long double)token;
         const long double angle = position * frequency_of(a, pair) * (a->inverse ? -1 : 1);
         const long double complex number =
             src[0].data[row + pair] + src[0].data[row + pair + half] * (long double complex)I;
@@ -53,6 +61,6 @@ static void rotary_oracle(const check_case *c, const check_array *src, check_arr
 }
 
 const check_family check_rotary[] = {
-    {.op = "rotary", .make = rotary_make, .oracle = rotary_oracle, .low_dtypes = LOW, .rows = 1},
+    {.op = "rotary", .make = rotary_make, .oracle = rotary_oracle, .low_dtypes = LOW, .rows = 1 | 2},
     {0},
 };

@@ -42,7 +42,9 @@ static an_value add_to_graph(check_run *run) {
         char name[32]; /* any int fits */
         snprintf(name, sizeof name, "input%d", i);
         values[i] = AN_NONE;
-        if (input->fill != CHECK_ABSENT)
+        if (input->is_state)
+            values[i] = an_program_state(g, name, input_dtype(input, run->dtype), input->ndims, input->dims);
+        else if (input->fill != CHECK_ABSENT)
             values[i] = an_input(g, name, input_dtype(input, run->dtype), input->ndims, input->dims);
     }
     if (run->op->flags & AN_OP_BINDS_GRADIENT) { /* parameter 0, whose gradient it is */

@@ -19,13 +19,14 @@ static void fill_apart(check_array *array, int input, int input_count, double st
         if (check_chance(r, 50)) array->data[i] = -array->data[i];
 }
 
-static long double fill_one(const check_input *input, check_random *r) {
+static long double fill_one(const check_input *input, int64_t element, check_random *r) {
     switch (input->fill) {
     case CHECK_NORMAL: return check_normal(r);
     case CHECK_POSITIVE: return 0.5 + 1.5 * check_uniform(r);
     case CHECK_UNIT: return 0.05 + 0.9 * check_uniform(r);
     case CHECK_INDEX: return (long double)check_between(r, input->low, input->high - 1);
     case CHECK_NUMBER: return (long double)input->low;
+    case CHECK_ORDER: return (long double)(input->low + element);
     case CHECK_APART:
     case CHECK_ABSENT: break;
     }
@@ -54,7 +55,7 @@ static void fill_inputs(check_run *run, int stream, unsigned flags) {
         if (input->fill == CHECK_APART)
             fill_apart(&src->array, i, run->src_count, 4.0 / (double)most, &r);
         else
-            for (int64_t k = 0; k < src->array.count; k++) src->array.data[k] = fill_one(input, &r);
+            for (int64_t k = 0; k < src->array.count; k++) src->array.data[k] = fill_one(input, k, &r);
         for (int64_t k = 0; k < src->array.count; k++) {
             if (flags & CHECK_DENORMALS && is_random && check_chance(&r, 5))
                 src->array.data[k] = denormal(src->tensor.dtype, &r);

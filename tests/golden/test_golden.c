@@ -322,6 +322,7 @@ static void see_all(const test *t) {
 static const char *const exceptions[][2] = {
     {"dropout", "no two libraries draw the same random numbers"},
     {"program_state", "it is memory between runs, not a function"},
+    {"cached_attention", "tests/predict/test_decoding.c compares it with attention, bit for bit"},
     {"exchange", "it computes nothing: tests/ranks compares what ranks exchange with one process"},
     {"gather_weights", "tests/exec/test_gathered.c compares programs that have these with programs that do not"},
     {"arrive_weights", "the same"},

@@ -137,6 +137,10 @@ size_t an_attention_amx_scratch(const an_call *call) {
     return (size_t)an_context_threads(call->ctx) * forward_bytes(call);
 }
 
+an_attention_forward an_attention_amx_forward(const an_call *call) {
+    return (an_attention_forward){forward_task, TASK, forward_bytes(call)};
+}
+
 an_status an_attention_amx_run(const an_call *call) {
     an_attention_job j;
     const an_status status = an_attention_job_make(&j, call);

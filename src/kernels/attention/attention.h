@@ -39,6 +39,20 @@ enum {
     AN_ATTENTION_DIFF_INPUTS = AN_ATTENTION_DIFF_OPTIONAL + AN_ATTENTION_INPUTS - AN_ATTENTION_QUERY_OFFSET
 };
 
+/* Inputs of cached_attention, which begin as those of attention. */
+enum {
+    AN_CACHED_KEYS = AN_ATTENTION_V + 1, /* keys and values of all positions, which the op writes */
+    AN_CACHED_VALUES,
+    AN_CACHED_POSITIONS,
+    AN_CACHED_SLOTS,
+    AN_CACHED_INPUTS
+};
+
+typedef struct an_cached_attributes {
+    double scale;
+    int64_t window; /* 0: none */
+} an_cached_attributes;
+
 enum {
     AN_ATTENTION_HEAD = 256,   /* largest head size */
     AN_ATTENTION_QUERIES = 32, /* of a tile */
@@ -63,5 +77,6 @@ static inline an_key_range an_attention_visible(const an_attention_attributes *a
 
 AN_DECLARE_KERNELS(attention);
 AN_DECLARE_KERNELS(attention_diff);
+AN_DECLARE_KERNELS(cached_attention);
 
 #endif

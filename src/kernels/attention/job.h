@@ -27,6 +27,17 @@ typedef struct an_attention_job {
     size_t thread_bytes;
 } an_attention_job;
 
+/* How a kernel of attention runs forward, for kernels of other ops: tasks are tiles of queries of heads of samples. */
+typedef struct an_attention_forward {
+    void (*task)(void *job, int64_t index, int thread);
+    int64_t query_tile;
+    size_t thread_bytes;
+} an_attention_forward;
+#define an_attention_portable_forward AN_LEVELED(an_attention_portable_forward)
+#define an_attention_tiled_forward AN_LEVELED(an_attention_tiled_forward)
+#define an_attention_amx_forward AN_LEVELED(an_attention_amx_forward)
+an_attention_forward an_attention_portable_forward(const an_call *call);
+
 /* The kernels besides the portable one: tiled.c and amx.c. */
 #define an_attention_tiled_scratch AN_LEVELED(an_attention_tiled_scratch)
 #define an_attention_tiled_run AN_LEVELED(an_attention_tiled_run)
@@ -39,12 +50,14 @@ typedef struct an_attention_job {
 #define an_attention_diff_amx_scratch AN_LEVELED(an_attention_diff_amx_scratch)
 #define an_attention_diff_amx_run AN_LEVELED(an_attention_diff_amx_run)
 #ifdef __FMA__
+an_attention_forward an_attention_tiled_forward(const an_call *call);
 size_t an_attention_tiled_scratch(const an_call *call);
 an_status an_attention_tiled_run(const an_call *call);
 size_t an_attention_diff_tiled_scratch(const an_call *call);
 an_status an_attention_diff_tiled_run(const an_call *call);
 #endif
 #ifdef __AVX512F__
+an_attention_forward an_attention_amx_forward(const an_call *call);
 bool an_attention_amx_applies(const an_call *call);
 bool an_attention_diff_amx_applies(const an_call *call);
 size_t an_attention_amx_scratch(const an_call *call);

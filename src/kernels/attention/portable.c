@@ -74,6 +74,11 @@ static an_status run_attention(const an_call *call) {
     return AN_OK;
 }
 
+an_attention_forward an_attention_portable_forward(const an_call *call) {
+    return (an_attention_forward){an_call_is_f64(call) ? forward_task_f64 : forward_task_f32, AN_ATTENTION_QUERIES,
+                                  bytes_of_thread(call, false)};
+}
+
 static an_status run_attention_diff(const an_call *call) {
     an_attention_job j;
     const bool is_f64 = an_call_is_f64(call);

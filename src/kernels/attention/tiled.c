@@ -85,6 +85,11 @@ size_t an_attention_tiled_scratch(const an_call *call) {
     return (size_t)an_context_threads(call->ctx) * forward_bytes(call);
 }
 
+an_attention_forward an_attention_tiled_forward(const an_call *call) {
+    return (an_attention_forward){an_call_is_f64(call) ? forward_task_f64 : forward_task_f32, TASK,
+                                  forward_bytes(call)};
+}
+
 an_status an_attention_tiled_run(const an_call *call) {
     an_attention_job j;
     const an_status status = an_attention_job_make(&j, call);

@@ -1,6 +1,6 @@
 /* Portable kernel of rotary position embedding. Pair i of a head, elements i and i + rotated / 2, turns by
- * position · base^(-2 i / rotated). Angles are made in f64, once for each token of a call, and rounded: they depend on the
- * position alone. */
+ * position · base^(-2 i / rotated). Angles are made in f64, once for each token of a call, or for each of each sample where
+ * every token has its own position, and rounded: they depend on the position alone. */
 #include "base/elementary/elementary.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -13,10 +13,24 @@ enum { TASK_ELEMENTS = 1 << 14 };
 typedef struct {
     const an_call *call;
     const an_rotary_attributes *attributes;
-    int64_t position; /* of token 0 */
+    int64_t position;           /* of token 0 */
+    const an_tensor *positions; /* of each token of each sample; NULL: the same in all samples */
     int64_t rows, rows_a_task;
     size_t angles_at, buffers_at, thread_bytes;
 } rotary_job;
+
+/* The position of row `index` of angles. */
+static double position_of(const rotary_job *j, int64_t index) {
+    const an_tensor *t = j->positions;
+    if (!t) return (double)j->position + (double)index;
+    return (double)an_load_index(t, index / t->dims[1] * t->strides[0] + index % t->dims[1] * t->strides[1]);
+}
+
+/* The row of angles of a row of src, which are counted over (batch, heads, tokens). */
+static int64_t angles_of(const rotary_job *j, int64_t row) {
+    const int64_t *dims = j->call->src[0].dims;
+    return (j->positions ? row / (dims[1] * dims[2]) * dims[2] : 0) + row % dims[2];
+}
 
 #define AN_TEMPLATE "kernels/rotary/template.h"
 #include "kernels/common/instantiate.h"
@@ -46,7 +60,9 @@ static rotary_job make_job(const an_call *call) {
     const an_tensor *src = &call->src[0];
     const size_t element = an_call_is_f64(call) ? sizeof(double) : sizeof(float);
     rotary_job j = {.call = call, .attributes = call->attributes};
-    const size_t rotated = (size_t)j.attributes->rotated, tokens = (size_t)src->dims[2], size = (size_t)src->dims[3];
+    const size_t rotated = (size_t)j.attributes->rotated, size = (size_t)src->dims[3];
+    if (call->src_count > 1 && call->src[1].ndims > 0) j.positions = &call->src[1];
+    const size_t tokens = (size_t)(j.positions ? src->dims[0] * src->dims[2] : src->dims[2]);
     j.angles_at = an_round_up(rotated / 2 * sizeof(double), AN_ALIGNMENT);
     j.buffers_at = j.angles_at + an_round_up(tokens * rotated * element, AN_ALIGNMENT);
     j.thread_bytes = an_round_up(2 * size * element, AN_ALIGNMENT);
@@ -58,16 +74,17 @@ static size_t rotary_scratch(const an_call *call) {
     return j.buffers_at + (size_t)an_context_threads(call->ctx) * j.thread_bytes;
 }
 
-/* (src, position or absent) */
+/* (src, position, positions or absent) */
 static an_status run_rotary(const an_call *call) {
     const an_tensor *src = &call->src[0];
     const bool is_f64 = an_call_is_f64(call);
     rotary_job j = make_job(call);
-    if (call->src_count > 1 && call->src[1].data) j.position = an_load_index(&call->src[1], 0);
+    if (call->src_count > 1 && call->src[1].data && !j.positions) j.position = an_load_index(&call->src[1], 0);
     j.rows = an_tensor_elements(src) / src->dims[3];
     j.rows_a_task = src->dims[3] < TASK_ELEMENTS ? TASK_ELEMENTS / src->dims[3] : 1;
     an_parallel(call->ctx, 1, frequencies_task, &j); /* as a task, for the floating-point environment */
-    an_parallel(call->ctx, src->dims[2], is_f64 ? angles_task_f64 : angles_task_f32, &j);
+    an_parallel(call->ctx, j.positions ? src->dims[0] * src->dims[2] : src->dims[2],
+                is_f64 ? angles_task_f64 : angles_task_f32, &j);
     an_parallel(call->ctx, (j.rows + j.rows_a_task - 1) / j.rows_a_task, is_f64 ? rotate_task_f64 : rotate_task_f32,
                 &j);
     return AN_OK;
