@@ -8,6 +8,7 @@
 #include "anneal/chat.h"
 #include "anneal/checkpoint.h"
 #include "anneal/details.h"
+#include "anneal/generate.h"
 #include "anneal/models.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"

@@ -142,7 +142,9 @@ an_status an_program_create(an_program **program, an_plan *plan, an_params *para
     return an_program_create_in(program, plan->ctx, plan, params);
 }
 
-an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *plan, an_params *params) {
+/* `other`: whose states it has; NULL: it has its own. */
+static an_status create(an_program **program, an_context *ctx, an_plan *plan, an_params *params,
+                        const an_program *other) {
     an_status status;
     an_program *p = NULL;
     *program = NULL;
@@ -160,7 +162,7 @@ an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *p
     AN_TRY(allocate(p, &p->inputs, plan->sizes.input_bytes));
     AN_TRY(allocate(p, &p->scalars, plan->scalar_bytes));
     AN_TRY(allocate(p, &p->constants, plan->constant_bytes));
-    AN_TRY(allocate(p, &p->program_states, plan->sizes.program_state_bytes));
+    if (!other) AN_TRY(allocate(p, &p->program_states, plan->sizes.program_state_bytes));
     if (p->inputs) AN_TRY(p->device->fill(p->device, ctx, p->inputs, 0, (size_t)plan->sizes.input_bytes));
     if (p->scalars) AN_TRY(p->device->fill(p->device, ctx, p->scalars, 0, (size_t)plan->scalar_bytes));
     if (p->program_states)
@@ -170,7 +172,7 @@ an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *p
     p->base[AN_STORAGE_INPUT] = p->inputs;
     p->base[AN_STORAGE_SCALAR] = p->scalars;
     p->base[AN_STORAGE_CONSTANT] = p->constants;
-    p->base[AN_STORAGE_PROGRAM_STATE] = p->program_states;
+    p->base[AN_STORAGE_PROGRAM_STATE] = other ? other->program_states : p->program_states;
     p->base[AN_STORAGE_MASTER] = params->masters;
     p->base[AN_STORAGE_LOW] = params->low;
     p->base[AN_STORAGE_FROZEN] = params->frozen;
@@ -186,6 +188,17 @@ an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *p
 fail:
     an_program_destroy(&p);
     return status;
+}
+
+an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *plan, an_params *params) {
+    return create(program, ctx, plan, params, NULL);
+}
+
+an_status an_program_create_beside(an_program **program, an_plan *plan, an_params *params, const an_program *other) {
+    if (plan->sizes.program_state_bytes != other->plan->sizes.program_state_bytes)
+        return AN_ERROR(plan->ctx, AN_ERR_ARGUMENT,
+                        "the plans of two programs that share their states are of different graphs");
+    return create(program, plan->ctx, plan, params, other);
 }
 
 void an_program_destroy(an_program **program) {

@@ -50,6 +50,9 @@ struct an_program {
 /* A program in a context of its own: programs of one plan on several threads have errors and teams of their own. */
 an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *plan, an_params *params);
 
+/* A program with the states of another one, which must outlive it: their plans are of one graph, for different sizes. */
+an_status an_program_create_beside(an_program **program, an_plan *plan, an_params *params, const an_program *other);
+
 /* For weights that seldom change: kernels of the form keep what they make of them (packed copies, say) from run to run. */
 an_status an_program_keep(an_program *p, an_form form);
 /* … makes it anew: after every change of the weights, which runs do not look for. */

@@ -90,10 +90,49 @@ static an_status take_work(an_predictor_model *model, const an_graph *graph) {
     return AN_OK;
 }
 
+void an_opened_model_close(an_opened_model *opened) {
+    an_graph_destroy(&opened->graph);
+    if (opened->checkpoint) an_string_release(opened->checkpoint->ctx, &opened->text);
+    an_checkpoint_close(&opened->checkpoint);
+}
+
+an_status an_opened_model_open(an_opened_model *opened, an_context *ctx, const char *path,
+                               const an_predictor_options *options) {
+    an_status status;
+    *opened = (an_opened_model){0};
+    AN_TRY(an_checkpoint_open(&opened->checkpoint, ctx, path));
+    const an_checkpoint *c = opened->checkpoint;
+    AN_CHECK(ctx, c->manifest, AN_ERR_UNSUPPORTED,
+             "%s: has weights, but is no checkpoint of a run, so there is no graph to predict with: make a trainer of "
+             "the model that starts from these weights (model.init.from, an_trainer_init), and a predictor of it with "
+             "an_predictor_create",
+             path);
+    AN_TRY(an_checkpoint_text(c, "graph.ang", &opened->text));
+    AN_TRY(an_graph_parse(&opened->graph, ctx, opened->text, strlen(opened->text)));
+    AN_TRY(an_graph_verify(opened->graph));
+    opened->model.graph = opened->text;
+    AN_TRY(an_feed_find_batch(opened->graph, &opened->model.batch));
+    AN_TRY(take_sizes(&opened->model, c, opened->graph, options));
+    AN_TRY(take_precision(&opened->model, c, options));
+    return AN_OK;
+fail:
+    an_opened_model_close(opened);
+    return status;
+}
+
 /* The weights that an adapter changes. A predictor has a context of its own, and so its messages. */
-static an_status load_base(an_predictor *p, an_context *ctx, const an_checkpoint *c) {
-    const an_status status = an_base_load(p->params, &c->manifest->adapter, c->path);
-    return status == AN_OK || ctx == p->ctx ? status : AN_ERROR(ctx, status, "%s", an_last_error(p->ctx));
+static an_status load_base(an_params *params, an_context *ctx, const an_checkpoint *c) {
+    const an_status status = an_base_load(params, &c->manifest->adapter, c->path);
+    return status == AN_OK || ctx == params->ctx ? status : AN_ERROR(ctx, status, "%s", an_last_error(params->ctx));
+}
+
+an_status an_opened_model_load(const an_opened_model *opened, an_context *ctx, an_model_weights weights,
+                               an_params *params, const an_graph *graph) {
+    const an_checkpoint *c = opened->checkpoint;
+    bool average;
+    AN_TRY_RETURN(an_choose_weights(ctx, c->manifest, c->path, weights, &average));
+    if (c->manifest->adapter.adapter.rank > 0) AN_TRY_RETURN(load_base(params, ctx, c));
+    return an_checkpoint_load(ctx, params, graph, c->manifest, c->path, average ? AN_LOAD_AVERAGE : AN_LOAD_WEIGHTS);
 }
 
 an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const char *path,
@@ -101,42 +140,21 @@ an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const cha
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, predictor, path);
     an_status status;
-    an_checkpoint *c = NULL;
-    an_graph *graph = NULL;
+    an_opened_model opened = {0};
     an_predictor *p = NULL;
-    char *text = NULL;
     an_predictor_options options;
-    an_predictor_model model = {0};
-    bool average;
     *predictor = NULL;
     AN_TRY(an_predictor_options_read(ctx, &options, given));
-    AN_TRY(an_checkpoint_open(&c, ctx, path));
-    AN_CHECK(ctx, c->manifest, AN_ERR_UNSUPPORTED,
-             "%s: has weights, but is no checkpoint of a run, so there is no graph to predict with: make a trainer of "
-             "the model that starts from these weights (model.init.from, an_trainer_init), and a predictor of it with "
-             "an_predictor_create",
-             path);
-    AN_TRY(an_checkpoint_text(c, "graph.ang", &text));
-    AN_TRY(an_graph_parse(&graph, ctx, text, strlen(text)));
-    AN_TRY(an_graph_verify(graph));
-    model.graph = text;
-    AN_TRY(an_feed_find_batch(graph, &model.batch));
-    AN_TRY(take_sizes(&model, c, graph, &options));
-    AN_TRY(take_precision(&model, c, &options));
-    AN_TRY(take_work(&model, graph));
-    AN_TRY(an_predictor_make(&p, ctx, &model, &options));
-    AN_TRY(an_choose_weights(ctx, c->manifest, c->path, options.weights, &average));
-    if (c->manifest->adapter.adapter.rank > 0) AN_TRY(load_base(p, ctx, c));
-    AN_TRY(an_checkpoint_load(ctx, p->params, p->graph, c->manifest, c->path,
-                              average ? AN_LOAD_AVERAGE : AN_LOAD_WEIGHTS));
+    AN_TRY(an_opened_model_open(&opened, ctx, path, &options));
+    AN_TRY(take_work(&opened.model, opened.graph));
+    AN_TRY(an_predictor_make(&p, ctx, &opened.model, &options));
+    AN_TRY(an_opened_model_load(&opened, ctx, options.weights, p->params, p->graph));
     AN_TRY(an_predictor_keep_again(p, ctx));
     *predictor = p;
     p = NULL;
     status = AN_OK;
 fail:
     an_predictor_destroy(&p);
-    an_graph_destroy(&graph);
-    an_string_release(ctx, &text);
-    an_checkpoint_close(&c);
+    an_opened_model_close(&opened);
     return status;
 }

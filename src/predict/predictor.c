@@ -196,28 +196,33 @@ fail:
     return status;
 }
 
+void an_predictor_model_of(an_predictor_model *model, const an_trainer *trainer, const char *text) {
+    const an_feed *feed = &trainer->feed;
+    *model = (an_predictor_model){.graph = text,
+                                  .batch = feed->batch,
+                                  .symbol_count = feed->symbol_count,
+                                  .precision = trainer->precision,
+                                  .f32_storage = trainer->plan->passes.f32_storage,
+                                  .work = an_predictor_work(trainer->plan->forms[AN_FORM_TRAIN_FIRST], feed->batch)};
+    memcpy(model->symbols, feed->symbols, sizeof model->symbols);
+    memcpy(model->values, feed->values, sizeof model->values);
+}
+
 an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer, const an_predictor_options *given) {
     AN_GUARD;
     AN_NEED(trainer, predictor);
     an_status status;
     an_context *ctx = trainer->ctx;
-    const an_feed *feed = &trainer->feed;
     char *text = NULL;
     an_predictor *p = NULL;
     an_predictor_options options;
+    an_predictor_model model;
     *predictor = NULL;
     AN_TRY(an_predictor_options_read(ctx, &options, given));
     AN_CHECK(ctx, options.symbol_count == 0 && !options.f32_storage, AN_ERR_ARGUMENT,
              "symbols and f32_storage are options of an_predictor_open; a trainer knows those of its model");
     AN_TRY(an_graph_print(trainer->graph, &text));
-    an_predictor_model model = {.graph = text,
-                                .batch = feed->batch,
-                                .symbol_count = feed->symbol_count,
-                                .precision = trainer->precision,
-                                .f32_storage = trainer->plan->passes.f32_storage,
-                                .work = an_predictor_work(trainer->plan->forms[AN_FORM_TRAIN_FIRST], feed->batch)};
-    memcpy(model.symbols, feed->symbols, sizeof model.symbols);
-    memcpy(model.values, feed->values, sizeof model.values);
+    an_predictor_model_of(&model, trainer, text);
     AN_TRY(an_predictor_make(&p, ctx, &model, &options));
     AN_TRY(an_predictor_refresh(p, trainer));
     *predictor = p;
@@ -253,11 +258,8 @@ an_status an_predictor_keep_again(an_predictor *predictor, an_context *ctx) {
     return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(predictor->ctx));
 }
 
-an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer) {
-    AN_GUARD;
-    AN_NEED(predictor, trainer);
+an_status an_params_take_from(an_params *to, const an_trainer *trainer) {
     const an_params *from = trainer->params;
-    an_params *to = predictor->params;
     an_context *ctx = trainer->ctx;
     const an_device *device = to->device;
     if (!from) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
@@ -282,7 +284,14 @@ an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *traine
                 device->copy(device, ctx, parts[i].to, parts[i].from, (size_t)parts[i].bytes, AN_COPY_ON_DEVICE));
     }
     to->version++;
-    AN_TRY_RETURN(device->synchronize(device, ctx));
+    return device->synchronize(device, ctx);
+}
+
+an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer) {
+    AN_GUARD;
+    AN_NEED(predictor, trainer);
+    an_context *ctx = trainer->ctx;
+    AN_TRY_RETURN(an_params_take_from(predictor->params, trainer));
     return an_predictor_keep_again(predictor, ctx);
 }
 

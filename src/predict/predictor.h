@@ -2,6 +2,7 @@
 #ifndef AN_PREDICT_PREDICTOR_H
 #define AN_PREDICT_PREDICTOR_H
 
+#include "anneal/checkpoint.h"
 #include "anneal/predict.h"
 #include "predict/ranges.h"
 #include "train/feed.h"
@@ -32,6 +33,28 @@ typedef struct an_predictor_model {
     bool f32_storage;
     double work; /* flops of one sample */
 } an_predictor_model;
+
+/* A model from a checkpoint. */
+typedef struct an_opened_model {
+    an_checkpoint *checkpoint;
+    an_graph *graph;
+    char *text;               /* of the graph */
+    an_predictor_model model; /* in their memory */
+} an_opened_model;
+
+/* Reads the graph and what prediction has to know, and no weights. */
+an_status an_opened_model_open(an_opened_model *opened, an_context *ctx, const char *path,
+                               const an_predictor_options *options);
+void an_opened_model_close(an_opened_model *opened);
+/* Reads the weights into the parameters of this graph, a copy of the model's. */
+an_status an_opened_model_load(const an_opened_model *opened, an_context *ctx, an_model_weights weights,
+                               an_params *params, const an_graph *graph);
+
+/* Copies a trainer's present weights, as it shows them; `params` is of the same model. */
+an_status an_params_take_from(an_params *params, const an_trainer *trainer);
+
+/* The model of a trainer; `text` is its graph, and both must outlive it. */
+void an_predictor_model_of(an_predictor_model *model, const an_trainer *trainer, const char *text);
 
 /* Flops of the forward pass of one sample: of a batch, as a form of a plan has it, by its samples. */
 double an_predictor_work(const an_graph *form, const char *batch);

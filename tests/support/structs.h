@@ -51,5 +51,6 @@
 #define DEFAULTS_an_llama_options .size = sizeof(an_llama_options), .rotary_base = 10000, .epsilon = 1e-5
 #define DEFAULTS_an_length_options .size = sizeof(an_length_options), .tokens_a_sample = 1
 #define DEFAULTS_an_predictor_options .size = sizeof(an_predictor_options), .most = 1
+#define DEFAULTS_an_sampling_options .size = sizeof(an_sampling_options), .top_p = 1, .repetition_penalty = 1
 
 #endif

@@ -3,6 +3,7 @@
 #define TESTS_TRAIN_FLOAT_RUN_CALLS_H
 
 #include "anneal/checkpoint.h"
+#include "anneal/generate.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
 #include "anneal/run.h"
@@ -421,8 +422,26 @@ static inline void train_on_samples(void) {
     an_dataset_destroy(&dataset);
 }
 
+static inline void generate(an_generator *generator, an_trainer *trainer) {
+    const an_sampling_options sampling = {DEFAULTS(an_sampling_options), .temperature = 0.8, .top_k = 9, .top_p = 0.9};
+    const int32_t prompt[] = {1, 2, 3};
+    an_generator_info info;
+    an_generated token = {0};
+    int64_t count;
+    if (trainer) DO(an_generator_refresh, generator, trainer);
+    an_generator_info_init(&info, sizeof info);
+    DO(an_generator_info_get, generator, &info);
+    DO(an_generator_add, generator, prompt, 3, &sampling);
+    for (int i = 0; i < 4; i++) {
+        DO(an_generator_step, generator, &token, &count);
+        NOTE(token.token);
+    }
+    an_generator_destroy(&generator);
+}
+
 static inline void train_on_text(void) {
     an_predictor *predictor = NULL;
+    an_generator *generator = NULL;
     int32_t tokens[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     float logits[8 * 11];
     an_trainer *trainer = open_run("model: {type: gpt2, layers: 1, heads: 2, width: 16, context: 8}\n"
@@ -434,7 +453,13 @@ static inline void train_on_text(void) {
     DO(an_predictor_run_tokens, predictor, 1, tokens, logits);
     NOTE(logits);
     an_predictor_destroy(&predictor);
+    DO(an_generator_create, &generator, trainer, NULL);
+    generate(generator, trainer);
+    DO(an_trainer_save_over, trainer, 1);
     an_trainer_close(&trainer);
+    generator = NULL;
+    DO(an_generator_open, &generator, ctx, "text", NULL);
+    generate(generator, NULL);
 }
 
 #endif

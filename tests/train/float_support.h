@@ -235,6 +235,9 @@ static const char *const plain_calls[] = {"an_context_create",
                                           "an_predictor_output_elements",
                                           "an_predictor_dtype",
                                           "an_predictor_error",
+                                          "an_generator_destroy",
+                                          "an_generator_stop",
+                                          "an_generator_error",
                                           NULL};
 
 /* ---- environments ---- */

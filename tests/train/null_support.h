@@ -27,8 +27,9 @@ static struct {
     int failures;
 } * row; /* shared with the children */
 
-static an_predictor *predictor; /* has a context of its own for messages */
-static public_calls rowed;      /* functions that have a row */
+static an_predictor *predictor; /* these have contexts of their own for messages */
+static an_generator *generator;
+static public_calls rowed; /* functions that have a row */
 
 static inline bool takes_null(const char *pointer, bool needed) {
     if (row->seen++ != row->turn) return false;
@@ -88,7 +89,8 @@ static inline void end_turn(bool right, const char *gave) {
 
 /* A call that fails leaves a message, on the context or, if it has none, for the thread. */
 static inline void end_status(an_status status, bool succeeds) {
-    const bool says = *an_last_error(ctx) || *an_last_error(NULL) || *an_predictor_error(predictor);
+    const bool says =
+        *an_last_error(ctx) || *an_last_error(NULL) || *an_predictor_error(predictor) || *an_generator_error(generator);
     end_turn(!row->nulled  ? status == AN_OK || !succeeds
              : row->needed ? status != AN_OK && says
                            : true,

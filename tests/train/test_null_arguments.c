@@ -6,6 +6,7 @@
 #include "anneal/checkpoint.h"
 #include "anneal/details.h"
 #include "anneal/experimental.h"
+#include "anneal/generate.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
 #include "anneal/run.h"
@@ -15,7 +16,7 @@ static an_groups *groups;
 static an_optimizer *optimizer;
 static an_schedule *schedule;
 static an_stepper *stepper;
-static an_trainer *trainer, *stream;
+static an_trainer *trainer, *stream, *writer;
 static an_folder *folder;
 static an_checkpoint *checkpoint;
 
@@ -34,6 +35,10 @@ static void make_trainers(void) {
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "run"));
     stream =
         open_run("model: {type: mlp, inputs: 2, outputs: 1, hidden: [8]}\ndata: {source: stream}\nrun: {steps: 4}\n");
+    writer = open_run("model: {type: gpt2, layers: 1, heads: 2, width: 16, context: 8}\n"
+                      "data: {train: {type: text, path: poem.txt, tokens: chars}}\nbatch: {global: 4}\n"
+                      "run: {dir: written, steps: 2}\n");
+    OK(ctx, an_generator_create(&generator, writer, NULL));
     write_text("run.yaml", LISTS);
 }
 
@@ -46,6 +51,8 @@ static void make_all(void) {
 }
 
 static void destroy_all(void) {
+    an_generator_destroy(&generator);
+    an_trainer_close(&writer);
     an_trainer_close(&stream);
     an_checkpoint_close(&checkpoint);
     an_predictor_destroy(&predictor);
@@ -304,6 +311,33 @@ static void call_predictors(void) {
     VALUE(an_predictor_error, an_last_error(NULL), N(predictor));
 }
 
+/* ---- generate.h ---- */
+
+static void call_generators(void) {
+    an_generator_options options;
+    an_sampling_options sampling;
+    an_generator_info info;
+    an_generator *fresh = NULL;
+    an_generated token;
+    int64_t count;
+    const int32_t tokens[] = {1, 2};
+    an_generator_options_init(&options, sizeof options);
+    an_sampling_options_init(&sampling, sizeof sampling);
+    an_generator_info_init(&info, sizeof info);
+    NOTHING(an_generator_options_init, O(&options), sizeof options);
+    NOTHING(an_sampling_options_init, O(&sampling), sizeof sampling);
+    NOTHING(an_generator_info_init, O(&info), sizeof info);
+    STATUS(an_generator_create, N(&fresh), N(writer), O(&options));
+    REFUSED(an_generator_open, N(&fresh), N(ctx), N("run"), O(&options)); /* not a model of tokens */
+    NOTHING(an_generator_destroy, O(&fresh));
+    STATUS(an_generator_refresh, N(generator), N(writer));
+    STATUS(an_generator_info_get, N(generator), N(&info));
+    STATUS(an_generator_add, N(generator), N(tokens), 2, O(&sampling));
+    STATUS(an_generator_step, N(generator), N(&token), N(&count));
+    REFUSED(an_generator_stop, N(generator), 0);
+    VALUE(an_generator_error, an_last_error(NULL), N(generator));
+}
+
 /* ---- checkpoint.h ---- */
 
 static void call_checkpoints(void) {
@@ -376,6 +410,7 @@ static void test_null_for_each_pointer(void **state) {
     call_opening();
     call_runs();
     call_predictors();
+    call_generators();
     call_checkpoints();
     destroy_all();
     const int missing = count_missing();
