@@ -9,6 +9,7 @@
 #include "anneal/generate.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
+#include "anneal/pretrained.h"
 #include "anneal/run.h"
 #include "train/null_run_calls.h"
 
