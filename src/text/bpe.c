@@ -44,7 +44,7 @@ static an_status begin_word(an_encoder *e, const char *word, size_t length) {
         if (!t->byte_level) end = at, an_character_next(word, &end);
         const int32_t token = t->byte_level
                                   ? t->byte_tokens[(unsigned char)word[at]]
-                                  : an_index_find(&t->vocabulary.by_text, &t->vocabulary, word + at, end - at);
+                                  : an_index_find(&t->vocabulary.by_bytes, &t->vocabulary, word + at, end - at);
         if (token != AN_NO_TOKEN) {
             AN_STEP_TRY(an_ids_add(e, &e->other, token));
             unknown = false;

@@ -7,7 +7,11 @@
 /* In classes, the characters with the property White_Space: PCRE2's \s has others, U+180E among them. */
 #define WHITE_SPACE \
     "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
-#define WORD "\\p{L}\\p{M}\\p{Nd}\\p{Pc}"
+/* Oniguruma's \w: with letters in circles and squares, and the numbers of Latin-1. */
+#define WORD                                                                                                        \
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{" \
+    "1f189}\\x{b2}\\x{b3}\\x{b9}\\x{"                                                                               \
+    "bc}-\\x{be}"
 
 enum {
     MOST_PATTERN = 4096,
@@ -64,6 +68,13 @@ static an_status translate(translation *t, const char *pattern, size_t length, a
                 return AN_NOTE(note, AN_ERR_UNSUPPORTED, "the pattern has '\\%c'%s, which is not supported", next,
                                in_class ? " in a class" : "");
             i++;
+            if ((next == 'p' || next == 'P') && i + 1 < length &&
+                pattern[i + 1] == '{') { /* {Lu}: its } ends no repetition */
+                const char *end = memchr(pattern + i, '}', length - i);
+                const size_t name = end ? (size_t)(end - (pattern + i)) : 0;
+                fits = put(t, pattern + i + 1, name);
+                i += name;
+            }
             continue;
         }
         if (in_class && (c == '[' || (c == '&' && next == '&')))

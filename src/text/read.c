@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/files/file.h"
+#include "base/guard.h"
 
 enum { MOST_FILE = 1 << 30, MOST_IDS = 1 << 24 };
 
@@ -249,6 +250,7 @@ static an_status put_added(an_tokenizer *t, const added_list *added, int64_t mos
             return AN_ERROR(ctx, AN_ERR_DAMAGED, "the added token '%.40s' has the id %d, and in the vocabulary %d",
                             a->content.bytes, a->id, there);
         AN_TRY_RETURN(an_tokenizer_put(t, a->id, a->content.bytes, a->content.length, most));
+        t->vocabulary.tokens[a->id].added = there == AN_NO_TOKEN;
     }
     return AN_OK;
 }
@@ -363,6 +365,7 @@ static an_status copy_of(an_context *ctx, char **copy, const char *text, size_t 
 
 an_status an_tokenizer_create(an_tokenizer **tokenizer, an_context *ctx, const char *json, size_t length,
                               const char *config, size_t config_length) {
+    AN_GUARD;
     AN_NEED_IN(ctx, ctx, tokenizer, json);
     an_status status;
     char *text = NULL, *settings = NULL;
@@ -392,6 +395,7 @@ static bool beside(char path[AN_FILE_PATH], const char *file, bool folder, const
 }
 
 an_status an_tokenizer_open(an_tokenizer **tokenizer, an_context *ctx, const char *path) {
+    AN_GUARD;
     AN_NEED_IN(ctx, ctx, tokenizer, path);
     an_status status;
     char file[AN_FILE_PATH], config[AN_FILE_PATH];

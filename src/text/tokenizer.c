@@ -123,7 +123,8 @@ static an_status find_bytes(an_tokenizer *t) {
     for (int i = 0; i < 256; i++) {
         char character[AN_UTF8_MOST];
         const size_t length = an_character_put(an_byte_character((unsigned char)i), character);
-        t->byte_tokens[i] = an_index_find(&v->by_text, v, character, length);
+        const int32_t token = an_index_find(&v->by_text, v, character, length);
+        t->byte_tokens[i] = token == AN_NO_TOKEN || v->tokens[token].added ? AN_NO_TOKEN : token;
     }
     return AN_OK;
 }
@@ -144,7 +145,7 @@ an_status an_tokenizer_index(an_tokenizer *t, uint64_t seed) {
         AN_TRY_RETURN(find_bytes(t));
     else if (t->byte_fallback)
         find_fallback(t);
-    if (t->ignore_merges) AN_TRY_RETURN(an_index_make(ctx, &v->by_bytes, v, true, seed));
+    if (!t->byte_level || t->ignore_merges) AN_TRY_RETURN(an_index_make(ctx, &v->by_bytes, v, true, seed));
     return AN_OK;
 }
 
@@ -206,7 +207,6 @@ an_status an_tokenizer_finish(an_tokenizer *t, const an_added_token *added, size
     }
     for (size_t i = 0; i < count; i++) {
         an_token *token = &t->vocabulary.tokens[added[i].id];
-        token->added = true;
         token->special |= added[i].special;
         token->bytes = token->text; /* it is what it says, also among bytes */
         token->byte_length = token->text_length;

@@ -77,8 +77,10 @@ an_character_kind an_character_kind_of(uint32_t c) {
 }
 
 bool an_character_is_word(uint32_t c) {
-    return is_between(c, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_ND) ||
-           is_between(c, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PC);
+    return is_between(c, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_NL) ||
+           is_between(c, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PC) || c == 0x200c || c == 0x200d || /* joiners */
+           (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
+           (c >= 0x1f170 && c <= 0x1f189); /* letters in circles and squares */
 }
 
 bool an_character_is_mark(uint32_t c) {

@@ -38,7 +38,7 @@ size_t an_utf8_valid_bytes(const char *bytes, size_t length);
 
 an_character_kind an_character_kind_of(uint32_t character);
 bool an_character_is_space(uint32_t character);
-bool an_character_is_word(uint32_t character); /* \w: letters, marks, numbers, connectors */
+bool an_character_is_word(uint32_t character); /* \w: alphabetic, marks, digits, connectors, joiners */
 bool an_character_is_mark(uint32_t character); /* M */
 bool an_character_is_nonspacing(uint32_t character);
 bool an_character_is_other(uint32_t character); /* control, format, private use */

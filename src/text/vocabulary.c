@@ -36,7 +36,6 @@ an_status an_index_make(an_context *ctx, an_index *x, const an_vocabulary *v, bo
     for (size_t i = 0; i < count; i++) x->slots[i] = AN_NO_TOKEN;
     for (size_t id = 0; id < v->count; id++) {
         const an_bytes key = key_of(&v->tokens[id], by_bytes);
-        /* The bytes of added tokens are no words. */
         if (!v->tokens[id].text || (by_bytes && v->tokens[id].added)) continue;
         int32_t *slot = slot_of(x, v, key.bytes, key.length);
         if (*slot == AN_NO_TOKEN) *slot = (int32_t)id;

@@ -10,7 +10,8 @@ typedef struct an_token {
     const char *text;  /* as the vocabulary writes it; NULL: there is no token of this id */
     const char *bytes; /* what it stands for in a text */
     uint32_t text_length, byte_length;
-    bool special, added;
+    bool special;
+    bool added; /* it is not of the model, and no word is made of it */
 } an_token;
 
 /* Texts to ids. The hash depends on the file, so that no file can make its own texts collide. */
@@ -18,7 +19,7 @@ typedef struct an_index {
     int32_t *slots; /* ids, AN_NO_TOKEN: free */
     size_t count;   /* of slots, a power of two */
     uint64_t seed;
-    bool by_bytes; /* keys are the bytes of tokens, not their texts */
+    bool by_bytes; /* keys are the bytes of tokens, not their texts, and only those of the model */
 } an_index;
 
 /* A pair of tokens that become one. */

@@ -18,7 +18,8 @@ static int32_t longest_at(const an_tokenizer *t, an_characters *key, const char 
     memcpy(begin, word + *at, end - *at);
     for (; end > *at; end--) {
         if (end < length && ((unsigned char)word[end] & 0xc0) == 0x80) continue; /* inside of a character */
-        const int32_t token = an_index_find(&t->vocabulary.by_text, &t->vocabulary, begin - prefix, prefix + end - *at);
+        const int32_t token =
+            an_index_find(&t->vocabulary.by_bytes, &t->vocabulary, begin - prefix, prefix + end - *at);
         if (token == AN_NO_TOKEN) continue;
         *at = end;
         return token;

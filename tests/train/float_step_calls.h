@@ -2,6 +2,7 @@
 #ifndef TESTS_TRAIN_FLOAT_STEP_CALLS_H
 #define TESTS_TRAIN_FLOAT_STEP_CALLS_H
 
+#include "anneal/text.h"
 #include "train/float_graph_calls.h"
 
 /* ---- the parts of a step ---- */
@@ -252,6 +253,13 @@ static inline void make_datasets(void) {
     read_samples(&d);
     an_dataset_destroy(&d);
 #endif
+    static const char json[] = "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"dropout\": 0.0}}";
+    an_tokenizer *tokenizer = NULL;
+    DO(an_tokenizer_create, &tokenizer, ctx, json, sizeof json - 1, NULL, 0);
+    an_tokenizer_destroy(&tokenizer);
+    write_text("tokenizer.json", json);
+    DO(an_tokenizer_open, &tokenizer, ctx, "tokenizer.json");
+    an_tokenizer_destroy(&tokenizer);
     an_csv_facts *facts = NULL;
     an_csv_column column;
     an_csv_column_init(&column, sizeof column);

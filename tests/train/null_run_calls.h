@@ -3,6 +3,7 @@
 #define TESTS_TRAIN_NULL_RUN_CALLS_H
 
 #include "anneal/open.h"
+#include "anneal/text.h"
 #include "train/null_graph_calls.h"
 
 static an_params *params;
@@ -195,6 +196,57 @@ static inline void make_data(void) {
     write_file("set.idx", index, sizeof index);
     OK(ctx, an_dataset_create_csv(&table, ctx, &csv));
     OK(ctx, an_dataset_create_text(&poem, ctx, &source));
+}
+
+/* ---- text.h ---- */
+
+static inline void call_text(void) {
+    static const char json[] = "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": []}}",
+                      names_of[] = "{}";
+    static const char *const names[] = {"a", "b"};
+    an_tokenizer_parts parts;
+    an_tokenizer_parts_init(&parts, sizeof parts);
+    parts.model = "gpt2";
+    parts.tokens = names;
+    parts.token_count = 2;
+    an_tokenizer_info info;
+    an_tokenizer_info_init(&info, sizeof info);
+    an_encode_options options;
+    an_encode_options_init(&options, sizeof options);
+    an_tokenizer *tokenizer = NULL, *fresh = NULL;
+    an_encoder *encoder = NULL, *fresh_encoder = NULL;
+    an_decoder *decoder = NULL, *fresh_decoder = NULL;
+    const int32_t *tokens, ids[] = {0, 1};
+    int64_t count;
+    size_t length;
+    char bytes[8];
+    const char *text;
+    write_text("tokenizer.json", json);
+    OK(ctx, an_tokenizer_open(&tokenizer, ctx, "tokenizer.json"));
+    OK(ctx, an_encoder_create(&encoder, tokenizer));
+    OK(ctx, an_decoder_create(&decoder, tokenizer, true));
+    STATUS(an_tokenizer_create, N(&fresh), N(ctx), N(json), sizeof json - 1, O(names_of), sizeof names_of - 1);
+    STATUS(an_tokenizer_open, N(&fresh), N(ctx), N("tokenizer.json"));
+    STATUS(an_tokenizer_create_parts, N(&fresh), N(ctx), N(&parts));
+    STATUS(an_tokenizer_info_get, N(tokenizer), N(&info));
+    VALUE(an_tokenizer_token, NULL, N(tokenizer), 0, O(&length));
+    VALUE(an_tokenizer_id, -1, N(tokenizer), N("a"), 1);
+    VALUE(an_tokenizer_is_special, false, N(tokenizer), 0);
+    STATUS(an_tokenizer_decode, N(tokenizer), N(ids), 2, true, N(bytes), sizeof bytes, N(&length));
+    STATUS(an_encoder_create, N(&fresh_encoder), N(tokenizer));
+    STATUS(an_encoder_run, N(encoder), N("ab"), 2, O(&options), N(&tokens), N(&count));
+    VALUE(an_encoder_types, NULL, N(encoder));
+    TEXT(an_encoder_error, O(encoder));
+    STATUS(an_decoder_create, N(&fresh_decoder), N(tokenizer), true);
+    STATUS(an_decoder_push, N(decoder), 0, N(&text), N(&length));
+    STATUS(an_decoder_end, N(decoder), N(&text), N(&length));
+    TEXT(an_decoder_error, O(decoder));
+    NOTHING(an_encoder_destroy, O(&encoder));
+    NOTHING(an_decoder_destroy, O(&decoder));
+    NOTHING(an_tokenizer_destroy, O(&tokenizer));
+    an_encoder_destroy(&encoder);
+    an_decoder_destroy(&decoder);
+    an_tokenizer_destroy(&tokenizer);
 }
 
 static inline void call_data(void) {

@@ -405,6 +405,7 @@ static void test_null_for_each_pointer(void **state) {
     call_programs();
     call_configs();
     call_data();
+    call_text();
     call_parts();
     call_steps();
     call_trainers();
