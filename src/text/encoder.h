@@ -5,6 +5,8 @@
 #include "base/context.h"
 #include "text/tokenizer.h"
 
+enum { AN_MOST_TEXT = INT32_MAX }; /* bytes: places in a text have 32 bits */
+
 typedef struct an_characters {
     char *bytes;
     size_t length, capacity;

@@ -1,6 +1,5 @@
 #include "text/read.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,24 +8,6 @@
 #include "base/guard.h"
 
 enum { MOST_FILE = 1 << 30, MOST_IDS = 1 << 24 };
-
-bool an_read_is(an_json_string string, const char *text) {
-    return !strcmp(string.bytes, text);
-}
-
-bool an_read_refuse(an_text_reader *r, an_status status, const char *format, ...) {
-    va_list arguments;
-    if (r->status || r->json.problem) return false;
-    r->status = status;
-    va_start(arguments, format);
-    vsnprintf(r->problem, sizeof r->problem, format, arguments);
-    va_end(arguments);
-    return an_json_refuse(&r->json, r->json.at, r->problem);
-}
-
-bool an_read_failed(an_text_reader *r, an_status status) {
-    return an_read_refuse(r, status, "%.200s", an_last_error(r->tokenizer->ctx));
-}
 
 /* ---- added tokens ---- */
 
