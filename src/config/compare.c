@@ -308,6 +308,11 @@ static an_status add_change(const walk *w, const an_config_node *a, const an_con
         change->kind = AN_CHANGE_FIXED;
         change->reason = "it is not known to be safe to change";
     }
+    /* The model that an adapter changes is read in every launch, and its hash is compared. */
+    if (!strcmp(at->rule, "model.init.from") && a && b && an_config_find(w->after, "lora.targets")) {
+        change->kind = AN_CHANGE_DATA_PATH;
+        change->reason = SAME_FILE;
+    }
     return AN_OK;
 }
 

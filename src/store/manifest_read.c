@@ -19,6 +19,7 @@ typedef struct {
     an_manifest *manifest;
     an_json json;
     const char *name; /* for messages */
+    int64_t version;
 } reading;
 
 static bool refuse(an_json *json, const char *problem) {
@@ -310,15 +311,14 @@ static an_status read_member(reading *r, int which) {
     an_manifest *m = r->manifest;
     an_json *json = &r->json;
     an_json_string text;
-    int64_t version = 0;
     switch (which) {
     case FORMAT:
         if (an_json_string_value(json, &text) && strcmp(text.bytes, "anneal checkpoint") != 0)
             refuse(json, "this is not the manifest of a checkpoint");
         return AN_OK;
     case VERSION:
-        if (an_json_count(json, &version) && (version < 1 || version > AN_MANIFEST_VERSION))
-            refuse(json, version < 1 ? "this version does not exist" : "a newer version of anneal wrote it");
+        if (an_json_count(json, &r->version) && (r->version < 1 || r->version > AN_MANIFEST_VERSION))
+            refuse(json, r->version < 1 ? "this version does not exist" : "a newer version of anneal wrote it");
         return AN_OK;
     case STEP: an_json_count(json, &m->step); return AN_OK;
     case GENERATION: an_json_count(json, &m->generation); return AN_OK;
@@ -354,6 +354,8 @@ static an_status read_members(reading *r) {
         if (json->problem) return AN_OK;
     }
     if (!json->problem && (seen | optional) != (1U << MEMBERS) - 1) refuse(json, "a member is missing");
+    if (!json->problem && (r->version > AN_MANIFEST_WHOLE) != (seen >> ADAPTER & 1U))
+        refuse(json, "version 2 is that of a checkpoint with an adapter, and of no other");
     if (!json->problem) an_json_end(json);
     if (!json->problem && r->manifest->progress.step != r->manifest->step) refuse(json, "its two steps differ");
     return AN_OK;

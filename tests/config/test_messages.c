@@ -137,7 +137,8 @@ static const refusal refusals[] = {
      "run.yaml:3:8: unknown key 'save.kee'; the keys of save are every, keep_last, keep_every, keep_named, stage, "
      "writers"},
     {BOTH "zzz: 1\n", NULL,
-     "run.yaml:3:1: unknown key 'zzz'; the keys of a config are version, run, model, data, batch, optimizer, schedule, "
+     "run.yaml:3:1: unknown key 'zzz'; the keys of a config are version, run, model, lora, data, batch, optimizer, "
+     "schedule, "
      "train, eval, save, log, ranks"},
     {BOTH "optimizer: {groups: [{match: x, scale: 2}]}\n", NULL,
      "run.yaml:3:33: unknown key 'optimizer.groups[0].scale'; the keys of optimizer.groups[0] are match, lr_scale, "

@@ -60,12 +60,29 @@ static void is_harmless(void) {
 
 /* ---- single places ---- */
 
+#define BASE ", \"base\": \"x\""
+#define ADAPTER(rank, alpha, dropout, base)                                                                           \
+    "\"adapter\": {\"rank\": " rank ", \"alpha\": " alpha ", \"dropout\": " dropout ", \"rslora\": false, \"hash\": " \
+    "\"00000000000000000000000000000000\"" base "}, "
+
 static const struct {
     const char *from, *to, *words;
 } places[] = {
     /* the head */
     {"\"version\": 1", "\"version\": 0", "version"},
-    {"\"version\": 1", "\"version\": 2", "a newer version of anneal wrote it"},
+    {"\"version\": 1", "\"version\": 3", "a newer version of anneal wrote it"},
+    {"\"version\": 1", "\"version\": 2", "version 2 is that of a checkpoint with an adapter"},
+    {"\"optimizer\": {", ADAPTER("4", "8", "0", BASE) "\"optimizer\": {",
+     "version 2 is that of a checkpoint with an adapter"},
+    {"\"version\": 1", "\"adapter\": {}, \"version\": 2",
+     "the adapter needs rank, alpha, dropout, rslora, base and hash"},
+    {"\"version\": 1", ADAPTER("4", "8", "0", "") "\"version\": 2",
+     "the adapter needs rank, alpha, dropout, rslora, base and hash"},
+    {"\"version\": 1", ADAPTER("0", "8", "0", BASE) "\"version\": 2", "a rank below 1"},
+    {"\"version\": 1", ADAPTER("4", "-8", "0", BASE) "\"version\": 2", "alpha or dropout is out of range"},
+    {"\"version\": 1", ADAPTER("4", "null", "0", BASE) "\"version\": 2", "alpha or dropout is out of range"},
+    {"\"version\": 1", ADAPTER("4", "8", "1", BASE) "\"version\": 2", "alpha or dropout is out of range"},
+    {"\"version\": 1", ADAPTER("4", "8", "0", BASE BASE) "\"version\": 2", "a member of the adapter appears twice"},
     {"\"version\": 1", "\"version\": -1", "without a sign"},
     {"\"version\": 1", "\"version\": 1.0", "a whole number"},
     {"\"version\": 1", "\"version\": 1e0", "a whole number"},

@@ -463,4 +463,42 @@ static inline void train_on_text(void) {
     generate(generator, NULL);
 }
 
+/* An adapter, from a config to a file that other programs read. */
+static inline void train_adapter(void) {
+    unsigned short tokens[64];
+    const char config[] =
+        "model: {type: gpt2, layers: 2, heads: 4, width: 16, context: 8, vocabulary: 24, init: "
+        "{from: " ANNEAL_SOURCE_DIR
+        "/tests/golden/huggingface/gpt2}}\nlora: {targets: [c_fc], rank: 2, alpha: 0.3, dropout: 0.1}\n"
+        "data: {train: {type: tokens, path: adapter.bin}}\nrun: {dir: adapter, steps: 2}\nbatch: {global: 2}\n"
+        "train: {precision: f32}\nsave: {every: off}\n";
+    an_trainer *trainer = NULL;
+    an_checkpoint *checkpoint = NULL;
+    for (int i = 0; i < 64; i++) tokens[i] = (unsigned short)(i % 24);
+    assert_int_equal(system("rm -rf adapter"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    FILE *file = fopen("adapter.bin", "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(tokens, 1, sizeof tokens, file), sizeof tokens);
+    fclose(file);
+    file = fopen("adapter.yaml", "w");
+    assert_non_null(file);
+    fputs(config, file);
+    fclose(file);
+    DO(an_trainer_open, &trainer, ctx, "adapter.yaml");
+    for (int i = 0; i < 2; i++) DO(an_trainer_step, trainer, NULL);
+    note_hashes(trainer);
+    DO(an_trainer_save, trainer, 2);
+    an_trainer_destroy(&trainer);
+    OK(ctx, an_checkpoint_open(&checkpoint, ctx, "adapter"));
+    DO(an_checkpoint_export_adapter, checkpoint, "adapter/exported");
+    DO(an_checkpoint_export_merged, checkpoint, "adapter/merged.safetensors");
+    an_checkpoint_close(&checkpoint);
+    float merged[16 * 64];
+    OK(ctx, an_checkpoint_open(&checkpoint, ctx, "adapter/merged.safetensors"));
+    DO(an_checkpoint_read, checkpoint, an_checkpoint_find(checkpoint, "transformer.h.0.mlp.c_fc.weight"), 0, 16 * 64,
+       merged);
+    NOTE(merged);
+    an_checkpoint_close(&checkpoint);
+}
+
 #endif
