@@ -19,6 +19,9 @@ typedef struct {
     an_attention_attributes attributes;
     const an_tensor *k, *v, *positions, *slots; /* k and v: of this call */
     an_attention_forward forward;
+    /* One token for each sample: heads that share their keys are queries of one head, so that these are read once. */
+    bool is_grouped;
+    an_tensor grouped_q, grouped_dst, grouped_sum;
 } cached_job;
 
 static int64_t position_of(const cached_job *c, int64_t sample, int64_t token) {
@@ -96,6 +99,35 @@ static an_tensor slot_tensor(const an_tensor *cache, int64_t slot) {
     return t;
 }
 
+/* (batch, heads, 1, size) seen as (batch, heads of keys, heads that share them, size). */
+static an_tensor grouped(const an_tensor *t, int64_t kv_heads) {
+    an_tensor g = *t;
+    g.dims[1] = kv_heads;
+    g.dims[2] = t->dims[1] / kv_heads;
+    g.strides[1] = t->strides[1] * g.dims[2];
+    g.strides[2] = t->strides[1];
+    return g;
+}
+
+/* Not where a window hides keys: it is counted from the position of a query, and those of a group would have different ones. */
+static void group_heads(cached_job *c) {
+    an_attention_job *j = &c->job;
+    c->is_grouped = j->queries == 1 && j->heads > j->kv_heads;
+    for (int64_t b = 0; b < j->batch && c->attributes.window > 0; b++)
+        c->is_grouped = c->is_grouped && position_of(c, b, 0) < c->attributes.window;
+    if (!c->is_grouped) return;
+    c->grouped_q = grouped(j->q, j->kv_heads);
+    c->grouped_dst = grouped(j->dst, j->kv_heads);
+    c->grouped_sum = grouped(j->log_sum, j->kv_heads);
+    c->attributes.causal = false; /* all queries are at one position, and see the keys up to it, which a task counts */
+    c->attributes.window = 0;
+    j->q = &c->grouped_q;
+    j->dst = &c->grouped_dst;
+    j->log_sum = &c->grouped_sum;
+    j->queries = j->heads / j->kv_heads;
+    j->heads = j->kv_heads;
+}
+
 static void attend_task(void *user, int64_t index, int thread) {
     const cached_job *c = user;
     an_attention_job j = c->job;
@@ -104,6 +136,10 @@ static void attend_task(void *user, int64_t index, int thread) {
     j.k = &k;
     j.v = &v;
     j.offset = position_of(c, sample, 0);
+    if (c->is_grouped) {
+        j.keys = j.offset + 1;
+        j.offset = 0;
+    }
     c->forward.task(&j, index, thread);
 }
 
@@ -130,7 +166,6 @@ static an_status run(const an_call *call, an_attention_forward forward) {
                                .size = q->dims[3],
                                .kv_heads = keys->dims[1],
                                .keys = keys->dims[2],
-                               .query_tiles = an_tiles(q->dims[2], forward.query_tile),
                                .thread_bytes = forward.thread_bytes};
     const an_status status = check(&c);
     if (status != AN_OK) return status;
@@ -139,6 +174,8 @@ static an_status run(const an_call *call, an_attention_forward forward) {
         an_parallel(call->ctx, writes, write_task, &c);
     else
         for (int64_t i = 0; i < writes; i++) write_task(&c, i, 0);
+    group_heads(&c);
+    c.job.query_tiles = an_tiles(c.job.queries, forward.query_tile);
     an_parallel(call->ctx, c.job.batch * c.job.heads * c.job.query_tiles, attend_task, &c);
     return AN_OK;
 }

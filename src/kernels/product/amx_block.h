@@ -1,4 +1,4 @@
-/* A block of 32 × 32 sums: how tiles compute it and how it is stored. For amx_core.c alone. */
+/* A block of 32 × 32 sums: how tiles compute it and how it is stored. For amx_core.c and amx_few.c. */
 #ifndef AN_KERNELS_PRODUCT_AMX_BLOCK_H
 #define AN_KERNELS_PRODUCT_AMX_BLOCK_H
 
@@ -104,7 +104,7 @@ static inline __mmask16 half_mask(int64_t columns) {
     return (__mmask16)(columns <= 0 ? 0 : columns >= HALF ? 0xffff : (1u << columns) - 1);
 }
 
-static void load_sums(const an_amx_job *job, dst_block d, float *sums) {
+static inline void load_sums(const an_amx_job *job, dst_block d, float *sums) {
     const __mmask16 left = half_mask(d.columns), right = half_mask(d.columns - HALF);
     const float *from = (const float *)job->dst + d.offset;
     for (int64_t row = 0; row < d.rows; row++, from += job->row_stride, sums += SIDE) {

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/product/amx_block.h"
+#include "kernels/product/amx_few.h"
 
 /* Sizes in panels of 32 lanes and in steps of 32 k. Sums stay in tiles for a piece of k, which is long because it costs
  * some steps to put them aside. A thread's outer block, and with more than one piece the sums of a part, take half of a
@@ -326,6 +327,10 @@ static void lay_out(chunk *c) {
 
 void an_amx_run(const an_amx_job *job) {
     if (job->items < 1 || job->rows < 1 || job->columns < 1) return;
+    if (an_amx_few_applies(job)) {
+        an_amx_few_run(job);
+        return;
+    }
     const int64_t rows = an_divide_up(job->rows, SIDE), columns = an_divide_up(job->columns, SIDE);
     chunk c = {.job = job, .outer_is_b = columns >= rows, .streams = should_stream(job)};
     c.cut = make_cut(job->items, an_larger(rows, columns), an_smaller(rows, columns), job->depth);

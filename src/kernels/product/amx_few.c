@@ -1,0 +1,160 @@
+/* Products on tiles with few rows, as when tokens are generated: what they take is the time to read b.
+ *
+ * b comes as weights lie, one row of memory for each column of dst, and is read once, where it is, without being packed: the tiles' left
+ * side is b, and their right side the few rows of a, which are packed. So dst comes out transposed. An element's sum has the same products
+ * in the same order as in amx_core.c, with the factors exchanged: the bits are the same.
+ */
+#include "kernels/product/amx_few.h"
+
+#ifdef __AVX512F__
+#include <string.h>
+
+#include "base/context.h"
+#include "base/integer.h"
+#include "base/parallel.h"
+#include "kernels/product/amx_block.h"
+
+enum {
+    TILES_AT_ONCE = 4,              /* of sums: one alone would wait for itself */
+    COLUMNS = TILES_AT_ONCE * HALF, /* of dst, of a block */
+    MOST_STEPS = 128                /* of 32 k: a is packed as a whole, into what scratch has for it */
+};
+
+/* Bytes of b that a task reads, at least: 10 µs or so. */
+static const int64_t task_bytes = 128 << 10;
+
+typedef struct {
+    const an_amx_job *job;
+    int64_t steps, blocks, blocks_a_task;
+    const char *a; /* a tile for each step, in blocks */
+} few;
+
+bool an_amx_few_applies(const an_amx_job *job) {
+    return job->rows <= HALF && job->items == 1 && job->b.depth_stride == 1 && job->depth > 0 && !job->accumulate &&
+           an_divide_up(job->depth, SIDE) <= MOST_STEPS;
+}
+
+/* A tile of b that is not whole is copied into one that is, with zeros. */
+static const uint16_t *whole_tile(const few *f, int64_t column, int64_t step, uint16_t *buffer, int64_t *stride) {
+    const an_amx_operand *b = &f->job->b;
+    const int64_t columns = an_smaller(HALF, f->job->columns - column), k = step * SIDE;
+    const int64_t depth = an_smaller(SIDE, f->job->depth - k);
+    const uint16_t *from = b->data + column * b->lane_stride + k;
+    *stride = b->lane_stride;
+    if (columns == HALF && depth == SIDE) return from;
+    memset(buffer, 0, AN_AMX_TILE_BYTES);
+    for (int64_t i = 0; i < columns; i++)
+        memcpy(buffer + i * SIDE, from + i * b->lane_stride, (size_t)depth * sizeof *buffer);
+    *stride = SIDE;
+    return buffer;
+}
+
+#define STEP(sums, tile, from, stride)                                 \
+    do {                                                               \
+        _tile_loadd(tile, from, (stride) * (int64_t)sizeof(uint16_t)); \
+        _tile_dpbf16ps(sums, tile, 7);                                 \
+    } while (0)
+
+/* 64 columns of all rows, from steps whose tiles are all whole. Meanwhile the next block is fetched. */
+TILES static void whole_steps(const few *f, int64_t column, int64_t steps, bool has_next) {
+    const int64_t stride = f->job->b.lane_stride, apart = HALF * stride;
+    const uint16_t *b = f->job->b.data + column * stride;
+    const char *a = f->a, *next = (const char *)(b + COLUMNS * stride);
+    const int64_t fetched = COLUMNS * SIDE * (int64_t)sizeof *b; /* bytes of a step */
+    for (int64_t s = 0; s < steps; s++, a += BLOCK_BYTES, b += SIDE, next += fetched) {
+        _tile_loadd(7, a, LINE);
+        STEP(0, 4, b, stride);
+        STEP(1, 5, b + apart, stride);
+        STEP(2, 6, b + 2 * apart, stride);
+        STEP(3, 4, b + 3 * apart, stride);
+        for (int64_t i = 0; has_next && i < fetched; i += LINE) _mm_prefetch(next + i, _MM_HINT_T1);
+    }
+}
+
+TILES static void other_steps(const few *f, int64_t column, int64_t first) {
+    for (int64_t s = first; s < f->steps; s++) {
+        _Alignas(LINE) uint16_t buffers[TILES_AT_ONCE][HALF * SIDE];
+        const uint16_t *b[TILES_AT_ONCE];
+        int64_t strides[TILES_AT_ONCE];
+        for (int i = 0; i < TILES_AT_ONCE; i++) {
+            const int64_t at = column + i * HALF;
+            strides[i] = SIDE;
+            b[i] = buffers[i];
+            if (at < f->job->columns)
+                b[i] = whole_tile(f, at, s, buffers[i], &strides[i]);
+            else
+                memset(buffers[i], 0, sizeof buffers[i]);
+        }
+        __asm__ volatile("" : : : "memory"); /* gcc's intrinsics do not say that they read memory */
+        _tile_loadd(7, f->a + s * BLOCK_BYTES, LINE);
+        STEP(0, 4, b[0], strides[0]);
+        STEP(1, 5, b[1], strides[1]);
+        STEP(2, 6, b[2], strides[2]);
+        STEP(3, 4, b[3], strides[3]);
+        __asm__ volatile("" : : : "memory");
+    }
+}
+
+/* Sums that lie column by column are stored row by row. */
+static void store_columns(const few *f, int64_t column, const float *turned) {
+    _Alignas(LINE) float sums[HALF * SIDE];
+    const int64_t rows = f->job->rows;
+    for (int half = 0; half < 2 && column < f->job->columns; half++, column += SIDE, turned += SIDE * HALF) {
+        const dst_block d = {.row = 0,
+                             .column = column,
+                             .rows = rows,
+                             .columns = an_smaller(SIDE, f->job->columns - column),
+                             .offset = column};
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t i = 0; i < SIDE; i++) sums[row * SIDE + i] = turned[i * HALF + row];
+        store_block(f->job, d, false, sums);
+    }
+}
+
+TILES static void multiply_few(const few *f, int64_t block, bool has_next) {
+    const int64_t column = block * COLUMNS;
+    const bool is_whole = column + COLUMNS <= f->job->columns;
+    const int64_t whole = is_whole ? f->job->depth / SIDE : 0;
+    _Alignas(LINE) float turned[COLUMNS * HALF];
+    __asm__ volatile("" : : : "memory");
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    whole_steps(f, column, whole, has_next);
+    other_steps(f, column, whole);
+    _tile_stored(0, turned, LINE);
+    _tile_stored(1, turned + HALF * HALF, LINE);
+    _tile_stored(2, turned + 2 * HALF * HALF, LINE);
+    _tile_stored(3, turned + 3 * HALF * HALF, LINE);
+    __asm__ volatile("" : : : "memory");
+    store_columns(f, column, turned);
+}
+
+TILES static void few_task(void *user, int64_t index, int thread) {
+    const few *f = user;
+    const int64_t end = an_smaller(f->blocks, (index + 1) * f->blocks_a_task);
+    (void)thread;
+    _tile_loadconfig(&tile_config);
+    for (int64_t block = index * f->blocks_a_task; block < end; block++)
+        multiply_few(f, block, block + 1 < end && (block + 2) * COLUMNS <= f->job->columns);
+    _tile_release();
+}
+
+void an_amx_few_run(const an_amx_job *job) {
+    few f = {.job = job, .steps = an_divide_up(job->depth, SIDE), .blocks = an_divide_up(job->columns, COLUMNS)};
+    const an_amx_matrix a = {.data = job->a.data,
+                             .lane_stride = job->a.lane_stride,
+                             .depth_stride = job->a.depth_stride,
+                             .lanes = job->rows,
+                             .depth = job->depth,
+                             .is_b = true};
+    const an_amx_range one = {0, 1}, all = {0, f.steps};
+    an_amx_pack(&a, one, all, job->scratch, f.steps * BLOCK_BYTES);
+    f.a = job->scratch;
+    const int64_t block_bytes = COLUMNS * job->depth * (int64_t)sizeof(uint16_t);
+    const int64_t even = an_divide_up(f.blocks, 4 * (int64_t)job->ctx->threads);
+    f.blocks_a_task = an_larger(even, an_divide_up(task_bytes, block_bytes));
+    an_parallel(job->ctx, an_divide_up(f.blocks, f.blocks_a_task), few_task, &f);
+}
+#endif
