@@ -97,10 +97,11 @@ AN_API an_value an_embedding(an_graph *graph, an_value indices, an_value table);
 
 typedef struct an_rotary_options {
     size_t size;
-    double base;       /* 10,000 by default */
-    int64_t rotated;   /* leading elements of the head that are rotated; 0: all */
-    an_value position; /* scalar i64, the position of token 0; AN_NONE by default: position 0 */
-    double factor;     /* scaling as in Llama 3, with low_factor, high_factor and original_context; 0: none */
+    double base;     /* 10,000 by default */
+    int64_t rotated; /* leading elements of the head that are rotated; 0: all */
+    an_value
+        position; /* i32 or i64: a scalar, the position of token 0, or (batch, tokens), that of each token; AN_NONE by default: 0 */
+    double factor; /* scaling as in Llama 3, with low_factor, high_factor and original_context; 0: none */
     double low_factor, high_factor;
     int64_t original_context;
 } an_rotary_options;

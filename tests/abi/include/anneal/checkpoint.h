@@ -118,6 +118,11 @@ AN_API an_status an_checkpoint_export(const an_checkpoint *checkpoint, const cha
 AN_API an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char *folder);
 /* Writes the model and its weights to one ONNX file (opset 17). Above 1 GiB, the weights go to a second file beside it, FILE.data. */
 AN_API an_status an_checkpoint_export_onnx(const an_checkpoint *checkpoint, const char *file);
+/* The adapter of a checkpoint (an_graph_add_lora), in PEFT's format: adapter_config.json and adapter_model.safetensors in a folder. */
+AN_API an_status an_checkpoint_export_adapter(const an_checkpoint *checkpoint, const char *folder);
+/* The model that an adapter was trained on, with its changes added, to one safetensors file: names, types and layout of every tensor are those of the file
+ * that the run read it from. That must still be there, with the same weights. */
+AN_API an_status an_checkpoint_export_merged(const an_checkpoint *checkpoint, const char *file);
 
 #ifdef __cplusplus
 }

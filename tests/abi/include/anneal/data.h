@@ -423,6 +423,45 @@ typedef struct an_megatron_source {
 AN_API void an_megatron_source_init(an_megatron_source *source, size_t size);
 AN_API an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ctx, const an_megatron_source *source);
 
+/* ---- texts for fine-tuning ---- */
+
+/* JSON lines for fine-tuning a language model. A record has a member `text`; or `prompt` and `completion`; or `messages`, a list of objects with `role`
+ * and `content`. Fields "tokens" and "targets", i32 [context]. A model learns all of a text, a completion, and what the assistant says in a conversation, each with the token
+ * that ends it; other targets are AN_TARGET_IGNORED. A record that is longer than context + 1 tokens is cut, and one without anything to learn is left out:
+ * an_dataset_notice says how many. With `packed`, a sample has several records, and there is a field "documents", i32 [context], for attention
+ * that stays inside each. All tokens are held in memory, five bytes each. */
+typedef struct an_chat_source {
+    size_t size;
+    const char *path;
+    const struct an_tokenizer *tokenizer; /* text.h; needed only for the call */
+    const struct an_chat_format *format;  /* chat.h: how the model writes conversations; NULL: these are refused */
+    int64_t context;
+    double begin, end;
+    bool packed;  /* true by default */
+    bool prompts; /* prompts are learned too */
+    uint8_t reserved[6];
+} an_chat_source;
+AN_API void an_chat_source_init(an_chat_source *source, size_t size);
+AN_API an_status an_dataset_create_chat(an_dataset **dataset, an_context *ctx, const an_chat_source *source);
+
+/* JSON lines of sentences with classes, for BERT. A record has members `text` and `label`, a name or a number from 0 on, and may have `text_pair`, a second
+ * sentence. Fields "tokens", "token_types" and "mask", i32 [length], and "targets", i32 without dimensions. A record is cut to `context` tokens, by taking
+ * tokens from the end of its longer text: an_dataset_notice says how many were. Shorter ones are padded, to the longest record of the file. Names of classes are numbered
+ * in the order of their bytes. All tokens are held in memory, four bytes each. */
+typedef struct an_sentence_source {
+    size_t size;
+    const char *path;
+    const struct an_tokenizer *tokenizer; /* text.h; needed only for the call */
+    const an_dataset *like;               /* an open dataset whose names of classes are numbered; NULL: number them */
+    int64_t context;
+    double begin, end;
+    bool has_targets; /* true by default; otherwise labels are not read */
+    bool padded;      /* samples have `context` tokens, however long the records are */
+    uint8_t reserved[6];
+} an_sentence_source;
+AN_API void an_sentence_source_init(an_sentence_source *source, size_t size);
+AN_API an_status an_dataset_create_sentences(an_dataset **dataset, an_context *ctx, const an_sentence_source *source);
+
 /* ---- mixtures ---- */
 
 /* Samples of several datasets with equal fields, in a fixed order. From its beginning up to any sample, the order contains each source in

@@ -85,7 +85,7 @@ typedef struct an_graph_info {
     int64_t nodes, parameters, elements; /* elements of all parameters; INT64_MAX: too many to count */
     int64_t batch_norms;                 /* batch norms, of images and rows */
     int64_t row_batch_norms;             /* those of rows, where a sample has one number for each feature */
-    an_dtype dtype;                      /* of the first parameter; NONE: there is none */
+    an_dtype dtype;                      /* of the first parameter that is trained; NONE: there is none */
     bool has_loss, has_targets;          /* there is a loss; its targets are a known input */
     uint8_t reserved[2];
 } an_graph_info;

@@ -87,8 +87,8 @@ typedef struct an_gpt2_options {
 AN_API void an_gpt2_options_init(an_gpt2_options *options, size_t size);
 AN_API an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options);
 
-/* Llama: rotary positions, RMS norm, grouped key and value heads, SwiGLU. Inputs as GPT-2. Rotary positions need no table, so `context` does
- * not limit anything yet. */
+/* Llama, and what differs from it in details: Mistral, Qwen2, Qwen3. Rotary positions, RMS norm, grouped key and value heads, SwiGLU. Inputs as
+ * GPT-2. Rotary positions need no table, so `context` does not limit anything yet. */
 typedef struct an_llama_options {
     size_t size;
     int64_t layers, heads, kv_heads, width, hidden, context, vocabulary;
@@ -98,9 +98,55 @@ typedef struct an_llama_options {
     bool tied;          /* the output layer is the token table */
     bool documents;     /* as in an_gpt2_options */
     uint8_t reserved[2];
+    int64_t head_size;      /* of a head; 0: width ÷ heads */
+    int64_t window;         /* tokens that a token sees, itself and those before it; 0: all */
+    double rotary_factor;   /* the rotary scaling of Llama 3.1, as in an_rotary_options; 0: none */
+    double rotary_low;      /* its low_factor */
+    double rotary_high;     /* its high_factor */
+    int64_t rotary_context; /* its original_context */
+    bool attention_bias;    /* q, k and v have a bias */
+    bool output_bias;       /* the layer after attention has one */
+    bool feed_forward_bias;
+    bool query_key_norm; /* an RMS norm over every head of q and of k, before the rotation */
+    uint8_t reserved_bias[4];
 } an_llama_options;
 AN_API void an_llama_options_init(an_llama_options *options, size_t size);
 AN_API an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *options);
+
+/* How the hidden states of a sample's tokens become one row. */
+typedef enum an_bert_pooling {
+    AN_BERT_POOLING_POOLER = 0, /* first token, through pooler.dense and tanh */
+    AN_BERT_POOLING_MEAN = 1,   /* mean over the tokens, without padding */
+    AN_BERT_POOLING_FIRST = 2,  /* first token as it is */
+    AN_BERT_POOLING_LIMIT = 0x7fffffff
+} an_bert_pooling;
+
+/* Only a model with a classifier has a loss and can be trained; the others predict. */
+typedef enum an_bert_head {
+    AN_BERT_HEAD_CLASSES = 0, /* logits (batch, classes): a linear layer on the pooled row; the loss is cross entropy */
+    AN_BERT_HEAD_EMBEDDING = 1, /* embedding (batch, width): the pooled row, with length 1 */
+    AN_BERT_HEAD_NONE = 2,      /* hidden (batch, tokens, width) */
+    AN_BERT_HEAD_LIMIT = 0x7fffffff
+} an_bert_head;
+
+/* BERT: learned positions, norms after the residual sums, gelu by erf, attention in both directions. Inputs, i32 (batch, tokens): tokens;
+ * token_types, 0 for a sentence and 1 for a second one beside it; mask, 1 for tokens and 0 for padding, which no token sees. With a classifier
+ * also targets, i32 (batch); with dropout also samples. Symbols: batch, tokens. */
+typedef struct an_bert_options {
+    size_t size;
+    int64_t layers, heads, width, context, vocabulary;
+    int64_t hidden;      /* of the feed-forward layers */
+    int64_t token_types; /* 2 by default */
+    int64_t classes;     /* with a classifier */
+    double dropout;      /* of hidden states, attention weights and the pooled row */
+    double epsilon;      /* 1e-12 by default */
+    an_dtype dtype;      /* NONE: f32 */
+    an_bert_head head;
+    an_bert_pooling pooling;
+    uint32_t reserved;
+} an_bert_options;
+AN_API void an_bert_options_init(an_bert_options *options, size_t size);
+AN_API an_status an_model_bert(an_graph **graph, an_context *ctx, const an_bert_options *options);
 
 /* ---- layers one after another ---- */
 

@@ -78,6 +78,30 @@ AN_API an_status an_group_info_get(const an_groups *groups, int index, an_group_
 /* The group of a parameter. */
 AN_API an_status an_groups_find(const an_groups *groups, const char *parameter, int *index);
 
+/* ---- adapters ---- */
+
+/* An adapter of low rank (LoRA) for the linear layers whose weights the targets match: x·Wᵀ becomes x·Wᵀ + scale · (dropout(x)·Aᵀ)·Bᵀ, where A has
+ * `rank` rows and B `rank` columns. A starts at random and B at zero, so the model first computes what it did. */
+typedef struct an_lora_options {
+    size_t size;
+    const char *const *
+        targets; /* PCRE2 regular expressions, each found anywhere in the name of a weight, such as "q_proj". Each must match one */
+    int64_t rank;
+    double alpha;   /* scale is alpha ÷ rank. AN_AUTO: rank, so that scale is 1 */
+    double dropout; /* share of what enters A that is dropped in training; 0 by default */
+    int target_count;
+    an_dtype
+        base; /* in which matrices of the model are stored: AN_DTYPE_BF16, AN_DTYPE_F16; AN_DTYPE_NONE: as they are */
+    bool rslora; /* scale is alpha ÷ √rank */
+    uint8_t reserved[7];
+} an_lora_options;
+AN_API void an_lora_options_init(an_lora_options *options, size_t size);
+
+/* Adds an adapter to a model and freezes everything else. So it comes after an_graph_verify and before an_groups_create, an_params_create and
+ * an_plan_create. For a weight NAME.weight, the parameters are NAME.lora_A.weight (rank, inputs) and NAME.lora_B.weight (outputs, rank). After an
+ * error the graph can only be destroyed. */
+AN_API an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options);
+
 /* ---- optimizers ---- */
 
 typedef struct an_optimizer an_optimizer;

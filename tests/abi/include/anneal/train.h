@@ -132,7 +132,10 @@ typedef struct an_init_options {
     int rename_count;
     bool accepts_missing;    /* parameters that the files do not have keep their random values; otherwise an error */
     bool accepts_unexpected; /* tensors that the model does not have are ignored; otherwise an error */
-    uint8_t reserved[2];
+    bool
+        adapter; /* `path` is a folder with adapter_config.json and adapter_model.safetensors of PEFT: they go to the adapter of the model
+                     (an_graph_add_lora), which must have the same layers, rank, alpha and rslora. Otherwise the adapter is left as it is */
+    uint8_t reserved[1];
     an_model_weights weights; /* of a checkpoint */
     uint32_t reserved_weights;
 } an_init_options;

@@ -1,0 +1,60 @@
+/* Published models: a folder as Hugging Face has them (config.json and safetensors), or a GGUF file, says what the model is and has its weights.
+ *
+ *     an_pretrained_open(&p, ctx, "SmolLM2-135M");
+ *     an_pretrained_graph(p, &graph, NULL);      a graph like that of an_model_llama
+ *     an_trainer_create(&trainer, ctx, graph, …);
+ *     an_trainer_init(trainer, &init);           with init.path = "SmolLM2-135M": the weights
+ *
+ * None of these functions is collective. */
+#ifndef ANNEAL_PRETRAINED_H
+#define ANNEAL_PRETRAINED_H
+
+#include "anneal/models.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct an_pretrained an_pretrained;
+
+/* Reads what the model is; its weights stay on disk. A folder without weights can be planned, but not trained. AN_ERR_UNSUPPORTED: it is of a family that anneal
+ * does not have, or its description has keys that no model here can do; the message names them. */
+AN_API an_status an_pretrained_open(an_pretrained **pretrained, an_context *ctx, const char *path);
+AN_API void an_pretrained_close(an_pretrained **pretrained);
+
+typedef struct an_pretrained_info {
+    size_t size;
+    const char *path;
+    const char *family; /* "llama" */
+    int64_t layers, heads, kv_heads, head_size, width, hidden, vocabulary;
+    int64_t context;      /* most tokens in a sample */
+    int64_t window;       /* tokens that a token sees; 0: all */
+    int64_t tensors;      /* in the files; 0: there are none */
+    int64_t elements;     /* of all tensors */
+    double rotary_base;   /* 0: positions are not rotary */
+    double rotary_factor; /* of Llama 3.1's scaling; 0: none */
+    bool is_gguf;         /* or else a folder */
+    bool tied;            /* the output layer is the token table */
+    uint8_t reserved[6];
+} an_pretrained_info;
+AN_API void an_pretrained_info_init(an_pretrained_info *info, size_t size);
+AN_API an_status an_pretrained_info_get(const an_pretrained *pretrained, an_pretrained_info *info);
+
+typedef struct an_pretrained_options {
+    size_t size;
+    an_dtype dtype; /* of the parameters; NONE: f32 */
+    bool documents; /* as in an_gpt2_options */
+    uint8_t reserved[3];
+} an_pretrained_options;
+AN_API void an_pretrained_options_init(an_pretrained_options *options, size_t size);
+/* Builds the model. Parameters have the names that Hugging Face gives them. */
+AN_API an_status an_pretrained_graph(const an_pretrained *pretrained, an_graph **graph,
+                                     const an_pretrained_options *options);
+
+/* The names of the families, "gpt2" and so on; NULL after the last. */
+AN_API const char *an_pretrained_family(int index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
