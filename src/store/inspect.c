@@ -169,14 +169,15 @@ an_status an_checkpoint_tensor_get(const an_checkpoint *checkpoint, int64_t inde
         own.ndims = t->ndims;
         own.elements = an_manifest_shape(c->manifest, (size_t)index, own.dims);
         own.slices = an_manifest_slice_count(c->manifest, (size_t)index);
-        own.type = an_safetensors_type_of(own.dtype)->name;
+        own.type = own.stored = an_safetensors_type_of(own.dtype)->name;
         own.element_bytes = an_dtype_size(own.dtype);
         return an_checkpoint_tensor_write(ctx, tensor, &own);
     }
     AN_TRY_RETURN(c->weights.get(&c->weights, index, &found));
     own.name = found.name;
     own.dtype = found.type->dtype;
-    own.type = found.type->name;
+    own.stored = found.type->name;
+    own.type = own.dtype != AN_DTYPE_NONE ? an_safetensors_type_of(own.dtype)->name : own.stored;
     own.element_bytes = found.type->size;
     own.ndims = found.ndims;
     memcpy(own.dims, found.dims, sizeof own.dims);

@@ -94,6 +94,22 @@ for name, entry in header.items():
 P
 ends 0 inspect weights.safetensors
 says 'tensors only, not part of a run'
+! grep -q '^  model' out || fail "tensors without a description are called a model"
+ends 0 inspect $tree/tests/golden/pretrained/llama
+for words in 'model        llama, from a folder of Hugging Face' '2 layers, width 12, feed-forward 20, 4 heads of 6, 2 key' \
+    'vocabulary 24, context 32, rotary base 50, scaled by 4'; do
+    says "$words"
+done
+ends 0 inspect $tree/tests/golden/pretrained/mistral.gguf --json
+[ "$(field out 'd["model"]["family"], d["model"]["window"], d["keys"][0]["value"], len(d["tensors"])')" = "llama 3 llama 21" ] ||
+    fail "inspect --json has other numbers of a GGUF file"
+ends 0 inspect $tree/tests/golden/gguf/types.gguf
+for words in 'model        unknown: ' 'key          tokenizer.ggml.tokens                         3 texts' 'Q4_K.weight  Q4_K'; do
+    says "$words"
+done
+ends 0 export $tree/tests/golden/gguf/types.gguf --to widened.safetensors
+ends 0 inspect widened.safetensors
+says 'Q4_K.weight  F32'
 
 # --- diff ---
 ends 0 diff run $newest

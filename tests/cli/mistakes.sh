@@ -158,7 +158,7 @@ mistake 2 'c.yaml:5:7: data has no '\''train'\''; set it to a table such as {typ
     'data: {eval: {type: csv, path: rows.csv}}'
 mistake 2 'c.yaml:5:15: data.train of type '\''csv'\'' needs '\''path'\''; set it to the path of a file, or a list of paths' \
     'data: {train: {type: csv}}'
-mistake 2 'c.yaml:5:15: model.type is '\''transformer'\''; it takes mlp, cnn, gpt2, llama, sequential or graph' \
+mistake 2 'c.yaml:5:15: model.type is '\''transformer'\''; it takes mlp, cnn, gpt2, llama, pretrained, sequential or graph' \
     'model: {type: transformer}'
 mistake 2 'c.yaml:5:29: model.hidden[0] is '\''0'\''; it takes a list of whole numbers of at least 1' \
     'model: {type: mlp, hidden: [0]}'

@@ -153,6 +153,7 @@ static const struct {
     {"data.train.path", AN_CHANGE_DATA_PATH},
     {"data.train.labels", AN_CHANGE_DATA_PATH},
     {"data.eval.path", AN_CHANGE_DATA_PATH},
+    {"model.from", AN_CHANGE_FREE},
     {"model.graph", AN_CHANGE_DATA_PATH},
     {"data.train.part", AN_CHANGE_FIXED},
     {"data.eval.part", AN_CHANGE_FIXED},

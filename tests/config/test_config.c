@@ -126,6 +126,7 @@ static void test_short_forms_mean_the_long_ones(void **state) {
          MODEL "data: {train: {type: mixture, parts: [{type: text, path: a, weight: 2}, {type: text, path: b}]}}\n"},
         {"model: mlp\ndata: {source: stream}\n", "model: mlp\ndata: {train: stream}\n"},
         {"model: {graph: a.ang}\n" DATA, "model: {type: graph, graph: a.ang}\n" DATA},
+        {"model: {from: a}\n" DATA, "model: {type: pretrained, from: a}\n" DATA},
         {"model: {type: sequential, layers: [{type: linear, size: 4}, relu]}\ndata: {train: stream}\n",
          "model: {type: sequential, layers: [{type: linear, size: 4}, {type: relu}]}\ndata: {train: {type: stream}}\n"},
         {"model: {type: mlp, hidden: 8}\ndata: {train: stream}\n",

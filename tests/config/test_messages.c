@@ -60,7 +60,8 @@ static const refusal refusals[] = {
     {MODEL, NULL, "run.yaml:1:1: 'data' is missing; a config needs at least model and data"},
     {"model: gpt2\ndata:\n", NULL,
      "run.yaml:2:6: data has no 'train'; set it to a table such as {type: text, path: FILE}"},
-    {"model:\n" DATA, NULL, "run.yaml:1:7: model needs 'type'; set it to mlp, cnn, gpt2, llama, sequential or graph"},
+    {"model:\n" DATA, NULL,
+     "run.yaml:1:7: model needs 'type'; set it to mlp, cnn, gpt2, llama, pretrained, sequential or graph"},
     {BOTH "optimiser: {lr: 1}\n", NULL, "run.yaml:3:1: unknown key 'optimiser'; did you mean 'optimizer'?"},
     {BOTH "optimizer: {lrr: 1e-3}\n", NULL, "run.yaml:3:13: unknown key 'optimizer.lrr'; did you mean 'lr'?"},
     {BOTH "optimizer: {learning_rate: 1e-3}\n", NULL,
@@ -155,7 +156,8 @@ static const refusal refusals[] = {
      "run.yaml:1:20: model of type 'mlp' has no key 'heads', which is for type gpt2 or llama; its keys are type, "
      "inputs, outputs, hidden, embedding, activation, batch_norm, dropout, loss, init"},
     {"model: {type: gpt3}\n" DATA, NULL,
-     "run.yaml:1:15: model.type is 'gpt3'; it takes mlp, cnn, gpt2, llama, sequential or graph; did you mean 'gpt2'?"},
+     "run.yaml:1:15: model.type is 'gpt3'; it takes mlp, cnn, gpt2, llama, pretrained, sequential or graph; did you "
+     "mean 'gpt2'?"},
     {"model: {type: llama, layers: 2}\n" DATA, NULL,
      "run.yaml:1:8: model of type 'llama' needs 'heads'; set it to a whole number of at least 1"},
     {"model: {type: sequential, layers: 4}\n" DATA, NULL,

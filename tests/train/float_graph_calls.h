@@ -4,6 +4,7 @@
 
 #include "anneal/experimental.h"
 #include "anneal/models.h"
+#include "anneal/pretrained.h"
 #include "support/own_ops.h"
 
 #include "open/support.h" /* after others: its context would hide in their parameters */
@@ -209,6 +210,16 @@ static inline void build_models(void) {
     note_graph(graph);
     an_graph_destroy(&graph);
     DO(an_model_bert, &graph, ctx, &bert);
+    note_graph(graph);
+    an_graph_destroy(&graph);
+    an_pretrained *pretrained = NULL;
+    an_pretrained_info about;
+    an_pretrained_info_init(&about, sizeof about);
+    DO(an_pretrained_open, &pretrained, ctx, ANNEAL_SOURCE_DIR "/tests/golden/pretrained/llama");
+    DO(an_pretrained_info_get, pretrained, &about);
+    NOTE(about.rotary_base), NOTE(about.rotary_factor);
+    DO(an_pretrained_graph, pretrained, &graph, NULL);
+    an_pretrained_close(&pretrained);
     note_graph(graph);
     an_graph_destroy(&graph);
     DO(an_model_preset, &graph, ctx, "gpt2-124m", AN_DTYPE_NONE);

@@ -128,6 +128,8 @@ static inline void look_at_checkpoint(void) {
     NOTE(info.loss), NOTE(info.rate), NOTE(info.norm), NOTE(info.best_value);
     DO(an_checkpoint_read, checkpoint, 0, 0, 4, values);
     note(values, 4 * sizeof *values);
+    char name[AN_KEY_TEXT], value[AN_KEY_TEXT];
+    DO(an_checkpoint_key, checkpoint, 0, name, value);
     DO(an_checkpoint_text, checkpoint, "metrics.json", &text);
     note_string(&text);
     DO(an_checkpoint_export, checkpoint, "exported.safetensors");

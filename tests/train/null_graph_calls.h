@@ -6,6 +6,7 @@
 #include "anneal/experimental.h"
 #include "anneal/heartbeat.h"
 #include "anneal/models.h"
+#include "anneal/pretrained.h"
 #include "anneal/ranks.h"
 #include "anneal/watch.h"
 #include "support/own_ops.h"
@@ -281,6 +282,19 @@ static inline void call_models(void) {
     STATUS(an_chat_recognize, N(&chat), O(ctx), N("<|im_start|><|im_end|>"), N(system));
     STATUS(an_chat_render, N(ctx), N(&chat), N(&message), 1, true, N(text), sizeof text, N(&length));
     PLAIN(an_chat_template_name);
+    static const char published[] = ANNEAL_SOURCE_DIR "/tests/golden/pretrained/qwen3";
+    an_pretrained *pretrained = NULL, *again = NULL;
+    an_pretrained_info about;
+    an_pretrained_info_init(&about, sizeof about);
+    an_pretrained_options built = {.size = sizeof built};
+    OK(ctx, an_pretrained_open(&pretrained, ctx, published));
+    STATUS(an_pretrained_open, N(&again), N(ctx), N(published));
+    an_pretrained_close(&again);
+    STATUS(an_pretrained_info_get, N(pretrained), N(&about));
+    STATUS(an_pretrained_graph, N(pretrained), N(&fresh), O(&built));
+    PLAIN(an_pretrained_family);
+    NOTHING(an_pretrained_close, O(&pretrained));
+    an_pretrained_close(&pretrained);
 }
 
 #endif

@@ -344,6 +344,7 @@ static void call_generators(void) {
 static void call_checkpoints(void) {
     an_trainer *opened = NULL;
     an_checkpoint *fresh = NULL;
+    char key[AN_KEY_TEXT], value[AN_KEY_TEXT];
     an_checkpoint_info info;
     an_checkpoint_info_init(&info, sizeof info);
     an_checkpoint_tensor tensor;
@@ -362,6 +363,7 @@ static void call_checkpoints(void) {
     STATUS(an_checkpoint_open, N(&fresh), N(ctx), N("run"));
     NOTHING(an_checkpoint_close, O(&checkpoint));
     STATUS(an_checkpoint_info_get, N(checkpoint), N(&info));
+    STATUS(an_checkpoint_key, N(checkpoint), 0, N(key), N(value));
     STATUS(an_checkpoint_tensor_get, N(checkpoint), 0, N(&tensor));
     VALUE(an_checkpoint_find, -1, N(checkpoint), N("fc1.weight"));
     STATUS(an_checkpoint_read, N(checkpoint), 0, 0, 1, N(numbers));

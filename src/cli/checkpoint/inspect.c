@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "anneal/pretrained.h"
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 
@@ -129,6 +131,44 @@ static void show_run(const an_checkpoint_info *i, const about *a) {
     printf("  files        %s, %s\n", cli_count(i->files + 1).text, cli_bytes((double)i->bytes).text);
 }
 
+/* A GGUF file, or a folder that says what its tensors are. */
+static bool is_published(const cli_checkpoint *c) {
+    char path[CLI_PATH + 16], name[AN_KEY_TEXT], value[AN_KEY_TEXT];
+    if (c->info.is_run) return false;
+    if (an_checkpoint_key(c->checkpoint, 0, name, value) == AN_OK && *name) return true;
+    const int length = snprintf(path, sizeof path, "%s/config.json", c->info.path);
+    return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
+}
+
+/* A published model in a few lines; or why it is none that anneal can build. */
+static void show_pretrained(const cli_checkpoint *c) {
+    an_pretrained *p = NULL;
+    an_pretrained_info i;
+    an_pretrained_info_init(&i, sizeof i);
+    if (an_pretrained_open(&p, c->ctx, c->info.path) != AN_OK || an_pretrained_info_get(p, &i) != AN_OK) {
+        printf("  model        unknown: %s\n", an_last_error(c->ctx));
+        an_pretrained_close(&p);
+        return;
+    }
+    printf("  model        %s, from a %s\n", i.family, i.is_gguf ? "GGUF file" : "folder of Hugging Face");
+    printf("  sizes        %s layers, width %s, feed-forward %s, %s heads of %s", cli_count(i.layers).text,
+           cli_count(i.width).text, cli_count(i.hidden).text, cli_count(i.heads).text, cli_count(i.head_size).text);
+    if (i.kv_heads != i.heads) printf(", %s key and value heads", cli_count(i.kv_heads).text);
+    printf("\n  tokens       vocabulary %s, context %s", cli_count(i.vocabulary).text, cli_count(i.context).text);
+    if (i.window) printf(", window %s", cli_count(i.window).text);
+    if (i.rotary_base > 0) printf(", rotary base %g", i.rotary_base);
+    if (i.rotary_factor > 0) printf(", scaled by %g", i.rotary_factor);
+    printf("%s\n", i.tied ? ", tied head" : "");
+    an_pretrained_close(&p);
+}
+
+static void show_keys(const cli_checkpoint *c) {
+    enum { WIDTH = 44 };
+    char name[AN_KEY_TEXT], value[AN_KEY_TEXT];
+    for (int64_t i = 0; an_checkpoint_key(c->checkpoint, i, name, value) == AN_OK && *name; i++)
+        printf("  key          %-*s  %s\n", WIDTH, name, value);
+}
+
 static void show(const cli_checkpoint *c, const about *a, bool all) {
     const an_checkpoint_info *i = &c->info;
     printf("%s\n", i->path);
@@ -136,11 +176,48 @@ static void show(const cli_checkpoint *c, const about *a, bool all) {
         show_run(i, a);
     else
         printf("  tensors only, not part of a run\n");
+    if (is_published(c)) show_pretrained(c);
+    if (!i->is_run) show_keys(c);
     printf("  tensors      %s weight%s and running statistics, %s elements", cli_count(a->weights).text,
            a->weights == 1 ? "" : "s", cli_count(a->elements).text);
     if (a->averages) printf("; %s moving averages%s", cli_count(a->averages).text, all ? "" : " (shown with --all)");
     if (a->moments) printf("; %s optimizer tensors%s", cli_count(a->moments).text, all ? "" : " (shown with --all)");
     printf("\n\n");
+}
+
+static void write_pretrained(an_json_writer *j, const cli_checkpoint *c) {
+    char name[AN_KEY_TEXT], value[AN_KEY_TEXT];
+    an_pretrained *p = NULL;
+    an_pretrained_info i;
+    an_pretrained_info_init(&i, sizeof i);
+    if (an_pretrained_open(&p, c->ctx, c->info.path) == AN_OK && an_pretrained_info_get(p, &i) == AN_OK) {
+        an_json_write_object(j, "model");
+        an_json_write_string(j, "family", i.family);
+        an_json_write_integer(j, "layers", i.layers);
+        an_json_write_integer(j, "heads", i.heads);
+        an_json_write_integer(j, "kv_heads", i.kv_heads);
+        an_json_write_integer(j, "head_size", i.head_size);
+        an_json_write_integer(j, "width", i.width);
+        an_json_write_integer(j, "hidden", i.hidden);
+        an_json_write_integer(j, "vocabulary", i.vocabulary);
+        an_json_write_integer(j, "context", i.context);
+        an_json_write_integer(j, "window", i.window);
+        an_json_write_rounded(j, "rotary_base", i.rotary_base);
+        an_json_write_rounded(j, "rotary_factor", i.rotary_factor);
+        an_json_write_bool(j, "tied", i.tied);
+        an_json_write_end(j);
+    } else {
+        an_json_write_null(j, "model");
+    }
+    an_pretrained_close(&p);
+    an_json_write_array(j, "keys");
+    for (int64_t k = 0; an_checkpoint_key(c->checkpoint, k, name, value) == AN_OK && *name; k++) {
+        an_json_write_object(j, NULL);
+        an_json_write_string(j, "name", name);
+        an_json_write_string(j, "value", value);
+        an_json_write_end(j);
+    }
+    an_json_write_end(j);
 }
 
 static void write_run(an_json_writer *j, const an_checkpoint_info *i, const about *a) {
@@ -188,7 +265,7 @@ static void show_head(int width) {
 }
 
 static void show_tensor(const an_checkpoint_tensor *t, const statistics *s, int width) {
-    printf("%-*s  %-4s  %-20s", width, t->name, t->type, cli_shape_of(t).text);
+    printf("%-*s  %-4s  %-20s", width, t->name, t->stored, cli_shape_of(t).text);
     if (s->finite)
         printf("  %11.4g  %11.4g  %11.4g  %10.4g", s->least, s->most, s->mean, deviation(s));
     else
@@ -206,7 +283,7 @@ static void write_tensor(an_json_writer *j, const an_checkpoint_tensor *t, const
     an_json_write_object(j, NULL);
     an_json_write_string(j, "name", t->name);
     an_json_write_string(j, "role", role_name(t->role));
-    an_json_write_string(j, "type", t->type);
+    an_json_write_string(j, "type", t->stored);
     an_json_write_array(j, "shape");
     for (int d = 0; d < t->ndims; d++) an_json_write_integer(j, NULL, t->dims[d]);
     an_json_write_end(j);
@@ -256,6 +333,7 @@ static int show_all(const cli_checkpoint *c, const about *a, cli_piece *piece) {
     an_json_write_string(&j, "path", c->info.path);
     an_json_write_string(&j, "kind", c->info.is_run ? "checkpoint" : "tensors");
     if (c->info.is_run) write_run(&j, &c->info, a);
+    if (is_published(c)) write_pretrained(&j, c);
     an_json_write_integer(&j, "weights", a->weights);
     an_json_write_integer(&j, "elements", a->elements);
     an_json_write_integer(&j, "moments", a->moments);
@@ -287,8 +365,11 @@ const cli_command cli_inspect = {
     .text =
         "Shows the run, step, last loss and best value of a checkpoint, and its tensors, each with type, shape, "
         "smallest and largest element, mean, standard deviation, and the number of elements that are zero or not "
-        "finite. PATH is a checkpoint folder, a run folder (its newest checkpoint is used), or a safetensors or GGUF "
-        "file, whose quantised tensors are shown as the numbers they stand for. "
+        "finite. PATH is a checkpoint folder, a run folder (its newest checkpoint is used), a folder as Hugging Face "
+        "has them, or a safetensors or GGUF file. Of a published model it also shows family and sizes, and of a GGUF "
+        "file its keys; quantised tensors have the type that they are stored in, and the statistics of the numbers "
+        "they "
+        "stand for. "
         "The files are not checked against their hashes; 'anneal verify' does that.",
     .options = options,
     .run = run,
