@@ -1,0 +1,124 @@
+#include "cli/tokenize/tokenize.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUTPUT, KEY, END, THREADS };
+static const cli_option options[] = {
+    [OUTPUT] = {.name = "output", .letter = 'o', .argument = "FILE", .help = "the file of tokens; required"},
+    [KEY] = {.name = "key", .argument = "NAME", .help = "the member of JSON lines that is the text; default: text"},
+    [END] = {.name = "end",
+             .argument = "TOKEN",
+             .help = "the token behind each document, or none; default: the tokenizer's end-of-text token"},
+    [THREADS] = {.name = "threads",
+                 .letter = 't',
+                 .argument = "N",
+                 .help = "number of threads; default: all processors"},
+    {0},
+};
+
+static int run_parts(const cli_call *call, const encoding *c, input *in, output *o, place *at) {
+    part *parts = calloc(TOKENIZE_BATCH, sizeof *parts);
+    char error[TOKENIZE_MESSAGE] = "";
+    bool good = parts != NULL;
+    if (!good) snprintf(error, sizeof error, "out of memory");
+    while (good) {
+        int count = 0;
+        while (count < TOKENIZE_BATCH && tokenize_read(in, &parts[count], error)) count++;
+        good = !error[0];
+        if (count == 0 || !good) break;
+        good = tokenize_encode(c, parts, count);
+        if (!good) snprintf(error, sizeof error, "out of memory");
+        for (int i = 0; i < count && good; i++) {
+            snprintf(error, sizeof error, "%s", parts[i].error);
+            good = !error[0] && tokenize_write(o, &parts[i], error);
+            at->tokens += (int64_t)parts[i].count;
+            at->documents += parts[i].documents;
+        }
+        at->file = in->at.file;
+        at->offset = in->at.offset;
+        good = good && tokenize_keep(o, at, error);
+    }
+    good = good && tokenize_end(o, at, error);
+    for (int i = 0; i < TOKENIZE_BATCH && parts; i++) free(parts[i].bytes), free(parts[i].tokens);
+    free(parts);
+    return good ? CLI_DONE : cli_fail(call, "%s", error);
+}
+
+static int find_end(const cli_call *call, const an_tokenizer *tokenizer, const an_tokenizer_info *info, int32_t *end) {
+    const char *wanted = call->values[END];
+    *end = info->eos;
+    if (!wanted && info->eos < 0)
+        return cli_misuse(
+            call, "the tokenizer does not say which token ends a text: name it with --end TOKEN, or say --end none");
+    if (!wanted) return CLI_DONE;
+    *end = strcmp(wanted, "none") != 0 ? an_tokenizer_id(tokenizer, wanted, strlen(wanted)) : -1;
+    if (*end < 0 && strcmp(wanted, "none") != 0)
+        return cli_misuse(call, "--end: the tokenizer has no token '%s'", wanted);
+    return CLI_DONE;
+}
+
+static int tokenize(const cli_call *call, const an_tokenizer *tokenizer, int threads) {
+    input in = {.paths = call->arguments + 1, .count = call->argument_count - 1, .descriptor = -1};
+    encoding c = {.tokenizer = tokenizer, .key = call->values[KEY] ? call->values[KEY] : "text", .threads = threads};
+    char error[TOKENIZE_MESSAGE] = "";
+    an_tokenizer_info info;
+    an_tokenizer_info_init(&info, sizeof info);
+    output o = {.descriptor = -1};
+    place at = {0, 0, 0, 0};
+    uint64_t job = 0;
+    an_tokenizer_info_get(tokenizer, &info);
+    int code = find_end(call, tokenizer, &info, &c.end);
+    if (code != CLI_DONE) return code;
+    if (!tokenize_job(&c, &in, call->argument, &job, error) ||
+        !tokenize_begin(&o, call->values[OUTPUT], info.count <= 65536 ? 2 : 4, job, &at, error)) {
+        tokenize_release(&o);
+        return cli_fail(call, "%s", error);
+    }
+    in.at = at;
+    if (o.continued) cli_tell("continuing %s after %s tokens", o.partial, cli_count(at.tokens).text);
+    code = run_parts(call, &c, &in, &o, &at);
+    tokenize_close(&in);
+    tokenize_release(&o);
+    if (code != CLI_DONE) return code;
+    printf("%s: %s tokens of %d bytes, %s documents\n", o.path, cli_count(at.tokens).text, o.width,
+           cli_count(at.documents).text);
+    return cli_finish(call);
+}
+
+static int run(const cli_call *call) {
+    an_context_options chosen;
+    an_context_options_init(&chosen, sizeof chosen);
+    an_context *ctx = NULL;
+    an_tokenizer *tokenizer = NULL;
+    int64_t threads = 0;
+    int code = cli_number(call, THREADS, 1, &threads);
+    if (code != CLI_DONE) return code;
+    if (!call->values[OUTPUT]) return cli_misuse(call, "--output FILE is missing");
+    if (call->argument_count < 2) return cli_misuse(call, "the files of text are missing");
+    chosen.threads = threads > 1024 ? 1024 : (int)threads;
+    an_status status = an_context_create(&ctx, &chosen);
+    if (status != AN_OK) return cli_failure(call, NULL, status);
+    status = an_tokenizer_open(&tokenizer, ctx, call->argument);
+    code = status == AN_OK ? tokenize(call, tokenizer, an_context_threads(ctx)) : cli_failure(call, ctx, status);
+    an_tokenizer_destroy(&tokenizer);
+    an_context_destroy(&ctx);
+    return code;
+}
+
+const cli_command cli_tokenize = {
+    .name = "tokenize",
+    .argument = "TOKENIZER FILE...",
+    .summary = "make a file of tokens from text",
+    .text = "Encodes files with a tokenizer: a tokenizer.json, or a folder that contains one. A file NAME.jsonl has a "
+            "document on "
+            "each line, any other file is one document. The tokens of all files, in the order of the command line, are "
+            "written to one "
+            "file in llm.c's format, which 'data: {source: tokens}' reads. Special tokens that are written in the text "
+            "are text. "
+            "The file has the same bytes for any number of threads. A call that was interrupted goes on where it was "
+            "when it is "
+            "repeated; until the file is complete it is called FILE.partial.",
+    .options = options,
+    .run = run,
+};
