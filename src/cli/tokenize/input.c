@@ -9,7 +9,7 @@
 #include "base/files/regular.h"
 #include "cli/tokenize/tokenize.h"
 
-enum { PART = 1 << 20, MOST_PART = 1 << 30 };
+enum { PART = 1 << 18, MOST_PART = 1 << 30 };
 
 static bool fails(char error[TOKENIZE_MESSAGE], const char *path, const char *what) {
     snprintf(error, TOKENIZE_MESSAGE, "%.900s: %.100s", path, what);

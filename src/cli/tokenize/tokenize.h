@@ -1,6 +1,6 @@
 /* anneal tokenize: files of text to a file of tokens.
  *
- * The input is cut into parts of about a megabyte, at places that depend on the files alone. Threads encode parts, and one thread writes their tokens in order:
+ * The input is cut into parts of about 256 KiB, at places that depend on the files alone. Threads encode parts, and one thread writes their tokens in order:
  * the output has the same bytes for any number of threads. After some parts the place is written down, so that a later call goes on there.
  */
 #ifndef AN_CLI_TOKENIZE_TOKENIZE_H
@@ -9,7 +9,7 @@
 #include "anneal/text.h"
 #include "cli/main/cli.h"
 
-enum { TOKENIZE_PATH = 4096, TOKENIZE_MESSAGE = 1024, TOKENIZE_BATCH = 16 }; /* parts that are in memory at once */
+enum { TOKENIZE_PATH = 4096, TOKENIZE_MESSAGE = 1024, TOKENIZE_BATCH = 32 }; /* parts that are in memory at once */
 
 /* Where the input is, and what was made of what lies before. */
 typedef struct place {
