@@ -210,3 +210,21 @@ BINARY(divide, cheap_cost, AN_AUTOCAST_KEEP)
 BINARY(maximum, cheap_cost, AN_AUTOCAST_KEEP)
 BINARY(minimum, cheap_cost, AN_AUTOCAST_KEEP)
 BINARY(power, power_cost, AN_AUTOCAST_KEEP)
+
+/* ---- adapt: the output of a layer and the change that an adapter makes to it ---- */
+
+/* An add of values that are not of the residual stream: what it gives may be of low precision, as the output of the layer alone may. */
+const an_op an_op_adapt = {
+    .name = "adapt",
+    .inputs_min = 2,
+    .inputs_max = 2,
+    .outputs = 1,
+    .infer = an_infer_broadcast,
+    .grad = add_grad,
+    .cost = cheap_cost,
+    .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
+    .in_place = 1 | 2,
+    .fuse = an_fuse_elementwise,
+    .kernels = AN_KERNELS(add),
+};

@@ -175,7 +175,8 @@ static void adapt_product(const adapting *a, an_node *product, const char *name,
     an_value narrow = an_scale(g, an_product(g, x, first, false, true), an_adapter_scale(&a->adapter));
     an_value change = an_product(g, narrow, second, false, true);
     /* What the sum itself reads stays; every other reader of the product reads the sum. */
-    an_value sum = an_add(g, an_graph_value(g, before), change);
+    const an_value parts[] = {an_graph_value(g, before), change};
+    an_value sum = an_graph_add(g, &an_op_adapt, 2, parts, NULL);
     leave(g, &before_it);
     an_result *after = an_graph_result(g, sum);
     if (!after) return;

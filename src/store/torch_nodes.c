@@ -158,6 +158,7 @@ static const an_torch_op rows[] = {
     {.name = "scale", .text = "{0} * {factor}"},
     {.name = "clamp", .text = "torch.clamp({0}, {low}, {high})"},
     BINARY("add", "+"),
+    BINARY("adapt", "+"),
     BINARY("subtract", "-"),
     BINARY("multiply", "*"),
     BINARY("divide", "/"),

@@ -169,6 +169,7 @@ static void power_diff_oracle(const check_case *c, const check_array *src, check
 const check_family check_binary[] = {
     {.op = "bias", bias_make, bias_oracle, LOW, .rows = 1},
     {.op = "add", make_normal, add_oracle, LOW, .rows = 1 | 2},
+    {.op = "adapt", make_normal, add_oracle, LOW, .rows = 1 | 2},
     {.op = "subtract", make_normal, subtract_oracle, LOW, .rows = 1 | 2},
     {.op = "multiply", make_normal, multiply_oracle, LOW, .rows = 1 | 2},
     {.op = "divide", make_divide, divide_oracle, LOW, .rows = 1 | 2},

@@ -151,7 +151,7 @@ static void test_logits_of_peft(void **state) {
         OK(ctx, an_predictor_run_tokens(p, 2, e.tokens, logits));
         const double worst = furthest(logits, e.logits);
         print_message("%s: %.2g\n", cases[i / 2].name, worst);
-        if (!(worst <= (low ? 0.15 : 2e-5))) fail_msg("%s: a logit is off by %g", cases[i / 2].name, worst);
+        if (!(worst <= (low ? 0.3 : 2e-5))) fail_msg("%s: a logit is off by %g", cases[i / 2].name, worst);
         an_predictor_destroy(&p);
         an_trainer_destroy(&t);
     }
