@@ -39,10 +39,10 @@ static an_status find_output(const rewriting *w, an_node **output) {
     for (an_node *n = w->g->first; n && !*output; n = n->next) {
         if (n->op != &an_op_output) continue;
         const an_output_attributes *a = n->attributes;
-        if (w->options->output ? !strcmp(a->name, w->options->output) : a->prediction) *output = n;
+        if (w->options->output ? !strcmp(a->name, w->options->output) : !a->state) *output = n;
     }
     if (*output) return AN_OK;
-    return AN_ERROR(w->g->ctx, AN_ERR_UNKNOWN, "graph '%s' has no prediction%s%s%s", w->g->name,
+    return AN_ERROR(w->g->ctx, AN_ERR_UNKNOWN, "graph '%s' cannot generate: it has no output%s%s%s", w->g->name,
                     w->options->output ? " '" : "", w->options->output ? w->options->output : "",
                     w->options->output ? "'" : "");
 }

@@ -59,7 +59,7 @@ extern const cli_command *const *cli_commands;
 extern const cli_command cli_train, cli_init, cli_find_lr, cli_demo, cli_plan, cli_summary, cli_bench, cli_graph,
     cli_version, cli_help;
 extern const cli_command cli_eval, cli_predict, cli_verify, cli_inspect, cli_export, cli_diff;
-extern const cli_command cli_tokenize;
+extern const cli_command cli_tokenize, cli_generate;
 extern const cli_command cli_compare, cli_plot, cli_doctor, cli_completion, cli_manual;
 extern const cli_command cli_config_show, cli_config_schema, cli_config_keys;
 

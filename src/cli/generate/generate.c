@@ -1,0 +1,364 @@
+/* anneal generate: continues prompts with the tokens that a model finds likely. */
+#include "cli/generate/generate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/integer.h"
+
+enum {
+    PROMPT,
+    INPUT,
+    TOKENS,
+    MAX_TOKENS,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+    MIN_P,
+    PENALTY,
+    SEED,
+    STOP,
+    BATCH,
+    CONTEXT,
+    PRECISION,
+    WEIGHTS
+};
+enum { DEFAULT_TOKENS = 200, DEFAULT_BATCH = 16, GROUP = 1 };
+
+static const cli_option options[] = {
+    [PROMPT] = {.name = "prompt", .argument = "TEXT", .group = GROUP, .help = "text to continue"},
+    [INPUT] = {.name = "input",
+               .argument = "FILE",
+               .group = GROUP,
+               .help = "file with one prompt per line; the result of each is a line of JSON with prompt, text and end"},
+    [TOKENS] = {.name = "tokens",
+                .argument = "N,N,...",
+                .group = GROUP,
+                .help = "prompt as token numbers; the result is token numbers too"},
+    [MAX_TOKENS] = {.name = "max-tokens", .argument = "N", .help = "tokens to generate (default: 200)"},
+    [TEMPERATURE] = {.name = "temperature",
+                     .argument = "X",
+                     .help = "divides the logits: above 1 makes unlikely tokens more likely; 0, the default, always "
+                             "takes the most likely token"},
+    [TOP_K] = {.name = "top-k", .argument = "N", .help = "choose only among the N most likely tokens (default: all)"},
+    [TOP_P] = {.name = "top-p",
+               .argument = "X",
+               .help =
+                   "choose only among the most likely tokens that together have this probability (default: 1, all)"},
+    [MIN_P] = {.name = "min-p",
+               .argument = "X",
+               .help = "choose only among tokens with at least this part of the highest probability (default: 0, all)"},
+    [PENALTY] = {.name = "repetition-penalty",
+                 .argument = "X",
+                 .help = "makes tokens less likely that the sequence already has (default: 1, no penalty)"},
+    [SEED] = {.name = "seed", .argument = "N", .help = "random seed; the same seed gives the same text (default: 0)"},
+    [STOP] = {.name = "stop",
+              .argument = "TEXT",
+              .repeats = true,
+              .help = "end a text before this string; can be repeated"},
+    [BATCH] = {.name = "batch",
+               .argument = "N",
+               .help = "prompts of --input to work on at a time (default: 16); changes the speed and no text"},
+    [CONTEXT] = {.name = "context",
+                 .argument = "N",
+                 .help =
+                     "tokens of a sequence, with its prompt, at most (default: as many as the model was trained with)"},
+    [PRECISION] = {.name = "precision",
+                   .argument = "f32|bf16",
+                   .help = "precision to compute in (default: the one that the model was trained in)"},
+    [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
+    {0},
+};
+
+typedef struct {
+    char *prompt; /* NULL: it came as tokens */
+    int32_t *tokens;
+    int64_t count, generated;
+    cli_written written;
+    an_generation_end end;
+    bool has_ended;
+} sequence;
+
+typedef struct {
+    const cli_call *call;
+    an_generator *generator;
+    cli_vocabulary vocabulary;
+    sequence *sequences;
+    int64_t count, capacity, added, printed;
+    int64_t batch;
+    an_sampling_options sampling;
+    bool as_json, as_tokens;
+} work;
+
+/* ---- options ---- */
+
+/* A number of at least 0; untouched if not given. */
+static int real(const cli_call *call, int option, double *number) {
+    const char *value = call->values[option];
+    char *end;
+    if (!value) return CLI_DONE;
+    const double parsed = strtod(value, &end);
+    if (end == value || *end || !(parsed >= 0) || !isfinite(parsed))
+        return cli_misuse(call, "--%s takes a number of at least 0, as in 0.8, not '%s'",
+                          call->command->options[option].name, value);
+    *number = parsed;
+    return CLI_DONE;
+}
+
+static int read_sampling(work *w) {
+    const cli_call *call = w->call;
+    an_sampling_options *s = &w->sampling;
+    int64_t seed = 0;
+    an_sampling_options_init(s, sizeof *s);
+    s->max_tokens = DEFAULT_TOKENS;
+    w->batch = DEFAULT_BATCH;
+    int code = cli_number(call, MAX_TOKENS, 1, &s->max_tokens);
+    if (code == CLI_DONE) code = real(call, TEMPERATURE, &s->temperature);
+    if (code == CLI_DONE) code = cli_number(call, TOP_K, 0, &s->top_k);
+    if (code == CLI_DONE) code = real(call, TOP_P, &s->top_p);
+    if (code == CLI_DONE) code = real(call, MIN_P, &s->min_p);
+    if (code == CLI_DONE) code = real(call, PENALTY, &s->repetition_penalty);
+    if (code == CLI_DONE) code = cli_number(call, SEED, 0, &seed);
+    if (code == CLI_DONE) code = cli_number(call, BATCH, 1, &w->batch);
+    s->seed = (uint64_t)seed;
+    static const int drawn[] = {TOP_K, TOP_P, MIN_P, SEED};
+    for (size_t i = 0; code == CLI_DONE && s->temperature == 0 && i < sizeof drawn / sizeof *drawn; i++)
+        if (call->values[drawn[i]])
+            return cli_misuse(call, "--%s has no effect without --temperature above 0: the most likely token is taken",
+                              options[drawn[i]].name);
+    for (int i = 0; code == CLI_DONE && i < call->set_count; i++)
+        if (!*call->sets[i]) return cli_misuse(call, "--stop takes a text that is not empty");
+    if (code == CLI_DONE && w->as_tokens && call->set_count > 0)
+        return cli_misuse(call, "--stop has no effect with --tokens: nothing becomes text");
+    if (code == CLI_DONE && call->values[BATCH] && !w->as_json)
+        return cli_misuse(call, "--batch has no effect without --input: there is one prompt");
+    return code;
+}
+
+/* ---- prompts ---- */
+
+static sequence *add_sequence(work *w) {
+    if (w->count == w->capacity) {
+        const int64_t capacity = 2 * w->capacity + 16;
+        sequence *larger = realloc(w->sequences, (size_t)capacity * sizeof *larger);
+        if (!larger) return NULL;
+        w->sequences = larger;
+        w->capacity = capacity;
+    }
+    sequence *s = &w->sequences[w->count++];
+    *s = (sequence){.written = {.has_room = true}};
+    return s;
+}
+
+static int add_text(work *w, const char *what, const char *text, size_t length) {
+    sequence *s = add_sequence(w);
+    if (s) s->prompt = malloc(length + 1);
+    if (!s || !s->prompt) return cli_fail(w->call, "not enough memory for %lld prompts", (long long)w->count);
+    memcpy(s->prompt, text, length);
+    s->prompt[length] = 0;
+    if (length == 0) return cli_fail(w->call, "%s: is empty; the model needs something to continue", what);
+    return cli_vocabulary_encode(&w->vocabulary, what, text, length, &s->tokens, &s->count);
+}
+
+static int read_prompts(work *w, const char *path) {
+    FILE *file = fopen(path, "rb");
+    char *line = NULL, what[512];
+    size_t room = 0;
+    int code = file ? CLI_DONE : cli_fail(w->call, "%s: cannot be read: %s", path, strerror(errno));
+    ssize_t length = 0;
+    for (int64_t number = 1; code == CLI_DONE && (length = getline(&line, &room, file)) >= 0; number++) {
+        while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) length--;
+        snprintf(what, sizeof what, "%s: line %lld", path, (long long)number);
+        code = add_text(w, what, line, (size_t)length);
+    }
+    if (code == CLI_DONE && ferror(file)) code = cli_fail(w->call, "%s: cannot be read: %s", path, strerror(errno));
+    if (code == CLI_DONE && w->count == 0) code = cli_fail(w->call, "%s: is empty; write one prompt per line", path);
+    if (file) fclose(file);
+    free(line);
+    return code;
+}
+
+static int read_tokens(work *w, const char *list) {
+    sequence *s = add_sequence(w);
+    if (s) s->tokens = malloc((strlen(list) + 1) * sizeof *s->tokens);
+    if (!s || !s->tokens) return cli_fail(w->call, "not enough memory for the prompt");
+    for (const char *at = list;; at++) {
+        char *end;
+        errno = 0;
+        const long number = strtol(at, &end, 10);
+        if (end == at || errno || number < 0 || number > INT32_MAX || (*end && *end != ','))
+            return cli_misuse(w->call, "--tokens takes whole numbers with commas between them, as in 12,7,99, not '%s'",
+                              list);
+        s->tokens[s->count++] = (int32_t)number;
+        if (!*end) return CLI_DONE;
+        at = end;
+    }
+}
+
+static int take_prompts(work *w) {
+    const cli_call *call = w->call;
+    if (w->as_tokens) return read_tokens(w, call->values[TOKENS]);
+    if (!cli_vocabulary_knows_text(&w->vocabulary))
+        return cli_fail(
+            call,
+            "%s: was trained on token numbers, and nothing says which texts they stand for; give the prompt "
+            "with --tokens",
+            call->argument);
+    if (w->as_json) return read_prompts(w, call->values[INPUT]);
+    return add_text(w, "--prompt", call->values[PROMPT], strlen(call->values[PROMPT]));
+}
+
+/* ---- generating ---- */
+
+static void print_json(const sequence *s) {
+    static const char *const ends[] = {"stop", "stop", "length", "context"};
+    an_json_writer json = an_json_to_file(stdout, AN_JSON_FLAT);
+    an_json_write_object(&json, NULL);
+    an_json_write_string(&json, "prompt", s->prompt);
+    an_json_write_string(&json, "text", s->written.text ? s->written.text : "");
+    an_json_write_string(&json, "end", s->written.stopped ? "stop" : ends[s->end]);
+    an_json_write_finish(&json);
+    fflush(stdout);
+}
+
+/* In the order of the prompts. */
+static void print_ended(work *w) {
+    for (; w->printed < w->count && w->sequences[w->printed].has_ended; w->printed++)
+        if (w->as_json) print_json(&w->sequences[w->printed]);
+}
+
+static int add_prompts(work *w, an_generator_info *info) {
+    an_status status = an_generator_info_get(w->generator, info);
+    while (status == AN_OK && w->added < w->count && info->free > 0) {
+        sequence *s = &w->sequences[w->added];
+        w->sampling.sequence = w->added;
+        status = an_generator_add(w->generator, s->tokens, s->count, &w->sampling);
+        if (status != AN_OK) break;
+        w->added++;
+        info->free--;
+    }
+    if (status == AN_OK) return CLI_DONE;
+    return w->count == 1
+               ? cli_fail(w->call, "%s", an_generator_error(w->generator))
+               : cli_fail(w->call, "prompt %lld: %s", (long long)w->added + 1, an_generator_error(w->generator));
+}
+
+static int take_token(work *w, const an_generated *token) {
+    const cli_call *call = w->call;
+    sequence *s = &w->sequences[token->sequence];
+    char bytes[AN_TOKEN_BYTES];
+    s->end = token->end;
+    s->has_ended = token->end != AN_GENERATION_GOES_ON;
+    if (w->as_tokens) {
+        printf(s->generated++ ? " %d" : "%d", token->token);
+        fflush(stdout);
+        return CLI_DONE;
+    }
+    cli_written_add(&s->written, bytes, cli_vocabulary_decode(&w->vocabulary, token->token, bytes));
+    if (!s->written.has_room) return cli_fail(call, "not enough memory for the text");
+    cli_written_stop(&s->written, call->sets, call->set_count);
+    if (s->written.stopped && !s->has_ended) {
+        an_generator_stop(w->generator, token->sequence);
+        s->has_ended = true;
+    }
+    if (!w->as_json) cli_written_show(&s->written, call->sets, call->set_count, s->has_ended);
+    return CLI_DONE;
+}
+
+static int generate(work *w) {
+    an_generator_info info;
+    an_generated *tokens = malloc((size_t)w->batch * sizeof *tokens);
+    int64_t count = 1;
+    int code = tokens ? CLI_DONE : cli_fail(w->call, "not enough memory for %lld prompts", (long long)w->batch);
+    an_generator_info_init(&info, sizeof info);
+    while (code == CLI_DONE && (count > 0 || w->added < w->count)) {
+        code = add_prompts(w, &info);
+        if (code != CLI_DONE) break;
+        const an_status status = an_generator_step(w->generator, tokens, &count);
+        if (status != AN_OK) code = cli_fail(w->call, "%s", an_generator_error(w->generator));
+        for (int64_t i = 0; code == CLI_DONE && i < count; i++) code = take_token(w, &tokens[i]);
+        print_ended(w);
+        if (ferror(stdout)) break; /* cli_finish says so */
+    }
+    free(tokens);
+    if (code == CLI_DONE && !w->as_json) putchar('\n');
+    if (code == CLI_DONE && !w->as_json && w->sequences[0].end == AN_GENERATION_CONTEXT)
+        cli_tell("The text ends here because the context of %s tokens is full.", cli_count(info.context).text);
+    return code;
+}
+
+/* ---- the command ---- */
+
+static int open_generator(work *w, an_context *ctx) {
+    static const char *const precisions[] = {"f32", "bf16", NULL};
+    an_generator_options o;
+    int precision = -1;
+    an_generator_options_init(&o, sizeof o);
+    w->batch = an_smaller(w->batch, w->count);
+    o.most = w->batch;
+    int code = cli_number(w->call, CONTEXT, 2, &o.context);
+    if (code == CLI_DONE) code = cli_choice(w->call, PRECISION, precisions, &precision);
+    if (code == CLI_DONE) code = cli_weights_choose(w->call, w->call->values[WEIGHTS], &o.weights);
+    if (code != CLI_DONE) return code;
+    if (precision >= 0) o.precision = precision == 0 ? AN_DTYPE_F32 : AN_DTYPE_BF16;
+    const an_status status = an_generator_open(&w->generator, ctx, w->call->argument, &o);
+    return status == AN_OK ? CLI_DONE : cli_refuse(w->call, ctx, NULL, status);
+}
+
+static int run_with(work *w, const cli_checkpoint *from, an_config *config) {
+    an_context *ctx = NULL;
+    int code = CLI_DONE;
+    if (config)
+        code = cli_checkpoint_context(from, config, AN_ISA_AUTO, &ctx);
+    else if (an_context_create(&ctx, NULL) != AN_OK)
+        code = cli_fail(w->call, "%s", an_last_error(NULL));
+    if (code == CLI_DONE) code = w->as_tokens ? CLI_DONE : cli_vocabulary_open(&w->vocabulary, w->call, ctx, config);
+    if (code == CLI_DONE) code = take_prompts(w);
+    if (code == CLI_DONE) code = open_generator(w, ctx);
+    if (code == CLI_DONE) code = generate(w);
+    for (int64_t i = 0; i < w->count; i++) {
+        free(w->sequences[i].prompt);
+        free(w->sequences[i].tokens);
+        free(w->sequences[i].written.text);
+    }
+    free(w->sequences);
+    an_generator_destroy(&w->generator);
+    cli_vocabulary_close(&w->vocabulary);
+    an_context_destroy(&ctx);
+    return code;
+}
+
+static int run(const cli_call *call) {
+    work w = {.call = call, .as_json = call->values[INPUT] != NULL, .as_tokens = call->values[TOKENS] != NULL};
+    cli_checkpoint from;
+    an_config *config = NULL;
+    if (!call->values[PROMPT] && !w.as_json && !w.as_tokens)
+        return cli_misuse(call, "the prompt is missing: give --prompt TEXT, --input FILE or --tokens N,N,...");
+    int code = read_sampling(&w);
+    if (code != CLI_DONE) return code;
+    code = cli_checkpoint_open(call, call->argument, &from);
+    if (code == CLI_DONE && !from.info.is_run)
+        code = cli_fail(call, "%s: has only tensors, without a model; give a run or one of its checkpoints",
+                        call->argument);
+    if (code == CLI_DONE) {
+        const an_status status = cli_checkpoint_config(&from, from.ctx, 0, NULL, &config);
+        code = status == AN_OK ? run_with(&w, &from, config) : cli_refuse(call, from.ctx, NULL, status);
+    }
+    an_config_destroy(&config);
+    cli_checkpoint_close(&from);
+    return code == CLI_DONE ? cli_finish(call) : code;
+}
+
+const cli_command cli_generate = {
+    .name = "generate",
+    .argument = "RUN|CHECKPOINT",
+    .summary = "continue a text with a language model",
+    .text = "Continues prompts with the tokens that a model finds likely, and prints them as they are generated. For a "
+            "run, its newest checkpoint is used. A text is the same for the same weights, prompt and options, whatever "
+            "else is generated beside it and on any number of threads. A prompt that was trained by characters needs "
+            "the training text, whose characters define the tokens.",
+    .options = options,
+    .run = run,
+};

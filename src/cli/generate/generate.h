@@ -1,0 +1,46 @@
+/* Parts of anneal generate. */
+#ifndef AN_CLI_GENERATE_GENERATE_H
+#define AN_CLI_GENERATE_GENERATE_H
+
+#include "anneal/data.h"
+#include "anneal/generate.h"
+#include "cli/checkpoint/source.h"
+#include "cli/train/open.h"
+
+/* ---- vocabulary.c: texts to tokens and back ---- */
+
+/* What a model's tokens mean. One more kind of vocabulary is one more case in its functions. */
+typedef struct cli_vocabulary {
+    const cli_call *call;
+    an_context *ctx;
+    bool bytes;          /* a token is a byte */
+    an_dataset *dataset; /* tokens are the characters of this text; NULL, and no bytes: only numbers are known */
+} cli_vocabulary;
+
+/* That of a run's config, which may be NULL. An exit code, after a message. */
+int cli_vocabulary_open(cli_vocabulary *vocabulary, const cli_call *call, an_context *ctx, an_config *config);
+void cli_vocabulary_close(cli_vocabulary *vocabulary);
+bool cli_vocabulary_knows_text(const cli_vocabulary *vocabulary);
+/* Allocates the tokens of a text. An exit code, after a message that begins with `what`. */
+int cli_vocabulary_encode(const cli_vocabulary *vocabulary, const char *what, const char *text, size_t length,
+                          int32_t **tokens, int64_t *count);
+/* The bytes of a token; returns their number. */
+int cli_vocabulary_decode(const cli_vocabulary *vocabulary, int32_t token, char bytes[AN_TOKEN_BYTES]);
+
+/* ---- written.c: what was generated for a prompt ---- */
+
+typedef struct cli_written {
+    char *text;
+    size_t length, capacity;
+    size_t shown;  /* bytes that are on standard output */
+    bool stopped;  /* by a stop string, which is cut off */
+    bool has_room; /* false: there was no memory */
+} cli_written;
+
+void cli_written_add(cli_written *written, const char *bytes, int length);
+/* Cuts the text at the first of these strings that it contains, from `stops` that are not empty. */
+void cli_written_stop(cli_written *written, const char *const *stops, int count);
+/* Prints what no stop string can cut off any more; all of it at the end. */
+void cli_written_show(cli_written *written, const char *const *stops, int count, bool is_end);
+
+#endif
