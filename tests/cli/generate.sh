@@ -89,6 +89,6 @@ attempt 0 generate bytes --prompt a --max-tokens 3
 python3 -c 'print("a,b,sum"); [print(f"{i},{2 * i},{3 * i}") for i in range(20)]' >sums.csv
 printf 'model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: sums.csv}}\nrun: {steps: 2, dir: sums}\n' >sums.yaml
 attempt 0 train sums.yaml
-attempt 1 generate sums --tokens 1
+attempt 2 generate sums --tokens 1
 complains 'cannot generate'
 echo "generate: passed"
