@@ -125,7 +125,7 @@ static an_status check_source_keys(an_config *c, const char *source) {
 
 static an_status check_source(an_config *c, const char *source) {
     an_context *ctx = c->ctx;
-    static const char *const of_tokens = "text|tokens|megatron", *const of_numbers = "idx|csv|images|npy|jsonl";
+    static const char *const of_tokens = "text|tokens|megatron|chat", *const of_numbers = "idx|csv|images|npy|jsonl";
     char path[64];
     snprintf(path, sizeof path, "%s.type", source);
     const char *type = text_of(c, path), *model = text_of(c, "model.type");
@@ -133,6 +133,17 @@ static an_status check_source(an_config *c, const char *source) {
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
                         "%s: %s has type '%s', which gives tokens, but a model of type '%s' takes numbers; use %s",
                         AN_SPOT(spot_of(c, path)), source, type, model, AN_WORDS(of_numbers));
+    const bool are_sentences = !strcmp(type, "sentences"), is_bert = !strcmp(model, "bert");
+    if (are_sentences != is_bert && an_words_have("mlp|cnn|gpt2|llama|bert|sequential", model) &&
+        (are_sentences || an_words_have(of_tokens, type) || an_words_have(of_numbers, type)))
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s has type '%s', but a model of type '%s' takes %s; use %s",
+                        AN_SPOT(spot_of(c, path)), source, type, model,
+                        is_bert                              ? "sentences with classes"
+                        : an_words_have("gpt2|llama", model) ? "tokens"
+                                                             : "numbers",
+                        is_bert                              ? "sentences"
+                        : an_words_have("gpt2|llama", model) ? AN_WORDS(of_tokens)
+                                                             : AN_WORDS(of_numbers));
     if (an_words_have(of_numbers, type) && an_words_have("gpt2|llama|pretrained", model))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
                         "%s: %s has type '%s', which gives numbers, but a model of type '%s' takes tokens; use %s",

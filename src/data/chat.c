@@ -127,18 +127,19 @@ static double percent(int64_t part, int64_t all) {
 /* What users should know of: records that lost tokens, or gave none. */
 static void write_notice(chat *c) {
     const an_pieces *p = &c->pieces;
-    size_t length = 0;
+    char cut[160] = "", left_out[160] = "";
+    if (p->cut == 0 && p->left_out == 0) return;
     if (p->cut > 0)
-        length = (size_t)snprintf(c->notice, sizeof c->notice,
-                                  "%.200s: %" PRId64 " of %" PRId64 " records (%.2g%%) are longer than %" PRId64
-                                  " tokens and were cut, so %.2g%% of all tokens are not used",
-                                  c->path, p->cut, p->records, percent(p->cut, p->records), c->context,
-                                  percent(p->cut_tokens, p->all_tokens));
+        snprintf(cut, sizeof cut,
+                 "%" PRId64 " (%.2g%%) are longer than %" PRId64
+                 " tokens and were cut, so %.2g%% of all tokens are not used",
+                 p->cut, percent(p->cut, p->records), c->context, percent(p->cut_tokens, p->all_tokens));
     if (p->left_out > 0)
-        snprintf(c->notice + length, sizeof c->notice - length,
-                 "%s%.200s: %" PRId64 " of %" PRId64 " records have nothing to learn within %" PRId64
-                 " tokens and were left out",
-                 length ? "; " : "", length ? "" : c->path, p->left_out, p->records, c->context);
+        snprintf(left_out, sizeof left_out,
+                 "%" PRId64 " have nothing to learn within %" PRId64 " tokens and were left out", p->left_out,
+                 c->context);
+    snprintf(c->notice, sizeof c->notice, "%.180s: of %" PRId64 " records, %s%s%s", c->path, p->records, cut,
+             *cut && *left_out ? "; " : "", left_out);
 }
 
 static an_status make_dataset(an_dataset **dataset, chat *c) {

@@ -92,9 +92,11 @@ static an_status add_conversation(reading *r, const members *m) {
     an_context *ctx = r->ctx;
     int64_t count = 0;
     if (!r->source->format)
-        return an_lines_refuse(r->lines, r->record, m->messages_at,
-                               "this is a conversation, but nothing says how the model writes one; give a template",
-                               "");
+        return an_lines_refuse(
+            r->lines, r->record, m->messages_at,
+            r->source->no_format ? r->source->no_format
+                                 : "this is a conversation, but nothing says how the model writes one; give a template",
+            "");
     AN_TRY_RETURN(an_grow(ctx, (void **)&r->spans, &r->span_capacity, r->message_count, sizeof *r->spans));
     if (an_chat_write(&r->text, r->source->format, r->messages, (int64_t)r->message_count, false, r->spans, &count) !=
         AN_OK)

@@ -177,8 +177,8 @@ static an_status add_tokens(sentences *s, an_encoder *encoder, const members *m,
     const int64_t around = count - lengths[0] - lengths[1];
     int64_t before = 0, types_at = count;
     for (int64_t i = count; i-- > 0 && types[i] == 1;) types_at = i;
-    /* [CLS] text [SEP] pair [SEP]: as many special tokens follow each text */
-    const int64_t after = m->pair.bytes ? count - types_at - lengths[1] : 1;
+    /* [CLS] text [SEP] pair [SEP]: as many special tokens follow each text, one if there is one text */
+    const int64_t after = m->pair.bytes ? count - types_at - lengths[1] : around > 0;
     before = around - after * (m->pair.bytes ? 2 : 1);
     if (before < 0 || after < 0 || around >= s->context)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,

@@ -31,13 +31,17 @@ static an_status get_part(const opening *o, double *begin, double *end) {
 }
 
 /* Samples of text are as long as the model's context. */
+an_status an_open_context(an_config *config, an_context *ctx, const char *path, int64_t *context) {
+    const an_key key = an_key_join(path, "context");
+    if (!an_config_is(config, key.text, "auto")) return an_config_count(config, key.text, context);
+    if (an_config_origin_of(config, "model.context") != AN_ORIGIN_NONE)
+        return an_config_count(config, "model.context", context);
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the model does not say how many tokens a sample has; set %s.context",
+                    an_config_place(config, path), path);
+}
+
 static an_status get_context(const opening *o, int64_t *context) {
-    const an_key key = an_key_join(o->path, "context");
-    if (!an_config_is(o->config, key.text, "auto")) return an_config_count(o->config, key.text, context);
-    if (an_config_origin_of(o->config, "model.context") != AN_ORIGIN_NONE)
-        return an_config_count(o->config, "model.context", context);
-    return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: the model does not say how many tokens a sample has; set %s.context",
-                    an_config_place(o->config, o->path), o->path);
+    return an_open_context(o->config, o->ctx, o->path, context);
 }
 
 static an_status get_flat(const opening *o, bool *flat) {
@@ -301,6 +305,17 @@ static an_status open_megatron(const opening *o) {
     return an_dataset_create_megatron(o->dataset, ctx, &s);
 }
 
+static an_status open_chat(const opening *o) {
+    return an_open_chat(o->dataset, o->config, o->ctx, o->path);
+}
+
+static an_status open_sentences(const opening *o) {
+    an_context *ctx = o->ctx;
+    AN_TRY_RETURN(an_open_sentences(o->dataset, *o->vocabulary, o->config, ctx, o->path));
+    if (!*o->vocabulary) *o->vocabulary = *o->dataset;
+    return AN_OK;
+}
+
 enum { MOST_PARTS = 63 };
 
 static an_status open_parts(const opening *o, const char *key, an_mixture_source *s, an_dataset **parts,
@@ -341,9 +356,9 @@ static an_status open_mixture(const opening *o) {
 static const struct {
     const char *type;
     an_status (*open)(const opening *o);
-} types[] = {{"idx", open_idx},       {"csv", open_csv},           {"images", open_images},
-             {"npy", open_npy},       {"jsonl", open_jsonl},       {"text", open_text},
-             {"tokens", open_tokens}, {"megatron", open_megatron}, {"mixture", open_mixture}};
+} types[] = {{"idx", open_idx},         {"csv", open_csv},   {"images", open_images},      {"npy", open_npy},
+             {"jsonl", open_jsonl},     {"text", open_text}, {"tokens", open_tokens},      {"megatron", open_megatron},
+             {"mixture", open_mixture}, {"chat", open_chat}, {"sentences", open_sentences}};
 
 /* Adds which source it is to what is wrong with it, unless the message begins with a place of the config anyway. */
 static an_status name_source(const opening *o, an_status status) {

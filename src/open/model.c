@@ -119,6 +119,7 @@ static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
         return an_config_count(o->config, "model.vocabulary", vocabulary);
     *vocabulary = 0;
     if (o->dataset) AN_TRY_RETURN(an_dataset_vocabulary(o->dataset, vocabulary));
+    if (*vocabulary == 0) *vocabulary = o->inputs.limit; /* a tokenizer says it */
     if (*vocabulary > 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                     "%s: the data does not say how many different tokens there are; set model.vocabulary",
@@ -170,6 +171,31 @@ static an_status open_llama(opening *o) {
     return an_model_llama(o->graph, ctx, &m);
 }
 
+static an_status open_bert(opening *o) {
+    static const char *const poolings[] = {
+        [AN_BERT_POOLING_POOLER] = "pooler", [AN_BERT_POOLING_MEAN] = "mean", [AN_BERT_POOLING_FIRST] = "first"};
+    an_context *ctx = o->ctx;
+    an_bert_options m;
+    an_bert_options_init(&m, sizeof m);
+    m.dtype = o->dtype;
+    AN_TRY_RETURN(an_config_count(o->config, "model.layers", &m.layers));
+    AN_TRY_RETURN(an_config_count(o->config, "model.heads", &m.heads));
+    AN_TRY_RETURN(an_config_count(o->config, "model.width", &m.width));
+    AN_TRY_RETURN(an_config_count(o->config, "model.context", &m.context));
+    AN_TRY_RETURN(an_config_count(o->config, "model.token_types", &m.token_types));
+    AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
+    AN_TRY_RETURN(an_config_real(o->config, "model.epsilon", &m.epsilon));
+    m.hidden = 4 * m.width;
+    AN_TRY_RETURN(an_open_count(o->config, "model.hidden", &m.hidden));
+    AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
+    if (an_config_is(o->config, "model.classes", "auto")) AN_TRY_RETURN(an_open_classes(o));
+    m.classes = o->classes;
+    AN_TRY_RETURN(an_open_count(o->config, "model.classes", &m.classes));
+    for (size_t i = 0; i < sizeof poolings / sizeof *poolings; i++)
+        if (an_config_is(o->config, "model.pooling", poolings[i])) m.pooling = (an_bert_pooling)i;
+    return an_model_bert(o->graph, ctx, &m);
+}
+
 #define TOKENS "the inputs and targets of a language model are tokens, which have no scale"
 
 static const struct {
@@ -181,6 +207,7 @@ static const struct {
              {"cnn", open_cnn, NULL, false},
              {"gpt2", open_gpt2, TOKENS, false},
              {"llama", open_llama, TOKENS, false},
+             {"bert", open_bert, "sentences are tokens and classes, which have no scale", false},
              {"pretrained", an_open_pretrained, TOKENS, false},
              {"sequential", an_open_sequential, NULL, true},
              {"graph", an_open_graph, "a graph from a file says itself what it does with its inputs", false}};

@@ -18,6 +18,13 @@ an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purp
 an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,
                        const char *path);
 
+/* Texts that a tokenizer makes tokens of. `like`: what was trained on; NULL: this is what is trained on. */
+an_status an_open_chat(an_dataset **dataset, an_config *config, an_context *ctx, const char *path);
+an_status an_open_sentences(an_dataset **dataset, const an_dataset *like, an_config *config, an_context *ctx,
+                            const char *path);
+/* Tokens of a sample: those of the source, or of the model's context. */
+an_status an_open_context(an_config *config, an_context *ctx, const char *path, int64_t *context);
+
 /* Divides the training data as data.split says; nothing if it says nothing. */
 an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_config *config, an_context *ctx);
 /* The column that data.split.by names; NULL: none. */

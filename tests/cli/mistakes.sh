@@ -150,7 +150,7 @@ mistake 2 'c.yaml:5:23: run.seed is '\''-1'\''; it takes a whole number of at le
     'run: {dir: run, seed: -1}'
 mistake 2 'c.yaml:5:22: run.isa is '\''sse9'\''; it takes auto, base, avx2, avx512 or amx' \
     'run: {dir: run, isa: sse9}'
-mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, mixture or stream' \
+mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, chat, sentences, mixture or stream' \
     'data: {train: {path: rows.csv}}'
 mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, mixture or stream; did you mean '\''csv'\''?' \
     'data: {train: {type: cvs, path: rows.csv}}'
@@ -158,7 +158,7 @@ mistake 2 'c.yaml:5:7: data has no '\''train'\''; set it to a table such as {typ
     'data: {eval: {type: csv, path: rows.csv}}'
 mistake 2 'c.yaml:5:15: data.train of type '\''csv'\'' needs '\''path'\''; set it to the path of a file, or a list of paths' \
     'data: {train: {type: csv}}'
-mistake 2 'c.yaml:5:15: model.type is '\''transformer'\''; it takes mlp, cnn, gpt2, llama, pretrained, sequential or graph' \
+mistake 2 'c.yaml:5:15: model.type is '\''transformer'\''; it takes mlp, cnn, gpt2, llama, bert, pretrained, sequential or graph' \
     'model: {type: transformer}'
 mistake 2 'c.yaml:5:29: model.hidden[0] is '\''0'\''; it takes a list of whole numbers of at least 1' \
     'model: {type: mlp, hidden: [0]}'
@@ -168,7 +168,7 @@ mistake 2 'c.yaml:5:8: data.train: the model'\''s input '\''targets'\'' is f32[b
     'model: {type: mlp, outputs: 2}'
 mistake 2 'c.yaml:4:32: model.width 64 is not a multiple of model.heads 3 (remainder 1); use a width such as 63 or 66' \
     'model: {type: gpt2, layers: 1, heads: 3, width: 64, context: 16}' 'data: {train: {type: text, path: some.txt}}'
-mistake 2 'c.yaml:2:16: data.train has type '\''csv'\'', which gives numbers, but a model of type '\''gpt2'\'' takes tokens; use text, tokens or megatron' \
+mistake 2 'c.yaml:2:16: data.train has type '\''csv'\'', which gives numbers, but a model of type '\''gpt2'\'' takes tokens; use text, tokens, megatron or chat' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}'
 mistake 2 'c.yaml:5:8: the model needs classes, but the targets of data.train are numbers; use data with labels, or csv with classes: on' \
     'model: {type: cnn}'

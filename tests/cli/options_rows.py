@@ -59,6 +59,7 @@ def row(path, base, change, sees, of="", both=(), first=None):
 
 TAIL = "batch: {global: 4}\noptimizer: {lr: 1e-2}\nlog: {every: 1 steps}\nrun: {dir: run, steps: 4}\n"
 IMAGES = "data: {train: {type: idx, path: images.idx, labels: labels.idx}}\n"
+FINETUNE = pathlib.Path(__file__).resolve().parent.parent / "golden/finetune"
 BASES = {
     "mlp": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: sums.csv}}\n",
     "eval": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: sums.csv, part: 0%..50%}, "
@@ -73,6 +74,10 @@ BASES = {
               "data: {train: {type: tokens, path: tokens.bin}}\n",
     "megatron": "model: {type: gpt2, layers: 1, heads: 2, width: 8, context: 8, vocabulary: 64}\n"
                 "data: {train: {type: megatron, path: set}}\n",
+    "bert": "model: {type: bert, layers: 2, heads: 2, width: 8, hidden: 16, context: 16}\n"
+            f"data: {{train: {{type: sentences, path: sentences.jsonl, tokenizer: {FINETUNE}/wordpiece}}}}\n",
+    "chat": "model: {type: llama, layers: 1, heads: 2, width: 8, hidden: 16, context: 48}\n"
+            f"data: {{train: {{type: chat, path: chat.jsonl, tokenizer: {FINETUNE}/bpe}}}}\n",
     "mixture": "model: {type: gpt2, layers: 1, heads: 2, width: 8, context: 8}\n"
                "data: {train: {type: mixture, parts: [{type: text, path: poem.txt}, {type: text, path: other.txt}]}}\n",
     "sequential": "model: {type: sequential, layers: [{type: linear, size: 4}, relu, linear]}\n"
@@ -176,6 +181,10 @@ def write_data(folder):
         for i in range(40):
             (folder / (name + "pictures") / f"class{i % 4}").mkdir(parents=True, exist_ok=True)
             write(f"{name}pictures/class{i % 4}/{i}.png", png(8, pixels[i * 64:(i + 1) * 64]))
+    for name, word in (("", "see"), ("other-", "hear")):
+        write(name + "sentences.jsonl", "".join(f'{{"text": "we {word} {i}", "label": {i % 3}}}\n' for i in range(12)))
+        write(name + "chat.jsonl", "".join(
+            f'{{"messages": [{{"role": "user", "content": "{word} {i}?"}}, {{"role": "assistant", "content": "yes {i}"}}]}}\n' for i in range(16)))
     write("poem.txt", "".join(f"line {i % 10} of it\n" for i in range(60)))
     write("other.txt", "".join(f"verse {i % 7}, the other\n" for i in range(60)))
     for name, factor in (("", 1), ("other-", 3)):
@@ -227,7 +236,7 @@ row("model.filters", "cnn", "model.filters=[3, 3]", PLAN, of="cnn")
 for kind in ("mlp", "cnn"):
     row("model.activation", kind, "model.activation=tanh", HASH, of=kind)
     row("model.batch_norm", kind, "model.batch_norm=on", PLAN, of=kind)
-for kind in ("mlp", "cnn", "gpt2"):
+for kind in ("mlp", "cnn", "gpt2", "bert"):
     row("model.dropout", kind, "model.dropout=0.5", HASH, of=kind)
 for kind in ("gpt2", "llama"):
     row("model.layers", kind, "model.layers=1", PLAN, of=kind)
@@ -235,6 +244,9 @@ for kind in ("gpt2", "llama"):
     row("model.width", kind, "model.width=16", PLAN, of=kind)
     row("model.context", kind, "model.context=4", PLAN, of=kind)
     row("model.vocabulary", kind, "model.vocabulary=300", PLAN, of=kind)
+for key, value, sees in (("layers", 1, PLAN), ("heads", 1, HASH), ("width", 16, PLAN), ("hidden", 24, PLAN), ("context", 24, PLAN),
+                         ("vocabulary", 300, PLAN), ("classes", 5, PLAN), ("token_types", 3, PLAN), ("pooling", "mean", PLAN), ("epsilon", 0.1, HASH)):
+    row("model." + key, "bert", f"model.{key}={value}", sees, of="bert")
 row("model.kv_heads", "llama", "model.kv_heads=1", PLAN, of="llama")
 row("model.rotary_base", "llama", "model.rotary_base=100", HASH, of="llama")
 row("model.epsilon", "llama", "model.epsilon=0.1", HASH, of="llama")
@@ -302,6 +314,16 @@ for kind, base, path in (("idx", "cnn", "other-images.idx"), ("csv", "mlp", "pro
     row("data.train.part", base, "data.train.part=50%..100%", HASH, of=kind)
 for kind, base in (("text", "gpt2"), ("tokens", "tokens"), ("megatron", "megatron")):
     row("data.train.context", base, "data.train.context=6", HASH, of=kind)
+for kind, base in (("chat", "chat"), ("sentences", "bert")):
+    row("data.train.path", base, f"data.train.path=other-{kind}.jsonl", HASH, of=kind)
+    row("data.train.part", base, "data.train.part=50%..100%", HASH, of=kind)
+    row("data.train.context", base, "data.train.context=12" if kind == "sentences" else "data.train.context=40", PLAN, of=kind)
+    row("data.train.tokenizer", base, "data.train.tokenizer=" + str(FINETUNE / ("bpe" if kind == "sentences" else "wordpiece")),
+        PLAN if kind == "sentences" else REFUSED("has no token '<|im_start|>'"), of=kind, both=[] if kind == "sentences" else ["data.train.template=chatml"])
+row("data.train.template", "chat", "data.train.template=zephyr", HASH, of="chat")
+row("data.train.system", "chat", "data.train.system=Be brief.", HASH, of="chat")
+row("data.train.packing", "chat", "data.train.packing=off", HASH, of="chat")
+row("data.train.prompts", "chat", "data.train.prompts=on", HASH, of="chat")
 row("data.train.path", "pictures", "data.train.path=other-pictures", HASH, of="images")
 row("data.train.part", "pictures", "data.train.part=50%..100%", HASH, of="images")
 row("data.train.flat", "pictures", "data.train.flat=on", FILES("run/checkpoints/*/graph.ang"), of="images",

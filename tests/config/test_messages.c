@@ -61,7 +61,7 @@ static const refusal refusals[] = {
     {"model: gpt2\ndata:\n", NULL,
      "run.yaml:2:6: data has no 'train'; set it to a table such as {type: text, path: FILE}"},
     {"model:\n" DATA, NULL,
-     "run.yaml:1:7: model needs 'type'; set it to mlp, cnn, gpt2, llama, pretrained, sequential or graph"},
+     "run.yaml:1:7: model needs 'type'; set it to mlp, cnn, gpt2, llama, bert, pretrained, sequential or graph"},
     {BOTH "optimiser: {lr: 1}\n", NULL, "run.yaml:3:1: unknown key 'optimiser'; did you mean 'optimizer'?"},
     {BOTH "optimizer: {lrr: 1e-3}\n", NULL, "run.yaml:3:13: unknown key 'optimizer.lrr'; did you mean 'lr'?"},
     {BOTH "optimizer: {learning_rate: 1e-3}\n", NULL,
@@ -153,11 +153,12 @@ static const refusal refusals[] = {
     {BOTH "version: 0\n", NULL, "run.yaml:3:10: version is '0'; it takes 1"},
     /* ---- types of a table ---- */
     {"model: {type: mlp, heads: 4}\n" DATA, NULL,
-     "run.yaml:1:20: model of type 'mlp' has no key 'heads', which is for type gpt2 or llama; its keys are type, "
+     "run.yaml:1:20: model of type 'mlp' has no key 'heads', which is for type gpt2, llama or bert; its keys are type, "
      "inputs, outputs, hidden, embedding, activation, batch_norm, dropout, loss, init"},
     {"model: {type: gpt3}\n" DATA, NULL,
-     "run.yaml:1:15: model.type is 'gpt3'; it takes mlp, cnn, gpt2, llama, pretrained, sequential or graph; did you "
-     "mean 'gpt2'?"},
+     "run.yaml:1:15: model.type is 'gpt3'; it takes mlp, cnn, gpt2, llama, bert, pretrained, sequential or graph; did "
+     "you mean "
+     "'gpt2'?"},
     {"model: {type: llama, layers: 2}\n" DATA, NULL,
      "run.yaml:1:8: model of type 'llama' needs 'heads'; set it to a whole number of at least 1"},
     {"model: {type: sequential, layers: 4}\n" DATA, NULL,
@@ -171,7 +172,8 @@ static const refusal refusals[] = {
     {"model: {type: sequential, layers: []}\n" DATA, NULL,
      "run.yaml:1:35: model.layers is empty; it takes a list of tables"},
     {"model: {graph: a.ang, width: 3}\n" DATA, NULL,
-     "run.yaml:1:23: model of type 'graph' has no key 'width', which is for type cnn, gpt2 or llama; its keys are "
+     "run.yaml:1:23: model of type 'graph' has no key 'width', which is for type cnn, gpt2, llama or bert; its keys "
+     "are "
      "type, graph, init"},
     {BOTH "schedule: {min_ratio: 0.1}\n", NULL,
      "run.yaml:3:12: schedule of type 'constant' has no key 'min_ratio', which is for type linear, cosine, "
@@ -194,11 +196,11 @@ static const refusal refusals[] = {
      "run.yaml:2:39: data.train of type 'tokens' has no key 'tokens', which is for type text; its keys are type, path, "
      "format, context, documents, border_targets, end_token, part, weight"},
     {MODEL "data: {train: {path: a.txt}}\n", NULL,
-     "run.yaml:2:15: data.train needs 'type'; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, mixture "
-     "or stream"},
+     "run.yaml:2:15: data.train needs 'type'; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, chat, "
+     "sentences, mixture or stream"},
     {MODEL "data: {train: {type: txt, path: a.txt}}\n", NULL,
-     "run.yaml:2:22: data.train.type is 'txt'; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, mixture "
-     "or stream; "
+     "run.yaml:2:22: data.train.type is 'txt'; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, chat, "
+     "sentences, mixture or stream; "
      "did you mean 'text'?"},
     /* ---- kinds of values ---- */
     {BOTH "optimizer: {lr: fast}\n", NULL, "run.yaml:3:17: optimizer.lr is 'fast'; it takes a number of at least 0"},
@@ -367,10 +369,10 @@ static const refusal refusals[] = {
      "csv, images, npy or jsonl"},
     {MODEL "data: {train: {type: idx, path: a.idx}}\n", NULL,
      "run.yaml:2:16: data.train has type 'idx', which gives numbers, but a model of type 'gpt2' takes tokens; use "
-     "text, tokens or megatron"},
+     "text, tokens, megatron or chat"},
     {MODEL "data: {train: {type: mixture, parts: [{type: text, path: a.txt}, {type: csv, path: b.csv}]}}\n", NULL,
      "run.yaml:2:67: data.train.parts[1] has type 'csv', which gives numbers, but a model of type 'gpt2' takes tokens; "
-     "use text, tokens or megatron"},
+     "use text, tokens, megatron or chat"},
     {MODEL "data: {train: {type: text, path: a.txt, tokens: chars}, eval: {type: text, path: a.txt}}\n", NULL,
      "run.yaml:2:41: data.train.tokens is chars and data.eval.tokens is bytes, but a model has one kind of token; make "
      "them the same"},
@@ -411,7 +413,8 @@ static const refusal refusals[] = {
      "example with --set run.epochs=)"},
     {BOTH, "model=", "run.yaml:1:1: 'model' is missing; a config needs at least model and data"},
     {BOTH, "model.type=mlp",
-     "run.yaml:1:21: model of type 'mlp' has no key 'layers', which is for type gpt2, llama or sequential; its keys "
+     "run.yaml:1:21: model of type 'mlp' has no key 'layers', which is for type gpt2, llama, bert or sequential; its "
+     "keys "
      "are type, inputs, outputs, hidden, embedding, activation, batch_norm, dropout, loss, init"},
     {BOTH, "run.dir=\xff", "--set run.dir=\xff: this is not UTF-8; use UTF-8"},
 };
