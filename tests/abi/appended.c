@@ -85,6 +85,8 @@ int main(void) {
     REFUSED(an_csv_source, an_dataset_create_csv(&none, ctx, &o));
     REFUSED(an_npy_source, an_dataset_create_npy(&none, ctx, &o));
     REFUSED(an_jsonl_source, an_dataset_create_jsonl(&none, ctx, &o));
+    REFUSED(an_chat_source, an_dataset_create_chat(&none, ctx, &o));
+    REFUSED(an_sentence_source, an_dataset_create_sentences(&none, ctx, &o));
     REFUSED(an_text_source, an_dataset_create_text(&none, ctx, &o));
     REFUSED(an_token_source, an_dataset_create_tokens(&none, ctx, &o));
     REFUSED(an_megatron_source, an_dataset_create_megatron(&none, ctx, &o));

@@ -195,6 +195,8 @@ static void test_defaults_of_tests(void **state) {
     SAME(an_npy_source);
     SAME(an_jsonl_source);
     SAME(an_text_source);
+    SAME(an_chat_source);
+    SAME(an_sentence_source);
     SAME(an_token_source);
     SAME(an_megatron_source);
     SAME(an_array_source);

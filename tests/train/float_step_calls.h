@@ -288,6 +288,19 @@ static inline void make_datasets(void) {
     DO(an_dataset_create_jsonl, &d, ctx, &jsonl);
     read_samples(&d);
     an_dataset_destroy(&d);
+    an_tokenizer *tokenizer = NULL;
+    OK(ctx, an_tokenizer_open(&tokenizer, ctx, ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"));
+    write_text("said.jsonl", "{\"text\": \"abc abc\", \"label\": 0}\n{\"text\": \"d\", \"label\": 2}\n");
+    const an_chat_source said = {DEFAULTS(an_chat_source), .path = "said.jsonl", .tokenizer = tokenizer, .context = 4};
+    const an_sentence_source sentences = {DEFAULTS(an_sentence_source), .path = "said.jsonl", .tokenizer = tokenizer,
+                                          .context = 4};
+    DO(an_dataset_create_chat, &d, ctx, &said);
+    read_samples(&d);
+    an_dataset_destroy(&d);
+    DO(an_dataset_create_sentences, &d, ctx, &sentences);
+    read_samples(&d);
+    an_dataset_destroy(&d);
+    an_tokenizer_destroy(&tokenizer);
     DO(an_dataset_create_tokens, &d, ctx, &tokens);
     read_samples(&d);
     an_dataset_destroy(&d);

@@ -280,6 +280,7 @@ static inline void call_models(void) {
     char system[AN_CHAT_SYSTEM_BYTES], text[64];
     size_t length;
     STATUS(an_chat_recognize, N(&chat), O(ctx), N("<|im_start|><|im_end|>"), N(system));
+    STATUS(an_chat_open, N(&chat), N(ctx), N(ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"), N(system));
     STATUS(an_chat_render, N(ctx), N(&chat), N(&message), 1, true, N(text), sizeof text, N(&length));
     PLAIN(an_chat_template_name);
     static const char published[] = ANNEAL_SOURCE_DIR "/tests/golden/pretrained/qwen3";

@@ -324,6 +324,15 @@ static inline void call_data(void) {
     an_csv_facts_destroy(&facts);
     STATUS(an_dataset_create_npy, N(&fresh), N(ctx), N(&npy));
     STATUS(an_dataset_create_jsonl, N(&fresh), N(ctx), N(&jsonl));
+    an_tokenizer *tokenizer = NULL;
+    OK(ctx, an_tokenizer_open(&tokenizer, ctx, ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"));
+    write_text("said.jsonl", "{\"text\": \"abc\", \"label\": 0}\n");
+    const an_chat_source said = {DEFAULTS(an_chat_source), .path = "said.jsonl", .tokenizer = tokenizer, .context = 8};
+    const an_sentence_source sentences = {DEFAULTS(an_sentence_source), .path = "said.jsonl", .tokenizer = tokenizer,
+                                          .context = 8};
+    STATUS(an_dataset_create_chat, N(&fresh), N(ctx), N(&said));
+    STATUS(an_dataset_create_sentences, N(&fresh), N(ctx), N(&sentences));
+    an_tokenizer_destroy(&tokenizer);
     STATUS(an_dataset_create_text, N(&fresh), N(ctx), N(&text));
     STATUS(an_dataset_vocabulary, N(poem), N(&count));
     STATUS(an_dataset_token_text, N(poem), 0, N(bytes), N(&length));
