@@ -188,10 +188,10 @@ static inline void make_parts(an_dtype precision) {
 /* ---- data ---- */
 
 static inline void read_samples(an_dataset **dataset) {
-    static double inputs[1024], targets[1024];
+    static double inputs[1024], targets[1024], third[1024], fourth[1024]; /* sentences have four fields */
     memset(inputs, 0, sizeof inputs);
     memset(targets, 0, sizeof targets);
-    DO(an_dataset_read, *dataset, 2, ((int64_t[]){0, 3}), ((void *const[]){inputs, targets}));
+    DO(an_dataset_read, *dataset, 2, ((int64_t[]){0, 3}), ((void *const[]){inputs, targets, third, fourth}));
     NOTE(inputs), NOTE(targets);
     an_class_info classes;
     an_class_info_init(&classes, sizeof classes);
@@ -290,8 +290,10 @@ static inline void make_datasets(void) {
     an_dataset_destroy(&d);
     an_tokenizer *tokenizer = NULL;
     OK(ctx, an_tokenizer_open(&tokenizer, ctx, ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"));
-    write_text("said.jsonl", "{\"text\": \"abc abc\", \"label\": 0}\n{\"text\": \"d\", \"label\": 2}\n");
-    const an_chat_source said = {DEFAULTS(an_chat_source), .path = "said.jsonl", .tokenizer = tokenizer, .context = 4};
+    write_text("said.jsonl", "{\"text\": \"abc abc\", \"label\": 0}\n{\"text\": \"d\", \"label\": 2}\n"
+                             "{\"text\": \"efg\", \"label\": 1}\n{\"text\": \"hijk\", \"label\": 0}\n");
+    an_chat_source said = {DEFAULTS(an_chat_source), .path = "said.jsonl", .tokenizer = tokenizer, .context = 4};
+    said.packed = false;
     const an_sentence_source sentences = {DEFAULTS(an_sentence_source), .path = "said.jsonl", .tokenizer = tokenizer,
                                           .context = 4};
     DO(an_dataset_create_chat, &d, ctx, &said);
