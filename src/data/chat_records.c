@@ -98,9 +98,10 @@ static an_status add_conversation(reading *r, const members *m) {
                                  : "this is a conversation, but nothing says how the model writes one; give a template",
             "");
     AN_TRY_RETURN(an_grow(ctx, (void **)&r->spans, &r->span_capacity, r->message_count, sizeof *r->spans));
-    if (an_chat_write(&r->text, r->source->format, r->messages, (int64_t)r->message_count, false, r->spans, &count) !=
-        AN_OK)
-        return an_lines_refuse(r->lines, r->record, m->messages_at, an_last_error(ctx), "");
+    const an_status status =
+        an_chat_write(&r->text, r->source->format, r->messages, (int64_t)r->message_count, false, r->spans, &count);
+    if (status == AN_ERR_MEMORY) return status;
+    if (status != AN_OK) return an_lines_refuse(r->lines, r->record, m->messages_at, an_last_error(ctx), "");
     return an_tokenized_add(&r->pieces->tokenized, r->text.bytes, r->text.length, r->spans, count, false);
 }
 

@@ -1,4 +1,6 @@
 /* Every allocation of every source fails once: an error, nothing lost, and the next try works. */
+#include "anneal/chat.h"
+#include "anneal/text.h"
 #include "data/loader.h"
 #include "data/pictures.h"
 
@@ -129,6 +131,40 @@ static an_status make_jsonl(an_dataset **d, an_context *ctx) {
     return an_dataset_create_jsonl(d, ctx, &source);
 }
 
+/* With its tokenizer. */
+static an_status make_chat(an_dataset **d, an_context *ctx) {
+    const an_chat_format format = {.size = sizeof format, .type = AN_CHAT_CHATML};
+    an_chat_source source;
+    an_tokenizer *tokenizer = NULL;
+    an_chat_source_init(&source, sizeof source);
+    write_text("f.jsonl", "{\"text\": \"abc\"}\n{\"prompt\": \"a\", \"completion\": \"b\"}\n"
+                          "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, "
+                          "{\"role\": \"assistant\", \"content\": \"b\"}]}\n");
+    an_status status = an_tokenizer_open(&tokenizer, ctx, ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe");
+    source.path = "f.jsonl";
+    source.tokenizer = tokenizer;
+    source.format = &format;
+    source.context = 32;
+    if (status == AN_OK) status = an_dataset_create_chat(d, ctx, &source);
+    an_tokenizer_destroy(&tokenizer);
+    return status;
+}
+
+static an_status make_sentences(an_dataset **d, an_context *ctx) {
+    an_sentence_source source;
+    an_tokenizer *tokenizer = NULL;
+    an_sentence_source_init(&source, sizeof source);
+    write_text("f.jsonl", "{\"text\": \"a b\", \"label\": \"x\"}\n"
+                          "{\"text\": \"a\", \"text_pair\": \"b c\", \"label\": \"w\"}\n");
+    an_status status = an_tokenizer_open(&tokenizer, ctx, ANNEAL_SOURCE_DIR "/tests/golden/finetune/wordpiece");
+    source.path = "f.jsonl";
+    source.tokenizer = tokenizer;
+    source.context = 8;
+    if (status == AN_OK) status = an_dataset_create_sentences(d, ctx, &source);
+    an_tokenizer_destroy(&tokenizer);
+    return status;
+}
+
 #ifdef AN_HAVE_PNG
 static an_status make_images(an_dataset **d, an_context *ctx) {
     an_images_source source;
@@ -147,8 +183,8 @@ static maker *const makers[] = {
 #ifdef AN_HAVE_PNG
     make_images,
 #endif
-    make_npz,       make_jsonl, make_arrays, make_idx,    make_csv,
-    make_plain_csv, make_text,  make_bytes,  make_tokens, make_megatron};
+    make_chat,   make_sentences, make_npz,  make_jsonl, make_arrays, make_idx,
+    make_csv,    make_plain_csv, make_text, make_bytes, make_tokens, make_megatron};
 enum { MAKERS = sizeof makers / sizeof *makers };
 
 static void test_sources(void **state) {
