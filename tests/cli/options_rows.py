@@ -60,6 +60,7 @@ def row(path, base, change, sees, of="", both=(), first=None):
 TAIL = "batch: {global: 4}\noptimizer: {lr: 1e-2}\nlog: {every: 1 steps}\nrun: {dir: run, steps: 4}\n"
 IMAGES = "data: {train: {type: idx, path: images.idx, labels: labels.idx}}\n"
 FINETUNE = pathlib.Path(__file__).resolve().parent.parent / "golden/finetune"
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden" / "pretrained"
 BASES = {
     "mlp": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: sums.csv}}\n",
     "eval": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: sums.csv, part: 0%..50%}, "
@@ -86,6 +87,7 @@ BASES = {
     "lines": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: jsonl, path: sums.jsonl}}\n",
     "pictures": "model: {type: cnn, filters: [2, 3], hidden: 4}\ndata: {train: {type: images, path: pictures}}\n",
     "layers": "model: {type: sequential, layers: [{type: convolution, filters: 2}, relu, max_pool, flatten, linear]}\n" + IMAGES,
+    "pretrained": f"model: {{from: {GOLDEN}/qwen2, context: 8}}\ndata: {{train: {{type: tokens, path: few.bin}}}}\n",
     "graph": "model: {graph: model.ang}\ndata: {train: {type: csv, path: sums.csv}}\n",
     "stream": "model: {type: mlp, inputs: 2, outputs: 3, hidden: [4]}\ndata: {source: stream}\n",
     "stream-cnn": "model: {type: cnn, channels: 1, height: 8, width: 8, classes: 3, filters: [2], hidden: 4}\n"
@@ -192,6 +194,7 @@ def write_data(folder):
         write(name + "tokens.bin", struct.pack("<640H", *tokens))
         for ending, content in zip((".bin", ".idx"), megatron(tokens, 20)):
             write(name + "set" + ending, content)
+    write("few.bin", struct.pack("<640H", *[i * i % 23 for i in range(640)]))
     write("model.ang", GRAPH)
     write("other.ang", GRAPH.replace("relu", "tanh"))
     for name, text in BASES.items():
@@ -219,6 +222,8 @@ row("run.allow_new_bits", "mlp", "run.allow_new_bits=on", ACCEPTED("run.allow_ne
 
 row("model.type", "mlp", "model={type: sequential, layers: [linear]}", PLAN)
 row("model.graph", "graph", "model.graph=other.ang", HASH, of="graph")
+row("model.from", "pretrained", f"model.from={GOLDEN}/qwen2-window", HASH, of="pretrained")
+row("model.context", "pretrained", "model.context=4", PLAN, of="pretrained")
 row("model.inputs", "stream", "model.inputs=3", PLAN, of="mlp")
 row("model.inputs", "stream-layers", "model.inputs=[3]", PLAN, of="sequential")
 row("model.outputs", "stream", "model.outputs=4", PLAN, of="mlp")
