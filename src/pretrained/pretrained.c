@@ -67,6 +67,33 @@ static an_status open_folder(an_pretrained *p) {
     return AN_OK;
 }
 
+static int64_t count_of(const an_description *d, an_fact fact) {
+    const double value = an_description_fact(d, fact);
+    return value >= 0 && value < 1e15 ? (int64_t)value : 0;
+}
+
+/* What every family has. Sizes that contradict each other are found when the graph is built. */
+static an_status check_sizes(const an_description *d) {
+    static const struct {
+        an_fact fact;
+        const char *name;
+    } sizes[] = {{AN_FACT_LAYERS, "number of layers"},
+                 {AN_FACT_HEADS, "number of heads"},
+                 {AN_FACT_WIDTH, "width"},
+                 {AN_FACT_HIDDEN, "width of the feed-forward layers"},
+                 {AN_FACT_VOCABULARY, "size of the vocabulary"}};
+    an_context *ctx = d->ctx;
+    int64_t count = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        AN_TRY_RETURN(an_description_count(d, sizes[i].fact, sizes[i].name, &count));
+        if (count < 1) return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: the %s is 0", d->path, sizes[i].name);
+    }
+    if (count_of(d, AN_FACT_LAYERS) > MOST_LAYERS)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: the number of layers is %g, but at most %d are possible", d->path,
+                        an_description_fact(d, AN_FACT_LAYERS), MOST_LAYERS);
+    return AN_OK;
+}
+
 an_status an_pretrained_open(an_pretrained **pretrained, an_context *ctx, const char *path) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, pretrained, path);
@@ -80,6 +107,7 @@ an_status an_pretrained_open(an_pretrained **pretrained, an_context *ctx, const 
     p->is_gguf = an_gguf_is(path);
     AN_TRY(p->is_gguf ? open_gguf(p) : open_folder(p));
     AN_TRY(an_description_check(&p->description));
+    AN_TRY(check_sizes(&p->description));
     *pretrained = p;
     return AN_OK;
 fail:
@@ -94,11 +122,6 @@ void an_pretrained_close(an_pretrained **pretrained) {
     an_description_destroy(&p->description);
     an_string_release(ctx, &p->path);
     an_release(ctx, (void **)pretrained, 1, sizeof *p);
-}
-
-static int64_t count_of(const an_description *d, an_fact fact) {
-    const double value = an_description_fact(d, fact);
-    return value >= 0 && value < 1e15 ? (int64_t)value : 0;
 }
 
 an_status an_pretrained_info_get(const an_pretrained *pretrained, an_pretrained_info *info) {
@@ -149,9 +172,6 @@ an_status an_pretrained_graph(const an_pretrained *pretrained, an_graph **graph,
     an_pretrained_options own;
     *graph = NULL;
     AN_TRY_RETURN(an_pretrained_options_read(ctx, &own, options));
-    if (an_description_fact(&p->description, AN_FACT_LAYERS) > MOST_LAYERS)
-        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: has %g layers, but at most %d are possible", p->path,
-                        an_description_fact(&p->description, AN_FACT_LAYERS), MOST_LAYERS);
     AN_TRY_RETURN(p->description.family->build(graph, &p->description, &own));
     const an_status status = check_elements(p, *graph);
     if (status != AN_OK) an_graph_destroy(graph);
