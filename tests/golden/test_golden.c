@@ -321,6 +321,8 @@ static void see_all(const test *t) {
 /* Ops that have no golden case, and why. */
 static const char *const exceptions[][2] = {
     {"dropout", "no two libraries draw the same random numbers"},
+    {"adapt",
+     "it has the kernels and the gradient of add; tests/open/test_lora.c compares adapters with those of peft"},
     {"program_state", "it is memory between runs, not a function"},
     {"cached_attention", "tests/predict/test_decoding.c compares it with attention, bit for bit"},
     {"exchange", "it computes nothing: tests/ranks compares what ranks exchange with one process"},
