@@ -8,6 +8,7 @@
 #include "anneal/run.h"
 #include "anneal/train.h"
 #include "exec/params.h"
+#include "exec/plan.h"
 #include "store/safetensors.h"
 #include "train/trainer.h"
 
@@ -63,8 +64,16 @@ static void read_expected(const char *name, expectation *e) {
     write_file("tokens.bin", written, sizeof written);
 }
 
+static void forget(const char *folder) {
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): the test's own folder */
+}
+
+/* A run that begins anew. */
 static an_trainer *open_with(const char *config, const char *more) {
     char text[4096];
+    forget("runs");
     snprintf(text, sizeof text, "%s%s", config, more);
     return open_run(text);
 }
@@ -187,6 +196,11 @@ static void test_frozen_base(void **state) {
     assert_int_equal(memory.weights, frozen + trained * (4 + 2)); /* masters and low copies of the adapter */
     assert_int_equal(memory.gradients, trained * 4);
     assert_int_equal(memory.optimizer, trained * 8);
+    for (const an_node *n = t->plan->forms[AN_FORM_TRAIN_FIRST]->first; n;
+         n = n->next) { /* nor is any of it converted in a step */
+        const an_result *src = n->op->flags & AN_OP_CONVERTS ? an_node_input(n, 0) : NULL;
+        if (src && src->root->storage == AN_STORAGE_FROZEN) fail_msg("%s converts a weight", n->path);
+    }
     an_trainer_destroy(&t);
 }
 
@@ -214,12 +228,6 @@ static void copy_base(float change) {
         if (!i) memcpy(bytes + count - sizeof last, &last, sizeof last);
         write_file(i ? "base/config.json" : "base/model.safetensors", bytes, count);
     }
-}
-
-static void forget(const char *folder) {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): the test's own folder */
 }
 
 static void begin_run(void) {
@@ -400,6 +408,7 @@ static void test_mistakes(void **state) {
     (void)state;
     static expectation e;
     read_expected("llama", &e);
+    forget("runs");
     refused(PLAIN "lora: {targets: [q_porj]}\n", AN_ERR_ARGUMENT,
             "the target 'q_porj' matches no linear layer; did you mean 'q_proj'?");
     refused(PLAIN "lora: {targets: [layernorm]}\n", AN_ERR_ARGUMENT, "which is not the weight of a linear layer");
