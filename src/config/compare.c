@@ -108,6 +108,7 @@ static const struct {
     {"eval.samples", AN_CHANGE_FIXED, COMPARE},
     {"eval.micro", AN_CHANGE_FIXED, "sums of evaluations would be grouped differently"},
     {"eval.metrics", AN_CHANGE_FREE, WRITTEN},
+    {"eval.generate", AN_CHANGE_FREE, WRITTEN},
     {"eval.best.metric", AN_CHANGE_FIXED, BEST},
     {"eval.best.mode", AN_CHANGE_FIXED, BEST},
     {"eval.early_stop.metric", AN_CHANGE_FIXED, BEST},

@@ -48,6 +48,27 @@ grep -qE '^[0-9]+ [0-9]+ [0-9]+ [0-9]+$' out || fail 'four numbers'
 attempt 0 generate chars --prompt 'a line' --max-tokens 100
 complains 'the context of 40 tokens is full'
 
+# At every evaluation of a run; a run that goes on writes what it would have written.
+cat >run.yaml <<Y
+model: {type: gpt2, layers: 1, heads: 2, width: 32, context: 40}
+data: {train: {type: text, path: poem.txt, tokens: chars}, split: {eval: 20%}}
+batch: {global: 8}
+eval: {every: 10 steps, generate: prompts.txt}
+run: {steps: 30, dir: whole}
+Y
+attempt 0 train run.yaml
+[ "$(ls whole/samples)" = "$(printf 'step-%08d.jsonl\n' 10 20 30)" ] || fail "$(ls whole/samples)"
+[ "$(wc -l <whole/samples/step-00000030.jsonl)" = 5 ] || fail 'a line for each prompt'
+! cmp -s whole/samples/step-000000[12]0.jsonl || fail 'two steps wrote the same'
+OMP_NUM_THREADS=1 attempt 0 train run.yaml --set run.dir=parts --set run.steps=15
+attempt 0 train run.yaml --set run.dir=parts --extend keep
+for step in 10 20 30; do
+    cmp {whole,parts}/samples/step-000000$step.jsonl || fail "a run in two parts wrote something else"
+done
+printf 'a line and a line and a line and a line and\n' >long.txt
+attempt 1 train run.yaml --set run.dir=other --set eval.generate=long.txt
+complains 'long.txt: line 1: has 43 tokens'
+
 attempt 2 generate chars
 complains 'the prompt is missing'
 attempt 2 generate chars --prompt a --input prompts.txt

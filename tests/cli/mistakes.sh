@@ -132,6 +132,9 @@ mistake 2 'c.yaml:6:14: eval.best: this model does not have the metric '\''val_a
     'eval: {best: val_accuracy}'
 mistake 2 'c.yaml:6:8: eval.early_stop is set, but there is no data to evaluate on; set data.eval or data.split, or remove this key' \
     'eval: {early_stop: val_loss}'
+mistake 2 'c.yaml:6:18: eval.generate needs data of type text: nothing says which texts other tokens stand for' \
+    'data: {train: {type: csv, path: rows.csv, part: 0%..50%}, eval: {type: csv, path: rows.csv, part: 50%..100%}}' \
+    'eval: {generate: rows.csv}'
 mistake 2 'c.yaml:6:8: eval.micro is set, but there is no data to evaluate on; set data.eval or data.split, or remove this key' \
     'eval: {micro: 3}'
 mistake 2 'c.yaml:6:15: eval.micro is '\''0'\''; it takes auto, or a whole number of at least 1' \

@@ -188,6 +188,7 @@ def write_data(folder):
         write(name + "chat.jsonl", "".join(
             f'{{"messages": [{{"role": "user", "content": "{word} {i}?"}}, {{"role": "assistant", "content": "yes {i}"}}]}}\n' for i in range(16)))
     write("poem.txt", "".join(f"line {i % 10} of it\n" for i in range(60)))
+    write("prompts.txt", "line 3\nof it\n")
     write("other.txt", "".join(f"verse {i % 7}, the other\n" for i in range(60)))
     for name, factor in (("", 1), ("other-", 3)):
         tokens = [i * i * factor % 61 if i % 2 == 0 else 0 for i in range(640)]
@@ -485,6 +486,8 @@ row("eval.at_start", "eval", "eval.at_start=on", METRICS)
 row("eval.samples", "eval", "eval.samples=3", METRICS)
 row("eval.micro", "eval", "eval.micro=3", STATE)
 row("eval.metrics", "eval", "eval.metrics=[mae]", METRICS, both=["eval.best.metric=val_mae"])
+row("eval.generate", "gpt2", "eval.generate=prompts.txt", FILES("run/samples/*"),
+    both=["data.train.part=0%..50%", "data.eval={type: text, path: poem.txt, tokens: chars, part: 50%..100%}", "eval.every=2"])
 row("eval.best.metric", "eval", "eval.best.metric=val_mae", FILES("run/summary.json"))
 row("eval.best.mode", "eval", "eval.best.mode=max", FILES("run/summary.json"))
 NEVER_BETTER = ["optimizer.lr=0", "run.steps=8"]

@@ -13,6 +13,7 @@
 #include "cli/train/open.h"
 #include "cli/train/ranks.h"
 #include "cli/train/trace.h"
+#include "cli/train/written.h"
 
 enum {
     RESUME,
@@ -156,6 +157,7 @@ enum { MESSAGE = 4096 };
 typedef struct {
     cli_training *training;
     cli_progress progress;
+    cli_writer writer;
     char error[MESSAGE]; /* of the folder, which the run's own would cover; "": none */
 } watching;
 
@@ -183,6 +185,7 @@ static an_status after_evaluation(void *user, an_trainer *trainer, int64_t step,
     if (status == AN_OK) status = an_folder_evaluation(w->training->folder, step, &evaluation);
     if (status != AN_OK) keep_error(w->training, w->error);
     cli_progress_evaluation(&w->progress, w->training, step, &evaluation, best);
+    if (status == AN_OK) cli_writer_write(&w->writer, w->training, step);
     return status;
 }
 
@@ -247,32 +250,32 @@ static void say_end(cli_training *t, const an_run_outcome *outcome, double secon
     cli_say(t, "see  %s/summary.json, or run: anneal plot %s > curves.svg", path, path);
 }
 
-static int run_it(cli_training *t, FILE *trace) {
+static int run_with(watching *w, FILE *trace) {
+    cli_training *t = w->training;
     an_run_options run;
     an_run_options_init(&run, sizeof run);
     an_run_outcome outcome;
     an_run_outcome_init(&outcome, sizeof outcome);
     an_run_callbacks callbacks;
     an_run_callbacks_init(&callbacks, sizeof callbacks);
-    watching w = {.training = t};
     an_program_profile(an_trainer_program(t->trainer), trace != NULL);
     an_status status = an_run_options_get(t->trainer, &run);
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
     callbacks.after_step = after_step;
     callbacks.after_evaluation = after_evaluation;
     callbacks.after_save = after_save;
-    callbacks.user = &w;
+    callbacks.user = w;
     run.callbacks = &callbacks;
-    cli_progress_begin(&w.progress, t);
+    cli_progress_begin(&w->progress, t);
     status = an_trainer_run(t->trainer, &run, &outcome);
     watch_for(NULL);
-    cli_progress_end(&w.progress);
-    const double seconds = cli_progress_seconds(&w.progress);
+    cli_progress_end(&w->progress);
+    const double seconds = cli_progress_seconds(&w->progress);
     const int traced = trace ? cli_trace_write(t->trace, t, trace, t->trace_path) : CLI_DONE;
     if (status != AN_OK) {
-        if (!*w.error) keep_error(t, w.error);
-        an_folder_finish(t->folder, &outcome, w.error); /* a disk that is full says so only once */
-        return cli_fail(t->call, "%s", w.error);
+        if (!*w->error) keep_error(t, w->error);
+        an_folder_finish(t->folder, &outcome, w->error); /* a disk that is full says so only once */
+        return cli_fail(t->call, "%s", w->error);
     }
     outcome.reason = stop_reason();
     say_end(t, &outcome, seconds);
@@ -356,9 +359,14 @@ int cli_training_run(cli_training *training, bool fresh) {
     code = share(t, code, &finished);
     if (code != CLI_DONE || finished) return code;
     watch_for(t->trainer);
-    code = open_folder(t, fresh);
-    if (code == CLI_DONE) return run_it(t, trace);
-    if (trace) fclose(trace);
+    watching w = {.training = t};
+    code = share(t, cli_writer_open(&w.writer, t), NULL);
+    if (code == CLI_DONE) code = open_folder(t, fresh);
+    if (code == CLI_DONE)
+        code = run_with(&w, trace);
+    else if (trace)
+        fclose(trace);
+    cli_writer_close(&w.writer);
     return code;
 }
 
