@@ -41,3 +41,11 @@ bool an_open_wants_classes(const an_model_opening *o) {
     return an_config_is(o->config, "model.loss", "cross_entropy") ||
            (integers && an_config_is(o->config, "model.loss", "auto"));
 }
+
+bool an_open_keeps_documents_apart(const an_model_opening *o) {
+    an_field field;
+    an_field_init(&field, sizeof field);
+    for (int i = 0; o->dataset && i < an_dataset_field_count(o->dataset); i++)
+        if (an_field_get(o->dataset, i, &field) == AN_OK && !strcmp(field.name, "documents")) return true;
+    return false;
+}

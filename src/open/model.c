@@ -126,14 +126,6 @@ static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
                     an_config_place(o->config, "model"));
 }
 
-bool an_open_keeps_documents_apart(const an_model_opening *o) {
-    an_field field;
-    an_field_init(&field, sizeof field);
-    for (int i = 0; o->dataset && i < an_dataset_field_count(o->dataset); i++)
-        if (an_field_get(o->dataset, i, &field) == AN_OK && !strcmp(field.name, "documents")) return true;
-    return false;
-}
-
 static an_status open_gpt2(opening *o) {
     an_context *ctx = o->ctx;
     an_gpt2_options m;
