@@ -12,7 +12,7 @@
  *     an_trainer_close(&trainer);
  *     an_context_destroy(&ctx);
  *
- * core.h explains errors, threads and structs. To build and train a model without a config, use graph.h, models.h, data.h, plan.h,
+ * core.h explains errors, threads and structs. To build and train a model without a config, use graph.h, models.h, pretrained.h, data.h, plan.h,
  * optimizer.h, step.h, train.h, run.h, predict.h, checkpoint.h and open.h. Own ops, kernels and devices are in experimental.h.
  *
  * With several ranks (ranks.h, mpi.h), opening, steps and saves are collective: every rank calls them, in the same order, and all of them return the same status.
