@@ -1,17 +1,18 @@
-/* model.from: published models. A run that resumes takes the graph of its checkpoint, so it no longer needs the folder. */
+/* model.from: published models. A run that resumes, or one that begins with the weights of a checkpoint, can take the graph from there, so it no longer needs the folder. */
 #include "anneal/pretrained.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "anneal/checkpoint.h"
 #include "open/open.h"
 
-static an_status open_saved(an_model_opening *o) {
+static an_status open_saved(an_model_opening *o, const char *path) {
     an_status status;
     an_context *ctx = o->ctx;
     an_checkpoint *checkpoint = NULL;
     char *text = NULL;
-    AN_TRY(an_checkpoint_open(&checkpoint, ctx, o->checkpoint));
+    AN_TRY(an_checkpoint_open(&checkpoint, ctx, path));
     AN_TRY(an_checkpoint_text(checkpoint, "graph.ang", &text));
     AN_TRY(an_graph_parse(o->graph, ctx, text, strlen(text)));
 fail:
@@ -47,11 +48,17 @@ an_status an_open_pretrained(an_model_opening *o) {
     an_pretrained *p = NULL;
     an_pretrained_options options;
     const char *path;
-    if (o->checkpoint) return open_saved(o);
+    if (o->checkpoint) return open_saved(o, o->checkpoint);
     an_pretrained_options_init(&options, sizeof options);
     options.dtype = o->dtype;
     options.documents = an_open_keeps_documents_apart(o);
     AN_TRY(an_config_path(o->config, "model.from", &path));
+    /* as 'anneal eval' opens a run */
+    if (access(path, F_OK) != 0 && an_config_origin_of(o->config, "model.init.from") != AN_ORIGIN_NONE) {
+        const char *saved;
+        AN_TRY(an_config_path(o->config, "model.init.from", &saved));
+        if (open_saved(o, saved) == AN_OK) return AN_OK;
+    }
     status = an_pretrained_open(&p, ctx, path);
     if (status == AN_OK) status = an_pretrained_graph(p, o->graph, &options);
     if (status != AN_OK)

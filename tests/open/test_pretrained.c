@@ -264,7 +264,7 @@ static void copy_folder(const char *name) {
 static void test_resume_without_folder(void **state) {
     static const char rest[] = "run: {steps: 6, dir: %s}\ntrain: {precision: f32, loss: {label_smoothing: 0.1}}\n";
     static reference r;
-    char text[256], folder[] = "run-XXXXXX", other[] = "run-XXXXXX";
+    char text[512], folder[] = "run-XXXXXX", other[] = "run-XXXXXX";
     char whole[AN_HASH_TEXT], resumed[AN_HASH_TEXT];
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
@@ -291,7 +291,19 @@ static void test_resume_without_folder(void **state) {
     for (int i = 0; i < 3; i++) OK(ctx, an_trainer_step(t, &metrics));
     OK(ctx, an_trainer_weights_hash(t, resumed));
     assert_string_equal(whole, resumed);
+    OK(ctx, an_trainer_save(t, 2));
     an_trainer_destroy(&t);
+    /* so does another run that begins with these weights, as evaluations do */
+    snprintf(text, sizeof text,
+             "model: {from: hub, context: 8, init: {from: %s}}\ndata: {train: {type: tokens, path: tokens.bin}}\n"
+             "batch: {global: 2}\nrun: {steps: 1}\ntrain: {precision: f32}\nsave: {every: off}\n",
+             folder);
+    t = open_run(text);
+    OK(ctx, an_trainer_weights_hash(t, resumed));
+    assert_string_equal(whole, resumed);
+    an_trainer_destroy(&t);
+    refused("model: {from: hub, context: 8}\ndata: {train: {type: tokens, path: tokens.bin}}\n", AN_ERR_FILE,
+            "run.yaml:1:15: model.from: hub: is neither a folder with config.json nor a GGUF file");
 }
 
 int main(void) {
