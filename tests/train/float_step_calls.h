@@ -288,7 +288,6 @@ static inline void make_datasets(void) {
     DO(an_dataset_create_jsonl, &d, ctx, &jsonl);
     read_samples(&d);
     an_dataset_destroy(&d);
-    an_tokenizer *tokenizer = NULL;
     OK(ctx, an_tokenizer_open(&tokenizer, ctx, ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"));
     write_text("said.jsonl", "{\"text\": \"abc abc\", \"label\": 0}\n{\"text\": \"d\", \"label\": 2}\n"
                              "{\"text\": \"efg\", \"label\": 1}\n{\"text\": \"hijk\", \"label\": 0}\n");
