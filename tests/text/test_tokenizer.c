@@ -233,11 +233,13 @@ static void test_parts(void **state) {
     (void)state;
     for (size_t k = 0; k < 3; k++) {
         static const char *tokens[512];
-        static int32_t types[512];
+        static int32_t types[512] = {[PLAIN] = AN_TOKEN_NORMAL};
         an_tokenizer *t = opened(pairs[k][1]), *made = NULL;
         an_encoder *one = NULL, *two = NULL;
         const int32_t *ids, *wanted;
         int64_t count, wanted_count;
+        an_tokenizer_info info;
+        an_tokenizer_info_init(&info, sizeof info);
         an_tokenizer_parts parts;
         an_tokenizer_parts_init(&parts, sizeof parts);
         for (int i = 0; i < PLAIN; i++) {
@@ -256,26 +258,31 @@ static void test_parts(void **state) {
         /* Without merges, every byte is a token, and special ones are found. */
         assert_int_equal(an_encoder_run(two, text, strlen(text), NULL, &ids, &count), AN_OK);
         assert_int_equal(count, (int64_t)(strlen(text) - strlen("<|end|>")) + 1);
-        static const char merge[] = "h e";
-        const char *const merges[] = {merge};
+        static const char *const merges[] = {"h e", "1 2"};
         parts.merges = merges;
-        parts.merge_count = 1;
+        parts.merge_count = 2;
+        tokens[PLAIN] = "12";
+        parts.token_count = PLAIN + 1;
         parts.add_eos = true;
         an_encoder_destroy(&two);
         an_tokenizer_destroy(&made);
         OK(ctx, an_tokenizer_create_parts(&made, ctx, &parts));
         OK(ctx, an_encoder_create(&two, made));
+        assert_int_equal(an_encoder_run(two, "12", 2, NULL, &ids, &count), AN_OK);
+        assert_int_equal(count, k == 0 ? 2 : 3); /* digits are apart but for GPT-2 */
         assert_int_equal(an_encoder_run(two, "he", 2, NULL, &ids, &count), AN_OK);
         assert_int_equal(an_encoder_run(one, "he", 2, NULL, &wanted, &wanted_count), AN_OK);
         assert_true(wanted_count == 1 && count == 2 && ids[0] == wanted[0] && ids[1] == 1);
+        OK(ctx, an_tokenizer_info_get(made, &info));
+        assert_int_equal(info.lossless, k != 2); /* not with a normalizer */
         an_encoder_destroy(&two);
         an_tokenizer_destroy(&made);
         parts.pre = "falcon";
         FAILS(ctx, an_tokenizer_create_parts(&made, ctx, &parts), AN_ERR_UNSUPPORTED,
               "the pre-tokenizer 'falcon' is not supported");
         parts.pre = NULL;
-        parts.eos = PLAIN;
-        FAILS(ctx, an_tokenizer_create_parts(&made, ctx, &parts), AN_ERR_DAMAGED, "the special token 418");
+        parts.eos = PLAIN + 1;
+        FAILS(ctx, an_tokenizer_create_parts(&made, ctx, &parts), AN_ERR_DAMAGED, "the special token 419");
         parts.eos = -1;
         parts.model = "llama";
         FAILS(ctx, an_tokenizer_create_parts(&made, ctx, &parts), AN_ERR_UNSUPPORTED,
@@ -343,6 +350,60 @@ static void test_long_word(void **state) {
     free(back);
 }
 
+/* Words of any length against the definition: the pair with the lowest rank, the leftmost of equals, one at a time. The merges are random. */
+static void test_merges(void **state) {
+    enum { LETTERS = 4, MERGES = 60, TOKENS = LETTERS + MERGES, LONGEST = 300 };
+    static char names[TOKENS][512], json[1 << 17];
+    int left[MERGES], right[MERGES], tokens = LETTERS, merges = 0;
+    an_tokenizer *t = NULL;
+    an_encoder *encoder = NULL;
+    (void)state;
+    for (int i = 0; i < LETTERS; i++) names[i][0] = (char)('a' + i);
+    while (merges < MERGES) {
+        const int l = (int)random_below((uint32_t)tokens), r = (int)random_below((uint32_t)tokens);
+        bool is_new = strlen(names[l]) + strlen(names[r]) < 12;
+        snprintf(names[tokens], sizeof names[0], "%.200s%.200s", names[l], names[r]);
+        for (int i = 0; i < tokens && is_new; i++) is_new = strcmp(names[i], names[tokens]) != 0;
+        if (!is_new) continue;
+        left[merges] = l;
+        right[merges++] = r;
+        tokens++;
+    }
+    size_t used = (size_t)snprintf(json, sizeof json, "{\"model\": {\"type\": \"BPE\", \"vocab\": {");
+    for (int i = 0; i < TOKENS; i++)
+        used += (size_t)snprintf(json + used, sizeof json - used, "%s\"%s\": %d", i ? ", " : "", names[i], i);
+    used += (size_t)snprintf(json + used, sizeof json - used, "}, \"merges\": [");
+    for (int i = 0; i < MERGES; i++)
+        used += (size_t)snprintf(json + used, sizeof json - used, "%s\"%s %s\"", i ? ", " : "", names[left[i]],
+                                 names[right[i]]);
+    used += (size_t)snprintf(json + used, sizeof json - used, "]}}");
+    OK(ctx, an_tokenizer_create(&t, ctx, json, used, NULL, 0));
+    OK(ctx, an_encoder_create(&encoder, t));
+    for (int turn = 0; turn < 400; turn++) {
+        char word[LONGEST];
+        int wanted[LONGEST], n = 1 + (int)random_below(LONGEST - 1);
+        const size_t length = (size_t)n;
+        const int32_t *ids;
+        int64_t count;
+        for (int i = 0; i < n; i++) word[i] = (char)('a' + (wanted[i] = (int)random_below(LETTERS)));
+        for (int m; n > 1;) {
+            int at = -1;
+            for (m = 0; m < MERGES && at < 0; m++)
+                for (int i = 0; i + 1 < n && at < 0; i++)
+                    if (wanted[i] == left[m] && wanted[i + 1] == right[m]) at = i;
+            if (at < 0) break;
+            wanted[at] = LETTERS + m - 1;
+            memmove(&wanted[at + 1], &wanted[at + 2], (size_t)(n - at - 2) * sizeof *wanted);
+            n--;
+        }
+        assert_int_equal(an_encoder_run(encoder, word, length, NULL, &ids, &count), AN_OK);
+        assert_int_equal(count, n);
+        for (int i = 0; i < n; i++) assert_int_equal(ids[i], wanted[i]);
+    }
+    an_encoder_destroy(&encoder);
+    an_tokenizer_destroy(&t);
+}
+
 /* Bytes that are no characters are encoded as U+FFFD, one for each beginning of a character. */
 static void test_invalid_bytes(void **state) {
     static const struct {
@@ -393,6 +454,7 @@ int main(void) {
                                        cmocka_unit_test(test_parts),
                                        cmocka_unit_test(test_stream),
                                        cmocka_unit_test(test_long_word),
-                                       cmocka_unit_test(test_invalid_bytes)};
+                                       cmocka_unit_test(test_invalid_bytes),
+                                       cmocka_unit_test(test_merges)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
