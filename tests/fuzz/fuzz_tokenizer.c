@@ -1,0 +1,72 @@
+/* Fuzzes tokenizers: the bytes before the first NUL are a tokenizer.json, and those behind it a text for it. A refusal names the file and leaves no memory. What is taken encodes
+ * any text, twice with the same result, to ids of its vocabulary, and decodes them as a whole and as a stream. */
+#include "fuzz_data.h"
+
+#include "anneal/text.h"
+#include "base/context.h"
+#include "base/text/utf8.h"
+
+static void decode(const an_tokenizer *t, const int32_t *tokens, int64_t count) {
+    an_decoder *decoder = NULL;
+    const char *text;
+    size_t length, whole;
+    if (an_decoder_create(&decoder, t, true)) broken("no decoder");
+    for (int64_t i = 0; i < count; i++)
+        if (an_decoder_push(decoder, tokens[i], &text, &length) || strlen(text) > length || !an_utf8_is_valid(text))
+            broken("a stream that is not UTF-8");
+    if (an_decoder_end(decoder, &text, &length) || !an_utf8_is_valid(text)) broken("an end that is not UTF-8");
+    an_decoder_destroy(&decoder);
+    if (an_tokenizer_decode(t, tokens, count, true, NULL, 0, &whole)) broken("tokens that cannot be decoded");
+}
+
+static void encode(const an_tokenizer *t, const char *text, size_t length) {
+    an_tokenizer_info info;
+    an_tokenizer_info_init(&info, sizeof info);
+    an_encode_options options;
+    an_encode_options_init(&options, sizeof options);
+    an_encoder *one = NULL, *two = NULL;
+    const int32_t *a, *b;
+    int64_t n, m;
+    if (an_tokenizer_info_get(t, &info) || an_encoder_create(&one, t) || an_encoder_create(&two, t))
+        broken("no encoder");
+    const an_status status = an_encoder_run(one, text, length, NULL, &a, &n);
+    if (status == AN_OK) {
+        if (an_encoder_run(two, text, length, &options, &b, &m) || n != m ||
+            (n && memcmp(a, b, (size_t)n * sizeof *a) != 0))
+            broken("two encoders differ");
+        for (int64_t i = 0; i < n; i++)
+            if (a[i] < 0 || a[i] >= info.count || !an_tokenizer_token(t, a[i], NULL)) broken("an id that is no token");
+        decode(t, a, n);
+        options.pair = text;
+        options.pair_length = length;
+        options.special = options.parse = false;
+        if (an_encoder_run(two, text, length, &options, &b, &m)) broken("a pair that cannot be encoded");
+    } else if (status != AN_ERR_UNSUPPORTED || !*an_encoder_error(one)) {
+        broken("an error of a strange kind"); /* but for a pattern that takes too many steps */
+    }
+    an_encoder_destroy(&one);
+    an_encoder_destroy(&two);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    an_tokenizer *t = NULL;
+    if (size > 1 << 16) return 0;
+    need_context();
+    const uint8_t *end = size ? memchr(data, 0, size) : NULL;
+    const size_t length = end ? (size_t)(end - data) : size, held = an_context_bytes(context);
+    const an_status status =
+        an_tokenizer_create(&t, context, (const char *)(size ? data : (const uint8_t *)""), length, NULL, 0);
+    if (status == AN_OK) {
+        if (end)
+            encode(t, (const char *)end + 1, size - length - 1);
+        else
+            encode(t, (const char *)data, size);
+        an_tokenizer_destroy(&t);
+    } else if (status != AN_ERR_DAMAGED && status != AN_ERR_UNSUPPORTED && status != AN_ERR_PARSE) {
+        broken("a refusal of a strange kind");
+    } else if (strncmp(an_last_error(context), "tokenizer.json: ", 16) != 0) {
+        broken("a refusal without the file");
+    }
+    if (t || an_context_bytes(context) != held) broken("memory was not given back");
+    return 0;
+}
