@@ -91,6 +91,8 @@ typedef struct an_flat_sizes {
     int64_t frozen_bytes, state_bytes, input_bytes, program_state_bytes;
 } an_flat_sizes;
 
+enum { AN_ADAPTER_MOST_RANK = 1 << 20 };
+
 /* The adapter that was added to a model (pass/lora.c). */
 typedef struct an_adapter {
     int64_t rank; /* 0: there is none */

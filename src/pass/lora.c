@@ -16,7 +16,7 @@
 #include "ops/ops.h"
 #include "ops/source.h"
 
-enum { MATCH_STEPS = 100000, MOST_RANK = 1 << 20 };
+enum { MATCH_STEPS = 100000 }; /* a pattern that needs more is refused instead of being waited for */
 
 static const char weight[] = ".weight", first_name[] = AN_ADAPTER_FIRST, second_name[] = AN_ADAPTER_SECOND;
 
@@ -287,9 +287,9 @@ static an_status check(const adapting *a) {
         if (an_adapter_has(g->parameters[i].name))
             return AN_ERROR(ctx, AN_ERR_STATE, "graph '%s' already has an adapter: '%s'", g->name,
                             g->parameters[i].name);
-    if (o->rank < 1 || o->rank > MOST_RANK)
+    if (o->rank < 1 || o->rank > AN_ADAPTER_MOST_RANK)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the rank of the adapter is %lld; it must be from 1 to %d, such as 8",
-                        (long long)o->rank, MOST_RANK);
+                        (long long)o->rank, AN_ADAPTER_MOST_RANK);
     if (!(scale > 0 && scale < 1e30))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "alpha is %g; it must be above 0, such as twice the rank", o->alpha);
     if (!(o->dropout >= 0 && o->dropout < 1))

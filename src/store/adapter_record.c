@@ -47,8 +47,8 @@ bool an_adapter_read(an_json *json, an_saved_adapter *saved) {
     }
     if (json->problem) return false;
     if (seen != 63U) return refuse(json, "the adapter needs rank, alpha, dropout, rslora, base and hash");
-    if (a->rank < 1 || !(a->alpha > 0) || !(a->dropout >= 0 && a->dropout < 1))
-        return refuse(json, "the adapter has a rank below 1, or alpha or dropout is out of range");
+    if (a->rank < 1 || a->rank > AN_ADAPTER_MOST_RANK || !(a->alpha > 0) || !(a->dropout >= 0 && a->dropout < 1))
+        return refuse(json, "rank, alpha or dropout of the adapter is out of range");
     saved->base = base.bytes;
     return true;
 }
