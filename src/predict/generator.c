@@ -432,35 +432,21 @@ static bool is_next(const slot *s) {
     return s->known > 0 && s->count - s->known == 1;
 }
 
-/* Logits of every sequence, in their order. Those of one token are computed together. */
+/* Logits of every sequence, in their order. Those of one token are computed together; they are older than those whose prompt is still to be
+ * computed, so they come first. */
 static an_status compute(an_generator *g) {
     an_context *ctx = g->ctx;
-    const int64_t vocabulary = g->facts.vocabulary;
     int64_t rows = 0;
-    for (int64_t i = 0; i < g->used; i++) rows += is_next(&g->slots[g->order[i]]);
-    if (rows > 0) {
-        int64_t row = 0;
-        for (int64_t i = 0; i < g->used; i++) {
-            const slot *s = &g->slots[g->order[i]];
-            if (!is_next(s)) continue;
-            g->rows[row] = (int32_t)g->order[i];
-            g->tokens[row] = s->tokens[s->known];
-            g->positions[row++] = (int32_t)s->known;
-        }
-        AN_TRY_RETURN(run(g, g->nexts, rows, 1, g->logits));
+    for (; rows < g->used && is_next(&g->slots[g->order[rows]]); rows++) {
+        const slot *s = &g->slots[g->order[rows]];
+        g->rows[rows] = (int32_t)g->order[rows];
+        g->tokens[rows] = s->tokens[s->known];
+        g->positions[rows] = (int32_t)s->known;
     }
-    for (int64_t i = g->used - 1; i >= 0;
-         i--) { /* from the end: logits move to the rows of their sequences, further up */
-        slot *s = &g->slots[g->order[i]];
-        if (!is_next(s)) continue;
-        s->known++;
-        rows--;
-        if (rows != i)
-            memcpy(g->logits + i * vocabulary, g->logits + rows * vocabulary, (size_t)vocabulary * sizeof *g->logits);
-    }
-    for (int64_t i = 0; i < g->used; i++)
-        if (g->slots[g->order[i]].known < g->slots[g->order[i]].count)
-            AN_TRY_RETURN(run_prompt(g, g->order[i], g->logits + i * vocabulary));
+    if (rows > 0) AN_TRY_RETURN(run(g, g->nexts, rows, 1, g->logits));
+    for (int64_t i = 0; i < rows; i++) g->slots[g->order[i]].known++;
+    for (int64_t i = rows; i < g->used; i++)
+        AN_TRY_RETURN(run_prompt(g, g->order[i], g->logits + i * g->facts.vocabulary));
     return AN_OK;
 }
 

@@ -165,27 +165,30 @@ static void test_greedy_is_what_a_predictor_says(void **state) {
 enum { WORDS = 5, DRAWS = 20000 };
 static const double probabilities[WORDS] = {0.4, 0.3, 0.15, 0.1, 0.05};
 
-/* How often each token is drawn. */
-static void draw(const an_sampling_options *given, double *shares) {
+/* How often each token is drawn: at one place of many sequences, or at many places of one. */
+static void draw(const an_sampling_options *given, bool in_one, double *shares) {
+    static int32_t history[DRAWS + 3] = {1, 4, 1};
     an_sampling_options o = *given;
     an_candidate candidates[WORDS];
     for (int i = 0; i < WORDS; i++) shares[i] = 0;
+    for (int i = 3; i < DRAWS + 3; i++) history[i] = 1;
     for (int d = 0; d < DRAWS; d++) {
-        const int32_t history[] = {1, 4, 1};
         float logits[WORDS];
         for (int i = 0; i < WORDS; i++) logits[i] = (float)log(probabilities[i]);
-        o.sequence = d;
-        shares[an_sample(&o, history, 3, WORDS, logits, candidates)] += 1.0 / DRAWS;
+        o.sequence = in_one ? 9 : d;
+        shares[an_sample(&o, history, in_one ? 3 + d : 3, WORDS, logits, candidates)] += 1.0 / DRAWS;
     }
 }
 
 static void assert_shares(const an_sampling_options *o, const double *expected) {
-    double shares[WORDS], sum = 0;
-    draw(o, shares);
-    for (int i = 0; i < WORDS; i++) sum += expected[i];
-    for (int i = 0; i < WORDS; i++)
-        if (fabs(shares[i] - expected[i] / sum) > 0.015 || (expected[i] == 0 && shares[i] > 0))
-            fail_msg("token %d: %g, not %g", i, shares[i], expected[i] / sum);
+    for (int in_one = 0; in_one < 2; in_one++) {
+        double shares[WORDS], sum = 0;
+        draw(o, in_one && o->repetition_penalty == 1, shares);
+        for (int i = 0; i < WORDS; i++) sum += expected[i];
+        for (int i = 0; i < WORDS; i++)
+            if (fabs(shares[i] - expected[i] / sum) > 0.015 || (expected[i] == 0 && shares[i] > 0))
+                fail_msg("token %d: %g, not %g", i, shares[i], expected[i] / sum);
+    }
 }
 
 static void test_samplers(void **state) {
