@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Fine-tuning from a config: conversations for a language model and sentences for BERT, from weights of transformers. They learn, and have the same bits with
+# any threads, with recompute and after stops; what is cut is said.
+source "$(dirname "$0")/preamble.sh"
+golden=$1/tests/golden
+says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
+hash_of() { field "$1/summary.json" 'd["state_hash"]'; }
+python3 - <<'END'
+import json
+with open("chat.jsonl", "w") as chat, open("sentences.jsonl", "w") as sentences:
+    for i in range(120):
+        turns = [("user", f"What is {i % 7} and {i % 5}?"), ("assistant", f"It is {i % 7 + i % 5}.")] * (1 + i % 3)
+        chat.write(json.dumps({"messages": [{"role": role, "content": content} for role, content in turns]}) + "\n")
+        word, label = [("all", "many"), ("one", "few"), ("none", "few")][i % 3]
+        sentences.write(json.dumps({"text": f"we saw {word}", "text_pair": "of them " * (i % 4), "label": label}) + "\n")
+END
+cat >chat.yaml <<END
+run:   {dir: chat, steps: 30}
+model: {type: llama, layers: 2, heads: 2, width: 16, context: 96}
+data:  {train: {type: chat, path: chat.jsonl, tokenizer: $golden/finetune/bpe}, split: {eval: 20%}}
+batch: {global: 4, micro: 2, leaves: 2}
+optimizer: {lr: 1e-2}
+END
+cat >bert.yaml <<END
+run:   {dir: bert, epochs: 8}
+model: {type: bert, layers: 2, heads: 4, width: 16, hidden: 40, context: 12, vocabulary: 200, dropout: 0.1, init: {from: $golden/huggingface/bert/model.safetensors, missing: init,
+        unexpected: ignore, rename: {'word_embeddings': other, '^classifier': other}}}
+data:  {train: {type: sentences, path: sentences.jsonl, tokenizer: $golden/finetune/wordpiece}, split: {eval: 20%, by: stratify}}
+batch: {global: 8, leaves: 2}
+optimizer: {lr: 3e-3}
+END
+for kind in chat bert; do
+    attempt 0 train $kind.yaml
+    attempt 0 train $kind.yaml --set run.dir=threads --threads 1 --set data.threads=0 --set train.recompute.mode=full
+    [ "$(hash_of threads)" = "$(hash_of $kind)" ] || failed "$kind: one thread and recompute give another hash"
+    attempt 0 train $kind.yaml --set run.dir=more --set data.threads=3
+    [ "$(hash_of more)" = "$(hash_of $kind)" ] || failed "$kind: three threads that load give another hash"
+    # killed at some step, several times; it goes on from its last checkpoint
+    for pause in 0.2 0.3 0.4; do
+        "${anneal[@]}" train $kind.yaml --set run.dir=killed --set save.every='2 steps' >out 2>err &
+        process=$!
+        sleep $pause
+        kill -KILL $process 2>/dev/null || true
+        wait $process || true
+        process=
+    done
+    [ -f killed/summary.json ] || attempt 0 train $kind.yaml --set run.dir=killed --set save.every='2 steps'
+    [ "$(hash_of killed)" = "$(hash_of $kind)" ] || failed "$kind: a run that was killed has another hash"
+    rm -rf threads more killed
+done
+python3 -c "assert $(field chat/summary.json 'd["metrics"]["val_loss"]') < 2" || fail 'the language model has not learned'
+python3 -c "assert $(field bert/summary.json 'd["metrics"]["val_accuracy"]') > 0.9" || fail 'BERT has not learned'
+
+attempt 0 train chat.yaml --set run.dir=short --set data.train.context=32 --set run.steps=1
+says 'chat.jsonl: of 120 records, '
+says 'are longer than 32 tokens and were cut, so '
+attempt 0 train bert.yaml --set run.dir=cut --set data.train.context=6 --set run.epochs= --set run.steps=1
+says 'are longer than 6 tokens and were cut'
+
+# An unknown template matters only to conversations.
+mkdir unknown
+cp "$golden"/finetune/bpe/tokenizer.json unknown
+printf '{"chat_template": "{{ messages | trim }} <|im_start|> <|im_end|>"}' >unknown/tokenizer_config.json
+attempt 1 train chat.yaml --set run.dir=x --set data.train.tokenizer=unknown
+says "the chat template is not supported, as it contains 'trim'; choose one of chatml, llama3, mistral, zephyr, qwen by its name"
+attempt 0 train chat.yaml --set run.dir=named --set data.train.tokenizer=unknown --set data.train.template=chatml --set run.steps=1
+printf '{"prompt": "2 and 2 is", "completion": " 4"}\n{"text": "3 and 1 is 4"}\n{"text": "a"}\n' >plain.jsonl
+attempt 0 train chat.yaml --set run.dir=plain --set data.train.tokenizer=unknown --set data.train.path=plain.jsonl --set data.train.packing=off --set data.split= --set run.steps=1
+attempt 2 train chat.yaml --set run.dir=x --set data.train.tokenizer=
+says 'nothing says which tokenizer makes tokens of the text; set data.train.tokenizer'
