@@ -133,13 +133,11 @@ static void test_golden_tokenizers(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    return an_context_create(&ctx, NULL);
+    return an_context_create(&ctx, NULL) != AN_OK;
 }
 
 static int teardown(void **state) {
     (void)state;
-    const size_t held = an_context_bytes(ctx);
-    (void)held;
     an_context_destroy(&ctx);
     return 0;
 }
