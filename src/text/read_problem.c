@@ -5,7 +5,7 @@
 #include "text/read.h"
 
 bool an_read_is(an_json_string string, const char *text) {
-    return !strcmp(string.bytes, text);
+    return string.bytes && !strcmp(string.bytes, text); /* a member that is not there is nothing */
 }
 
 bool an_read_refuse(an_text_reader *r, an_status status, const char *format, ...) {
