@@ -79,11 +79,10 @@ an_status an_load_check_base(an_trainer *t, const an_manifest *m, const char *fo
             folder, (long long)a->rank, a->alpha, a->rslora ? "on" : "off", (long long)b->rank, b->alpha,
             b->rslora ? "on" : "off");
     if (!memcmp(saved->hash, now.hash, sizeof now.hash)) return AN_OK;
-    return AN_ERROR(
-        ctx, AN_ERR_ARGUMENT,
-        "%s: its adapter was trained on other weights than this trainer has, although both %s%s; load the weights "
-        "that it was trained on (model.init.from), in the same precision, or start a new run",
-        folder, *saved->base ? "may be named " : "began with random weights", saved->base);
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "%s: its adapter was trained on other weights than this trainer has: they were %s%s. Load these "
+                    "(model.init.from), in the same precision, or start a new run",
+                    folder, *saved->base ? "read from " : "random, or set by the program", saved->base);
 }
 
 /* ---- all of it ---- */
