@@ -155,7 +155,7 @@ mistake 2 'c.yaml:5:22: run.isa is '\''sse9'\''; it takes auto, base, avx2, avx5
     'run: {dir: run, isa: sse9}'
 mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, chat, sentences, mixture or stream' \
     'data: {train: {path: rows.csv}}'
-mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, mixture or stream; did you mean '\''csv'\''?' \
+mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, chat, sentences, mixture or stream; did you mean '\''csv'\''?' \
     'data: {train: {type: cvs, path: rows.csv}}'
 mistake 2 'c.yaml:5:7: data has no '\''train'\''; set it to a table such as {type: text, path: FILE}' \
     'data: {eval: {type: csv, path: rows.csv}}'
@@ -171,6 +171,12 @@ mistake 2 'c.yaml:5:8: data.train: the model'\''s input '\''targets'\'' is f32[b
     'model: {type: mlp, outputs: 2}'
 mistake 2 'c.yaml:4:32: model.width 64 is not a multiple of model.heads 3 (remainder 1); use a width such as 63 or 66' \
     'model: {type: gpt2, layers: 1, heads: 3, width: 64, context: 16}' 'data: {train: {type: text, path: some.txt}}'
+mistake 2 'c.yaml:2:16: data.train has type '\''csv'\'', but a model of type '\''bert'\'' takes sentences with classes; use sentences' \
+    'model: {type: bert, layers: 1, heads: 2, width: 64}'
+mistake 2 'c.yaml:5:16: data.train has type '\''sentences'\'', but a model of type '\''gpt2'\'' takes tokens; use text, tokens, megatron or chat' \
+    'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}' 'data: {train: {type: sentences, path: some.txt}}'
+mistake 2 'c.yaml:5:15: nothing says which tokenizer makes tokens of the text; set data.train.tokenizer to a tokenizer.json or its folder' \
+    'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}' 'data: {train: {type: chat, path: some.txt}}'
 mistake 2 'c.yaml:2:16: data.train has type '\''csv'\'', which gives numbers, but a model of type '\''gpt2'\'' takes tokens; use text, tokens, megatron or chat' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}'
 mistake 2 'c.yaml:5:8: the model needs classes, but the targets of data.train are numbers; use data with labels, or csv with classes: on' \
