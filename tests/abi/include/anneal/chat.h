@@ -38,6 +38,11 @@ enum { AN_CHAT_SYSTEM_BYTES = 1024 };
 AN_API an_status an_chat_recognize(an_chat_format *format, an_context *ctx, const char *text,
                                    char memory[AN_CHAT_SYSTEM_BYTES]);
 
+/* The same with the template of a Hugging Face folder, or the one beside a tokenizer.json: chat_template.jinja, or what tokenizer_config.json has.
+ * AN_ERR_UNSUPPORTED too if there is none. */
+AN_API an_status an_chat_open(an_chat_format *format, an_context *ctx, const char *path,
+                              char memory[AN_CHAT_SYSTEM_BYTES]);
+
 /* One message. Roles are system, user and assistant. This struct never grows. */
 typedef struct an_chat_message {
     const char *role, *content;

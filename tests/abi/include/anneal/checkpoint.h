@@ -93,6 +93,7 @@ typedef struct an_checkpoint_tensor {
     an_dtype dtype; /* NONE: a type that anneal does not have; an_checkpoint_read gives its bytes */
     int ndims;
     uint32_t reserved;
+    const char *stored; /* its type in the file: as `type`, or one of GGUF's that is read as F32, "Q4_1" */
 } an_checkpoint_tensor;
 AN_API void an_checkpoint_tensor_init(an_checkpoint_tensor *tensor, size_t size);
 /* A tensor by its number, in the order of names. */
@@ -104,6 +105,12 @@ AN_API an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t ind
 /* A text file of the checkpoint: "config.yaml", "graph.ang", "metrics.json", "manifest.json". It is checked against its hash. Release the
  * text with an_string_release. */
 AN_API an_status an_checkpoint_text(const an_checkpoint *checkpoint, const char *name, char **text);
+
+/* Key `index` of a GGUF file and its value, each as a short text for people: cut, and without what a terminal would obey. Of an array, how many elements it has. An empty
+ * name: there are no more keys, or it is no GGUF file. */
+enum { AN_KEY_TEXT = 80 };
+AN_API an_status an_checkpoint_key(const an_checkpoint *checkpoint, int64_t index, char name[AN_KEY_TEXT],
+                                   char value[AN_KEY_TEXT]);
 
 /* Checks every byte of every file in a checkpoint folder (in a run folder: of all its checkpoints), and that there are no other files.
  * AN_ERR_DAMAGED: the message names the file. Of a safetensors file, only the structure can be checked. */

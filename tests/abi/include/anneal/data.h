@@ -437,8 +437,9 @@ typedef struct an_chat_source {
     const struct an_chat_format *format;  /* chat.h: how the model writes conversations; NULL: these are refused */
     int64_t context;
     double begin, end;
-    bool packed;  /* true by default */
-    bool prompts; /* prompts are learned too */
+    const char *no_format; /* without a format: why there is none, for the message; NULL: none was given */
+    bool packed;           /* true by default */
+    bool prompts;          /* prompts are learned too */
     uint8_t reserved[6];
 } an_chat_source;
 AN_API void an_chat_source_init(an_chat_source *source, size_t size);
