@@ -1,20 +1,20 @@
 /* Sources of texts that a tokenizer makes tokens of: for fine-tuning language models (chat) and BERT (sentences). */
 #include <stdio.h>
 
-#include "anneal/chat.h"
-#include "anneal/text.h"
+#include "anneal/pretrained.h"
 #include "open/open.h"
 
-/* The tokenizer's own path, or the folder that the weights come from. */
+/* The tokenizer's own path, or the model that the weights come from. */
 static an_status get_tokenizer(an_config *config, an_context *ctx, const char *path, const char **place) {
     const an_key key = an_key_join(path, "tokenizer");
     if (!an_config_is(config, key.text, "auto")) return an_config_path(config, key.text, place);
-    if (an_config_origin_of(config, "model.init.from") != AN_ORIGIN_NONE)
-        return an_config_path(config, "model.init.from", place);
-    return AN_ERROR(
-        ctx, AN_ERR_ARGUMENT,
-        "%s: nothing says which tokenizer makes tokens of the text; set %s to a tokenizer.json or its folder",
-        an_config_place(config, path), key.text);
+    static const char *const models[] = {"model.from", "model.init.from"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        if (an_config_origin_of(config, models[i]) != AN_ORIGIN_NONE) return an_config_path(config, models[i], place);
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "%s: nothing says which tokenizer makes tokens of the text; set %s to a tokenizer.json, its "
+                    "folder, or a GGUF file",
+                    an_config_place(config, path), key.text);
 }
 
 /* ---- chat ---- */
@@ -29,7 +29,7 @@ static an_status get_format(an_config *config, an_context *ctx, const char *path
             format->type = (an_chat_template)i;
             return AN_OK;
         }
-    const an_status status = an_chat_open(format, ctx, tokenizer, memory);
+    const an_status status = an_pretrained_chat(format, ctx, tokenizer, memory);
     if (status != AN_ERR_UNSUPPORTED) return status;
     snprintf(why, why_bytes, "%s (%s)", an_last_error(ctx), key.text);
     return AN_OK;
@@ -66,7 +66,7 @@ an_status an_open_chat(an_dataset **dataset, an_config *config, an_context *ctx,
     const char *place = NULL;
     an_tokenizer *tokenizer = NULL;
     AN_TRY(get_tokenizer(config, ctx, path, &place));
-    AN_TRY(an_tokenizer_open(&tokenizer, ctx, place));
+    AN_TRY(an_pretrained_tokenizer(&tokenizer, ctx, place));
     AN_TRY(open_chat(dataset, config, ctx, path, tokenizer, place));
     status = AN_OK;
 fail:
@@ -103,7 +103,7 @@ an_status an_open_sentences(an_dataset **dataset, const an_dataset *like, an_con
     const char *place = NULL;
     an_tokenizer *tokenizer = NULL;
     AN_TRY(get_tokenizer(config, ctx, path, &place));
-    AN_TRY(an_tokenizer_open(&tokenizer, ctx, place));
+    AN_TRY(an_pretrained_tokenizer(&tokenizer, ctx, place));
     AN_TRY(open_sentences(dataset, like, config, ctx, path, tokenizer));
     status = AN_OK;
 fail:

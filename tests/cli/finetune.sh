@@ -68,3 +68,8 @@ printf '{"prompt": "2 and 2 is", "completion": " 4"}\n{"text": "3 and 1 is 4"}\n
 attempt 0 train chat.yaml --set run.dir=plain --set data.train.tokenizer=unknown --set data.train.path=plain.jsonl --set data.train.packing=off --set data.split= --set run.steps=1
 attempt 2 train chat.yaml --set run.dir=x --set data.train.tokenizer=
 says 'nothing says which tokenizer makes tokens of the text; set data.train.tokenizer'
+
+# The run's tokenizer reads prompts and writes what the model says.
+attempt 0 generate chat --prompt $'<|im_start|>user\nWhat is 3 and 2?<|im_end|>\n<|im_start|>assistant\n' --max-tokens 12
+says 'It is '
+grep -q 'im_end' out && failed 'the token that ends a turn is shown' || true

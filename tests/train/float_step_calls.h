@@ -2,7 +2,7 @@
 #ifndef TESTS_TRAIN_FLOAT_STEP_CALLS_H
 #define TESTS_TRAIN_FLOAT_STEP_CALLS_H
 
-#include "anneal/text.h"
+#include "anneal/pretrained.h"
 #include "train/float_graph_calls.h"
 
 /* ---- the parts of a step ---- */
@@ -259,6 +259,8 @@ static inline void make_datasets(void) {
     an_tokenizer_destroy(&tokenizer);
     write_text("tokenizer.json", json);
     DO(an_tokenizer_open, &tokenizer, ctx, "tokenizer.json");
+    an_tokenizer_destroy(&tokenizer);
+    DO(an_pretrained_tokenizer, &tokenizer, ctx, "tokenizer.json");
     an_tokenizer_destroy(&tokenizer);
     an_csv_facts *facts = NULL;
     an_csv_column column;

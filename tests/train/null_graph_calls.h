@@ -294,6 +294,13 @@ static inline void call_models(void) {
     STATUS(an_pretrained_info_get, N(pretrained), N(&about));
     STATUS(an_pretrained_graph, N(pretrained), N(&fresh), O(&built));
     PLAIN(an_pretrained_family);
+    an_tokenizer *published_tokenizer = NULL;
+    char published_system[AN_CHAT_SYSTEM_BYTES];
+    an_chat_format published_chat = {.size = sizeof published_chat};
+    STATUS(an_pretrained_tokenizer, N(&published_tokenizer), N(ctx), N(ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"));
+    an_tokenizer_destroy(&published_tokenizer);
+    STATUS(an_pretrained_chat, N(&published_chat), N(ctx), N(ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"),
+           N(published_system));
     NOTHING(an_pretrained_close, O(&pretrained));
     an_pretrained_close(&pretrained);
 }

@@ -248,7 +248,6 @@ static int add_prompts(work *w, an_generator_info *info) {
 static int take_token(work *w, const an_generated *token) {
     const cli_call *call = w->call;
     sequence *s = &w->sequences[token->sequence];
-    char bytes[AN_TOKEN_BYTES];
     s->end = token->end;
     s->has_ended = token->end != AN_GENERATION_GOES_ON;
     if (w->as_tokens) {
@@ -256,8 +255,10 @@ static int take_token(work *w, const an_generated *token) {
         fflush(stdout);
         return CLI_DONE;
     }
-    cli_written_add(&s->written, bytes, cli_vocabulary_decode(&w->vocabulary, token->token, bytes));
-    if (!s->written.has_room) return cli_fail(call, "not enough memory for the text");
+    int length;
+    const char *bytes = cli_vocabulary_decode(&w->vocabulary, token->token, &length);
+    if (bytes) cli_written_add(&s->written, bytes, length);
+    if (!bytes || !s->written.has_room) return cli_fail(call, "not enough memory for the text");
     cli_written_stop(&s->written, call->sets, call->set_count);
     if (s->written.stopped && !s->has_ended) {
         an_generator_stop(w->generator, token->sequence);
@@ -315,6 +316,10 @@ static int run_with(work *w, const cli_checkpoint *from, an_config *config) {
     else if (an_context_create(&ctx, NULL) != AN_OK)
         code = cli_fail(w->call, "%s", an_last_error(NULL));
     if (code == CLI_DONE) code = w->as_tokens ? CLI_DONE : cli_vocabulary_open(&w->vocabulary, w->call, ctx, config);
+    if (code == CLI_DONE && w->vocabulary.end >= 0 && !w->as_tokens) {
+        w->sampling.stop_tokens = &w->vocabulary.end;
+        w->sampling.stop_count = 1;
+    }
     if (code == CLI_DONE) code = take_prompts(w);
     if (code == CLI_DONE) code = open_generator(w, ctx);
     if (code == CLI_DONE) code = generate(w);

@@ -4,6 +4,7 @@
 
 #include "anneal/data.h"
 #include "anneal/generate.h"
+#include "anneal/pretrained.h"
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 
@@ -14,7 +15,13 @@ typedef struct cli_vocabulary {
     const cli_call *call;
     an_context *ctx;
     bool bytes;          /* a token is a byte */
-    an_dataset *dataset; /* tokens are the characters of this text; NULL, and no bytes: only numbers are known */
+    an_dataset *dataset; /* tokens are the characters of this text */
+    an_tokenizer *tokenizer;
+    an_encoder *encoder; /* of the tokenizer. No bytes, and none of these: only numbers are known */
+    int32_t end;         /* token that ends a text; -1: none */
+    char bytes_of_token[AN_TOKEN_BYTES];
+    char *text; /* of a token of the tokenizer */
+    size_t text_capacity;
 } cli_vocabulary;
 
 /* That of a run's config, which may be NULL. An exit code, after a message. */
@@ -24,8 +31,8 @@ bool cli_vocabulary_knows_text(const cli_vocabulary *vocabulary);
 /* Allocates the tokens of a text. An exit code, after a message that begins with `what`. */
 int cli_vocabulary_encode(const cli_vocabulary *vocabulary, const char *what, const char *text, size_t length,
                           int32_t **tokens, int64_t *count);
-/* The bytes of a token; returns their number. */
-int cli_vocabulary_decode(const cli_vocabulary *vocabulary, int32_t token, char bytes[AN_TOKEN_BYTES]);
+/* The bytes of a token, valid until the next call; NULL: there is no memory for them. */
+const char *cli_vocabulary_decode(cli_vocabulary *vocabulary, int32_t token, int *length);
 
 /* ---- written.c: what was generated for a prompt ---- */
 

@@ -99,7 +99,7 @@ static int run(const cli_call *call) {
     chosen.threads = threads > 1024 ? 1024 : (int)threads;
     an_status status = an_context_create(&ctx, &chosen);
     if (status != AN_OK) return cli_failure(call, NULL, status);
-    status = an_tokenizer_open(&tokenizer, ctx, call->argument);
+    status = an_pretrained_tokenizer(&tokenizer, ctx, call->argument);
     code = status == AN_OK ? tokenize(call, tokenizer, an_context_threads(ctx)) : cli_failure(call, ctx, status);
     an_tokenizer_destroy(&tokenizer);
     an_context_destroy(&ctx);
@@ -110,16 +110,14 @@ const cli_command cli_tokenize = {
     .name = "tokenize",
     .argument = "TOKENIZER FILE...",
     .summary = "make a file of tokens from text",
-    .text = "Encodes files with a tokenizer: a tokenizer.json, or a folder that contains one. A file NAME.jsonl has a "
-            "document on "
-            "each line, any other file is one document. The tokens of all files, in the order of the command line, are "
-            "written to one "
-            "file in llm.c's format, which data of 'type: tokens' is read from. Special tokens that are written in the "
-            "text "
-            "are text. "
-            "The file has the same bytes for any number of threads. A call that was interrupted goes on where it was "
-            "when it is "
-            "repeated; until the file is complete it is called FILE.partial.",
+    .text =
+        "Encodes files with a tokenizer: a tokenizer.json, a folder that contains one, or a GGUF file. A file "
+        "NAME.jsonl "
+        "has a document on each line, any other file is one document. The tokens of all files, in the order of the "
+        "command line, are written to one file in llm.c's format, which data of 'type: tokens' is read from. Special "
+        "tokens that are written in the text are text. The file has the same bytes for any number of threads. A call "
+        "that was interrupted goes on where it was when it is repeated; until the file is complete it is called "
+        "FILE.partial.",
     .options = options,
     .run = run,
 };

@@ -6,7 +6,7 @@
 #ifndef AN_CLI_TOKENIZE_TOKENIZE_H
 #define AN_CLI_TOKENIZE_TOKENIZE_H
 
-#include "anneal/text.h"
+#include "anneal/pretrained.h"
 #include "cli/main/cli.h"
 
 enum { TOKENIZE_PATH = 4096, TOKENIZE_MESSAGE = 1024, TOKENIZE_BATCH = 32 }; /* parts that are in memory at once */

@@ -9,7 +9,9 @@
 #ifndef ANNEAL_PRETRAINED_H
 #define ANNEAL_PRETRAINED_H
 
+#include "anneal/chat.h"
 #include "anneal/models.h"
+#include "anneal/text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +52,12 @@ AN_API void an_pretrained_options_init(an_pretrained_options *options, size_t si
 /* Builds the model. Parameters have the names that Hugging Face gives them. */
 AN_API an_status an_pretrained_graph(const an_pretrained *pretrained, an_graph **graph,
                                      const an_pretrained_options *options);
+
+/* Its tokenizer: that of a folder or of a file tokenizer.json, as an_tokenizer_open reads it, or the one in a GGUF file. */
+AN_API an_status an_pretrained_tokenizer(an_tokenizer **tokenizer, an_context *ctx, const char *path);
+/* How conversations are written for it: the same of an_chat_open. */
+AN_API an_status an_pretrained_chat(an_chat_format *format, an_context *ctx, const char *path,
+                                    char memory[AN_CHAT_SYSTEM_BYTES]);
 
 /* The names of the families, "gpt2" and so on; NULL after the last. */
 AN_API const char *an_pretrained_family(int index);
