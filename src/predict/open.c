@@ -1,11 +1,14 @@
-/* A predictor from a checkpoint: its graph and its weights are read, and neither data, config nor moments. */
+/* A predictor from a checkpoint: its graph and its weights are read, and neither data, config nor moments. Or from a published model, which says what its graph is. */
 #include <string.h>
 
+#include "anneal/pretrained.h"
+#include "base/files/file.h"
 #include "base/guard.h"
 #include "base/structs.h"
 #include "exec/plan.h"
 #include "predict/predictor.h"
 #include "store/chosen_weights.h"
+#include "store/gguf.h"
 #include "store/inspect.h"
 #include "store/load.h"
 #include "train/adapter.h"
@@ -90,16 +93,67 @@ static an_status take_work(an_predictor_model *model, const an_graph *graph) {
     return AN_OK;
 }
 
+/* ---- published models ---- */
+
+static bool is_published(const char *path) {
+    char file[AN_FILE_PATH];
+    return an_gguf_is(path) || (an_path_join(file, path, "config.json") && an_file_exists(file));
+}
+
+/* As long as the model's context, unless the caller says something else. */
+static an_status take_published_sizes(an_predictor_model *model, const an_graph *graph, int64_t context,
+                                      const an_predictor_options *options) {
+    an_context *ctx = graph->ctx;
+    const char *name;
+    AN_TRY_RETURN(check_given(ctx, graph, model->batch, options));
+    for (int i = 0; (name = an_graph_symbol_name(graph, i)) && model->symbol_count < AN_MAX_FEED_SYMBOLS; i++) {
+        if (!strcmp(name, model->batch)) continue;
+        const int64_t *given = find_given(options, name);
+        model->symbols[model->symbol_count] = name;
+        model->values[model->symbol_count++] = given ? *given : context;
+    }
+    return AN_OK;
+}
+
+static an_status open_published(an_opened_model *opened, const char *path, const an_predictor_options *options) {
+    an_status status;
+    an_context *ctx = opened->ctx;
+    an_pretrained *p = NULL;
+    an_pretrained_info info;
+    an_pretrained_info_init(&info, sizeof info);
+    opened->published = path;
+    AN_TRY(an_pretrained_open(&p, ctx, path));
+    AN_TRY(an_pretrained_info_get(p, &info));
+    AN_CHECK(ctx, info.tensors > 0, AN_ERR_FILE, "%s: says what the model is, but has no weights", path);
+    AN_TRY(an_pretrained_graph(p, &opened->graph, NULL));
+    AN_TRY(an_graph_print(opened->graph, &opened->text));
+    opened->model.graph = opened->text;
+    AN_TRY(an_feed_find_batch(opened->graph, &opened->model.batch));
+    AN_TRY(take_published_sizes(&opened->model, opened->graph, info.context, options));
+    opened->model.f32_storage = options->f32_storage;
+    status = AN_OK;
+fail:
+    an_pretrained_close(&p);
+    return status;
+}
+
+/* ---- opening ---- */
+
 void an_opened_model_close(an_opened_model *opened) {
     an_graph_destroy(&opened->graph);
-    if (opened->checkpoint) an_string_release(opened->checkpoint->ctx, &opened->text);
+    if (opened->ctx) an_string_release(opened->ctx, &opened->text);
     an_checkpoint_close(&opened->checkpoint);
 }
 
 an_status an_opened_model_open(an_opened_model *opened, an_context *ctx, const char *path,
                                const an_predictor_options *options) {
     an_status status;
-    *opened = (an_opened_model){0};
+    *opened = (an_opened_model){.ctx = ctx};
+    if (is_published(path)) {
+        status = open_published(opened, path, options);
+        if (status != AN_OK) an_opened_model_close(opened);
+        return status;
+    }
     AN_TRY(an_checkpoint_open(&opened->checkpoint, ctx, path));
     const an_checkpoint *c = opened->checkpoint;
     AN_CHECK(ctx, c->manifest, AN_ERR_UNSUPPORTED,
@@ -120,9 +174,8 @@ fail:
     return status;
 }
 
-/* The weights that an adapter changes. A predictor has a context of its own, and so its messages. */
-static an_status load_base(an_params *params, an_context *ctx, const an_checkpoint *c) {
-    const an_status status = an_base_load(params, &c->manifest->adapter, c->path);
+/* A predictor has a context of its own, and so its messages. */
+static an_status pass_on(an_context *ctx, const an_params *params, an_status status) {
     return status == AN_OK || ctx == params->ctx ? status : AN_ERROR(ctx, status, "%s", an_last_error(params->ctx));
 }
 
@@ -130,8 +183,10 @@ an_status an_opened_model_load(const an_opened_model *opened, an_context *ctx, a
                                an_params *params, const an_graph *graph) {
     const an_checkpoint *c = opened->checkpoint;
     bool average;
+    if (!c) return pass_on(ctx, params, an_published_load(params, opened->published));
     AN_TRY_RETURN(an_choose_weights(ctx, c->manifest, c->path, weights, &average));
-    if (c->manifest->adapter.adapter.rank > 0) AN_TRY_RETURN(load_base(params, ctx, c));
+    if (c->manifest->adapter.adapter.rank > 0) /* the weights that the adapter changes */
+        AN_TRY_RETURN(pass_on(ctx, params, an_base_load(params, &c->manifest->adapter, c->path)));
     return an_checkpoint_load(ctx, params, graph, c->manifest, c->path, average ? AN_LOAD_AVERAGE : AN_LOAD_WEIGHTS);
 }
 

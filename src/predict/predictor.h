@@ -34,9 +34,11 @@ typedef struct an_predictor_model {
     double work; /* flops of one sample */
 } an_predictor_model;
 
-/* A model from a checkpoint. */
+/* A model from a checkpoint, or a published one. */
 typedef struct an_opened_model {
-    an_checkpoint *checkpoint;
+    an_context *ctx;
+    an_checkpoint *checkpoint; /* NULL: it is the published model of this path, which must outlive it */
+    const char *published;
     an_graph *graph;
     char *text;               /* of the graph */
     an_predictor_model model; /* in their memory */

@@ -316,12 +316,18 @@ static an_status open_adapter(matching *m, const an_trainer *trainer, const char
     return status;
 }
 
+/* Tensors of a GGUF file get the names that their family has in our models, unless the caller has names of its own for them. */
+static an_status open_weights(matching *m, const char *path, an_model_weights weights, int rename_count,
+                              const an_init_rename *renames) {
+    an_context *ctx = m->ctx;
+    AN_TRY_RETURN(an_renamings_create(&m->names, ctx, rename_count, renames));
+    AN_TRY_RETURN(an_weights_open(&m->weights, ctx, path, weights));
+    return an_weights_gguf(&m->weights) && rename_count == 0 ? an_weights_rename_gguf(&m->weights, path) : AN_OK;
+}
+
 static an_status open_model(matching *m, const an_trainer *trainer, const an_init_options *o, size_t taken) {
     an_context *ctx = m->ctx;
-    AN_TRY_RETURN(an_renamings_create(&m->names, ctx, o->rename_count, o->renames));
-    AN_TRY_RETURN(an_weights_open(&m->weights, ctx, o->path, o->weights));
-    if (an_weights_gguf(&m->weights) && o->rename_count == 0)
-        AN_TRY_RETURN(an_weights_rename_gguf(&m->weights, o->path));
+    AN_TRY_RETURN(open_weights(m, o->path, o->weights, o->rename_count, o->renames));
     return m->weights.is_folder ? an_huggingface_check(trainer, o->path, o->model_type, taken, &m->gpt2) : AN_OK;
 }
 
@@ -347,8 +353,7 @@ an_status an_base_load(an_params *params, const an_saved_adapter *saved, const c
     AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
     m->ctx = ctx;
     m->params = params;
-    AN_TRY(an_renamings_create(&m->names, ctx, 0, NULL));
-    status = an_weights_open(&m->weights, ctx, saved->base, AN_MODEL_WEIGHTS_AUTO);
+    status = open_weights(m, saved->base, AN_MODEL_WEIGHTS_AUTO, 0, NULL);
     if (status == AN_OK) status = match(m);
     if (status != AN_OK)
         AN_FAIL(ctx, status, "%s: the model of its adapter cannot be read: %s", checkpoint, an_last_error(ctx));
@@ -358,6 +363,23 @@ an_status an_base_load(an_params *params, const an_saved_adapter *saved, const c
     AN_TRY(an_base_hash(params, hash));
     AN_CHECK(ctx, !memcmp(hash, saved->hash, sizeof hash), AN_ERR_ARGUMENT,
              "%s: does not have the weights that the adapter of %s was trained on", saved->base, checkpoint);
+    status = AN_OK;
+fail:
+    matching_destroy(&m);
+    return status;
+}
+
+an_status an_published_load(an_params *params, const char *path) {
+    an_status status;
+    an_context *ctx = params->ctx;
+    matching *m = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
+    m->ctx = ctx;
+    m->params = params;
+    AN_TRY(open_weights(m, path, AN_MODEL_WEIGHTS_AUTO, 0, NULL));
+    AN_TRY(match(m));
+    AN_TRY(check(m, path, ""));
+    AN_TRY(load_all(m));
     status = AN_OK;
 fail:
     matching_destroy(&m);

@@ -10,8 +10,10 @@
 #include "base/word.h"
 #include "exec/array.h"
 #include "ir/adapter.h"
+#include "pretrained/weights.h"
 #include "store/chosen_weights.h"
 #include "store/conv1d.h"
+#include "store/gguf.h"
 #include "store/inspect.h"
 #include "train/adapter.h"
 
@@ -151,6 +153,8 @@ static an_status list_tensors(merging *m) {
     for (int64_t i = 0; i < m->base.count; i++) {
         an_safetensor *t = &m->entries[i];
         AN_TRY_RETURN(m->base.get(&m->base, i, t));
+        if (t->type->dtype != AN_DTYPE_NONE)
+            t->type = an_safetensors_type_of(t->type->dtype); /* it may be a quantised one */
         const an_stored *e = find_stored(m, t->name);
         if (e && e->ndims == 2 && t->ndims == 2 && an_conv1d_has(e->name) && e->dims[0] != e->dims[1])
             m->transposes = m->transposes || t->dims[0] == e->dims[1];
@@ -209,6 +213,7 @@ static an_status merge(merging *m, const char *file) {
     AN_TRY_RETURN(an_choose_weights(ctx, c->manifest, c->path, c->chosen, &m->average));
     AN_TRY_RETURN(check_base(m));
     AN_TRY_RETURN(an_weights_open(&m->base, ctx, c->manifest->adapter.base, AN_MODEL_WEIGHTS_AUTO));
+    if (an_weights_gguf(&m->base)) AN_TRY_RETURN(an_weights_rename_gguf(&m->base, c->manifest->adapter.base));
     AN_TRY_RETURN(list_tensors(m));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&m->part, PART, sizeof *m->part));
     if (snprintf(m->beside, sizeof m->beside, "%s.new", file) >= (int)sizeof m->beside)

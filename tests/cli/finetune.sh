@@ -73,3 +73,31 @@ says 'nothing says which tokenizer makes tokens of the text; set data.train.toke
 attempt 0 generate chat --prompt $'<|im_start|>user\nWhat is 3 and 2?<|im_end|>\n<|im_start|>assistant\n' --max-tokens 12
 says 'It is '
 grep -q 'im_end' out && failed 'the token that ends a turn is shown' || true
+
+# A published model: as it is, and with an adapter that was trained on its GGUF file, which a checkpoint does not hold.
+for model in smollm2 smollm2.gguf; do
+    attempt 0 generate "$golden/pretrained/$model" --tokens 3,1,4 --max-tokens 5
+    cp out "$model.out"
+done
+cmp smollm2.out smollm2.gguf.out || fail 'the folder and the GGUF file of a model do not say the same'
+python3 -c "import array; array.array('H', [i * i % 23 for i in range(400)]).tofile(open('numbers.bin', 'wb'))"
+cp "$golden/pretrained/smollm2.gguf" base.gguf
+cat >lora.yaml <<END
+run:   {dir: lora, steps: 4}
+model: {from: base.gguf, context: 8}
+lora:  {targets: [q_proj, down_proj], rank: 2}
+data:  {train: {type: tokens, path: numbers.bin, format: u16}}
+optimizer: {lr: 1e-1}
+END
+attempt 0 train lora.yaml
+attempt 0 generate lora --tokens 3,1,4 --max-tokens 5
+cmp -s out smollm2.out && failed 'the adapter changes nothing' || true
+cp out lora.out
+mkdir merged
+cp "$golden/pretrained/smollm2/config.json" merged
+attempt 0 export lora --to merged/model.safetensors --merge
+attempt 0 generate merged --tokens 3,1,4 --max-tokens 5
+cmp out lora.out || failed 'the merged model does not say what the adapter says'
+mv base.gguf elsewhere.gguf
+attempt 1 generate lora --tokens 3,1,4 --max-tokens 5
+says 'the model of its adapter cannot be read'

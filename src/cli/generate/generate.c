@@ -89,6 +89,7 @@ typedef struct {
     int64_t count, capacity, added, printed;
     int64_t batch;
     an_sampling_options sampling;
+    int64_t published; /* context of a published model; 0: it is a run's */
     bool as_json, as_tokens;
 } work;
 
@@ -292,6 +293,13 @@ static int generate(work *w) {
 
 /* ---- the command ---- */
 
+static int64_t longest(const work *w) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < w->count; i++) most = an_larger(most, w->sequences[i].count);
+    return most;
+}
+
+/* Published models have long contexts: of those, the cache has room for what is asked for. */
 static int open_generator(work *w, an_context *ctx) {
     static const char *const precisions[] = {"f32", "bf16", NULL};
     an_generator_options o;
@@ -303,6 +311,7 @@ static int open_generator(work *w, an_context *ctx) {
     if (code == CLI_DONE) code = cli_choice(w->call, PRECISION, precisions, &precision);
     if (code == CLI_DONE) code = cli_weights_choose(w->call, w->call->values[WEIGHTS], &o.weights);
     if (code != CLI_DONE) return code;
+    if (w->published > 0 && o.context == 0) o.context = an_smaller(w->published, longest(w) + w->sampling.max_tokens);
     if (precision >= 0) o.precision = precision == 0 ? AN_DTYPE_F32 : AN_DTYPE_BF16;
     const an_status status = an_generator_open(&w->generator, ctx, w->call->argument, &o);
     return status == AN_OK ? CLI_DONE : cli_refuse(w->call, ctx, NULL, status);
@@ -335,6 +344,17 @@ static int run_with(work *w, const cli_checkpoint *from, an_config *config) {
     return code;
 }
 
+static int look_at_published(work *w, an_context *ctx) {
+    an_pretrained *published = NULL;
+    an_pretrained_info info;
+    an_pretrained_info_init(&info, sizeof info);
+    an_status status = an_pretrained_open(&published, ctx, w->call->argument);
+    if (status == AN_OK) status = an_pretrained_info_get(published, &info);
+    an_pretrained_close(&published);
+    w->published = info.context;
+    return status == AN_OK ? CLI_DONE : cli_refuse(w->call, ctx, NULL, status);
+}
+
 static int run(const cli_call *call) {
     work w = {.call = call, .as_json = call->values[INPUT] != NULL, .as_tokens = call->values[TOKENS] != NULL};
     cli_checkpoint from;
@@ -344,10 +364,10 @@ static int run(const cli_call *call) {
     int code = read_sampling(&w);
     if (code != CLI_DONE) return code;
     code = cli_checkpoint_open(call, call->argument, &from);
-    if (code == CLI_DONE && !from.info.is_run)
-        code = cli_fail(call, "%s: has only tensors, without a model; give a run or one of its checkpoints",
-                        call->argument);
-    if (code == CLI_DONE) {
+    if (code == CLI_DONE && !from.info.is_run) {
+        code = look_at_published(&w, from.ctx);
+        if (code == CLI_DONE) code = run_with(&w, &from, NULL);
+    } else if (code == CLI_DONE) {
         const an_status status = cli_checkpoint_config(&from, from.ctx, 0, NULL, &config);
         code = status == AN_OK ? run_with(&w, &from, config) : cli_refuse(call, from.ctx, NULL, status);
     }
@@ -358,12 +378,14 @@ static int run(const cli_call *call) {
 
 const cli_command cli_generate = {
     .name = "generate",
-    .argument = "RUN|CHECKPOINT",
+    .argument = "RUN|CHECKPOINT|MODEL",
     .summary = "continue a text with a language model",
-    .text = "Continues prompts with the tokens that a model finds likely, and prints them as they are generated. For a "
-            "run, its newest checkpoint is used. A text is the same for the same weights, prompt and options, whatever "
-            "else is generated beside it and on any number of threads. A prompt that was trained by characters needs "
-            "the training text, whose characters define the tokens.",
+    .text =
+        "Continues prompts with the tokens that a model finds likely, and prints them as they are generated. For a "
+        "run, its newest checkpoint is used. MODEL is a published model: a folder as Hugging Face has it, or a GGUF "
+        "file. A text is the same for the same weights, prompt and options, whatever "
+        "else is generated beside it and on any number of threads. A prompt that was trained by characters needs "
+        "the training text, whose characters define the tokens.",
     .options = options,
     .run = run,
 };

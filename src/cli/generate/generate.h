@@ -24,7 +24,7 @@ typedef struct cli_vocabulary {
     size_t text_capacity;
 } cli_vocabulary;
 
-/* That of a run's config, which may be NULL. An exit code, after a message. */
+/* That of a run's config; NULL: of a published model. An exit code, after a message. */
 int cli_vocabulary_open(cli_vocabulary *vocabulary, const cli_call *call, an_context *ctx, an_config *config);
 void cli_vocabulary_close(cli_vocabulary *vocabulary);
 bool cli_vocabulary_knows_text(const cli_vocabulary *vocabulary);

@@ -16,7 +16,11 @@ static int open_tokenizer(cli_vocabulary *v, an_config *config, const char *own)
     const char *path = NULL;
     an_tokenizer_info info;
     an_tokenizer_info_init(&info, sizeof info);
-    an_status status = find_tokenizer(config, own, &path);
+    an_status status = AN_OK;
+    if (config)
+        status = find_tokenizer(config, own, &path);
+    else
+        path = v->call->argument;
     if (status == AN_OK && !path) return CLI_DONE;
     if (status == AN_OK) status = an_pretrained_tokenizer(&v->tokenizer, v->ctx, path);
     if (status == AN_OK) status = an_encoder_create(&v->encoder, v->tokenizer);
@@ -26,7 +30,7 @@ static int open_tokenizer(cli_vocabulary *v, an_config *config, const char *own)
         return CLI_DONE;
     }
     cli_refuse(v->call, v->ctx, NULL, status);
-    fprintf(stderr, "The run's tokenizer makes tokens of a prompt. Without it, give the prompt with --tokens.\n");
+    fprintf(stderr, "The model's tokenizer makes tokens of a prompt. Without it, give the prompt with --tokens.\n");
     return CLI_FAILED;
 }
 
@@ -37,7 +41,7 @@ int cli_vocabulary_open(cli_vocabulary *v, const cli_call *call, an_context *ctx
     an_text_source source;
     an_text_source_init(&source, sizeof source);
 #define KEY(name) (snprintf(key, sizeof key, "%s.%s", is_mixture ? "data.train.parts[0]" : "data.train", name), key)
-    if (!config) return CLI_DONE;
+    if (!config) return open_tokenizer(v, NULL, NULL);
     if (!an_config_is(config, KEY("type"), "text")) return open_tokenizer(v, config, KEY("tokenizer"));
     v->bytes = !an_config_is(config, KEY("tokens"), "chars");
     if (v->bytes) return CLI_DONE;

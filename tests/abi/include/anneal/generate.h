@@ -29,7 +29,7 @@ typedef struct an_generator_options {
 } an_generator_options;
 AN_API void an_generator_options_init(an_generator_options *options, size_t size);
 
-/* Opens a generator without a trainer: a checkpoint's folder, or a run's, whose newest good checkpoint is taken. */
+/* Opens a generator without a trainer: a checkpoint's folder, a run's, whose newest good checkpoint is taken, or a published model (anneal/pretrained.h). */
 AN_API an_status an_generator_open(an_generator **generator, an_context *ctx, const char *path,
                                    const an_generator_options *options);
 /* The model of a trainer, with its present weights. */

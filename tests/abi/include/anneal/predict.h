@@ -32,7 +32,7 @@ AN_API void an_predictor_options_init(an_predictor_options *options, size_t size
 
 /* Opens a predictor without a trainer: a checkpoint's folder, or a run's, whose newest good checkpoint is taken. Reads the graph and the
  * weights, and neither data nor config. In a context with the run's instructions and ops, the results have the bits that a predictor of the
- * trainer gives. Checkpoints of 0.1 do not record the sizes of symbols, such as the tokens of a sample: these are options. */
+ * trainer gives. A published model (anneal/pretrained.h) is opened too, with the tokens of its context in a sample unless the options say fewer. Checkpoints of 0.1 do not record the sizes of symbols, such as the tokens of a sample: these are options. */
 AN_API an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const char *path,
                                    const an_predictor_options *options);
 
