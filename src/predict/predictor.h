@@ -52,8 +52,8 @@ void an_opened_model_close(an_opened_model *opened);
 an_status an_opened_model_load(const an_opened_model *opened, an_context *ctx, an_model_weights weights,
                                an_params *params, const an_graph *graph);
 
-/* Copies a trainer's present weights, as it shows them; `params` is of the same model. */
-an_status an_params_take_from(an_params *params, const an_trainer *trainer);
+/* Copies a trainer's present weights, as it shows them; `to` is of the same model. */
+an_status an_params_take_from(an_params *to, const an_trainer *trainer);
 
 /* The model of a trainer; `text` is its graph, and both must outlive it. */
 void an_predictor_model_of(an_predictor_model *model, const an_trainer *trainer, const char *text);

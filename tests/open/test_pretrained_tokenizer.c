@@ -17,14 +17,9 @@ static void add_strings(made *m, const char *name, int count, const char *const 
     for (int i = 0; i < count; i++) add_text(m, texts[i]);
 }
 
-static const char *const tokens[] = {"<end>",
-                                     "a",
-                                     "b",
-                                     "ab",
-                                     "\xc4\xa0",
-                                     "\xc4\xa0"
-                                     "ab"}; /* Ġ is a space */
-static const char *const merges[] = {"a b", "\xc4\xa0 ab"};
+#define SPACE "\xc4\xa0" /* Ġ */
+static const char *const tokens[] = {"<end>", "a", "b", "ab", SPACE, (SPACE "ab")};
+static const char *const merges[] = {"a b", (SPACE " ab")};
 enum { TOKENS = sizeof tokens / sizeof *tokens, MERGES = sizeof merges / sizeof *merges };
 
 /* A file with all keys; one of them may be another, or be left out. */

@@ -71,7 +71,19 @@ static int fail(an_context *ctx, const char *what) {
     return FAILED;
 }
 
-/* One line, in one write: it is there or it is not. */
+/* The ledger, without a line that a kill has torn: a write that crosses pages of the file may end between them. The step of such a line was not saved, so it is taken again. */
+static int open_ledger(void) {
+    char tail[LINE_BYTES];
+    const int ledger = open("ledger.txt", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const off_t size = ledger < 0 ? -1 : lseek(ledger, 0, SEEK_END);
+    if (size < 0) return -1;
+    const off_t from = size > LINE_BYTES ? size - LINE_BYTES : 0;
+    ssize_t length = pread(ledger, tail, LINE_BYTES, from);
+    while (length > 0 && tail[length - 1] != '\n') length--;
+    return length < 0 || ftruncate(ledger, from + length) != 0 ? -1 : ledger;
+}
+
+/* One line, in one write. */
 static int write_line(int ledger, const an_trainer *trainer) {
     char line[LINE_BYTES];
     int length = snprintf(line, sizeof line, "%" PRId64 " %" PRId64, current.step, current.count);
@@ -115,7 +127,7 @@ static int train(void) {
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
     options.threads = 1;
-    const int ledger = open("ledger.txt", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const int ledger = open_ledger();
     if (ledger < 0) return fail(NULL, "ledger.txt");
     if (an_context_create(&ctx, &options) != AN_OK) return fail(ctx, "context");
     if (check_saved(ctx) != 0) return FAILED;

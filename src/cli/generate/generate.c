@@ -273,7 +273,8 @@ static int generate(work *w) {
     an_generator_info info;
     an_generated *tokens = malloc((size_t)w->batch * sizeof *tokens);
     int64_t count = 1;
-    int code = tokens ? CLI_DONE : cli_fail(w->call, "not enough memory for %lld prompts", (long long)w->batch);
+    int code = CLI_DONE;
+    if (!tokens) return cli_fail(w->call, "not enough memory for %lld prompts", (long long)w->batch);
     an_generator_info_init(&info, sizeof info);
     while (code == CLI_DONE && (count > 0 || w->added < w->count)) {
         code = add_prompts(w, &info);
