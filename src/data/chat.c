@@ -20,7 +20,7 @@ typedef struct {
     int64_t context;
     int32_t padding;
     bool packed;
-    char notice[512];
+    char notice[640];
 } chat;
 
 enum { TOKENS, TARGETS, DOCUMENTS, FIELDS };

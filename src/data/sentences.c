@@ -35,7 +35,7 @@ typedef struct {
     int64_t classes;
     an_encoding *encoding;
     const an_dataset *like;
-    char notice[512];
+    char notice[640];
 } sentences;
 
 /* ---- reading samples ---- */

@@ -189,7 +189,7 @@ static void test_damaged_descriptions(void **state) {
         an_pretrained *p = NULL;
         an_graph *g = NULL;
         const char kept = config[i];
-        config[i] ^= 1 << i % 7;
+        config[i] = (char)(config[i] ^ 1 << i % 7);
         write_file("hub/config.json", config, length);
         if (an_pretrained_open(&p, ctx, "hub") == AN_OK) an_pretrained_graph(p, &g, NULL);
         an_graph_destroy(&g);

@@ -361,8 +361,10 @@ static void test_merges(void **state) {
     for (int i = 0; i < LETTERS; i++) names[i][0] = (char)('a' + i);
     while (merges < MERGES) {
         const int l = (int)random_below((uint32_t)tokens), r = (int)random_below((uint32_t)tokens);
-        bool is_new = strlen(names[l]) + strlen(names[r]) < 12;
-        snprintf(names[tokens], sizeof names[0], "%.200s%.200s", names[l], names[r]);
+        const size_t left_length = strlen(names[l]), right_length = strlen(names[r]);
+        bool is_new = left_length + right_length < 12;
+        memcpy(names[tokens], names[l], left_length);
+        memcpy(names[tokens] + left_length, names[r], right_length + 1);
         for (int i = 0; i < tokens && is_new; i++) is_new = strcmp(names[i], names[tokens]) != 0;
         if (!is_new) continue;
         left[merges] = l;
