@@ -73,8 +73,8 @@ static an_status put_wordpiece(an_tokenizer *t, int64_t id, const char *text) {
     char *copy = NULL;
     if (!strncmp(text, mark, before)) return an_tokenizer_put(t, id, text + before, length - before, MOST_TOKENS);
     AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&copy, length + 3, 1));
-    memcpy(copy, "##", 2);
-    memcpy(copy + 2, text, length);
+    copy[0] = copy[1] = '#';
+    memcpy(copy + 2, text, length + 1);
     return an_tokenizer_put(t, id, copy, length + 2, MOST_TOKENS);
 }
 

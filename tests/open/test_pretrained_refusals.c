@@ -206,10 +206,11 @@ static void make_gguf(const char *golden, const char *old, const char *new) {
     char path[512];
     snprintf(path, sizeof path, GOLDEN "%s.gguf", golden);
     const size_t length = read_all(path, bytes);
-    assert_int_equal(strlen(old), strlen(new));
-    for (size_t i = 0; i + strlen(old) <= length; i++)
-        if (!memcmp(bytes + i, old, strlen(old))) {
-            memcpy(bytes + i, new, strlen(new));
+    const size_t count = strlen(old);
+    assert_int_equal(strlen(new), count);
+    for (size_t i = 0; i + count <= length; i++)
+        if (!memcmp(bytes + i, old, count)) {
+            for (size_t k = 0; k < count; k++) bytes[i + k] = new[k];
             write_file("f.gguf", bytes, length);
             return;
         }
