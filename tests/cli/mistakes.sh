@@ -175,7 +175,7 @@ mistake 2 'c.yaml:2:16: data.train has type '\''csv'\'', but a model of type '\'
     'model: {type: bert, layers: 1, heads: 2, width: 64}'
 mistake 2 'c.yaml:5:16: data.train has type '\''sentences'\'', but a model of type '\''gpt2'\'' takes tokens; use text, tokens, megatron or chat' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}' 'data: {train: {type: sentences, path: some.txt}}'
-mistake 2 'c.yaml:5:15: nothing says which tokenizer makes tokens of the text; set data.train.tokenizer to a tokenizer.json or its folder' \
+mistake 2 'c.yaml:5:15: nothing says which tokenizer makes tokens of the text; set data.train.tokenizer to a tokenizer.json, its folder, or a GGUF file' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}' 'data: {train: {type: chat, path: some.txt}}'
 mistake 2 'c.yaml:2:16: data.train has type '\''csv'\'', which gives numbers, but a model of type '\''gpt2'\'' takes tokens; use text, tokens, megatron or chat' \
     'model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 16}'
