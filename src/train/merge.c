@@ -1,11 +1,8 @@
 /* Merges an adapter into the model that it was trained on: W + scale · B·A, tensor by tensor, by the names and in the types and layout of the files that
  * the model came from. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/files/file.h"
 #include "base/guard.h"
 #include "base/word.h"
 #include "exec/array.h"
@@ -13,8 +10,8 @@
 #include "pretrained/weights.h"
 #include "store/chosen_weights.h"
 #include "store/conv1d.h"
+#include "store/export_file.h"
 #include "store/gguf.h"
-#include "store/inspect.h"
 #include "train/adapter.h"
 
 enum { PART = 1 << 18, ALIGNMENT = 64 }; /* elements in memory at a time */
@@ -33,8 +30,7 @@ typedef struct {
     double *first, *second, *part;
     size_t first_count, second_count;
     an_text header;
-    int file;
-    char beside[AN_FILE_PATH];
+    an_export_file file;
 } merging;
 
 /* ---- what belongs to a tensor ---- */
@@ -120,10 +116,10 @@ static an_status find_change(merging *m, const an_safetensor *tensor, layer *l, 
     return AN_OK;
 }
 
-static an_status write_tensor(merging *m, int64_t index, an_note note) {
+static an_status write_tensor(merging *m, int64_t index) {
     an_context *ctx = m->ctx;
     an_safetensor tensor;
-    layer l;
+    layer l = {0};
     bool changes;
     AN_TRY_RETURN(m->base.get(&m->base, index, &tensor));
     AN_TRY_RETURN(find_change(m, &tensor, &l, &changes));
@@ -136,8 +132,7 @@ static an_status write_tensor(merging *m, int64_t index, an_note note) {
             add_change(m, &l, begin, count);
             an_convert_from_f64(tensor.type->dtype, count, m->part);
         }
-        AN_TRY_RETURN(
-            an_note_raise(ctx, an_file_write(m->file, m->part, (size_t)(count * size), m->beside, note), note));
+        AN_TRY_RETURN(an_export_file_bytes(&m->file, m->part, (size_t)(count * size)));
     }
     return AN_OK;
 }
@@ -184,30 +179,25 @@ fail:
     return status;
 }
 
-static an_status write_file(merging *m, const char *file, an_note note) {
+static an_status write_file(merging *m) {
     an_context *ctx = m->ctx;
     size_t layers = 0;
     for (size_t i = 0; i < m->graph->parameter_count; i++)
         layers += an_ends_in(m->graph->parameters[i].name, AN_ADAPTER_FIRST);
-    AN_TRY_RETURN(an_note_raise(ctx, an_file_write(m->file, m->header.bytes, m->header.length, m->beside, note), note));
-    for (int64_t i = 0; i < m->base.count; i++) AN_TRY_RETURN(write_tensor(m, i, note));
+    AN_TRY_RETURN(an_export_file_bytes(&m->file, m->header.bytes, m->header.length));
+    for (int64_t i = 0; i < m->base.count; i++) AN_TRY_RETURN(write_tensor(m, i));
     if (m->applied != layers)
         return AN_ERROR(
             ctx, AN_ERR_UNSUPPORTED,
             "%s: has %zu of the %zu layers that the adapter changes, by the names of the model: weights that were "
             "renamed when they were loaded cannot be merged",
             m->checkpoint->manifest->adapter.base, m->applied, layers);
-    AN_TRY_RETURN(an_note_raise(ctx, an_file_sync(m->file, m->beside, note), note));
-    AN_TRY_RETURN(an_note_raise(ctx, an_file_close(&m->file, m->beside, note), note));
-    AN_TRY_RETURN(an_note_raise(ctx, an_file_rename(m->beside, file, note), note));
-    return an_note_raise(ctx, an_parent_sync(file, note), note);
+    return an_export_file_finish(&m->file);
 }
 
 static an_status merge(merging *m, const char *file) {
     an_context *ctx = m->ctx;
     const an_checkpoint *c = m->checkpoint;
-    char message[AN_MESSAGE_BYTES] = "";
-    const an_note note = {message, sizeof message};
     m->scale = an_adapter_scale(&c->manifest->adapter.adapter);
     AN_TRY_RETURN(an_checkpoint_verify(ctx, c->path));
     AN_TRY_RETURN(an_choose_weights(ctx, c->manifest, c->path, c->chosen, &m->average));
@@ -216,25 +206,21 @@ static an_status merge(merging *m, const char *file) {
     if (an_weights_gguf(&m->base)) AN_TRY_RETURN(an_weights_rename_gguf(&m->base, c->manifest->adapter.base));
     AN_TRY_RETURN(list_tensors(m));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&m->part, PART, sizeof *m->part));
-    if (snprintf(m->beside, sizeof m->beside, "%s.new", file) >= (int)sizeof m->beside)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", file);
-    AN_TRY_RETURN(an_note_raise(ctx, an_file_open(&m->file, m->beside, O_WRONLY | O_CREAT | O_TRUNC, note), note));
-    const an_status status = write_file(m, file, note);
-    if (status != AN_OK) unlink(m->beside);
-    return status;
+    AN_TRY_RETURN(an_export_file_open(&m->file, ctx, file));
+    return write_file(m);
 }
 
 an_status an_checkpoint_export_merged(const an_checkpoint *checkpoint, const char *file) {
     AN_GUARD;
     AN_NEED(checkpoint, file);
     an_context *ctx = checkpoint->ctx;
-    merging m = {.checkpoint = checkpoint, .ctx = ctx, .file = -1};
+    merging m = {.checkpoint = checkpoint, .ctx = ctx};
     if (!checkpoint->manifest || checkpoint->manifest->adapter.adapter.rank == 0)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: has no adapter to merge; only a run with lora.targets has one",
                         checkpoint->path);
     an_text_init(&m.header, ctx);
     const an_status status = merge(&m, file);
-    if (m.file >= 0) close(m.file);
+    an_export_file_close(&m.file);
     an_release(ctx, (void **)&m.part, PART, sizeof *m.part);
     an_release(ctx, (void **)&m.second, m.second_count, sizeof *m.second);
     an_release(ctx, (void **)&m.first, m.first_count, sizeof *m.first);
