@@ -135,7 +135,9 @@ typedef struct an_init_options {
     bool
         adapter; /* `path` is a folder with adapter_config.json and adapter_model.safetensors of PEFT: they go to the adapter of the model
                      (an_graph_add_lora), which must have the same layers, rank, alpha and rslora. Otherwise the adapter is left as it is */
-    uint8_t reserved[1];
+    bool
+        new_heads; /* a head of BERT (pooler, classifier) that the files do not have in this shape keeps its random values, and the log says so; heads for other
+                       tasks are ignored. Otherwise both are errors */
     an_model_weights weights; /* of a checkpoint */
     uint32_t reserved_weights;
 } an_init_options;

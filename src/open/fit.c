@@ -10,7 +10,7 @@ an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph
     an_context *ctx = an_graph_context(g);
     int64_t context = 0;
     if (an_config_origin_of(config, "model.context") != AN_ORIGIN_NONE)
-        AN_TRY_RETURN(an_config_count(config, "model.context", &context));
+        AN_TRY_RETURN(an_open_model_context(config, ctx, &context));
     const an_status status = an_dataset_create_stream(dataset, g, context);
     if (status == AN_OK) return AN_OK;
     return AN_ERROR(ctx, status, "%s: %s", an_config_place(config, "model"), an_last_error(ctx));

@@ -23,6 +23,7 @@ an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx) 
     o.weights = an_config_is(config, "model.init.weights", "raw")   ? AN_MODEL_WEIGHTS_RAW
                 : an_config_is(config, "model.init.weights", "ema") ? AN_MODEL_WEIGHTS_AVERAGE
                                                                     : AN_MODEL_WEIGHTS_AUTO;
+    o.new_heads = own;
     o.accepts_missing = an_config_is(config, "model.init.missing", "init");
     o.accepts_unexpected = an_config_is(config, "model.init.unexpected", "ignore");
     AN_TRY(an_alloc(ctx, (void **)&renames, (size_t)count, sizeof *renames));

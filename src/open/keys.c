@@ -22,7 +22,7 @@ an_status an_open_context(an_config *config, an_context *ctx, const char *path, 
     const an_key key = an_key_join(path, "context");
     if (!an_config_is(config, key.text, "auto")) return an_config_count(config, key.text, context);
     if (an_config_origin_of(config, "model.context") != AN_ORIGIN_NONE)
-        return an_config_count(config, "model.context", context);
+        return an_open_model_context(config, ctx, context);
     return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the model does not say how many tokens a sample has; set %s.context",
                     an_config_place(config, path), path);
 }

@@ -73,6 +73,8 @@ typedef struct an_model_opening {
 /* Whether samples say which document a token is of: then attention must not cross their borders. */
 bool an_open_keeps_documents_apart(const an_model_opening *opening);
 an_status an_open_pretrained(an_model_opening *opening);
+/* model.context; a published model that takes fewer tokens than the default has its own. */
+an_status an_open_model_context(an_config *config, an_context *ctx, int64_t *context);
 
 /* The columns of categories that the model embeds; none unless the config asks for that. */
 enum { AN_OPEN_MOST_EMBEDDED = 256 };

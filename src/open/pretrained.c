@@ -21,6 +21,23 @@ fail:
     return status;
 }
 
+an_status an_open_model_context(an_config *config, an_context *ctx, int64_t *context) {
+    an_pretrained *p = NULL;
+    an_pretrained_info info;
+    const char *path;
+    AN_TRY_RETURN(an_config_count(config, "model.context", context));
+    if (!an_config_is(config, "model.type", "pretrained") ||
+        an_config_origin_of(config, "model.context") != AN_ORIGIN_DEFAULT)
+        return AN_OK;
+    an_pretrained_info_init(&info, sizeof info);
+    AN_TRY_RETURN(an_config_path(config, "model.from", &path));
+    /* What is wrong with the folder is said when the model is built; a run that resumes may no longer have it. */
+    if (an_pretrained_open(&p, ctx, path) == AN_OK && an_pretrained_info_get(p, &info) == AN_OK)
+        *context = info.context < *context ? info.context : *context;
+    an_pretrained_close(&p);
+    return AN_OK;
+}
+
 static an_status check_sizes(const an_model_opening *o, const an_pretrained *p) {
     an_context *ctx = o->ctx;
     an_pretrained_info info;
@@ -28,7 +45,7 @@ static an_status check_sizes(const an_model_opening *o, const an_pretrained *p) 
     int64_t context, vocabulary = 0;
     AN_TRY_RETURN(an_pretrained_info_get(p, &info));
     AN_TRY_RETURN(an_config_count(o->config, "model.context", &context));
-    if (context > info.context)
+    if (context > info.context && an_config_origin_of(o->config, "model.context") != AN_ORIGIN_DEFAULT)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: model.context is %lld, but the model of %s takes at most %lld tokens; set model.context "
                         "to %lld or less",
@@ -39,6 +56,27 @@ static an_status check_sizes(const an_model_opening *o, const an_pretrained *p) 
         return AN_ERROR(
             ctx, AN_ERR_ARGUMENT, "%s: the data has %lld different tokens, but the model of %s knows only %lld",
             an_config_place(o->config, "model.from"), (long long)vocabulary, info.path, (long long)info.vocabulary);
+    return AN_OK;
+}
+
+/* Classes, pooling and dropout: what the config leaves open, the folder says. Data may have more classes than its classifier. */
+static an_status choose_head(an_model_opening *o, const an_pretrained *p, an_pretrained_options *options) {
+    static const char *const poolings[] = {
+        [AN_BERT_POOLING_POOLER] = "pooler", [AN_BERT_POOLING_MEAN] = "mean", [AN_BERT_POOLING_FIRST] = "first"};
+    an_context *ctx = o->ctx;
+    an_pretrained_info info;
+    an_pretrained_info_init(&info, sizeof info);
+    AN_TRY_RETURN(an_pretrained_info_get(p, &info));
+    options->dropout = info.dropout;
+    if (!an_config_is(o->config, "model.dropout", "auto"))
+        AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &options->dropout));
+    for (size_t i = 0; i < sizeof poolings / sizeof *poolings; i++)
+        if (an_config_is(o->config, "model.pooling", poolings[i])) options->pooling = 1 + (int)i;
+    if (!an_config_is(o->config, "model.classes", "auto"))
+        return an_config_count(o->config, "model.classes", &options->classes);
+    if (strcmp(info.family, "bert") != 0 || !o->dataset || o->targets.dtype != AN_DTYPE_I32) return AN_OK;
+    AN_TRY_RETURN(an_open_classes(o));
+    options->classes = o->classes > info.classes ? o->classes : 0;
     return AN_OK;
 }
 
@@ -60,6 +98,7 @@ an_status an_open_pretrained(an_model_opening *o) {
         if (open_saved(o, saved) == AN_OK) return AN_OK;
     }
     status = an_pretrained_open(&p, ctx, path);
+    if (status == AN_OK) status = choose_head(o, p, &options);
     if (status == AN_OK) status = an_pretrained_graph(p, o->graph, &options);
     if (status != AN_OK)
         AN_FAIL(ctx, status, "%s: model.from: %s", an_config_place(o->config, "model.from"), an_last_error(ctx));

@@ -134,6 +134,17 @@ static void read_layer_types(an_description *d, an_json *j) {
     if (unknown) an_description_doubt(d, "", "layer_types");
 }
 
+static void read_labels(an_description *d, an_json *j) {
+    an_json_string key;
+    if (an_json_peek(j) != '{') {
+        an_json_skip(j);
+        return;
+    }
+    an_json_object(j);
+    while (an_json_member(j, &key))
+        if (an_json_skip(j)) d->labels++;
+}
+
 static an_status read_all(an_description *d, an_json *j) {
     an_json_string key;
     an_json_object(j);
@@ -149,6 +160,8 @@ static an_status read_all(an_description *d, an_json *j) {
             read_architectures(d, j);
         else if (!strcmp(key.bytes, "layer_types"))
             read_layer_types(d, j);
+        else if (!strcmp(key.bytes, "id2label"))
+            read_labels(d, j);
         else if (an_key_is_harmless(key.bytes))
             an_json_skip(j);
         else
@@ -182,9 +195,11 @@ const an_stated *an_description_rope_type(const an_description *d) {
 static void drop_foreign(an_description *d) {
     for (int i = AN_ROW_N_EMBD; i < AN_ROW_OFF; i++) {
         an_stated *v = &d->values[i];
+        const an_key_row *row = &an_key_rows[i];
+        const bool is_word = row->kind == AN_KEY_ACTIVATION || row->kind == AN_KEY_WORD;
         if (an_family_key_of(d->family, i)) continue;
-        if (v->given && (v->number != 0 || an_key_rows[i].kind == AN_KEY_ACTIVATION))
-            an_description_doubt(d, v->parent, an_key_rows[i].key);
+        if (v->given && (v->number != 0 || is_word) && !an_key_is_harmless(row->key))
+            an_description_doubt(d, v->parent, row->key);
         *v = (an_stated){.parent = ""};
     }
 }

@@ -25,6 +25,7 @@ struct an_description {
     an_stated architectures[AN_MOST_ARCHITECTURES];
     int architecture_count;
     int64_t windowed_layers, whole_layers; /* layer_types; both 0: it is absent */
+    int64_t labels;                        /* members of id2label */
     an_text problems;                      /* what no model here has, a line each */
     an_text unknown;                       /* keys that nobody here knows and that are not off, as a list */
     struct {
@@ -64,5 +65,7 @@ double an_description_fact(const an_description *d, an_fact fact); /* 0: it is u
 an_status an_description_count(const an_description *d, an_fact fact, const char *name, int64_t *count);
 /* Refuses a fact that is known and is another: the builder cannot do it. */
 an_status an_description_expect(const an_description *d, an_fact fact, const char *name, double value);
+/* Refuses options that only a classifier has. */
+an_status an_description_no_classes(const an_description *d, const an_pretrained_options *options);
 
 #endif

@@ -98,3 +98,9 @@ an_status an_description_expect(const an_description *d, an_fact fact, const cha
     return AN_ERROR(d->ctx, AN_ERR_UNSUPPORTED, "%s: the %s is %g, but a model of type %s has %g here", d->path, name,
                     known, d->family->name, value);
 }
+
+an_status an_description_no_classes(const an_description *d, const an_pretrained_options *options) {
+    if (options->classes == 0 && options->pooling == 0) return AN_OK;
+    return AN_ERROR(d->ctx, AN_ERR_ARGUMENT, "%s: a model of type %s predicts tokens: it has no %s", d->path,
+                    d->family->name, options->classes != 0 ? "classes" : "pooling");
+}

@@ -28,6 +28,10 @@ typedef enum an_fact {
     AN_FACT_OUTPUT_BIAS,    /* of the layer after attention */
     AN_FACT_MLP_BIAS,
     AN_FACT_QUERY_KEY_NORM, /* 1: heads of q and k are normalised */
+    AN_FACT_TOKEN_TYPES,    /* these four: BERT */
+    AN_FACT_CLASSES,        /* of its classifier; 0: it has none */
+    AN_FACT_POOLING,        /* 1 + an_bert_pooling; 0: nothing says it */
+    AN_FACT_DROPOUT,        /* of hidden states, in training */
     AN_FACTS
 } an_fact;
 

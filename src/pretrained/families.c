@@ -3,8 +3,8 @@
 
 #include "pretrained/family.h"
 
-static const an_family *const families[] = {&an_family_gpt2, &an_family_llama, &an_family_mistral, &an_family_qwen2,
-                                            &an_family_qwen3};
+static const an_family *const families[] = {&an_family_bert,    &an_family_gpt2,  &an_family_llama,
+                                            &an_family_mistral, &an_family_qwen2, &an_family_qwen3};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 const an_family *an_family_at(int index) {
@@ -34,6 +34,19 @@ const an_family_key *an_family_key_of(const an_family *family, int row) {
     for (const an_family_key *key = family->keys; key->row >= 0; key++)
         if (key->row == row) return key;
     return NULL;
+}
+
+const an_family *an_family_of_body(const char *parameter) {
+    for (int i = 0; i < FAMILIES; i++)
+        if (families[i]->body && !strcmp(families[i]->body, parameter)) return families[i];
+    return NULL;
+}
+
+bool an_family_is_head(const an_family *family, const char *name) {
+    const size_t all = sizeof family->heads / sizeof *family->heads;
+    for (size_t i = 0; family && i < all && family->heads[i]; i++)
+        if (!strncmp(name, family->heads[i], strlen(family->heads[i]))) return true;
+    return false;
 }
 
 const char *an_family_list(char *text, size_t size, bool gguf) {

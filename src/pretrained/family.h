@@ -34,18 +34,28 @@ typedef struct an_family {
     const char *architectures[8]; /* of config.json */
     const an_family_key *keys;
     const an_family_name *names;
+    /* A parameter that every model of the family has, and what the names of its heads begin with. A folder may lack a head of the model, or have one for
+     * another task. NULL: models of the family have one head, which the folder must have. */
+    const char *body, *heads[4];
     /* Settles what keys together mean, after the usual values are there: absent ones, and facts that no key states. */
     void (*settle)(an_description *d);
+    an_status (*look)(an_description *d,
+                      const char *folder); /* at other files than config.json; NULL: there are none */
     an_status (*build)(an_graph **graph, const an_description *d, const an_pretrained_options *options);
 } an_family;
 
-extern const an_family an_family_gpt2, an_family_llama, an_family_mistral, an_family_qwen2, an_family_qwen3;
+extern const an_family an_family_bert, an_family_gpt2, an_family_llama, an_family_mistral, an_family_qwen2,
+    an_family_qwen3;
 
 const an_family *an_family_at(int index);                /* NULL after the last */
 const an_family *an_family_find(const char *model_type); /* NULL: none */
 const an_family *an_family_find_gguf(const char *name, size_t length);
 bool an_family_has(const an_family *family, const char *architecture);
 const an_family_key *an_family_key_of(const an_family *family, int row); /* NULL: the family does not have it */
+/* The family whose `body` the parameter is; NULL: none. */
+const an_family *an_family_of_body(const char *parameter);
+/* Whether a parameter or a tensor is of one of the family's heads. */
+bool an_family_is_head(const an_family *family, const char *name);
 /* "gpt2, llama and qwen2" */
 const char *an_family_list(char *text, size_t size, bool gguf);
 

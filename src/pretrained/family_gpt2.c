@@ -50,6 +50,8 @@ static an_status build(an_graph **graph, const an_description *d, const an_pretr
     AN_TRY_RETURN(an_description_expect(d, AN_FACT_TIED, "tie of head and token table", 1));
     AN_TRY_RETURN(an_description_expect(d, AN_FACT_SCALED, "scaling of the scores", 1));
     AN_TRY_RETURN(an_description_expect(d, AN_FACT_WINDOW, "window", 0));
+    AN_TRY_RETURN(an_description_no_classes(d, options));
+    m.dropout = options->dropout;
     m.dtype = options->dtype;
     m.documents = options->documents;
     const an_status status = an_model_gpt2(graph, ctx, &m);

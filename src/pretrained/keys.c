@@ -39,6 +39,12 @@ const an_key_row an_key_rows[AN_KEY_ROWS] = {
     [AN_ROW_WINDOW] = {"sliding_window", false, AN_KEY_COUNT, AN_FACT_WINDOW},
     [AN_ROW_USES_WINDOW] = {"use_sliding_window", false, AN_KEY_BOOL, AN_FACTS},
     [AN_ROW_MAX_WINDOW_LAYERS] = {"max_window_layers", false, AN_KEY_COUNT, AN_FACTS},
+    [AN_ROW_TOKEN_TYPES] = {"type_vocab_size", false, AN_KEY_COUNT, AN_FACT_TOKEN_TYPES},
+    [AN_ROW_LAYER_NORM_EPS] = {"layer_norm_eps", false, AN_KEY_REAL, AN_FACT_EPSILON},
+    [AN_ROW_HIDDEN_DROPOUT] = {"hidden_dropout_prob", false, AN_KEY_REAL, AN_FACTS},
+    [AN_ROW_POSITION_TYPE] = {"position_embedding_type", false, AN_KEY_WORD, AN_FACTS},
+    [AN_ROW_IS_DECODER] = {"is_decoder", false, AN_KEY_BOOL, AN_FACTS},
+    [AN_ROW_LABELS] = {"num_labels", false, AN_KEY_COUNT, AN_FACTS},
     [AN_ROW_OFF] = {"scale_attn_by_inverse_layer_idx", false, AN_KEY_OFF, AN_FACTS},
     {"quantization_config", false, AN_KEY_OFF, AN_FACTS},
     {"auto_map", false, AN_KEY_OFF, AN_FACTS}, /* the folder brings code of its own */
@@ -64,14 +70,16 @@ bool an_key_is_harmless(const char *key) {
         /* only rounding differs, or the size that another key says */
         "reorder_and_upcast_attn", "n_ctx",
         /* training: anneal's own config says them */
-        "attn_pdrop", "embd_pdrop", "resid_pdrop", "attention_dropout", "hidden_dropout", "classifier_dropout",
-        "initializer_range",
+        "attn_pdrop", "embd_pdrop", "resid_pdrop", "attention_dropout", "hidden_dropout", "hidden_dropout_prob",
+        "attention_probs_dropout_prob", "classifier_dropout", "initializer_range",
         /* tokens and labels */
         "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "unk_token_id", "decoder_start_token_id",
         "forced_bos_token_id", "forced_eos_token_id", "tokenizer_class", "prefix", "id2label", "label2id", "num_labels",
         "problem_type", "finetuning_task", "task_specific_params",
         /* heads for other tasks */
         "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
+        "directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+        "pooler_size_per_head", "pooler_type",
         /* generation */
         "max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty",
         "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",

@@ -59,6 +59,12 @@ enum {
     AN_ROW_WINDOW,
     AN_ROW_USES_WINDOW,
     AN_ROW_MAX_WINDOW_LAYERS,
+    AN_ROW_TOKEN_TYPES,
+    AN_ROW_LAYER_NORM_EPS,
+    AN_ROW_HIDDEN_DROPOUT,
+    AN_ROW_POSITION_TYPE,
+    AN_ROW_IS_DECODER,
+    AN_ROW_LABELS,
     AN_ROW_OFF, /* from here on: AN_KEY_OFF */
     AN_KEY_ROWS = AN_ROW_OFF + 6
 };
@@ -66,7 +72,7 @@ extern const an_key_row an_key_rows[AN_KEY_ROWS];
 
 /* The row of a key; -1: there is none. */
 int an_key_row_find(const char *key, bool rope);
-/* Whether the key has no effect on what the model computes (dropout, token ids, generation …). */
+/* Whether the key has no effect on what the model computes (dropout, token ids, generation …). It may have a row for the families that look at it. */
 bool an_key_is_harmless(const char *key);
 
 #endif

@@ -83,6 +83,10 @@ an_status an_llama_build(an_graph **graph, const an_description *d, const an_pre
     an_llama_options_init(&m, sizeof m);
     AN_TRY_RETURN(an_description_expect(d, AN_FACT_ACTIVATION, "activation", an_activation_find("silu")));
     AN_TRY_RETURN(an_description_expect(d, AN_FACT_ROTARY_SHARE, "share of a head that rotates", 1));
+    AN_TRY_RETURN(an_description_no_classes(d, options));
+    if (options->dropout != 0)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: the dropout is %g, but a model of type %s has none here", d->path,
+                        options->dropout, d->family->name);
     AN_TRY_RETURN(get_sizes(d, &m));
     AN_TRY_RETURN(get_rotary(d, &m));
     m.epsilon = an_description_fact(d, AN_FACT_EPSILON);

@@ -62,6 +62,7 @@ static an_status open_folder(an_pretrained *p) {
                         "%s: is neither a folder with config.json nor a GGUF file, so it does not say what model it is",
                         p->path);
     AN_TRY_RETURN(an_description_read(&p->description, ctx, path, ""));
+    if (p->description.family->look) AN_TRY_RETURN(p->description.family->look(&p->description, p->path));
     if (has(p->path, "model.safetensors", path) || has(p->path, "model.safetensors.index.json", path))
         AN_TRY_RETURN(count_files(p));
     return AN_OK;
@@ -151,14 +152,17 @@ an_status an_pretrained_info_get(const an_pretrained *pretrained, an_pretrained_
         .rotary_factor = an_description_fact(d, AN_FACT_ROTARY_FACTOR),
         .is_gguf = p->is_gguf,
         .tied = an_description_fact(d, AN_FACT_TIED) != 0,
+        .classes = count_of(d, AN_FACT_CLASSES),
+        .dropout = an_description_fact(d, AN_FACT_DROPOUT),
     };
     return an_pretrained_info_write(p->ctx, info, &own);
 }
 
 /* A description costs nothing to write, so one that promises more than the files have is refused before memory is asked for. */
-static an_status check_elements(const an_pretrained *p, const an_graph *g) {
-    const int64_t wanted = an_graph_parameter_elements(g);
-    if (p->tensors == 0 || wanted <= p->elements) return AN_OK;
+static an_status check_elements(const an_pretrained *p, const an_graph *g, int64_t classes) {
+    const int64_t wanted = an_graph_parameter_elements(g), width = count_of(&p->description, AN_FACT_WIDTH);
+    const int64_t heads = p->description.family->body ? (width + 1) * (width + classes) : 0; /* they may be new */
+    if (p->tensors == 0 || wanted <= p->elements + heads) return AN_OK;
     return AN_ERROR(p->ctx, AN_ERR_DAMAGED,
                     "%s: describes a model of %lld parameters, but its files have only %lld numbers", p->path,
                     (long long)wanted, (long long)p->elements);
@@ -173,7 +177,7 @@ an_status an_pretrained_graph(const an_pretrained *pretrained, an_graph **graph,
     *graph = NULL;
     AN_TRY_RETURN(an_pretrained_options_read(ctx, &own, options));
     AN_TRY_RETURN(p->description.family->build(graph, &p->description, &own));
-    const an_status status = check_elements(p, *graph);
+    const an_status status = check_elements(p, *graph, own.classes);
     if (status != AN_OK) an_graph_destroy(graph);
     return status;
 }

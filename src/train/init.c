@@ -11,6 +11,7 @@
 #include "exec/params.h"
 #include "exec/plan.h"
 #include "ir/adapter.h"
+#include "pretrained/family.h"
 #include "pretrained/weights.h"
 #include "store/conv1d.h"
 #include "store/gguf.h"
@@ -39,10 +40,14 @@ typedef struct {
         size_t entry;
     } shown[PROBLEMS][MOST_SHOWN];
     int64_t converted;
-    bool gpt2;       /* config.json says that the folder is a GPT-2 */
-    bool has_conv1d; /* the model has weights of GPT-2's names */
-    bool adapter;    /* only the parameters of the adapter are looked for; otherwise only the others */
-    bool transposes; /* the file has GPT-2's Conv1D weights as [in, out], and the model as [out, in] */
+    bool gpt2;               /* config.json says that the folder is a GPT-2 */
+    bool has_conv1d;         /* the model has weights of GPT-2's names */
+    const an_family *family; /* of the model, if it is one whose heads may be new; NULL: it is none */
+    bool new_heads;          /* a head that the files do not have, or have in another shape, keeps its random values */
+    bool other_heads;        /* a head that the model does not have is ignored */
+    an_text fresh;           /* the parameters that are new, as a list */
+    bool adapter;            /* only the parameters of the adapter are looked for; otherwise only the others */
+    bool transposes;         /* the file has GPT-2's Conv1D weights as [in, out], and the model as [out, in] */
 } matching;
 
 static size_t *find_slot(const matching *m, const char *name) {
@@ -63,10 +68,18 @@ static bool is_weight(an_dtype dtype) {
     return dtype == AN_DTYPE_F32 || dtype == AN_DTYPE_F64 || dtype == AN_DTYPE_F16 || dtype == AN_DTYPE_BF16;
 }
 
-/* The entry of a tensor + 1; 0: the model has none of its name. Some of the published files have the name of the model's body before every name of
- * it: "transformer." in GPT-2's, "bert." in BERT's. */
+/* Some of the published files have the name of the model's body before every name of it: "transformer." in GPT-2's, "bert." in BERT's. */
+static const char *const prefixes[] = {"transformer.", "bert."};
+
+static bool is_head(const matching *m, const char *name) {
+    if (!m->family) return false;
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) name += strlen(prefixes[i]);
+    return an_family_is_head(m->family, name);
+}
+
+/* The entry of a tensor + 1; 0: the model has none of its name. */
 static an_status find_entry(const matching *m, const an_safetensor *tensor, size_t *slot) {
-    static const char *const prefixes[] = {"transformer.", "bert."};
     an_context *ctx = m->ctx;
     char name[AN_NAME_BYTES];
     AN_TRY_RETURN(an_renamings_apply(&m->names, tensor->name, name));
@@ -101,7 +114,8 @@ static an_status match_tensor(matching *m, int64_t index) {
     AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
     AN_TRY_RETURN(find_entry(m, &tensor, &slot));
     if (slot == 0) {
-        if (!is_buffer(m, tensor.name)) note_problem(m, UNEXPECTED, index, 0);
+        const bool ignored = m->other_heads && is_head(m, tensor.name);
+        if (!is_buffer(m, tensor.name) && !ignored) note_problem(m, UNEXPECTED, index, 0);
         return AN_OK;
     }
     const an_stored *e = &m->params->entries[slot - 1];
@@ -109,6 +123,7 @@ static an_status match_tensor(matching *m, int64_t index) {
                           : !has_shape(&tensor, e, is_transposed(m, e)) ? SHAPE
                           : !is_weight(tensor.type->dtype)              ? TYPE
                                                                         : PROBLEMS;
+    if (found == SHAPE && m->new_heads && is_head(m, e->name)) return AN_OK; /* for other classes */
     if (found != PROBLEMS) note_problem(m, found, index, slot - 1);
     if (found != TWICE) m->tensors[slot - 1] = index + 1;
     m->converted += tensor.type->dtype != e->dtype;
@@ -230,12 +245,19 @@ static an_status match(matching *m) {
     for (size_t i = 0; i < m->entry_count; i++) {
         *find_slot(m, m->params->entries[i].name) = i + 1;
         m->has_conv1d = m->has_conv1d || an_conv1d_has(m->params->entries[i].name);
+        if (!m->family) m->family = an_family_of_body(m->params->entries[i].name);
     }
     AN_TRY_RETURN(find_layout(m));
     for (int64_t i = 0; i < m->weights.count; i++) AN_TRY_RETURN(match_tensor(m, i));
-    for (size_t i = 0; i < m->entry_count; i++)
-        if (!m->tensors[i] && an_adapter_has(m->params->entries[i].name) == m->adapter) note_problem(m, MISSING, 0, i);
-    return AN_OK;
+    for (size_t i = 0; i < m->entry_count; i++) {
+        const char *name = m->params->entries[i].name;
+        if (m->tensors[i] || an_adapter_has(name) != m->adapter) continue;
+        if (m->new_heads && is_head(m, name))
+            an_text_add(&m->fresh, "%s%s", m->fresh.length ? ", " : "", AN_QUOTE(name));
+        else
+            note_problem(m, MISSING, 0, i);
+    }
+    return m->fresh.status;
 }
 
 enum { PART = 64 * AN_PAGE }; /* elements in memory at a time */
@@ -289,6 +311,10 @@ static an_status load_all(matching *m) {
 }
 
 static void tell(const matching *m, const char *path) {
+    if (m->fresh.length)
+        an_log_write(m->ctx, AN_LOG_WARNING,
+                     "%s: has no head of this shape, so these parameters are new and begin with random values: %s",
+                     path, m->fresh.bytes);
     if (m->converted > 0)
         an_log_write(m->ctx, AN_LOG_INFO, "%s: %lld tensors have a different type than the model and were converted",
                      path, (long long)m->converted);
@@ -331,10 +357,20 @@ static an_status open_model(matching *m, const an_trainer *trainer, const an_ini
     return m->weights.is_folder ? an_huggingface_check(trainer, o->path, o->model_type, taken, &m->gpt2) : AN_OK;
 }
 
+static an_status matching_create(matching **matched, an_params *params) {
+    an_context *ctx = params->ctx;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)matched, 1, sizeof **matched));
+    (*matched)->ctx = ctx;
+    (*matched)->params = params;
+    an_text_init(&(*matched)->fresh, ctx);
+    return AN_OK;
+}
+
 static void matching_destroy(matching **matched) {
     matching *m = *matched;
     if (!m) return;
     an_context *ctx = m->ctx;
+    an_text_destroy(&m->fresh);
     an_release(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots);
     an_release(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors);
     an_weights_close(&m->weights);
@@ -350,9 +386,8 @@ an_status an_base_load(an_params *params, const an_saved_adapter *saved, const c
     uint64_t hash[2];
     AN_CHECK(ctx, *saved->base, AN_ERR_UNSUPPORTED,
              "%s: has an adapter for weights that were read from no file, so they cannot be read again", checkpoint);
-    AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
-    m->ctx = ctx;
-    m->params = params;
+    AN_TRY(matching_create(&m, params));
+    m->new_heads = true;
     status = open_weights(m, saved->base, AN_MODEL_WEIGHTS_AUTO, 0, NULL);
     if (status == AN_OK) status = match(m);
     if (status != AN_OK)
@@ -373,9 +408,8 @@ an_status an_published_load(an_params *params, const char *path) {
     an_status status;
     an_context *ctx = params->ctx;
     matching *m = NULL;
-    AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
-    m->ctx = ctx;
-    m->params = params;
+    AN_TRY(matching_create(&m, params));
+    m->other_heads = true;
     AN_TRY(open_weights(m, path, AN_MODEL_WEIGHTS_AUTO, 0, NULL));
     AN_TRY(match(m));
     AN_TRY(check(m, path, ""));
@@ -413,9 +447,8 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     AN_CHECK(ctx, !trainer->planned && trainer->next == 0, AN_ERR_STATE,
              "initial weights can only be loaded before the first step");
     prefix_of(o, prefix);
-    AN_TRY(an_alloc(ctx, (void **)&m, 1, sizeof *m));
-    m->ctx = ctx;
-    m->params = trainer->params;
+    AN_TRY(matching_create(&m, trainer->params));
+    m->new_heads = m->other_heads = o->new_heads;
     m->adapter = o->adapter;
     m->accepts[MISSING] = o->accepts_missing;
     m->accepts[UNEXPECTED] = o->accepts_unexpected;

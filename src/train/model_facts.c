@@ -43,12 +43,13 @@ static void note_rotary(an_model_facts *f, const an_node *node) {
     note(f, AN_FACT_ROTARY_ORIGINAL, scaled ? (double)a->original_context : 0);
 }
 
-static void note_node(an_model_facts *f, const an_node *node) {
+static void note_node(an_model_facts *f, const an_graph *g, const an_node *node) {
     if (node->op == &an_op_attention) note_attention(f, node);
     if (node->op == &an_op_rotary) note_rotary(f, node);
     if (node->op == &an_op_layer_norm || node->op == &an_op_rms_norm)
         note(f, AN_FACT_EPSILON, ((const an_norm_attributes *)node->attributes)->epsilon);
-    for (int i = 0; an_activation_op(i); i++)
+    const bool pools = !strcmp(g->blocks[node->block].name, "pooler"); /* its tanh is of BERT's head */
+    for (int i = 0; an_activation_op(i) && !pools; i++)
         if (!strcmp(node->op->name, an_activation_op(i))) note(f, AN_FACT_ACTIVATION, i);
 }
 
@@ -61,12 +62,16 @@ static void note_parameter(an_model_facts *f, const an_stored *e) {
                   {".self_attn.o_proj.", AN_FACT_OUTPUT_BIAS},
                   {".mlp.gate_proj.", AN_FACT_MLP_BIAS}};
     const double width = f->facts[AN_FACT_WIDTH].known ? f->facts[AN_FACT_WIDTH].value : 0;
-    if (e->ndims == 2 && (an_ends_in(e->name, "wte.weight") || an_ends_in(e->name, "embed_tokens.weight"))) {
+    if (e->ndims == 2 && (an_ends_in(e->name, "wte.weight") || an_ends_in(e->name, "embed_tokens.weight") ||
+                          an_ends_in(e->name, "word_embeddings.weight"))) {
         note(f, AN_FACT_VOCABULARY, (double)e->dims[0]);
         note(f, AN_FACT_WIDTH, (double)e->dims[1]);
     }
     if (e->ndims == 2 && an_ends_in(e->name, "wpe.weight")) note(f, AN_FACT_POSITIONS, (double)e->dims[0]);
-    if (width > 0 && (an_ends_in(e->name, ".mlp.c_fc.weight") || an_ends_in(e->name, ".mlp.gate_proj.weight")))
+    if (e->ndims == 2 && an_ends_in(e->name, "token_type_embeddings.weight"))
+        note(f, AN_FACT_TOKEN_TYPES, (double)e->dims[0]);
+    if (width > 0 && (an_ends_in(e->name, ".mlp.c_fc.weight") || an_ends_in(e->name, ".mlp.gate_proj.weight") ||
+                      an_ends_in(e->name, ".intermediate.dense.weight")))
         note(f, AN_FACT_HIDDEN, (double)e->elements / width); /* [in, out] or [out, in] */
     if (an_ends_in(e->name, ".self_attn.q_norm.weight")) note(f, AN_FACT_QUERY_KEY_NORM, 1);
     for (size_t i = 0; i < sizeof biased / sizeof *biased; i++) {
@@ -80,7 +85,7 @@ void an_model_facts_find(an_model_facts *facts, const an_trainer *trainer) {
     an_group_info group;
     an_group_info_init(&group, sizeof group);
     *facts = (an_model_facts){0};
-    for (const an_node *node = trainer->graph->first; node; node = node->next) note_node(facts, node);
+    for (const an_node *node = trainer->graph->first; node; node = node->next) note_node(facts, trainer->graph, node);
     for (size_t i = 0; i < trainer->params->parameter_count; i++) note_parameter(facts, &trainer->params->entries[i]);
     note(facts, AN_FACT_CONTEXT, (double)an_trainer_tokens(trainer));
     facts->facts[AN_FACT_TIED].known = facts->facts[AN_FACT_VOCABULARY].known;

@@ -88,6 +88,8 @@ BASES = {
     "pictures": "model: {type: cnn, filters: [2, 3], hidden: 4}\ndata: {train: {type: images, path: pictures}}\n",
     "layers": "model: {type: sequential, layers: [{type: convolution, filters: 2}, relu, max_pool, flatten, linear]}\n" + IMAGES,
     "pretrained": f"model: {{from: {GOLDEN}/qwen2, context: 8}}\ndata: {{train: {{type: tokens, path: few.bin}}}}\n",
+    "pretrained-bert": f"model: {{from: {FINETUNE.parent}/huggingface/bert}}\n"
+                       "data: {train: {type: sentences, path: sentences.jsonl, tokenizer: few.json}}\n",
     "graph": "model: {graph: model.ang}\ndata: {train: {type: csv, path: sums.csv}}\n",
     "stream": "model: {type: mlp, inputs: 2, outputs: 3, hidden: [4]}\ndata: {source: stream}\n",
     "stream-cnn": "model: {type: cnn, channels: 1, height: 8, width: 8, classes: 3, filters: [2], hidden: 4}\n"
@@ -196,6 +198,10 @@ def write_data(folder):
         for ending, content in zip((".bin", ".idx"), megatron(tokens, 20)):
             write(name + "set" + ending, content)
     write("few.bin", struct.pack("<640H", *[i * i % 23 for i in range(640)]))
+    vocabulary = ", ".join(f'"{word}": {i}' for i, word in enumerate(["[PAD]", "[UNK]", "we", "see", "hear", *"0123456789"]))
+    write("few.json", '{"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "BertPreTokenizer"}, '
+                      '"post_processor": null, "decoder": null, "model": {"type": "WordPiece", "unk_token": "[UNK]", '
+                      '"continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {' + vocabulary + "}}}")
     write("model.ang", GRAPH)
     write("other.ang", GRAPH.replace("relu", "tanh"))
     for name, text in BASES.items():
@@ -225,6 +231,9 @@ row("model.type", "mlp", "model={type: sequential, layers: [linear]}", PLAN)
 row("model.graph", "graph", "model.graph=other.ang", HASH, of="graph")
 row("model.from", "pretrained", f"model.from={GOLDEN}/qwen2-window", HASH, of="pretrained")
 row("model.context", "pretrained", "model.context=4", PLAN, of="pretrained")
+row("model.classes", "pretrained-bert", "model.classes=5", PLAN, of="pretrained")
+row("model.pooling", "pretrained-bert", "model.pooling=mean", PLAN, of="pretrained")
+row("model.dropout", "pretrained-bert", "model.dropout=0.5", HASH, of="pretrained")
 row("model.inputs", "stream", "model.inputs=3", PLAN, of="mlp")
 row("model.inputs", "stream-layers", "model.inputs=[3]", PLAN, of="sequential")
 row("model.outputs", "stream", "model.outputs=4", PLAN, of="mlp")

@@ -1,19 +1,18 @@
 /* Sentence embeddings of a published BERT, for compare-minilm.
  *
- *     sentences WEIGHTS INPUT OUTPUT
+ *     sentences FOLDER INPUT OUTPUT
  *
- * INPUT is i32: layers, heads, width, hidden, context, vocabulary, samples, tokens; then the tokens of every sample, then the mask of every
- * sample. OUTPUT is f32: samples × width. */
+ * INPUT is i32: samples, tokens; then the tokens of every sample, then the mask of every sample. OUTPUT is f32: samples × width. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "anneal/anneal.h"
-#include "anneal/models.h"
 #include "anneal/plan.h"
-#include "store/weights.h"
+#include "anneal/pretrained.h"
+#include "train/adapter.h"
 
-enum { SIZES = 8, BATCH = 16 };
+enum { SIZES = 2, BATCH = 16 };
 
 static an_context *ctx;
 
@@ -30,43 +29,6 @@ static void *room(int64_t count, size_t size) {
     return memory;
 }
 
-/* The tensors that the model has; the others, such as a pooler, are left out. */
-static int64_t load(an_params *params, const char *path) {
-    an_weights weights;
-    int64_t loaded = 0;
-    OK(an_weights_open_files(&weights, ctx, path));
-    for (int64_t i = 0; i < weights.count; i++) {
-        an_safetensor tensor;
-        int64_t elements = 1;
-        OK(weights.get(&weights, i, &tensor));
-        if (tensor.type->dtype != AN_DTYPE_F32) continue;
-        for (int d = 0; d < tensor.ndims; d++) elements *= tensor.dims[d];
-        an_array array = {.data = room(elements, sizeof(float)), .dtype = AN_DTYPE_F32, .ndims = tensor.ndims};
-        for (int d = 0; d < tensor.ndims; d++) array.dims[d] = tensor.dims[d];
-        OK(weights.read(&weights, i, &tensor, 0, elements, array.data));
-        loaded += an_params_set(params, tensor.name, AN_PART_WEIGHT, &array) == AN_OK;
-        free(array.data);
-    }
-    an_weights_close(&weights);
-    return loaded;
-}
-
-static an_graph *build(const int32_t *sizes) {
-    an_bert_options o;
-    an_graph *graph = NULL;
-    an_bert_options_init(&o, sizeof o);
-    o.layers = sizes[0];
-    o.heads = sizes[1];
-    o.width = sizes[2];
-    o.hidden = sizes[3];
-    o.context = sizes[4];
-    o.vocabulary = sizes[5];
-    o.head = AN_BERT_HEAD_EMBEDDING;
-    o.pooling = AN_BERT_POOLING_MEAN;
-    OK(an_model_bert(&graph, ctx, &o));
-    return graph;
-}
-
 static void set_input(an_program *program, const char *name, int32_t *data, int64_t samples, int64_t tokens) {
     const an_array array = {.data = data, .dtype = AN_DTYPE_I32, .ndims = 2, .dims = {samples, tokens}};
     OK(an_program_set_input(program, name, &array));
@@ -74,22 +36,29 @@ static void set_input(an_program *program, const char *name, int32_t *data, int6
 
 int main(int argc, char **argv) {
     int32_t sizes[SIZES];
+    an_graph *graph = NULL;
     an_plan *plan = NULL;
+    an_pretrained *published = NULL;
+    an_pretrained_info info;
     an_params *params = NULL;
     an_program *program = NULL;
     an_plan_options planned;
     an_params_options stored;
-    need(argc == 4, "usage: sentences WEIGHTS INPUT OUTPUT");
+    need(argc == 4, "usage: sentences FOLDER INPUT OUTPUT");
     FILE *in = fopen(argv[2], "rb"), *out = fopen(argv[3], "wb");
     need(in && out, "a file cannot be opened");
     need(fread(sizes, sizeof *sizes, SIZES, in) == SIZES, "the input is too short");
-    const int64_t width = sizes[2], samples = sizes[6], tokens = sizes[7], all = samples * tokens;
+    const int64_t samples = sizes[0], tokens = sizes[1], all = samples * tokens;
     int32_t *ids = room(all, sizeof *ids), *mask = room(all, sizeof *mask), *types = room(all, sizeof *types);
     need(fread(ids, sizeof *ids, (size_t)all, in) == (size_t)all, "the input is too short");
     need(fread(mask, sizeof *mask, (size_t)all, in) == (size_t)all, "the input is too short");
 
     OK(an_context_create(&ctx, NULL));
-    an_graph *graph = build(sizes);
+    an_pretrained_info_init(&info, sizeof info);
+    OK(an_pretrained_open(&published, ctx, argv[1]));
+    OK(an_pretrained_info_get(published, &info));
+    OK(an_pretrained_graph(published, &graph, NULL));
+    const int64_t width = info.width;
     an_plan_options_init(&planned, sizeof planned);
     planned.programs = AN_PROGRAM_PREDICTION;
     planned.symbol_count = 2;
@@ -100,8 +69,7 @@ int main(int argc, char **argv) {
     OK(an_plan_create(&plan, ctx, graph, &planned));
     OK(an_params_create(&params, ctx, graph, &stored));
     OK(an_params_init(params, 0));
-    const int64_t loaded = load(params, argv[1]);
-    need(loaded == an_params_count(params), "the weights do not have all parameters of the model");
+    OK(an_published_load(params, argv[1]));
     OK(an_program_create(&program, plan, params));
     an_array output = {.data = room(BATCH * width, sizeof(float)), .dtype = AN_DTYPE_F32};
     for (int64_t i = 0; i < samples; i += BATCH) {
@@ -123,6 +91,7 @@ int main(int argc, char **argv) {
     an_params_destroy(&params);
     an_plan_destroy(&plan);
     an_graph_destroy(&graph);
+    an_pretrained_close(&published);
     an_context_destroy(&ctx);
     free(output.data), free(ids), free(mask), free(types);
     return 0;

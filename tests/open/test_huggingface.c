@@ -348,7 +348,7 @@ static const struct {
     {"{}", AN_ERR_DAMAGED, "hub/config.json: has no model_type"},
     {"{\"model_type\": 3}", AN_ERR_DAMAGED, "byte 15, the value of 'model_type': a string is expected here"},
     {"{\"model_type\": \"mamba\"}", AN_ERR_UNSUPPORTED,
-     ": model_type is 'mamba', but only gpt2, llama, mistral, qwen2 and qwen3 are supported. To load the weights "
+     ": model_type is 'mamba', but only bert, gpt2, llama, mistral, qwen2 and qwen3 are supported. To load the weights "
      "without "
      "this check, give the path of the safetensors file itself"},
     {"{\"model_type\": \"qwen2\"}", AN_ERR_ARGUMENT,

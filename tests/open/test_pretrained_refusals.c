@@ -70,7 +70,7 @@ static const struct {
     const char *words;
 } folders[] = {
     {"llama", "\"model_type\": \"llama\"", "\"model_type\": \"mamba\"", AN_ERR_UNSUPPORTED,
-     "model_type is 'mamba', but only gpt2, llama, mistral, qwen2 and qwen3 are supported"},
+     "model_type is 'mamba', but only bert, gpt2, llama, mistral, qwen2 and qwen3 are supported"},
     {"llama", "\"model_type\": \"llama\"", "\"x\": 0", AN_ERR_DAMAGED, "has no model_type"},
     {"llama", "LlamaForCausalLM", "GemmaForCausalLM", AN_ERR_UNSUPPORTED, "architectures: GemmaForCausalLM"},
     {"llama", TOP, "\"logit_soft_cap\": 30.0, \"off\": false, " TOP, AN_ERR_UNSUPPORTED, "computes: logit_soft_cap"},
@@ -171,7 +171,7 @@ static void test_defaults(void **state) {
     assert_true(info.layers == 12 && info.width == 768 && info.context == 1024 && info.tied && info.rotary_base == 0);
     an_pretrained_close(&p);
     for (int i = 0; an_pretrained_family(i); i++) assert_true(i < 100);
-    assert_string_equal(an_pretrained_family(0), "gpt2");
+    assert_string_equal(an_pretrained_family(0), "bert");
 }
 
 /* Every shorter file is refused, and none crashes that has one byte changed. */

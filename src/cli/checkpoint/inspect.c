@@ -158,7 +158,9 @@ static void show_pretrained(const cli_checkpoint *c) {
     if (i.window) printf(", window %s", cli_count(i.window).text);
     if (i.rotary_base > 0) printf(", rotary base %g", i.rotary_base);
     if (i.rotary_factor > 0) printf(", scaled by %g", i.rotary_factor);
-    printf("%s\n", i.tied ? ", tied head" : "");
+    printf("%s", i.tied ? ", tied head" : "");
+    if (i.classes > 0) printf(", %s classes", cli_count(i.classes).text);
+    printf("\n");
     an_pretrained_close(&p);
 }
 
@@ -205,6 +207,7 @@ static void write_pretrained(an_json_writer *j, const cli_checkpoint *c) {
         an_json_write_rounded(j, "rotary_base", i.rotary_base);
         an_json_write_rounded(j, "rotary_factor", i.rotary_factor);
         an_json_write_bool(j, "tied", i.tied);
+        an_json_write_integer(j, "classes", i.classes);
         an_json_write_end(j);
     } else {
         an_json_write_null(j, "model");
