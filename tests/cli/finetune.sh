@@ -89,7 +89,10 @@ lora:  {targets: [q_proj, down_proj], rank: 2}
 data:  {train: {type: tokens, path: numbers.bin, format: u16}}
 optimizer: {lr: 1e-1}
 END
-attempt 0 train lora.yaml
+attempt 0 train lora.yaml --set train.precision=bf16
+tr -s '\n ' ' ' <out >words
+grep -q 'model base.gguf, [0-9,]* parameters, of which an adapter is trained: rank 2 ' words || failed 'the banner does not say what is trained'
+grep -q 'bf16 products and frozen matrices, trained weights and sums in f32' words || failed 'the banner does not say that frozen matrices are bf16'
 attempt 0 generate lora --tokens 3,1,4 --max-tokens 5
 cmp -s out smollm2.out && failed 'the adapter changes nothing' || true
 cp out lora.out

@@ -73,9 +73,12 @@ static void add_list(row *r, const char *path, const char *label) {
 
 static void say_model(cli_training *t) {
     row r = row_begin(t, "model");
-    const char *type = "";
-    an_config_string(t->config, "model.type", &type);
-    ADD(&r, "%s, %s parameters", type, cli_count(t->info.parameters).text);
+    const char *what = "";
+    an_config_string(t->config, an_config_is(t->config, "model.type", "pretrained") ? "model.from" : "model.type",
+                     &what);
+    ADD(&r, "%s, %s parameters", what, cli_count(t->info.parameters).text);
+    if (an_config_size(t->config, "lora.targets") > 0)
+        add_value(&r, "lora.rank", "of which an adapter is trained: rank");
     row_end(&r);
 }
 
@@ -198,7 +201,11 @@ static void say_precision(cli_training *t) {
     if (i->precision == AN_DTYPE_NONE)
         ADD(&r, "%s", an_dtype_name(i->dtype));
     else
-        ADD(&r, "%s products, weights and sums in %s", an_dtype_name(i->precision), an_dtype_name(i->dtype));
+        ADD(&r, "%s products%s and sums in %s", an_dtype_name(i->precision),
+            an_config_size(t->config, "lora.targets") > 0 && an_config_is(t->config, "lora.base", "auto")
+                ? " and frozen matrices, trained weights"
+                : ", weights",
+            an_dtype_name(i->dtype));
     if (an_config_is(t->config, "train.precision", "auto"))
         ADD(&r, "%s",
             i->precision == AN_DTYPE_BF16 ? " (auto: this machine is fast at it)"
