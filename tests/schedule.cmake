@@ -38,7 +38,7 @@ endmacro()
 set(scheduled "")
 
 # Times are compared with limits in seconds that the project promises, or with each other: a neighbour takes cache and cores away.
-alone(test_exec_scale test_exec_recompute_time)
+alone(test_exec_scale test_exec_recompute_time docs-fine-tune)
 
 # Each takes one to three GB, and some ask how much is free: two at once would not fit on a small machine, or see each other.
 one_of(memory test_exec_gpt2_124m cli-room-memory cli-room-cgroup docs-README)

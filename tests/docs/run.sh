@@ -37,11 +37,13 @@ else
     cd "$work/folder"
 fi
 set +e
+SECONDS=0
 bash -eux "$work/files/commands" >"$work/out" 2>"$work/err"
 code=$?
 set -e
 [ $code = 0 ] || { tail -n 40 "$work/out" "$work/err" && echo "FAILED: $document: a command ended with $code" && exit 1; }
 tail -n 5 "$work/out"
+export TOOK=$SECONDS # for what looks at it below
 # What a document made is looked at where somebody wrote down how it should be.
 after=$here/after-$(basename "$document" .md).py
 [ ! -e "$after" ] || python3 "$after" "$tree" "$work/out" || { echo "FAILED: $document: what its commands made is not right"; exit 1; }
