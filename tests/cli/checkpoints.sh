@@ -100,6 +100,11 @@ for words in 'model        llama, from a folder of Hugging Face' '2 layers, widt
     'vocabulary 24, context 32, rotary base 50, scaled by 4'; do
     says "$words"
 done
+! grep -q 'not part of a run\|^  text ' out || fail "a model without a tokenizer has one, or is called tensors only"
+mkdir whole
+cp $tree/tests/golden/pretrained/llama/*.* $tree/tests/golden/finetune/bpe/* whole
+ends 0 inspect whole
+says 'text         bpe tokenizer of 320 tokens, conversations as chatml'
 ends 0 inspect $tree/tests/golden/pretrained/mistral.gguf --json
 [ "$(field out 'd["model"]["family"], d["model"]["window"], d["keys"][0]["value"], len(d["tensors"])')" = "llama 3 llama 21" ] ||
     fail "inspect --json has other numbers of a GGUF file"

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "anneal/chat.h"
 #include "anneal/pretrained.h"
+#include "anneal/text.h"
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 
@@ -164,6 +166,24 @@ static void show_pretrained(const cli_checkpoint *c) {
     an_pretrained_close(&p);
 }
 
+/* What `generate` and data of type chat make of texts; nothing where there is no tokenizer. */
+static void show_text(const cli_checkpoint *c) {
+    char memory[AN_CHAT_SYSTEM_BYTES];
+    an_tokenizer *tokenizer = NULL;
+    an_tokenizer_info i;
+    an_chat_format format;
+    an_tokenizer_info_init(&i, sizeof i);
+    an_chat_format_init(&format, sizeof format);
+    if (an_pretrained_tokenizer(&tokenizer, c->ctx, c->info.path) != AN_OK ||
+        an_tokenizer_info_get(tokenizer, &i) != AN_OK)
+        return;
+    printf("  text         %s tokenizer of %s tokens", i.model, cli_count(i.count).text);
+    if (an_pretrained_chat(&format, c->ctx, c->info.path, memory) == AN_OK)
+        printf(", conversations as %s", an_chat_template_name((int)format.type));
+    printf("\n");
+    an_tokenizer_destroy(&tokenizer);
+}
+
 static void show_keys(const cli_checkpoint *c) {
     enum { WIDTH = 44 };
     char name[AN_KEY_TEXT], value[AN_KEY_TEXT];
@@ -174,11 +194,14 @@ static void show_keys(const cli_checkpoint *c) {
 static void show(const cli_checkpoint *c, const about *a, bool all) {
     const an_checkpoint_info *i = &c->info;
     printf("%s\n", i->path);
-    if (i->is_run)
+    if (i->is_run) {
         show_run(i, a);
-    else
+    } else if (is_published(c)) {
+        show_pretrained(c);
+        show_text(c);
+    } else {
         printf("  tensors only, not part of a run\n");
-    if (is_published(c)) show_pretrained(c);
+    }
     if (!i->is_run) show_keys(c);
     printf("  tensors      %s weight%s and running statistics, %s elements", cli_count(a->weights).text,
            a->weights == 1 ? "" : "s", cli_count(a->elements).text);
