@@ -1,0 +1,43 @@
+/* The change that an adapter makes to the weights of its model. Whatever writes a merged model adds it while the weights are read. */
+#ifndef AN_TRAIN_MERGE_H
+#define AN_TRAIN_MERGE_H
+
+#include "ir/graph.h"
+#include "store/inspect.h"
+
+typedef struct an_merge {
+    const an_checkpoint *checkpoint;
+    an_context *ctx;
+    an_graph *graph;
+    double scale;
+    bool average;
+    size_t layers, applied; /* of the adapter; those that were found */
+    double *first, *second; /* A and B of the layer that was found last */
+    size_t first_count, second_count;
+} an_merge;
+
+/* A weight that the adapter changes. */
+typedef struct an_merge_layer {
+    int64_t inputs, outputs; /* the model has [out, in] */
+    bool transposed;         /* what is merged has [in, out] */
+} an_merge_layer;
+
+/* Checks the checkpoint, and that the model is still the one that its adapter was trained on: for their hash, all of its weights are in memory
+ * until this returns. Call an_merge_end also if this fails. */
+an_status an_merge_begin(an_merge *merge, const an_checkpoint *checkpoint);
+void an_merge_end(an_merge *merge);
+
+/* The dimensions of a matrix, [out, in], by the name of the model; NULL: it has none of this name. */
+const int64_t *an_merge_matrix(const an_merge *merge, const char *name);
+/* Reads the change of a weight, by the name of the model; *changes: there is one. */
+an_status an_merge_find(an_merge *merge, const char *name, an_merge_layer *layer, bool *changes);
+/* Adds the change that was found last to elements `first` and following. */
+void an_merge_add(const an_merge *merge, const an_merge_layer *layer, int64_t first, int64_t count, double *numbers);
+/* Refuses weights in which not every layer of the adapter was found. */
+an_status an_merge_check(const an_merge *merge);
+
+/* Puts the merged weights in the place of weights under the names and in the layout of the model. Layers with a change are read as F32, or F64 if they
+ * are; `merge` must outlive them. */
+an_status an_weights_merge(an_weights *weights, an_merge *merge);
+
+#endif
