@@ -220,7 +220,7 @@ static an_status same_scalar(const walk *w, const an_config_node *a, const an_co
                              bool *same) {
     const an_option *o = b->option;
     const char *x = text_of(w, a, at->path), *y = text_of(w, b, at->path);
-    if (an_option_is_path(o)) return same_file(w, a, b, same);
+    if (an_config_node_is_path(a) && an_config_node_is_path(b)) return same_file(w, a, b, same);
     *same = a->option->kind == o->kind ? an_option_same(o, x, y) : !strcmp(x, y);
     return AN_OK;
 }

@@ -155,6 +155,11 @@ bool an_option_is_of(const an_option *option, const char *type);
 
 /* Words of a list such as "auto|off". */
 bool an_words_have(const char *words, const char *word);
+/* A path, and not a word such as auto in place of one. */
+static inline bool an_config_node_is_path(const an_config_node *node) {
+    return node->option && an_option_is_path(node->option) &&
+           (node->quoted || !an_words_have(node->option->words, node->text));
+}
 typedef struct an_words_text {
     char text[256];
 } an_words_text;

@@ -62,7 +62,7 @@ static void add_quoted(an_text *text, const char *string) {
 }
 
 static void add_scalar(writer *w, const an_config_node *node) {
-    const bool is_input = node->option && an_option_is_input(node->option) && node->text[0] != '/';
+    const bool is_input = an_config_node_is_path(node) && an_option_is_input(node->option) && node->text[0] != '/';
     if (is_input && !w->remarks) { /* the text will lie elsewhere than the file did */
         an_text whole;
         const bool from_file = node->origin != AN_ORIGIN_SET;

@@ -301,6 +301,25 @@ static void test_what_is_written_reads_back_the_same(void **state) {
     an_context_destroy(&ctx);
 }
 
+/* A word in place of a path stays a word; in quotes it is a path. */
+static void test_a_word_is_no_path(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    static const char *const texts[] = {"", ", tokenizer: auto", ", tokenizer: 'auto'"};
+    for (int i = 0; i < 3; i++) {
+        char text[256], *written = NULL;
+        snprintf(text, sizeof text, "model: {from: m.gguf}\ndata: {train: {type: chat, path: a.jsonl%s}}\n", texts[i]);
+        an_config *c = config_of(ctx, text);
+        OK(ctx, an_config_write(c, &written));
+        assert_non_null(strstr(written, "/folder/a.jsonl\""));
+        assert_true(!strstr(written, "tokenizer: auto\n") == (i == 2));
+        assert_true(!strstr(written, "/folder/auto\"") == (i != 2));
+        an_string_release(ctx, &written);
+        an_config_destroy(&c);
+    }
+    an_context_destroy(&ctx);
+}
+
 static void test_show_says_where_values_are_from(void **state) {
     (void)state;
     static const char *const sets[] = {"optimizer.lr=2e-3"};
@@ -450,6 +469,7 @@ int main(void) {
         cmocka_unit_test(test_settings_go_over_the_file),
         cmocka_unit_test(test_settings_reach_into_lists),
         cmocka_unit_test(test_what_is_written_reads_back_the_same),
+        cmocka_unit_test(test_a_word_is_no_path),
         cmocka_unit_test(test_show_says_where_values_are_from),
         cmocka_unit_test(test_the_table_is_whole),
         cmocka_unit_test(test_a_file_is_read),
