@@ -49,7 +49,7 @@ counts = [collections.Counter(sample["label"] for sample in part) for part in (t
 assert len(counts[0]) == len(counts[1]) == 10 and counts[0]["GLOUCESTER"] == 169 and counts[1]["JULIET"] == 24, counts
 assert not {sample["text"] for sample in train if len(sample["text"]) > 60} & {sample["text"] for sample in test}
 END_OF_PYTHON
-trains speakers.yaml --set run.epochs= --set run.steps=3 --set model.layers=2 --set model.heads=4 --set model.width=16 --set model.hidden=40 --set model.context=40 --set model.vocabulary=200 \
-    --set model.init.from="$golden/huggingface/bert/model.safetensors" --set model.init.rename="{'word_embeddings': other, 'position_embeddings': others, '^classifier': other}" \
-    --set data.train.tokenizer="$golden/finetune/wordpiece" --set data.eval.tokenizer="$golden/finetune/wordpiece" --set data.train.context=32 --set data.eval.context=32
+words=$golden/finetune/wordpiece
+trains speakers.yaml --set 'model={type: bert, layers: 2, heads: 4, width: 16, hidden: 40, context: 40, vocabulary: 200}' --set run.epochs= --set run.steps=3 \
+    --set data.train.tokenizer="$words" --set data.eval.tokenizer="$words" --set data.train.context=32 --set data.eval.context=32
 grep -q '"val_accuracy"' runs/speakers/summary.json
