@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/float16.h"
 
@@ -116,6 +117,49 @@ const an_gguf_type *an_gguf_type_of(uint32_t number) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].number == number) return &types[i];
     return NULL;
+}
+
+const an_gguf_type *an_gguf_type_named(const char *name) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strcmp(types[i].shown.name, name)) return &types[i];
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+/* To the nearest, halves away from zero. The quotient of a block's scale may be infinite where its numbers are below what f32 can divide by. */
+static signed char round_away(float x) {
+    const float size = x < 0 ? -x : x;
+    if (!(size < 127)) return x < 0 ? -127 : 127;
+    const int whole = (int)size, rounded = whole + (int)(2 * (size - (float)whole));
+    return (signed char)(x < 0 ? -rounded : rounded);
+}
+
+static void narrow_q8_0(const float *from, unsigned char *block) {
+    float most = 0;
+    for (int i = 0; i < SMALL; i++) {
+        const float size = from[i] < 0 ? -from[i] : from[i];
+        if (size > most) most = size;
+    }
+    const float scale = most / 127, inverse = scale == 0 ? 0 : 1 / scale;
+    const uint16_t stored = an_f32_to_f16(scale);
+    block[0] = (unsigned char)(stored & 0xff);
+    block[1] = (unsigned char)(stored >> 8);
+    for (int i = 0; i < SMALL; i++) block[2 + i] = (unsigned char)round_away(from[i] * inverse);
+}
+
+void an_gguf_narrow(const an_gguf_type *type, const float *from, int64_t count, unsigned char *to) {
+    const bool brain = type->shown.dtype == AN_DTYPE_BF16;
+    if (type->widen) {
+        for (int64_t i = 0; i < count / SMALL; i++) narrow_q8_0(from + i * SMALL, to + i * type->bytes);
+        return;
+    }
+    if (type->shown.dtype == AN_DTYPE_F32) memcpy(to, from, (size_t)count * sizeof *from);
+    for (int64_t i = 0; i < count && type->shown.dtype != AN_DTYPE_F32; i++) {
+        const uint16_t low = brain ? an_f32_to_bf16(from[i]) : an_f32_to_f16(from[i]);
+        to[2 * i] = (unsigned char)(low & 0xff);
+        to[2 * i + 1] = (unsigned char)(low >> 8);
+    }
 }
 
 const char *an_gguf_unread_type(uint32_t number) {
