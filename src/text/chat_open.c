@@ -8,6 +8,7 @@
 #include "base/structs.h"
 #include "base/text/json.h"
 #include "text/chat.h"
+#include "text/chat_template.h"
 
 enum { MOST_FILE = 1 << 24 }; /* bytes */
 
@@ -61,11 +62,8 @@ static an_status recognize(an_chat_format *format, an_context *ctx, const char *
     return AN_ERROR(ctx, status, "%s: %s", file, message);
 }
 
-an_status an_chat_open(an_chat_format *format, an_context *ctx, const char *path, char memory[AN_CHAT_SYSTEM_BYTES]) {
-    AN_GUARD;
-    AN_NEED_IN(ctx, ctx, format, path, memory);
+an_status an_chat_template_read(an_context *ctx, const char *path, char file[AN_FILE_PATH], an_text *template) {
     an_status status;
-    char file[AN_FILE_PATH];
     char *text = NULL;
     size_t length = 0;
     an_json json;
@@ -83,10 +81,26 @@ an_status an_chat_open(an_chat_format *format, an_context *ctx, const char *path
         find_template(&json, &found);
         AN_CHECK(ctx, !json.problem, AN_ERR_DAMAGED, "%s: byte %zu: %s", file, json.at, json.problem);
     }
-    AN_CHECK(ctx, found.bytes, AN_ERR_UNSUPPORTED, "%s: there is no chat template; choose one by its name", path);
-    AN_TRY(recognize(format, ctx, file, found.bytes, memory));
+    if (found.bytes) an_text_bytes(template, found.bytes, found.length);
+    AN_TRY(template->status);
     status = AN_OK;
 fail:
     if (text) an_release(ctx, (void **)&text, length + 1, 1);
+    return status;
+}
+
+an_status an_chat_open(an_chat_format *format, an_context *ctx, const char *path, char memory[AN_CHAT_SYSTEM_BYTES]) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, format, path, memory);
+    an_status status;
+    char file[AN_FILE_PATH];
+    an_text template;
+    an_text_init(&template, ctx);
+    AN_TRY(an_chat_template_read(ctx, path, file, &template));
+    AN_CHECK(ctx, template.bytes, AN_ERR_UNSUPPORTED, "%s: there is no chat template; choose one by its name", path);
+    AN_TRY(recognize(format, ctx, file, template.bytes, memory));
+    status = AN_OK;
+fail:
+    an_text_destroy(&template);
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "base/structs.h"
 #include "base/text/utf8.h"
+#include "text/describe.h"
 #include "text/tokenizer.h"
 #include "text/vocabulary.h"
 
@@ -10,18 +11,22 @@ enum { MOST_TOKENS = 1 << 24 };
 
 /* ---- pre-tokenizers ---- */
 
-static const struct pre {
-    const char *name;
-    const char *pattern;
-    bool digits;        /* each by itself, before the pattern */
-    bool nfc;           /* a normalizer before */
-    bool ignore_merges; /* a word that is a token is that token */
-} pres[] = {
-    {"gpt-2", AN_PATTERN_GPT2, false, false, false},
-    {"smollm", AN_PATTERN_GPT2, true, false, false},
-    {"llama-bpe", AN_PATTERN_LLAMA3, false, false, true},
-    {"qwen2", AN_PATTERN_QWEN2, false, true, false},
+static const an_pre pres[] = {
+    {"gpt-2", AN_PATTERN_GPT2, AN_SCANNER_GPT2, false, false, false},
+    {"smollm", AN_PATTERN_GPT2, AN_SCANNER_GPT2, true, false, false},
+    {"llama-bpe", AN_PATTERN_LLAMA3, AN_SCANNER_LLAMA3, false, false, true},
+    {"qwen2", AN_PATTERN_QWEN2, AN_SCANNER_QWEN2, false, true, false},
 };
+
+const an_pre *an_pre_at(int index) {
+    return index >= 0 && (size_t)index < sizeof pres / sizeof *pres ? &pres[index] : NULL;
+}
+
+const an_pre *an_pre_find(const char *name) {
+    for (int i = 0; an_pre_at(i); i++)
+        if (!strcmp(pres[i].name, name ? name : "gpt-2")) return &pres[i];
+    return NULL;
+}
 
 static an_status add_step(an_tokenizer *t, an_steps *steps, an_step step) {
     return an_steps_add(t->ctx, steps, &step);
@@ -30,11 +35,9 @@ static an_status add_step(an_tokenizer *t, an_steps *steps, an_step step) {
 static an_status set_byte_level(an_tokenizer *t, const char *name) {
     an_context *ctx = t->ctx;
     an_step split = {.kind = AN_STEP_BYTE_LEVEL, .behavior = AN_SPLIT_ISOLATED};
-    const struct pre *pre = NULL;
+    const an_pre *pre = an_pre_find(name);
     char text[128];
     const an_note note = {text, sizeof text};
-    for (size_t i = 0; i < sizeof pres / sizeof *pres && !pre; i++)
-        if (!strcmp(pres[i].name, name ? name : "gpt-2")) pre = &pres[i];
     if (!pre)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                         "the pre-tokenizer '%.40s' is not supported: gpt-2, smollm, llama-bpe and qwen2 are", name);
