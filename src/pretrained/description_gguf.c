@@ -9,11 +9,7 @@
 
 /* ---- keys ---- */
 
-/* Behind "llama." and so on. */
-static const struct {
-    const char *key;
-    an_fact fact;
-} rows[] = {
+const an_gguf_fact an_gguf_facts[] = {
     {"block_count", AN_FACT_LAYERS},
     {"context_length", AN_FACT_CONTEXT},
     {"embedding_length", AN_FACT_WIDTH},
@@ -33,8 +29,9 @@ static const struct {
     {"rope.scaling.original_context_length", AN_FACTS},
     {"rope.scaling.finetuned", AN_FACTS},
     {"attention.causal", AN_FACTS},
+    {NULL, AN_FACTS},
 };
-enum { ROWS = sizeof rows / sizeof *rows, NAME = 160 };
+enum { NAME = 160 };
 
 static const char *full_name(const an_description *d, const char *key, char name[NAME]) {
     snprintf(name, NAME, "%s.%s", d->family->gguf, key);
@@ -44,18 +41,18 @@ static const char *full_name(const an_description *d, const char *key, char name
 static an_status read_facts(an_description *d, const an_gguf *g) {
     an_context *ctx = d->ctx;
     char name[NAME];
-    for (int i = 0; i < ROWS; i++) {
+    for (const an_gguf_fact *row = an_gguf_facts; row->key; row++) {
         double value = 0;
-        if (rows[i].fact == AN_FACTS || !an_gguf_find(g, full_name(d, rows[i].key, name))) continue;
+        if (row->fact == AN_FACTS || !an_gguf_find(g, full_name(d, row->key, name))) continue;
         AN_TRY_RETURN(an_gguf_real(g, name, &value));
-        an_description_state(d, rows[i].fact, value);
+        an_description_state(d, row->fact, value);
     }
     return AN_OK;
 }
 
 static bool is_known(const char *key) {
-    for (int i = 0; i < ROWS; i++)
-        if (!strcmp(rows[i].key, key)) return true;
+    for (const an_gguf_fact *row = an_gguf_facts; row->key; row++)
+        if (!strcmp(row->key, key)) return true;
     return false;
 }
 

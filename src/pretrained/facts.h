@@ -39,5 +39,7 @@ typedef enum an_fact {
 const char *an_activation_op(int index);
 /* The activation that a word of Hugging Face stands for; -1: none that we have. */
 int an_activation_find(const char *word);
+/* The first word that Hugging Face has for an activation; NULL: none. */
+const char *an_activation_word(int index);
 
 #endif

@@ -42,6 +42,9 @@ typedef struct an_family {
     an_status (*look)(an_description *d,
                       const char *folder); /* at other files than config.json; NULL: there are none */
     an_status (*build)(an_graph **graph, const an_description *d, const an_pretrained_options *options);
+    /* What is written. config.json has the keys of the family whose facts are known, with the first of its architectures. */
+    const char *prefix;  /* before the names of its parameters in safetensors; NULL: nothing */
+    const char *gguf_as; /* general.architecture, where `gguf` is NULL; NULL there too: it cannot be written as GGUF */
 } an_family;
 
 extern const an_family an_family_bert, an_family_gpt2, an_family_llama, an_family_mistral, an_family_qwen2,

@@ -68,4 +68,5 @@ const an_family an_family_gpt2 = {
     .names = names,
     .settle = settle,
     .build = build,
+    .prefix = "transformer.",
 };

@@ -36,4 +36,5 @@ const an_family an_family_mistral = {
     .names = an_llama_own_names,
     .settle = an_llama_settle,
     .build = an_llama_build,
+    .gguf_as = "llama",
 };

@@ -98,20 +98,29 @@ const char *an_activation_op(int index) {
     return index >= 0 && (size_t)index < sizeof ops / sizeof *ops ? ops[index] : NULL;
 }
 
+static const struct {
+    const char *word, *op;
+} words[] = {{"relu", "relu"},
+             {"gelu", "gelu"},
+             {"gelu_new", "gelu_tanh"}, /* the tanh form under three names */
+             {"gelu_pytorch_tanh", "gelu_tanh"},
+             {"gelu_fast", "gelu_tanh"},
+             {"silu", "silu"},
+             {"swish", "silu"},
+             {"sigmoid", "sigmoid"},
+             {"tanh", "tanh"}};
+enum { WORDS = sizeof words / sizeof *words };
+
 int an_activation_find(const char *word) {
-    static const struct {
-        const char *word, *op;
-    } words[] = {{"relu", "relu"},
-                 {"gelu", "gelu"},
-                 {"gelu_new", "gelu_tanh"}, /* the tanh form under three names */
-                 {"gelu_pytorch_tanh", "gelu_tanh"},
-                 {"gelu_fast", "gelu_tanh"},
-                 {"silu", "silu"},
-                 {"swish", "silu"},
-                 {"sigmoid", "sigmoid"},
-                 {"tanh", "tanh"}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < WORDS; i++)
         for (int op = 0; !strcmp(words[i].word, word) && an_activation_op(op); op++)
             if (!strcmp(an_activation_op(op), words[i].op)) return op;
     return -1;
+}
+
+const char *an_activation_word(int index) {
+    const char *op = an_activation_op(index);
+    for (size_t i = 0; op && i < WORDS; i++)
+        if (!strcmp(words[i].op, op)) return words[i].word;
+    return NULL;
 }

@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "base/structs.h"
 #include "pretrained/description.h"
+#include "pretrained/publish.h"
 #include "store/gguf.h"
 
 struct an_pretrained {
@@ -180,6 +181,10 @@ an_status an_pretrained_graph(const an_pretrained *pretrained, an_graph **graph,
     const an_status status = check_elements(p, *graph, own.classes);
     if (status != AN_OK) an_graph_destroy(graph);
     return status;
+}
+
+const an_description *an_pretrained_description(const an_pretrained *pretrained) {
+    return &pretrained->description;
 }
 
 const char *an_pretrained_family(int index) {

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/word.h"
-#include "exec/params.h"
 #include "kernels/attention/attention.h"
 #include "kernels/norm/norm.h"
 #include "kernels/rotary/rotary.h"
@@ -54,7 +53,7 @@ static void note_node(an_model_facts *f, const an_graph *g, const an_node *node)
 }
 
 /* Sizes that the names of published models tell. */
-static void note_parameter(an_model_facts *f, const an_stored *e) {
+static void note_parameter(an_model_facts *f, const char *name, const an_result *e) {
     static const struct {
         const char *layer;
         an_fact fact;
@@ -62,33 +61,44 @@ static void note_parameter(an_model_facts *f, const an_stored *e) {
                   {".self_attn.o_proj.", AN_FACT_OUTPUT_BIAS},
                   {".mlp.gate_proj.", AN_FACT_MLP_BIAS}};
     const double width = f->facts[AN_FACT_WIDTH].known ? f->facts[AN_FACT_WIDTH].value : 0;
-    if (e->ndims == 2 && (an_ends_in(e->name, "wte.weight") || an_ends_in(e->name, "embed_tokens.weight") ||
-                          an_ends_in(e->name, "word_embeddings.weight"))) {
+    if (e->ndims == 2 && (an_ends_in(name, "wte.weight") || an_ends_in(name, "embed_tokens.weight") ||
+                          an_ends_in(name, "word_embeddings.weight"))) {
         note(f, AN_FACT_VOCABULARY, (double)e->dims[0]);
         note(f, AN_FACT_WIDTH, (double)e->dims[1]);
     }
-    if (e->ndims == 2 && an_ends_in(e->name, "wpe.weight")) note(f, AN_FACT_POSITIONS, (double)e->dims[0]);
-    if (e->ndims == 2 && an_ends_in(e->name, "token_type_embeddings.weight"))
+    if (e->ndims == 2 && an_ends_in(name, "wpe.weight")) note(f, AN_FACT_POSITIONS, (double)e->dims[0]);
+    if (e->ndims == 2 && an_ends_in(name, "token_type_embeddings.weight"))
         note(f, AN_FACT_TOKEN_TYPES, (double)e->dims[0]);
-    if (width > 0 && (an_ends_in(e->name, ".mlp.c_fc.weight") || an_ends_in(e->name, ".mlp.gate_proj.weight") ||
-                      an_ends_in(e->name, ".intermediate.dense.weight")))
-        note(f, AN_FACT_HIDDEN, (double)e->elements / width); /* [in, out] or [out, in] */
-    if (an_ends_in(e->name, ".self_attn.q_norm.weight")) note(f, AN_FACT_QUERY_KEY_NORM, 1);
+    if (e->ndims == 2 && width > 0 &&
+        (an_ends_in(name, ".mlp.c_fc.weight") || an_ends_in(name, ".mlp.gate_proj.weight") ||
+         an_ends_in(name, ".intermediate.dense.weight")))
+        note(f, AN_FACT_HIDDEN, (double)e->dims[0] * (double)e->dims[1] / width); /* [in, out] or [out, in] */
+    if (an_ends_in(name, ".self_attn.q_norm.weight")) note(f, AN_FACT_QUERY_KEY_NORM, 1);
     for (size_t i = 0; i < sizeof biased / sizeof *biased; i++) {
-        if (!strstr(e->name, biased[i].layer)) continue;
+        if (!strstr(name, biased[i].layer)) continue;
         f->facts[biased[i].fact].known = true;
-        if (an_ends_in(e->name, ".bias")) f->facts[biased[i].fact].value = 1;
+        if (an_ends_in(name, ".bias")) f->facts[biased[i].fact].value = 1;
     }
+}
+
+void an_model_facts_of(an_model_facts *facts, const an_graph *graph) {
+    bool head = false;
+    *facts = (an_model_facts){0};
+    for (const an_node *node = graph->first; node; node = node->next) note_node(facts, node);
+    for (size_t i = 0; i < graph->parameter_count; i++) {
+        note_parameter(facts, graph->parameters[i].name, an_node_output(graph->parameters[i].node, 0));
+        head = head || !strcmp(graph->parameters[i].name, "lm_head.weight");
+    }
+    facts->facts[AN_FACT_TIED].known = facts->facts[AN_FACT_VOCABULARY].known;
+    facts->facts[AN_FACT_TIED].value = !head;
 }
 
 void an_model_facts_find(an_model_facts *facts, const an_trainer *trainer) {
     an_group_info group;
     an_group_info_init(&group, sizeof group);
-    *facts = (an_model_facts){0};
-    for (const an_node *node = trainer->graph->first; node; node = node->next) note_node(facts, trainer->graph, node);
-    for (size_t i = 0; i < trainer->params->parameter_count; i++) note_parameter(facts, &trainer->params->entries[i]);
+    an_model_facts_of(facts, trainer->graph);
     note(facts, AN_FACT_CONTEXT, (double)an_trainer_tokens(trainer));
-    facts->facts[AN_FACT_TIED].known = facts->facts[AN_FACT_VOCABULARY].known;
+    facts->facts[AN_FACT_TIED].value = 0;
     for (int i = 0; i < an_groups_count(trainer->groups); i++)
         if (an_group_info_get(trainer->groups, i, &group) == AN_OK && group.tied > 0)
             facts->facts[AN_FACT_TIED].value = 1;

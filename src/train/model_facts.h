@@ -14,6 +14,8 @@ typedef struct an_model_facts {
     } facts[AN_FACTS];
 } an_model_facts;
 
+/* Without the number of tokens in a sample, which only a trainer knows. */
+void an_model_facts_of(an_model_facts *facts, const an_graph *graph);
 void an_model_facts_find(an_model_facts *facts, const an_trainer *trainer);
 
 #endif

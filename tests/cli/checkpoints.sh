@@ -326,13 +326,13 @@ complains 'PATH is missing'
 ends 2 diff run run run
 complains "unexpected argument 'run': give two arguments"
 ends 2 export run
-complains '--to is required: write --to model.safetensors, --to torch FOLDER or --to onnx NAME.onnx'
+complains '--to is required: write --to model.safetensors, --to hf FOLDER, --to gguf NAME.gguf, --to torch FOLDER or --to onnx NAME.onnx'
 ends 2 export run --to torch
 complains 'the place is missing: write --to torch FOLDER'
 ends 2 export run --to onnx
 complains 'the place is missing: write --to onnx NAME.onnx'
 ends 2 export run --to model.bin
-complains "ends in .safetensors, 'torch', 'onnx' or 'peft', not 'model.bin'"
+complains "ends in .safetensors, 'hf', 'gguf', 'torch', 'onnx' or 'peft', not 'model.bin'"
 ends 2 export run folder --to model.safetensors
 complains "unexpected argument 'folder': the file's name is the one behind --to"
 ends 2 predict run --output x.csv

@@ -1,18 +1,23 @@
 /* anneal export: the weights of a checkpoint for other programs. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/word.h"
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 
-enum { TO, WEIGHTS, MERGE };
+enum { TO, TYPE, WEIGHTS, MERGE };
 static const cli_option options[] = {
     [TO] = {.name = "to",
-            .argument = "NAME.safetensors|torch|onnx|peft",
-            .help = "NAME.safetensors writes that file; 'torch' writes model.safetensors and model.py to the folder "
-                    "PLACE, 'onnx' the model to the "
-                    "file PLACE, and 'peft' an adapter to the folder PLACE"},
+            .argument = "NAME.safetensors|hf|gguf|torch|onnx|peft",
+            .help = "NAME.safetensors writes that file; 'hf' writes a language model to the folder PLACE as Hugging "
+                    "Face has them, 'gguf' to the file PLACE for llama.cpp, 'torch' writes model.safetensors and "
+                    "model.py to the folder PLACE, 'onnx' the model to the file PLACE, and 'peft' an adapter to the "
+                    "folder PLACE"},
+    [TYPE] = {.name = "type",
+              .argument = "f32|f16|bf16|q8_0",
+              .help = "type of the weights that hf and gguf write (default: f32); q8_0 has 8 bits, and is for gguf"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
     [MERGE] = {.name = "merge",
                .help = "write the model that an adapter was trained on, with its changes, to NAME.safetensors"},
@@ -23,15 +28,19 @@ static const cli_option options[] = {
 typedef struct {
     const char *name, *place;
     an_status (*write)(const an_checkpoint *checkpoint, const char *path);
+    an_status (*publish)(const an_checkpoint *checkpoint, const char *path, const an_export_options *options);
     const char *files; /* a format for what is there afterwards: %s is the place */
 } format;
 static const format formats[] = {
-    {"torch", "FOLDER", an_checkpoint_export_torch, "%1$s/model.py and %1$s/model.safetensors"},
-    {"onnx", "NAME.onnx", an_checkpoint_export_onnx, "%1$s"},
-    {"peft", "FOLDER", an_checkpoint_export_adapter, "%1$s/adapter_config.json and %1$s/adapter_model.safetensors"},
+    {"hf", "FOLDER", NULL, an_checkpoint_export_huggingface, "%1$s/config.json and weights beside it"},
+    {"gguf", "NAME.gguf", NULL, an_checkpoint_export_gguf, "%1$s"},
+    {"torch", "FOLDER", an_checkpoint_export_torch, NULL, "%1$s/model.py and %1$s/model.safetensors"},
+    {"onnx", "NAME.onnx", an_checkpoint_export_onnx, NULL, "%1$s"},
+    {"peft", "FOLDER", an_checkpoint_export_adapter, NULL,
+     "%1$s/adapter_config.json and %1$s/adapter_model.safetensors"},
 };
-static const format safetensors = {"", "", an_checkpoint_export, "%1$s"};
-static const format merged = {"", "", an_checkpoint_export_merged, "%1$s"};
+static const format safetensors = {"", "", an_checkpoint_export, NULL, "%1$s"};
+static const format merged = {"", "", an_checkpoint_export_merged, NULL, "%1$s"};
 
 static const format *find_format(const char *name) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
@@ -39,19 +48,67 @@ static const format *find_format(const char *name) {
     return *name && an_ends_in(name + 1, ".safetensors") ? &safetensors : NULL; /* with a name before it */
 }
 
+/* ---- language models ---- */
+
+static int choose_type(const cli_call *call, const format *f, an_export_type *type) {
+    static const char *const types[] = {"f32", "f16", "bf16", "q8_0"};
+    const char *word = call->values[TYPE];
+    *type = AN_EXPORT_F32;
+    if (!word) return CLI_DONE;
+    if (!f->publish)
+        return cli_misuse(call, "--type is for --to hf and --to gguf; other files have the type of the weights");
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(types[i], word)) {
+            *type = (an_export_type)i;
+            if (*type != AN_EXPORT_Q8_0 || f->publish == an_checkpoint_export_gguf) return CLI_DONE;
+            return cli_misuse(call, "--type q8_0 is for --to gguf: write --type f32, f16 or bf16");
+        }
+    return cli_misuse(call, "--type takes f32, f16, bf16 or q8_0, not '%s'", word);
+}
+
+/* A path of the run's config; NULL: it has none, or nothing is there any more. */
+static an_status find_path(an_config *config, const char *key, const char **path) {
+    if (an_config_origin_of(config, key) == AN_ORIGIN_NONE || an_config_is(config, key, "auto")) return AN_OK;
+    const char *found = NULL;
+    const an_status status = an_config_path(config, key, &found);
+    if (status != AN_OK || !found) return status;
+    if (access(found, F_OK) == 0)
+        *path = found;
+    else
+        fprintf(stderr, "warning: %s is not there any more (%s), so nothing of it goes along\n", found, key);
+    return AN_OK;
+}
+
+static an_status publish(const cli_checkpoint *c, const format *f, const char *place, an_export_type type) {
+    an_config *config = NULL;
+    an_export_options o;
+    an_export_options_init(&o, sizeof o);
+    o.type = type;
+    an_status status = cli_checkpoint_config(c, c->ctx, 0, NULL, &config);
+    if (status == AN_OK && config) status = find_path(config, "data.train.tokenizer", &o.tokenizer);
+    if (status == AN_OK && config) status = find_path(config, "model.from", &o.from);
+    if (status == AN_OK) status = f->publish(c->checkpoint, place, &o);
+    an_config_destroy(&config);
+    return status;
+}
+
+/* ---- the command ---- */
+
 static int run(const cli_call *call) {
     const char *to = call->values[TO], *place = call->argument_count > 1 ? call->arguments[1] : NULL;
     an_model_weights weights;
+    an_export_type type;
     cli_checkpoint c;
     if (!to)
-        return cli_misuse(call,
-                          "--to is required: write --to model.safetensors, --to torch FOLDER or --to onnx NAME.onnx");
+        return cli_misuse(call, "--to is required: write --to model.safetensors, --to hf FOLDER, --to gguf NAME.gguf, "
+                                "--to torch FOLDER or --to onnx NAME.onnx");
     const format *f = find_format(to);
     if (f && f != &safetensors && call->values[MERGE])
         return cli_misuse(call, "--merge writes a file: write --to model.safetensors --merge");
     if (!f)
-        return cli_misuse(call, "--to takes a file name that ends in .safetensors, 'torch', 'onnx' or 'peft', not '%s'",
-                          to);
+        return cli_misuse(
+            call, "--to takes a file name that ends in .safetensors, 'hf', 'gguf', 'torch', 'onnx' or 'peft', not '%s'",
+            to);
     if (f == &safetensors && place)
         return cli_misuse(call, "unexpected argument '%s': the file's name is the one behind --to", place);
     if (f != &safetensors && !place)
@@ -60,11 +117,12 @@ static int run(const cli_call *call) {
         place = to;
         if (call->values[MERGE]) f = &merged;
     }
+    if (choose_type(call, f, &type) != CLI_DONE) return CLI_MISUSED;
     if (cli_weights_choose(call, call->values[WEIGHTS], &weights) != CLI_DONE) return CLI_MISUSED;
     int code = cli_checkpoint_open(call, call->argument, &c);
     if (code == CLI_DONE) {
         an_status status = an_checkpoint_choose_weights(c.checkpoint, weights);
-        if (status == AN_OK) status = f->write(c.checkpoint, place);
+        if (status == AN_OK) status = f->publish ? publish(&c, f, place, type) : f->write(c.checkpoint, place);
         if (status != AN_OK) {
             code = cli_refuse(call, c.ctx, NULL, status);
         } else {
@@ -91,7 +149,12 @@ const cli_command cli_export = {
         "under 'encoding' in the metadata of the safetensors or ONNX file, and for PyTorch in encoding.json. The "
         "checkpoint of an adapter (lora) does not hold the model that it changes: --to peft FOLDER writes the adapter "
         "for PEFT, and --to model.safetensors --merge the model with its changes, with the names, types and layout of "
-        "the file that the run read it from.",
+        "the file that the run read it from. "
+        "--to hf FOLDER writes a language model of a known family (GPT-2, Llama, Mistral, Qwen2, Qwen3) as a folder "
+        "that transformers loads, and --to gguf NAME.gguf as a file that llama.cpp loads. PATH may then also be a "
+        "published model: a Hugging Face folder or a GGUF file. An adapter is merged into its model. The tokenizer and "
+        "the settings of the model that training began with (model.from) go along. Weights are read and written piece "
+        "by piece.",
     .options = options,
     .run = run,
 };

@@ -1,0 +1,217 @@
+/* Exports of language models for other programs: what the model is, where its weights and its tokenizer come from. pretrained/publish.h writes them. */
+#include <string.h>
+
+#include "base/files/file.h"
+#include "base/guard.h"
+#include "base/structs.h"
+#include "ir/adapter.h"
+#include "pretrained/publish.h"
+#include "pretrained/weights.h"
+#include "store/gguf_keys.h"
+#include "train/merge.h"
+#include "train/model_facts.h"
+
+typedef struct {
+    const an_checkpoint *checkpoint;
+    an_context *ctx;
+    an_export_options options;
+    const char *from;         /* the published model; NULL: there is none */
+    an_pretrained *published; /* … opened */
+    an_description *own;      /* of the checkpoint's graph, if there is none */
+    const an_description *description;
+    an_graph *saved; /* of the checkpoint */
+    an_graph *graph; /* of the description */
+    an_merge merge;
+    an_weights weights;
+} exporting;
+
+/* ---- what the model is ---- */
+
+static bool is_published(const char *path) {
+    char file[AN_FILE_PATH];
+    return an_gguf_is(path) || (an_path_join(file, path, "config.json") && an_file_exists(file));
+}
+
+/* Llama and its relatives differ in what their layers have beside the matrices. */
+static const an_family *guess_family(const an_model_facts *f, const an_graph *graph) {
+#define IS(fact) (f->facts[fact].known && f->facts[fact].value != 0)
+    bool gpt2 = false, llama = false;
+    for (size_t i = 0; i < graph->parameter_count; i++) {
+        gpt2 = gpt2 || !strcmp(graph->parameters[i].name, "wte.weight");
+        llama = llama || !strcmp(graph->parameters[i].name, "model.embed_tokens.weight");
+    }
+    if (gpt2) return &an_family_gpt2;
+    if (!llama) return NULL;
+    if (IS(AN_FACT_QUERY_KEY_NORM)) return &an_family_qwen3;
+    if (IS(AN_FACT_ATTENTION_BIAS) && !IS(AN_FACT_OUTPUT_BIAS)) return &an_family_qwen2;
+    return IS(AN_FACT_WINDOW) ? &an_family_mistral : &an_family_llama;
+#undef IS
+}
+
+static an_status read_graph(exporting *e) {
+    an_status status;
+    an_context *ctx = e->ctx;
+    char *text = NULL;
+    AN_TRY(an_checkpoint_text(e->checkpoint, "graph.ang", &text));
+    AN_TRY(an_graph_parse(&e->saved, ctx, text, strlen(text)));
+    status = AN_OK;
+fail:
+    an_string_release(ctx, &text);
+    return status;
+}
+
+static an_status describe_graph(exporting *e) {
+    an_context *ctx = e->ctx;
+    const an_checkpoint *c = e->checkpoint;
+    const an_saved_size *tokens = an_prediction_size(&c->manifest->prediction, "tokens");
+    an_model_facts facts;
+    char names[256];
+    an_model_facts_of(&facts, e->saved);
+    const an_family *family = guess_family(&facts, e->saved);
+    if (!family)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                        "%s: its model is of no family that other programs know (%s); export it with --to onnx or "
+                        "--to torch, or its weights with --to NAME.safetensors",
+                        c->path, an_family_list(names, sizeof names, false));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&e->own, 1, sizeof *e->own));
+    AN_TRY_RETURN(an_description_begin(e->own, ctx, c->path));
+    e->own->family = family;
+    for (int i = 0; i < AN_FACTS; i++) {
+        if (facts.facts[i].varies)
+            return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                            "%s: the layers of its model differ, and a model of type %s has equal ones; export it with "
+                            "--to onnx or --to torch",
+                            c->path, family->name);
+        if (facts.facts[i].known) an_description_state(e->own, (an_fact)i, facts.facts[i].value);
+    }
+    if (tokens) an_description_state(e->own, AN_FACT_CONTEXT, (double)tokens->value);
+    e->description = e->own;
+    return AN_OK;
+}
+
+/* The run may have changed the model: then its config.json would describe another. */
+static an_status compare_graph(const exporting *e) {
+    const double rounding = 1e-6; /* f32 in GGUF */
+    an_model_facts facts;
+    an_model_facts_of(&facts, e->saved);
+    for (int i = 0; i < AN_FACTS; i++) {
+        const double ours = facts.facts[i].value, theirs = e->description->facts[i].value,
+                     difference = ours < theirs ? theirs - ours : ours - theirs;
+        if (!facts.facts[i].known || !e->description->facts[i].known) continue;
+        if (facts.facts[i].varies || difference > rounding * (ours < 0 ? -ours : ours))
+            return AN_ERROR(e->ctx, AN_ERR_UNSUPPORTED,
+                            "%s: its model is not the one that %s describes; export it with --to onnx or --to torch",
+                            e->checkpoint->path, e->from);
+    }
+    return AN_OK;
+}
+
+static an_status find_model(exporting *e) {
+    an_context *ctx = e->ctx;
+    const an_checkpoint *c = e->checkpoint;
+    an_pretrained_options options;
+    an_pretrained_options_init(&options, sizeof options);
+    e->from = e->options.from;
+    if (!c->manifest) e->from = c->path;
+    if (c->manifest) AN_TRY_RETURN(read_graph(e));
+    if (!e->from && *c->manifest->adapter.base && is_published(c->manifest->adapter.base))
+        e->from = c->manifest->adapter.base;
+    if (e->from) {
+        AN_TRY_RETURN(an_pretrained_open(&e->published, ctx, e->from));
+        e->description = an_pretrained_description(e->published);
+        if (c->manifest) AN_TRY_RETURN(compare_graph(e));
+    } else {
+        AN_TRY_RETURN(describe_graph(e));
+    }
+    return e->description->family->build(&e->graph, e->description, &options);
+}
+
+/* ---- its weights ---- */
+
+static an_status open_weights(exporting *e) {
+    an_context *ctx = e->ctx;
+    const an_checkpoint *c = e->checkpoint;
+    const bool adapted = c->manifest && c->manifest->adapter.adapter.rank > 0;
+    if (adapted) AN_TRY_RETURN(an_merge_begin(&e->merge, c));
+    const char *path = adapted ? c->manifest->adapter.base : c->path;
+    AN_TRY_RETURN(an_weights_open(&e->weights, ctx, path, adapted ? AN_MODEL_WEIGHTS_AUTO : c->chosen));
+    if (an_weights_gguf(&e->weights)) AN_TRY_RETURN(an_weights_rename_gguf(&e->weights, path));
+    AN_TRY_RETURN(an_model_weights_view(&e->weights, e->graph, path));
+    return adapted ? an_weights_merge(&e->weights, &e->merge) : AN_OK;
+}
+
+/* ---- all of it ---- */
+
+static const an_gguf_type *type_of(an_export_type type) {
+    static const char *const names[] = {"F32", "F16", "BF16", "Q8_0"};
+    const unsigned number = (unsigned)type;
+    return number < sizeof names / sizeof *names ? an_gguf_type_named(names[number]) : NULL;
+}
+
+static an_status find_tokenizer(const exporting *e, const char **path) {
+    an_context *ctx = e->ctx;
+    char file[AN_FILE_PATH];
+    an_gguf *gguf = NULL;
+    *path = e->options.tokenizer;
+    if (*path || !e->from) return AN_OK;
+    if (an_gguf_is(e->from)) {
+        AN_TRY_RETURN(an_gguf_open(&gguf, ctx, e->from));
+        if (an_gguf_find(gguf, "tokenizer.ggml.model")) *path = e->from;
+        an_gguf_close(&gguf);
+    } else if (an_path_join(file, e->from, "tokenizer.json") && an_file_exists(file)) {
+        *path = e->from;
+    }
+    return AN_OK;
+}
+
+static an_status export_model(exporting *e, const char *to,
+                              an_status (*write)(const an_publication *publication, const char *to)) {
+    an_context *ctx = e->ctx;
+    const an_export_options *o = &e->options;
+    an_publication p = {.ctx = ctx, .weights = &e->weights, .type = type_of(o->type), .most_bytes = o->most_bytes};
+    if (!p.type || o->most_bytes < 1)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_export_options has an unknown type, or most_bytes is below 1");
+    AN_TRY_RETURN(find_model(e));
+    AN_TRY_RETURN(open_weights(e));
+    p.description = e->description;
+    p.from = e->from;
+    AN_TRY_RETURN(find_tokenizer(e, &p.tokenizer));
+    return write(&p, to);
+}
+
+static an_status export_checkpoint(const an_checkpoint *checkpoint, const char *to, const an_export_options *options,
+                                   an_status (*write)(const an_publication *publication, const char *to)) {
+    an_status status;
+    an_context *ctx = checkpoint->ctx;
+    exporting *e = NULL;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&e, 1, sizeof *e));
+    e->checkpoint = checkpoint;
+    e->ctx = ctx;
+    AN_TRY(an_export_options_read(ctx, &e->options, options));
+    AN_TRY(export_model(e, to, write));
+    status = AN_OK;
+fail:
+    if (e->weights.close) an_weights_close(&e->weights);
+    an_merge_end(&e->merge);
+    an_graph_destroy(&e->graph);
+    an_graph_destroy(&e->saved);
+    if (e->own) an_description_destroy(e->own);
+    an_release(ctx, (void **)&e->own, 1, sizeof *e->own);
+    an_pretrained_close(&e->published);
+    an_release(ctx, (void **)&e, 1, sizeof *e);
+    return status;
+}
+
+an_status an_checkpoint_export_huggingface(const an_checkpoint *checkpoint, const char *folder,
+                                           const an_export_options *options) {
+    AN_GUARD;
+    AN_NEED(checkpoint, folder);
+    return export_checkpoint(checkpoint, folder, options, an_publish_folder);
+}
+
+an_status an_checkpoint_export_gguf(const an_checkpoint *checkpoint, const char *file,
+                                    const an_export_options *options) {
+    AN_GUARD;
+    AN_NEED(checkpoint, file);
+    return export_checkpoint(checkpoint, file, options, an_publish_gguf);
+}
