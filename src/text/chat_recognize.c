@@ -20,6 +20,14 @@ static const struct {
     {AN_CHAT_LLAMA3,
      {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "trim"},
      {"<think>", "Cutting Knowledge", "strftime", "date_string", "Environment", "tool", "function"}},
+    {AN_CHAT_LLAMA31,
+     {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "trim", "Cutting Knowledge Date: December 2023",
+      "Today Date: ", "26 Jul 2024"},
+     {"<think>", "strftime"}},
+    {AN_CHAT_QWEN3,
+     {"<|im_start|>", "<|im_end|>", "enable_thinking is false", "<think>\\n\\n</think>\\n\\n", "ns.last_query_index",
+      "reasoning_content.strip('\\n')"},
+     {"trim", "strftime", "date", "bos_token", "macro"}},
     {AN_CHAT_MISTRAL,
      {"[INST]", "[/INST]", "eos_token", "loop.last and system_message"},
      {"[INST] ", " [/INST]", "<<SYS>>", "[SYSTEM_PROMPT]", "trim", "strip", "<think>", "strftime"}},
@@ -42,7 +50,7 @@ static const char *find_any(const char *text, const char *const *marks) {
 }
 
 static an_status unknown(an_context *ctx, const char *why, const char *mark) {
-    char list[128] = "";
+    char list[160] = "";
     size_t length = 0;
     for (int i = 0; an_chat_template_name(i); i++)
         length +=

@@ -156,13 +156,30 @@ static an_status add_result(an_encoder *e, const int32_t *tokens, size_t count, 
     return AN_OK;
 }
 
+void an_encoder_clear(an_encoder *e) {
+    e->error[0] = 0;
+    e->result.count = e->types.count = 0;
+}
+
+an_status an_encoder_add_text(an_encoder *e, an_bytes text) {
+    if (text.length == 0) return AN_OK;
+    if (text.length >= AN_MOST_TEXT)
+        return AN_NOTE(an_encoder_note(e), AN_ERR_OVERFLOW, "a text has 2^31 bytes or more: encode it in parts");
+    AN_STEP_TRY(encode(e, text, false));
+    return add_result(e, e->tokens.ids, e->tokens.count, 0);
+}
+
+an_status an_encoder_add_token(an_encoder *e, int32_t token) {
+    return add_result(e, &token, 1, 0);
+}
+
 static an_status run(an_encoder *e, an_bytes text, const an_encode_options *o) {
     static an_template_part plain_single[] = {{AN_TEMPLATE_FIRST, 0, 0}};
     static an_template_part plain_pair[] = {{AN_TEMPLATE_FIRST, 0, 0}, {AN_TEMPLATE_SECOND, 0, 1}};
     const an_template *template = o->pair ? &e->tokenizer->pair : &e->tokenizer->single;
     const an_template plain = o->pair ? (an_template){plain_pair, 2, 0} : (an_template){plain_single, 1, 0};
     if (template->count == 0) template = &plain;
-    e->result.count = e->types.count = 0;
+    an_encoder_clear(e);
     for (size_t i = 0; i < template->count; i++) {
         const an_template_part *part = &template->parts[i];
         if (part->kind == AN_TEMPLATE_TOKEN) {

@@ -63,6 +63,10 @@ struct an_encoder {
 
 /* Room for `needed` elements; what was there stays. */
 an_status an_encoder_reserve(an_encoder *encoder, void **memory, size_t *capacity, size_t needed, size_t element);
+/* The result of a call in parts: empty at first, then plain text without special tokens, and tokens. */
+void an_encoder_clear(an_encoder *encoder);
+an_status an_encoder_add_text(an_encoder *encoder, an_bytes text);
+an_status an_encoder_add_token(an_encoder *encoder, int32_t token);
 an_status an_ids_add(an_encoder *encoder, an_ids *ids, int32_t id);
 an_status an_pieces_add(an_encoder *encoder, an_pieces *pieces, size_t begin, size_t end);
 an_status an_characters_add(an_encoder *encoder, an_characters *text, const char *bytes, size_t length);

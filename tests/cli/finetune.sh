@@ -62,7 +62,7 @@ mkdir unknown
 cp "$golden"/finetune/bpe/tokenizer.json unknown
 printf '{"chat_template": "{{ messages | trim }} <|im_start|> <|im_end|>"}' >unknown/tokenizer_config.json
 attempt 1 train chat.yaml --set run.dir=x --set data.train.tokenizer=unknown
-says "the chat template is not supported, as it contains 'trim'; choose one of chatml, llama3, mistral, zephyr, qwen by its name"
+says "the chat template is not supported, as it contains 'trim'; choose one of chatml, llama3, mistral, zephyr, qwen, llama3.1, qwen3 by its name"
 attempt 0 train chat.yaml --set run.dir=named --set data.train.tokenizer=unknown --set data.train.template=chatml --set run.steps=1
 printf '{"prompt": "2 and 2 is", "completion": " 4"}\n{"text": "3 and 1 is 4"}\n{"text": "a"}\n' >plain.jsonl
 attempt 0 train chat.yaml --set run.dir=plain --set data.train.tokenizer=unknown --set data.train.path=plain.jsonl --set data.train.packing=off --set data.split= --set run.steps=1

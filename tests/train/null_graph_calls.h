@@ -282,6 +282,16 @@ static inline void call_models(void) {
     STATUS(an_chat_recognize, N(&chat), O(ctx), N("<|im_start|><|im_end|>"), N(system));
     STATUS(an_chat_open, N(&chat), N(ctx), N(ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"), N(system));
     STATUS(an_chat_render, N(ctx), N(&chat), N(&message), 1, true, N(text), sizeof text, N(&length));
+    an_tokenizer *chat_tokenizer = NULL;
+    an_encoder *chat_encoder = NULL;
+    const int32_t *chat_tokens;
+    int64_t chat_count;
+    OK(ctx, an_tokenizer_open(&chat_tokenizer, ctx, ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"));
+    OK(ctx, an_encoder_create(&chat_encoder, chat_tokenizer));
+    STATUS(an_chat_encode, N(ctx), N(chat_encoder), N(&chat), N(&message), 1, true, N(&chat_tokens), N(&chat_count));
+    an_encoder_destroy(&chat_encoder);
+    an_tokenizer_destroy(&chat_tokenizer);
+    VALUE(an_chat_end, NULL, N(&chat));
     PLAIN(an_chat_template_name);
     static const char published[] = ANNEAL_SOURCE_DIR "/tests/golden/pretrained/qwen3";
     an_pretrained *pretrained = NULL, *again = NULL;
