@@ -1,7 +1,6 @@
 /* anneal generate: continues prompts with the tokens that a model finds likely. */
 #include "cli/generate/generate.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,9 @@ enum {
     PROMPT,
     INPUT,
     TOKENS,
+    CHAT,
+    SYSTEM,
+    TEMPLATE,
     MAX_TOKENS,
     TEMPERATURE,
     TOP_K,
@@ -25,7 +27,10 @@ enum {
     PRECISION,
     WEIGHTS
 };
-enum { DEFAULT_TOKENS = 200, DEFAULT_BATCH = 16, GROUP = 1 };
+enum { DEFAULT_TOKENS = 200, DEFAULT_ANSWER = 1000, DEFAULT_BATCH = 16, GROUP = 1 };
+enum {
+    TALK_CONTEXT = 4096
+}; /* tokens of a conversation with a published model, whose own context may take gigabytes */
 
 static const cli_option options[] = {
     [PROMPT] = {.name = "prompt", .argument = "TEXT", .group = GROUP, .help = "text to continue"},
@@ -37,7 +42,20 @@ static const cli_option options[] = {
                 .argument = "N,N,...",
                 .group = GROUP,
                 .help = "prompt as token numbers; the result is token numbers too"},
-    [MAX_TOKENS] = {.name = "max-tokens", .argument = "N", .help = "tokens to generate (default: 200)"},
+    [CHAT] = {.name = "chat",
+              .help =
+                  "hold a conversation: on a terminal with you, otherwise each line of standard input is a message; "
+                  "with --input, each line of FILE is a conversation as JSON with messages, and is answered"},
+    [SYSTEM] = {.name = "system",
+                .argument = "TEXT",
+                .help = "system message of conversations that have none (default: that of the template, if any)"},
+    [TEMPLATE] = {.name = "template",
+                  .argument = "NAME",
+                  .help = "how conversations are written: chatml, llama3, mistral, zephyr, qwen, llama3.1 or qwen3 "
+                          "(default: as the model's own template says)"},
+    [MAX_TOKENS] = {.name = "max-tokens",
+                    .argument = "N",
+                    .help = "tokens to generate (default: 200, for an answer of --chat 1000)"},
     [TEMPERATURE] = {.name = "temperature",
                      .argument = "X",
                      .help = "divides the logits: above 1 makes unlikely tokens more likely; 0, the default, always "
@@ -61,10 +79,11 @@ static const cli_option options[] = {
     [BATCH] = {.name = "batch",
                .argument = "N",
                .help = "prompts of --input to work on at a time (default: 16); changes the speed and no text"},
-    [CONTEXT] = {.name = "context",
-                 .argument = "N",
-                 .help =
-                     "tokens of a sequence, with its prompt, at most (default: as many as the model was trained with)"},
+    [CONTEXT] =
+        {.name = "context",
+         .argument = "N",
+         .help = "tokens of a sequence, with its prompt, at most (default: as many as the model was trained with; a "
+                 "conversation with a published model: at most 4096)"},
     [PRECISION] = {.name = "precision",
                    .argument = "f32|bf16",
                    .help = "precision to compute in (default: the one that the model was trained in)"},
@@ -73,24 +92,17 @@ static const cli_option options[] = {
 };
 
 typedef struct {
-    char *prompt; /* NULL: it came as tokens */
-    int32_t *tokens;
-    int64_t count, generated;
-    cli_written written;
-    an_generation_end end;
-    bool has_ended;
-} sequence;
-
-typedef struct {
     const cli_call *call;
     an_generator *generator;
     cli_vocabulary vocabulary;
-    sequence *sequences;
-    int64_t count, capacity, added, printed;
+    cli_chat chat;
+    cli_prompts prompts;
+    int64_t added, printed;
     int64_t batch;
     an_sampling_options sampling;
     int64_t published; /* context of a published model; 0: it is a run's */
-    bool as_json, as_tokens;
+    bool as_json, as_tokens, as_chat;
+    bool talks; /* with standard input */
 } work;
 
 /* ---- options ---- */
@@ -113,7 +125,7 @@ static int read_sampling(work *w) {
     an_sampling_options *s = &w->sampling;
     int64_t seed = 0;
     an_sampling_options_init(s, sizeof *s);
-    s->max_tokens = DEFAULT_TOKENS;
+    s->max_tokens = w->as_chat ? DEFAULT_ANSWER : DEFAULT_TOKENS;
     w->batch = DEFAULT_BATCH;
     int code = cli_number(call, MAX_TOKENS, 1, &s->max_tokens);
     if (code == CLI_DONE) code = real(call, TEMPERATURE, &s->temperature);
@@ -135,89 +147,51 @@ static int read_sampling(work *w) {
         return cli_misuse(call, "--stop has no effect with --tokens: nothing becomes text");
     if (code == CLI_DONE && call->values[BATCH] && !w->as_json)
         return cli_misuse(call, "--batch has no effect without --input: there is one prompt");
+    static const int of_chat[] = {SYSTEM, TEMPLATE};
+    for (size_t i = 0; code == CLI_DONE && !w->as_chat && i < sizeof of_chat / sizeof *of_chat; i++)
+        if (call->values[of_chat[i]])
+            return cli_misuse(call, "--%s has no effect without --chat", options[of_chat[i]].name);
     return code;
 }
 
 /* ---- prompts ---- */
 
-static sequence *add_sequence(work *w) {
-    if (w->count == w->capacity) {
-        const int64_t capacity = 2 * w->capacity + 16;
-        sequence *larger = realloc(w->sequences, (size_t)capacity * sizeof *larger);
-        if (!larger) return NULL;
-        w->sequences = larger;
-        w->capacity = capacity;
-    }
-    sequence *s = &w->sequences[w->count++];
-    *s = (sequence){.written = {.has_room = true}};
-    return s;
-}
-
-static int add_text(work *w, const char *what, const char *text, size_t length) {
-    sequence *s = add_sequence(w);
-    if (s) s->prompt = malloc(length + 1);
-    if (!s || !s->prompt) return cli_fail(w->call, "not enough memory for %lld prompts", (long long)w->count);
-    memcpy(s->prompt, text, length);
-    s->prompt[length] = 0;
-    if (length == 0) return cli_fail(w->call, "%s: is empty; the model needs something to continue", what);
-    return cli_vocabulary_encode(&w->vocabulary, what, text, length, &s->tokens, &s->count);
-}
-
-static int read_prompts(work *w, const char *path) {
-    FILE *file = fopen(path, "rb");
-    char *line = NULL, what[512];
-    size_t room = 0;
-    int code = file ? CLI_DONE : cli_fail(w->call, "%s: cannot be read: %s", path, strerror(errno));
-    ssize_t length = 0;
-    for (int64_t number = 1; code == CLI_DONE && (length = getline(&line, &room, file)) >= 0; number++) {
-        while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) length--;
-        snprintf(what, sizeof what, "%s: line %lld", path, (long long)number);
-        code = add_text(w, what, line, (size_t)length);
-    }
-    if (code == CLI_DONE && ferror(file)) code = cli_fail(w->call, "%s: cannot be read: %s", path, strerror(errno));
-    if (code == CLI_DONE && w->count == 0) code = cli_fail(w->call, "%s: is empty; write one prompt per line", path);
-    if (file) fclose(file);
-    free(line);
-    return code;
-}
-
-static int read_tokens(work *w, const char *list) {
-    sequence *s = add_sequence(w);
-    if (s) s->tokens = malloc((strlen(list) + 1) * sizeof *s->tokens);
-    if (!s || !s->tokens) return cli_fail(w->call, "not enough memory for the prompt");
-    for (const char *at = list;; at++) {
-        char *end;
-        errno = 0;
-        const long number = strtol(at, &end, 10);
-        if (end == at || errno || number < 0 || number > INT32_MAX || (*end && *end != ','))
-            return cli_misuse(w->call, "--tokens takes whole numbers with commas between them, as in 12,7,99, not '%s'",
-                              list);
-        s->tokens[s->count++] = (int32_t)number;
-        if (!*end) return CLI_DONE;
-        at = end;
-    }
-}
-
 static int take_prompts(work *w) {
     const cli_call *call = w->call;
-    if (w->as_tokens) return read_tokens(w, call->values[TOKENS]);
+    w->prompts = (cli_prompts){.call = call, .vocabulary = &w->vocabulary, .chat = w->as_chat ? &w->chat : NULL};
+    if (w->as_tokens) return cli_prompts_tokens(&w->prompts, call->values[TOKENS]);
     if (!cli_vocabulary_knows_text(&w->vocabulary))
         return cli_fail(
             call,
             "%s: was trained on token numbers, and nothing says which texts they stand for; give the prompt "
             "with --tokens",
             call->argument);
-    if (w->as_json) return read_prompts(w, call->values[INPUT]);
-    return add_text(w, "--prompt", call->values[PROMPT], strlen(call->values[PROMPT]));
+    if (w->as_json) return cli_prompts_file(&w->prompts, call->values[INPUT]);
+    return w->talks ? CLI_DONE
+                    : cli_prompts_text(&w->prompts, "--prompt", call->values[PROMPT], strlen(call->values[PROMPT]));
 }
 
 /* ---- generating ---- */
 
-static void print_json(const sequence *s) {
+static void write_messages(an_json_writer *json, const cli_sequence *s) {
+    an_json_write_array(json, "messages");
+    for (int64_t i = 0; i < s->message_count; i++) {
+        an_json_write_object(json, NULL);
+        an_json_write_string(json, "role", s->messages[i].role);
+        an_json_write_string(json, "content", s->messages[i].content);
+        an_json_write_end(json);
+    }
+    an_json_write_end(json);
+}
+
+static void print_json(const cli_sequence *s) {
     static const char *const ends[] = {"stop", "stop", "length", "context"};
     an_json_writer json = an_json_to_file(stdout, AN_JSON_FLAT);
     an_json_write_object(&json, NULL);
-    an_json_write_string(&json, "prompt", s->prompt);
+    if (s->messages)
+        write_messages(&json, s);
+    else
+        an_json_write_string(&json, "prompt", s->prompt);
     an_json_write_string(&json, "text", s->written.text ? s->written.text : "");
     an_json_write_string(&json, "end", s->written.stopped ? "stop" : ends[s->end]);
     an_json_write_finish(&json);
@@ -226,14 +200,14 @@ static void print_json(const sequence *s) {
 
 /* In the order of the prompts. */
 static void print_ended(work *w) {
-    for (; w->printed < w->count && w->sequences[w->printed].has_ended; w->printed++)
-        if (w->as_json) print_json(&w->sequences[w->printed]);
+    for (; w->printed < w->prompts.count && w->prompts.sequences[w->printed].has_ended; w->printed++)
+        if (w->as_json) print_json(&w->prompts.sequences[w->printed]);
 }
 
 static int add_prompts(work *w, an_generator_info *info) {
     an_status status = an_generator_info_get(w->generator, info);
-    while (status == AN_OK && w->added < w->count && info->free > 0) {
-        sequence *s = &w->sequences[w->added];
+    while (status == AN_OK && w->added < w->prompts.count && info->free > 0) {
+        cli_sequence *s = &w->prompts.sequences[w->added];
         w->sampling.sequence = w->added;
         status = an_generator_add(w->generator, s->tokens, s->count, &w->sampling);
         if (status != AN_OK) break;
@@ -241,14 +215,14 @@ static int add_prompts(work *w, an_generator_info *info) {
         info->free--;
     }
     if (status == AN_OK) return CLI_DONE;
-    return w->count == 1
+    return w->prompts.count == 1
                ? cli_fail(w->call, "%s", an_generator_error(w->generator))
                : cli_fail(w->call, "prompt %lld: %s", (long long)w->added + 1, an_generator_error(w->generator));
 }
 
 static int take_token(work *w, const an_generated *token) {
     const cli_call *call = w->call;
-    sequence *s = &w->sequences[token->sequence];
+    cli_sequence *s = &w->prompts.sequences[token->sequence];
     s->end = token->end;
     s->has_ended = token->end != AN_GENERATION_GOES_ON;
     if (w->as_tokens) {
@@ -276,7 +250,7 @@ static int generate(work *w) {
     int code = CLI_DONE;
     if (!tokens) return cli_fail(w->call, "not enough memory for %lld prompts", (long long)w->batch);
     an_generator_info_init(&info, sizeof info);
-    while (code == CLI_DONE && (count > 0 || w->added < w->count)) {
+    while (code == CLI_DONE && (count > 0 || w->added < w->prompts.count)) {
         code = add_prompts(w, &info);
         if (code != CLI_DONE) break;
         const an_status status = an_generator_step(w->generator, tokens, &count);
@@ -287,7 +261,7 @@ static int generate(work *w) {
     }
     free(tokens);
     if (code == CLI_DONE && !w->as_json) putchar('\n');
-    if (code == CLI_DONE && !w->as_json && w->sequences[0].end == AN_GENERATION_CONTEXT)
+    if (code == CLI_DONE && !w->as_json && w->prompts.sequences[0].end == AN_GENERATION_CONTEXT)
         cli_tell("The text ends here because the context of %s tokens is full.", cli_count(info.context).text);
     return code;
 }
@@ -296,7 +270,7 @@ static int generate(work *w) {
 
 static int64_t longest(const work *w) {
     int64_t most = 0;
-    for (int64_t i = 0; i < w->count; i++) most = an_larger(most, w->sequences[i].count);
+    for (int64_t i = 0; i < w->prompts.count; i++) most = an_larger(most, w->prompts.sequences[i].count);
     return most;
 }
 
@@ -306,16 +280,28 @@ static int open_generator(work *w, an_context *ctx) {
     an_generator_options o;
     int precision = -1;
     an_generator_options_init(&o, sizeof o);
-    w->batch = an_smaller(w->batch, w->count);
+    w->batch = w->talks ? 1 : an_smaller(w->batch, w->prompts.count);
     o.most = w->batch;
     int code = cli_number(w->call, CONTEXT, 2, &o.context);
     if (code == CLI_DONE) code = cli_choice(w->call, PRECISION, precisions, &precision);
     if (code == CLI_DONE) code = cli_weights_choose(w->call, w->call->values[WEIGHTS], &o.weights);
     if (code != CLI_DONE) return code;
-    if (w->published > 0 && o.context == 0) o.context = an_smaller(w->published, longest(w) + w->sampling.max_tokens);
+    if (w->published > 0 && o.context == 0)
+        o.context = an_smaller(w->published, w->talks ? TALK_CONTEXT : longest(w) + w->sampling.max_tokens);
     if (precision >= 0) o.precision = precision == 0 ? AN_DTYPE_F32 : AN_DTYPE_BF16;
     const an_status status = an_generator_open(&w->generator, ctx, w->call->argument, &o);
     return status == AN_OK ? CLI_DONE : cli_refuse(w->call, ctx, NULL, status);
+}
+
+static int open_vocabulary(work *w, an_context *ctx, an_config *config) {
+    const cli_call *call = w->call;
+    int code = w->as_tokens ? CLI_DONE : cli_vocabulary_open(&w->vocabulary, call, ctx, config);
+    if (code == CLI_DONE && w->as_chat)
+        code = cli_chat_open(&w->chat, &w->vocabulary, config, call->values[TEMPLATE], call->values[SYSTEM]);
+    if (code != CLI_DONE || w->as_tokens) return code;
+    w->sampling.stop_tokens = w->as_chat ? w->chat.stops : &w->vocabulary.end;
+    w->sampling.stop_count = w->as_chat ? w->chat.stop_count : w->vocabulary.end >= 0;
+    return CLI_DONE;
 }
 
 static int run_with(work *w, const cli_checkpoint *from, an_config *config) {
@@ -325,20 +311,12 @@ static int run_with(work *w, const cli_checkpoint *from, an_config *config) {
         code = cli_checkpoint_context(from, config, AN_ISA_AUTO, &ctx);
     else if (an_context_create(&ctx, NULL) != AN_OK)
         code = cli_fail(w->call, "%s", an_last_error(NULL));
-    if (code == CLI_DONE) code = w->as_tokens ? CLI_DONE : cli_vocabulary_open(&w->vocabulary, w->call, ctx, config);
-    if (code == CLI_DONE && w->vocabulary.end >= 0 && !w->as_tokens) {
-        w->sampling.stop_tokens = &w->vocabulary.end;
-        w->sampling.stop_count = 1;
-    }
+    if (code == CLI_DONE) code = open_vocabulary(w, ctx, config);
     if (code == CLI_DONE) code = take_prompts(w);
     if (code == CLI_DONE) code = open_generator(w, ctx);
-    if (code == CLI_DONE) code = generate(w);
-    for (int64_t i = 0; i < w->count; i++) {
-        free(w->sequences[i].prompt);
-        free(w->sequences[i].tokens);
-        free(w->sequences[i].written.text);
-    }
-    free(w->sequences);
+    if (code == CLI_DONE)
+        code = w->talks ? cli_talk(&w->chat, &w->vocabulary, w->generator, &w->sampling) : generate(w);
+    cli_prompts_destroy(&w->prompts);
     an_generator_destroy(&w->generator);
     cli_vocabulary_close(&w->vocabulary);
     an_context_destroy(&ctx);
@@ -357,11 +335,19 @@ static int look_at_published(work *w, an_context *ctx) {
 }
 
 static int run(const cli_call *call) {
-    work w = {.call = call, .as_json = call->values[INPUT] != NULL, .as_tokens = call->values[TOKENS] != NULL};
+    work w = {.call = call,
+              .as_json = call->values[INPUT] != NULL,
+              .as_tokens = call->values[TOKENS] != NULL,
+              .as_chat = call->values[CHAT] != NULL};
+    w.talks = w.as_chat && !w.as_json;
     cli_checkpoint from;
     an_config *config = NULL;
-    if (!call->values[PROMPT] && !w.as_json && !w.as_tokens)
-        return cli_misuse(call, "the prompt is missing: give --prompt TEXT, --input FILE or --tokens N,N,...");
+    if (w.as_chat && (call->values[PROMPT] || w.as_tokens))
+        return cli_misuse(call,
+                          "--chat and --%s cannot be combined: a conversation comes from standard input or --input",
+                          w.as_tokens ? "tokens" : "prompt");
+    if (!call->values[PROMPT] && !w.as_json && !w.as_tokens && !w.as_chat)
+        return cli_misuse(call, "the prompt is missing: give --prompt TEXT, --input FILE, --tokens N,N,... or --chat");
     int code = read_sampling(&w);
     if (code != CLI_DONE) return code;
     code = cli_checkpoint_open(call, call->argument, &from);
@@ -386,7 +372,8 @@ const cli_command cli_generate = {
         "run, its newest checkpoint is used. MODEL is a published model: a folder as Hugging Face has it, or a GGUF "
         "file. A text is the same for the same weights, prompt and options, whatever "
         "else is generated beside it and on any number of threads. A prompt that was trained by characters needs "
-        "the training text, whose characters define the tokens.",
+        "the training text, whose characters define the tokens. With --chat, messages are written as the model's chat "
+        "template says, and the model answers; what looks like a special token in a message is text.",
     .options = options,
     .run = run,
 };

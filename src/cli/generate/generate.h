@@ -2,6 +2,7 @@
 #ifndef AN_CLI_GENERATE_GENERATE_H
 #define AN_CLI_GENERATE_GENERATE_H
 
+#include "anneal/chat.h"
 #include "anneal/data.h"
 #include "anneal/generate.h"
 #include "anneal/pretrained.h"
@@ -18,6 +19,7 @@ typedef struct cli_vocabulary {
     an_dataset *dataset; /* tokens are the characters of this text */
     an_tokenizer *tokenizer;
     an_encoder *encoder; /* of the tokenizer. No bytes, and none of these: only numbers are known */
+    const char *path;    /* where the tokenizer came from */
     int32_t end;         /* token that ends a text; -1: none */
     char bytes_of_token[AN_TOKEN_BYTES];
     char *text; /* of a token of the tokenizer */
@@ -49,5 +51,57 @@ void cli_written_add(cli_written *written, const char *bytes, int length);
 void cli_written_stop(cli_written *written, const char *const *stops, int count);
 /* Prints what no stop string can cut off any more; all of it at the end. */
 void cli_written_show(cli_written *written, const char *const *stops, int count, bool is_end);
+
+/* ---- prompts.c: what is continued ---- */
+
+typedef struct cli_sequence {
+    char *prompt; /* NULL: it came as tokens. Of a conversation: the line that its messages lie in */
+    an_chat_message *messages;
+    int64_t message_count;
+    int32_t *tokens;
+    int64_t count, generated;
+    cli_written written;
+    an_generation_end end;
+    bool has_ended;
+} cli_sequence;
+
+typedef struct cli_prompts {
+    const cli_call *call;
+    cli_vocabulary *vocabulary;
+    struct cli_chat *chat; /* NULL: texts, not conversations */
+    cli_sequence *sequences;
+    int64_t count, capacity;
+} cli_prompts;
+
+/* All of them give an exit code, after a message. */
+int cli_prompts_text(cli_prompts *prompts, const char *what, const char *text, size_t length);
+int cli_prompts_tokens(cli_prompts *prompts, const char *list);
+/* One on each line: a text, or a conversation as JSON. */
+int cli_prompts_file(cli_prompts *prompts, const char *path);
+void cli_prompts_destroy(cli_prompts *prompts);
+
+/* ---- chat.c: how conversations are written ---- */
+
+typedef struct cli_chat {
+    const cli_call *call;
+    an_context *ctx;
+    const cli_vocabulary *vocabulary;
+    an_chat_format format;
+    char memory[AN_CHAT_SYSTEM_BYTES];
+    int32_t stops[2]; /* tokens that end an answer */
+    int stop_count;
+} cli_chat;
+
+/* The template by its name, or (NULL) that of the run or the model. `system` may be NULL. */
+int cli_chat_open(cli_chat *chat, const cli_vocabulary *vocabulary, an_config *config, const char *template_name,
+                  const char *system);
+/* Allocates the tokens of a conversation that is to be answered. The message begins with `what`. */
+int cli_chat_encode(const cli_chat *chat, const char *what, const an_chat_message *messages, int64_t count,
+                    int32_t **tokens, int64_t *token_count);
+
+/* ---- talk.c: a conversation with whoever writes to standard input ---- */
+
+int cli_talk(const cli_chat *chat, cli_vocabulary *vocabulary, an_generator *generator,
+             const an_sampling_options *sampling);
 
 #endif

@@ -26,6 +26,7 @@ static int open_tokenizer(cli_vocabulary *v, an_config *config, const char *own)
     if (status == AN_OK) status = an_encoder_create(&v->encoder, v->tokenizer);
     if (status == AN_OK) status = an_tokenizer_info_get(v->tokenizer, &info);
     if (status == AN_OK) {
+        v->path = path;
         v->end = info.eos;
         return CLI_DONE;
     }
