@@ -85,12 +85,122 @@ static void forward_block(const an_attention_job *j, const an_key_tile *tile, an
                  true);
 }
 
+/* ---- few queries, as when tokens are generated ----
+ *
+ * What takes time then is to bring keys and values into the shape of tiles. Keys are the left side of their products, as they lie, and queries
+ * the right one: the sums have the same products in the same order, with the factors exchanged, and so the same bits. Rows of tiles that belong to
+ * no query have what scratch held before: a row's sums come from that row alone, and nobody reads these. */
+
+/* Products of at most HALF queries, which `packed` has as columns, with keys. */
+AMX static void few_scores(const an_attention_job *j, const an_key_tile *tile, an_tokens columns, const bf16 *packed,
+                           const forward_scratch *s) {
+    enum { PACKED_ROW = SIDE * (int)sizeof *packed, SUMS_ROW = HALF * (int)sizeof(float) };
+    const an_head at = an_key_head(j, tile->at);
+    const int64_t steps = width_of(j->size) / SIDE;
+    for (int64_t c = columns.begin; c < columns.begin + columns.count; c += SIDE) {
+        const an_tokens some = {tile->keys.begin + c, an_smaller(SIDE, tile->keys.count - c)};
+        _Alignas(AN_ALIGNMENT) float turned[2][HALF * HALF];
+        int64_t row;
+        const bf16 *keys = find_rows(j->k, at, some, s->rows, &row);
+        const int64_t row_bytes = row * (int64_t)sizeof *keys;
+        __asm__ volatile("" : : : "memory"); /* gcc's intrinsics do not say that they read memory */
+        _tile_zero(0);
+        _tile_zero(1);
+        for (int64_t i = 0; i < steps; i++) {
+            _tile_loadd(4, keys + i * SIDE, row_bytes);
+            _tile_loadd(5, keys + HALF * row + i * SIDE, row_bytes);
+            _tile_loadd(6, packed + i * PACKED, PACKED_ROW);
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_dpbf16ps(1, 5, 6);
+        }
+        _tile_stored(0, turned[0], SUMS_ROW);
+        _tile_stored(1, turned[1], SUMS_ROW);
+        __asm__ volatile("" : : : "memory");
+        for (int i = 0; i < 2; i++)
+            transpose_words(turned[i], SUMS_ROW, s->scores + c + i * HALF, AN_ATTENTION_TILE * sizeof *s->scores);
+    }
+}
+
+/* Adds products of at most HALF rows of probabilities with values. */
+AMX static void few_values(const an_attention_job *j, const an_key_tile *tile, an_tokens columns,
+                           const forward_scratch *s) {
+    enum { PACKED_ROW = SIDE * (int)sizeof(bf16), LEFT_ROW = AN_ATTENTION_TILE * (int)sizeof(bf16) };
+    const an_head at = an_key_head(j, tile->at);
+    const int64_t width = width_of(j->size), step = width / HALF * PACKED, sums_row = width * (int64_t)sizeof *s->sums;
+    for (int64_t c = 0; c < columns.count; c += SIDE) {
+        const int64_t first = columns.begin + c;
+        const an_tokens some = {tile->keys.begin + first, an_smaller(SIDE, tile->keys.count - first)};
+        int64_t row;
+        const bf16 *values = find_rows(j->v, at, some, s->rows, &row);
+        pack_pairs_of(SIDE, width, values, row, s->values + c / SIDE * step);
+    }
+    __asm__ volatile("" : : : "memory");
+    for (int64_t d = 0; d < width; d += SIDE) {
+        const bf16 *right = s->values + d / HALF * PACKED;
+        _tile_loadd(0, s->sums + d, sums_row);
+        _tile_loadd(1, s->sums + d + HALF, sums_row);
+        for (int64_t c = 0; c < columns.count; c += SIDE, right += step) {
+            _tile_loadd(4, s->probabilities + columns.begin + c, LEFT_ROW);
+            _tile_loadd(6, right, PACKED_ROW);
+            _tile_loadd(7, right + PACKED, PACKED_ROW);
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_dpbf16ps(1, 4, 7);
+        }
+        _tile_stored(0, s->sums + d, sums_row);
+        _tile_stored(1, s->sums + d + HALF, sums_row);
+    }
+    __asm__ volatile("" : : : "memory");
+}
+
+static void few_queries(const an_attention_job *j, an_tokens queries, an_key_tile *tile, const forward_scratch *s) {
+    const an_key_range visible = an_visible_keys(j, queries);
+    const int64_t width = width_of(j->size);
+    bf16 *packed = s->keys; /* which hold no keys here */
+    pack_columns(HALF, width, s->q, packed);
+    for (int64_t begin = visible.begin / AN_ATTENTION_TILE * AN_ATTENTION_TILE; begin < visible.end;
+         begin += AN_ATTENTION_TILE) {
+        an_tokens columns = {0};
+        an_set_tile(j, tile, (an_tokens){begin, an_smaller(AN_ATTENTION_TILE, visible.end - begin)});
+        an_set_columns(j, tile, queries, SIDE, SIDE, &columns);
+        if (columns.count <= 0) continue;
+        few_scores(j, tile, columns, packed, s);
+        for (int64_t i = 0; i < queries.count; i++) {
+            const int64_t at = i * AN_ATTENTION_TILE;
+            const float shrink = round_forward(j, tile, queries.begin + i, columns, &s->softmax[i], s->scores + at,
+                                               s->probabilities + at);
+            for (int64_t d = 0; d < width && shrink != 1; d++) s->sums[i * width + d] *= shrink;
+        }
+        few_values(j, tile, columns, s);
+    }
+}
+
+/* ---- a task ---- */
+
+static void many_queries(const an_attention_job *j, an_tokens queries, an_key_tile *tile, const forward_scratch *s) {
+    const an_key_range visible = an_visible_keys(j, queries);
+    const int64_t width = width_of(j->size);
+    const an_head at = an_key_head(j, tile->at);
+    memset(s->probabilities, 0, SIDE * AN_ATTENTION_TILE * sizeof *s->probabilities);
+    for (int64_t begin = visible.begin / AN_ATTENTION_TILE * AN_ATTENTION_TILE; begin < visible.end;
+         begin += AN_ATTENTION_TILE) {
+        an_set_tile(j, tile, (an_tokens){begin, an_smaller(AN_ATTENTION_TILE, visible.end - begin)});
+        const int64_t keys = an_next_multiple(tile->keys.count, SIDE);
+        load_rows(j->k, at, tile->keys, s->rows);
+        pack_columns(keys, width, s->rows, s->keys);
+        load_rows(j->v, at, tile->keys, s->rows);
+        pack_pairs(keys, width, s->rows, s->values);
+        for (int64_t first = 0; first < queries.count; first += SIDE) {
+            const an_tokens block = {queries.begin + first, an_smaller(SIDE, queries.count - first)};
+            forward_block(j, tile, block, first, s);
+        }
+    }
+}
+
 static void forward_task(void *user, int64_t index, int thread) {
     const an_attention_job *j = user;
     const an_head at = {index / j->query_tiles / j->heads, index / j->query_tiles % j->heads};
     const an_tokens queries = an_tile_tokens(index % j->query_tiles, TASK, j->queries);
     const int64_t width = width_of(j->size);
-    const an_key_range visible = an_visible_keys(j, queries);
     an_key_tile tile = {.at = at};
     forward_scratch s;
 
@@ -98,21 +208,11 @@ static void forward_task(void *user, int64_t index, int thread) {
     forward_layout(an_thread_scratch(j, thread), j->size, &s);
     load_rows(j->q, at, queries, s.q);
     memset(s.sums, 0, (size_t)(an_next_multiple(queries.count, SIDE) * width) * sizeof *s.sums);
-    memset(s.probabilities, 0, SIDE * AN_ATTENTION_TILE * sizeof *s.probabilities);
     for (int64_t i = 0; i < queries.count; i++) s.softmax[i] = (softmax_f32){-infinity_f32(), 0};
-    for (int64_t begin = visible.begin / AN_ATTENTION_TILE * AN_ATTENTION_TILE; begin < visible.end;
-         begin += AN_ATTENTION_TILE) {
-        an_set_tile(j, &tile, (an_tokens){begin, an_smaller(AN_ATTENTION_TILE, visible.end - begin)});
-        const int64_t keys = an_next_multiple(tile.keys.count, SIDE);
-        load_rows(j->k, an_key_head(j, at), tile.keys, s.rows);
-        pack_columns(keys, width, s.rows, s.keys);
-        load_rows(j->v, an_key_head(j, at), tile.keys, s.rows);
-        pack_pairs(keys, width, s.rows, s.values);
-        for (int64_t first = 0; first < queries.count; first += SIDE) {
-            const an_tokens block = {queries.begin + first, an_smaller(SIDE, queries.count - first)};
-            forward_block(j, &tile, block, first, &s);
-        }
-    }
+    if (queries.count <= HALF)
+        few_queries(j, queries, &tile, &s);
+    else
+        many_queries(j, queries, &tile, &s);
     tiles_leave();
     for (int64_t i = 0; i < queries.count; i++) {
         const float log_sum = softmax_log_sum_f32(&s.softmax[i]);

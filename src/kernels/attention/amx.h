@@ -119,16 +119,19 @@ static inline void pack_columns(int64_t count, int64_t width, const bf16 *rows, 
             transpose_words(rows + i * width + d, width * (int64_t)sizeof *rows, packed, SIDE * sizeof *packed);
 }
 
-/* Rows as the depth of a right side, whose columns are the rows' own. */
-static inline void pack_pairs(int64_t count, int64_t width, const bf16 *rows, bf16 *packed) {
+/* Rows as the depth of a right side, whose columns are the rows' own. Rows are `row` elements apart. */
+static inline void pack_pairs_of(int64_t count, int64_t width, const bf16 *rows, int64_t row, bf16 *packed) {
     for (int64_t i = 0; i < count; i += SIDE)
         for (int64_t d = 0; d < width; d += HALF, packed += PACKED)
             for (int64_t p = 0; p < HALF; p++) {
-                const bf16 *row = rows + (i + 2 * p) * width + d;
-                const __m256i even = _mm256_loadu_si256((const __m256i *)(const void *)row);
-                const __m256i odd = _mm256_loadu_si256((const __m256i *)(const void *)(row + width));
+                const bf16 *at = rows + (i + 2 * p) * row + d;
+                const __m256i even = _mm256_loadu_si256((const __m256i *)(const void *)at);
+                const __m256i odd = _mm256_loadu_si256((const __m256i *)(const void *)(at + row));
                 _mm512_storeu_si512(packed + p * SIDE, pairs_of(even, odd));
             }
+}
+static inline void pack_pairs(int64_t count, int64_t width, const bf16 *rows, bf16 *packed) {
+    pack_pairs_of(count, width, rows, width, packed);
 }
 
 /* Pairs as rows, each of which has all `count` elements of one column: a left side whose depth is that of the pairs. */
@@ -160,6 +163,16 @@ static inline void load_rows(const an_tensor *t, an_head at, an_tokens tokens, b
     }
     const int64_t empty = an_next_multiple(tokens.count, SIDE) - tokens.count;
     memset(rows + tokens.count * width, 0, (size_t)(empty * width) * sizeof *rows);
+}
+
+/* At most SIDE rows where they lie, if there are so many and nothing is missing in them; else a copy. `row`: how far they are apart. */
+static inline const bf16 *find_rows(const an_tensor *t, an_head at, an_tokens tokens, bf16 *copy, int64_t *row) {
+    *row = t->strides[2];
+    if (tokens.count == SIDE && t->strides[3] == 1 && t->dims[3] % SIDE == 0)
+        return (const bf16 *)t->data + an_token_offset(t, at, tokens.begin);
+    load_rows(t, at, tokens, copy);
+    *row = width_of(t->dims[3]);
+    return copy;
 }
 
 /* Stores a row times a factor. */
