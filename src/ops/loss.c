@@ -193,6 +193,49 @@ const an_op an_op_cross_entropy_diff = {
     .kernels = AN_KERNELS(cross_entropy_diff),
 };
 
+/* ---- cross_entropy_each ---- */
+
+static an_status cross_entropy_each_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    const an_result *logits = an_node_input(node, 0), *targets = an_node_input(node, 1);
+    AN_TRY_RETURN(an_expect_ndims(g, node, 1, 1, AN_MAX_DIMS));
+    AN_TRY_RETURN(check_labels(g, node, 0));
+    for (int i = 0; i < node->output_count; i++)
+        an_result_set(&node->outputs[i], an_compute_dtype(logits->dtype), targets->ndims, targets->dims);
+    return AN_OK;
+}
+
+/* That of cross_entropy, where the gradients of the losses are the weights of the targets. */
+static void cross_entropy_each_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
+                                    an_value *diff_src) {
+    (void)want; /* targets are integers */
+    if (an_refuse_statistics(g, node, diff_dst)) return;
+    const bool dense = an_result_is_dense(g, an_graph_result(g, diff_dst[0]));
+    const an_value inputs[] = {an_constant(g, node->outputs[0].dtype, 1, 0, NULL), an_node_input_value(g, node, 0),
+                               an_node_input_value(g, node, 1), an_node_output_value(g, node, 1),
+                               dense ? diff_dst[0] : an_contiguous(g, diff_dst[0])};
+    diff_src[0] = an_graph_add(g, &an_op_cross_entropy_diff, AN_COUNT(inputs), inputs, node->attributes);
+}
+
+/* cross_entropy_each (logits, targets): the loss of each target, 0 where it is ignored, and the log-sum-exp of each row. Their sum is
+ * cross_entropy. For losses that compare the likelihoods of whole sequences. */
+const an_op an_op_cross_entropy_each = {
+    .name = "cross_entropy_each",
+    .inputs_min = 2,
+    .inputs_max = 2,
+    .outputs = 2,
+    .attribute_bytes = sizeof(an_cross_entropy_attributes),
+    .attributes = cross_entropy_attributes,
+    .roles = loss_roles,
+    .role_count = AN_COUNT(loss_roles),
+    .infer = cross_entropy_each_infer,
+    .grad = cross_entropy_each_grad,
+    .cost = cross_entropy_cost,
+    .autocast = AN_AUTOCAST_F32,
+    .fuse = an_fuse_product_losses,
+    .kernels = AN_KERNELS(cross_entropy), /* which add only for an output without dimensions */
+};
+
 /* ---- count_right ---- */
 
 static an_status count_right_infer(an_graph *g, an_node *node) {

@@ -3,6 +3,7 @@
 #define AN_OPS_LOSS_H
 
 #include "ir/graph.h"
+#include "kernels/loss/loss.h"
 
 /* The output that an_count_right adds. */
 #define AN_OUTPUT_RIGHT "right_targets"

@@ -53,6 +53,16 @@ static an_status infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
+/* Inputs 0 to 2 of product_cross_entropy: the losses of targets, without gradients. */
+static an_status each_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    AN_TRY_RETURN(infer(g, node));
+    const an_result *targets = an_node_input(node, TARGETS);
+    AN_TRY_RETURN(an_expect_ndims(g, node, TARGETS, 1, AN_MAX_DIMS));
+    an_result_set(&node->outputs[LOSS], node->outputs[LOSS].dtype, targets->ndims, targets->dims);
+    return AN_OK;
+}
+
 static an_cost cost(const an_graph *g, const an_node *node) {
     const an_result *src = an_node_input(node, SRC), *weights = an_node_input(node, WEIGHTS);
     const double logits = an_result_elements(g, src) / an_result_elements(g, weights) * /* rows·k ÷ (classes·k) */
@@ -74,6 +84,23 @@ const an_op an_op_product_cross_entropy = {
     .cost = cost,
     .autocast = AN_AUTOCAST_F32,
     .dense = 1 << SRC | 1 << TARGETS | 1 << TARGET_WEIGHTS,
+    .kernels = AN_KERNELS(product_cross_entropy),
+};
+
+/* product_cross_entropy_each (src, weights, targets): the same for cross_entropy_each, in evaluations and in the forward half of a step. Its
+ * gradient is product_cross_entropy, which makes the logits a second time: to keep them would take more memory than all else. */
+const an_op an_op_product_cross_entropy_each = {
+    .name = "product_cross_entropy_each",
+    .inputs_min = 3,
+    .inputs_max = 3,
+    .outputs = 1,
+    .flags = AN_OP_NO_COPY,
+    .attribute_bytes = sizeof(an_cross_entropy_attributes),
+    .attributes = attributes,
+    .infer = each_infer,
+    .cost = cost,
+    .autocast = AN_AUTOCAST_F32,
+    .dense = 1 << SRC | 1 << TARGETS,
     .kernels = AN_KERNELS(product_cross_entropy),
 };
 
@@ -161,8 +188,6 @@ static bool find_parts(an_graph *g, an_node *loss, parts *p) {
         if (u->node->op != AN_BUILTIN(g, cross_entropy_diff) || u->slot != 1 || p->diff) return false;
         p->diff = u->node;
     }
-    for (const an_use *u = loss->outputs[0].first_use; u; u = u->next)
-        if (!(u->node->op->flags & AN_OP_SINK)) return false;
     if (p->diff && p->right) return false;
     return p->diff ? find_training(p) : !loss->outputs[1].first_use;
 }
@@ -177,6 +202,8 @@ void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
     (void)may_keep;                                                       /* nothing of it is kept */
     if (!an_op_has_kernels(g->ctx, &an_op_product_cross_entropy)) return; /* not on this device */
     if (!find_parts(g, loss, &p) || !are_plain(g, &p)) return;
+    for (const an_use *u = loss->outputs[0].first_use; u; u = u->next)
+        if (!(u->node->op->flags & AN_OP_SINK)) return;
     an_value inputs[] = {an_node_input_value(g, p.product, 0), an_node_input_value(g, p.product, 1),
                          an_node_input_value(g, loss, 1), p.diff ? an_node_input_value(g, p.diff, 0) : AN_NONE,
                          an_node_input_value(g, loss, 2)};
@@ -198,4 +225,36 @@ void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
     if (p.diff_src) an_result_replace(&p.diff_src->outputs[0], an_graph_result(g, an_value_output(fused, DIFF_SRC)));
     if (p.diff_weights)
         an_result_replace(&p.diff_weights->outputs[0], an_graph_result(g, an_value_output(fused, DIFF_WEIGHTS)));
+}
+
+/* The losses stay in the forward half; the gradient, if there is one, becomes a product_cross_entropy whose loss nothing reads. */
+void an_fuse_product_losses(an_graph *g, an_node *losses, bool may_keep) {
+    parts p;
+    (void)may_keep;
+    if (!an_op_has_kernels(g->ctx, &an_op_product_cross_entropy) ||
+        !an_op_has_kernels(g->ctx, &an_op_product_cross_entropy_each))
+        return;
+    if (!find_parts(g, losses, &p) || p.right || !are_plain(g, &p)) return;
+    an_value inputs[] = {an_node_input_value(g, p.product, 0), an_node_input_value(g, p.product, 1),
+                         an_node_input_value(g, losses, 1), p.diff ? an_node_input_value(g, p.diff, 0) : AN_NONE,
+                         p.diff ? an_node_input_value(g, p.diff, 4) : AN_NONE};
+    an_value diffs = 0;
+    g->origin = losses;
+    g->insert_before = losses;
+    const an_value each =
+        an_graph_add_outputs(g, &an_op_product_cross_entropy_each, TARGETS + 1, inputs, losses->attributes, 1);
+    if (p.diff) {
+        g->insert_before = p.diff;
+        g->phase = AN_PHASE_BACKWARD;
+        diffs = an_graph_add_outputs(g, &an_op_product_cross_entropy, AN_COUNT(inputs), inputs, losses->attributes,
+                                     p.diff_weights ? OUTPUTS : DIFF_WEIGHTS);
+        g->phase = AN_PHASE_FORWARD;
+    }
+    g->insert_before = NULL;
+    g->origin = NULL;
+    if (!each || (p.diff && !diffs)) return;
+    an_result_replace(&losses->outputs[0], an_graph_result(g, each));
+    if (p.diff_src) an_result_replace(&p.diff_src->outputs[0], an_graph_result(g, an_value_output(diffs, DIFF_SRC)));
+    if (p.diff_weights)
+        an_result_replace(&p.diff_weights->outputs[0], an_graph_result(g, an_value_output(diffs, DIFF_WEIGHTS)));
 }

@@ -132,6 +132,33 @@ static void product_cross_entropy_oracle(const check_case *c, const check_array 
     }
 }
 
+/* ---- product_cross_entropy_each ---- */
+
+static void product_cross_entropy_each_make(check_random *r, check_case *c) {
+    product_cross_entropy_make(r, c);
+    c->input_count = 3;
+    c->output_count = 1;
+}
+
+static void product_cross_entropy_each_oracle(const check_case *c, const check_array *src, check_array *dst) {
+    const an_cross_entropy_attributes *attributes = (const an_cross_entropy_attributes *)c->attributes;
+    const int64_t classes = src[1].dims[0], depth = src[1].dims[1];
+    const long double smoothing = attributes->label_smoothing;
+    for (int64_t row = 0; row < src[2].count; row++) {
+        const int64_t label = (int64_t)src[2].data[row];
+        long double logits[MOST_CLASSES * 64], sum = 0; /* sizes may be enlarged */
+        if (label == attributes->ignored) continue;
+        for (int64_t i = 0; i < classes; i++) {
+            logits[i] = 0;
+            for (int64_t k = 0; k < depth; k++) logits[i] += src[0].data[row * depth + k] * src[1].data[i * depth + k];
+            sum += expl(logits[i]);
+        }
+        for (int64_t i = 0; i < classes; i++)
+            dst[0].data[row] -=
+                (smoothing / (long double)classes + (i == label ? 1 - smoothing : 0)) * (logits[i] - logl(sum));
+    }
+}
+
 const check_family check_fused[] = {
     {.op = "chain", .make = chain_make, .oracle = chain_oracle, .low_dtypes = LOW, .rows = 1 | 4, .no_grad_mode = true},
     {.op = "product_chain",
@@ -145,6 +172,11 @@ const check_family check_fused[] = {
      .make = product_cross_entropy_make,
      .oracle = product_cross_entropy_oracle,
      .rows = 1 | 4 | 16,
+     .no_grad_mode = true},
+    {.op = "product_cross_entropy_each",
+     .make = product_cross_entropy_each_make,
+     .oracle = product_cross_entropy_each_oracle,
+     .rows = 1 | 4,
      .no_grad_mode = true},
     {0},
 };

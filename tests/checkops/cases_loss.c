@@ -81,6 +81,37 @@ static void cross_entropy_oracle(const check_case *c, const check_array *src, ch
     }
 }
 
+/* ---- cross_entropy_each ---- */
+
+static void cross_entropy_each_make(check_random *r, check_case *c) {
+    check_input *logits = &c->inputs[0], *targets = &c->inputs[1];
+    make_labels(r, c, 0);
+    if (targets->ndims == 0) { /* one row */
+        targets->ndims = 1;
+        targets->dims[0] = 1;
+        logits->ndims = 2;
+        logits->dims[1] = logits->dims[0];
+        logits->dims[0] = 1;
+    }
+    c->input_count = 2;
+    c->no_gradient_outputs = 2;
+}
+
+static void cross_entropy_each_oracle(const check_case *c, const check_array *src, check_array *dst) {
+    const an_cross_entropy_attributes *attributes = (const an_cross_entropy_attributes *)c->attributes;
+    const int64_t classes = src[0].dims[src[0].ndims - 1];
+    for (int64_t row = 0; row < src[1].count; row++) {
+        const int64_t label = (int64_t)src[1].data[row];
+        const long double *x = src[0].data + row * classes;
+        long double sum = 0;
+        if (label == attributes->ignored) continue;
+        for (int64_t i = 0; i < classes; i++) sum += expl(x[i]);
+        dst[1].data[row] = logl(sum);
+        for (int64_t i = 0; i < classes; i++)
+            dst[0].data[row] -= wanted_share(attributes, classes, i, label) * logl(expl(x[i]) / sum);
+    }
+}
+
 static void cross_entropy_diff_make(check_random *r, check_case *c) {
     c->inputs[0] = (check_input){.fill = CHECK_NORMAL, .compute_dtype = true};
     make_labels(r, c, 1);
@@ -233,6 +264,7 @@ ORACLE(binary_cross_entropy, -t *logl(sigmoid(x)) - (1 - t) * logl(sigmoid(-x)),
 
 const check_family check_loss[] = {
     {.op = "cross_entropy", cross_entropy_make, cross_entropy_oracle, LOW, .rows = 1 | 2 | 4},
+    {.op = "cross_entropy_each", cross_entropy_each_make, cross_entropy_each_oracle, LOW, .rows = 1 | 2},
     {.op = "count_right", count_right_make, count_right_oracle, LOW, .no_grad_mode = true},
     {.op = "cross_entropy_diff",
      cross_entropy_diff_make,

@@ -22,7 +22,7 @@ typedef struct job {
     int64_t each; /* rows of a weight */
     bool f64;
     size_t loss_bytes, thread_bytes; /* scratch: losses, then the buffers of each thread */
-    void *losses;                    /* REAL [rows] */
+    void *losses;                    /* REAL [rows]; NULL: they are not added, but the output */
     void (*row_f32)(const struct job *j, int64_t row, float *buffer);
     void (*row_f64)(const struct job *j, int64_t row, double *buffer);
 } job;
@@ -123,7 +123,7 @@ static an_status run_forward(const an_call *call) {
     job j = forward_job(call);
     j.row_f32 = loss_row_f32;
     j.row_f64 = loss_row_f64;
-    if (call->dst[0].ndims > 0) j.losses = call->dst[0].data;
+    if (call->dst[0].ndims > 0) j.losses = NULL;
     AN_TRY_RETURN(run_rows(&j));
     if (call->dst[0].ndims > 0) return AN_OK;
     an_parallel(ctx, 1, total_task, &j); /* as a task, for the floating-point environment */

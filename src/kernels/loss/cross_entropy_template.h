@@ -19,7 +19,7 @@ static REAL NAME(focus)(REAL gamma, REAL loss, REAL *slope) {
 /* With p the softmax and s the smoothing: -(1 - s) log p[target] - s mean(log p), where -log p[i] = log Σ exp(x - m) +
  * (m - x[i]) and m is the largest logit, so that nothing large is subtracted from something large. */
 static void NAME(loss_row)(const job *j, int64_t row, REAL *buffer) {
-    const an_tensor *logits = &j->call->src[0], *log_sum_exp = &j->call->dst[1];
+    const an_tensor *logits = &j->call->src[0], *losses = &j->call->dst[0], *log_sum_exp = &j->call->dst[1];
     int last = logits->ndims - 1;
     int64_t label = label_of(j, row);
     REAL loss = 0, whole = 0, smoothing = (REAL)j->attributes->label_smoothing;
@@ -38,7 +38,10 @@ static void NAME(loss_row)(const job *j, int64_t row, REAL *buffer) {
         if (j->attributes->focal > 0) loss *= NAME(focus)((REAL)j->attributes->focal, loss, &sum);
         loss *= NAME(weight_of)(j, row);
     }
-    ((REAL *)j->losses)[row] = loss;
+    if (j->losses)
+        ((REAL *)j->losses)[row] = loss;
+    else
+        NAME(an_row_store)(losses, an_row_offset(losses, NO_AXIS, row), 1, 1, &loss);
     NAME(an_row_store)(log_sum_exp, an_row_offset(log_sum_exp, NO_AXIS, row), 1, 1, &whole);
 }
 

@@ -23,7 +23,7 @@ static inline bool an_call_has(const an_call *call, int input) {
 /* (logits, targets, weights) → loss, log-sum-exp of each row (0 for an ignored row, whose logits are not read). A label that is
  * neither a class nor ignored is an error. Weights, which may be absent, have the first dimensions of the targets. */
 AN_DECLARE_KERNELS(cross_entropy);
-/* For kernels that run these on chunks: with a loss of one number for each row, dense, those are not added; labels can be
+/* For kernels that run these on chunks: with a loss of one number for each row, those are not added; labels can be
  * checked before anything is written. */
 #define an_cross_entropy_check AN_LEVELED(an_cross_entropy_check)
 an_status an_cross_entropy_check(an_context *ctx, const an_tensor *targets, int64_t classes, int64_t ignored);

@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
     const an_call *call;
     bool f64, has_diff, has_diff_weights;
+    bool adds; /* the losses; otherwise the loss of each row is the output */
     an_count_right_attributes counts;
     int64_t *right;     /* of a chunk */
     an_dtype real, low; /* of the logits, and of their gradient as the products read it */
@@ -54,7 +55,8 @@ static job job_of(const an_call *call) {
     j.classes = weights->dims[0];
     j.chunk = an_smaller(AN_PRODUCT_LOSS_ROWS, j.rows);
     j.logits_bytes = an_round_up((size_t)(j.chunk * j.classes) * real, AN_ALIGNMENT);
-    j.losses_bytes = an_round_up((size_t)j.rows * real, AN_ALIGNMENT);
+    j.adds = call->dst[0].ndims == 0;
+    j.losses_bytes = j.adds ? an_round_up((size_t)j.rows * real, AN_ALIGNMENT) : 0;
     j.sums_bytes = an_round_up((size_t)j.chunk * real, AN_ALIGNMENT);
     if (an_call_has(call, AN_PRODUCT_LOSS_TARGET_WEIGHTS)) {
         j.target_weights = &call->src[AN_PRODUCT_LOSS_TARGET_WEIGHTS];
@@ -63,8 +65,8 @@ static job job_of(const an_call *call) {
     }
     j.logits = call->scratch;
     if (j.logits) {
-        j.losses = j.logits + j.logits_bytes;
-        j.sums = j.losses + j.losses_bytes;
+        j.losses = j.adds ? j.logits + j.logits_bytes : call->dst[0].data;
+        j.sums = j.logits + j.logits_bytes + j.losses_bytes;
         j.factors = j.sums + j.sums_bytes;
         j.part_scratch = j.factors + j.factors_bytes;
     }
@@ -226,7 +228,7 @@ static an_status run(const an_call *call) {
     }
     if (!j.has_diff && call->dst_count > AN_PRODUCT_LOSS_RIGHT)
         *(int64_t *)call->dst[AN_PRODUCT_LOSS_RIGHT].data = all_right;
-    an_parallel(ctx, 1, add_losses, &j); /* as a task, for the floating-point environment */
+    if (j.adds) an_parallel(ctx, 1, add_losses, &j); /* as a task, for the floating-point environment */
     return AN_OK;
 }
 
@@ -236,7 +238,7 @@ static bool applies(const an_call *call) {
         an_tensor_is_dense(&call->src[AN_PRODUCT_LOSS_SRC]) && an_tensor_is_dense(&call->src[AN_PRODUCT_LOSS_TARGETS]);
     if (an_call_has(call, AN_PRODUCT_LOSS_TARGET_WEIGHTS))
         dense = dense && an_tensor_is_dense(&call->src[AN_PRODUCT_LOSS_TARGET_WEIGHTS]);
-    for (int i = 1; i < call->dst_count; i++) dense = dense && an_tensor_is_dense(&call->dst[i]);
+    for (int i = 0; i < call->dst_count; i++) dense = dense && an_tensor_is_dense(&call->dst[i]);
     return dense;
 }
 

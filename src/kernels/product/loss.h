@@ -23,7 +23,8 @@ enum {
 enum { AN_PRODUCT_LOSS_RIGHT = 1 }; /* the output, where there is no diff_dst */
 
 /* (src, weights, targets, diff_dst, target weights) → loss, diff_src, diff_weights. Without diff_dst only the loss and, where it is asked
- * for, the number of targets that have the largest logit (count_right); diff_weights may be left out too. src, targets and their weights, which may be absent, are dense; weights are [classes, k]. */
+ * for, the number of targets that have the largest logit (count_right); diff_weights may be left out too. src, targets and their weights, which may be absent, are dense; weights are [classes, k]. A loss with
+ * dimensions is that of each target, dense. */
 AN_DECLARE_KERNELS(product_cross_entropy);
 
 #endif
