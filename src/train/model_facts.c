@@ -84,7 +84,7 @@ static void note_parameter(an_model_facts *f, const char *name, const an_result 
 void an_model_facts_of(an_model_facts *facts, const an_graph *graph) {
     bool head = false;
     *facts = (an_model_facts){0};
-    for (const an_node *node = graph->first; node; node = node->next) note_node(facts, node);
+    for (const an_node *node = graph->first; node; node = node->next) note_node(facts, graph, node);
     for (size_t i = 0; i < graph->parameter_count; i++) {
         note_parameter(facts, graph->parameters[i].name, an_node_output(graph->parameters[i].node, 0));
         head = head || !strcmp(graph->parameters[i].name, "lm_head.weight");
