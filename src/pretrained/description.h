@@ -70,6 +70,8 @@ void an_description_refuse(an_description *d, const char *parent, const char *ke
 double an_description_fact(const an_description *d, an_fact fact); /* 0: it is unknown */
 /* A whole number that must be there. `name` is for the message. */
 an_status an_description_count(const an_description *d, an_fact fact, const char *name, int64_t *count);
+/* A number above 0. */
+an_status an_description_positive(const an_description *d, an_fact fact, const char *name, double *number);
 /* Refuses a fact that is known and is another: the builder cannot do it. */
 an_status an_description_expect(const an_description *d, an_fact fact, const char *name, double value);
 /* Refuses options that only a classifier has. */

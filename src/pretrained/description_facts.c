@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "pretrained/description.h"
 
-enum { MOST_PROBLEMS = 2048, MOST_LISTED = 512 }; /* bytes of their lines; of a list */
+enum { MOST_PROBLEMS = 2048, MOST_LISTED = 512, KEY = 96 }; /* bytes of their lines; of a list; of a key */
 
 an_status an_description_begin(an_description *d, an_context *ctx, const char *path) {
     *d = (an_description){.ctx = ctx};
@@ -77,26 +77,55 @@ double an_description_fact(const an_description *d, an_fact fact) {
     return d->facts[fact].known ? d->facts[fact].value : 0;
 }
 
+/* " (hidden_size)": the key that states the fact in such a file; "": there is none. */
+static const char *key_of(const an_description *d, an_fact fact, char *word, size_t bytes) {
+    *word = 0;
+    if (d->values[AN_ROW_MODEL_TYPE].given) {
+        for (const an_family_key *key = d->family->keys; key->row >= 0 && !*word; key++)
+            if (an_key_rows[key->row].fact == fact) snprintf(word, bytes, " (%s)", an_key_rows[key->row].key);
+    } else {
+        for (const an_gguf_fact *row = an_gguf_facts; row->key && !*word; row++)
+            if (row->fact == fact) snprintf(word, bytes, " (%s.%s)", d->family->gguf, row->key);
+    }
+    return word;
+}
+
 an_status an_description_count(const an_description *d, an_fact fact, const char *name, int64_t *count) {
-    const double most = 1e15, value = an_description_fact(d, fact);
-    if (!d->facts[fact].known) return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: does not say the %s", d->path, name);
-    if (!(value >= 0 && value <= most && value == (double)(int64_t)value))
-        return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: the %s is %g", d->path, name, value);
+    const double most = 1e15, value = an_description_fact(d, fact), least = fact == AN_FACT_WINDOW ? 0 : 1;
+    char key[KEY];
+    if (!d->facts[fact].known)
+        return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: does not say the %s%s", d->path, name,
+                        key_of(d, fact, key, sizeof key));
+    if (!(value >= least && value <= most && value == (double)(int64_t)value))
+        return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: the %s%s is %g", d->path, name, key_of(d, fact, key, sizeof key),
+                        value);
     *count = (int64_t)value;
+    return AN_OK;
+}
+
+an_status an_description_positive(const an_description *d, an_fact fact, const char *name, double *number) {
+    const double most = 1e15, value = an_description_fact(d, fact);
+    char key[KEY];
+    if (!(value > 0 && value <= most))
+        return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: the %s%s is %g; it must be above 0", d->path, name,
+                        key_of(d, fact, key, sizeof key), value);
+    *number = value;
     return AN_OK;
 }
 
 an_status an_description_expect(const an_description *d, an_fact fact, const char *name, double value) {
     const double rounding = 1e-6, known = d->facts[fact].known ? d->facts[fact].value : value; /* f32 in some files */
     const double difference = known > value ? known - value : value - known;
+    char key[KEY];
     if (difference <= rounding * (value < 0 ? -value : value)) return AN_OK;
     if (fact == AN_FACT_ACTIVATION) {
         const char *found = an_activation_op((int)known);
-        return AN_ERROR(d->ctx, AN_ERR_UNSUPPORTED, "%s: the %s is %s, but a model of type %s has %s here", d->path,
-                        name, found ? found : "unknown", d->family->name, an_activation_op((int)value));
+        return AN_ERROR(d->ctx, AN_ERR_UNSUPPORTED, "%s: the %s%s is %s, but a model of type %s has %s here", d->path,
+                        name, key_of(d, fact, key, sizeof key), found ? found : "unknown", d->family->name,
+                        an_activation_op((int)value));
     }
-    return AN_ERROR(d->ctx, AN_ERR_UNSUPPORTED, "%s: the %s is %g, but a model of type %s has %g here", d->path, name,
-                    known, d->family->name, value);
+    return AN_ERROR(d->ctx, AN_ERR_UNSUPPORTED, "%s: the %s%s is %g, but a model of type %s has %g here", d->path, name,
+                    key_of(d, fact, key, sizeof key), known, d->family->name, value);
 }
 
 an_status an_description_no_classes(const an_description *d, const an_pretrained_options *options) {

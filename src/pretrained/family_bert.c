@@ -81,7 +81,7 @@ static an_status build(an_graph **graph, const an_description *d, const an_pretr
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a model of type bert takes sentences, not documents", d->path);
     AN_TRY_RETURN(get_sizes(d, &m));
     AN_TRY_RETURN(choose_head(d, options, &m));
-    m.epsilon = an_description_fact(d, AN_FACT_EPSILON);
+    AN_TRY_RETURN(an_description_positive(d, AN_FACT_EPSILON, "epsilon of the norms", &m.epsilon));
     m.dropout = options->dropout;
     m.dtype = options->dtype;
     const an_status status = an_model_bert(graph, ctx, &m);

@@ -69,11 +69,14 @@ static an_status get_sizes(const an_description *d, an_llama_options *m) {
 }
 
 static an_status get_rotary(const an_description *d, an_llama_options *m) {
-    m->rotary_base = an_description_fact(d, AN_FACT_ROTARY_BASE);
-    m->rotary_factor = an_description_fact(d, AN_FACT_ROTARY_FACTOR);
-    if (m->rotary_factor == 0) return AN_OK;
-    m->rotary_low = an_description_fact(d, AN_FACT_ROTARY_LOW);
-    m->rotary_high = an_description_fact(d, AN_FACT_ROTARY_HIGH);
+    an_context *ctx = d->ctx;
+    const an_stated *type = an_description_rope_type(d);
+    AN_TRY_RETURN(an_description_positive(d, AN_FACT_ROTARY_BASE, "rotary base", &m->rotary_base));
+    if (an_description_fact(d, AN_FACT_ROTARY_FACTOR) == 0 && !(type->given && !strcmp(type->word, "llama3")))
+        return AN_OK;
+    AN_TRY_RETURN(an_description_positive(d, AN_FACT_ROTARY_FACTOR, "rotary factor", &m->rotary_factor));
+    AN_TRY_RETURN(an_description_positive(d, AN_FACT_ROTARY_LOW, "lower rotary factor", &m->rotary_low));
+    AN_TRY_RETURN(an_description_positive(d, AN_FACT_ROTARY_HIGH, "higher rotary factor", &m->rotary_high));
     return an_description_count(d, AN_FACT_ROTARY_ORIGINAL, "original number of positions", &m->rotary_context);
 }
 
@@ -89,7 +92,7 @@ an_status an_llama_build(an_graph **graph, const an_description *d, const an_pre
                         options->dropout, d->family->name);
     AN_TRY_RETURN(get_sizes(d, &m));
     AN_TRY_RETURN(get_rotary(d, &m));
-    m.epsilon = an_description_fact(d, AN_FACT_EPSILON);
+    AN_TRY_RETURN(an_description_positive(d, AN_FACT_EPSILON, "epsilon of the norms", &m.epsilon));
     m.tied = an_description_fact(d, AN_FACT_TIED) != 0;
     m.attention_bias = an_description_fact(d, AN_FACT_ATTENTION_BIAS) != 0;
     m.output_bias = an_description_fact(d, AN_FACT_OUTPUT_BIAS) != 0;
