@@ -114,8 +114,8 @@ static an_status find_model(exporting *e) {
     e->from = e->options.from;
     if (!c->manifest) e->from = c->path;
     if (c->manifest) AN_TRY_RETURN(read_graph(e));
-    if (!e->from && *c->manifest->adapter.base && is_published(c->manifest->adapter.base))
-        e->from = c->manifest->adapter.base;
+    const char *base = c->manifest ? c->manifest->adapter.base : NULL;
+    if (!e->from && base && is_published(base)) e->from = base;
     if (e->from) {
         AN_TRY_RETURN(an_pretrained_open(&e->published, ctx, e->from));
         e->description = an_pretrained_description(e->published);
@@ -156,7 +156,7 @@ static an_status find_tokenizer(const exporting *e, const char **path) {
     if (*path || !e->from) return AN_OK;
     if (an_gguf_is(e->from)) {
         AN_TRY_RETURN(an_gguf_open(&gguf, ctx, e->from));
-        if (an_gguf_find(gguf, "tokenizer.ggml.model")) *path = e->from;
+        if (an_gguf_find(gguf, "tokenizer.ggml.tokens")) *path = e->from; /* its model may be no_vocab */
         an_gguf_close(&gguf);
     } else if (an_path_join(file, e->from, "tokenizer.json") && an_file_exists(file)) {
         *path = e->from;
