@@ -121,6 +121,31 @@ static void assert_same_model(const char *from, const char *to) {
     an_pretrained_close(&q);
 }
 
+/* Folder in, folder out: names, shapes and numbers of the files themselves. */
+static void assert_same_files(const char *from, const char *to) {
+    static double expected[MOST], found[MOST];
+    an_weights a, b;
+    an_safetensor tensor, other;
+    OK(ctx, an_weights_open_files(&a, ctx, from));
+    OK(ctx, an_weights_open_files(&b, ctx, to));
+    assert_int_equal(a.count, b.count);
+    for (int64_t i = 0; i < a.count; i++) {
+        int64_t at = 0;
+        const int64_t count = read_tensor(&a, i, expected, &tensor);
+        for (; at < b.count; at++) {
+            OK(ctx, b.get(&b, at, &other));
+            if (!strcmp(tensor.name, other.name)) break;
+        }
+        if (at == b.count) fail_msg("%s: has no '%s'", to, tensor.name);
+        assert_int_equal(read_tensor(&b, at, found, &other), count);
+        assert_int_equal(tensor.ndims, other.ndims);
+        assert_memory_equal(tensor.dims, other.dims, (size_t)tensor.ndims * sizeof *tensor.dims);
+        assert_memory_equal(expected, found, (size_t)count * sizeof *found);
+    }
+    an_weights_close(&a);
+    an_weights_close(&b);
+}
+
 static void test_every_family(void **state) {
     (void)state;
     static const char *const names[] = {"gpt2", "llama", "mistral", "qwen2", "qwen2-window", "qwen3", "smollm2"};
@@ -134,6 +159,7 @@ static void test_every_family(void **state) {
                 OK(ctx, export_to(from, "hf", true, &o));
                 assert_same_model(from, "hf");
                 assert_same_weights(from, "hf", types[k], true);
+                if (types[k] == AN_EXPORT_F32) assert_same_files(from, "hf");
             }
             OK(ctx, export_to(from, "m.gguf", false, &o));
             if (!strcmp(names[i], "llama"))

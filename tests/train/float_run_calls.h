@@ -494,6 +494,11 @@ static inline void train_adapter(void) {
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "adapter"));
     DO(an_checkpoint_export_adapter, checkpoint, "adapter/exported");
     DO(an_checkpoint_export_merged, checkpoint, "adapter/merged.safetensors");
+    an_export_options export;
+    an_export_options_init(&export, sizeof export);
+    DO(an_checkpoint_export_huggingface, checkpoint, "adapter/hf", &export);
+    export.type = AN_EXPORT_Q8_0;
+    DO(an_checkpoint_export_gguf, checkpoint, "adapter/model.gguf", &export);
     an_checkpoint_close(&checkpoint);
     float merged[16 * 64];
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "adapter/merged.safetensors"));

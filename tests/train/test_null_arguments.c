@@ -375,6 +375,10 @@ static void call_checkpoints(void) {
     STATUS(an_checkpoint_export_onnx, N(checkpoint), N("model.onnx"));
     REFUSED(an_checkpoint_export_adapter, N(checkpoint), N("."));
     REFUSED(an_checkpoint_export_merged, N(checkpoint), N("merged.safetensors"));
+    an_export_options export;
+    an_export_options_init(&export, sizeof export);
+    REFUSED(an_checkpoint_export_huggingface, N(checkpoint), N("hf"), &export);
+    REFUSED(an_checkpoint_export_gguf, N(checkpoint), N("model.gguf"), &export);
 }
 
 /* Public functions without a row. */
