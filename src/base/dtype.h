@@ -6,5 +6,7 @@
 
 bool an_dtype_is_float(an_dtype dtype);
 bool an_dtype_is_index(an_dtype dtype);
+/* What so many elements take: of q8_0, a multiple of a block. */
+int64_t an_dtype_bytes(an_dtype dtype, int64_t elements);
 
 #endif

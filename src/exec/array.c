@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/float16.h"
+#include "base/q8_0.h"
 
 static void print_dims(char *text, size_t capacity, int ndims, const int64_t *dims, bool reversed) {
     size_t length = 0;
@@ -91,7 +93,20 @@ an_status an_tensor_copy_out(an_context *ctx, const an_device *device, const an_
     return copy(ctx, device, array, array->data, strides, src->data, src->strides, AN_COPY_FROM_DEVICE);
 }
 
+/* In place as well: a block is shorter than what it is made of. */
+static void make_blocks(int64_t n, double *values) {
+    for (int64_t i = 0; i < n; i += AN_Q8_0_ELEMENTS) {
+        float from[AN_Q8_0_ELEMENTS];
+        for (int k = 0; k < AN_Q8_0_ELEMENTS; k++) from[k] = (float)values[i + k];
+        an_q8_0_from_f32(from, AN_Q8_0_ELEMENTS, (char *)values + an_dtype_bytes(AN_DTYPE_Q8_0, i));
+    }
+}
+
 void an_convert_from_f64(an_dtype dtype, int64_t n, double *values) {
+    if (dtype == AN_DTYPE_Q8_0) {
+        make_blocks(n, values);
+        return;
+    }
     char *to = (char *)values; /* narrower types fill the memory from its front, behind what is still to be read */
     for (int64_t i = 0; i < n && dtype != AN_DTYPE_F64; i++) {
         float x = (float)values[i];

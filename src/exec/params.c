@@ -215,7 +215,6 @@ static void draw_page(void *user, int64_t index, int thread) {
 /* The number of an element depends on seed, name and place alone, so any rank can start any shard. */
 static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, void *staging) {
     an_context *ctx = p->ctx;
-    size_t size = an_dtype_size(e->dtype);
     drawing d = {.entry = e, .key = {.seed = seed, .site = an_hash(e->name, strlen(e->name), 0)}, .values = staging};
     char *base = (char *)an_params_base(p, e->storage) + e->offset;
     for (int64_t end = 0; an_params_next(p, e, AN_FLAT_MASTERS, end, &d.first, &end);) {
@@ -223,8 +222,8 @@ static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, vo
             d.count = an_smaller(end - d.first, STAGING_ELEMENTS);
             an_parallel(ctx, (d.count + AN_PAGE - 1) / AN_PAGE, draw_page, &d);
             an_convert_from_f64(e->dtype, d.count, staging); /* in place: no type is wider */
-            AN_TRY_RETURN(p->device->copy(p->device, ctx, base + (size_t)d.first * size, staging,
-                                          (size_t)d.count * size, AN_COPY_TO_DEVICE));
+            AN_TRY_RETURN(p->device->copy(p->device, ctx, base + an_dtype_bytes(e->dtype, d.first), staging,
+                                          (size_t)an_dtype_bytes(e->dtype, d.count), AN_COPY_TO_DEVICE));
         }
     }
     return AN_OK;
@@ -340,7 +339,7 @@ an_status an_param_info_get(const an_params *params, int64_t index, an_param_inf
                          .ndims = e->ndims,
                          .elements = e->elements,
                          .trainable = e->storage == AN_STORAGE_MASTER,
-                         .offset = e->offset / (int64_t)an_dtype_size(e->dtype),
+                         .offset = e->offset / an_dtype_bytes(e->dtype, AN_PAGE) * AN_PAGE,
                          .depth = e->depth};
     memcpy(own.dims, e->dims, sizeof own.dims);
     return an_param_info_write(ctx, info, &own);

@@ -6,6 +6,7 @@
 #include "anneal/plan.h"
 #include "base/guard.h"
 #include "base/integer.h"
+#include "base/q8_0.h"
 #include "base/status.h"
 #include "comm/comm.h"
 #include "exec/array.h"
@@ -37,7 +38,8 @@ static an_status locate(const an_params *p, const char *name, an_param_part part
     if (!base)
         return AN_ERROR(ctx, AN_ERR_STATE,
                         "'%s' does not have this part: it is frozen, or the parameters were created without it", name);
-    AN_TRY_RETURN(an_array_check(ctx, array, name, e->dtype, e->ndims, e->dims));
+    const an_dtype dtype = e->dtype == AN_DTYPE_Q8_0 ? AN_DTYPE_F32 : e->dtype;
+    AN_TRY_RETURN(an_array_check(ctx, array, name, dtype, e->ndims, e->dims));
     *found = (place){.stored = e, .flat = flat_of(part), .base = base};
     return AN_OK;
 }
@@ -79,12 +81,40 @@ static an_status get_divided(const an_params *p, const place *at, an_array *arra
     return status;
 }
 
+/* Blocks are widened when they are read, and made when they are set. */
+static an_status move_blocks(const an_params *p, const place *at, const an_array *array, bool set) {
+    an_status status;
+    an_context *ctx = p->ctx;
+    const an_stored *e = at->stored;
+    const size_t count = (size_t)e->elements, bytes = (size_t)an_dtype_bytes(e->dtype, e->elements);
+    void *blocks = NULL;
+    float *numbers = NULL;
+    AN_TRY(an_alloc_raw(ctx, &blocks, bytes));
+    AN_TRY(an_alloc(ctx, (void **)&numbers, count, sizeof *numbers));
+    if (set) {
+        AN_TRY(an_array_copy_in(ctx, p->device, numbers, array));
+        an_q8_0_from_f32(numbers, e->elements, blocks);
+        AN_TRY(p->device->copy(p->device, ctx, at->base + e->offset, blocks, bytes, AN_COPY_TO_DEVICE));
+    } else {
+        AN_TRY(p->device->copy(p->device, ctx, blocks, at->base + e->offset, bytes, AN_COPY_FROM_DEVICE));
+        AN_TRY(p->device->synchronize(p->device, ctx));
+        an_q8_0_to_f32(blocks, e->elements, numbers);
+        AN_TRY(an_array_copy_out(ctx, p->device, array, numbers));
+    }
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&numbers, count, sizeof *numbers);
+    an_release(ctx, &blocks, bytes, 1);
+    return status;
+}
+
 an_status an_params_get(const an_params *params, const char *name, an_param_part part, an_array *array) {
     AN_GUARD;
     AN_NEED(params, name, array);
     an_context *ctx = params->ctx;
     place at;
     AN_TRY_RETURN(locate(params, name, part, array, &at));
+    if (at.stored->dtype == AN_DTYPE_Q8_0) return move_blocks(params, &at, array, false);
     if (is_divided(params, at.stored)) return get_divided(params, &at, array);
     return an_array_copy_out(ctx, params->device, array, at.base + at.stored->offset);
 }
@@ -119,6 +149,7 @@ an_status an_params_set(an_params *params, const char *name, an_param_part part,
     }
     /* Run states have no copies of low precision: setting one, as every step of a batch norm does, makes none anew. */
     if (part == AN_PART_WEIGHT && at.stored->storage != AN_STORAGE_STATE) params->version++;
+    if (at.stored->dtype == AN_DTYPE_Q8_0) return move_blocks(params, &at, array, true);
     if (is_divided(params, at.stored)) return set_divided(params, &at, array);
     return an_array_copy_in(ctx, params->device, at.base + at.stored->offset, array);
 }

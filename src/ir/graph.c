@@ -252,6 +252,13 @@ static an_status node_create(an_graph *g, an_node **created, const an_op *op, in
 an_status an_node_infer(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
     const an_op *op = node->op;
+    for (int i = 0; i < node->input_count; i++) {
+        const an_result *r = node->inputs[i].result;
+        if (r && r->dtype == AN_DTYPE_Q8_0 && !(op->blocks_in >> i & 1))
+            return an_node_mistake(g, node, AN_ERR_DTYPE,
+                                   "input %d is %s; only products, embeddings and casts read q8_0 (use an_cast)", i,
+                                   AN_DESCRIBE(g, r));
+    }
     AN_TRY_RETURN(op->infer(g, node));
     for (int i = 0; i < node->output_count; i++) {
         an_result *r = &node->outputs[i];

@@ -18,15 +18,16 @@ static an_status too_large(an_graph *g, const an_node *node) {
 
 static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *sizes) {
     an_result *r = &p->node->outputs[0];
-    int64_t bytes, element = (int64_t)an_dtype_size(r->dtype);
+    int64_t bytes;
     bool frozen = r->storage == AN_STORAGE_FROZEN;
     if (!an_result_maximum_bytes(g, r, &bytes) || bytes > most_bytes) return too_large(g, p->node);
-    p->elements = bytes / element;
+    p->elements = 1;
+    for (int d = 0; d < r->ndims; d++) p->elements *= r->dims[d]; /* no more than there are bytes */
     int64_t padded = (p->elements + AN_PAGE - 1) / AN_PAGE * AN_PAGE;
     if (frozen) {
         p->offset = sizes->frozen_bytes;
         r->place = p->offset;
-        sizes->frozen_bytes += padded * element;
+        sizes->frozen_bytes += an_dtype_bytes(r->dtype, padded);
         return sizes->frozen_bytes <= most_bytes ? AN_OK : too_large(g, p->node);
     }
     if (sizes->trainable_dtype != AN_DTYPE_NONE && sizes->trainable_dtype != r->dtype)
@@ -36,7 +37,7 @@ static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *
                                p->name, an_dtype_name(r->dtype), an_dtype_name(sizes->trainable_dtype));
     sizes->trainable_dtype = r->dtype;
     p->offset = sizes->trainable_elements;
-    r->place = p->offset * element;
+    r->place = an_dtype_bytes(r->dtype, p->offset);
     sizes->trainable_elements += padded;
     return sizes->trainable_elements <= most_bytes / (int64_t)sizeof(double) ? AN_OK : too_large(g, p->node);
 }

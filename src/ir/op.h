@@ -89,6 +89,7 @@ struct an_op {
     int64_t (*count_targets)(const an_node *node, const an_array *targets);
     an_autocast autocast;
     uint32_t low_in, low_out; /* masks over inputs, outputs */
+    uint32_t blocks_in;       /* inputs that may be of q8_0, whole parameters; no op writes it */
     uint32_t dense;           /* inputs that must be row-major and dense */
     uint32_t in_place;        /* inputs that output 0 may overwrite */
     /* Puts a fused node in the place of this one and its neighbours where that gives the same bits, and leaves what is then

@@ -26,12 +26,13 @@ an_status an_parse_value(an_parser *p, an_value *value) {
 an_status an_parse_dtype(an_parser *p, an_dtype *dtype) {
     const an_token *t = &p->scan.token;
     if (t->kind != AN_TOKEN_NAME) return an_scan_unexpected(&p->scan, "a type such as f32");
-    for (an_dtype d = AN_DTYPE_F32; d <= AN_DTYPE_U8; d++) {
+    for (an_dtype d = AN_DTYPE_F32; d <= AN_DTYPE_Q8_0; d++) {
         if (!an_token_is(t, an_dtype_name(d))) continue;
         *dtype = d;
         return an_scan_next(&p->scan);
     }
-    return an_scan_error(&p->scan, t, "there is no type '%.*s'; the types are f32, f64, bf16, f16, i32, i64 and u8",
+    return an_scan_error(&p->scan, t,
+                         "there is no type '%.*s'; the types are f32, f64, bf16, f16, i32, i64, u8 and q8_0",
                          (int)t->length, t->start);
 }
 

@@ -24,13 +24,15 @@ an_shape_text an_describe(const an_graph *g, const an_result *result) {
 }
 
 bool an_result_maximum_bytes(const an_graph *g, const an_result *result, int64_t *bytes) {
-    int64_t n = (int64_t)an_dtype_size(result->dtype);
+    const bool blocks = result->dtype == AN_DTYPE_Q8_0;
+    int64_t n = blocks ? 1 : (int64_t)an_dtype_size(result->dtype);
     for (int i = 0; i < result->ndims; i++) {
         int64_t d;
         if (!an_dimensions_maximum(&g->dimensions, result->dims[i], &d) || d < 1 || !an_multiply_i64(n, d, &n))
             return false;
     }
-    *bytes = n;
+    if (blocks && n > INT64_MAX / 2) return false;
+    *bytes = blocks ? an_dtype_bytes(result->dtype, n) : n;
     return true;
 }
 
@@ -90,7 +92,7 @@ double an_result_elements(const an_graph *g, const an_result *result) {
 }
 
 static double operand_bytes(const an_graph *g, const an_result *r) {
-    return r ? an_result_elements(g, r) * (double)an_dtype_size(r->dtype) : 0;
+    return r ? (double)an_dtype_bytes(r->dtype, (int64_t)an_result_elements(g, r)) : 0;
 }
 
 double an_node_traffic(const an_graph *g, const an_node *node) {

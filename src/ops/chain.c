@@ -16,7 +16,8 @@ enum { FLOPS_A_STAGE = 8 }; /* between an addition and an activation */
 static an_status check_program(an_graph *g, const an_node *node, const char *program, an_chain *chain) {
     an_context *ctx = g->ctx;
     const char *wrong;
-    for (int i = 0; i < node->input_count; i++) AN_TRY_RETURN(an_expect_float(g, node, i));
+    /* Where blocks of q8_0 may be, an_node_infer has checked. */
+    for (int i = 0; i < node->input_count; i++) AN_TRY_RETURN(an_expect_weights(g, node, i));
     if (!an_chain_parse(ctx, program, node->input_count, chain, &wrong))
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "program '%.200s': %s", program ? program : "", wrong);
     const an_dtype real = an_compute_dtype(an_node_input(node, 0)->dtype);
@@ -148,6 +149,7 @@ const an_op an_op_product_chain = {
     .cost = product_chain_cost,
     .autocast = AN_AUTOCAST_KEEP,
     /* nothing in place: dst holds unfinished sums before the operands of stages are read */
+    .blocks_in = 2,
     .kernels = AN_KERNELS(product_chain),
 };
 

@@ -10,6 +10,11 @@ an_status an_expect_float(an_graph *g, const an_node *node, int input) {
                            AN_DESCRIBE(g, r));
 }
 
+an_status an_expect_weights(an_graph *g, const an_node *node, int input) {
+    const an_result *r = an_node_input(node, input);
+    return r && r->dtype == AN_DTYPE_Q8_0 ? AN_OK : an_expect_float(g, node, input);
+}
+
 an_status an_expect_index(an_graph *g, const an_node *node, int input) {
     const an_result *r = an_node_input(node, input);
     if (!r) return an_node_mistake(g, node, AN_ERR_ARGUMENT, "input %d is absent, but the op needs it", input);
@@ -56,7 +61,7 @@ an_status an_infer_like_inputs(an_graph *g, an_node *node) {
 }
 
 an_dtype an_wider(an_dtype a, an_dtype b) {
-    if (a == b) return a;
+    if (a == b || b == AN_DTYPE_Q8_0) return a;
     return a == AN_DTYPE_F64 || b == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
 }
 

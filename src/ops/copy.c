@@ -95,6 +95,7 @@ const an_op an_op_cast = {
     .simplify = src_itself,
     .cost = copy_cost,
     .autocast = AN_AUTOCAST_KEEP,
+    .blocks_in = 1,
     .kernels = AN_KERNELS(cast),
 };
 

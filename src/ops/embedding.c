@@ -11,13 +11,14 @@ static an_status embedding_infer(an_graph *g, an_node *node) {
     an_dim dims[AN_MAX_DIMS];
     AN_TRY_RETURN(an_expect_index(g, node, 0));
     AN_TRY_RETURN(an_expect_ndims(g, node, 0, 0, AN_MAX_DIMS - 1));
-    AN_TRY_RETURN(an_expect_float(g, node, 1));
+    AN_TRY_RETURN(an_expect_weights(g, node, 1));
     if (table->ndims != 2)
         return an_node_mistake(g, node, AN_ERR_SHAPE, "the table is %s; it must be (entries, width)",
                                AN_DESCRIBE(g, table));
     for (int i = 0; i < indices->ndims; i++) dims[i] = indices->dims[i];
     dims[indices->ndims] = table->dims[1];
-    an_result_set(an_node_output(node, 0), table->dtype, indices->ndims + 1, dims);
+    const an_dtype dtype = table->dtype == AN_DTYPE_Q8_0 ? AN_DTYPE_F32 : table->dtype;
+    an_result_set(an_node_output(node, 0), dtype, indices->ndims + 1, dims);
     return AN_OK;
 }
 
@@ -49,6 +50,7 @@ const an_op an_op_embedding = {
     .cost = embedding_cost,
     .autocast = AN_AUTOCAST_KEEP,
     .low_out = 1,
+    .blocks_in = 2,
     .kernels = AN_KERNELS(embedding),
 };
 

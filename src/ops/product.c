@@ -33,7 +33,7 @@ static an_status infer(an_graph *g, an_node *node) {
     an_dim dims[AN_MAX_DIMS];
     int batch_dims;
     for (int i = 0; i < 2; i++) {
-        AN_TRY_RETURN(an_expect_float(g, node, i));
+        AN_TRY_RETURN((i == 0 ? an_expect_float : an_expect_weights)(g, node, i));
         AN_TRY_RETURN(an_expect_ndims(g, node, i, 2, AN_MAX_DIMS));
     }
     const an_result *a = an_node_input(node, 0), *b = an_node_input(node, 1);
@@ -74,7 +74,7 @@ static an_cost cost(const an_graph *g, const an_node *node) {
 
 an_value an_lower_diff(an_graph *g, const an_node *node, an_value diff_dst) {
     an_dtype a = an_node_input(node, 0)->dtype, b = an_node_input(node, 1)->dtype;
-    return a == b && a != an_compute_dtype(a) ? an_cast(g, diff_dst, a) : diff_dst;
+    return (a == b || b == AN_DTYPE_Q8_0) && a != an_compute_dtype(a) ? an_cast(g, diff_dst, a) : diff_dst;
 }
 
 an_dtype an_gradient_dtype(const an_node *node, const an_result *input) {
@@ -153,6 +153,7 @@ const an_op an_op_product = {
     .cost = cost,
     .autocast = AN_AUTOCAST_LOW,
     .low_in = 1 | 2,
+    .blocks_in = 2,
     .low_out = 1,
     .kernels = AN_KERNELS(product),
 };

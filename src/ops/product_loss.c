@@ -24,7 +24,7 @@ static an_status infer(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, SRC));
     AN_TRY_RETURN(an_expect_ndims(g, node, SRC, 1, AN_MAX_DIMS));
-    AN_TRY_RETURN(an_expect_float(g, node, WEIGHTS));
+    AN_TRY_RETURN(an_expect_weights(g, node, WEIGHTS));
     AN_TRY_RETURN(an_expect_ndims(g, node, WEIGHTS, 2, 2));
     AN_TRY_RETURN(an_expect_index(g, node, TARGETS));
     const an_result *src = an_node_input(node, SRC), *weights = an_node_input(node, WEIGHTS),
@@ -84,6 +84,7 @@ const an_op an_op_product_cross_entropy = {
     .cost = cost,
     .autocast = AN_AUTOCAST_F32,
     .dense = 1 << SRC | 1 << TARGETS | 1 << TARGET_WEIGHTS,
+    .blocks_in = 1 << WEIGHTS,
     .kernels = AN_KERNELS(product_cross_entropy),
 };
 
@@ -157,7 +158,8 @@ static bool find_training(parts *p) {
     if (only && !only->next && only->node->op == &an_op_cast) diff = &only->node->outputs[0];
     if (!take_readers(p, diff) || !p->diff_src) return false;
     const an_result *src = an_node_input(p->product, 0), *weights = an_node_input(p->product, 1);
-    const an_dtype low = src->dtype == weights->dtype ? src->dtype : an_compute_dtype(src->dtype);
+    const bool same = src->dtype == weights->dtype || weights->dtype == AN_DTYPE_Q8_0;
+    const an_dtype low = same ? src->dtype : an_compute_dtype(src->dtype);
     const an_result *made = &p->diff_src->outputs[0];
     return diff->dtype == low && made->dtype == src->dtype && made->ndims == src->ndims &&
            (!p->diff_weights || p->diff_weights->outputs[0].dtype == an_compute_dtype(low));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/q8_0.h"
 #include "ops/common.h"
 
 static bool is_dtype(an_dtype dtype) {
@@ -67,10 +68,14 @@ static an_status param_infer(an_graph *g, an_node *node) {
     an_dtype dtype = a->copy != AN_DTYPE_NONE ? a->copy : a->dtype;
     AN_TRY_RETURN(expect_name(g, node, a->name));
     AN_TRY_RETURN(expect_constant_dims(g, node, &a->dims, "the shape of a parameter must be constant"));
-    if (!an_dtype_is_float(a->dtype) || !an_dtype_is_float(dtype))
+    const bool has_blocks = a->dtype == AN_DTYPE_Q8_0 && dtype == a->dtype && a->frozen;
+    if (!has_blocks && (!an_dtype_is_float(a->dtype) || !an_dtype_is_float(dtype)))
         return an_node_mistake(g, node, AN_ERR_DTYPE,
-                               "a parameter must be f32 or f64 (if frozen, also bf16 or f16), not %s",
+                               "a parameter must be f32 or f64 (if frozen, also bf16, f16 or q8_0), not %s",
                                an_dtype_name(an_dtype_is_float(a->dtype) ? dtype : a->dtype));
+    if (has_blocks && (a->dims.count != 2 || a->dims.values[1] % AN_Q8_0_ELEMENTS != 0))
+        return an_node_mistake(g, node, AN_ERR_SHAPE,
+                               "a parameter of q8_0 must be a matrix with a multiple of %d columns", AN_Q8_0_ELEMENTS);
     if (!a->frozen && a->dtype != AN_DTYPE_F32 && a->dtype != AN_DTYPE_F64)
         return an_node_mistake(g, node, AN_ERR_DTYPE,
                                "a trainable parameter must be f32 or f64, not %s: choose lower precision in the plan",
@@ -80,7 +85,9 @@ static an_status param_infer(an_graph *g, an_node *node) {
     node->outputs[0].storage = a->frozen                  ? AN_STORAGE_FROZEN
                                : a->copy != AN_DTYPE_NONE ? AN_STORAGE_LOW
                                                           : AN_STORAGE_MASTER;
-    return infer_shape(g, node, dtype, &a->dims);
+    if (!has_blocks) return infer_shape(g, node, dtype, &a->dims);
+    an_result_set(&node->outputs[0], dtype, a->dims.count, a->dims.values);
+    return AN_OK;
 }
 
 /* Numbers are given in order of registration, also to parameters that come from text. */

@@ -183,11 +183,22 @@ an_status an_opened_model_load(const an_opened_model *opened, an_context *ctx, a
                                an_params *params, const an_graph *graph) {
     const an_checkpoint *c = opened->checkpoint;
     bool average;
-    if (!c) return pass_on(ctx, params, an_published_load(params, opened->published));
+    if (!c) return pass_on(ctx, params, an_weights_load(params, opened->published, AN_MODEL_WEIGHTS_AUTO));
     AN_TRY_RETURN(an_choose_weights(ctx, c->manifest, c->path, weights, &average));
     if (c->manifest->adapter.adapter.rank > 0) /* the weights that the adapter changes */
         AN_TRY_RETURN(pass_on(ctx, params, an_base_load(params, &c->manifest->adapter, c->path)));
     return an_checkpoint_load(ctx, params, graph, c->manifest, c->path, average ? AN_LOAD_AVERAGE : AN_LOAD_WEIGHTS);
+}
+
+an_status an_opened_model_convert(const an_opened_model *opened, an_context *ctx, an_model_weights weights,
+                                  an_params *params) {
+    const an_checkpoint *c = opened->checkpoint;
+    if (c && c->manifest->adapter.adapter.rank > 0)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                        "%s: has an adapter for weights that are stored as in training (lora.base); merge it first to "
+                        "store them in another type",
+                        c->path);
+    return pass_on(ctx, params, an_weights_load(params, c ? c->path : opened->published, weights));
 }
 
 an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const char *path,

@@ -51,6 +51,9 @@ void an_opened_model_close(an_opened_model *opened);
 /* Reads the weights into the parameters of this graph, a copy of the model's. */
 an_status an_opened_model_load(const an_opened_model *opened, an_context *ctx, an_model_weights weights,
                                an_params *params, const an_graph *graph);
+/* The same into parameters of other types, tensor by tensor by their names. */
+an_status an_opened_model_convert(const an_opened_model *opened, an_context *ctx, an_model_weights weights,
+                                  an_params *params);
 
 /* Copies a trainer's present weights, as it shows them; `to` is of the same model. */
 an_status an_params_take_from(an_params *to, const an_trainer *trainer);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/integer.h"
 #include "base/status.h"
 #include "base/word.h"
@@ -79,22 +80,37 @@ static int64_t row_in_file(int64_t row, int64_t half) {
     return head * 2 * half + inside % half * 2 + inside / half;
 }
 
-static an_status read(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first, int64_t count,
-                      void *to) {
+typedef an_status read_part(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first,
+                            int64_t count, void *to);
+
+/* With a function of the file that gives elements of this type. */
+static an_status read_with(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first,
+                           int64_t count, void *to, read_part *read_file, an_dtype dtype) {
     const mapping *m = w->state;
     an_context *ctx = w->ctx;
     const renamed *r = &m->tensors[index];
-    if (r->half == 0) return m->file.read(&m->file, r->index, tensor, first, count, to);
+    if (r->half == 0) return read_file(&m->file, r->index, tensor, first, count, to);
     const int64_t columns = tensor->ndims > 1 ? tensor->dims[1] : 1, end = first + count;
     char *next = to;
     for (int64_t at = first; at < end;) {
         const int64_t row = at / columns, column = at % columns, part = an_smaller(columns - column, end - at);
-        AN_TRY_RETURN(
-            m->file.read(&m->file, r->index, tensor, row_in_file(row, r->half) * columns + column, part, next));
-        next += part * (int64_t)tensor->type->size;
+        AN_TRY_RETURN(read_file(&m->file, r->index, tensor, row_in_file(row, r->half) * columns + column, part, next));
+        next += an_dtype_bytes(dtype, part);
         at += part;
     }
     return AN_OK;
+}
+
+static an_status read(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first, int64_t count,
+                      void *to) {
+    const mapping *m = w->state;
+    return read_with(w, index, tensor, first, count, to, m->file.read, tensor->type->dtype);
+}
+
+static an_status read_q8_0(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first,
+                           int64_t count, void *to) {
+    const mapping *m = w->state;
+    return read_with(w, index, tensor, first, count, to, m->file.read_q8_0, AN_DTYPE_Q8_0);
 }
 
 static void close_all(an_weights *w) {
@@ -147,8 +163,13 @@ an_status an_weights_rename_gguf(an_weights *weights, const char *path) {
         an_release(ctx, (void **)&m, 1, sizeof *m);
         goto fail;
     }
-    *weights =
-        (an_weights){.ctx = ctx, .state = m, .count = (int64_t)m->count, .get = get, .read = read, .close = close_all};
+    *weights = (an_weights){.ctx = ctx,
+                            .state = m,
+                            .count = (int64_t)m->count,
+                            .get = get,
+                            .read = read,
+                            .read_q8_0 = read_q8_0,
+                            .close = close_all};
 fail:
     if (d) an_description_destroy(d);
     an_release(ctx, (void **)&d, 1, sizeof *d);

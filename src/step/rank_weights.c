@@ -44,7 +44,7 @@ static an_status add_whole(const an_params *params, int64_t step, uint64_t *numb
     for (size_t i = 0; i < params->entry_count; i++) {
         const an_stored *e = &params->entries[i];
         if (is_everywhere(params, e))
-            AN_TRY_RETURN(add_window(params, e, 0, (size_t)e->elements * an_dtype_size(e->dtype), step, number));
+            AN_TRY_RETURN(add_window(params, e, 0, (size_t)an_dtype_bytes(e->dtype, e->elements), step, number));
     }
     return AN_OK;
 }

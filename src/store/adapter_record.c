@@ -66,7 +66,7 @@ an_status an_base_hash(const an_params *p, uint64_t hash[2]) {
         const an_stored *e = &p->entries[i];
         if (e->storage != AN_STORAGE_FROZEN) continue;
         const char *from = (const char *)p->frozen + e->offset;
-        const size_t bytes = (size_t)e->elements * an_dtype_size(e->dtype);
+        const size_t bytes = (size_t)an_dtype_bytes(e->dtype, e->elements);
         for (size_t done = 0; done < bytes; done += PART_BYTES) {
             const size_t some = bytes - done < PART_BYTES ? bytes - done : PART_BYTES;
             AN_TRY(p->device->copy(p->device, ctx, part, from + done, some, AN_COPY_FROM_DEVICE));

@@ -50,6 +50,18 @@ static an_status read_elements(const an_weights *w, int64_t index, const an_safe
                          note);
 }
 
+static an_status read_q8_0(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first,
+                           int64_t count, void *to) {
+    const an_gguf *g = w->state;
+    char text[AN_MESSAGE_BYTES];
+    const an_note note = {text, sizeof text};
+    (void)tensor;
+    return an_note_raise(w->ctx,
+                         an_reader_read(&g->file, g->entries[index].begin + an_dtype_bytes(AN_DTYPE_Q8_0, first), to,
+                                        (size_t)an_dtype_bytes(AN_DTYPE_Q8_0, count), note),
+                         note);
+}
+
 static void close_file(an_weights *w) {
     an_gguf *g = w->state;
     an_gguf_close(&g);
@@ -58,7 +70,8 @@ static void close_file(an_weights *w) {
 
 an_status an_weights_open_gguf(an_weights *weights, an_context *ctx, const char *path) {
     an_gguf *g = NULL;
-    *weights = (an_weights){.ctx = ctx, .get = get_tensor, .read = read_elements, .close = close_file};
+    *weights =
+        (an_weights){.ctx = ctx, .get = get_tensor, .read = read_elements, .read_q8_0 = read_q8_0, .close = close_file};
     AN_TRY_RETURN(an_gguf_open(&g, ctx, path));
     weights->state = g;
     weights->count = (int64_t)g->count;

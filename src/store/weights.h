@@ -17,6 +17,9 @@ typedef struct an_weights {
     /* Elements of a tensor that `get` gave, from number `first` on. */
     an_status (*read)(const struct an_weights *weights, int64_t index, const an_safetensor *tensor, int64_t first,
                       int64_t count, void *to);
+    /* Blocks of a tensor whose type is named Q8_0, as they are in the file; `first` and `count` are multiples of a block. NULL: the source has none. */
+    an_status (*read_q8_0)(const struct an_weights *weights, int64_t index, const an_safetensor *tensor, int64_t first,
+                           int64_t count, void *to);
     void (*close)(struct an_weights *weights);
 } an_weights;
 

@@ -11,6 +11,6 @@ an_status an_adapter_check(const an_trainer *trainer, const char *folder);
 an_status an_base_load(an_params *params, const an_saved_adapter *saved, const char *checkpoint);
 
 /* Reads the weights of a published model (anneal/pretrained.h), all of them and no others. */
-an_status an_published_load(an_params *params, const char *path);
+an_status an_weights_load(an_params *params, const char *path, an_model_weights weights);
 
 #endif

@@ -100,7 +100,8 @@ static an_status add_entry(hashing *h, const an_stored *e, const void *base) {
     const an_params *p = h->params;
     const an_shards *shards = p->pieces.shards;
     an_context *ctx = p->ctx;
-    const size_t size = an_dtype_size(e->dtype), bytes = (size_t)e->elements * size, page_bytes = AN_PAGE * size;
+    const size_t bytes = (size_t)an_dtype_bytes(e->dtype, e->elements),
+                 page_bytes = (size_t)an_dtype_bytes(e->dtype, AN_PAGE);
     const char *from = (const char *)base + e->offset;
     if (!shards || e->storage != AN_STORAGE_MASTER) return add_here(h, from, bytes);
     const int64_t first = e->offset / (int64_t)page_bytes,

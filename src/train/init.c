@@ -268,13 +268,16 @@ static an_status load(const matching *m, size_t entry, double *part) {
     an_context *ctx = m->ctx;
     an_params *p = m->params;
     const an_stored *e = &p->entries[entry];
-    const int64_t size = (int64_t)an_dtype_size(e->dtype), index = m->tensors[entry] - 1;
+    const int64_t index = m->tensors[entry] - 1;
     const bool transposed = is_transposed(m, e);
     char *to = (char *)an_params_base(p, e->storage) + e->offset, *whole = NULL;
     an_safetensor tensor = {0};
     int64_t first, end;
     if (!an_params_next(p, e, AN_FLAT_MASTERS, 0, &first, &end)) return AN_OK;
     AN_TRY(m->weights.get(&m->weights, index, &tensor));
+    /* Blocks of the file stay what they are: made anew from their numbers, they could be others. */
+    const bool has_blocks =
+        e->dtype == AN_DTYPE_Q8_0 && m->weights.read_q8_0 && !strcmp(tensor.type->name, "Q8_0") && !transposed;
     if (transposed) {
         AN_TRY(an_alloc_raw(ctx, (void **)&whole, (size_t)tensor.bytes));
         AN_TRY(m->weights.read(&m->weights, index, &tensor, 0, e->elements, whole));
@@ -282,15 +285,18 @@ static an_status load(const matching *m, size_t entry, double *part) {
     for (int64_t next = 0; an_params_next(p, e, AN_FLAT_MASTERS, next, &first, &end); next = end) {
         if (end - first > PART) end = first + PART;
         const int64_t count = end - first;
-        if (transposed)
+        if (has_blocks)
+            AN_TRY(m->weights.read_q8_0(&m->weights, index, &tensor, first, count, part));
+        else if (transposed)
             an_conv1d_transpose(&tensor, whole, first, count, part);
         else
             AN_TRY(m->weights.read(&m->weights, index, &tensor, first, count, part));
-        if (tensor.type->dtype != e->dtype) {
+        if (tensor.type->dtype != e->dtype && !has_blocks) {
             an_convert_to_f64(tensor.type->dtype, count, part);
             an_convert_from_f64(e->dtype, count, part);
         }
-        AN_TRY(p->device->copy(p->device, ctx, to + first * size, part, (size_t)(count * size), AN_COPY_TO_DEVICE));
+        AN_TRY(p->device->copy(p->device, ctx, to + an_dtype_bytes(e->dtype, first), part,
+                               (size_t)an_dtype_bytes(e->dtype, count), AN_COPY_TO_DEVICE));
     }
     status = AN_OK;
 fail:
@@ -404,13 +410,13 @@ fail:
     return status;
 }
 
-an_status an_published_load(an_params *params, const char *path) {
+an_status an_weights_load(an_params *params, const char *path, an_model_weights weights) {
     an_status status;
     an_context *ctx = params->ctx;
     matching *m = NULL;
     AN_TRY(matching_create(&m, params));
     m->other_heads = true;
-    AN_TRY(open_weights(m, path, AN_MODEL_WEIGHTS_AUTO, 0, NULL));
+    AN_TRY(open_weights(m, path, weights, 0, NULL));
     AN_TRY(match(m));
     AN_TRY(check(m, path, ""));
     AN_TRY(load_all(m));

@@ -195,7 +195,7 @@ static void add_weights(XXH3_state_t *state, const an_params *params) {
     for (size_t i = 0; i < params->entry_count; i++) {
         const an_stored *e = &params->entries[i];
         XXH3_128bits_update(state, (const char *)an_params_base(params, e->storage) + e->offset,
-                            (size_t)e->elements * an_dtype_size(e->dtype));
+                            (size_t)an_dtype_bytes(e->dtype, e->elements));
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/float16.h"
 #include "base/integer.h"
+#include "base/q8_0.h"
 #include "base/text/text.h"
 #include "exec/array.h"
 
@@ -26,6 +27,9 @@ static bool is_finite(an_dtype dtype, const char *at) {
 /* The first element that is not finite; -1: all are. */
 static int64_t find_element(an_dtype dtype, const void *values, int64_t count) {
     const size_t size = an_dtype_size(dtype);
+    if (dtype == AN_DTYPE_Q8_0) /* a block is finite if its scale is */
+        for (int64_t i = 0; i < count; i += AN_Q8_0_ELEMENTS)
+            if (!is_finite(AN_DTYPE_F16, (const char *)an_q8_0_block(values, i))) return i;
     for (int64_t i = 0; i < count; i++)
         if (!is_finite(dtype, (const char *)values + (size_t)i * size)) return i;
     return -1;
@@ -64,10 +68,10 @@ static an_status look_at_weights(search *s) {
         const an_stored *e = &p->entries[i];
         const char *from = (const char *)an_params_base(p, e->storage) + e->offset;
         for (int64_t first, end = 0; !s->weight && an_params_next(p, e, AN_FLAT_MASTERS, end, &first, &end);) {
-            const size_t size = an_dtype_size(e->dtype), bytes = (size_t)(end - first) * size;
+            const size_t bytes = (size_t)an_dtype_bytes(e->dtype, end - first);
             AN_TRY_RETURN(make_room(s, bytes));
-            AN_TRY_RETURN(
-                p->device->copy(p->device, ctx, s->staging, from + (size_t)first * size, bytes, AN_COPY_FROM_DEVICE));
+            AN_TRY_RETURN(p->device->copy(p->device, ctx, s->staging, from + an_dtype_bytes(e->dtype, first), bytes,
+                                          AN_COPY_FROM_DEVICE));
             AN_TRY_RETURN(p->device->synchronize(p->device, ctx));
             const int64_t found = find_element(e->dtype, s->staging, end - first);
             s->element = found < 0 ? found : first + found;

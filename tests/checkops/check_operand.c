@@ -28,6 +28,7 @@ long double check_load(an_dtype dtype, const void *element) {
     case AN_DTYPE_I32: return *(const int32_t *)element;
     case AN_DTYPE_I64: return *(const int64_t *)element;
     case AN_DTYPE_U8: return *(const uint8_t *)element;
+    case AN_DTYPE_Q8_0: /* has no element of its own */
     case AN_DTYPE_NONE:
     case AN_DTYPE_LIMIT: break;
     }
@@ -43,6 +44,7 @@ void check_store(an_dtype dtype, void *element, long double value) {
     case AN_DTYPE_I32: *(int32_t *)element = (int32_t)value; break;
     case AN_DTYPE_I64: *(int64_t *)element = (int64_t)value; break;
     case AN_DTYPE_U8: *(uint8_t *)element = (uint8_t)value; break;
+    case AN_DTYPE_Q8_0: /* has no element of its own */
     case AN_DTYPE_NONE:
     case AN_DTYPE_LIMIT: break;
     }

@@ -40,6 +40,7 @@ static void set_element(an_dtype dtype, void *element, uint64_t bits) {
     case AN_DTYPE_I32: *(int32_t *)element = (int32_t)(bits >> 63); break;
     case AN_DTYPE_I64: *(int64_t *)element = (int64_t)(bits >> 63); break;
     case AN_DTYPE_U8: *(uint8_t *)element = (uint8_t)(bits >> 63); break;
+    case AN_DTYPE_Q8_0: /* has no element of its own */
     case AN_DTYPE_NONE:
     case AN_DTYPE_LIMIT: break;
     }

@@ -65,6 +65,7 @@ static void fill_element(const an_input_info *info, void *data, int64_t i, uint6
     case AN_DTYPE_I32: ((int32_t *)data)[i] = (int32_t)integer; break;
     case AN_DTYPE_I64: ((int64_t *)data)[i] = integer; break;
     case AN_DTYPE_U8: ((uint8_t *)data)[i] = (uint8_t)random; break;
+    case AN_DTYPE_Q8_0: /* has no element of its own */
     case AN_DTYPE_NONE:
     case AN_DTYPE_LIMIT: break;
     }

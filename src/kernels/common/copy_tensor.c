@@ -72,6 +72,7 @@ static void move(an_dtype dtype, int64_t n, const void *src, int64_t src_stride,
     case AN_DTYPE_I32: MOVE(int32_t); break;
     case AN_DTYPE_I64: MOVE(int64_t); break;
     case AN_DTYPE_U8: MOVE(uint8_t); break;
+    case AN_DTYPE_Q8_0: /* has no element of its own */
     case AN_DTYPE_NONE:
     case AN_DTYPE_LIMIT: break;
     }

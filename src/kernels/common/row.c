@@ -1,6 +1,7 @@
 #include "kernels/common/row.h"
 
 #include "base/float16.h"
+#include "base/q8_0.h"
 
 #define LOAD(type, convert)                                                        \
     do {                                                                           \
@@ -23,6 +24,25 @@
 #define BF16_OF_F64(x) an_f32_to_bf16((float)(x))
 #define F16_OF_F64(x) an_f32_to_f16((float)(x))
 
+/* Along a row, block after block; across, element by element. */
+#define LOAD_Q8_0(REAL, suffix)                                                                                   \
+    static void load_q8_0_##suffix(const void *blocks, int64_t offset, int64_t stride, int64_t n, REAL *buffer) { \
+        if (stride != 1) {                                                                                        \
+            for (int64_t i = 0; i < n; i++) buffer[i] = (REAL)an_q8_0_value(blocks, offset + i * stride);         \
+            return;                                                                                               \
+        }                                                                                                         \
+        for (int64_t i = 0; i < n;) {                                                                             \
+            const unsigned char *block = an_q8_0_block(blocks, offset + i);                                       \
+            const float scale = an_q8_0_scale(block);                                                             \
+            const int64_t first = (offset + i) % AN_Q8_0_ELEMENTS, left = AN_Q8_0_ELEMENTS - first;               \
+            const int64_t end = n - i < left ? n : i + left;                                                      \
+            const unsigned char *from = block + AN_Q8_0_SCALE_BYTES + first - i;                                  \
+            for (; i < end; i++) buffer[i] = (REAL)(scale * (float)(int8_t)from[i]);                              \
+        }                                                                                                         \
+    }
+LOAD_Q8_0(float, f32)
+LOAD_Q8_0(double, f64)
+
 #define ROWS(REAL, suffix, own_dtype, to_bf16, to_f16)                                                                \
     const REAL *an_row_load_##suffix(const an_tensor *tensor, int64_t offset, int64_t stride, int64_t n,              \
                                      REAL *buffer) {                                                                  \
@@ -35,6 +55,7 @@
         case AN_DTYPE_I32: LOAD(int32_t, (REAL)); break;                                                              \
         case AN_DTYPE_I64: LOAD(int64_t, (REAL)); break;                                                              \
         case AN_DTYPE_U8: LOAD(uint8_t, (REAL)); break;                                                               \
+        case AN_DTYPE_Q8_0: load_q8_0_##suffix(tensor->data, offset, stride, n, buffer); break;                       \
         case AN_DTYPE_NONE:                                                                                           \
         case AN_DTYPE_LIMIT: break;                                                                                   \
         }                                                                                                             \
@@ -53,6 +74,7 @@
         case AN_DTYPE_I32: STORE(int32_t, (int32_t)); break;                                                          \
         case AN_DTYPE_I64: STORE(int64_t, (int64_t)); break;                                                          \
         case AN_DTYPE_U8: STORE(uint8_t, (uint8_t)); break;                                                           \
+        case AN_DTYPE_Q8_0: /* nothing computes in it */                                                              \
         case AN_DTYPE_NONE:                                                                                           \
         case AN_DTYPE_LIMIT: break;                                                                                   \
         }                                                                                                             \

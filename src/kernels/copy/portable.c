@@ -153,6 +153,7 @@ static void gather_row(gather_job *j, int64_t row) {
     case AN_DTYPE_I32: GATHER(int32_t); break;
     case AN_DTYPE_I64: GATHER(int64_t); break;
     case AN_DTYPE_U8: GATHER(uint8_t); break;
+    case AN_DTYPE_Q8_0: /* has no element of its own */
     case AN_DTYPE_NONE:
     case AN_DTYPE_LIMIT: break;
     }

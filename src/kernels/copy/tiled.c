@@ -70,6 +70,7 @@ static void move_tile(const job *j, int64_t tile) {
     case AN_DTYPE_I32: MOVE(int32_t); break;
     case AN_DTYPE_I64: MOVE(int64_t); break;
     case AN_DTYPE_U8: MOVE(uint8_t); break;
+    case AN_DTYPE_Q8_0: /* has no element of its own */
     case AN_DTYPE_NONE:
     case AN_DTYPE_LIMIT: break;
     }

@@ -49,7 +49,7 @@ static job job_of(const an_call *call) {
     j.has_diff_weights = j.has_diff && call->dst_count > 2;
     j.counts.ignored = ((const an_cross_entropy_attributes *)call->attributes)->ignored;
     j.real = j.f64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
-    j.low = src->dtype == weights->dtype ? src->dtype : j.real;
+    j.low = src->dtype == weights->dtype || weights->dtype == AN_DTYPE_Q8_0 ? src->dtype : j.real;
     j.depth = src->dims[src->ndims - 1];
     j.rows = an_tensor_elements(src) / j.depth;
     j.classes = weights->dims[0];
