@@ -34,7 +34,11 @@ static bool merge_rows(an_grid batch, int64_t items, int64_t rows, int64_t *row_
 
 static an_amx_operand operand_of(const an_tensor *t, int lane_from_end, const an_tensor *dst) {
     const int lane = t->ndims - lane_from_end, depth = 2 * t->ndims - 3 - lane;
-    return (an_amx_operand){t->data, t->strides[lane], t->strides[depth], batch_of(t, dst)};
+    return (an_amx_operand){.data = t->data,
+                            .lane_stride = t->strides[lane],
+                            .depth_stride = t->strides[depth],
+                            .items = batch_of(t, dst),
+                            .has_blocks = t->dtype == AN_DTYPE_Q8_0};
 }
 
 /* Where b has no batch, that of a is more rows of one product, if memory allows it. Else every batch is an item. A
@@ -76,7 +80,9 @@ static an_amx_job make_job(const an_call *call) {
 bool an_product_amx_applies(const an_call *call) {
     const an_tensor *dst = &call->dst[0];
     const int last = dst->ndims - 1;
-    return call->ctx->isa == AN_ISA_AMX && call->src[0].dtype == AN_DTYPE_BF16 && call->src[1].dtype == AN_DTYPE_BF16 &&
+    const an_dtype left = call->src[0].dtype, right = call->src[1].dtype;
+    return call->ctx->isa == AN_ISA_AMX && left == AN_DTYPE_BF16 &&
+           (right == AN_DTYPE_BF16 || right == AN_DTYPE_Q8_0) &&
            (dst->dtype == AN_DTYPE_F32 || dst->dtype == AN_DTYPE_BF16) &&
            (dst->strides[last] == 1 || dst->dims[last] == 1);
 }

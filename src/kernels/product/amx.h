@@ -26,6 +26,8 @@ typedef struct an_amx_operand {
     const uint16_t *data;
     int64_t lane_stride, depth_stride;
     an_grid items; /* without dimensions: the same for all */
+    bool
+        has_blocks; /* `data` is blocks of q8_0, and there is one matrix. They are rounded to bf16 when they are packed */
 } an_amx_operand;
 
 typedef struct an_amx_job {

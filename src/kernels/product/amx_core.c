@@ -18,6 +18,7 @@
 #include "base/parallel.h"
 #include "kernels/product/amx_block.h"
 #include "kernels/product/amx_few.h"
+#include "kernels/product/amx_few_blocks.h"
 
 /* Sizes in panels of 32 lanes and in steps of 32 k. Sums stay in tiles for a piece of k, which is long because it costs
  * some steps to put them aside. A thread's outer block, and with more than one piece the sums of a part, take half of a
@@ -124,7 +125,8 @@ static an_amx_matrix matrix_of(const an_amx_job *job, bool is_b, int64_t item) {
                            .depth_stride = o->depth_stride,
                            .lanes = is_b ? job->columns : job->rows,
                            .depth = job->depth,
-                           .is_b = is_b};
+                           .is_b = is_b,
+                           .has_blocks = o->has_blocks};
 }
 
 static int64_t blocks_of(const chunk *c) {
@@ -327,6 +329,10 @@ static void lay_out(chunk *c) {
 
 void an_amx_run(const an_amx_job *job) {
     if (job->items < 1 || job->rows < 1 || job->columns < 1) return;
+    if (an_amx_few_blocks_applies(job)) {
+        an_amx_few_blocks_run(job);
+        return;
+    }
     if (an_amx_few_applies(job)) {
         an_amx_few_run(job);
         return;

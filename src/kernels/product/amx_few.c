@@ -30,7 +30,8 @@ typedef struct {
 } few;
 
 bool an_amx_few_applies(const an_amx_job *job) {
-    return job->rows <= HALF && job->items == 1 && job->b.depth_stride == 1 && job->depth > 0 && !job->accumulate &&
+    return !job->a.has_blocks && !job->b.has_blocks && job->rows <= HALF && job->items == 1 &&
+           job->b.depth_stride == 1 && job->depth > 0 && !job->accumulate &&
            an_divide_up(job->depth, SIDE) <= MOST_STEPS;
 }
 

@@ -4,6 +4,8 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "kernels/product/amx_widen.h"
+
 enum {
     SIDE = AN_AMX_SIDE,
     HALF = SIDE / 2,
@@ -90,6 +92,14 @@ static void copy_rows(const uint16_t *from, int64_t row_stride, int64_t stride, 
     }
 }
 
+/* 32 rows of 32 elements from the blocks of as many rows, `row_stride` elements apart. */
+AN_AMX_WIDENS static void widen_rows(const uint16_t *blocks, int64_t row_stride, int64_t row, int64_t column,
+                                     int64_t rows, uint16_t *to) {
+    memset(to, 0, SIDE * SIDE * sizeof *to);
+    for (int64_t i = 0; i < rows; i++)
+        an_amx_widen_block(an_q8_0_block(blocks, (row + i) * row_stride + column), to + i * SIDE);
+}
+
 static int64_t within_side(int64_t left) {
     return left < 0 ? 0 : left < SIDE ? left : SIDE;
 }
@@ -104,13 +114,17 @@ void an_amx_pack(const an_amx_matrix *m, an_amx_range panels, an_amx_range steps
         const int64_t panel = along ? i / in_line : i % in_line, step = along ? i % in_line : i / in_line;
         const int64_t lane = (panels.begin + panel) * SIDE, k = (steps.begin + step) * SIDE;
         const int64_t lanes = within_side(m->lanes - lane), depth = within_side(m->depth - k);
-        const uint16_t *from = m->data + lane * m->lane_stride + k * m->depth_stride;
         char *block = to + panel * panel_bytes + step * AN_AMX_BLOCK_BYTES;
-        if (lanes == SIDE && depth == SIDE && stride == 1) {
-            pack(from, row_stride, block);
+        if (m->has_blocks) {
+            uint16_t rows[SIDE * SIDE];
+            widen_rows(m->data, row_stride, along ? lane : k, along ? k : lane, along ? lanes : depth, rows);
+            pack(rows, SIDE, block);
+        } else if (lanes == SIDE && depth == SIDE && stride == 1) {
+            pack(m->data + lane * m->lane_stride + k * m->depth_stride, row_stride, block);
         } else {
             uint16_t rows[SIDE * SIDE];
-            copy_rows(from, row_stride, stride, along ? lanes : depth, along ? depth : lanes, rows);
+            copy_rows(m->data + lane * m->lane_stride + k * m->depth_stride, row_stride, stride, along ? lanes : depth,
+                      along ? depth : lanes, rows);
             pack(rows, SIDE, block);
         }
     }

@@ -22,7 +22,7 @@ enum {
 typedef struct an_amx_matrix {
     const uint16_t *data;
     int64_t lane_stride, depth_stride, lanes, depth;
-    bool is_b;
+    bool is_b, has_blocks; /* has_blocks: `data` is q8_0, whose rows in memory have whole blocks */
 } an_amx_matrix;
 
 /* Whether rows of memory are lanes; else they are k. */

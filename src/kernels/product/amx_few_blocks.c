@@ -1,0 +1,129 @@
+/* As amx_few.c, for weights of q8_0: a tile of b is 16 blocks, one for each column of dst, which are widened into the first-level cache and multiplied one
+ * step later. Memory is read once, 34 bytes for 32 elements. The sums are those of amx_core.c, to the bit.
+ */
+#include "kernels/product/amx_few_blocks.h"
+
+#ifdef __AVX512F__
+#include <string.h>
+
+#include "base/context.h"
+#include "base/integer.h"
+#include "base/parallel.h"
+#include "kernels/product/amx_block.h"
+#include "kernels/product/amx_widen.h"
+
+enum {
+    TILES_AT_ONCE = 4,              /* of sums: one alone would wait for itself */
+    COLUMNS = TILES_AT_ONCE * HALF, /* of dst, of a block */
+    MOST_STEPS = 128                /* of 32 k: a is packed as a whole, into what scratch has for it */
+};
+
+/* Bytes of b that a task reads, at least: 10 µs or so. */
+static const int64_t task_bytes = 128 << 10;
+
+typedef struct {
+    const an_amx_job *job;
+    int64_t steps, blocks, blocks_a_task, row_bytes;
+    const char *a; /* a tile for each step, in blocks */
+} few;
+
+bool an_amx_few_blocks_applies(const an_amx_job *job) {
+    return job->b.has_blocks && job->rows <= HALF && job->items == 1 && job->b.depth_stride == 1 && job->depth > 0 &&
+           !job->accumulate && an_divide_up(job->depth, SIDE) <= MOST_STEPS;
+}
+
+typedef uint16_t tile_of_b[HALF * SIDE];
+
+/* Columns behind the last are zeros. */
+TILES_INLINE void widen_tile(const few *f, const unsigned char *from, int64_t columns, uint16_t *to) {
+    if (columns < HALF) memset(to, 0, sizeof(tile_of_b));
+    for (int64_t i = 0; i < an_smaller(columns, HALF); i++) an_amx_widen_block(from + i * f->row_bytes, to + i * SIDE);
+}
+
+/* gcc's intrinsics do not say that they read memory. */
+#define STEP(sums, tile, from)               \
+    do {                                     \
+        __asm__ volatile("" : : : "memory"); \
+        _tile_loadd(tile, from, LINE);       \
+        _tile_dpbf16ps(sums, tile, 7);       \
+    } while (0)
+
+/* 64 columns of all rows. The tiles of a step are multiplied while those of the next are widened, and the next columns are fetched. */
+TILES static void multiply_columns(const few *f, int64_t column, bool has_next) {
+    _Alignas(LINE) tile_of_b tiles[2][TILES_AT_ONCE];
+    const unsigned char *from = (const unsigned char *)f->job->b.data + column * f->row_bytes;
+    const int64_t left = f->job->columns - column, apart = HALF * f->row_bytes, all = COLUMNS * f->row_bytes;
+    const char *next = (const char *)from + all;
+    for (int64_t s = 0; s <= f->steps; s++, from += AN_Q8_0_BYTES) {
+        const tile_of_b *ready = tiles[(s + 1) % 2];
+        tile_of_b *made = tiles[s % 2];
+        if (s > 0) _tile_loadd(7, f->a + (s - 1) * BLOCK_BYTES, LINE);
+        if (s < f->steps) widen_tile(f, from, left, made[0]);
+        if (s > 0) STEP(0, 4, ready[0]);
+        if (s < f->steps) widen_tile(f, from + apart, left - HALF, made[1]);
+        if (s > 0) STEP(1, 5, ready[1]);
+        if (s < f->steps) widen_tile(f, from + 2 * apart, left - 2 * HALF, made[2]);
+        if (s > 0) STEP(2, 6, ready[2]);
+        if (s < f->steps) widen_tile(f, from + 3 * apart, left - 3 * HALF, made[3]);
+        if (s > 0) STEP(3, 4, ready[3]);
+        const int64_t until = an_smaller(all, (s + 1) * COLUMNS * AN_Q8_0_BYTES);
+        for (int64_t i = s * COLUMNS * AN_Q8_0_BYTES; has_next && i < until; i += LINE)
+            _mm_prefetch(next + i, _MM_HINT_T0);
+    }
+}
+
+/* Sums that lie column by column are stored row by row. */
+static void store_columns(const few *f, int64_t column, const float *turned) {
+    _Alignas(LINE) float sums[HALF * SIDE];
+    const int64_t rows = f->job->rows;
+    for (int half = 0; half < 2 && column < f->job->columns; half++, column += SIDE, turned += SIDE * HALF) {
+        const dst_block d = {
+            .column = column, .rows = rows, .columns = an_smaller(SIDE, f->job->columns - column), .offset = column};
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t i = 0; i < SIDE; i++) sums[row * SIDE + i] = turned[i * HALF + row];
+        store_block(f->job, d, false, sums);
+    }
+}
+
+TILES static void few_task(void *user, int64_t index, int thread) {
+    const few *f = user;
+    const int64_t end = an_smaller(f->blocks, (index + 1) * f->blocks_a_task);
+    (void)thread;
+    _tile_loadconfig(&tile_config);
+    for (int64_t block = index * f->blocks_a_task; block < end; block++) {
+        const int64_t column = block * COLUMNS;
+        _Alignas(LINE) float turned[COLUMNS * HALF];
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+        multiply_columns(f, column, block + 1 < end && (block + 2) * COLUMNS <= f->job->columns);
+        _tile_stored(0, turned, LINE);
+        _tile_stored(1, turned + HALF * HALF, LINE);
+        _tile_stored(2, turned + 2 * HALF * HALF, LINE);
+        _tile_stored(3, turned + 3 * HALF * HALF, LINE);
+        __asm__ volatile("" : : : "memory");
+        store_columns(f, column, turned);
+    }
+    _tile_release();
+}
+
+void an_amx_few_blocks_run(const an_amx_job *job) {
+    few f = {.job = job,
+             .steps = an_divide_up(job->depth, SIDE),
+             .blocks = an_divide_up(job->columns, COLUMNS),
+             .row_bytes = job->b.lane_stride / AN_Q8_0_ELEMENTS * AN_Q8_0_BYTES};
+    const an_amx_matrix a = {.data = job->a.data,
+                             .lane_stride = job->a.lane_stride,
+                             .depth_stride = job->a.depth_stride,
+                             .lanes = job->rows,
+                             .depth = job->depth,
+                             .is_b = true};
+    const an_amx_range one = {0, 1}, all = {0, f.steps};
+    an_amx_pack(&a, one, all, job->scratch, f.steps * BLOCK_BYTES);
+    f.a = job->scratch;
+    const int64_t even = an_divide_up(f.blocks, 4 * (int64_t)job->ctx->threads);
+    f.blocks_a_task = an_larger(even, an_divide_up(task_bytes, COLUMNS * f.row_bytes));
+    an_parallel(job->ctx, an_divide_up(f.blocks, f.blocks_a_task), few_task, &f);
+}
+#endif
