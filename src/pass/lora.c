@@ -15,6 +15,7 @@
 #include "ir/adapter.h"
 #include "ops/ops.h"
 #include "ops/source.h"
+#include "pass/frozen.h"
 
 enum { MATCH_STEPS = 100000 }; /* a pattern that needs more is refused instead of being waited for */
 
@@ -219,39 +220,6 @@ static an_status adapt_parameter(const adapting *a, const an_parameter *p) {
     return g->status == AN_OK ? AN_OK : AN_ERROR(ctx, g->status, "%s", g->message);
 }
 
-/* ---- the base ---- */
-
-/* Matrices of the base are stored in the low type, and read as what they were: passes let ops that can read it do so. */
-static an_status lower(an_graph *g, an_node *param, an_dtype low) {
-    an_context *ctx = g->ctx;
-    an_result *r = &param->outputs[0];
-    const an_dtype dtype = r->dtype;
-    if (r->ndims < 2 || !r->first_use || dtype == low) return AN_OK;
-    ((an_param_attributes *)param->attributes)->dtype = low;
-    AN_TRY_RETURN(an_node_infer(g, param));
-    const int block = g->block;
-    g->block = param->block;
-    g->insert_before = param->next;
-    an_result *wide = an_graph_result(g, an_cast(g, an_graph_value(g, r), dtype));
-    g->insert_before = NULL;
-    g->block = block;
-    if (!wide) return AN_ERROR(ctx, g->status, "%s", g->message);
-    an_result_replace(r, wide);
-    an_node_set_input(wide->node, 0, r);
-    return AN_OK;
-}
-
-static an_status freeze(an_graph *g, an_dtype low) {
-    an_context *ctx = g->ctx;
-    for (size_t i = 0; i < g->parameter_count; i++) {
-        an_node *node = g->parameters[i].node;
-        if (an_adapter_has(g->parameters[i].name)) continue;
-        an_param_freeze(g, an_node_output_value(g, node, 0));
-        if (low != AN_DTYPE_NONE) AN_TRY_RETURN(lower(g, node, low));
-    }
-    return AN_OK;
-}
-
 /* Parameters are numbered in the order of the graph, as they are when its text is read. */
 static an_status number(an_graph *g) {
     an_status status;
@@ -296,8 +264,8 @@ static an_status check(const adapting *a) {
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "the dropout of the adapter is %g; the share to drop must be at least 0 and less than 1",
                         o->dropout);
-    if (o->base != AN_DTYPE_NONE && o->base != AN_DTYPE_BF16 && o->base != AN_DTYPE_F16)
-        return AN_ERROR(ctx, AN_ERR_DTYPE, "the base can be stored in bf16 or f16, or as it is, not in %s",
+    if (o->base != AN_DTYPE_NONE && o->base != AN_DTYPE_BF16 && o->base != AN_DTYPE_F16 && o->base != AN_DTYPE_Q8_0)
+        return AN_ERROR(ctx, AN_ERR_DTYPE, "the base can be stored in bf16, f16 or q8_0, or as it is, not in %s",
                         an_dtype_name(o->base));
     if (o->target_count < 1 || !o->targets)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
@@ -328,7 +296,7 @@ an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options) {
         const an_parameter p = graph->parameters[i]; /* the table moves when it grows */
         if (a.chosen[i]) AN_TRY(adapt_parameter(&a, &p));
     }
-    AN_TRY(freeze(graph, own.base));
+    AN_TRY(an_graph_freeze(graph, own.base));
     AN_TRY(number(graph));
     AN_TRY(an_graph_refresh_views(graph));
     AN_TRY(an_graph_verify(graph));

@@ -38,7 +38,7 @@ static an_status write_tensor(merging *m, int64_t index) {
     AN_TRY_RETURN(m->base.get(&m->base, index, &tensor));
     if (tensor.ndims == 2) AN_TRY_RETURN(an_merge_find(&m->merge, own_name(tensor.name), &layer, &changes));
     layer.transposed = m->transposes && an_conv1d_has(tensor.name);
-    m->merge.applied += changes;
+    m->merge.applied += layer.adapted;
     const int64_t size = (int64_t)tensor.type->size, elements = tensor.bytes / size;
     for (int64_t begin = 0; begin < elements; begin += PART) {
         const int64_t count = an_smaller(elements - begin, PART);

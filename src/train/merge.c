@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/q8_0.h"
 #include "base/word.h"
 #include "exec/array.h"
 #include "exec/params.h"
@@ -53,14 +54,40 @@ static an_status read_part(const an_merge *m, int64_t index, int64_t rows, int64
     return AN_OK;
 }
 
+/* The blocks of a weight that the run stored in q8_0: the adapter was trained on their numbers, not on those of the file. */
+static an_status read_blocks(an_merge *m, const char *name, bool *found) {
+    an_context *ctx = m->ctx;
+    const an_stored *e = NULL;
+    for (size_t i = 0; m->params && i < m->params->parameter_count && !e; i++)
+        if (!strcmp(m->params->entries[i].name, name)) e = &m->params->entries[i];
+    *found = e && e->dtype == AN_DTYPE_Q8_0;
+    if (!*found) return AN_OK;
+    const an_device *device = m->params->device;
+    const size_t bytes = (size_t)an_dtype_bytes(e->dtype, e->elements);
+    if (bytes > m->block_bytes) {
+        an_release(ctx, &m->blocks, m->block_bytes, 1);
+        m->block_bytes = 0;
+        AN_TRY_RETURN(an_alloc_raw(ctx, &m->blocks, bytes));
+        m->block_bytes = bytes;
+    }
+    AN_TRY_RETURN(
+        device->copy(device, ctx, m->blocks, (const char *)m->params->frozen + e->offset, bytes, AN_COPY_FROM_DEVICE));
+    return device->synchronize(device, ctx);
+}
+
 an_status an_merge_find(an_merge *m, const char *name, an_merge_layer *layer, bool *changes) {
     an_context *ctx = m->ctx;
     const int64_t a = find_part(m, name, AN_ADAPTER_FIRST), b = find_part(m, name, AN_ADAPTER_SECOND);
     const int64_t rank = m->checkpoint->manifest->adapter.adapter.rank;
     const int64_t *dims = an_merge_matrix(m, name);
-    *changes = a >= 0 && b >= 0 && dims;
-    if (!*changes) return AN_OK;
-    *layer = (an_merge_layer){.inputs = dims[1], .outputs = dims[0]};
+    *changes = false;
+    *layer = (an_merge_layer){.adapted = a >= 0 && b >= 0 && dims};
+    if (!dims) return AN_OK;
+    layer->inputs = dims[1];
+    layer->outputs = dims[0];
+    AN_TRY_RETURN(read_blocks(m, name, &layer->stored));
+    *changes = layer->adapted || layer->stored;
+    if (!layer->adapted) return AN_OK;
     AN_TRY_RETURN(read_part(m, a, rank, layer->inputs, &m->first, &m->first_count));
     return read_part(m, b, layer->outputs, rank, &m->second, &m->second_count);
 }
@@ -70,6 +97,9 @@ void an_merge_add(const an_merge *m, const an_merge_layer *l, int64_t first, int
                   columns = l->transposed ? l->outputs : l->inputs;
     for (int64_t i = 0; i < count; i++) {
         const int64_t row = (first + i) / columns, column = (first + i) % columns;
+        if (l->stored)
+            numbers[i] = (double)an_q8_0_value(m->blocks, l->transposed ? column * l->inputs + row : first + i);
+        if (!l->adapted) continue;
         const double *b = m->second + (l->transposed ? column : row) * rank;
         const double *a = m->first + (l->transposed ? row : column);
         double sum = 0;
@@ -89,7 +119,13 @@ an_status an_merge_check(const an_merge *m) {
 
 /* ---- all of them ---- */
 
-/* A store of the model holds all of its weights, for their hash. */
+static bool has_blocks(const an_params *params) {
+    for (size_t i = 0; i < params->parameter_count; i++)
+        if (params->entries[i].dtype == AN_DTYPE_Q8_0) return true;
+    return false;
+}
+
+/* A store of the model holds all of its weights, for their hash. It is kept if their numbers are not those of the file. */
 static an_status check_base(an_merge *m) {
     an_status status;
     an_context *ctx = m->ctx;
@@ -106,6 +142,10 @@ static an_status check_base(an_merge *m) {
     AN_TRY(an_base_load(params, &c->manifest->adapter, c->path));
     for (size_t i = 0; i < m->graph->parameter_count; i++)
         m->layers += an_ends_in(m->graph->parameters[i].name, AN_ADAPTER_FIRST);
+    if (has_blocks(params)) {
+        m->params = params;
+        params = NULL;
+    }
     status = AN_OK;
 fail:
     an_params_destroy(&params);
@@ -131,5 +171,7 @@ void an_merge_end(an_merge *m) {
     if (!ctx) return;
     an_release(ctx, (void **)&m->second, m->second_count, sizeof *m->second);
     an_release(ctx, (void **)&m->first, m->first_count, sizeof *m->first);
+    an_release(ctx, &m->blocks, m->block_bytes, 1);
+    an_params_destroy(&m->params);
     an_graph_destroy(&m->graph);
 }

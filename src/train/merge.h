@@ -14,16 +14,21 @@ typedef struct an_merge {
     size_t layers, applied; /* of the adapter; those that were found */
     double *first, *second; /* A and B of the layer that was found last */
     size_t first_count, second_count;
+    an_params *params; /* of the model, if some are stored in q8_0; else NULL */
+    void *blocks;      /* of the weight that was found last */
+    size_t block_bytes;
 } an_merge;
 
-/* A weight that the adapter changes. */
+/* A weight with another value than in the file of the model. */
 typedef struct an_merge_layer {
     int64_t inputs, outputs; /* the model has [out, in] */
     bool transposed;         /* what is merged has [in, out] */
+    bool adapted;            /* the adapter changes it */
+    bool stored;             /* the run has it in q8_0, so the adapter was trained on other numbers */
 } an_merge_layer;
 
 /* Checks the checkpoint, and that the model is still the one that its adapter was trained on: for their hash, all of its weights are in memory
- * until this returns. Call an_merge_end also if this fails. */
+ * until this returns, and until an_merge_end if the run stores some in q8_0. Call an_merge_end also if this fails. */
 an_status an_merge_begin(an_merge *merge, const an_checkpoint *checkpoint);
 void an_merge_end(an_merge *merge);
 
@@ -31,7 +36,7 @@ void an_merge_end(an_merge *merge);
 const int64_t *an_merge_matrix(const an_merge *merge, const char *name);
 /* Reads the change of a weight, by the name of the model; *changes: there is one. */
 an_status an_merge_find(an_merge *merge, const char *name, an_merge_layer *layer, bool *changes);
-/* Adds the change that was found last to elements `first` and following. */
+/* Makes the change that was found last in elements `first` and following. */
 void an_merge_add(const an_merge *merge, const an_merge_layer *layer, int64_t first, int64_t count, double *numbers);
 /* Refuses weights in which not every layer of the adapter was found. */
 an_status an_merge_check(const an_merge *merge);

@@ -10,7 +10,7 @@ enum { PART = 1 << 16 }; /* elements in f64 at a time */
 typedef struct {
     an_weights from;
     an_merge *merge;
-    bool *changes;        /* of each tensor: the adapter changes it */
+    bool *changes;        /* of each tensor: it has other numbers than in its file */
     int64_t held;         /* the tensor whose change was found last; -1: none */
     an_merge_layer layer; /* its */
     double part[PART];
@@ -70,7 +70,7 @@ an_status an_weights_merge(an_weights *weights, an_merge *merge) {
         an_safetensor tensor;
         AN_TRY(weights->get(weights, i, &tensor));
         AN_TRY(an_merge_find(merge, tensor.name, &m->layer, &m->changes[i]));
-        merge->applied += m->changes[i];
+        merge->applied += m->layer.adapted;
     }
     AN_TRY(an_merge_check(merge));
     m->from = *weights;

@@ -306,6 +306,7 @@ row("lora.alpha", "gpt2", "lora.alpha=5", HASH, both=ADAPTER)
 row("lora.dropout", "gpt2", "lora.dropout=0.5", HASH, both=ADAPTER)
 row("lora.rslora", "gpt2", "lora.rslora=on", HASH, both=ADAPTER)
 row("lora.base", "gpt2", "lora.base=full", PLAN, both=[*ADAPTER, "train.precision=bf16"])
+row("lora.base", "gpt2", "lora.base=q8_0", PLAN, both=[*ADAPTER, "train.precision=bf16", "model.width=32"])
 row("lora.from", "gpt2", "lora.from=nowhere", REFUSED("nowhere/adapter_config.json"), both=ADAPTER)
 
 SAVED = ["model.init.from=trained"]
