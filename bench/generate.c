@@ -2,6 +2,8 @@
  * weights and cache ÷ bytes a second that as many threads read. Both are measured in turns, because other work on the machine slows both.
  *
  *     generate [precision] [threads] [batch] [position] [rounds] [profile]
+ *
+ * The precision is f32, bf16 or q8_0, which is bf16 with matrices of q8_0.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include "base/parallel.h"
 #include "exec/program.h"
 #include "pass/decoding.h"
+#include "pass/frozen.h"
 
 enum { LAYERS = 30, HEADS = 9, KV_HEADS = 3, WIDTH = 576, HIDDEN = 1536, VOCABULARY = 49152, CONTEXT = 1024 };
 enum { READ_BYTES = 512 << 20, PART_BYTES = 1 << 20, TOKENS = 16, MOST_BATCH = 64 };
@@ -89,6 +92,7 @@ static void print_profile(const an_program *p) {
 
 int main(int argc, char **argv) {
     const an_dtype precision = argc > 1 && !strcmp(argv[1], "f32") ? AN_DTYPE_NONE : AN_DTYPE_BF16;
+    const bool has_blocks = argc > 1 && !strcmp(argv[1], "q8_0");
     const int threads = argc > 2 ? atoi(argv[2]) : 2, batch = argc > 3 ? atoi(argv[3]) : 1;
     const int position = argc > 4 ? atoi(argv[4]) : 128, rounds = argc > 5 ? atoi(argv[5]) : 5;
     on_one_thread = threads == 1;
@@ -111,6 +115,7 @@ int main(int argc, char **argv) {
     check(ctx, an_model_llama(&graph, ctx, &o));
     const an_decoding_options decoding = {.slots = batch, .context = CONTEXT, .cache = precision};
     check(ctx, an_graph_make_decoding(graph, &decoding, &facts));
+    if (has_blocks) check(ctx, an_graph_freeze(graph, AN_DTYPE_Q8_0));
     an_params_options_init(&stored, sizeof stored);
     stored.gradients = false;
     check(ctx, an_params_create(&params, ctx, graph, &stored));
@@ -132,8 +137,8 @@ int main(int argc, char **argv) {
     memory = block;
 
     const double element = precision == AN_DTYPE_NONE ? 4 : 2;
-    const double weights =
-        (double)plan->sizes.trainable_elements * element; /* each is read once; the embedding is the head */
+    const double weights = (double)plan->sizes.trainable_elements * element +
+                           (double)plan->sizes.frozen_bytes; /* each is read once; the embedding is the head */
     int32_t tokens[MOST_BATCH], positions[MOST_BATCH], slots[MOST_BATCH];
     for (int i = 0; i < batch; i++) tokens[i] = i, slots[i] = i;
     double speeds[64], limits[64], parts[64];
@@ -160,8 +165,10 @@ int main(int argc, char **argv) {
     qsort(parts, (size_t)rounds, sizeof *parts, by_number);
     printf(
         "%s, %d threads, batch %d, position %d: %.1f tokens/s, limit by bandwidth %.1f, ratio %.2f (medians of %d)\n",
-        precision == AN_DTYPE_NONE ? "f32" : "bf16", threads, batch, position, speeds[rounds / 2], limits[rounds / 2],
-        parts[rounds / 2], rounds);
+        has_blocks                   ? "q8_0"
+        : precision == AN_DTYPE_NONE ? "f32"
+                                     : "bf16",
+        threads, batch, position, speeds[rounds / 2], limits[rounds / 2], parts[rounds / 2], rounds);
     if (argc > 6) print_profile(program);
     free(block);
     an_program_destroy(&program);

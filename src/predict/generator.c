@@ -13,6 +13,7 @@
 #include "base/structs.h"
 #include "ir/registry.h"
 #include "pass/decoding.h"
+#include "pass/frozen.h"
 #include "predict/predictor.h"
 #include "predict/sampler.h"
 #include "train/trainer.h"
@@ -112,6 +113,11 @@ static an_status make_graph(an_generator *g, const an_predictor_model *model, co
         AN_TRY_RETURN(choose_context(g, model, options));
         decoding.context = g->context;
     }
+    if (options->storage != AN_DTYPE_NONE) {
+        AN_TRY_RETURN(an_graph_freeze(g->graph, options->storage));
+        AN_TRY_RETURN(an_graph_refresh_views(g->graph));
+        AN_TRY_RETURN(an_graph_verify(g->graph));
+    }
     g->chunk = an_smaller(options->chunk, g->context);
     return AN_OK;
 }
@@ -156,6 +162,12 @@ static an_status check_options(an_context *ctx, const an_generator_options *o) {
     if (o->precision != AN_DTYPE_NONE && o->precision != AN_DTYPE_F32 && o->precision != AN_DTYPE_BF16)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "precision is %s; a generator computes in f32 or bf16",
                         an_dtype_name(o->precision));
+    const bool can_store = o->storage == AN_DTYPE_NONE || o->storage == AN_DTYPE_Q8_0 ||
+                           (o->storage == AN_DTYPE_BF16 && o->precision == AN_DTYPE_BF16);
+    if (!can_store)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "storage is %s; a generator can store matrices in q8_0, or in bf16 if that is its precision",
+                        an_dtype_name(o->storage));
     return AN_OK;
 }
 
@@ -205,7 +217,10 @@ an_status an_generator_open(an_generator **generator, an_context *ctx, const cha
     AN_TRY(check_options(ctx, &options));
     AN_TRY(an_opened_model_open(&opened, ctx, path, &sizes));
     AN_TRY(make(&g, ctx, &opened.model, &options));
-    AN_TRY(an_opened_model_load(&opened, ctx, options.weights, g->params, g->graph));
+    if (options.storage == AN_DTYPE_NONE)
+        AN_TRY(an_opened_model_load(&opened, ctx, options.weights, g->params, g->graph));
+    else
+        AN_TRY(an_opened_model_convert(&opened, ctx, options.weights, g->params));
     *generator = g;
     g = NULL;
     status = AN_OK;
@@ -227,6 +242,8 @@ an_status an_generator_create(an_generator **generator, an_trainer *trainer, con
     *generator = NULL;
     AN_TRY(an_generator_options_read(ctx, &options, given));
     AN_TRY(check_options(ctx, &options));
+    AN_CHECK(ctx, options.storage == AN_DTYPE_NONE, AN_ERR_ARGUMENT,
+             "a generator of a trainer copies its weights as they are: storage must be AN_DTYPE_NONE");
     AN_TRY(an_graph_print(trainer->graph, &text));
     an_predictor_model_of(&model, trainer, text);
     AN_TRY(make(&g, ctx, &model, &options));

@@ -25,6 +25,7 @@ enum {
     BATCH,
     CONTEXT,
     PRECISION,
+    STORAGE,
     WEIGHTS
 };
 enum { DEFAULT_TOKENS = 200, DEFAULT_ANSWER = 1000, DEFAULT_BATCH = 16, GROUP = 1 };
@@ -87,6 +88,11 @@ static const cli_option options[] = {
     [PRECISION] = {.name = "precision",
                    .argument = "f32|bf16",
                    .help = "precision to compute in (default: the one that the model was trained in)"},
+    [STORAGE] = {.name = "storage",
+                 .argument = "bf16|q8_0",
+                 .help =
+                     "type to store the matrices of the model in: q8_0 takes half the memory of bf16, and is faster "
+                     "where memory limits the speed; bf16 needs --precision bf16 (default: as the model has them)"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
     {0},
 };
@@ -276,19 +282,21 @@ static int64_t longest(const work *w) {
 
 /* Published models have long contexts: of those, the cache has room for what is asked for. */
 static int open_generator(work *w, an_context *ctx) {
-    static const char *const precisions[] = {"f32", "bf16", NULL};
+    static const char *const precisions[] = {"f32", "bf16", NULL}, *const storages[] = {"bf16", "q8_0", NULL};
     an_generator_options o;
-    int precision = -1;
+    int precision = -1, storage = -1;
     an_generator_options_init(&o, sizeof o);
     w->batch = w->talks ? 1 : an_smaller(w->batch, w->prompts.count);
     o.most = w->batch;
     int code = cli_number(w->call, CONTEXT, 2, &o.context);
     if (code == CLI_DONE) code = cli_choice(w->call, PRECISION, precisions, &precision);
+    if (code == CLI_DONE) code = cli_choice(w->call, STORAGE, storages, &storage);
     if (code == CLI_DONE) code = cli_weights_choose(w->call, w->call->values[WEIGHTS], &o.weights);
     if (code != CLI_DONE) return code;
     if (w->published > 0 && o.context == 0)
         o.context = an_smaller(w->published, w->talks ? TALK_CONTEXT : longest(w) + w->sampling.max_tokens);
     if (precision >= 0) o.precision = precision == 0 ? AN_DTYPE_F32 : AN_DTYPE_BF16;
+    if (storage >= 0) o.storage = storage == 0 ? AN_DTYPE_BF16 : AN_DTYPE_Q8_0;
     const an_status status = an_generator_open(&w->generator, ctx, w->call->argument, &o);
     return status == AN_OK ? CLI_DONE : cli_refuse(w->call, ctx, NULL, status);
 }
