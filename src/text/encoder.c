@@ -9,6 +9,7 @@
 #include "text/split.h"
 #include "text/unicode.h"
 #include "text/wordpiece.h"
+#include "text/words.h"
 
 an_status an_encoder_create(an_encoder **encoder, const an_tokenizer *tokenizer) {
     AN_NEED_IN(tokenizer ? tokenizer->ctx : NULL, encoder, tokenizer);
@@ -85,6 +86,11 @@ static an_status add_words(an_encoder *e, an_bytes text) {
     AN_STEP_TRY(an_text_split(e, text, &text, &words));
     for (size_t i = 0; i < words->count; i++) {
         const an_piece word = words->pieces[i];
+        if (e->counts) {
+            if (!an_words_add(e->counts, text.bytes + word.begin, word.end - word.begin, 1))
+                return AN_NOTE(an_encoder_note(e), AN_ERR_MEMORY, "out of memory for the words of a text");
+            continue;
+        }
         AN_STEP_TRY(add_word(e, text.bytes + word.begin, word.end - word.begin));
     }
     return AN_OK;

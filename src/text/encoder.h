@@ -57,7 +57,8 @@ struct an_encoder {
     size_t symbol_capacity;
     uint64_t *heap;
     size_t heap_count, heap_capacity;
-    an_cached_word *cache; /* NULL: words are not cached */
+    an_cached_word *cache;   /* NULL: words are not cached */
+    struct an_words *counts; /* words are counted here instead of being encoded; NULL: they are not */
     char error[AN_MESSAGE_BYTES];
 };
 

@@ -96,4 +96,25 @@ data: {train: {type: tokens, path: tokens.1}}
 batch: {global: 2}
 Y
 attempt 0 train run.yaml
+# --- training: the same bytes on any threads and for any order; what was made is read again ---
+attempt 2 tokenize --train small.txt --to t.json
+grep -q -- '--vocabulary N is missing' err || fail 'the vocabulary is needed'
+attempt 2 tokenize --train small.txt --vocabulary 300
+grep -q -- '--to FILE is missing' err || fail 'the file is needed'
+attempt 2 tokenize --train small.txt --vocabulary 300 --to t.json -o x
+grep -q -- '--output has no effect with --train' err || fail 'an option that nothing obeys'
+attempt 2 tokenize "$tokenizer" small.txt -o x --vocabulary 300
+grep -q -- '--vocabulary has no effect without --train' err || fail 'an option that nothing obeys'
+attempt 2 tokenize --train small.txt --vocabulary 200 --to t.json
+grep -q 'must have 256' err || fail 'a small vocabulary'
+attempt 0 tokenize --train large.txt lines.jsonl --vocabulary 320 --to one.json --special '<|endoftext|>' -t 1
+grep -q '^one.json: 3.. tokens, from .* documents$' out || fail "what was made: $(cat out)"
+attempt 0 tokenize --train lines.jsonl large.txt --vocabulary 320 --to two.json --special '<|endoftext|>' -t 3
+cmp one.json two.json || fail 'threads or the order of files change the tokenizer'
+attempt 1 tokenize --train small.txt --vocabulary 300 --to one.json
+grep -q 'one.json exists' err || fail 'a file is overwritten'
+attempt 0 tokenize --train small.txt --vocabulary 300 --to few.json
+grep -q 'fewer tokens than the 300' err || fail 'nothing says that there are fewer'
+attempt 0 tokenize one.json large.txt --end '<|endoftext|>' -o own.tokens
+[ $(($(stat -c %s own.tokens) / 2)) -lt $(($(stat -c %s large.txt) / 2)) ] || fail 'the tokens are not longer than bytes'
 echo "tokenize: all as it should be"

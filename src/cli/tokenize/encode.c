@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text/json.h"
 #include "cli/tokenize/tokenize.h"
 
 typedef struct work {
@@ -47,41 +46,11 @@ static bool encode_text(const encoding *c, an_encoder *e, part *p, const char *t
     return !ends || c->end < 0 || add(p, &c->end, 1);
 }
 
-/* A line of JSON: an object with a member that is the text. */
-static bool encode_line(const encoding *c, an_encoder *e, part *p, size_t begin, size_t end) {
-    an_json j;
-    an_json_string key, text = {NULL, 0};
-    bool blank = true;
-    for (size_t i = begin; i < end && blank; i++) blank = strchr(" \t\r\n", p->bytes[i]) && p->bytes[i];
-    if (blank) return true;
-    an_json_init(&j, p->bytes + begin, end - begin);
-    if (an_json_object(&j))
-        while (an_json_member(&j, &key))
-            if (strcmp(key.bytes, c->key) != 0 ? !an_json_skip(&j) : !an_json_string_value(&j, &text)) break;
-    const bool good = an_json_end(&j);
-    if (!good || !text.bytes) {
-        if (good)
-            snprintf(p->error, sizeof p->error,
-                     "%s: byte %lld: the record has no '%s'; --key names the member that is the text", p->path,
-                     (long long)p->offset + (long long)begin, c->key);
-        else
-            snprintf(p->error, sizeof p->error, "%s: byte %lld: %s", p->path,
-                     (long long)p->offset + (long long)(begin + j.at), j.problem);
-        return false;
-    }
-    return encode_text(c, e, p, text.bytes, text.length, true);
-}
-
 static void encode_part(const encoding *c, an_encoder *e, part *p) {
-    if (!p->lines) {
-        encode_text(c, e, p, p->bytes, p->length, p->ends);
-        return;
-    }
-    for (size_t begin = 0, end; begin < p->length; begin = end) {
-        const char *line = memchr(p->bytes + begin, '\n', p->length - begin);
-        end = line ? (size_t)(line - p->bytes) + 1 : p->length;
-        if (!encode_line(c, e, p, begin, end)) return;
-    }
+    const char *text;
+    size_t at = 0, length;
+    while (tokenize_next_text(p, c->key, &at, &text, &length))
+        if (!encode_text(c, e, p, text, length, p->lines || p->ends)) return;
 }
 
 static void *run(void *user) {

@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUTPUT, KEY, END, THREADS };
+enum { OUTPUT, KEY, END, THREADS, TRAIN, VOCABULARY, TO, SPECIAL, PRE, LEAST };
 static const cli_option options[] = {
-    [OUTPUT] = {.name = "output", .letter = 'o', .argument = "FILE", .help = "the file of tokens; required"},
+    [OUTPUT] = {.name = "output",
+                .letter = 'o',
+                .argument = "FILE",
+                .help = "the file of tokens; required without --train"},
     [KEY] = {.name = "key", .argument = "NAME", .help = "the member of JSON lines that is the text; default: text"},
     [END] = {.name = "end",
              .argument = "TOKEN",
@@ -14,6 +17,21 @@ static const cli_option options[] = {
                  .letter = 't',
                  .argument = "N",
                  .help = "number of threads; default: all processors"},
+    [TRAIN] = {.name = "train", .help = "make a tokenizer from the files, which all arguments then are"},
+    [VOCABULARY] = {.name = "vocabulary",
+                    .argument = "N",
+                    .help = "with --train: number of tokens, with those of 256 bytes and the special ones; required"},
+    [TO] = {.name = "to", .argument = "FILE", .help = "with --train: the tokenizer.json to write; required"},
+    [SPECIAL] = {.name = "special",
+                 .argument = "TOKEN",
+                 .repeats = true,
+                 .help = "with --train: a token that plain text never becomes, as '<|endoftext|>'; can be repeated"},
+    [PRE] = {.name = "pre",
+             .argument = "gpt-2|smollm|llama-bpe|qwen2",
+             .help = "with --train: whose rule cuts text into words; default: gpt-2"},
+    [LEAST] = {.name = "least",
+               .argument = "N",
+               .help = "with --train: a pair of tokens that appears less often becomes no token; default: 2"},
     {0},
 };
 
@@ -86,6 +104,32 @@ static int tokenize(const cli_call *call, const an_tokenizer *tokenizer, int thr
     return cli_finish(call);
 }
 
+/* Options that the other kind of call would not obey. */
+static int check_kind(const cli_call *call) {
+    static const int of_training[] = {VOCABULARY, TO, PRE, LEAST}, of_tokens[] = {OUTPUT, END};
+    const bool trains = call->values[TRAIN] != NULL;
+    for (size_t i = 0; !trains && i < sizeof of_training / sizeof *of_training; i++)
+        if (call->values[of_training[i]])
+            return cli_misuse(call, "--%s has no effect without --train", options[of_training[i]].name);
+    for (size_t i = 0; trains && i < sizeof of_tokens / sizeof *of_tokens; i++)
+        if (call->values[of_tokens[i]])
+            return cli_misuse(call, "--%s has no effect with --train", options[of_tokens[i]].name);
+    if (!trains && call->set_count > 0) return cli_misuse(call, "--special has no effect without --train");
+    if (trains && !call->values[VOCABULARY]) return cli_misuse(call, "--vocabulary N is missing");
+    if (trains && !call->values[TO]) return cli_misuse(call, "--to FILE is missing");
+    if (!trains && !call->values[OUTPUT]) return cli_misuse(call, "--output FILE is missing");
+    if (!trains && call->argument_count < 2) return cli_misuse(call, "the files of text are missing");
+    return CLI_DONE;
+}
+
+static int train(const cli_call *call, an_context *ctx) {
+    tokenize_training o = {
+        .to = call->values[TO], .key = call->values[KEY] ? call->values[KEY] : "text", .pre = call->values[PRE]};
+    int code = cli_number(call, VOCABULARY, 1, &o.vocabulary);
+    if (code == CLI_DONE) code = cli_number(call, LEAST, 1, &o.least);
+    return code == CLI_DONE ? tokenize_train(call, ctx, &o) : code;
+}
+
 static int run(const cli_call *call) {
     an_context_options chosen;
     an_context_options_init(&chosen, sizeof chosen);
@@ -93,12 +137,16 @@ static int run(const cli_call *call) {
     an_tokenizer *tokenizer = NULL;
     int64_t threads = 0;
     int code = cli_number(call, THREADS, 1, &threads);
+    if (code == CLI_DONE) code = check_kind(call);
     if (code != CLI_DONE) return code;
-    if (!call->values[OUTPUT]) return cli_misuse(call, "--output FILE is missing");
-    if (call->argument_count < 2) return cli_misuse(call, "the files of text are missing");
     chosen.threads = threads > 1024 ? 1024 : (int)threads;
     an_status status = an_context_create(&ctx, &chosen);
     if (status != AN_OK) return cli_failure(call, NULL, status);
+    if (call->values[TRAIN]) {
+        code = train(call, ctx);
+        an_context_destroy(&ctx);
+        return code;
+    }
     status = an_pretrained_tokenizer(&tokenizer, ctx, call->argument);
     code = status == AN_OK ? tokenize(call, tokenizer, an_context_threads(ctx)) : cli_failure(call, ctx, status);
     an_tokenizer_destroy(&tokenizer);
@@ -108,8 +156,8 @@ static int run(const cli_call *call) {
 
 const cli_command cli_tokenize = {
     .name = "tokenize",
-    .argument = "TOKENIZER FILE...",
-    .summary = "make a file of tokens from text",
+    .argument = "TOKENIZER|FILE [FILE]...",
+    .summary = "make a file of tokens from text, or a tokenizer",
     .text =
         "Encodes files with a tokenizer: a tokenizer.json, a folder that contains one, or a GGUF file. A file "
         "NAME.jsonl "
@@ -117,7 +165,8 @@ const cli_command cli_tokenize = {
         "command line, are written to one file in llm.c's format, which data of 'type: tokens' is read from. Special "
         "tokens that are written in the text are text. The file has the same bytes for any number of threads. A call "
         "that was interrupted goes on where it was when it is repeated; until the file is complete it is called "
-        "FILE.partial.",
+        "FILE.partial. With --train, a tokenizer of byte-level BPE is made from the files, and written as a "
+        "tokenizer.json: the pair of adjacent tokens that appears most often becomes a token, again and again.",
     .options = options,
     .run = run,
 };

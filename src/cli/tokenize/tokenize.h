@@ -74,4 +74,19 @@ void tokenize_release(output *output);
 bool tokenize_job(const encoding *encoding, const input *input, const char *tokenizer, uint64_t *job,
                   char error[TOKENIZE_MESSAGE]);
 
+/* ---- lines.c ---- */
+
+/* The next text of a part: all of it, or that of a line of JSON, in which strings are decoded in place. False: there is none any more, or the part has an error. */
+bool tokenize_next_text(part *part, const char *key, size_t *at, const char **text, size_t *length);
+
+/* ---- train.c ---- */
+
+typedef struct tokenize_training {
+    const char *to, *key, *pre;
+    int64_t vocabulary, least; /* least 0: the default */
+} tokenize_training;
+
+/* Makes a tokenizer.json from all files of the call; what repeats are special tokens. An exit code, after a message. */
+int tokenize_train(const cli_call *call, an_context *ctx, const tokenize_training *training);
+
 #endif
