@@ -102,6 +102,13 @@ AN_API void an_lora_options_init(an_lora_options *options, size_t size);
  * error the graph can only be destroyed. */
 AN_API an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options);
 
+/* Replaces the loss of a language model with an adapter by that of direct preference optimization (DPO): -log sigmoid of the reward of the chosen
+ * answer minus that of the rejected one, where a reward is beta times the sum, over the tokens of the answer, of log p minus log p of the base
+ * without its adapter. Needs rotary positions and documents; samples are those of an_chat_source.pairs, with the class of the chosen answer in the
+ * new input "preferred". Label smoothing s of the model's loss stays: the answers of a pair then are the other way round with probability s ÷ 2. After
+ * an error the graph can only be destroyed. */
+AN_API an_status an_graph_add_dpo(an_graph *graph, double beta);
+
 /* ---- optimizers ---- */
 
 typedef struct an_optimizer an_optimizer;

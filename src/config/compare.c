@@ -97,6 +97,7 @@ static const struct {
     {"train.recompute.segments", AN_CHANGE_FREE, SAME_BITS},
     {"train.recompute.budget", AN_CHANGE_FREE, SAME_BITS},
     {"train.loss.reduction", AN_CHANGE_FIXED, "a different loss would be minimised"},
+    {"train.loss.beta", AN_CHANGE_FIXED, "a different loss would be minimised"},
     {"train.loss.focal", AN_CHANGE_FIXED, "a different loss would be minimised"},
     {"train.loss.label_smoothing", AN_CHANGE_FIXED, "a different loss would be minimised"},
     {"train.ema.decay", AN_CHANGE_FIXED, "the average so far depends on it"},

@@ -19,11 +19,12 @@ typedef struct {
     an_packing packing;
     int64_t context;
     int32_t padding;
-    bool packed;
+    bool packed, pairs;
     char notice[640];
 } chat;
 
-enum { TOKENS, TARGETS, DOCUMENTS, FIELDS };
+enum { TOKENS, TARGETS, DOCUMENTS, PREFERRED, FIELDS };
+enum { CHOSEN_CLASS = 1 }; /* of a pair: so answers that are equally likely are not counted as right */
 
 /* ---- reading ---- */
 
@@ -50,6 +51,7 @@ static an_status read_samples(void *user, int64_t n, const int64_t *indices, voi
                               size_t message_capacity) {
     const chat *c = user;
     (void)message, (void)message_capacity;
+    for (int64_t i = 0; i < n && c->pairs; i++) ((int32_t *)fields[PREFERRED])[i] = CHOSEN_CLASS;
     for (int64_t i = 0; i < n; i++)
         write_sample(c, indices[i], (int32_t *)fields[TOKENS] + i * c->context,
                      (int32_t *)fields[TARGETS] + i * c->context,
@@ -86,6 +88,8 @@ static an_status check_source(an_context *ctx, const an_chat_source *s) {
     AN_CHECK(ctx, s->tokenizer, AN_ERR_ARGUMENT, "the tokenizer is NULL");
     AN_CHECK(ctx, s->context > 0 && s->context < INT32_MAX, AN_ERR_ARGUMENT,
              "the context is %" PRId64 " tokens, but must be at least 1", s->context);
+    AN_CHECK(ctx, !s->pairs || (s->packed && !s->prompts && s->context > 1), AN_ERR_ARGUMENT,
+             "pairs of answers need a context of at least 2 tokens, packed samples, and prompts that are not learned");
     return AN_OK;
 fail:
     return status;
@@ -110,7 +114,7 @@ static an_status pack(chat *c) {
     an_context *ctx = c->ctx;
     const size_t count = c->pieces.count;
     int32_t *lengths = NULL;
-    if (!c->packed) return an_packing_create_single(&c->packing, ctx, (int64_t)count);
+    if (!c->packed || c->pairs) return an_packing_create_equal(&c->packing, ctx, (int64_t)count, c->pairs ? 2 : 1);
     AN_TRY(an_alloc(ctx, (void **)&lengths, count, sizeof *lengths));
     for (size_t i = 0; i < count; i++) lengths[i] = c->pieces.pieces[i].length - 1;
     AN_TRY(an_packing_create(&c->packing, ctx, lengths, (int64_t)count, (int32_t)c->context));
@@ -143,7 +147,7 @@ static void write_notice(chat *c) {
 }
 
 static an_status make_dataset(an_dataset **dataset, chat *c) {
-    static const char *const names[FIELDS] = {"tokens", "targets", "documents"};
+    static const char *const names[FIELDS] = {"tokens", "targets", "documents", "preferred"};
     an_context *ctx = c->ctx;
     an_field fields[FIELDS];
     an_dataset_record record;
@@ -158,7 +162,9 @@ static an_status make_dataset(an_dataset **dataset, chat *c) {
         fields[i].target = i == TARGETS;
     }
     record.count = c->packing.samples;
-    record.field_count = c->packed ? FIELDS : DOCUMENTS;
+    fields[PREFERRED].ndims = 0;
+    fields[PREFERRED].limit = CHOSEN_CLASS + 1;
+    record.field_count = c->pairs ? FIELDS : c->packed ? PREFERRED : DOCUMENTS;
     record.fields = fields;
     record.read = read_samples;
     record.locate = locate;
@@ -188,6 +194,7 @@ an_status an_dataset_create_chat(an_dataset **dataset, an_context *ctx, const an
     c->ctx = ctx;
     c->context = own.context;
     c->packed = own.packed;
+    c->pairs = own.pairs;
     an_arena_init(&c->arena, ctx);
     AN_TRY(an_lines_open(&lines, ctx, own.path, own.begin, own.end));
     AN_TRY(an_arena_string(&c->arena, &c->path, own.path, strlen(own.path)));

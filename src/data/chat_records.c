@@ -1,7 +1,7 @@
 /* Reads records for fine-tuning: {"text"}, {"prompt", "completion"} or {"messages": [{"role", "content"}, …]}. Other members may be anything. */
 #include <string.h>
 
-#include "data/chat.h"
+#include "data/chat_reading.h"
 
 typedef struct {
     an_json_string text, prompt, completion;
@@ -9,57 +9,15 @@ typedef struct {
     size_t messages_at;
 } members;
 
-typedef struct {
-    an_context *ctx;
-    an_pieces *pieces;
-    const an_chat_source *source;
-    an_lines *lines;
-    an_text text;              /* of the conversation, or of prompt and completion */
-    an_chat_message *messages; /* of the record */
-    an_chat_span *spans;       /* with room for as many */
-    size_t message_count, message_capacity, span_capacity;
-    int64_t record;
-} reading;
+typedef an_chat_reading reading;
 
 /* ---- JSON ---- */
-
-static bool read_message(an_json *json, an_chat_message *message) {
-    an_json_string key, role = {NULL, 0}, content = {NULL, 0};
-    const size_t at = json->at;
-    if (an_json_peek(json) != '{' || !an_json_object(json)) return an_json_refuse(json, at, "a message is an object");
-    while (an_json_member(json, &key))
-        if (!strcmp(key.bytes, "role"))
-            an_lines_string(json, &role, "the role of a message is one text");
-        else if (!strcmp(key.bytes, "content"))
-            an_lines_string(json, &content, "the content of a message is one text");
-        else if (!strcmp(key.bytes, "tool_calls"))
-            an_json_refuse(json, json->at, "messages with tool_calls are not supported; write them as text");
-        else
-            an_json_skip(json);
-    if (!json->problem && (!role.bytes || !content.bytes))
-        an_json_refuse(json, at, "a message needs a role and a content");
-    *message = (an_chat_message){role.bytes, content.bytes};
-    return !json->problem;
-}
-
-static an_status read_messages(reading *r, an_json *json) {
-    an_context *ctx = r->ctx;
-    if (an_json_peek(json) != '[') an_json_refuse(json, json->at, "messages are a list");
-    if (json->problem || !an_json_array(json)) return AN_OK;
-    r->message_count = 0;
-    while (an_json_element(json)) {
-        AN_TRY_RETURN(
-            an_grow(ctx, (void **)&r->messages, &r->message_capacity, r->message_count + 1, sizeof *r->messages));
-        if (!read_message(json, &r->messages[r->message_count++])) break;
-    }
-    if (!json->problem && r->message_count == 0) an_json_refuse(json, json->at, "there are no messages");
-    return AN_OK;
-}
 
 static an_status read_members(reading *r, an_json *json, members *m) {
     an_context *ctx = r->ctx;
     an_json_string key;
     *m = (members){.has_messages = false};
+    r->message_count = 0;
     if (!an_json_object(json)) return AN_OK;
     while (an_json_member(json, &key))
         if (!strcmp(key.bytes, "text"))
@@ -72,7 +30,7 @@ static an_status read_members(reading *r, an_json *json, members *m) {
             if (m->has_messages) an_json_refuse(json, json->at, "'messages' appears twice");
             m->has_messages = true;
             m->messages_at = json->at;
-            AN_TRY_RETURN(read_messages(r, json));
+            AN_TRY_RETURN(an_chat_read_messages(r, json));
         } else
             an_json_skip(json);
     an_json_end(json);
@@ -88,39 +46,13 @@ static an_status read_members(reading *r, an_json *json, members *m) {
 
 /* ---- tokens ---- */
 
-static an_status add_conversation(reading *r, const members *m) {
-    an_context *ctx = r->ctx;
-    int64_t count = 0;
-    if (!r->source->format)
-        return an_lines_refuse(
-            r->lines, r->record, m->messages_at,
-            r->source->no_format ? r->source->no_format
-                                 : "this is a conversation, but nothing says how the model writes one; give a template",
-            "");
-    AN_TRY_RETURN(an_grow(ctx, (void **)&r->spans, &r->span_capacity, r->message_count, sizeof *r->spans));
-    const an_status status =
-        an_chat_write(&r->text, r->source->format, r->messages, (int64_t)r->message_count, false, r->spans, &count);
-    if (status == AN_ERR_MEMORY) return status;
-    if (status != AN_OK) return an_lines_refuse(r->lines, r->record, m->messages_at, an_last_error(ctx), "");
-    return an_tokenized_add(&r->pieces->tokenized, r->text.bytes, r->text.length, r->spans, count, false);
-}
-
-static an_status add_completion(reading *r, const members *m) {
-    an_chat_span span;
-    an_text_bytes(&r->text, m->prompt.bytes, m->prompt.length);
-    an_text_bytes(&r->text, m->completion.bytes, m->completion.length);
-    if (r->text.status != AN_OK) return r->text.status;
-    span = (an_chat_span){m->prompt.length, r->text.length};
-    return an_tokenized_add(&r->pieces->tokenized, r->text.bytes, r->text.length, &span, 1, true);
-}
-
 static an_status add_text(reading *r, const members *m) {
     const an_chat_span span = {0, m->text.length};
     return an_tokenized_add(&r->pieces->tokenized, m->text.bytes, m->text.length, &span, 1, true);
 }
 
 /* Cuts what was added to a sample's length, and keeps it if there is something to learn. */
-static an_status keep_piece(reading *r, size_t begin) {
+static an_status keep_record(reading *r, size_t begin) {
     an_context *ctx = r->ctx;
     an_pieces *p = r->pieces;
     an_tokenized *t = &p->tokenized;
@@ -132,18 +64,14 @@ static an_status keep_piece(reading *r, size_t begin) {
         p->cut_tokens += length - most;
         length = most;
     }
-    bool learns = false;
-    for (int64_t i = 1; i < length; i++) {
-        if (r->source->prompts) t->learned[begin + (size_t)i] = 1;
-        learns = learns || t->learned[begin + (size_t)i];
-    }
-    t->count = begin + (learns ? (size_t)length : 0);
-    if (!learns) {
+    for (int64_t i = 1; i < length && r->source->prompts; i++) t->learned[begin + (size_t)i] = 1;
+    t->count = begin;
+    if (an_chat_learns(r, begin, length)) {
+        AN_TRY_RETURN(an_chat_keep_piece(r, begin, length));
+        t->count = begin + (size_t)length;
+    } else {
         p->left_out++;
-        return AN_OK;
     }
-    AN_TRY_RETURN(an_grow(ctx, (void **)&p->pieces, &p->capacity, p->count + 1, sizeof *p->pieces));
-    p->pieces[p->count++] = (an_piece){.begin = (int64_t)begin, .record = r->record, .length = (int32_t)length};
     return AN_OK;
 }
 
@@ -157,12 +85,12 @@ static an_status read_record(reading *r) {
     if (json.problem) return an_lines_refuse(r->lines, r->record, json.at, json.problem, "");
     r->text.length = 0;
     if (m.has_messages)
-        AN_TRY_RETURN(add_conversation(r, &m));
+        AN_TRY_RETURN(an_chat_add_conversation(r, m.messages_at, 0));
     else if (m.prompt.bytes)
-        AN_TRY_RETURN(add_completion(r, &m));
+        AN_TRY_RETURN(an_chat_add_completion(r, &m.prompt, &m.completion));
     else
         AN_TRY_RETURN(add_text(r, &m));
-    return keep_piece(r, begin);
+    return keep_record(r, begin);
 }
 
 an_status an_pieces_read(an_pieces *pieces, an_context *ctx, const an_chat_source *source, an_lines *lines) {
@@ -171,7 +99,8 @@ an_status an_pieces_read(an_pieces *pieces, an_context *ctx, const an_chat_sourc
     an_text_init(&r.text, ctx);
     *pieces = (an_pieces){.records = lines->last - lines->first};
     AN_TRY(an_tokenized_init(&pieces->tokenized, ctx, source->tokenizer));
-    for (r.record = lines->first; r.record < lines->last; r.record++) AN_TRY(read_record(&r));
+    for (r.record = lines->first; r.record < lines->last; r.record++)
+        AN_TRY(source->pairs ? an_chat_read_pair(&r) : read_record(&r));
     an_tokenized_finish(&pieces->tokenized);
     AN_CHECK(ctx, pieces->count > 0, AN_ERR_ARGUMENT,
              "%s: none of its %lld records has a token to learn within the first %lld tokens", source->path,

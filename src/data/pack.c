@@ -14,11 +14,11 @@ void an_packing_destroy(an_packing *p) {
     an_release(p->ctx, (void **)&p->begins, (size_t)p->pieces + 1, sizeof *p->begins);
 }
 
-an_status an_packing_create_single(an_packing *p, an_context *ctx, int64_t count) {
+an_status an_packing_create_equal(an_packing *p, an_context *ctx, int64_t count, int64_t each) {
     AN_TRY_RETURN(allocate(p, ctx, count));
-    p->samples = count;
-    for (int64_t i = 0; i < count; i++) p->order[i] = p->begins[i] = i;
-    p->begins[count] = count;
+    p->samples = count / each;
+    for (int64_t i = 0; i < count; i++) p->order[i] = i;
+    for (int64_t i = 0; i <= p->samples; i++) p->begins[i] = i * each;
     return AN_OK;
 }
 

@@ -332,9 +332,9 @@ static an_status open_mixture(const opening *o) {
 static const struct {
     const char *type;
     an_status (*open)(const opening *o);
-} types[] = {{"idx", open_idx},         {"csv", open_csv},   {"images", open_images},      {"npy", open_npy},
-             {"jsonl", open_jsonl},     {"text", open_text}, {"tokens", open_tokens},      {"megatron", open_megatron},
-             {"mixture", open_mixture}, {"chat", open_chat}, {"sentences", open_sentences}};
+} types[] = {{"idx", open_idx},         {"csv", open_csv},   {"images", open_images},    {"npy", open_npy},
+             {"jsonl", open_jsonl},     {"text", open_text}, {"tokens", open_tokens},    {"megatron", open_megatron},
+             {"mixture", open_mixture}, {"chat", open_chat}, {"preferences", open_chat}, {"sentences", open_sentences}};
 
 /* Adds which source it is to what is wrong with it, unless the message begins with a place of the config anyway. */
 static an_status name_source(const opening *o, an_status status) {

@@ -296,6 +296,7 @@ static an_status open_data_and_model(opening *o) {
     AN_TRY_RETURN(an_open_rank_precision(o->config, ctx, dtype, &o->options));
     AN_TRY_RETURN(an_open_loss(o->config, o->graph, &o->options.sample_mean));
     AN_TRY_RETURN(an_open_lora(o->config, ctx, o->graph, o->options.precision, o->options.f32_storage));
+    AN_TRY_RETURN(an_open_dpo(o->config, ctx, o->graph, o->training));
     if (o->streams) AN_TRY_RETURN(an_open_stream(&o->training, o->config, o->graph));
     AN_TRY_RETURN(an_open_fit(o->config, o->graph, o->training, "data.train"));
     return o->evaluation ? an_open_fit(o->config, o->graph, o->evaluation, "data.eval") : AN_OK;

@@ -102,6 +102,8 @@ an_status an_open_rank_precision(an_config *config, an_context *ctx, an_dtype pa
 bool an_open_adapts(an_config *config);
 an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_dtype precision, bool f32_storage);
 an_status an_open_adapter(an_trainer *trainer, an_config *config, an_context *ctx);
+/* Gives the model the loss of preferences where the data has them. */
+an_status an_open_dpo(an_config *config, an_context *ctx, an_graph *graph, const an_dataset *training);
 /* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that training never
  * sees become a warning of the config. O(samples). */
 an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);

@@ -86,7 +86,8 @@ an_status an_open_pretrained(an_model_opening *o) {
     an_pretrained *p = NULL;
     an_pretrained_options options;
     const char *path;
-    if (o->checkpoint) return open_saved(o, o->checkpoint);
+    /* The adapter is added to the model itself, whose folder is needed anyway: its checkpoint does not hold the weights. */
+    if (o->checkpoint && !an_open_adapts(o->config)) return open_saved(o, o->checkpoint);
     an_pretrained_options_init(&options, sizeof options);
     options.dtype = o->dtype;
     options.documents = an_open_keeps_documents_apart(o);

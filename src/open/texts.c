@@ -1,4 +1,4 @@
-/* Sources of texts that a tokenizer makes tokens of: for fine-tuning language models (chat) and BERT (sentences). */
+/* Sources of texts that a tokenizer makes tokens of: for fine-tuning language models (chat, preferences) and BERT (sentences). */
 #include <stdio.h>
 
 #include "anneal/pretrained.h"
@@ -17,7 +17,7 @@ static an_status get_tokenizer(an_config *config, an_context *ctx, const char *p
                     an_config_place(config, path), key.text);
 }
 
-/* ---- chat ---- */
+/* ---- chat and preferences ---- */
 
 /* How conversations are written. A template that is not known matters only if there are conversations. */
 static an_status get_format(an_config *config, an_context *ctx, const char *path, const char *tokenizer,
@@ -56,8 +56,9 @@ static an_status open_chat(an_dataset **dataset, an_config *config, an_context *
     AN_TRY_RETURN(an_config_path(config, AN_KEY(path, "path"), &s.path));
     AN_TRY_RETURN(an_open_context(config, ctx, path, &s.context));
     AN_TRY_RETURN(an_config_range(config, AN_KEY(path, "part"), &s.begin, &s.end));
-    AN_TRY_RETURN(an_config_bool(config, AN_KEY(path, "packing"), &s.packed));
-    AN_TRY_RETURN(an_config_bool(config, AN_KEY(path, "prompts"), &s.prompts));
+    s.pairs = an_config_is(config, AN_KEY(path, "type"), "preferences");
+    if (!s.pairs) AN_TRY_RETURN(an_config_bool(config, AN_KEY(path, "packing"), &s.packed));
+    if (!s.pairs) AN_TRY_RETURN(an_config_bool(config, AN_KEY(path, "prompts"), &s.prompts));
     return an_dataset_create_chat(dataset, ctx, &s);
 }
 

@@ -14,14 +14,19 @@ static void note(an_model_facts *f, an_fact fact, double value) {
     f->facts[fact].value = value;
 }
 
-static void note_attention(an_model_facts *f, const an_node *node) {
+/* Whether a layer's attention stands a second time, for the reference of preferences (pass/dpo.c): right after itself, at the same place of the model. */
+static bool is_repeated(const an_node *node, const an_node *before) {
+    return before && *node->path && node->block == before->block && !strcmp(node->path, before->path);
+}
+
+static void note_attention(an_model_facts *f, const an_node *node, const an_node *before) {
     const an_attention_attributes *a = node->attributes;
     const an_result *q = an_node_input(node, AN_ATTENTION_Q), *k = an_node_input(node, AN_ATTENTION_K);
     if (!q || !k) return;
     const double size = (double)q->dims[3];
     const double square = a->scale * a->scale * size, rounding = 1e-6;
     f->facts[AN_FACT_LAYERS].known = true;
-    f->facts[AN_FACT_LAYERS].value++;
+    f->facts[AN_FACT_LAYERS].value += !is_repeated(node, before);
     note(f, AN_FACT_HEAD_SIZE, size);
     note(f, AN_FACT_WINDOW, (double)a->window);
     note(f, AN_FACT_SCALED, square > 1 - rounding && square < 1 + rounding);
@@ -43,7 +48,6 @@ static void note_rotary(an_model_facts *f, const an_node *node) {
 }
 
 static void note_node(an_model_facts *f, const an_graph *g, const an_node *node) {
-    if (node->op == &an_op_attention) note_attention(f, node);
     if (node->op == &an_op_rotary) note_rotary(f, node);
     if (node->op == &an_op_layer_norm || node->op == &an_op_rms_norm)
         note(f, AN_FACT_EPSILON, ((const an_norm_attributes *)node->attributes)->epsilon);
@@ -84,7 +88,13 @@ static void note_parameter(an_model_facts *f, const char *name, const an_result 
 void an_model_facts_of(an_model_facts *facts, const an_graph *graph) {
     bool head = false;
     *facts = (an_model_facts){0};
-    for (const an_node *node = graph->first; node; node = node->next) note_node(facts, graph, node);
+    const an_node *attention = NULL;
+    for (const an_node *node = graph->first; node; node = node->next) {
+        note_node(facts, graph, node);
+        if (node->op != &an_op_attention) continue;
+        note_attention(facts, node, attention);
+        attention = node;
+    }
     for (size_t i = 0; i < graph->parameter_count; i++) {
         note_parameter(facts, graph->parameters[i].name, an_node_output(graph->parameters[i].node, 0));
         head = head || !strcmp(graph->parameters[i].name, "lm_head.weight");

@@ -79,6 +79,9 @@ BASES = {
             f"data: {{train: {{type: sentences, path: sentences.jsonl, tokenizer: {FINETUNE}/wordpiece}}}}\n",
     "chat": "model: {type: llama, layers: 1, heads: 2, width: 8, hidden: 16, context: 48}\n"
             f"data: {{train: {{type: chat, path: chat.jsonl, tokenizer: {FINETUNE}/bpe}}}}\n",
+    "preferences": "model: {type: llama, layers: 1, heads: 2, width: 8, hidden: 16, context: 96}\n"
+                   "lora: {targets: [q_proj], rank: 2}\n"
+                   f"data: {{train: {{type: preferences, path: preferences.jsonl, tokenizer: {FINETUNE}/bpe}}}}\n",
     "mixture": "model: {type: gpt2, layers: 1, heads: 2, width: 8, context: 8}\n"
                "data: {train: {type: mixture, parts: [{type: text, path: poem.txt}, {type: text, path: other.txt}]}}\n",
     "sequential": "model: {type: sequential, layers: [{type: linear, size: 4}, relu, linear]}\n"
@@ -189,6 +192,9 @@ def write_data(folder):
         write(name + "sentences.jsonl", "".join(f'{{"text": "we {word} {i}", "label": {i % 3}}}\n' for i in range(12)))
         write(name + "chat.jsonl", "".join(
             f'{{"messages": [{{"role": "user", "content": "{word} {i}?"}}, {{"role": "assistant", "content": "yes {i}"}}]}}\n' for i in range(16)))
+        pair = '{{"prompt": [{{"role": "user", "content": "{0} {1}?"}}], "chosen": [{{"role": "assistant", "content": "yes {1}"}}], ' \
+               '"rejected": [{{"role": "assistant", "content": "no"}}]}}\n'
+        write(name + "preferences.jsonl", "".join(pair.format(word, i) for i in range(16)))
     write("poem.txt", "".join(f"line {i % 10} of it\n" for i in range(60)))
     write("prompts.txt", "line 3\nof it\n")
     write("other.txt", "".join(f"verse {i % 7}, the other\n" for i in range(60)))
@@ -336,6 +342,14 @@ for kind, base in (("chat", "chat"), ("sentences", "bert")):
     row("data.train.context", base, "data.train.context=12" if kind == "sentences" else "data.train.context=40", PLAN, of=kind)
     row("data.train.tokenizer", base, "data.train.tokenizer=" + str(FINETUNE / ("bpe" if kind == "sentences" else "wordpiece")),
         PLAN if kind == "sentences" else REFUSED("has no token '<|im_start|>'"), of=kind, both=[] if kind == "sentences" else ["data.train.template=chatml"])
+row("data.train.path", "preferences", "data.train.path=other-preferences.jsonl", HASH, of="preferences")
+row("data.train.part", "preferences", "data.train.part=50%..100%", HASH, of="preferences")
+row("data.train.context", "preferences", "data.train.context=60", PLAN, of="preferences")
+row("data.train.tokenizer", "preferences", f"data.train.tokenizer={FINETUNE}/wordpiece", REFUSED("has no token '<|im_start|>'"), of="preferences",
+    both=["data.train.template=chatml"])
+row("data.train.template", "preferences", "data.train.template=zephyr", HASH, of="preferences")
+row("data.train.system", "preferences", "data.train.system=Be brief.", HASH, of="preferences")
+row("train.loss.beta", "preferences", "train.loss.beta=0.5", HASH, both=["optimizer.type=sgd"])
 row("data.train.template", "chat", "data.train.template=zephyr", HASH, of="chat")
 row("data.train.system", "chat", "data.train.system=Be brief.", HASH, of="chat")
 row("data.train.packing", "chat", "data.train.packing=off", HASH, of="chat")

@@ -162,6 +162,7 @@ static const struct {
     {"model.width", AN_CHANGE_FIXED},
     {"model.init.from", AN_CHANGE_FIXED},
     {"lora.rank", AN_CHANGE_FIXED},
+    {"train.loss.beta", AN_CHANGE_FIXED},
     {"lora.from", AN_CHANGE_FIXED},
     {"batch.leaves", AN_CHANGE_FIXED},
     {"batch.global", AN_CHANGE_FIXED},

@@ -95,6 +95,7 @@ static void call_parts(void) {
     double norm;
     STATUS(an_groups_create, N(&fresh_groups), N(model), O(&group_options));
     REFUSED(an_graph_add_lora, N(model), N(&lora));
+    REFUSED(an_graph_add_dpo, N(model), 0.1);
     NOTHING(an_groups_destroy, O(&groups));
     VALUE(an_groups_count, 0, N(groups));
     STATUS(an_group_info_get, N(groups), 0, N(&info));

@@ -1,0 +1,36 @@
+/* Data of preferences: the loss of the model becomes that of direct preference optimization. */
+#include <string.h>
+
+#include "anneal/optimizer.h"
+#include "open/open.h"
+
+static const char key[] = "train.loss.beta";
+
+static const double usual_beta = 0.1; /* as in most published runs */
+
+static bool has_preferences(const an_dataset *dataset) {
+    an_field field;
+    an_field_init(&field, sizeof field);
+    for (int i = 0; dataset && i < an_dataset_field_count(dataset); i++)
+        if (an_field_get(dataset, i, &field) == AN_OK && !strcmp(field.name, "preferred")) return true;
+    return false;
+}
+
+an_status an_open_dpo(an_config *config, an_context *ctx, an_graph *graph, const an_dataset *training) {
+    const bool is_auto = an_config_is(config, key, "auto");
+    double beta = usual_beta;
+    if (!has_preferences(training))
+        return is_auto ? AN_OK
+                       : AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                                  "%s: %s is for data of type preferences, which data.train is not; remove it",
+                                  an_config_place(config, key), key);
+    if (!is_auto) AN_TRY_RETURN(an_config_real(config, key, &beta));
+    if (!an_open_adapts(config))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                        "%s: data of type preferences needs an adapter, because the model is compared with its frozen "
+                        "base, which has no second copy; set lora.targets, such as [q_proj, v_proj]",
+                        an_config_place(config, "data.train"));
+    const an_status status = an_graph_add_dpo(graph, beta);
+    return status == AN_OK ? AN_OK
+                           : AN_ERROR(ctx, status, "%s: %s", an_config_place(config, "data.train"), an_last_error(ctx));
+}
