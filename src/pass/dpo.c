@@ -6,7 +6,7 @@
  * That is the cross entropy of two classes whose logits are the rewards, so everything after the rewards, label smoothing and accuracy
  * too, is the plain loss. A sample is one row with both answers as documents of their own, 0 the chosen and 1 the rejected one.
  *
- * The reference is the frozen base: the nodes of the model a second time, without `adapt`, on the same parameters. What does not depend
+ * The reference is the frozen base: the nodes of the model a second time, without the changes of the adapter, on the same parameters. What does not depend
  * on the adapter is not computed twice. It works on the model, as pass/lora.c does, so no other part knows of a reference. */
 #include <string.h>
 
@@ -98,13 +98,17 @@ static an_result *base_of(const preferring *p, an_result *r) {
     return r && r->number < p->results && p->of_base[r->number] ? p->of_base[r->number] : r;
 }
 
-/* The node on the base's values, as evaluations have it: without dropout. */
+/* The node on the base's values, as evaluations have it: without dropout. The change of an adapter is 0 instead, so that passes round the output of a
+ * layer where they do in the model: a new adapter gives rewards of 0 in any precision. */
 static an_status copy_node(const preferring *p, an_node *n) {
     an_graph *g = p->g;
+    an_value zero = AN_NONE;
     an_value inputs[AN_MAX_INPUTS];
-    for (int i = 0; i < n->input_count; i++) inputs[i] = an_graph_value(g, base_of(p, an_node_input(n, i)));
     g->insert_before = n->next;
     g->block = n->block;
+    if (n->op == &an_op_adapt) zero = an_constant(g, n->outputs[0].dtype, 0, 0, NULL);
+    for (int i = 0; i < n->input_count; i++)
+        inputs[i] = is_skipped(n, i) ? zero : an_graph_value(g, base_of(p, an_node_input(n, i)));
     an_value value = an_graph_add_outputs(g, n->op, n->input_count, inputs, n->attributes, n->output_count);
     const an_result *r = an_graph_result(g, value);
     if (r) {
@@ -139,13 +143,9 @@ static an_status add_base(preferring *p) {
         next = n->next;
         if (n->mark != NEEDED) continue;
         n->mark = NOT_NEEDED;
-        if (n->op == &an_op_adapt) {
-            p->of_base[n->outputs[0].number] = base_of(p, an_node_input(n, 0));
-            continue;
-        }
         for (int i = 0; i < n->input_count; i++)
             changed = changed || base_of(p, an_node_input(n, i)) != an_node_input(n, i);
-        if (changed || n->op->evaluate) AN_TRY_RETURN(copy_node(p, n));
+        if (changed || n->op == &an_op_adapt || n->op->evaluate) AN_TRY_RETURN(copy_node(p, n));
     }
     g->block = block;
     return AN_OK;

@@ -129,6 +129,27 @@ static void test_formula(void **state) {
         }
 }
 
+/* A new adapter changes nothing, and the reference rounds where the model does: rewards are 0, and no pair is right. */
+static void test_start(void **state) {
+    (void)state;
+    static const char *const precisions[] = {"f32", "bf16", "f16"};
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
+        char text[4096];
+        an_evaluation evaluation;
+        an_evaluation_init(&evaluation, sizeof evaluation);
+        forget("runs");
+        snprintf(text, sizeof text,
+                 LLAMA("rotary_base: 500000, ", "llama") REST("llama") "lora: {targets: " EVERY
+                                                                       ", rank: 4}\ntrain: {precision: %s}\n",
+                 precisions[i]);
+        an_trainer *t = open_run(text);
+        OK(ctx, an_trainer_evaluate(t, &evaluation));
+        assert_true(evaluation.loss == (double)0.693147181F); /* log 2 */
+        assert_true(evaluation.counts_right && evaluation.accuracy == 0);
+        an_trainer_destroy(&t);
+    }
+}
+
 /* ---- the same bits ---- */
 
 #define RUN(options, more)                                                                                        \
@@ -318,6 +339,7 @@ static void test_mistakes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_formula, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_start, setup, teardown),
         cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ranks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_generation, setup, teardown),

@@ -66,6 +66,21 @@ save:      {{every: 7 steps, keep_last: 2}}
 log:       {{every: 1 steps, tensorboard: off}}
 """
 
+PREFERENCES = """
+run:       {{dir: {run}, steps: {steps}, seed: 5}}
+model:     {{type: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 40, context: 28, vocabulary: 24, init: {{from: {tree}/tests/golden/huggingface/llama/model.safetensors}}}}
+lora:      {{targets: [q_proj, v_proj, down_proj], rank: 4, dropout: 0.2}}
+data:
+  train:   {{type: preferences, path: {tree}/tests/golden/dpo/llama/pairs.jsonl, tokenizer: {tree}/tests/golden/dpo/llama}}
+  eval:    {{type: preferences, path: {tree}/tests/golden/dpo/llama/pairs.jsonl, tokenizer: {tree}/tests/golden/dpo/llama}}
+batch:     {{global: 4, leaves: 2, micro: 1}}
+optimizer: {{lr: 1e-3}}
+train:     {{precision: {precision}, recompute: block}}
+eval:      {{every: 9 steps, best: val_loss}}
+save:      {{every: 7 steps, keep_last: 2}}
+log:       {{every: 1 steps, tensorboard: off}}
+"""
+
 # name: (template, precision, steps)
 CONFIGS = {
     "text-f32": (TEXT, "f32", 200),
@@ -73,6 +88,7 @@ CONFIGS = {
     "scaled-f16": (SCALED, "f16", 4000),
     "images-batch-norm": (IMAGES, "f32", 120),
     "table-lion": (LION, "bf16", 200),
+    "preferences": (PREFERENCES, "bf16", 200),
 }
 
 
