@@ -75,11 +75,12 @@ typedef struct an_trainer_options {
         owns; /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
     bool saves;        /* the run will be saved: the plan counts the copy that a checkpoint needs */
     bool reduces_bf16; /* as in an_stepper_options */
-    uint8_t reserved[1];
-    int rank, ranks;      /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
-    int hosts;            /* … on so many hosts; 0: one */
-    an_shard shard;       /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
-    int64_t min_elements; /* as in an_plan_options */
+    bool
+        loads_weights; /* an_trainer_init follows, or a resume: only parameters that it does not load get random values. Until then weights are 0 */
+    int rank, ranks;   /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
+    int hosts;         /* … on so many hosts; 0: one */
+    an_shard shard;    /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
+    int64_t min_elements;              /* as in an_plan_options */
     const an_augment_options *augment; /* random changes of training samples; NULL: none */
     uint32_t
         details; /* bits of an_detail; 0: none. Metrics of classes that were asked for here are part of state_hash */

@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "base/structs.h"
 #include "exec/array.h"
+#include "ir/adapter.h"
 #include "ops/source.h"
 
 /* Run states among the sources. */
@@ -59,17 +60,17 @@ static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, vo
 
 enum { STAGING_ELEMENTS = 64 * AN_PAGE }; /* at most: large enough for threads, small enough not to matter */
 
-/* Entries from `first` on get their starting values. */
-static an_status start(an_params *p, size_t first, uint64_t seed) {
+/* Entries from `first` to before `end` get their starting values. */
+static an_status start(an_params *p, size_t first, size_t end, uint64_t seed) {
     an_status status;
     an_context *ctx = p->ctx;
     void *staging = NULL;
     size_t count = 0;
-    for (size_t i = first; i < p->entry_count; i++)
+    for (size_t i = first; i < end; i++)
         if ((size_t)p->entries[i].elements > count) count = (size_t)p->entries[i].elements;
     if (count > STAGING_ELEMENTS) count = STAGING_ELEMENTS;
     AN_TRY(an_alloc(ctx, &staging, count, sizeof(double)));
-    for (size_t i = first; i < p->entry_count; i++) AN_TRY(start_entry(p, &p->entries[i], seed, staging));
+    for (size_t i = first; i < end; i++) AN_TRY(start_entry(p, &p->entries[i], seed, staging));
     status = AN_OK;
 fail:
     an_release(ctx, &staging, count, sizeof(double));
@@ -160,7 +161,7 @@ an_status an_params_create_in(an_params **params, an_context *ctx, const an_grap
     for (int i = 0; i < p->moment_count; i++)
         AN_TRY(an_params_allocate_flat(p, &p->moments[i], AN_FLAT_MOMENTS, dtype));
     if (options.average) AN_TRY(an_params_make_average(p));
-    AN_TRY(start(p, p->parameter_count, 0));
+    AN_TRY(start(p, p->parameter_count, p->entry_count, 0));
     *params = p;
     return AN_OK;
 
@@ -235,12 +236,24 @@ an_status an_params_init(an_params *params, uint64_t seed) {
     an_context *ctx = params->ctx;
     AN_TRY_RETURN(an_context_check_threads(ctx));
     params->version++;
-    size_t count = params->entry_count;
-    params->entry_count = params->parameter_count; /* run states keep what they learned */
-    an_status status = start(params, 0, seed);
-    params->entry_count = count;
+    params->deferred = false;
+    const an_status status = start(params, 0, params->parameter_count, seed); /* run states keep what they learned */
     if (status != AN_OK) an_error_frame(ctx, __func__, __FILE__, __LINE__);
     return status;
+}
+
+an_status an_params_defer(an_params *p, uint64_t seed) {
+    an_context *ctx = p->ctx;
+    p->version++;
+    p->seed = seed;
+    p->deferred = true;
+    for (size_t i = 0; i < p->parameter_count; i++)
+        if (an_adapter_has(p->entries[i].name)) AN_TRY_RETURN(start(p, i, i + 1, seed));
+    return AN_OK;
+}
+
+an_status an_params_start(an_params *p, size_t entry) {
+    return p->deferred && entry < p->parameter_count ? start(p, entry, entry + 1, p->seed) : AN_OK;
 }
 
 /* ---- low copies ---- */

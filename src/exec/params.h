@@ -52,6 +52,8 @@ struct an_params {
     an_average average;
     bool has_gradients;
     an_lender lender; /* of the gradients */
+    uint64_t seed;    /* of entries that an_params_defer has left out */
+    bool deferred;    /* there are such entries: nothing has their starting values yet */
     uint64_t version; /* rises with every change of the weights */
     void *low;        /* copies of the masters on the same grid; NULL until a program reads them */
     an_dtype low_dtype;
@@ -136,6 +138,11 @@ an_page_range an_params_low_part(const an_params *p, const an_page_range *pages,
 bool an_params_has(const an_params *p, const an_stored *e, an_flat flat);
 /* The next elements that are, *first … *end - 1, at element `from` of the entry or behind it, where `from` is 0 or the last *end; false: there are none. */
 bool an_params_next(const an_params *p, const an_stored *e, an_flat flat, int64_t from, int64_t *first, int64_t *end);
+
+/* In place of an_params_init, for a store whose weights will be loaded: only those of an adapter get their starting values. */
+an_status an_params_defer(an_params *params, uint64_t seed);
+/* Gives an entry the starting values that an_params_defer has left out; nothing if there are none. */
+an_status an_params_start(an_params *params, size_t entry);
 
 /* Pages of a flat buffer of the trainable type, from their owners, in `to` of every rank of a store in pieces. Collective. */
 an_status an_params_spread(const an_params *p, const void *base, const an_page_range *pages, void *to);

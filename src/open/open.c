@@ -384,6 +384,9 @@ static an_status get_options(opening *o) {
     o->options.hosts = o->opened->hosts;
     o->options.owns = true;
     o->options.saves = o->opened->purpose != AN_OPEN_PLAIN;
+    const bool has_files = an_config_origin_of(o->config, "model.from") != AN_ORIGIN_NONE ||
+                           an_config_origin_of(o->config, "model.init.from") != AN_ORIGIN_NONE;
+    o->options.loads_weights = has_files || (o->resume && !an_open_adapts(o->config));
     return an_open_count(o->config, "save.writers", &o->options.writers); /* the plan has room for what they write */
 }
 

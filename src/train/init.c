@@ -310,7 +310,11 @@ static an_status load_all(matching *m) {
     double *part = NULL;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&part, PART, sizeof *part));
     for (size_t i = 0; i < m->entry_count && status == AN_OK; i++)
-        if (m->tensors[i]) status = load(m, i, part);
+        if (m->tensors[i])
+            status = load(m, i, part);
+        else if (!m->adapter && !an_adapter_has(m->params->entries[i].name))
+            status = an_params_start(m->params, i);
+    if (!m->adapter) m->params->deferred = false;
     m->params->version++;
     an_release(ctx, (void **)&part, PART, sizeof *part);
     return status;

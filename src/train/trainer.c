@@ -149,7 +149,8 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     AN_TRY_RETURN(an_optimizer_moments_in(ctx, options->optimizer, &params.moments));
     params.average = options->ema_decay > 0;
     AN_TRY_RETURN(an_params_create_in(&t->params, ctx, t->graph, &params, t->shards ? &t->pieces : NULL));
-    AN_TRY_RETURN(an_params_init(t->params, (uint64_t)options->seed));
+    const uint64_t seed = (uint64_t)options->seed;
+    AN_TRY_RETURN(options->loads_weights ? an_params_defer(t->params, seed) : an_params_init(t->params, seed));
     AN_TRY_RETURN(an_program_create(&t->program, t->plan, t->params));
     AN_TRY_RETURN(an_feed_set_limits(&t->feed, t->program, t->training));
     if (t->evaluation) AN_TRY_RETURN(an_feed_set_limits(&t->evaluation_feed, t->program, t->evaluation));
