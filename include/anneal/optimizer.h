@@ -94,6 +94,8 @@ typedef struct an_lora_options {
         base; /* in which matrices of the model are stored: AN_DTYPE_BF16, AN_DTYPE_F16, AN_DTYPE_Q8_0; AN_DTYPE_NONE: as they are */
     bool rslora; /* scale is alpha ÷ √rank */
     uint8_t reserved[7];
+    const char *
+        from; /* a folder with adapter_config.json of PEFT, which says targets, rank, alpha and rslora; those above must then be 0. NULL: none */
 } an_lora_options;
 AN_API void an_lora_options_init(an_lora_options *options, size_t size);
 

@@ -13,7 +13,15 @@ static bool says_more(const an_config_node *n) {
 an_status an_config_check_lora(an_config *c) {
     const an_config_node *lora = an_config_find(c, "lora"), *groups = an_config_find(c, "optimizer.groups");
     if (!lora) return AN_OK;
-    if (!an_config_find(c, "lora.targets")) {
+    const bool has_from = an_config_find(c, "lora.from") != NULL;
+    for (const an_config_node *n = lora->first; n && has_from && !an_config_find(c, "lora.targets"); n = n->next)
+        if (says_more(n) && (!strcmp(n->key, "rank") || !strcmp(n->key, "alpha") || !strcmp(n->key, "rslora")))
+            return AN_ERROR(
+                c->ctx, AN_ERR_ARGUMENT,
+                "%s: lora.%s is set, but without lora.targets the adapter of lora.from says it; remove it, or set "
+                "lora.targets too",
+                AN_SPOT(n->key_place), n->key);
+    if (!an_config_find(c, "lora.targets") && !has_from) {
         for (const an_config_node *n = lora->first; n; n = n->next)
             if (says_more(n))
                 return AN_ERROR(

@@ -7,7 +7,8 @@
 enum { MOST_TARGETS = 256 };
 
 bool an_open_adapts(an_config *config) {
-    return an_config_origin_of(config, "lora.targets") != AN_ORIGIN_NONE;
+    return an_config_origin_of(config, "lora.targets") != AN_ORIGIN_NONE ||
+           an_config_origin_of(config, "lora.from") != AN_ORIGIN_NONE;
 }
 
 static an_status blame(an_config *config, an_context *ctx, an_status status, const char *path) {
@@ -19,7 +20,9 @@ an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_d
     an_lora_options o;
     an_lora_options_init(&o, sizeof o);
     if (!an_open_adapts(config)) return AN_OK;
-    o.target_count = an_config_size(config, "lora.targets");
+    const bool is_described = an_config_origin_of(config, "lora.targets") != AN_ORIGIN_NONE;
+    if (!is_described) AN_TRY_RETURN(an_config_path(config, "lora.from", &o.from));
+    o.target_count = is_described ? an_config_size(config, "lora.targets") : 0;
     if (o.target_count > MOST_TARGETS)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d targets are listed; at most %d are possible",
                         an_config_place(config, "lora.targets"), o.target_count, MOST_TARGETS);
@@ -29,7 +32,7 @@ an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_d
         AN_TRY_RETURN(an_config_string(config, path, &targets[i]));
     }
     o.targets = targets;
-    AN_TRY_RETURN(an_config_count(config, "lora.rank", &o.rank));
+    if (is_described) AN_TRY_RETURN(an_config_count(config, "lora.rank", &o.rank));
     if (!an_config_is(config, "lora.alpha", "auto")) AN_TRY_RETURN(an_config_real(config, "lora.alpha", &o.alpha));
     AN_TRY_RETURN(an_config_real(config, "lora.dropout", &o.dropout));
     AN_TRY_RETURN(an_config_bool(config, "lora.rslora", &o.rslora));
@@ -37,7 +40,7 @@ an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_d
     if (an_config_is(config, "lora.base", "auto") && !f32_storage) o.base = precision;
     if (an_config_is(config, "lora.base", "q8_0")) o.base = AN_DTYPE_Q8_0;
     const an_status status = an_graph_add_lora(graph, &o);
-    return status == AN_OK ? AN_OK : blame(config, ctx, status, "lora");
+    return status == AN_OK ? AN_OK : blame(config, ctx, status, is_described ? "lora" : "lora.from");
 }
 
 an_status an_open_adapter(an_trainer *trainer, an_config *config, an_context *ctx) {

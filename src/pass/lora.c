@@ -16,6 +16,7 @@
 #include "ops/ops.h"
 #include "ops/source.h"
 #include "pass/frozen.h"
+#include "pass/lora_config.h"
 
 enum { MATCH_STEPS = 100000 }; /* a pattern that needs more is refused instead of being waited for */
 
@@ -279,9 +280,12 @@ an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options) {
     an_status status;
     an_context *ctx = graph->ctx;
     an_lora_options own;
+    an_arena arena;
     adapting a = {.g = graph, .options = &own};
     const size_t count = graph->parameter_count;
+    an_arena_init(&arena, ctx);
     AN_TRY(an_lora_options_read(ctx, &own, options));
+    if (own.from) AN_TRY(an_lora_config_read(&own, &arena));
     a.adapter = (an_adapter){.rank = own.rank,
                              .alpha = an_is_auto(own.alpha) ? (double)own.rank : own.alpha,
                              .dropout = own.dropout,
@@ -303,6 +307,7 @@ an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options) {
     graph->adapter = a.adapter;
     status = AN_OK;
 fail:
+    an_arena_destroy(&arena);
     an_release(ctx, (void **)&a.chosen, count, sizeof *a.chosen);
     return status;
 }

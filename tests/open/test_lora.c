@@ -31,13 +31,16 @@ enum { TOKENS = 16, VOCABULARY = 24 };
 
 static const struct {
     const char *name, *config;
+    double low; /* how far peft's own logits in bf16 are from those in f64 */
 } cases[] = {
     {"llama",
-     LLAMA("rotary_base: 500000, ", "llama") "lora: {targets: " EVERY ", rank: 4, alpha: 8, from: " GOLDEN "llama}\n"},
+     LLAMA("rotary_base: 500000, ", "llama") "lora: {targets: " EVERY ", rank: 4, alpha: 8, from: " GOLDEN "llama}\n",
+     0.130},
     {"llama-rslora",
      LLAMA("tied: on, ", "llama-tied") "lora: {targets: [q_proj, v_proj], rank: 2, alpha: 3, rslora: on, from: " GOLDEN
-                                       "llama-rslora}\n"},
-    {"gpt2", GPT2 "lora: {targets: [c_attn, c_proj, c_fc], rank: 3, alpha: 6, from: " GOLDEN "gpt2}\n"},
+                                       "llama-rslora}\n",
+     0.141},
+    {"gpt2", GPT2 "lora: {targets: [c_attn, c_proj, c_fc], rank: 3, alpha: 6, from: " GOLDEN "gpt2}\n", 0.047},
 };
 
 typedef struct {
@@ -142,7 +145,61 @@ static void test_gradients_of_peft(void **state) {
     }
 }
 
-/* In f32, and in bf16 with the base stored in bf16: what peft's merged model gives. */
+/* adapter_config.json says all that the config leaves out. */
+static void test_described_by_the_folder(void **state) {
+    (void)state;
+    static expectation e;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char config[2048];
+        an_step_metrics metrics;
+        an_step_metrics_init(&metrics, sizeof metrics);
+        const char *lora = strstr(cases[i].config, "lora: {");
+        snprintf(config, sizeof config, "%.*slora: {from: " GOLDEN "%s}\n", (int)(lora - cases[i].config),
+                 cases[i].config, cases[i].name);
+        read_expected(cases[i].name, &e);
+        an_trainer *t = open_with(config, "train: {precision: f64, clip_norm: off}\n");
+        OK(ctx, an_trainer_step(t, &metrics));
+        assert_true(size_of(metrics.loss - e.loss) <= 1e-9);
+        assert_gradients(t, cases[i].name);
+        an_trainer_destroy(&t);
+    }
+}
+
+static void test_what_the_folder_does_not_say(void **state) {
+    static const struct {
+        const char *text, *words;
+        an_status status;
+    } rows[] = {
+        {"{\"r\": 4}", "a/adapter_config.json: has no target_modules", AN_ERR_DAMAGED},
+        {"{\"target_modules\": [\"q_proj\"]}", "a/adapter_config.json: has no r, the rank", AN_ERR_DAMAGED},
+        {"{\"r\": 4, \"target_modules\": \"all-linear\"}", "target_modules is all-linear; set the targets yourself",
+         AN_ERR_UNSUPPORTED},
+        {"{\"r\": 4, \"target_modules\": [\"q_proj\"], \"layers_to_transform\": [0]}", "layers_to_transform is set",
+         AN_ERR_UNSUPPORTED},
+        {"{\"r\": 4, \"target_modules\": [\"q\\\\E\"]}", "which is not the name of a layer", AN_ERR_UNSUPPORTED},
+        {"{\"r\": 4, \"target_modules\": [1]}", "not a valid adapter_config.json", AN_ERR_DAMAGED},
+        {"{\"r\": 4, \"target_modules\": [\"proj\"]}", "matches no linear layer", AN_ERR_ARGUMENT},
+        {"{\"r\": 4, \"target_modules\": \"(\"}", "is not a valid regular expression", AN_ERR_ARGUMENT},
+        {"{\"r\": 99, \"target_modules\": [\"q_proj\"]}", "the rank is 99", AN_ERR_ARGUMENT},
+        {"", "not a valid adapter_config.json", AN_ERR_DAMAGED},
+    };
+    static expectation e;
+    (void)state;
+    read_expected("llama", &e);
+    mkdir("a", 0777);
+    forget("runs");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_text("a/adapter_config.json", rows[i].text);
+        refused(LLAMA("", "llama-tied") "lora: {from: a}\n", rows[i].status, rows[i].words);
+        assert_non_null(strstr(an_last_error(ctx), "run.yaml:"));
+    }
+    refused(LLAMA("", "llama-tied") "lora: {from: a, rank: 4}\n", AN_ERR_ARGUMENT,
+            "lora.rank is set, but without lora.targets the adapter of lora.from says it; remove it, or set "
+            "lora.targets too");
+}
+
+/* In f32, and in bf16 with the base stored in bf16: what peft's merged model gives. Twice the distance that peft itself has in bf16 is allowed there: few of so small
+ * a model's sums have their errors cancel. */
 static void test_logits_of_peft(void **state) {
     (void)state;
     static expectation e;
@@ -160,7 +217,8 @@ static void test_logits_of_peft(void **state) {
         OK(ctx, an_predictor_run_tokens(p, 2, e.tokens, logits));
         const double worst = furthest(logits, e.logits);
         print_message("%s: %.2g\n", cases[i / 2].name, worst);
-        if (!(worst <= (low ? 0.3 : 2e-5))) fail_msg("%s: a logit is off by %g", cases[i / 2].name, worst);
+        if (!(worst <= (low ? 2 * cases[i / 2].low : 2e-5)))
+            fail_msg("%s: a logit is off by %g", cases[i / 2].name, worst);
         an_predictor_destroy(&p);
         an_trainer_destroy(&t);
     }
@@ -435,6 +493,8 @@ static void test_mistakes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_gradients_of_peft, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_described_by_the_folder, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_the_folder_does_not_say, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logits_of_peft, setup, teardown),
         cmocka_unit_test_setup_teardown(test_frozen_base, setup, teardown),
         cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
