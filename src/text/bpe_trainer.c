@@ -26,58 +26,7 @@ struct an_bpe_trainer {
     an_words *counts;
 };
 
-/* ---- tokenizer.json ---- */
-
-static void write_byte_level(an_json_writer *j, const char *key, bool pattern) {
-    an_json_write_object(j, key);
-    an_json_write_string(j, "type", "ByteLevel");
-    an_json_write_bool(j, "add_prefix_space", false);
-    an_json_write_bool(j, "trim_offsets", true);
-    an_json_write_bool(j, "use_regex", pattern);
-    an_json_write_end(j);
-}
-
-static void write_pre(an_json_writer *j, const an_pre *pre) {
-    const bool own = !strcmp(pre->pattern, AN_PATTERN_GPT2); /* the pattern of ByteLevel itself */
-    an_json_write_object(j, "pre_tokenizer");
-    an_json_write_string(j, "type", "Sequence");
-    an_json_write_array(j, "pretokenizers");
-    if (pre->digits) {
-        an_json_write_object(j, NULL);
-        an_json_write_string(j, "type", "Digits");
-        an_json_write_bool(j, "individual_digits", true);
-        an_json_write_end(j);
-    }
-    if (!own) {
-        an_json_write_object(j, NULL);
-        an_json_write_string(j, "type", "Split");
-        an_json_write_object(j, "pattern");
-        an_json_write_string(j, "Regex", pre->pattern);
-        an_json_write_end(j);
-        an_json_write_string(j, "behavior", "Isolated");
-        an_json_write_bool(j, "invert", false);
-        an_json_write_end(j);
-    }
-    write_byte_level(j, NULL, own);
-    an_json_write_end(j);
-    an_json_write_end(j);
-}
-
-static void write_added(an_json_writer *j, const an_bpe_trainer *t) {
-    an_json_write_array(j, "added_tokens");
-    for (int64_t i = 0; i < t->options.special_count; i++) {
-        an_json_write_object(j, NULL);
-        an_json_write_integer(j, "id", i);
-        an_json_write_string(j, "content", t->special[i]);
-        an_json_write_bool(j, "single_word", false);
-        an_json_write_bool(j, "lstrip", false);
-        an_json_write_bool(j, "rstrip", false);
-        an_json_write_bool(j, "normalized", false);
-        an_json_write_bool(j, "special", true);
-        an_json_write_end(j);
-    }
-    an_json_write_end(j);
-}
+/* ---- what the tokenizer is made of ---- */
 
 /* The characters that stand for the bytes of a token, in memory of the trainer. */
 static an_status text_of(an_bpe_trainer *t, const an_words *tokens, size_t token, const char **text) {
@@ -93,62 +42,44 @@ static an_status text_of(an_bpe_trainer *t, const an_words *tokens, size_t token
     return AN_OK;
 }
 
-static an_status write_model(an_json_writer *j, an_bpe_trainer *t, const an_bpe_merges *m, const an_pre *pre) {
+static an_status text_of_merge(an_bpe_trainer *t, const char *left, const char *right, const char **text) {
     an_context *ctx = t->ctx;
-    const char **texts = NULL;
-    char *merge = NULL;
-    AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&texts, m->tokens.count, sizeof *texts));
-    size_t longest = 0;
-    for (size_t i = 0; i < m->tokens.count; i++) {
-        AN_TRY_RETURN(text_of(t, &m->tokens, i, &texts[i]));
-        if (strlen(texts[i]) > longest) longest = strlen(texts[i]);
-    }
-    AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&merge, 2 * longest + 2, 1));
-    an_json_write_object(j, "model");
-    an_json_write_string(j, "type", "BPE");
-    an_json_write_null(j, "dropout");
-    an_json_write_null(j, "unk_token");
-    an_json_write_null(j, "continuing_subword_prefix");
-    an_json_write_null(j, "end_of_word_suffix");
-    an_json_write_bool(j, "fuse_unk", false);
-    an_json_write_bool(j, "byte_fallback", false);
-    an_json_write_bool(j, "ignore_merges", pre->ignore_merges);
-    an_json_write_object(j, "vocab");
-    for (int64_t i = 0; i < t->options.special_count; i++) an_json_write_integer(j, t->special[i], i);
-    for (size_t i = 0; i < m->tokens.count; i++)
-        an_json_write_integer(j, texts[i], t->options.special_count + (int64_t)i);
-    an_json_write_end(j);
-    an_json_write_array(j, "merges");
-    for (size_t i = 0; i < m->count; i++) {
-        snprintf(merge, 2 * longest + 2, "%s %s", texts[m->merges[i].left], texts[m->merges[i].right]);
-        an_json_write_string(j, NULL, merge);
-    }
-    an_json_write_end(j);
-    an_json_write_end(j);
+    char *to = NULL;
+    const size_t bytes = strlen(left) + strlen(right) + 2;
+    AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&to, bytes, 1));
+    snprintf(to, bytes, "%s %s", left, right);
+    *text = to;
     return AN_OK;
 }
 
-static an_status write_json(an_bpe_trainer *t, const an_bpe_merges *m, an_text *text) {
+/* Special tokens come first, then those of bytes, then those of merges. */
+static an_status make_parts(an_bpe_trainer *t, const an_bpe_merges *m, an_tokenizer_parts *parts) {
     an_context *ctx = t->ctx;
-    const an_pre *pre = an_pre_find(t->options.pre);
-    an_json_writer j = an_text_json(text, AN_JSON_MARGIN);
-    an_json_write_object(&j, NULL);
-    an_json_write_string(&j, "version", "1.0");
-    an_json_write_null(&j, "truncation");
-    an_json_write_null(&j, "padding");
-    write_added(&j, t);
-    if (pre->nfc) {
-        an_json_write_object(&j, "normalizer");
-        an_json_write_string(&j, "type", "NFC");
-        an_json_write_end(&j);
-    } else
-        an_json_write_null(&j, "normalizer");
-    write_pre(&j, pre);
-    an_json_write_null(&j, "post_processor");
-    write_byte_level(&j, "decoder", true);
-    AN_TRY_RETURN(write_model(&j, t, m, pre));
-    an_json_write_finish(&j);
-    return text->status;
+    const size_t first = (size_t)t->options.special_count, count = first + m->tokens.count;
+    const char **tokens = NULL, **merges = NULL;
+    int32_t *types = NULL;
+    AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&tokens, count, sizeof *tokens));
+    AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&types, count, sizeof *types));
+    AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&merges, m->count + 1, sizeof *merges));
+    for (size_t i = 0; i < count; i++) {
+        types[i] = i < first ? AN_TOKEN_CONTROL : AN_TOKEN_NORMAL;
+        if (i < first)
+            tokens[i] = t->special[i];
+        else
+            AN_TRY_RETURN(text_of(t, &m->tokens, i - first, &tokens[i]));
+    }
+    for (size_t i = 0; i < m->count; i++)
+        AN_TRY_RETURN(text_of_merge(t, tokens[first + (size_t)m->merges[i].left],
+                                    tokens[first + (size_t)m->merges[i].right], &merges[i]));
+    an_tokenizer_parts_init(parts, sizeof *parts);
+    parts->model = "gpt2";
+    parts->pre = t->options.pre;
+    parts->tokens = tokens;
+    parts->types = types;
+    parts->merges = merges;
+    parts->token_count = (int64_t)count;
+    parts->merge_count = (int64_t)m->count;
+    return AN_OK;
 }
 
 /* ---- making a trainer ---- */
@@ -190,22 +121,20 @@ fail:
     return status;
 }
 
-/* A tokenizer without merges, read from what would be written: words are those that its users will have. */
+/* A tokenizer without merges, of what would be written: words are those that its users will have. */
 static an_status make_splitter(an_bpe_trainer *t) {
     an_status status;
     an_context *ctx = t->ctx;
-    an_text text;
+    an_tokenizer_parts parts;
     an_bpe_merges none = {.count = 0};
     const an_words words = {.count = 0};
-    an_text_init(&text, ctx);
     AN_CHECK(ctx, an_bpe_merges_find(&none, &words, t->bytes, &t->reserved, BYTES, 1), AN_ERR_MEMORY,
              "out of memory for the tokens of bytes");
-    AN_TRY(write_json(t, &none, &text));
-    AN_TRY(an_tokenizer_create(&t->tokenizer, ctx, text.bytes, text.length, NULL, 0));
+    AN_TRY(make_parts(t, &none, &parts));
+    AN_TRY(an_tokenizer_create_parts(&t->tokenizer, ctx, &parts));
     status = AN_OK;
 fail:
     an_bpe_merges_release(&none);
-    an_text_destroy(&text);
     return status;
 }
 
@@ -334,6 +263,7 @@ an_status an_bpe_trainer_run(an_bpe_trainer *trainer, char **json, int64_t *toke
     an_bpe_trainer *t = trainer;
     an_context *ctx = t->ctx;
     an_bpe_merges merges = {.count = 0};
+    an_tokenizer_parts parts;
     an_text text;
     an_text_init(&text, ctx);
     *json = NULL;
@@ -342,7 +272,8 @@ an_status an_bpe_trainer_run(an_bpe_trainer *trainer, char **json, int64_t *toke
              an_bpe_merges_find(&merges, &t->counts[0], t->bytes, &t->reserved,
                                 t->options.vocabulary - t->options.special_count, t->options.least),
              AN_ERR_MEMORY, "out of memory: there are %zu different words", t->counts[0].count);
-    AN_TRY(write_json(t, &merges, &text));
+    AN_TRY(make_parts(t, &merges, &parts));
+    AN_TRY(an_tokenizer_write(&text, &parts));
     if (tokens) *tokens = t->options.special_count + (int64_t)merges.tokens.count;
     AN_TRY(an_text_take(&text, json));
     status = AN_OK;
