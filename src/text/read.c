@@ -244,12 +244,27 @@ static an_status check_template(const an_tokenizer *t, const an_template *templa
     return AN_OK;
 }
 
+/* A text with two ids would be one token to this library and another to others. */
+static an_status check_texts(const an_tokenizer *t) {
+    const an_vocabulary *v = &t->vocabulary;
+    for (size_t i = 0; i < v->count; i++) {
+        const an_token *token = &v->tokens[i];
+        if (!token->text) continue;
+        const int32_t first = an_index_find(&v->by_text, v, token->text, token->text_length);
+        if (first != (int32_t)i)
+            return AN_ERROR(t->ctx, AN_ERR_DAMAGED, "the token '%.40s' appears twice, with the ids %d and %zu",
+                            token->text, first, i);
+    }
+    return AN_OK;
+}
+
 static an_status assemble(an_tokenizer *t, const added_list *added, const model_text *model) {
     enum { CHARACTERS = 100 };
     an_context *ctx = t->ctx;
     const uint64_t seed = an_text_hash(t->text, t->text_bytes, 0);
     const int64_t most = t->text_bytes < MOST_IDS ? (int64_t)t->text_bytes : MOST_IDS - 1;
     AN_TRY_RETURN(an_index_make(ctx, &t->vocabulary.by_text, &t->vocabulary, false, seed));
+    AN_TRY_RETURN(check_texts(t));
     AN_TRY_RETURN(put_added(t, added, most));
     AN_TRY_RETURN(an_tokenizer_index(t, seed));
     AN_TRY_RETURN(an_merges_make(ctx, &t->vocabulary.merges, model->count, seed));

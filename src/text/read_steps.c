@@ -194,6 +194,9 @@ static bool read_part(an_text_reader *r, named_part *part) {
                                       : !an_read_is(key, "type_id") || !an_json_count(j, &type))
                 return j->problem ? false : an_read_refuse(r, AN_ERR_UNSUPPORTED, "a template has '%.40s'", key.bytes);
         }
+        if (!is_token && part->name.bytes && !an_read_is(part->name, "A") && !an_read_is(part->name, "B"))
+            return an_read_refuse(r, AN_ERR_DAMAGED, "a template has the text '%.40s', but texts are A and B",
+                                  part->name.bytes);
         part->kind = is_token                      ? AN_TEMPLATE_TOKEN
                      : an_read_is(part->name, "B") ? AN_TEMPLATE_SECOND
                                                    : AN_TEMPLATE_FIRST;

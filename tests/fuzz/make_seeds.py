@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the seeds of the fuzzers of pictures, arrays and JSON lines.
 
-    make_seeds.py CORPUS    (tests/fuzz/corpus: the folders png, npy, jsonl and gguf in it are filled)
+    make_seeds.py CORPUS    (tests/fuzz/corpus: the folders png, npy, jsonl, chat and gguf in it are filled)
 
 Those of jpeg are made by make_jpeg_seeds, with libjpeg."""
 import io
@@ -92,6 +92,16 @@ write("jsonl", "more", 32, b'{"a": [1, [2, 3]], "x": 0, "y": null}\n')
 write("jsonl", "half", 80, b'{"a": 1, "b": 2}\n{"b": 3, "a": 4}\n{"a": 5, "b": 6}\n')
 write("jsonl", "weights", 134, b'{"a": 1, "y": 2, "w": 1}\n{"a": 3, "y": 4, "w": 0.5}\n')
 write("jsonl", "weights_optional", 135, b'{"a": 1, "b": {"c": 2}, "y": 2}\n{"a": 3, "b": {"c": 2}, "y": 4}\n')
+
+# ---- data for fine-tuning ----
+
+turns = b'{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "ask"}, {"role": "assistant", "content": "yes"}]}\n'
+asked = b'{"messages": [{"role": "user", "content": "ask"}, {"role": "assistant", "content": "<think>\\nso\\n</think>\\n\\nyes <|im_end|>"}]}\n'
+for number, name in enumerate(("chatml", "llama3", "mistral", "zephyr", "qwen", "llama31", "qwen3", "none")):
+    write("chat", name, number + 32, asked if name in ("mistral", "none") else turns + asked)
+write("chat", "plain", 16 + 64, b'{"text": "some text that is longer than a sample"}\n\n{"prompt": "two and two is", "completion": " four", "id": [1, {}]}\n')
+write("chat", "half", 128 + 8, asked * 3)
+write("chat", "template", 0, b"{% for m in messages %}{{ '<|im_start|>' + m['role'] }}<|im_start|>system\nBe kind.<|im_end|>{% endfor %}")
 
 # ---- GGUF ----
 
