@@ -3,7 +3,7 @@
 #ifndef ANNEAL_CHAT_H
 #define ANNEAL_CHAT_H
 
-#include "anneal/core.h"
+#include "anneal/text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,6 +16,9 @@ typedef enum an_chat_template {
         2,              /* [INST]content[/INST]answer</s>: Mistral Nemo and later models without spaces between these */
     AN_CHAT_ZEPHYR = 3, /* <|role|>, a new line, content</s> */
     AN_CHAT_QWEN = 4,   /* as ChatML, with the system message of Qwen 2.5 */
+    AN_CHAT_LLAMA31 =
+        5, /* as Llama 3, with a system message that begins with two dates, which are fixed: Llama 3.1 and 3.3 */
+    AN_CHAT_QWEN3 = 6, /* as ChatML; <think>, what was thought, and </think> precede the answer to the last question */
     AN_CHAT_LIMIT = 0x7fffffff
 } an_chat_template;
 
@@ -28,7 +31,7 @@ typedef struct an_chat_format {
 } an_chat_format;
 AN_API void an_chat_format_init(an_chat_format *format, size_t size);
 
-/* "chatml", "llama3", "mistral", "zephyr" or "qwen"; NULL after the last. */
+/* "chatml", "llama3", "mistral", "zephyr", "qwen", "llama3.1" or "qwen3"; NULL after the last. */
 AN_API const char *an_chat_template_name(int index);
 
 /* Recognizes the text `chat_template` of a tokenizer_config.json. Sets `type`, and `system` if the template has one of its own, which is
@@ -52,6 +55,15 @@ typedef struct an_chat_message {
  * beginning of an answer follows, for generation. */
 AN_API an_status an_chat_render(an_context *ctx, const an_chat_format *format, const an_chat_message *messages,
                                 int64_t count, bool prompt, char *text, size_t capacity, size_t *length);
+
+/* Makes tokens of a conversation. Only what the template itself writes becomes special tokens: in messages, "<|im_end|>" is text like any other, so
+ * nobody who writes one can end it and speak in another's name. The tokens are the encoder's, and valid until its next call. */
+AN_API an_status an_chat_encode(an_context *ctx, an_encoder *encoder, const an_chat_format *format,
+                                const an_chat_message *messages, int64_t count, bool prompt, const int32_t **tokens,
+                                int64_t *token_count);
+
+/* The token that ends an answer, as text. It lives as long as the format's strings. NULL: it is eos, and the format has none. */
+AN_API const char *an_chat_end(const an_chat_format *format);
 
 #ifdef __cplusplus
 }

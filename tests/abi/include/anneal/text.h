@@ -128,6 +128,32 @@ AN_API an_status an_decoder_push(an_decoder *decoder, int32_t token, const char 
 AN_API an_status an_decoder_end(an_decoder *decoder, const char **text, size_t *length);
 AN_API const char *an_decoder_error(const an_decoder *decoder);
 
+/* ---- making a tokenizer ---- */
+
+/* Makes a vocabulary from texts by byte-level BPE: from the 256 bytes on, the two adjacent tokens that appear most often within words become one token, until there
+ * are enough. Of pairs that appear equally often, the one with the lower ids comes first, which the package tokenizers does too. Ids are those of the special
+ * tokens, of the bytes in the order of the characters that stand for them, and of the merges. The result depends on the words of all texts together, and neither on their order nor on the number of threads. */
+typedef struct an_bpe_trainer an_bpe_trainer;
+
+typedef struct an_bpe_options {
+    size_t size;
+    int64_t vocabulary;         /* tokens in all: those of 256 bytes, special ones and merges */
+    int64_t least;              /* a pair that appears less often is no token; 2 by default */
+    const char *pre;            /* what cuts texts into words: a name as in an_tokenizer_parts; NULL: "gpt-2" */
+    const char *const *special; /* tokens that are never made from plain text, such as "<|endoftext|>" */
+    int64_t special_count;
+} an_bpe_options;
+AN_API void an_bpe_options_init(an_bpe_options *options, size_t size);
+
+AN_API an_status an_bpe_trainer_create(an_bpe_trainer **trainer, an_context *ctx, const an_bpe_options *options);
+AN_API void an_bpe_trainer_destroy(an_bpe_trainer **trainer);
+/* Counts the words of texts of less than 2^31 bytes each, which are not kept; the context's threads share them. Call it as often as there is text. */
+AN_API an_status an_bpe_trainer_add(an_bpe_trainer *trainer, const char *const *texts, const size_t *lengths,
+                                    int64_t count);
+/* Makes the tokenizer.json of what was counted; release it with an_string_release. It has fewer tokens than asked for if no pair appears `least` times any more. `tokens`, which may be
+ * NULL, is how many. */
+AN_API an_status an_bpe_trainer_run(an_bpe_trainer *trainer, char **json, int64_t *tokens);
+
 #ifdef __cplusplus
 }
 #endif
