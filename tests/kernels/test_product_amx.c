@@ -97,8 +97,14 @@ static an_amx_job job_of(const bench *t, sizes s) {
                         .rows = s.rows,
                         .columns = s.columns,
                         .depth = s.depth,
-                        .a = {t->a, s.depth, 1, one_dimension(s.items, s.rows * s.depth)},
-                        .b = {t->b, s.depth, 1, one_dimension(s.items, s.columns * s.depth)},
+                        .a = {.data = t->a,
+                              .lane_stride = s.depth,
+                              .depth_stride = 1,
+                              .items = one_dimension(s.items, s.rows * s.depth)},
+                        .b = {.data = t->b,
+                              .lane_stride = s.depth,
+                              .depth_stride = 1,
+                              .items = one_dimension(s.items, s.columns * s.depth)},
                         .dst = t->f32,
                         .dtype = AN_DTYPE_F32,
                         .row_stride = s.columns,
@@ -131,8 +137,12 @@ static void check_layouts(bench *t, sizes s) {
     turn(t->b, s.items, s.columns, s.depth, t->turned_b);
     for (int way = 0; way < 4; way++) {
         an_amx_job job = job_of(t, s);
-        if (way & 1) job.a = (an_amx_operand){t->turned_a, 1, s.rows, job.a.items};
-        if (way & 2) job.b = (an_amx_operand){t->turned_b, 1, s.columns, job.b.items};
+        if (way & 1)
+            job.a =
+                (an_amx_operand){.data = t->turned_a, .lane_stride = 1, .depth_stride = s.rows, .items = job.a.items};
+        if (way & 2)
+            job.b = (an_amx_operand){
+                .data = t->turned_b, .lane_stride = 1, .depth_stride = s.columns, .items = job.b.items};
         memset(t->f32, 0xff, (size_t)count * sizeof *t->f32);
         memset(t->bf16, 0xff, (size_t)count * sizeof *t->bf16);
         run(t, &job);

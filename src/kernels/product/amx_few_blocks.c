@@ -9,6 +9,7 @@
 #include "base/context.h"
 #include "base/integer.h"
 #include "base/parallel.h"
+#include "base/unroll.h"
 #include "kernels/product/amx_block.h"
 #include "kernels/product/amx_widen.h"
 
@@ -35,40 +36,52 @@ bool an_amx_few_blocks_applies(const an_amx_job *job) {
 typedef uint16_t tile_of_b[HALF * SIDE];
 
 /* Columns behind the last are zeros. */
-TILES_INLINE void widen_tile(const few *f, const unsigned char *from, int64_t columns, uint16_t *to) {
+TILES_INLINE void widen_tile(const few *f, const unsigned char *from, int64_t columns, int tile, tile_of_b *tiles) {
+    uint16_t *to = tiles[tile];
+    from += tile * HALF * f->row_bytes;
+    columns = an_smaller(columns - tile * HALF, HALF);
     if (columns < HALF) memset(to, 0, sizeof(tile_of_b));
-    for (int64_t i = 0; i < an_smaller(columns, HALF); i++) an_amx_widen_block(from + i * f->row_bytes, to + i * SIDE);
+    for (int64_t i = 0; i < columns; i++, from += f->row_bytes, to += SIDE) an_amx_widen(from, to);
 }
 
 /* gcc's intrinsics do not say that they read memory. */
-#define STEP(sums, tile, from)               \
+#define MULTIPLY(sums, tile, from)           \
     do {                                     \
         __asm__ volatile("" : : : "memory"); \
         _tile_loadd(tile, from, LINE);       \
         _tile_dpbf16ps(sums, tile, 7);       \
     } while (0)
 
-/* 64 columns of all rows. The tiles of a step are multiplied while those of the next are widened, and the next columns are fetched. */
-TILES static void multiply_columns(const few *f, int64_t column, bool has_next) {
+/* As much as 64 columns have of a step. */
+TILES_INLINE void fetch_step(const char *from) {
+    enum { HALF_BYTES = COLUMNS * AN_Q8_0_BYTES / 2 };
+    for (int half = 0; half < 2; half++, from += HALF_BYTES) {
+        AN_UNROLL for (int i = 0; i < HALF_BYTES; i += LINE) _mm_prefetch(from + i, _MM_HINT_T1);
+    }
+}
+
+/* Some columns of all rows: 64, a constant where this is inlined, or fewer. The tiles of a step are multiplied while those of the next are widened. The next columns are fetched meanwhile,
+ * as far as there are any: fetching what is behind the end does nothing. */
+TILES_INLINE void multiply_columns(const few *f, int64_t column, const int64_t columns) {
     _Alignas(LINE) tile_of_b tiles[2][TILES_AT_ONCE];
     const unsigned char *from = (const unsigned char *)f->job->b.data + column * f->row_bytes;
-    const int64_t left = f->job->columns - column, apart = HALF * f->row_bytes, all = COLUMNS * f->row_bytes;
-    const char *next = (const char *)from + all;
-    for (int64_t s = 0; s <= f->steps; s++, from += AN_Q8_0_BYTES) {
-        const tile_of_b *ready = tiles[(s + 1) % 2];
-        tile_of_b *made = tiles[s % 2];
-        if (s > 0) _tile_loadd(7, f->a + (s - 1) * BLOCK_BYTES, LINE);
-        if (s < f->steps) widen_tile(f, from, left, made[0]);
-        if (s > 0) STEP(0, 4, ready[0]);
-        if (s < f->steps) widen_tile(f, from + apart, left - HALF, made[1]);
-        if (s > 0) STEP(1, 5, ready[1]);
-        if (s < f->steps) widen_tile(f, from + 2 * apart, left - 2 * HALF, made[2]);
-        if (s > 0) STEP(2, 6, ready[2]);
-        if (s < f->steps) widen_tile(f, from + 3 * apart, left - 3 * HALF, made[3]);
-        if (s > 0) STEP(3, 4, ready[3]);
-        const int64_t until = an_smaller(all, (s + 1) * COLUMNS * AN_Q8_0_BYTES);
-        for (int64_t i = s * COLUMNS * AN_Q8_0_BYTES; has_next && i < until; i += LINE)
-            _mm_prefetch(next + i, _MM_HINT_T0);
+    const char *next = (const char *)from + COLUMNS * f->row_bytes;
+    for (int i = 0; i < TILES_AT_ONCE; i++) widen_tile(f, from, columns, i, tiles[0]);
+    for (int64_t s = 0; s < f->steps; s++, next += COLUMNS * AN_Q8_0_BYTES) {
+        const tile_of_b *ready = tiles[s % 2];
+        tile_of_b *made = tiles[(s + 1) % 2];
+        const bool more = s + 1 < f->steps;
+        from += AN_Q8_0_BYTES;
+        _tile_loadd(7, f->a + s * BLOCK_BYTES, LINE);
+        MULTIPLY(0, 4, ready[0]);
+        if (more) widen_tile(f, from, columns, 0, made);
+        MULTIPLY(1, 5, ready[1]);
+        if (more) widen_tile(f, from, columns, 1, made);
+        MULTIPLY(2, 6, ready[2]);
+        if (more) widen_tile(f, from, columns, 2, made);
+        MULTIPLY(3, 4, ready[3]);
+        if (more) widen_tile(f, from, columns, 3, made);
+        fetch_step(next);
     }
 }
 
@@ -97,7 +110,11 @@ TILES static void few_task(void *user, int64_t index, int thread) {
         _tile_zero(1);
         _tile_zero(2);
         _tile_zero(3);
-        multiply_columns(f, column, block + 1 < end && (block + 2) * COLUMNS <= f->job->columns);
+        const int64_t columns = f->job->columns - column;
+        if (columns >= COLUMNS)
+            multiply_columns(f, column, COLUMNS);
+        else
+            multiply_columns(f, column, columns);
         _tile_stored(0, turned, LINE);
         _tile_stored(1, turned + HALF * HALF, LINE);
         _tile_stored(2, turned + 2 * HALF * HALF, LINE);

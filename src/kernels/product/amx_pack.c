@@ -97,7 +97,7 @@ AN_AMX_WIDENS static void widen_rows(const uint16_t *blocks, int64_t row_stride,
                                      int64_t rows, uint16_t *to) {
     memset(to, 0, SIDE * SIDE * sizeof *to);
     for (int64_t i = 0; i < rows; i++)
-        an_amx_widen_block(an_q8_0_block(blocks, (row + i) * row_stride + column), to + i * SIDE);
+        an_amx_widen(an_q8_0_block(blocks, (row + i) * row_stride + column), to + i * SIDE);
 }
 
 static int64_t within_side(int64_t left) {
