@@ -71,6 +71,7 @@ typedef enum an_dtype {
     AN_DTYPE_I32 = 5,
     AN_DTYPE_I64 = 6,
     AN_DTYPE_U8 = 7,
+    AN_DTYPE_Q8_0 = 8, /* of frozen matrices: blocks of 32 elements of 8 bits with a scale in f16, as in GGUF files */
     AN_DTYPE_LIMIT = 0x7fffffff
 } an_dtype;
 
@@ -186,7 +187,7 @@ AN_API size_t an_context_bytes(const an_context *context);
 AN_API const char *an_status_name(an_status status); /* "AN_ERR_SHAPE" */
 AN_API const char *an_status_text(an_status status); /* "shapes do not fit" */
 AN_API const char *an_dtype_name(an_dtype dtype);    /* "f32" */
-AN_API size_t an_dtype_size(an_dtype dtype);         /* bytes of an element; 0 for AN_DTYPE_NONE */
+AN_API size_t an_dtype_size(an_dtype dtype);         /* bytes of an element; 0 for AN_DTYPE_NONE and AN_DTYPE_Q8_0 */
 AN_API const char *an_version(void);                 /* "0.2.0" */
 AN_API const char *an_onednn_version(void);          /* "3.2.0"; "" without oneDNN */
 AN_API const char *an_mpi_version(void);             /* of the plugins: "Open MPI 4.1.4, MPICH 4.0.2"; "" without any */

@@ -25,7 +25,9 @@ typedef struct an_generator_options {
     int threads;              /* 0: those of the context */
     an_dtype precision;       /* F32 or BF16; NONE: as the model was trained */
     an_model_weights weights; /* of a checkpoint; a generator of a trainer takes those of an_trainer_options */
-    uint32_t reserved;
+    an_dtype
+        storage; /* of the model's matrices: Q8_0, or BF16 if that is the precision; NONE: as the model has them. Only for an_generator_open, and not for
+                         an adapter, whose run has chosen it (an_lora_options) */
 } an_generator_options;
 AN_API void an_generator_options_init(an_generator_options *options, size_t size);
 

@@ -91,7 +91,7 @@ typedef struct an_lora_options {
     double dropout; /* share of what enters A that is dropped in training; 0 by default */
     int target_count;
     an_dtype
-        base; /* in which matrices of the model are stored: AN_DTYPE_BF16, AN_DTYPE_F16; AN_DTYPE_NONE: as they are */
+        base; /* in which matrices of the model are stored: AN_DTYPE_BF16, AN_DTYPE_F16, AN_DTYPE_Q8_0; AN_DTYPE_NONE: as they are */
     bool rslora; /* scale is alpha ÷ √rank */
     uint8_t reserved[7];
 } an_lora_options;
