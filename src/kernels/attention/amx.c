@@ -102,6 +102,7 @@ AMX static void few_scores(const an_attention_job *j, const an_key_tile *tile, a
         _Alignas(AN_ALIGNMENT) float turned[2][HALF * HALF];
         int64_t row;
         const bf16 *keys = find_rows(j->k, at, some, s->rows, &row);
+        for (int64_t i = 0; i < some.count; i++) an_prefetch_token(j->v, at, some.begin + i, false);
         const int64_t row_bytes = row * (int64_t)sizeof *keys;
         __asm__ volatile("" : : : "memory"); /* gcc's intrinsics do not say that they read memory */
         _tile_zero(0);
