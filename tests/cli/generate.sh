@@ -39,6 +39,13 @@ for batch in 1 2 3; do
     OMP_NUM_THREADS=$batch attempt 0 generate chars --input prompts.txt "${sampled[@]}" --seed 7 --batch $batch
     cmp out first || fail "batch $batch"
 done
+for threads in 1 3; do
+    attempt 0 generate chars --input prompts.txt "${sampled[@]}" --seed 7 --threads $threads
+    cmp out first || fail "threads $threads"
+    [ ! -s err ] || fail 'what is for a terminal is in a file'
+done
+attempt 2 generate chars --prompt a --threads 0
+complains '--threads'
 attempt 0 generate chars --input prompts.txt "${sampled[@]}" --seed 8
 ! cmp -s out first || fail 'the seed does nothing'
 

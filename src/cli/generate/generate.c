@@ -1,10 +1,13 @@
 /* anneal generate: continues prompts with the tokens that a model finds likely. */
 #include "cli/generate/generate.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/integer.h"
 
 enum {
@@ -26,6 +29,7 @@ enum {
     CONTEXT,
     PRECISION,
     STORAGE,
+    THREADS,
     WEIGHTS
 };
 enum { DEFAULT_TOKENS = 200, DEFAULT_ANSWER = 1000, DEFAULT_BATCH = 16, GROUP = 1 };
@@ -93,6 +97,10 @@ static const cli_option options[] = {
                  .help =
                      "type to store the matrices of the model in: q8_0 takes half the memory of bf16, and is faster "
                      "where memory limits the speed; bf16 needs --precision bf16 (default: as the model has them)"},
+    [THREADS] = {.name = "threads",
+                 .argument = "N",
+                 .help = "threads to compute with (default: those of the run, or one for each core); changes the speed "
+                         "and no text"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
     {0},
 };
@@ -249,7 +257,18 @@ static int take_token(work *w, const an_generated *token) {
     return CLI_DONE;
 }
 
+/* For people who watch: nothing of it is in a file or a pipe. */
+static void tell_speed(const an_generator_info *info, int64_t tokens, double seconds) {
+    if (tokens == 0 || !isatty(STDERR_FILENO)) return;
+    cli_tell("%s tokens, %.1f tokens/s, with the prompt; memory %s: weights %s, cache %s, other %s",
+             cli_count(tokens).text, (double)tokens / seconds, cli_bytes((double)info->peak).text,
+             cli_bytes((double)info->weights).text, cli_bytes((double)info->cache).text,
+             cli_bytes((double)(info->peak - info->weights - info->cache)).text);
+}
+
 static int generate(work *w) {
+    const double begin = an_clock_seconds();
+    int64_t total = 0;
     an_generator_info info;
     an_generated *tokens = malloc((size_t)w->batch * sizeof *tokens);
     int64_t count = 1;
@@ -262,6 +281,7 @@ static int generate(work *w) {
         const an_status status = an_generator_step(w->generator, tokens, &count);
         if (status != AN_OK) code = cli_fail(w->call, "%s", an_generator_error(w->generator));
         for (int64_t i = 0; code == CLI_DONE && i < count; i++) code = take_token(w, &tokens[i]);
+        total += count;
         print_ended(w);
         if (ferror(stdout)) break; /* cli_finish says so */
     }
@@ -269,6 +289,7 @@ static int generate(work *w) {
     if (code == CLI_DONE && !w->as_json) putchar('\n');
     if (code == CLI_DONE && !w->as_json && w->prompts.sequences[0].end == AN_GENERATION_CONTEXT)
         cli_tell("The text ends here because the context of %s tokens is full.", cli_count(info.context).text);
+    if (code == CLI_DONE) tell_speed(&info, total, an_clock_seconds() - begin);
     return code;
 }
 
@@ -285,16 +306,19 @@ static int open_generator(work *w, an_context *ctx) {
     static const char *const precisions[] = {"f32", "bf16", NULL}, *const storages[] = {"bf16", "q8_0", NULL};
     an_generator_options o;
     int precision = -1, storage = -1;
+    int64_t threads = 0;
     an_generator_options_init(&o, sizeof o);
     w->batch = w->talks ? 1 : an_smaller(w->batch, w->prompts.count);
     o.most = w->batch;
     int code = cli_number(w->call, CONTEXT, 2, &o.context);
     if (code == CLI_DONE) code = cli_choice(w->call, PRECISION, precisions, &precision);
     if (code == CLI_DONE) code = cli_choice(w->call, STORAGE, storages, &storage);
+    if (code == CLI_DONE) code = cli_number(w->call, THREADS, 1, &threads);
     if (code == CLI_DONE) code = cli_weights_choose(w->call, w->call->values[WEIGHTS], &o.weights);
     if (code != CLI_DONE) return code;
     if (w->published > 0 && o.context == 0)
         o.context = an_smaller(w->published, w->talks ? TALK_CONTEXT : longest(w) + w->sampling.max_tokens);
+    o.threads = (int)an_smaller(threads, INT_MAX);
     if (precision >= 0) o.precision = precision == 0 ? AN_DTYPE_F32 : AN_DTYPE_BF16;
     if (storage >= 0) o.storage = storage == 0 ? AN_DTYPE_BF16 : AN_DTYPE_Q8_0;
     const an_status status = an_generator_open(&w->generator, ctx, w->call->argument, &o);
