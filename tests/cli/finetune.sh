@@ -101,6 +101,26 @@ cp "$golden/pretrained/smollm2/config.json" merged
 attempt 0 export lora --to merged/model.safetensors --merge
 attempt 0 generate merged --tokens 3,1,4 --max-tokens 5
 cmp out lora.out || failed 'the merged model does not say what the adapter says'
+
+# Adapters of two runs, evaluated on one model: what each run has by itself.
+attempt 0 train lora.yaml --set run.dir=second --set run.seed=7
+for run in lora second; do
+    attempt 0 export $run --to peft adapter-$run
+    attempt 0 eval $run --data numbers.bin
+    grep val_loss out >>alone
+done
+attempt 0 eval lora --data numbers.bin --adapter adapter-lora,adapter-second
+grep val_loss out >both
+cmp alone both || failed 'adapters evaluated together are not what they are alone'
+[ "$(sort -u both | wc -l)" = 2 ] || failed 'the two adapters are the same'
+attempt 0 eval lora --data numbers.bin --adapter adapter-second --json
+[ "$(field out 'd["adapters"][0]["adapter"]')" = adapter-second ] || failed 'JSON has no adapter'
+attempt 1 eval lora --data numbers.bin --adapter nowhere
+says 'nowhere/adapter_config.json'
+attempt 2 eval lora --data numbers.bin --adapter adapter-lora --svg x.svg
+says 'cannot be used with --svg'
+attempt 2 eval chat --adapter adapter-lora
+says '--adapter is for runs that train an adapter (lora)'
 mv base.gguf elsewhere.gguf
 attempt 1 generate lora --tokens 3,1,4 --max-tokens 5
 says 'the model of its adapter cannot be read'

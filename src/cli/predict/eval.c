@@ -8,13 +8,17 @@
 #include "cli/predict/report.h"
 #include "cli/train/open.h"
 
-enum { DATA, LABELS, JSON, SVG, WEIGHTS, SET };
+enum { DATA, LABELS, ADAPTER, JSON, SVG, WEIGHTS, SET };
 static const cli_option options[] = {
     [DATA] = {.name = "data",
               .argument = "FILE",
               .help = "evaluate on this file, read with the settings of the run's data.eval, or of data.train if it "
                       "has none (default: data.eval, or what data.split keeps)"},
     [LABELS] = {.name = "labels", .argument = "FILE", .help = "labels of the images given by --data, for IDX files"},
+    [ADAPTER] = {.name = "adapter",
+                 .argument = "FOLDER,...",
+                 .help = "evaluate these adapters of PEFT, one after another, in the place of the run's own; the model "
+                         "is read once"},
     [JSON] = {.name = "json", .help = "write JSON"},
     [SVG] = {.name = "svg",
              .argument = "FILE",
@@ -197,15 +201,81 @@ static int open_trainer(const cli_checkpoint *from, const settings *s, cli_train
     return CLI_FAILED;
 }
 
+static void print_metrics(const cli_training *t, const an_evaluation *e) {
+    const char *name;
+    double value;
+    for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
+        if (an_evaluation_metric(e, name, &value)) printf("%-14s %.6g\n", name, value == value ? value : (double)NAN);
+}
+
+static void write_metrics(const cli_training *t, const an_evaluation *e, an_json_writer *j) {
+    const char *name;
+    double value;
+    an_json_write_integer(j, "samples", e->samples);
+    an_json_write_integer(j, "targets", e->targets);
+    an_json_write_object(j, "metrics");
+    for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
+        if (an_evaluation_metric(e, name, &value)) an_json_write_exact(j, name, value);
+    an_json_write_end(j);
+}
+
+/* The trainer has the model, and no state of the checkpoint: adapters can be put into it as long as it has not taken a step. */
+static int evaluate_adapter(const cli_training *t, const char *folder, an_json_writer *j) {
+    an_evaluation e;
+    an_init_options o;
+    an_evaluation_init(&e, sizeof e);
+    an_init_options_init(&o, sizeof o);
+    o.path = folder;
+    o.adapter = true;
+    an_status status = an_trainer_init(t->trainer, &o);
+    if (status == AN_OK) status = an_trainer_evaluate(t->trainer, &e);
+    if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    if (j) {
+        an_json_write_object(j, NULL);
+        an_json_write_string(j, "adapter", folder);
+        write_metrics(t, &e, j);
+        an_json_write_end(j);
+        return CLI_DONE;
+    }
+    printf("%s: %s sample%s in %s\n", folder, cli_count(e.samples).text, e.samples == 1 ? "" : "s",
+           cli_duration(e.seconds).text);
+    print_metrics(t, &e);
+    return CLI_DONE;
+}
+
+static int evaluate_adapters(const cli_checkpoint *from, const cli_training *t) {
+    const bool as_json = t->call->values[JSON] != NULL;
+    an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
+    int code = CLI_DONE;
+    if (as_json) {
+        an_json_write_object(&j, NULL);
+        an_json_write_string(&j, "path", from->info.path);
+        an_json_write_array(&j, "adapters");
+    }
+    for (const char *at = t->call->values[ADAPTER]; at && code == CLI_DONE;) {
+        const char *comma = strchr(at, ',');
+        char folder[4096];
+        snprintf(folder, sizeof folder, "%.*s", (int)(comma ? comma - at : (long)strlen(at)), at);
+        code = evaluate_adapter(t, folder, as_json ? &j : NULL);
+        at = comma ? comma + 1 : NULL;
+    }
+    if (code != CLI_DONE) return code;
+    if (as_json) {
+        an_json_write_end(&j);
+        an_json_write_finish(&j);
+    }
+    return cli_finish(t->call);
+}
+
 static int evaluate(const cli_checkpoint *from, cli_training *t) {
     an_evaluation e;
     an_evaluation_init(&e, sizeof e);
     const an_dataset *data = an_trainer_data(t->trainer);
     const char *name, *weights = t->call->values[WEIGHTS];
     const bool average = !an_config_is(t->config, "train.ema.decay", "off") && !(weights && !strcmp(weights, "raw"));
-    double value;
     if (t->info.evaluation_samples == 0)
         return cli_fail(t->call, "this run has no data.eval; give the data to evaluate on with --data FILE");
+    if (t->call->values[ADAPTER]) return evaluate_adapters(from, t);
     an_status status = an_trainer_load(t->trainer, from->info.path);
     if (status == AN_OK) status = an_trainer_evaluate(t->trainer, &e);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
@@ -217,9 +287,7 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
         printf("%s, step %s%s: %s sample%s in %s\n", from->info.path, cli_count(from->info.step).text,
                average ? ", average of the weights" : "", cli_count(e.samples).text, e.samples == 1 ? "" : "s",
                cli_duration(e.seconds).text);
-        for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
-            if (an_evaluation_metric(&e, name, &value))
-                printf("%-14s %.6g\n", name, value == value ? value : (double)NAN);
+        print_metrics(t, &e);
         cli_report_print(t);
         return cli_finish(t->call);
     }
@@ -228,12 +296,7 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     an_json_write_string(&j, "path", from->info.path);
     an_json_write_integer(&j, "step", from->info.step);
     an_json_write_string(&j, "weights", average ? "ema" : "raw");
-    an_json_write_integer(&j, "samples", e.samples);
-    an_json_write_integer(&j, "targets", e.targets);
-    an_json_write_object(&j, "metrics");
-    for (int i = 0; (name = an_trainer_metric(t->trainer, i)); i++)
-        if (an_evaluation_metric(&e, name, &value)) an_json_write_exact(&j, name, value);
-    an_json_write_end(&j);
+    write_metrics(t, &e, &j);
     if (an_dataset_class_name(data, 0)) an_json_write_array(&j, "classes");
     for (int64_t i = 0; (name = an_dataset_class_name(data, i)); i++) an_json_write_string(&j, NULL, name);
     if (an_dataset_class_name(data, 0)) an_json_write_end(&j);
@@ -266,10 +329,17 @@ static int prepare(const cli_call *call, const cli_checkpoint *from, settings *s
         return cli_fail(call, "%s: has no config, so nothing describes its data; a program created this run",
                         from->info.path);
     int code = choose_data(call, config, s);
+    const bool adapts = an_config_origin_of(config, "lora.targets") != AN_ORIGIN_NONE ||
+                        an_config_origin_of(config, "lora.from") != AN_ORIGIN_NONE;
+    if (code == CLI_DONE && call->values[ADAPTER] && !adapts)
+        code = cli_misuse(call, "--adapter is for runs that train an adapter (lora), and this one does not");
+    if (code == CLI_DONE && call->values[ADAPTER] && (call->values[SVG] || call->values[WEIGHTS]))
+        code = cli_misuse(call, "--adapter cannot be used with --svg or --weights");
     add(s, "run.isa", "auto"); /* the context has those that it was trained with */
     add(s, "eval.best", "");   /* which may be a metric of the program that trained it, and chooses nothing here */
     add(s, "eval.early_stop", "");
-    if (an_config_origin_of(config, "model.init.from") != AN_ORIGIN_NONE) add(s, "model.init.from", "");
+    if (an_config_origin_of(config, "model.init.from") != AN_ORIGIN_NONE && !call->values[ADAPTER])
+        add(s, "model.init.from", "");
     for (int i = 0; i < call->set_count; i++) {
         const char *value = strchr(call->sets[i], '=');
         char key[256];
