@@ -38,6 +38,8 @@ typedef struct an_pretrained_info {
     bool is_gguf;         /* or else a folder */
     bool tied;            /* the output layer is the token table */
     uint8_t reserved[6];
+    int64_t classes; /* of a classifier; 0: it has none */
+    double dropout;  /* that the folder trains with; 0: none, or it does not say */
 } an_pretrained_info;
 AN_API void an_pretrained_info_init(an_pretrained_info *info, size_t size);
 AN_API an_status an_pretrained_info_get(const an_pretrained *pretrained, an_pretrained_info *info);
@@ -47,6 +49,12 @@ typedef struct an_pretrained_options {
     an_dtype dtype; /* of the parameters; NONE: f32 */
     bool documents; /* as in an_gpt2_options */
     uint8_t reserved[3];
+    int64_t
+        classes; /* of BERT: logits of so many classes. 0: as the folder says, and without a classifier there, an embedding if it says how tokens are
+                        pooled, or else hidden states */
+    double dropout; /* of BERT and GPT-2, in training */
+    int pooling;    /* of BERT: 1 + an_bert_pooling; 0: as the folder says, or else the pooler */
+    uint32_t reserved_pooling;
 } an_pretrained_options;
 AN_API void an_pretrained_options_init(an_pretrained_options *options, size_t size);
 /* Builds the model. Parameters have the names that Hugging Face gives them. */

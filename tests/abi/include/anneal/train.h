@@ -75,11 +75,12 @@ typedef struct an_trainer_options {
         owns; /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
     bool saves;        /* the run will be saved: the plan counts the copy that a checkpoint needs */
     bool reduces_bf16; /* as in an_stepper_options */
-    uint8_t reserved[1];
-    int rank, ranks;      /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
-    int hosts;            /* … on so many hosts; 0: one */
-    an_shard shard;       /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
-    int64_t min_elements; /* as in an_plan_options */
+    bool
+        loads_weights; /* an_trainer_init follows, or a resume: only parameters that it does not load get random values. Until then weights are 0 */
+    int rank, ranks;   /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
+    int hosts;         /* … on so many hosts; 0: one */
+    an_shard shard;    /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
+    int64_t min_elements;              /* as in an_plan_options */
     const an_augment_options *augment; /* random changes of training samples; NULL: none */
     uint32_t
         details; /* bits of an_detail; 0: none. Metrics of classes that were asked for here are part of state_hash */
@@ -135,7 +136,9 @@ typedef struct an_init_options {
     bool
         adapter; /* `path` is a folder with adapter_config.json and adapter_model.safetensors of PEFT: they go to the adapter of the model
                      (an_graph_add_lora), which must have the same layers, rank, alpha and rslora. Otherwise the adapter is left as it is */
-    uint8_t reserved[1];
+    bool
+        new_heads; /* a head of BERT (pooler, classifier) that the files do not have in this shape keeps its random values, and the log says so; heads for other
+                       tasks are ignored. Otherwise both are errors */
     an_model_weights weights; /* of a checkpoint */
     uint32_t reserved_weights;
 } an_init_options;
