@@ -38,6 +38,22 @@ grep -q '"val_loss"' runs/shakespeare/summary.json
 trains people.yaml --set 'model={type: llama, layers: 2, heads: 2, width: 16, context: 256}' --set run.steps=3 --set data.train.tokenizer="$golden/finetune/bpe"
 grep -q '"steps": 3' runs/people/summary.json || { cat runs/people/summary.json; exit 1; }
 
+awk -f brief.awk >pairs.jsonl
+awk -v part=test -v count=50 -v seed=2 -f brief.awk >pairs-test.jsonl
+python3 - <<'END_OF_PYTHON'
+import json, re
+train, test = ([json.loads(line) for line in open(name)] for name in ("pairs.jsonl", "pairs-test.jsonl"))
+assert (len(train), len(test)) == (400, 50)
+countries = [{c for pair in part for c in re.findall("capital of ([A-Z][a-z]+)", pair["prompt"][0]["content"])} for part in (train, test)]
+assert len(countries[0]) > 20 and countries[1] and not countries[0] & countries[1], countries
+for pair in train + test:
+    short, wordy = (pair[key][0]["content"] for key in ("chosen", "rejected"))
+    assert short[:-1] in wordy and len(wordy) > 5 * len(short), pair
+END_OF_PYTHON
+trains brief.yaml --set 'model={type: llama, layers: 2, heads: 2, width: 16, context: 768}' --set run.steps=2 --set data.train.tokenizer="$golden/finetune/bpe" \
+    --set data.eval.tokenizer="$golden/finetune/bpe"
+grep -q '"val_accuracy"' runs/brief/summary.json
+
 cd "$work/minilm"
 text=$tree/examples/shakespeare/tinyshakespeare.txt
 for part in train test; do awk -v part=$part -f speakers.awk "$text" "$text" >$part.jsonl; done
