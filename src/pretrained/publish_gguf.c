@@ -235,6 +235,18 @@ static an_status write_tensors(writing *w) {
 
 /* ---- all of it ---- */
 
+/* The file says what the model is, and anneal reads it so; llama.cpp does not know all of it. */
+static void warn(const writing *w) {
+    const an_description *d = w->description;
+    const double window = an_description_fact(d, AN_FACT_WINDOW);
+    if (window > 0)
+        an_log_write(w->ctx, AN_LOG_WARNING,
+                     "llama.cpp ignores the window of this model: after %g tokens it computes something else", window);
+    if (an_description_fact(d, AN_FACT_OUTPUT_BIAS) != 0 && d->family == &an_family_qwen3)
+        an_log_write(w->ctx, AN_LOG_WARNING, "llama.cpp does not load a model of type %s with a bias after attention",
+                     d->family->name);
+}
+
 static an_status write_all(writing *w, const char *path) {
     an_context *ctx = w->ctx;
     char names[256];
@@ -242,6 +254,7 @@ static an_status write_all(writing *w, const char *path) {
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                         "%s: a model of type %s cannot be written as GGUF, only %s can; --to hf writes it as a folder",
                         w->description->path, w->description->family->name, an_family_list(names, sizeof names, true));
+    warn(w);
     AN_TRY_RETURN(put_keys(w, path));
     AN_TRY_RETURN(view_weights(w));
     AN_TRY_RETURN(list_tensors(w));
