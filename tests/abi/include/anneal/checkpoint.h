@@ -131,6 +131,36 @@ AN_API an_status an_checkpoint_export_adapter(const an_checkpoint *checkpoint, c
  * that the run read it from. That must still be there, with the same weights. */
 AN_API an_status an_checkpoint_export_merged(const an_checkpoint *checkpoint, const char *file);
 
+/* The type of exported weights. */
+typedef enum an_export_type {
+    AN_EXPORT_F32 = 0,
+    AN_EXPORT_F16 = 1,
+    AN_EXPORT_BF16 = 2,
+    AN_EXPORT_Q8_0 = 3, /* 8 bits, in blocks of 32 with one scale; GGUF only */
+    AN_EXPORT_TYPE_LIMIT = 0x7fffffff
+} an_export_type;
+
+typedef struct an_export_options {
+    size_t size;
+    /* The published model that training began with: its config.json, its tokenizer and its settings go along. NULL: what an adapter was trained on, or the
+     * model itself if it is a published one; otherwise the graph says what the model is. */
+    const char *from;
+    const char *tokenizer; /* the folder, tokenizer.json or GGUF file that has the tokenizer; NULL: as `from` */
+    int64_t most_bytes;    /* of weights in one file of a folder; 5 GB by default */
+    an_export_type type;
+    uint32_t reserved;
+} an_export_options;
+AN_API void an_export_options_init(an_export_options *options, size_t size);
+
+/* Writes a language model of one of the families of an_pretrained_family as a folder of Hugging Face, for transformers: config.json, weights in one safetensors file or
+ * several, and the files of its tokenizer. The checkpoint may be a run's, or a published model. If it has an adapter, the model is merged with it. The folder must not
+ * have a model already; one that has a config.json afterwards is complete. `options` may be NULL. */
+AN_API an_status an_checkpoint_export_huggingface(const an_checkpoint *checkpoint, const char *folder,
+                                                  const an_export_options *options);
+/* … as a GGUF file, for llama.cpp, with its tokenizer. Vectors, norms and tables of positions are F32 in any case; with Q8_0, matrices whose rows are not whole blocks are F16. */
+AN_API an_status an_checkpoint_export_gguf(const an_checkpoint *checkpoint, const char *file,
+                                           const an_export_options *options);
+
 #ifdef __cplusplus
 }
 #endif
