@@ -10,9 +10,9 @@
 
 /* ---- the table ---- What options.def says in its own words. */
 
-#define METRICS                                                                                             \
-    "val_loss|val_perplexity|val_accuracy|val_top5|val_mae|val_r2|val_precision|val_recall|val_f1|val_auc|" \
-    "loss|perplexity|accuracy|top5|mae|r2|precision|recall|f1|auc"
+#define METRICS                                                                                                        \
+    "val_loss|val_perplexity|val_accuracy|val_top5|val_mae|val_r2|val_precision|val_recall|val_f1|val_auc|val_margin|" \
+    "loss|perplexity|accuracy|top5|mae|r2|precision|recall|f1|auc|margin"
 #define NONE NULL
 #define REQUIRED AN_OPTION_REQUIRED
 

@@ -175,7 +175,7 @@ static void add_loss(const preferring *p, double beta) {
     const an_value sums[] = {sum_tokens(g, rejected), sum_tokens(g, an_subtract(g, gained, rejected))};
     const an_value rewards = an_scale(g, an_concat(g, 1, 2, sums), beta);
     const an_dim batch = an_value_dim(g, targets, 0);
-    const an_value preferred = an_input(g, "preferred", AN_DTYPE_I32, 1, &batch);
+    const an_value preferred = an_input(g, AN_INPUT_PREFERRED, AN_DTYPE_I32, 1, &batch);
     const an_value inputs[] = {rewards, preferred};
     const an_cross_entropy_attributes pair = {.ignored = own.ignored, .label_smoothing = own.label_smoothing};
     an_graph_set_loss(g, an_graph_add(g, &an_op_cross_entropy, 2, inputs, &pair), preferred);

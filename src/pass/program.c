@@ -4,8 +4,11 @@
  * (dropout, batch norm) by what its record says, so that nothing of training can be reached from them. Replaces train(),
  * eval() and no_grad().
  */
+#include <string.h>
+
 #include "ops/loss.h"
 #include "ops/sink.h"
+#include "ops/source.h"
 #include "pass/pass.h"
 
 /* Whether a node belongs to the form: of the sinks that the host reads, training has those marked so, the others all but
@@ -26,6 +29,18 @@ static an_value replacement(an_graph *g, const an_node *node) {
     for (int i = 0; after && i < after->ndims; i++)
         if (after->dims[i] != 1 && after->strides[i] != before->strides[i]) return an_contiguous(g, value);
     return value;
+}
+
+/* Evaluations of preferences also give their rewards, which are the logits of the loss. */
+static void sum_rewards(an_graph *g) {
+    static const int samples = 0;
+    const an_node *loss = an_graph_result(g, g->loss)->node;
+    const an_result *targets = loss->op == &an_op_cross_entropy ? an_node_input(loss, 1) : NULL;
+    if (!targets || targets->node->op != &an_op_input || targets->ndims != 1) return;
+    if (strcmp(((const an_input_attributes *)targets->node->attributes)->name, AN_INPUT_PREFERRED) != 0) return;
+    const an_output_attributes output = {.name = AN_OUTPUT_REWARDS};
+    const an_value sum = an_reduce_sum(g, an_node_input_value(g, loss, 0), 1, &samples, false);
+    an_graph_add(g, &an_op_output, 1, &sum, &output);
 }
 
 an_status an_pass_program(an_graph *g, const an_pass_options *options) {
@@ -55,6 +70,9 @@ an_status an_pass_program(an_graph *g, const an_pass_options *options) {
         an_output_attributes loss = {.name = "loss", .training = true};
         an_graph_add(g, &an_op_output, 1, &g->loss, &loss);
     }
-    if (options->form == AN_FORM_EVALUATE) an_count_right(g);
+    if (options->form == AN_FORM_EVALUATE) {
+        an_count_right(g);
+        sum_rewards(g);
+    }
     return g->status == AN_OK ? AN_OK : AN_ERROR(ctx, g->status, "%s", g->message);
 }

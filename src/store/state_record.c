@@ -71,8 +71,10 @@ static const struct {
     ROW(BOOL, last.ends_epoch, "ends_epoch"),
     ROW(BOOL, evaluation.counts_right, "val_counts_right"),
     ROW(BOOL, chains_right, "chains_right"),
+    ROW(BOOL, evaluation.prefers, "val_prefers"),
+    ROW(REAL, evaluation.margin, "val_margin"),
 };
-enum { ROWS = sizeof rows / sizeof *rows, LATER = 16, NEEDED = ROWS - LATER };
+enum { ROWS = sizeof rows / sizeof *rows, LATER = 18, NEEDED = ROWS - LATER };
 
 /* The one member that is no single value: an object of the program's own metrics, absent where there are none. */
 static const char own_name[] = "own_metrics";

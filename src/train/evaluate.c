@@ -58,6 +58,7 @@ void an_evaluation_find(an_trainer *t) {
         return;
     }
     t->output_count = 0;
+    t->prefers = an_graph_has_output(form, AN_OUTPUT_REWARDS) && !an_graph_has_output(g, AN_OUTPUT_REWARDS);
     t->counts_right = an_graph_has_output(form, AN_OUTPUT_RIGHT) && !an_graph_has_output(g, AN_OUTPUT_RIGHT);
 }
 
@@ -136,6 +137,17 @@ static an_status add_right(an_trainer *t, sums *s) {
     return AN_OK;
 }
 
+static an_status add_rewards(an_trainer *t, sums *s) {
+    enum { REJECTED, CHOSEN, ANSWERS };
+    an_context *ctx = t->ctx;
+    double rewards[ANSWERS];
+    an_array array = {.data = rewards};
+    AN_TRY_RETURN(an_program_get_output(t->program, AN_OUTPUT_REWARDS, &array));
+    an_convert_to_f64(array.dtype, ANSWERS, rewards);
+    s->margin += rewards[CHOSEN] - rewards[REJECTED];
+    return AN_OK;
+}
+
 /* The next batch, of `count` samples from `begin`. *runs: the program was run. */
 static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s, bool *runs) {
     an_context *ctx = t->ctx;
@@ -159,6 +171,7 @@ static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s,
     AN_TRY_RETURN(an_program_loss(t->program, &loss));
     s->loss += loss;
     if (t->counts_right) AN_TRY_RETURN(add_right(t, s));
+    if (t->prefers) AN_TRY_RETURN(add_rewards(t, s));
     return t->output ? compare(t, feed, b.fields, count, s) : AN_OK;
 }
 
@@ -172,6 +185,7 @@ static void add_sums(sums *s, const sums *batch) {
     s->squared += batch->squared;
     s->sum += batch->sum;
     s->squares += batch->squares;
+    s->margin += batch->margin;
 }
 
 /* ---- batches ---- */
@@ -316,6 +330,8 @@ static an_status evaluate_shown(an_trainer *t, an_evaluation *evaluation, bool *
         .r2 = spread > 0 ? 1 - s.squared / spread : 0,
     };
     own.counts_right = t->counts_right;
+    own.prefers = t->prefers;
+    own.margin = s.margin / n;
     AN_TRY(an_details_end(t, &own));
     AN_TRY(measure_own(t));
     own.seconds = an_clock_seconds() - started;

@@ -10,6 +10,7 @@ typedef struct an_evaluation_sums {
     double loss;
     int64_t targets, samples, right, right_of_five;
     double absolute, squared, sum, squares; /* of errors; of targets */
+    double margin;                          /* of rewards */
 } an_evaluation_sums;
 
 int64_t an_evaluation_samples(const an_trainer *t); /* of one evaluation */

@@ -11,7 +11,7 @@
 #include "train/trainer.h"
 
 /* What a model must do, or a trainer keep, to have a metric. */
-typedef enum { NOTHING, COMPARES, CLASSIFIES, MEASURES, COUNTS, SCORES, NEEDS } need;
+typedef enum { NOTHING, COMPARES, CLASSIFIES, MEASURES, COUNTS, SCORES, PREFERS, NEEDS } need;
 
 /* The order is that of the values in state_hash: new ones go to the end. */
 static const struct {
@@ -30,6 +30,7 @@ static const struct {
     {"val_recall", offsetof(an_evaluation, recall), COUNTS, true},
     {"val_f1", offsetof(an_evaluation, f1), COUNTS, true},
     {"val_auc", offsetof(an_evaluation, auc), SCORES, true},
+    {"val_margin", offsetof(an_evaluation, margin), PREFERS, true},
 };
 enum { METRICS = sizeof metrics / sizeof *metrics, TOP = 5 };
 
@@ -49,7 +50,8 @@ static bool get(const an_evaluation *evaluation, const char *name, double *value
                              [CLASSIFIES] = evaluation->classifies,
                              [MEASURES] = evaluation->measures,
                              [COUNTS] = evaluation->counts_classes,
-                             [SCORES] = evaluation->scores_classes};
+                             [SCORES] = evaluation->scores_classes,
+                             [PREFERS] = evaluation->prefers};
     if (i < 0 || !has[metrics[i].needs]) return false;
     memcpy(value, (const char *)evaluation + metrics[i].offset, sizeof *value);
     return true;
@@ -152,6 +154,7 @@ static an_evaluation possible(const an_trainer *t) {
     return (an_evaluation){.classifies = t->output && t->classifies,
                            .counts_right = t->counts_right,
                            .measures = t->output && !t->classifies,
+                           .prefers = t->prefers,
                            .counts_classes = t->details.classes > 0,
                            .scores_classes = t->keeps_scores};
 }
@@ -208,6 +211,7 @@ static an_status refuse_name(const an_trainer *t, const char *name) {
 
 /* The end of "this model cannot compute 'x': it …"; NULL: it could, but the trainer was not asked to. */
 static const char *reason_of(const an_trainer *t, need needs) {
+    if (needs == PREFERS) return "does not learn from pairs of answers";
     if (needs == MEASURES) return "has no output with the shape of its targets";
     if (needs == CLASSIFIES && t->counts_right) return "does not store its logits, and counts only the largest of them";
     if (needs <= CLASSIFIES || !t->output || !t->classifies)

@@ -113,6 +113,7 @@ struct an_trainer {
     int64_t evaluation_sums_count;       /* for which there is room */
     const char *output;                  /* what evaluation compares with the targets; NULL: nothing does */
     bool classifies;
+    bool prefers;          /* the program gives the rewards of pairs of answers */
     bool counts_right;     /* the program counts targets that are predicted right: there is no output to compare */
     double *output_values; /* a micro-batch of it */
     size_t output_count;

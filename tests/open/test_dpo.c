@@ -50,13 +50,21 @@ static double size_of(double x) {
 
 /* ---- the formula ---- */
 
-static double read_loss(const char *name) {
+/* The loss, and the mean margin of the rewards and the share of pairs in the right order. */
+static double read_loss(const char *name, double *margin, double *accuracy) {
+    enum { PAIRS_OF_FILE = 4 };
     char path[512];
-    double beta, smoothing, loss;
+    double beta, smoothing, loss, chosen, rejected;
+    *margin = *accuracy = 0;
     snprintf(path, sizeof path, GOLDEN "%s/expected.txt", name);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     assert_int_equal(fscanf(file, "%lf %lf %lf", &beta, &smoothing, &loss), 3); /* NOLINT(cert-err34-c): seen below */
+    for (int i = 0; i < PAIRS_OF_FILE; i++) {
+        assert_int_equal(fscanf(file, "%lf %lf", &chosen, &rejected), 2); /* NOLINT(cert-err34-c): seen below */
+        *margin += (chosen - rejected) / PAIRS_OF_FILE;
+        *accuracy += chosen > rejected ? 1.0 / PAIRS_OF_FILE : 0;
+    }
     fclose(file);
     return loss;
 }
@@ -114,10 +122,13 @@ static void test_formula(void **state) {
             char *first = strstr(text, "batch: {global: 4}\n"), *second = strstr(text, "batch: {global: 4, ");
             if (second) memset(first, '#', 1); /* a comment */
             an_trainer *t = open_run(text);
-            const double loss = read_loss(cases[i].name);
+            double margin, accuracy;
+            const double loss = read_loss(cases[i].name, &margin, &accuracy);
             OK(ctx, an_trainer_evaluate(t, &evaluation));
             assert_int_equal(evaluation.targets, 4); /* pairs */
             assert_true(size_of(evaluation.loss - loss) <= 1e-9);
+            assert_true(evaluation.prefers && size_of(evaluation.margin - margin) <= 1e-9);
+            assert_true(evaluation.counts_right && evaluation.accuracy == accuracy);
             OK(ctx, an_trainer_step(t, &metrics));
             if (!(size_of(metrics.loss - loss) <= 1e-9))
                 fail_msg("%s: %.12g, not %.12g", cases[i].name, metrics.loss, loss);
@@ -145,7 +156,7 @@ static void test_start(void **state) {
         an_trainer *t = open_run(text);
         OK(ctx, an_trainer_evaluate(t, &evaluation));
         assert_true(evaluation.loss == (double)0.693147181F); /* log 2 */
-        assert_true(evaluation.counts_right && evaluation.accuracy == 0);
+        assert_true(evaluation.counts_right && evaluation.accuracy == 0 && evaluation.margin == 0);
         an_trainer_destroy(&t);
     }
 }
