@@ -127,7 +127,7 @@ mistake 2 'c.yaml:6:20: train.recompute.mode is '\''some'\''; it takes none, blo
     'train: {recompute: some}'
 mistake 2 'c.yaml:6:23: train.on_nonfinite is '\''rollback'\'', which is not supported yet; it takes stop or skip' \
     'train: {on_nonfinite: rollback}'
-mistake 2 'c.yaml:6:14: eval.best.metric is '\''val_los'\''; it takes val_loss, val_perplexity, val_accuracy, val_top5, val_mae, val_r2, val_precision, val_recall, val_f1, val_auc, loss, perplexity, accuracy, top5, mae, r2, precision, recall, f1 or auc; did you mean '\''val_loss'\''?' \
+mistake 2 'c.yaml:6:14: eval.best.metric is '\''val_los'\''; it takes val_loss, val_perplexity, val_accuracy, val_top5, val_mae, val_r2, val_precision, val_recall, val_f1, val_auc, val_margin, loss, perplexity, accuracy, top5, mae, r2, precision, recall, f1, auc or margin; did you mean '\''val_loss'\''?' \
     'data: {train: {type: csv, path: rows.csv}, eval: {type: csv, path: rows.csv}}' 'eval: {best: val_los}'
 mistake 2 'c.yaml:6:14: eval.best: this model does not have the metric '\''val_accuracy'\''; it has val_loss, val_mae, val_r2' \
     'data: {train: {type: csv, path: rows.csv, part: 0%..50%}, eval: {type: csv, path: rows.csv, part: 50%..100%}}' \

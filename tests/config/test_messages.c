@@ -271,14 +271,14 @@ static const refusal refusals[] = {
      "run.yaml:2:49: data.train.tokens is 'words'; it takes bytes or chars"},
     {MODEL EVAL "eval: {best: val_los}\n", NULL,
      "run.yaml:3:14: eval.best.metric is 'val_los'; it takes val_loss, val_perplexity, val_accuracy, val_top5, "
-     "val_mae, val_r2, val_precision, val_recall, val_f1, val_auc, loss, perplexity, accuracy, top5, mae, r2, "
-     "precision, recall, f1 or auc; did you mean 'val_loss'?"},
+     "val_mae, val_r2, val_precision, val_recall, val_f1, val_auc, val_margin, loss, perplexity, accuracy, top5, mae, "
+     "r2, precision, recall, f1, auc or margin; did you mean 'val_loss'?"},
     {MODEL EVAL "eval: {metrics: [loss, acc]}\n", NULL,
      "run.yaml:3:24: eval.metrics[1] is 'acc'; it takes auto, or a list of loss, perplexity, accuracy, top5, mae, r2, "
-     "precision, recall, f1 and auc; did you mean 'accuracy'?"},
+     "precision, recall, f1, auc and margin; did you mean 'accuracy'?"},
     {MODEL EVAL "eval: {metrics: [loss, aux]}\n", NULL,
      "run.yaml:3:24: eval.metrics[1] is 'aux'; it takes auto, or a list of loss, perplexity, accuracy, top5, mae, r2, "
-     "precision, recall, f1 and auc; did you mean 'auc'?"},
+     "precision, recall, f1, auc and margin; did you mean 'auc'?"},
     {MODEL EVAL "eval: {every: 5 parsecs}\n", NULL,
      "run.yaml:3:15: eval.every is '5 parsecs'; it takes auto or off, or a length such as 250 steps, 2 epochs, 300M "
      "tokens, "

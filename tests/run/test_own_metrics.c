@@ -294,10 +294,10 @@ static void test_unknown_metrics(void **state) {
     an_trainer *trainer = open_run(RUN("unknown", ""));
     an_run_options run = {DEFAULTS(an_run_options), .best = "val_mien"};
     assert_int_equal(an_trainer_run(trainer, &run, NULL), AN_ERR_UNKNOWN);
-    assert_non_null(
-        strstr(an_last_error(ctx),
-               "there is no metric 'val_mien'; the metrics are val_loss, val_perplexity, val_accuracy, val_top5, "
-               "val_mae, val_r2, val_precision, val_recall, val_f1, val_auc, val_mine; did you mean 'val_mine'?"));
+    assert_non_null(strstr(
+        an_last_error(ctx),
+        "there is no metric 'val_mien'; the metrics are val_loss, val_perplexity, val_accuracy, val_top5, "
+        "val_mae, val_r2, val_precision, val_recall, val_f1, val_auc, val_margin, val_mine; did you mean 'val_mine'?"));
     run = (an_run_options){DEFAULTS(an_run_options), .early_stop = "mine", .evaluate_every = 1};
     assert_int_equal(an_trainer_set_run_options(trainer, &run), AN_ERR_UNKNOWN);
     OK(ctx, an_trainer_check_metric(trainer, "val_mine"));
