@@ -429,7 +429,11 @@ AN_API an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ct
  * and `content`. Fields "tokens" and "targets", i32 [context]. A model learns all of a text, a completion, and what the assistant says in a conversation, each with the token
  * that ends it; other targets are AN_TARGET_IGNORED. A record that is longer than context + 1 tokens is cut, and one without anything to learn is left out:
  * an_dataset_notice says how many. With `packed`, a sample has several records, and there is a field "documents", i32 [context], for attention
- * that stays inside each. All tokens are held in memory, five bytes each. */
+ * that stays inside each. All tokens are held in memory, five bytes each.
+ *
+ * With `pairs`, a record has `prompt`, `chosen` and `rejected`: three texts, or three lists of messages. A sample is one record: the prompt with the chosen answer, document
+ * 0, and the prompt with the rejected one, document 1. Only answers are learned. If both do not fit into `context` tokens, the longer one is cut first. The field "preferred",
+ * i32 without dimensions, is 1: the class of the chosen answer for an_graph_add_dpo. `packed` and `prompts` must have their defaults. */
 typedef struct an_chat_source {
     size_t size;
     const char *path;
@@ -440,7 +444,8 @@ typedef struct an_chat_source {
     const char *no_format; /* without a format: why there is none, for the message; NULL: none was given */
     bool packed;           /* true by default */
     bool prompts;          /* prompts are learned too */
-    uint8_t reserved[6];
+    bool pairs;            /* records are pairs of answers, of which one is preferred */
+    uint8_t reserved[5];
 } an_chat_source;
 AN_API void an_chat_source_init(an_chat_source *source, size_t size);
 AN_API an_status an_dataset_create_chat(an_dataset **dataset, an_context *ctx, const an_chat_source *source);
