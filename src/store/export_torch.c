@@ -5,6 +5,7 @@
 #include "base/files/file.h"
 #include "base/guard.h"
 #include "store/inspect.h"
+#include "store/model_nodes.h"
 #include "store/torch_text.h"
 
 static an_status write_model(const an_checkpoint *c, const char *file) {
@@ -18,6 +19,8 @@ static an_status write_model(const an_checkpoint *c, const char *file) {
     AN_TRY(an_checkpoint_text(c, "graph.ang", &form));
     AN_TRY(an_graph_parse(&graph, ctx, form, strlen(form)));
     AN_TRY(an_graph_verify(graph));
+    AN_CHECK(ctx, !an_graph_has_blocks(graph), AN_ERR_UNSUPPORTED, "%s: has weights of q8_0, which PyTorch cannot read",
+             c->path);
     snprintf(title, sizeof title, "The model of a run after step %lld, written by anneal %s.",
              (long long)c->manifest->step, an_version());
     AN_TRY(an_torch_write(&text, graph, title));

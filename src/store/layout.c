@@ -184,6 +184,10 @@ an_status an_save_layout_create(an_save_layout **layout, an_context *ctx, const 
     l->ctx = ctx;
     an_arena_init(&l->arena, ctx);
     AN_TRY(add_tensors(l, graph, kept));
+    for (size_t i = 0; i < l->tensor_count; i++) /* safetensors has no such type; the base of an adapter is not saved */
+        AN_CHECK(ctx, l->tensors[i].dtype != AN_DTYPE_Q8_0, AN_ERR_UNSUPPORTED,
+                 "'%s' is q8_0: only the base of an adapter can be, because checkpoints cannot hold it",
+                 l->tensors[i].name);
     for (size_t i = 0; i < l->tensor_count; i++)
         total += l->tensors[i].elements * (int64_t)an_dtype_size(l->tensors[i].dtype);
     l->file_count = (size_t)(writers < 1 ? 1 : writers > AN_MOST_WRITERS ? AN_MOST_WRITERS : writers);

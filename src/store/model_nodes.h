@@ -8,6 +8,13 @@
 #include "ops/sink.h"
 #include "ops/source.h"
 
+/* A graph with a parameter of q8_0, a type that neither PyTorch nor ONNX has. */
+static inline bool an_graph_has_blocks(const an_graph *graph) {
+    for (size_t i = 0; i < graph->parameter_count; i++)
+        if (graph->parameters[i].node->outputs[0].dtype == AN_DTYPE_Q8_0) return true;
+    return false;
+}
+
 /* An output that evaluation and prediction compute. */
 static inline bool an_node_is_wanted(const an_node *node) {
     if (strcmp(node->op->name, "output") != 0) return false;

@@ -2,7 +2,8 @@
  * stay what they are. */
 #include <stdlib.h>
 
-#include "anneal/generate.h"
+#include "anneal/checkpoint.h"
+#include "anneal/predict.h"
 #include "anneal/train.h"
 #include "base/q8_0.h"
 #include "exec/params.h"
@@ -19,9 +20,10 @@ enum { STEPS = 4, WIDTH = 64, VOCABULARY = 70 };
     "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 64, hidden: 96, context: 24, vocabulary: 70, " \
     "tied: on}\n"
 #define GPT2 "model: {type: gpt2, layers: 1, heads: 2, width: 64, context: 24, vocabulary: 70}\n"
-#define REST                                                                                           \
-    "data: {train: {type: tokens, path: tokens.bin}}\nrun: {dir: run, steps: 4}\nsave: {every: off}\n" \
+#define DATA                                                                \
+    "data: {train: {type: tokens, path: tokens.bin}}\nsave: {every: off}\n" \
     "batch: {global: 4, leaves: 2}\noptimizer: {lr: 1e-2}\n"
+#define REST DATA "run: {dir: run, steps: 4}\n"
 #define LORA(base) "lora: {targets: [q_proj, down_proj], rank: 4, dropout: 0.1, base: " base "}\n"
 #define LORA_GPT2(base) "lora: {targets: [c_attn, c_fc], rank: 4, base: " base "}\n"
 #define PRECISION(name) "train: {precision: " name "}\n"
@@ -163,6 +165,92 @@ static void test_memory(void **state) {
     an_trainer_destroy(&t);
 }
 
+/* ---- graphs and files ---- */
+
+/* The text of a graph has the type, and ops that cannot read it are refused. */
+static void test_graph(void **state) {
+    (void)state;
+    char *first = NULL, *second = NULL;
+    an_graph *g = NULL;
+    begin();
+    an_trainer *t = open_run(LLAMA REST LORA("q8_0"));
+    OK(ctx, an_graph_print(t->graph, &first));
+    OK(ctx, an_graph_parse(&g, ctx, first, strlen(first)));
+    OK(ctx, an_graph_verify(g));
+    OK(ctx, an_graph_print(g, &second));
+    assert_string_equal(first, second);
+    const an_result *table = &g->parameters[0].node->outputs[0];
+    assert_int_equal(table->dtype, AN_DTYPE_Q8_0);
+    an_transpose(g, an_graph_value(g, table), 0, 1);
+    assert_int_equal(an_graph_verify(g), AN_ERR_DTYPE);
+    assert_non_null(strstr(an_last_error(ctx), "only products, embeddings and casts read q8_0"));
+    an_string_release(ctx, &first);
+    an_string_release(ctx, &second);
+    an_graph_destroy(&g);
+    an_trainer_destroy(&t);
+}
+
+static void test_blocks_of_a_file(void **state) {
+    (void)state;
+    an_weights w;
+    bool found = false;
+    OK(ctx, an_weights_open(&w, ctx, ANNEAL_SOURCE_DIR "/tests/golden/gguf/types.gguf", AN_MODEL_WEIGHTS_AUTO));
+    for (int64_t i = 0; i < w.count; i++) {
+        enum { FIRST = 64, COUNT = 128 };
+        float numbers[COUNT], widened[COUNT];
+        unsigned char blocks[COUNT / AN_Q8_0_ELEMENTS * AN_Q8_0_BYTES];
+        an_safetensor tensor;
+        OK(ctx, w.get(&w, i, &tensor));
+        if (strcmp(tensor.type->name, "Q8_0") != 0) continue;
+        found = true;
+        OK(ctx, w.read(&w, i, &tensor, FIRST, COUNT, numbers));
+        OK(ctx, w.read_q8_0(&w, i, &tensor, FIRST, COUNT, blocks));
+        an_q8_0_to_f32(blocks, COUNT, widened);
+        assert_memory_equal(numbers, widened, sizeof numbers);
+    }
+    assert_true(found);
+    an_weights_close(&w);
+}
+
+#define FROM(path)                                                                                                \
+    "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 64, hidden: 96, context: 24, vocabulary: 70, " \
+    "tied: on, init: {from: " path "}}\n"
+
+static void predict(an_trainer *t, float *logits) {
+    int32_t tokens[24];
+    an_predictor *p = NULL;
+    for (int i = 0; i < 24; i++) tokens[i] = i * 5 % VOCABULARY;
+    OK(ctx, an_predictor_create(&p, t, NULL));
+    OK(ctx, an_predictor_run_tokens(p, 1, tokens, logits));
+    an_predictor_destroy(&p);
+}
+
+/* A merged model has the numbers of the blocks, not of the file: its logits are those of the run. A checkpoint's own predictor reads the base again. */
+static void test_merged(void **state) {
+    (void)state;
+    static float trained[24 * VOCABULARY], merged[24 * VOCABULARY];
+    an_checkpoint *c = NULL;
+    begin();
+    assert_int_equal(system("rm -rf full"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    an_trainer *t = open_run(LLAMA DATA "run: {dir: full, steps: 4}\n" PRECISION("f32"));
+    OK(ctx, an_trainer_save(t, 0));
+    an_trainer_destroy(&t);
+    t = open_run(FROM("full") REST LORA("q8_0") PRECISION("f32"));
+    take_steps(t, STEPS);
+    OK(ctx, an_trainer_save(t, STEPS));
+    predict(t, trained);
+    an_trainer_destroy(&t);
+    OK(ctx, an_checkpoint_open(&c, ctx, "run"));
+    OK(ctx, an_checkpoint_export_merged(c, "merged.safetensors"));
+    an_checkpoint_close(&c);
+    assert_int_equal(system("rm -rf run"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    t = open_run(FROM("merged.safetensors") REST PRECISION("f32"));
+    predict(t, merged);
+    an_trainer_destroy(&t);
+    for (int i = 0; i < 24 * VOCABULARY; i++)
+        if (!(fabsf(trained[i] - merged[i]) <= 1e-5F)) fail_msg("logit %d: %g, not %g", i, merged[i], trained[i]);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     begin();
@@ -177,6 +265,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_bits_of_numbers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_hash, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_graph, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_blocks_of_a_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_merged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,8 @@ static an_status read_graph(exporting *e, const an_checkpoint *c) {
     AN_TRY(an_checkpoint_text(c, "graph.ang", &form));
     AN_TRY(an_graph_parse(&e->graph, ctx, form, strlen(form)));
     AN_TRY(an_graph_verify(e->graph));
+    AN_CHECK(ctx, !an_graph_has_blocks(e->graph), AN_ERR_UNSUPPORTED, "%s: has weights of q8_0, which ONNX cannot read",
+             c->path);
     if (an_manifest_find_file(c->manifest, "encoding.json") >= 0)
         AN_TRY(an_checkpoint_text(c, "encoding.json", &encoding));
     snprintf(title, sizeof title, "The model of a run after step %lld", (long long)c->manifest->step);
