@@ -102,6 +102,11 @@ attempt 0 export lora --to merged/model.safetensors --merge
 attempt 0 generate merged --tokens 3,1,4 --max-tokens 5
 cmp out lora.out || failed 'the merged model does not say what the adapter says'
 
+# A run with an adapter goes on.
+attempt 0 train lora.yaml --set run.dir=halves --set run.steps=2
+attempt 0 train lora.yaml --set run.dir=halves --extend=keep
+[ "$(field halves/summary.json 'd["state_hash"]')" = "$(field lora/summary.json 'd["state_hash"]')" ] || failed 'a run that was resumed has another hash'
+
 # Adapters of two runs, evaluated on one model: what each run has by itself.
 attempt 0 train lora.yaml --set run.dir=second --set run.seed=7
 for run in lora second; do

@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     stored.gradients = false;
     stored.moments = 0;
     OK(an_params_create(&params, ctx, graph, &stored));
-    OK(an_published_load(params, argv[1]));
+    OK(an_weights_load(params, argv[1], AN_MODEL_WEIGHTS_AUTO));
     const long long peak = read_status("VmHWM: %lld kB") - before, result = (long long)(an_context_bytes(ctx) - held);
     const double ratio = (double)peak / (double)result;
     printf("%s: result %.1f MiB, peak %.1f MiB: %.3f\n", argv[1], (double)result / 1048576, (double)peak / 1048576,

@@ -76,7 +76,7 @@ static void check(const char *folder) {
     OK(ctx, an_pretrained_graph(p, &graph, NULL));
     an_pretrained_close(&p);
     OK(ctx, an_params_create(&params, ctx, graph, &stored));
-    OK(ctx, an_published_load(params, folder));
+    OK(ctx, an_weights_load(params, folder, AN_MODEL_WEIGHTS_AUTO));
     const double ratio = (double)(counted.most - before) / (double)(counted.held - before);
     print_message("%s: %.1f MiB, at most %.4f times as much\n", folder, (double)(counted.held - before) / 1048576,
                   ratio);

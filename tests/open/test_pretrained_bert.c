@@ -204,7 +204,7 @@ static void test_sentence_folder(void **state) {
     OK(ctx, an_pretrained_open(&p, ctx, "hub"));
     OK(ctx, an_pretrained_graph(p, &graph, NULL));
     OK(ctx, an_params_create(&params, ctx, graph, NULL));
-    OK(ctx, an_published_load(params, "hub"));
+    OK(ctx, an_weights_load(params, "hub", AN_MODEL_WEIGHTS_AUTO));
     assert_int_equal(an_params_count(params), 3 + 2 + 2 * 16); /* tables, a norm, two blocks */
     an_params_destroy(&params);
     an_graph_destroy(&graph);

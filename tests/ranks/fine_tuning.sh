@@ -10,7 +10,7 @@ libraries=("${@:-openmpi}")
 [ $# -gt 0 ] || libraries=(openmpi mpich)
 export OMP_WAIT_POLICY=passive
 # All processes of a start: launchers put ranks into groups of their own, but all are in its session.
-started() { ps -o stat=,pid= --sid "$1" | awk '$1 !~ /^Z/ { print $2 }'; }
+started() { { ps -o stat=,pid= --sid "$1" || true; } | awk '$1 !~ /^Z/ { print $2 }'; }
 at_end() { [ -z "$process" ] || kill -KILL $(started "$process") 2>/dev/null || true; }
 hash_of() { field "$1/summary.json" 'd["state_hash"]'; }
 
