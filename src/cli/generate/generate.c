@@ -260,10 +260,10 @@ static int take_token(work *w, const an_generated *token) {
 /* For people who watch: nothing of it is in a file or a pipe. */
 static void tell_speed(const an_generator_info *info, int64_t tokens, double seconds) {
     if (tokens == 0 || !isatty(STDERR_FILENO)) return;
-    cli_tell("%s tokens, %.1f tokens/s, with the prompt; memory %s: weights %s, cache %s, other %s",
-             cli_count(tokens).text, (double)tokens / seconds, cli_bytes((double)info->peak).text,
-             cli_bytes((double)info->weights).text, cli_bytes((double)info->cache).text,
-             cli_bytes((double)(info->peak - info->weights - info->cache)).text);
+    cli_tell("%s token%s, %.1f a second, with the prompt; memory %s: weights %s, cache %s, other %s",
+             cli_count(tokens).text, tokens == 1 ? "" : "s", (double)tokens / seconds,
+             cli_bytes((double)info->peak).text, cli_bytes((double)info->weights).text,
+             cli_bytes((double)info->cache).text, cli_bytes((double)(info->peak - info->weights - info->cache)).text);
 }
 
 static int generate(work *w) {
