@@ -331,6 +331,20 @@ ends 2 export run --to torch
 complains 'the place is missing: write --to torch FOLDER'
 ends 2 export run --to onnx
 complains 'the place is missing: write --to onnx NAME.onnx'
+ends 2 export run --to hf
+complains 'the place is missing: write --to hf FOLDER'
+ends 2 export run --to gguf
+complains 'the place is missing: write --to gguf NAME.gguf'
+ends 2 export run --to onnx model.onnx --type f16
+complains '--type is for --to hf and --to gguf'
+ends 2 export run --to hf folder --type q8_0
+complains '--type q8_0 is for --to gguf: write --type f32, f16 or bf16'
+ends 2 export run --to gguf model.gguf --type f8
+complains "--type takes f32, f16, bf16 or q8_0, not 'f8'"
+ends 0 export $tree/tests/golden/pretrained/qwen2 --to gguf qwen2.gguf --type bf16
+ends 0 export qwen2.gguf --to hf qwen2
+ends 1 export qwen2.gguf --to hf qwen2
+complains 'remove that folder, or name another'
 ends 2 export run --to model.bin
 complains "ends in .safetensors, 'hf', 'gguf', 'torch', 'onnx' or 'peft', not 'model.bin'"
 ends 2 export run folder --to model.safetensors
