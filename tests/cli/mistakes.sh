@@ -93,7 +93,7 @@ mistake 2 'c.yaml:5:21: the groups freeze every parameter, so nothing is left to
     'optimizer: {groups: [{match: ".", freeze: on}]}'
 mistake 2 'c.yaml:6:8: lora.rank is set, but lora.targets does not say which layers the adapter changes; set it, such as [q_proj, v_proj]' \
     'lora: {rank: 4}'
-mistake 2 'c.yaml:6:16: train.loss.beta is for data of type preferences, which data.train is not; remove it' \
+mistake 2 'c.yaml:6:22: train.loss.beta is for data of type preferences, which data.train is not; remove it' \
     'train: {loss: {beta: 0.2}}'
 mistake 2 'c.yaml:6:7: the target '\''layer'\'' matches no linear layer; '\''anneal graph'\'' lists the names of parameters' \
     'lora: {targets: [layer]}'
