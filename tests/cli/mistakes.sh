@@ -155,9 +155,9 @@ mistake 2 'c.yaml:5:23: run.seed is '\''-1'\''; it takes a whole number of at le
     'run: {dir: run, seed: -1}'
 mistake 2 'c.yaml:5:22: run.isa is '\''sse9'\''; it takes auto, base, avx2, avx512 or amx' \
     'run: {dir: run, isa: sse9}'
-mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, chat, sentences, mixture or stream' \
+mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, chat, preferences, sentences, mixture or stream' \
     'data: {train: {path: rows.csv}}'
-mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, chat, sentences, mixture or stream; did you mean '\''csv'\''?' \
+mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, chat, preferences, sentences, mixture or stream; did you mean '\''csv'\''?' \
     'data: {train: {type: cvs, path: rows.csv}}'
 mistake 2 'c.yaml:5:7: data has no '\''train'\''; set it to a table such as {type: text, path: FILE}' \
     'data: {eval: {type: csv, path: rows.csv}}'

@@ -197,10 +197,10 @@ static const refusal refusals[] = {
      "format, context, documents, border_targets, end_token, part, weight"},
     {MODEL "data: {train: {path: a.txt}}\n", NULL,
      "run.yaml:2:15: data.train needs 'type'; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, chat, "
-     "sentences, mixture or stream"},
+     "preferences, sentences, mixture or stream"},
     {MODEL "data: {train: {type: txt, path: a.txt}}\n", NULL,
      "run.yaml:2:22: data.train.type is 'txt'; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, chat, "
-     "sentences, mixture or stream; "
+     "preferences, sentences, mixture or stream; "
      "did you mean 'text'?"},
     /* ---- kinds of values ---- */
     {BOTH "optimizer: {lr: fast}\n", NULL, "run.yaml:3:17: optimizer.lr is 'fast'; it takes a number of at least 0"},

@@ -12,7 +12,7 @@ static const struct {
 } values[] = {
     {"data.train.type", "array", "csv",
      "data.train.type is 'array', which is not supported yet; it takes idx, csv, images, npy, jsonl, text, tokens, "
-     "megatron, chat, sentences, mixture or "
+     "megatron, chat, preferences, sentences, mixture or "
      "stream"},
     {"data.capacity", "2k", "1000000", "data.capacity is not supported yet; remove it"},
     {"data.policy", "fifo", "reservoir", "data.policy is not supported yet; remove it"},
