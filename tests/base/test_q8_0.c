@@ -32,8 +32,10 @@ static void test_numbers(void **state) {
     (void)state;
     float values[4 * AN_Q8_0_ELEMENTS], widened[4 * AN_Q8_0_ELEMENTS];
     unsigned char blocks[4 * AN_Q8_0_BYTES];
-    for (int i = 0; i < 4 * AN_Q8_0_ELEMENTS; i++)
-        values[i] = (float)((i * 37 % 101 - 50) * (i / AN_Q8_0_ELEMENTS + 1));
+    for (int i = 0; i < 4 * AN_Q8_0_ELEMENTS; i++) {
+        const int block = i / AN_Q8_0_ELEMENTS;
+        values[i] = (float)((i * 37 % 101 - 50) * (block + 1));
+    }
     an_q8_0_from_f32(values, 4 * AN_Q8_0_ELEMENTS, blocks);
     an_q8_0_to_f32(blocks, 4 * AN_Q8_0_ELEMENTS, widened);
     for (int i = 0; i < 4 * AN_Q8_0_ELEMENTS; i++) {
