@@ -13,7 +13,7 @@
 
 #include "anneal/models.h"
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/large_pages.h"
 #include "base/parallel.h"
 #include "exec/program.h"
 #include "pass/decoding.h"
@@ -134,7 +134,7 @@ int main(int argc, char **argv) {
     check(ctx, an_program_bind(program, "tokens", 1));
     char *block = aligned_alloc(64, READ_BYTES);
     if (!block) return 1;
-    an_memory_prefer_large_pages(ctx, block, READ_BYTES); /* as weights have them */
+    an_prefer_large_pages(block, READ_BYTES); /* as weights have them */
     memset(block, 1, READ_BYTES);
     memory = block;
 

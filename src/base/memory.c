@@ -1,9 +1,7 @@
-#define _GNU_SOURCE /* madvise; NOLINT(bugprone-reserved-identifier) */
 #include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 void an_memory_count(an_context *ctx, size_t bytes) {
     ctx->bytes += bytes;
@@ -64,17 +62,6 @@ void an_release(an_context *ctx, void **memory, size_t count, size_t element) {
     ctx->allocator.release(ctx->allocator.user, *memory, count * element);
     an_memory_discount(ctx, count * element);
     *memory = NULL;
-}
-
-void an_memory_prefer_large_pages(const an_context *ctx, void *memory, size_t bytes) {
-#ifdef MADV_HUGEPAGE
-    enum { LARGE_PAGE = 2 << 20, LEAST = 4 * LARGE_PAGE }; /* as x86-64 and most others have them */
-    if (bytes < LEAST || !an_context_uses_system_memory(ctx)) return;
-    const size_t before = an_round_up((size_t)(uintptr_t)memory, LARGE_PAGE) - (size_t)(uintptr_t)memory;
-    (void)madvise((char *)memory + before, (bytes - before) / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
-#else
-    (void)ctx, (void)memory, (void)bytes;
-#endif
 }
 
 /* ---- arenas ---- */

@@ -23,10 +23,6 @@ void an_release(an_context *ctx, void **memory, size_t count, size_t element);
 /* Uninitialised memory, for tensors. */
 an_status an_alloc_raw(an_context *ctx, void **memory, size_t bytes);
 
-/* Asks the system for large pages where `memory`, which the context has allocated, is large and will be used as a whole: what streams through it then waits less for the
- * translation of addresses. Only a hint, and only for the system's own memory: an allocator that was given decides for itself. */
-void an_memory_prefer_large_pages(const an_context *ctx, void *memory, size_t bytes);
-
 /* Memory that the context has not allocated but holds: it is part of an_context_bytes. */
 void an_memory_count(an_context *ctx, size_t bytes);
 void an_memory_discount(an_context *ctx, size_t bytes);

@@ -1,6 +1,6 @@
 /* The memory of a store's flat buffers, whole or in pieces. */
 #include "base/integer.h"
-#include "base/memory.h"
+#include "base/large_pages.h"
 #include "exec/params.h"
 
 static bool is_whole(const an_params_pieces *pieces, an_flat flat) {
@@ -26,7 +26,7 @@ an_status an_params_allocate(an_params *p, void **memory, int64_t bytes) {
     an_context *ctx = p->ctx;
     if (bytes == 0) return AN_OK;
     AN_TRY_RETURN(p->device->allocate(p->device, ctx, memory, (size_t)bytes));
-    an_memory_prefer_large_pages(ctx, *memory, (size_t)bytes);
+    if (an_context_uses_system_memory(ctx)) an_prefer_large_pages(*memory, (size_t)bytes);
     return p->device->fill(p->device, ctx, *memory, 0, (size_t)bytes);
 }
 
