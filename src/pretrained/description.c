@@ -187,10 +187,6 @@ static an_status find_family(an_description *d, const char *advice) {
                     AN_QUOTE(v->word), an_family_list(names, sizeof names, false), advice);
 }
 
-const an_stated *an_description_rope_type(const an_description *d) {
-    return &d->values[d->values[AN_ROW_ROPE_TYPE].given ? AN_ROW_ROPE_TYPE : AN_ROW_ROPE_OLD_TYPE];
-}
-
 /* Keys that another family has are like keys that nobody has. */
 static void drop_foreign(an_description *d) {
     for (int i = AN_ROW_N_EMBD; i < AN_ROW_OFF; i++) {

@@ -43,13 +43,6 @@ an_status an_description_read_gguf(an_description *d, an_context *ctx, const cha
 an_status an_description_begin(an_description *d, an_context *ctx, const char *path);
 void an_description_destroy(an_description *d);
 
-/* A key of GGUF behind "llama." and so on, and the fact that it states; AN_FACTS: none by itself. The last has no key. */
-typedef struct an_gguf_fact {
-    const char *key;
-    an_fact fact;
-} an_gguf_fact;
-extern const an_gguf_fact an_gguf_facts[];
-
 /* Refuses what no model here can do, by the names of the keys. */
 an_status an_description_check(const an_description *d);
 

@@ -73,6 +73,10 @@ an_status an_description_check(const an_description *d) {
     return AN_OK;
 }
 
+const an_stated *an_description_rope_type(const an_description *d) {
+    return &d->values[d->values[AN_ROW_ROPE_TYPE].given ? AN_ROW_ROPE_TYPE : AN_ROW_ROPE_OLD_TYPE];
+}
+
 double an_description_fact(const an_description *d, an_fact fact) {
     return d->facts[fact].known ? d->facts[fact].value : 0;
 }

@@ -9,28 +9,6 @@
 
 /* ---- keys ---- */
 
-const an_gguf_fact an_gguf_facts[] = {
-    {"block_count", AN_FACT_LAYERS},
-    {"context_length", AN_FACT_CONTEXT},
-    {"embedding_length", AN_FACT_WIDTH},
-    {"feed_forward_length", AN_FACT_HIDDEN},
-    {"attention.head_count", AN_FACT_HEADS},
-    {"attention.head_count_kv", AN_FACT_KV_HEADS},
-    {"attention.key_length", AN_FACT_HEAD_SIZE},
-    {"attention.layer_norm_rms_epsilon", AN_FACT_EPSILON},
-    {"attention.layer_norm_epsilon", AN_FACT_EPSILON},
-    {"attention.sliding_window", AN_FACT_WINDOW},
-    {"rope.freq_base", AN_FACT_ROTARY_BASE},
-    {"vocab_size", AN_FACT_VOCABULARY},
-    {"attention.value_length", AN_FACTS}, /* these are compared with others */
-    {"rope.dimension_count", AN_FACTS},
-    {"rope.scaling.type", AN_FACTS},
-    {"rope.scaling.factor", AN_FACTS},
-    {"rope.scaling.original_context_length", AN_FACTS},
-    {"rope.scaling.finetuned", AN_FACTS},
-    {"attention.causal", AN_FACTS},
-    {NULL, AN_FACTS},
-};
 enum { NAME = 160 };
 
 static const char *full_name(const an_description *d, const char *key, char name[NAME]) {

@@ -53,6 +53,29 @@ const an_key_row an_key_rows[AN_KEY_ROWS] = {
     {"add_cross_attention", false, AN_KEY_OFF, AN_FACTS},
 };
 
+const an_gguf_fact an_gguf_facts[] = {
+    {"block_count", AN_FACT_LAYERS},
+    {"context_length", AN_FACT_CONTEXT},
+    {"embedding_length", AN_FACT_WIDTH},
+    {"feed_forward_length", AN_FACT_HIDDEN},
+    {"attention.head_count", AN_FACT_HEADS},
+    {"attention.head_count_kv", AN_FACT_KV_HEADS},
+    {"attention.key_length", AN_FACT_HEAD_SIZE},
+    {"attention.layer_norm_rms_epsilon", AN_FACT_EPSILON},
+    {"attention.layer_norm_epsilon", AN_FACT_EPSILON},
+    {"attention.sliding_window", AN_FACT_WINDOW},
+    {"rope.freq_base", AN_FACT_ROTARY_BASE},
+    {"vocab_size", AN_FACT_VOCABULARY},
+    {"attention.value_length", AN_FACTS}, /* these are compared with others */
+    {"rope.dimension_count", AN_FACTS},
+    {"rope.scaling.type", AN_FACTS},
+    {"rope.scaling.factor", AN_FACTS},
+    {"rope.scaling.original_context_length", AN_FACTS},
+    {"rope.scaling.finetuned", AN_FACTS},
+    {"attention.causal", AN_FACTS},
+    {NULL, AN_FACTS},
+};
+
 int an_key_row_find(const char *key, bool rope) {
     for (int i = 0; i < AN_KEY_ROWS; i++)
         if (an_key_rows[i].rope == rope && !strcmp(an_key_rows[i].key, key)) return i;

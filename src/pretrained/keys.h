@@ -75,4 +75,11 @@ int an_key_row_find(const char *key, bool rope);
 /* Whether the key has no effect on what the model computes (dropout, token ids, generation …). It may have a row for the families that look at it. */
 bool an_key_is_harmless(const char *key);
 
+/* A key of GGUF behind "llama." and so on, and the fact that it states; AN_FACTS: none by itself. The last has no key. */
+typedef struct an_gguf_fact {
+    const char *key;
+    an_fact fact;
+} an_gguf_fact;
+extern const an_gguf_fact an_gguf_facts[];
+
 #endif

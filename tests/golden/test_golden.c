@@ -325,6 +325,8 @@ static const char *const exceptions[][2] = {
      "it has the kernels and the gradient of add; tests/open/test_lora.c compares adapters with those of peft"},
     {"program_state", "it is memory between runs, not a function"},
     {"cached_attention", "tests/predict/test_decoding.c compares it with attention, bit for bit"},
+    {"cross_entropy_each", "tests/open/test_dpo.c compares losses and gradients of preferences with those of PyTorch"},
+    {"product_cross_entropy_each", "the same"},
     {"exchange", "it computes nothing: tests/ranks compares what ranks exchange with one process"},
     {"gather_weights", "tests/exec/test_gathered.c compares programs that have these with programs that do not"},
     {"arrive_weights", "the same"},

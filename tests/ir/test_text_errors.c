@@ -74,7 +74,7 @@ static const wrong nodes[] = {
 
 static const wrong types[] = {
     {X "%y = relu(%x) : f33[4,8]\n",
-     "3:17: there is no type 'f33'; the types are f32, f64, bf16, f16, i32, i64 and u8"},
+     "3:17: there is no type 'f33'; the types are f32, f64, bf16, f16, i32, i64, u8 and q8_0"},
     {X "%y = relu(%x) : 3\n", "3:17: expected a type such as f32, not '3'"},
     {X "%y = relu(%x) : f32\n", "3:20: expected '[' before the list, not the end of the line"},
     {X "%y = relu(%x) : f32[4,9]\n", "3:17: relu gives f32[4,8] here, not f32[4,9]"},

@@ -85,10 +85,13 @@ static const struct {
      "rope_parameters.rope_type: yarn: only default and llama3 are supported"},
     {"llama", "\"low_freq_factor\": 1.0", "\"low_freq_factor\": 9.0", AN_ERR_ARGUMENT, "scaling by factor 4 needs"},
     {"llama", "\"rope_type\": \"llama3\"", "\"rope_type\": \"llama3\", \"partial_rotary_factor\": 0.5",
-     AN_ERR_UNSUPPORTED, "the share of a head that rotates is 0.5"},
-    {"llama", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\"", AN_ERR_UNSUPPORTED, "the activation is gelu"},
-    {"llama", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"quick\"", AN_ERR_UNSUPPORTED, "the activation is unknown"},
-    {"llama", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 0", AN_ERR_DAMAGED, "the number of layers is 0"},
+     AN_ERR_UNSUPPORTED, "the share of a head that rotates (partial_rotary_factor) is 0.5"},
+    {"llama", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\"", AN_ERR_UNSUPPORTED,
+     "the activation (hidden_act) is gelu"},
+    {"llama", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"quick\"", AN_ERR_UNSUPPORTED,
+     "the activation (hidden_act) is unknown"},
+    {"llama", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 0", AN_ERR_DAMAGED,
+     "the number of layers (num_hidden_layers) is 0"},
     {"llama", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1000000000000", AN_ERR_UNSUPPORTED,
      "but at most 4096 are possible"},
     {"llama", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", AN_ERR_DAMAGED,
@@ -98,8 +101,9 @@ static const struct {
     {"llama", "\"head_dim\": 6", "\"head_dim\": 7", AN_ERR_ARGUMENT, "head_size is 7"},
     {"llama", "\"hidden_size\": 12", "\"hidden_size\": -12", AN_ERR_DAMAGED, "the value of 'hidden_size'"},
     {"mistral", TOP, "\"attention_bias\": true, " TOP, AN_ERR_UNSUPPORTED, "computes: attention_bias"},
-    {"gpt2", "\"n_inner\": null", "\"n_inner\": 13", AN_ERR_UNSUPPORTED, "feed-forward layers is 13"},
-    {"gpt2", "gelu_new", "relu", AN_ERR_UNSUPPORTED, "the activation is relu, but a model of type gpt2 has gelu_tanh"},
+    {"gpt2", "\"n_inner\": null", "\"n_inner\": 13", AN_ERR_UNSUPPORTED, "feed-forward layers (n_inner) is 13"},
+    {"gpt2", "gelu_new", "relu", AN_ERR_UNSUPPORTED,
+     "the activation (activation_function) is relu, but a model of type gpt2 has gelu_tanh"},
     {"gpt2", "\"layer_norm_epsilon\": 1e-05", "\"layer_norm_epsilon\": 0.1", AN_ERR_UNSUPPORTED,
      "epsilon of the norms"},
     {"gpt2", "\"scale_attn_weights\": true", "\"scale_attn_weights\": false", AN_ERR_UNSUPPORTED, "scaling of the"},
@@ -232,7 +236,7 @@ static void test_gguf(void **state) {
     make_gguf("mistral", "llama.rope.freq_base", "llama.rope.scaling.x");
     assert_refused("f.gguf", AN_ERR_UNSUPPORTED, "llama.rope.scaling.x");
     assert_refused(ANNEAL_SOURCE_DIR "/tests/golden/gguf/types.gguf", AN_ERR_DAMAGED,
-                   "does not say the number of heads");
+                   "does not say the number of heads (llama.attention.head_count)");
 }
 
 int main(void) {

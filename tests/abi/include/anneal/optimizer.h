@@ -94,6 +94,8 @@ typedef struct an_lora_options {
         base; /* in which matrices of the model are stored: AN_DTYPE_BF16, AN_DTYPE_F16, AN_DTYPE_Q8_0; AN_DTYPE_NONE: as they are */
     bool rslora; /* scale is alpha ÷ √rank */
     uint8_t reserved[7];
+    const char *
+        from; /* a folder with adapter_config.json of PEFT, which says targets, rank, alpha and rslora; those above must then be 0. NULL: none */
 } an_lora_options;
 AN_API void an_lora_options_init(an_lora_options *options, size_t size);
 
@@ -101,6 +103,13 @@ AN_API void an_lora_options_init(an_lora_options *options, size_t size);
  * an_plan_create. For a weight NAME.weight, the parameters are NAME.lora_A.weight (rank, inputs) and NAME.lora_B.weight (outputs, rank). After an
  * error the graph can only be destroyed. */
 AN_API an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options);
+
+/* Replaces the loss of a language model with an adapter by that of direct preference optimization (DPO): -log sigmoid of the reward of the chosen
+ * answer minus that of the rejected one, where a reward is beta times the sum, over the tokens of the answer, of log p minus log p of the base
+ * without its adapter. Needs rotary positions and documents; samples are those of an_chat_source.pairs, with the class of the chosen answer in the
+ * new input "preferred". Label smoothing s of the model's loss stays: the answers of a pair then are the other way round with probability s ÷ 2. After
+ * an error the graph can only be destroyed. */
+AN_API an_status an_graph_add_dpo(an_graph *graph, double beta);
 
 /* ---- optimizers ---- */
 

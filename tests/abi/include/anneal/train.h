@@ -191,7 +191,9 @@ typedef struct an_evaluation {
     bool counts_classes; /* the trainer has AN_DETAIL_CLASSES, and the model classifies */
     bool scores_classes; /* the trainer has AN_DETAIL_SCORES, and the model has two classes */
     bool counts_right;   /* accuracy is known without `classifies`: of a language model, whose tokens are the targets */
-    uint8_t reserved_classes[5];
+    bool prefers;        /* the model learns from pairs of answers (an_graph_add_dpo) */
+    uint8_t reserved_classes[4];
+    double margin; /* mean reward of the chosen answers minus that of the rejected ones; only if `prefers` */
 } an_evaluation;
 AN_API void an_evaluation_init(an_evaluation *evaluation, size_t size);
 
@@ -201,7 +203,7 @@ AN_API an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluat
 AN_API an_status an_evaluation_get(const an_trainer *trainer, an_evaluation *evaluation);
 
 /* A number of an evaluation by its name: "val_loss", "val_perplexity", "val_accuracy", "val_top5", "val_mae", "val_r2", "val_precision",
- * "val_recall", "val_f1", "val_auc". false: there is no such metric, or this model or this trainer does not have it. */
+ * "val_recall", "val_f1", "val_auc", "val_margin". false: there is no such metric, or this model or this trainer does not have it. */
 AN_API bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value);
 
 /* Which metrics of evaluations are reported, by name. count 0: the loss, and those that suit the model. */
