@@ -92,11 +92,15 @@ static void print_profile(const an_program *p) {
                1e3 * ops[i].seconds / (double)ops[i].runs);
 }
 
+static int argument(int argc, char **argv, int index, int usual) {
+    return argc > index ? (int)strtol(argv[index], NULL, 10) : usual;
+}
+
 int main(int argc, char **argv) {
     const an_dtype precision = argc > 1 && !strcmp(argv[1], "f32") ? AN_DTYPE_NONE : AN_DTYPE_BF16;
     const bool has_blocks = argc > 1 && !strcmp(argv[1], "q8_0");
-    const int threads = argc > 2 ? atoi(argv[2]) : 2, batch = argc > 3 ? atoi(argv[3]) : 1;
-    const int position = argc > 4 ? atoi(argv[4]) : 128, rounds = argc > 5 ? atoi(argv[5]) : 5;
+    const int threads = argument(argc, argv, 2, 2), batch = argument(argc, argv, 3, 1);
+    const int position = argument(argc, argv, 4, 128), rounds = argument(argc, argv, 5, 5);
     on_one_thread = threads == 1;
     an_context *ctx = NULL;
     an_graph *graph = NULL;
@@ -155,8 +159,8 @@ int main(int argc, char **argv) {
             check(ctx, an_program_run(program, AN_FORM_PREDICT));
         }
         const double seconds = (now() - begin) / TOKENS;
-        const double cache =
-            (double)batch * LAYERS * 2 * KV_HEADS * (WIDTH / HEADS) * (position + TOKENS / 2) * element;
+        const int64_t cached = (int64_t)batch * LAYERS * 2 * KV_HEADS * (WIDTH / HEADS) * (position + TOKENS / 2);
+        const double cache = (double)cached * element;
         if (r == 0) continue;
         speeds[r - 1] = batch / seconds;
         limits[r - 1] = batch * bandwidth / (weights + cache);

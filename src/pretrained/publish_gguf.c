@@ -137,8 +137,9 @@ static bool rename_tensor(const an_family_name *row, const char *name, char to[N
         digits = name;
         while (an_is_digit(*name)) name++;
         count = (int)(name - digits);
-        if (count == 0 || strncmp(name, mark + 1, strlen(mark + 1)) != 0) return false;
-        name += strlen(mark + 1);
+        const size_t after = strlen(mark) - 1;
+        if (count == 0 || strncmp(name, mark + 1, after) != 0) return false;
+        name += after;
     }
     if (strcmp(name, ".weight") != 0 && strcmp(name, ".bias") != 0) return false;
     const char *place = strchr(row->gguf, '#');

@@ -43,15 +43,15 @@ static bool read_list(an_json *json, an_json_string *text) {
 static void find_template(an_json *json, an_json_string *text) {
     an_json_string key;
     if (!an_json_object(json)) return;
-    while (an_json_member(json, &key))
-        if (strcmp(key.bytes, "chat_template") != 0)
-            an_json_skip(json);
-        else if (an_json_peek(json) == '"')
+    while (an_json_member(json, &key)) {
+        const int first = strcmp(key.bytes, "chat_template") ? 0 : an_json_peek(json);
+        if (first == '"')
             an_json_string_value(json, text);
-        else if (an_json_peek(json) == '[')
+        else if (first == '[')
             read_list(json, text);
         else
             an_json_skip(json);
+    }
 }
 
 static an_status recognize(an_chat_format *format, an_context *ctx, const char *file, const char *text, char *memory) {

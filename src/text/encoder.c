@@ -133,7 +133,6 @@ static an_status repair(an_encoder *e, an_bytes *text) {
     e->valid.length = 0;
     while (begin < text->length) {
         AN_STEP_TRY(an_characters_add(e, &e->valid, text->bytes + begin, at - begin));
-        begin = at;
         if (at == text->length) break;
         size_t length;
         bool partial;

@@ -87,6 +87,6 @@ typedef struct tokenize_training {
 } tokenize_training;
 
 /* Makes a tokenizer.json from all files of the call; what repeats are special tokens. An exit code, after a message. */
-int tokenize_train(const cli_call *call, an_context *ctx, const tokenize_training *training);
+int tokenize_train(const cli_call *call, an_context *ctx, const tokenize_training *o);
 
 #endif
