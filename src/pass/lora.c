@@ -84,7 +84,7 @@ static an_status refuse_target(const adapting *a, const char *target, const char
                         "the target '%s' matches '%s', which is not the weight of a linear layer%s", target, other,
                         AN_NEAREST(&nearest));
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                    "the target '%s' matches no linear layer%s; 'anneal graph' lists the names of parameters", target,
+                    "the target '%s' matches no linear layer%s ('anneal graph' lists the names of parameters)", target,
                     AN_NEAREST(&nearest));
 }
 

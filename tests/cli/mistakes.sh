@@ -95,7 +95,7 @@ mistake 2 'c.yaml:6:8: lora.rank is set, but lora.targets does not say which lay
     'lora: {rank: 4}'
 mistake 2 'c.yaml:6:22: train.loss.beta is for data of type preferences, which data.train is not; remove it' \
     'train: {loss: {beta: 0.2}}'
-mistake 2 'c.yaml:6:7: the target '\''layer'\'' matches no linear layer; '\''anneal graph'\'' lists the names of parameters' \
+mistake 2 'c.yaml:6:7: the target '\''layer'\'' matches no linear layer ('\''anneal graph'\'' lists the names of parameters)' \
     'lora: {targets: [layer]}'
 mistake 2 'c.yaml:5:20: optimizer.betas has 3 numbers; it takes two, such as [0.9, 0.999]' \
     'optimizer: {betas: [0.9, 0.99, 0.999]}'
