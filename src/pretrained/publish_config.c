@@ -91,13 +91,15 @@ static bool has(const an_description *d, an_fact fact) {
 
 static void write_key(an_json_writer *j, const an_description *d, int row) {
     const an_key_row *key = &an_key_rows[row];
-    const double window = an_description_fact(d, AN_FACT_WINDOW), value = an_description_fact(d, key->fact);
+    const bool states = key->fact != AN_FACTS; /* some keys state no fact by themselves */
+    const double window = an_description_fact(d, AN_FACT_WINDOW);
+    const double value = states ? an_description_fact(d, key->fact) : 0;
     const bool usual = key->fact == AN_FACT_ROTARY_SHARE && value == 1; /* what it is without the key */
     if (row == AN_ROW_USES_WINDOW) {
         an_json_write_bool(j, key->key, window > 0);
     } else if (row == AN_ROW_MAX_WINDOW_LAYERS) {
         an_json_write_whole(j, key->key, window > 0 ? 0 : an_description_fact(d, AN_FACT_LAYERS));
-    } else if (key->fact == AN_FACTS || key->rope || usual || !has(d, key->fact)) {
+    } else if (!states || key->rope || usual || !has(d, key->fact)) {
         return;
     } else if (key->fact == AN_FACT_WINDOW && value == 0) {
         an_json_write_null(j, key->key);
