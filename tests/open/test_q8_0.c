@@ -228,10 +228,12 @@ static void predict(an_trainer *t, float *logits) {
 /* A merged model has the numbers of the blocks, not of the file: its logits are those of the run. A checkpoint's own predictor reads the base again. */
 static void test_merged(void **state) {
     (void)state;
+    static const char *const written[] = {FROM("merged.safetensors") REST PRECISION("f32"),
+                                          FROM("published/model.safetensors") REST PRECISION("f32")};
     static float trained[24 * VOCABULARY], merged[24 * VOCABULARY];
     an_checkpoint *c = NULL;
     begin();
-    assert_int_equal(system("rm -rf full"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    assert_int_equal(system("rm -rf full published"), 0); /* NOLINT(cert-env33-c): the test's own folder */
     an_trainer *t = open_run(LLAMA DATA "run: {dir: full, steps: 4}\n" PRECISION("f32"));
     OK(ctx, an_trainer_save(t, 0));
     an_trainer_destroy(&t);
@@ -242,13 +244,17 @@ static void test_merged(void **state) {
     an_trainer_destroy(&t);
     OK(ctx, an_checkpoint_open(&c, ctx, "run"));
     OK(ctx, an_checkpoint_export_merged(c, "merged.safetensors"));
+    OK(ctx, an_checkpoint_export_huggingface(c, "published", NULL));
     an_checkpoint_close(&c);
-    assert_int_equal(system("rm -rf run"), 0); /* NOLINT(cert-env33-c): the test's own folder */
-    t = open_run(FROM("merged.safetensors") REST PRECISION("f32"));
-    predict(t, merged);
-    an_trainer_destroy(&t);
-    for (int i = 0; i < 24 * VOCABULARY; i++)
-        if (!(fabsf(trained[i] - merged[i]) <= 1e-5F)) fail_msg("logit %d: %g, not %g", i, merged[i], trained[i]);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(system("rm -rf run"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+        t = open_run(written[k]);
+        predict(t, merged);
+        an_trainer_destroy(&t);
+        for (int i = 0; i < 24 * VOCABULARY; i++)
+            if (!(fabsf(trained[i] - merged[i]) <= 1e-5F))
+                fail_msg("%d, logit %d: %g, not %g", k, i, merged[i], trained[i]);
+    }
 }
 
 static void test_refusals(void **state) {

@@ -154,4 +154,16 @@ TILES static void store_block(const an_amx_job *job, dst_block d, bool streams, 
         store_bf16(job, d, sums);
 }
 
+/* For products with few rows, whose sums lie column by column: 64 columns from `column` on are stored row by row. */
+static inline void store_columns(const an_amx_job *job, int64_t column, const float *turned) {
+    _Alignas(LINE) float sums[HALF * SIDE];
+    for (int half = 0; half < 2 && column < job->columns; half++, column += SIDE, turned += SIDE * HALF) {
+        const dst_block d = {
+            .column = column, .rows = job->rows, .columns = an_smaller(SIDE, job->columns - column), .offset = column};
+        for (int64_t row = 0; row < job->rows; row++)
+            for (int64_t i = 0; i < SIDE; i++) sums[row * SIDE + i] = turned[i * HALF + row];
+        store_block(job, d, false, sums);
+    }
+}
+
 #endif

@@ -96,22 +96,6 @@ TILES static void other_steps(const few *f, int64_t column, int64_t first) {
     }
 }
 
-/* Sums that lie column by column are stored row by row. */
-static void store_columns(const few *f, int64_t column, const float *turned) {
-    _Alignas(LINE) float sums[HALF * SIDE];
-    const int64_t rows = f->job->rows;
-    for (int half = 0; half < 2 && column < f->job->columns; half++, column += SIDE, turned += SIDE * HALF) {
-        const dst_block d = {.row = 0,
-                             .column = column,
-                             .rows = rows,
-                             .columns = an_smaller(SIDE, f->job->columns - column),
-                             .offset = column};
-        for (int64_t row = 0; row < rows; row++)
-            for (int64_t i = 0; i < SIDE; i++) sums[row * SIDE + i] = turned[i * HALF + row];
-        store_block(f->job, d, false, sums);
-    }
-}
-
 TILES static void multiply_few(const few *f, int64_t block, bool has_next) {
     const int64_t column = block * COLUMNS;
     const bool is_whole = column + COLUMNS <= f->job->columns;
@@ -129,7 +113,7 @@ TILES static void multiply_few(const few *f, int64_t block, bool has_next) {
     _tile_stored(2, turned + 2 * HALF * HALF, LINE);
     _tile_stored(3, turned + 3 * HALF * HALF, LINE);
     __asm__ volatile("" : : : "memory");
-    store_columns(f, column, turned);
+    store_columns(f->job, column, turned);
 }
 
 TILES static void few_task(void *user, int64_t index, int thread) {

@@ -85,19 +85,6 @@ TILES_INLINE void multiply_columns(const few *f, int64_t column, const int64_t c
     }
 }
 
-/* Sums that lie column by column are stored row by row. */
-static void store_columns(const few *f, int64_t column, const float *turned) {
-    _Alignas(LINE) float sums[HALF * SIDE];
-    const int64_t rows = f->job->rows;
-    for (int half = 0; half < 2 && column < f->job->columns; half++, column += SIDE, turned += SIDE * HALF) {
-        const dst_block d = {
-            .column = column, .rows = rows, .columns = an_smaller(SIDE, f->job->columns - column), .offset = column};
-        for (int64_t row = 0; row < rows; row++)
-            for (int64_t i = 0; i < SIDE; i++) sums[row * SIDE + i] = turned[i * HALF + row];
-        store_block(f->job, d, false, sums);
-    }
-}
-
 TILES static void few_task(void *user, int64_t index, int thread) {
     const few *f = user;
     const int64_t end = an_smaller(f->blocks, (index + 1) * f->blocks_a_task);
@@ -120,7 +107,7 @@ TILES static void few_task(void *user, int64_t index, int thread) {
         _tile_stored(2, turned + 2 * HALF * HALF, LINE);
         _tile_stored(3, turned + 3 * HALF * HALF, LINE);
         __asm__ volatile("" : : : "memory");
-        store_columns(f, column, turned);
+        store_columns(f->job, column, turned);
     }
     _tile_release();
 }
