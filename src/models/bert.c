@@ -134,7 +134,7 @@ static void add_head(an_graph *g, const bert *m, const an_bert_options *o, an_va
     an_block_begin(g, "classifier", an_model_depth_after(o->layers));
     an_value logits = linear(g, drop(g, m, x), NULL, o->classes);
     an_block_end(g);
-    an_graph_set_prediction(g, logits, "logits");
+    an_graph_set_output(g, logits, "logits"); /* they are few, and evaluations count classes by them */
     an_graph_set_loss(g, an_cross_entropy(g, logits, targets, NULL), targets);
 }
 

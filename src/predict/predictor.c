@@ -57,19 +57,40 @@ an_status an_predictor_plan(an_plan **plan, an_context *ctx, const an_graph *gra
     return an_plan_create(plan, ctx, graph, &options);
 }
 
-/* The one input that prediction reads, and the output that is wanted. */
+/* What an_predictor_run_sentences takes, in this order. */
+static const char *const sentence[AN_SENTENCE_INPUTS] = {"tokens", "token_types", "mask"};
+
+/* The one input that prediction reads, or the three of sentences; *input: the first of them; NULL: there is none. */
+static an_status find_inputs(an_predictor *p, const an_program_form *form, const an_result **input) {
+    int count = 0, known = 0;
+    *input = NULL;
+    for (size_t i = 0; i < form->sized.source_count; i++) {
+        const an_result *r = &form->sized.sources[i]->outputs[0];
+        if (r->storage != AN_STORAGE_INPUT || !r->first_use) continue;
+        const char *name = ((const an_input_attributes *)r->node->attributes)->name;
+        int which = 0;
+        while (which < AN_SENTENCE_INPUTS && strcmp(sentence[which], name) != 0) which++;
+        if (count++ == 0 || which == 0) {
+            *input = r;
+            p->inputs[0] = name;
+        }
+        known += which < AN_SENTENCE_INPUTS && r->dtype == AN_DTYPE_I32 && r->ndims == 2;
+    }
+    p->input_count = count > 1 ? AN_SENTENCE_INPUTS : 1;
+    if (count <= 1) return AN_OK;
+    if (count != AN_SENTENCE_INPUTS || known != count)
+        return AN_ERROR(p->ctx, AN_ERR_UNSUPPORTED, "prediction with this model reads several inputs");
+    memcpy(p->inputs, sentence, sizeof p->inputs);
+    return AN_OK;
+}
+
+/* What goes in, and the output that is wanted. */
 static an_status find_ends(an_predictor *p, lane *l, const char *output) {
     an_context *ctx = p->ctx;
     const an_program_form *form = &l->program->forms[AN_FORM_PREDICT];
     an_tensor t;
     const an_result *input = NULL, *result = NULL;
-    for (size_t i = 0; i < form->sized.source_count; i++) {
-        const an_result *r = &form->sized.sources[i]->outputs[0];
-        if (r->storage != AN_STORAGE_INPUT || !r->first_use) continue;
-        if (input) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "prediction with this model reads several inputs");
-        input = r;
-        p->input = ((const an_input_attributes *)r->node->attributes)->name;
-    }
+    AN_TRY_RETURN(find_inputs(p, form, &input));
     for (size_t i = 0; i < form->tables.outputs && !result; i++)
         if (!output || !strcmp(form->outputs[i].name, output)) {
             result = form->outputs[i].result;
@@ -79,7 +100,7 @@ static an_status find_ends(an_predictor *p, lane *l, const char *output) {
         return AN_ERROR(ctx, AN_ERR_UNKNOWN, "prediction with this model has no %s%s%s%s", input ? "output" : "input",
                         input && output ? " '" : "", input && output ? output : "", input && output ? "'" : "");
     if (!an_result_tensor(&form->sized, input, &t))
-        return AN_ERROR(ctx, AN_ERR_SHAPE, "the sizes of '%s' are not known", p->input);
+        return AN_ERROR(ctx, AN_ERR_SHAPE, "the sizes of '%s' are not known", p->inputs[0]);
     l->in = (an_array){.dtype = t.dtype, .ndims = t.ndims};
     memcpy(l->in.dims, t.dims, sizeof l->in.dims);
     if (!an_result_tensor(&form->sized, result, &t))
@@ -320,32 +341,33 @@ const char *an_predictor_error(const an_predictor *predictor) {
 typedef struct {
     an_predictor *predictor;
     int64_t samples, part; /* in all, and of a part */
-    const char *inputs;
+    const char *inputs[AN_SENTENCE_INPUTS];
     char *outputs;
 } asked;
 
-static an_status run_part(an_predictor *p, lane *l, int64_t n, const void *inputs, void *outputs) {
+static an_status run_part(const asked *a, lane *l, int64_t first, int64_t n) {
     an_context *ctx = l->ctx;
+    const an_predictor *p = a->predictor;
     if (n != l->bound) AN_TRY_RETURN(an_program_bind(l->program, p->batch, n));
     l->bound = n;
     l->in.dims[0] = l->out.dims[0] = n;
-    l->in.data = (void *)(uintptr_t)inputs; /* read only */
-    l->out.data = outputs;
-    AN_TRY_RETURN(an_program_set_input(l->program, p->input, &l->in));
+    l->out.data = a->outputs + first * p->output_elements * (int64_t)an_dtype_size(l->out.dtype);
+    for (int i = 0; i < p->input_count; i++) {
+        const char *from = a->inputs[i] + first * p->input_elements * (int64_t)an_dtype_size(l->in.dtype);
+        l->in.data = (void *)(uintptr_t)from; /* read only */
+        AN_TRY_RETURN(an_program_set_input(l->program, p->inputs[i], &l->in));
+    }
     AN_TRY_RETURN(an_program_run(l->program, AN_FORM_PREDICT));
     return an_program_get_output(l->program, p->output, &l->out);
 }
 
 static void part_task(void *user, int64_t index, int thread) {
     const asked *a = user;
-    an_predictor *p = a->predictor;
-    lane *l = &p->lanes[thread];
+    lane *l = &a->predictor->lanes[thread];
     const int64_t first = index * a->part, left = a->samples - first;
     if (l->status != AN_OK) return;
     l->failed_part = index;
-    l->status = run_part(p, l, left < a->part ? left : a->part,
-                         a->inputs + first * p->input_elements * (int64_t)an_dtype_size(l->in.dtype),
-                         a->outputs + first * p->output_elements * (int64_t)an_dtype_size(l->out.dtype));
+    l->status = run_part(a, l, first, left < a->part ? left : a->part);
 }
 
 /* Parts are taken in order, so the first that fails is the same however many threads there are. */
@@ -358,11 +380,12 @@ static an_status first_failure(an_predictor *p) {
     return first->ctx == p->ctx ? first->status : AN_ERROR(p->ctx, first->status, "%s", an_last_error(first->ctx));
 }
 
-static an_status run_parts(an_predictor *p, int64_t n, const void *inputs, void *outputs) {
+static an_status run_parts(an_predictor *p, int64_t n, const void *const *inputs, void *outputs) {
     const bool team = p->team && n >= p->team_least;
     int64_t parts = an_divide_up(n, p->part_most);
     if (team) parts = an_divide_up(parts, p->lane_count) * p->lane_count;
-    asked a = {.predictor = p, .samples = n, .part = an_divide_up(n, parts), .inputs = inputs, .outputs = outputs};
+    asked a = {.predictor = p, .samples = n, .part = an_divide_up(n, parts), .outputs = outputs};
+    for (int i = 0; i < p->input_count; i++) a.inputs[i] = inputs[i];
     parts = an_divide_up(n, a.part);
     for (int i = 0; i < p->lane_count; i++) p->lanes[i].status = AN_OK;
     if (team)
@@ -372,37 +395,50 @@ static an_status run_parts(an_predictor *p, int64_t n, const void *inputs, void 
     return first_failure(p);
 }
 
-static an_status run(an_predictor *p, int64_t n, an_dtype in, const void *inputs, an_dtype out, void *outputs) {
+static an_status run(an_predictor *p, int64_t n, an_dtype in, int input_count, const void *const *inputs, an_dtype out,
+                     void *outputs) {
     an_context *ctx = p->ctx;
     const an_dtype reads = p->lanes[0].in.dtype, gives = p->lanes[0].out.dtype;
     if (in != reads || out != gives)
         return AN_ERROR(ctx, AN_ERR_DTYPE, "the model reads %s and gives %s, but the arrays are %s and %s",
                         an_dtype_name(reads), an_dtype_name(gives), an_dtype_name(in), an_dtype_name(out));
-    if (!inputs || !outputs) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "there is no %s", inputs ? "output" : "input");
+    if (input_count != p->input_count)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the model reads %s",
+                        p->input_count > 1 ? "sentences: tokens, their types and the mask of padding "
+                                             "(an_predictor_run_sentences)"
+                                           : "one input, and no sentences");
     if (n < 1 || n > p->most)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "there are %lld samples, but the predictor was created for 1 to %lld",
                         (long long)n, (long long)p->most);
     if (p->team && an_context_check_threads(p->team) != AN_OK)
         return AN_ERROR(ctx, AN_ERR_STATE, "%s", an_last_error(p->team));
     AN_TRY_RETURN(run_parts(p, n, inputs, outputs));
-    an_ranges_count(&p->ranges, in, n, inputs);
+    an_ranges_count(&p->ranges, in, n, inputs[0]);
     return AN_OK;
 }
 
 an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs) {
     AN_GUARD;
     AN_NEED(predictor, inputs, outputs);
-    return run(predictor, n, AN_DTYPE_F32, inputs, AN_DTYPE_F32, outputs);
+    return run(predictor, n, AN_DTYPE_F32, 1, &(const void *){inputs}, AN_DTYPE_F32, outputs);
 }
 
 an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs) {
     AN_GUARD;
     AN_NEED(predictor, inputs, outputs);
-    return run(predictor, n, AN_DTYPE_F64, inputs, AN_DTYPE_F64, outputs);
+    return run(predictor, n, AN_DTYPE_F64, 1, &(const void *){inputs}, AN_DTYPE_F64, outputs);
 }
 
 an_status an_predictor_run_tokens(an_predictor *predictor, int64_t n, const int32_t *tokens, float *outputs) {
     AN_GUARD;
     AN_NEED(predictor, tokens, outputs);
-    return run(predictor, n, AN_DTYPE_I32, tokens, AN_DTYPE_F32, outputs);
+    return run(predictor, n, AN_DTYPE_I32, 1, &(const void *){tokens}, AN_DTYPE_F32, outputs);
+}
+
+an_status an_predictor_run_sentences(an_predictor *predictor, int64_t n, const int32_t *tokens,
+                                     const int32_t *token_types, const int32_t *mask, float *outputs) {
+    AN_GUARD;
+    AN_NEED(predictor, tokens, token_types, mask, outputs);
+    const void *const inputs[AN_SENTENCE_INPUTS] = {tokens, token_types, mask};
+    return run(predictor, n, AN_DTYPE_I32, AN_SENTENCE_INPUTS, inputs, AN_DTYPE_F32, outputs);
 }

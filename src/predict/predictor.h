@@ -7,6 +7,8 @@
 #include "predict/ranges.h"
 #include "train/feed.h"
 
+enum { AN_SENTENCE_INPUTS = 3 }; /* tokens, token types and the mask of padding */
+
 struct an_predictor {
     an_context *ctx;   /* its own, and that of the first lane */
     an_context *owner; /* that its struct is from */
@@ -16,7 +18,9 @@ struct an_predictor {
     an_plan *plan;
     struct an_predictor_lane *lanes;
     int lane_count;
-    const char *input, *output, *batch;  /* names in the graph's memory */
+    const char *inputs[AN_SENTENCE_INPUTS]; /* names; the first alone, or all three of a sentence */
+    int input_count;
+    const char *output, *batch;          /* names in the graph's memory */
     int64_t most, part_most, team_least; /* samples: of a call, of a lane's run, and from which on a team is worth it */
     int64_t input_elements, output_elements;
     an_ranges ranges;

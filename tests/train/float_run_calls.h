@@ -465,6 +465,17 @@ static inline void train_on_text(void) {
     generate(generator, NULL);
 }
 
+/* Sentences, with a published BERT. */
+static inline void predict_sentences(void) {
+    static const int32_t tokens[12] = {2, 3, 4}, types[12] = {0, 0, 1}, mask[12] = {1, 1, 1};
+    an_predictor *predictor = NULL;
+    float logits[3];
+    DO(an_predictor_open, &predictor, ctx, ANNEAL_SOURCE_DIR "/tests/golden/huggingface/bert", NULL);
+    DO(an_predictor_run_sentences, predictor, 1, tokens, types, mask, logits);
+    NOTE(logits);
+    an_predictor_destroy(&predictor);
+}
+
 /* An adapter, from a config to a file that other programs read. */
 static inline void train_adapter(void) {
     unsigned short tokens[64];

@@ -21,6 +21,7 @@ static void test_every_environment_gives_the_same_bits(void **state) {
         train_from_config(AN_DTYPE_F64);
         train_on_samples();
         train_on_text();
+        predict_sentences();
         train_adapter();
         compare_records();
     }

@@ -310,6 +310,7 @@ static void call_predictors(void) {
     STATUS(an_predictor_run_f32, N(predictor), 1, N(numbers), N(numbers));
     REFUSED(an_predictor_run_f64, N(predictor), 1, N(doubles), N(predicted));
     REFUSED(an_predictor_run_tokens, N(predictor), 1, N(tokens), N(numbers));
+    REFUSED(an_predictor_run_sentences, N(predictor), 1, N(tokens), N(tokens), N(tokens), N(numbers));
     VALUE(an_predictor_error, an_last_error(NULL), N(predictor));
 }
 

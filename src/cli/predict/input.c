@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "anneal/pretrained.h"
 #include "base/integer.h"
 #include "cli/predict/predict.h"
 
@@ -269,6 +270,41 @@ static int open_megatron(cli_samples *s, an_config *config, const char *source, 
     return status == AN_OK ? CLI_DONE : cli_refuse(s->call, s->ctx, NULL, status);
 }
 
+/* ---- sentences ---- */
+
+/* The tokenizer is the run's, or that of the model which it began with. */
+static const char *find_tokenizer(an_config *config, const char *source) {
+    static const char *const models[] = {"model.from", "model.init.from"};
+    const char *place = NULL;
+    if (!is(config, source, "tokenizer", "auto"))
+        return an_config_path(config, join(source, "tokenizer").text, &place) == AN_OK ? place : NULL;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        if (an_config_origin_of(config, models[i]) != AN_ORIGIN_NONE &&
+            an_config_path(config, models[i], &place) == AN_OK)
+            return place;
+    return NULL;
+}
+
+static int open_sentences(cli_samples *s, an_config *config, const char *source, const char *file) {
+    an_sentence_source sentences;
+    an_sentence_source_init(&sentences, sizeof sentences);
+    an_tokenizer *tokenizer = NULL;
+    const char *place = find_tokenizer(config, source);
+    if (!place)
+        return cli_fail(
+            s->call, "nothing says which tokenizer makes tokens of the sentences; add --set %s.tokenizer=FILE", source);
+    an_status status = an_pretrained_tokenizer(&tokenizer, s->ctx, place);
+    sentences.path = file;
+    sentences.tokenizer = tokenizer;
+    sentences.context = s->elements;
+    sentences.padded = true;
+    sentences.has_targets = false;
+    if (status == AN_OK) status = an_dataset_create_sentences(&s->dataset, s->ctx, &sentences);
+    an_tokenizer_destroy(&tokenizer);
+    s->sentences = true;
+    return status == AN_OK ? CLI_DONE : cli_refuse(s->call, s->ctx, NULL, status);
+}
+
 /* ---- NumPy ---- */
 
 /* An archive, whose array of inputs is called as in the training data. */
@@ -311,8 +347,9 @@ static int open_npy(cli_samples *s, const char *file) {
 static const struct {
     const char *type;
     int (*open)(cli_samples *s, an_config *config, const char *source, const char *file);
-} types[] = {{"csv", open_csv},     {"idx", open_idx},   {"images", open_pictures}, {"npy", open_npz},
-             {"jsonl", open_jsonl}, {"text", open_text}, {"tokens", open_tokens},   {"megatron", open_megatron}};
+} types[] = {{"csv", open_csv},       {"idx", open_idx},           {"images", open_pictures},
+             {"npy", open_npz},       {"jsonl", open_jsonl},       {"text", open_text},
+             {"tokens", open_tokens}, {"megatron", open_megatron}, {"sentences", open_sentences}};
 
 /* Memory for the fields of a dataset. */
 static int make_fields(cli_samples *s) {
@@ -337,6 +374,9 @@ static int make_fields(cli_samples *s) {
 
 int cli_samples_open(cli_samples *samples, an_config *config, const char *file) {
     const char *source = source_of(config), *dot = strrchr(file, '.');
+    if (dot && !strcmp(dot, ".npy") && is(config, source, "type", "sentences"))
+        return cli_fail(samples->call, "%s: the model reads sentences, so the samples must be JSON lines with 'text'",
+                        file);
     if (dot && !strcmp(dot, ".npy")) {
         const int code = open_npy(samples, file);
         return code == CLI_DONE ? make_fields(samples) : code;

@@ -154,16 +154,23 @@ static bool has_classes(const cli_checkpoint *from) {
     return found;
 }
 
+/* Sentences need no trainer: the checkpoint says how long they are. */
+static an_status make_predictor(predicting *p, const cli_checkpoint *from, cli_training *t, an_predictor_options *o) {
+    if (t->trainer) return an_predictor_create(&p->predictor, t->trainer, o);
+    cli_weights_choose(t->call, t->call->values[WEIGHTS], &o->weights);
+    return an_predictor_open(&p->predictor, t->ctx, from->info.path, o);
+}
+
 static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     enum { MOST = 1024, ELEMENTS = 8 << 20 }; /* of a call: samples, and numbers that it may give */
     an_predictor_options with;
     an_predictor_options_init(&with, sizeof with);
-    an_status status = an_predictor_create(&p->predictor, t->trainer, NULL);
+    an_status status = make_predictor(p, from, t, &with);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     const int64_t in = an_predictor_input_elements(p->predictor), out = an_predictor_output_elements(p->predictor);
     an_predictor_destroy(&p->predictor);
     with.most = an_smaller(MOST, ELEMENTS / an_smaller(out, ELEMENTS));
-    status = an_predictor_create(&p->predictor, t->trainer, &with);
+    status = make_predictor(p, from, t, &with);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     p->samples.dtype = an_predictor_dtype(p->predictor);
     p->samples.elements = in;
@@ -171,7 +178,7 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     p->out.elements = p->out.classes = out;
     p->out.dtype = p->samples.dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
     p->out.kind = has_classes(from) ? CLI_CLASSES : CLI_NUMBERS;
-    if (p->samples.dtype == AN_DTYPE_I32 && out % in == 0 && p->out.kind == CLI_CLASSES) {
+    if (t->trainer && p->samples.dtype == AN_DTYPE_I32 && out % in == 0 && p->out.kind == CLI_CLASSES) {
         p->out.kind = CLI_TOKENS;
         p->out.classes = out / in;
     }
@@ -182,6 +189,9 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
 }
 
 static an_status predict_some(predicting *p, int64_t n) {
+    void *const *fields = p->samples.fields;
+    if (p->samples.sentences)
+        return an_predictor_run_sentences(p->predictor, n, fields[0], fields[1], fields[2], p->outputs);
     if (p->samples.dtype == AN_DTYPE_I32) return an_predictor_run_tokens(p->predictor, n, p->inputs, p->outputs);
     if (p->samples.dtype == AN_DTYPE_F64) return an_predictor_run_f64(p->predictor, n, p->inputs, p->outputs);
     return an_predictor_run_f32(p->predictor, n, p->inputs, p->outputs);
@@ -282,7 +292,10 @@ static int run(const cli_call *call) {
             code = cli_fail(call, "%s: has no config, so nothing says how to read samples; a program created this run",
                             from.info.path);
     }
-    if (code == CLI_DONE) code = open_model(&from, config, &t);
+    if (code == CLI_DONE)
+        code = an_config_is(config, "data.train.type", "sentences")
+                   ? cli_checkpoint_context(&from, config, AN_ISA_AUTO, &t.ctx)
+                   : open_model(&from, config, &t);
     if (code == CLI_DONE) code = predict(&from, config, &t);
     an_config_destroy(&config);
     cli_training_close(&t);
@@ -300,6 +313,7 @@ const cli_command cli_predict = {
         "the training data has names; for language "
         "models, one line per token with the probability of the next token and the most likely one. A .npy file has "
         "the raw outputs: numbers, or logits. Columns of a table are found by name, in any order, if it has a header. "
+        "Sentences are JSON lines with 'text', with 'text_pair' for pairs, and need the run's tokenizer. "
         "The run's data is not needed, except for the characters of a text.",
     .options = options,
     .run = run,

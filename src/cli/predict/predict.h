@@ -27,6 +27,7 @@ typedef struct cli_samples {
     int64_t elements;    /* of the model's input for one sample */
     int64_t token_count; /* tokens that there are, of models that read them; 0: as many as the samples have */
     an_dtype dtype;      /* that the model reads */
+    bool sentences;      /* the first three fields are its inputs: tokens, their types, and the mask of padding */
 } cli_samples;
 
 /* Opens a file that is read as the run's data is; `config` is that of the run. An exit code, after a message. */

@@ -69,8 +69,19 @@ static void print_right(const char *text, int width) {
 
 /* ---- classes ---- */
 
+/* Whether a sample has one target, also if it is a sentence of many tokens. */
+static bool has_one_target(const an_dataset *data) {
+    an_field field;
+    an_field_init(&field, sizeof field);
+    for (int i = 0; data && an_field_get(data, i, &field) == AN_OK; i++)
+        if (field.target) return field.ndims == 0;
+    return false;
+}
+
 bool cli_shows_classes(const cli_training *training) {
-    return an_trainer_class_count(training->trainer) > 0 && training->info.tokens == 1;
+    const cli_training *t = training;
+    return an_trainer_class_count(t->trainer) > 0 &&
+           (t->info.tokens == 1 || has_one_target(an_trainer_data(t->trainer)));
 }
 
 /* All were asked for, and the evaluation has been made: these calls cannot fail. */
