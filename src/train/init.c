@@ -11,86 +11,66 @@
 #include "exec/params.h"
 #include "exec/plan.h"
 #include "ir/adapter.h"
-#include "pretrained/family.h"
+#include "ir/published.h"
 #include "pretrained/weights.h"
-#include "store/conv1d.h"
 #include "store/gguf.h"
-#include "store/weights.h"
 #include "train/adapter.h"
 #include "train/huggingface.h"
-#include "train/renames.h"
+#include "train/matching.h"
 
 /* ---- what goes where ---- */
 
-typedef enum { MISSING, UNEXPECTED, SHAPE, TYPE, TWICE, PROBLEMS } problem;
-enum { MOST_SHOWN = 20 }; /* of each */
-
-typedef struct {
-    an_context *ctx;
-    an_params *params;
-    an_weights weights;
-    an_renamings names;
-    size_t entry_count, slot_count;
-    int64_t *tensors; /* of each entry, the number of its tensor + 1; 0: none */
-    size_t *slots;    /* a table of entries + 1 by the hash of their name */
-    bool accepts[PROBLEMS];
-    int64_t counts[PROBLEMS];
-    struct {
-        int64_t tensor;
-        size_t entry;
-    } shown[PROBLEMS][MOST_SHOWN];
-    int64_t converted;
-    bool gpt2;               /* config.json says that the folder is a GPT-2 */
-    bool has_conv1d;         /* the model has weights of GPT-2's names */
-    const an_family *family; /* of the model, if it is one whose heads may be new; NULL: it is none */
-    bool new_heads;          /* a head that the files do not have, or have in another shape, keeps its random values */
-    bool other_heads;        /* a head that the model does not have is ignored */
-    an_text fresh;           /* the parameters that are new, as a list */
-    bool adapter;            /* only the parameters of the adapter are looked for; otherwise only the others */
-    bool transposes;         /* the file has GPT-2's Conv1D weights as [in, out], and the model as [out, in] */
-} matching;
-
-static size_t *find_slot(const matching *m, const char *name) {
+static size_t *find_slot(const an_matching *m, const char *name) {
     size_t at = (size_t)an_hash(name, strlen(name), 0) & (m->slot_count - 1);
     while (m->slots[at] && strcmp(m->params->entries[m->slots[at] - 1].name, name) != 0)
         at = (at + 1) & (m->slot_count - 1);
     return &m->slots[at];
 }
 
-static void note_problem(matching *m, problem p, int64_t tensor, size_t entry) {
+static void note_problem(an_matching *m, an_matching_problem p, int64_t tensor, size_t entry) {
     const int64_t at = m->counts[p]++;
-    if (at >= MOST_SHOWN) return;
+    if (at >= AN_MATCHING_MOST_SHOWN) return;
     m->shown[p][at].tensor = tensor;
     m->shown[p][at].entry = entry;
+}
+
+/* Two tensors that are renamed to one name are a mistake, also if tensors that the model does not have are accepted. *first: the tensor that had
+ * the name before this one; -1: none. */
+static an_status find_other(an_matching *m, int64_t index, const char *tensor, int64_t *first) {
+    an_context *ctx = m->ctx;
+    char name[AN_NAME_BYTES], other[AN_NAME_BYTES];
+    an_safetensor held;
+    *first = -1;
+    AN_TRY_RETURN(an_renamings_apply(&m->names, tensor, name));
+    if (!*name) return AN_OK; /* longer than any */
+    size_t at = (size_t)an_hash(name, strlen(name), 0) & (m->other_count - 1);
+    for (; m->others[at]; at = (at + 1) & (m->other_count - 1)) {
+        AN_TRY_RETURN(m->weights.get(&m->weights, m->others[at] - 1, &held));
+        AN_TRY_RETURN(an_renamings_apply(&m->names, held.name, other));
+        if (strcmp(name, other) != 0) continue;
+        *first = m->others[at] - 1;
+        return AN_OK;
+    }
+    m->others[at] = index + 1;
+    return AN_OK;
 }
 
 static bool is_weight(an_dtype dtype) {
     return dtype == AN_DTYPE_F32 || dtype == AN_DTYPE_F64 || dtype == AN_DTYPE_F16 || dtype == AN_DTYPE_BF16;
 }
 
-/* Some of the published files have the name of the model's body before every name of it: "transformer." in GPT-2's, "bert." in BERT's. */
-static const char *const prefixes[] = {"transformer.", "bert."};
-
-static bool is_head(const matching *m, const char *name) {
-    if (!m->family) return false;
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) name += strlen(prefixes[i]);
-    return an_family_is_head(m->family, name);
+static bool is_head(const an_matching *m, const char *name) {
+    return m->family && an_family_is_head(m->family, an_published_bare(name));
 }
 
 /* The entry of a tensor + 1; 0: the model has none of its name. */
-static an_status find_entry(const matching *m, const an_safetensor *tensor, size_t *slot) {
+static an_status find_entry(const an_matching *m, const an_safetensor *tensor, size_t *slot) {
     an_context *ctx = m->ctx;
     char name[AN_NAME_BYTES];
     AN_TRY_RETURN(an_renamings_apply(&m->names, tensor->name, name));
     *slot = *find_slot(m, name);
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && *slot == 0; i++)
-        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) *slot = *find_slot(m, name + strlen(prefixes[i]));
+    if (*slot == 0) *slot = *find_slot(m, an_published_bare(name));
     return AN_OK;
-}
-
-static bool is_transposed(const matching *m, const an_stored *e) {
-    return m->transposes && an_conv1d_has(e->name);
 }
 
 static bool has_shape(const an_safetensor *tensor, const an_stored *e, bool transposed) {
@@ -100,39 +80,48 @@ static bool has_shape(const an_safetensor *tensor, const an_stored *e, bool tran
 }
 
 /* What published files have although no model reads it: masks in GPT-2's, the numbers 0, 1, 2, … in BERT's. */
-static bool is_buffer(const matching *m, const char *name) {
+static bool is_buffer(const an_matching *m, const char *name) {
     static const char positions[] = "embeddings.position_ids";
     const size_t length = strlen(name), end = sizeof positions - 1;
     if (m->has_conv1d && an_conv1d_is_buffer(name)) return true;
     return length >= end && !strcmp(name + length - end, positions);
 }
 
-static an_status match_tensor(matching *m, int64_t index) {
+static an_status match_tensor(an_matching *m, int64_t index) {
     an_context *ctx = m->ctx;
     an_safetensor tensor;
     size_t slot;
     AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
     AN_TRY_RETURN(find_entry(m, &tensor, &slot));
+    /* What an adapter brings goes to what is trained: the model itself stays as it is. */
+    if (slot != 0 && m->adapter && m->params->entries[slot - 1].storage != AN_STORAGE_MASTER) slot = 0;
     if (slot == 0) {
         const bool ignored = m->other_heads && is_head(m, tensor.name);
-        if (!is_buffer(m, tensor.name) && !ignored) note_problem(m, UNEXPECTED, index, 0);
+        int64_t first = -1;
+        if (is_buffer(m, tensor.name) || ignored) return AN_OK;
+        note_problem(m, AN_MATCHING_UNEXPECTED, index, 0);
+        if (m->names.count > 0 && !m->adapter) AN_TRY_RETURN(find_other(m, index, tensor.name, &first));
+        if (first < 0) return AN_OK;
+        const int64_t at = m->counts[AN_MATCHING_UNKNOWN_TWICE];
+        note_problem(m, AN_MATCHING_UNKNOWN_TWICE, index, 0);
+        if (at < AN_MATCHING_MOST_SHOWN) m->shown[AN_MATCHING_UNKNOWN_TWICE][at].first = first;
         return AN_OK;
     }
     const an_stored *e = &m->params->entries[slot - 1];
-    const problem found = m->tensors[slot - 1]                          ? TWICE
-                          : !has_shape(&tensor, e, is_transposed(m, e)) ? SHAPE
-                          : !is_weight(tensor.type->dtype)              ? TYPE
-                                                                        : PROBLEMS;
-    if (found == SHAPE && m->new_heads && is_head(m, e->name)) return AN_OK; /* for other classes */
-    if (found != PROBLEMS) note_problem(m, found, index, slot - 1);
-    if (found != TWICE) m->tensors[slot - 1] = index + 1;
+    const an_matching_problem found = m->tensors[slot - 1]                                   ? AN_MATCHING_TWICE
+                                      : !has_shape(&tensor, e, an_matching_transposes(m, e)) ? AN_MATCHING_SHAPE
+                                      : !is_weight(tensor.type->dtype)                       ? AN_MATCHING_TYPE
+                                                                                             : AN_MATCHING_PROBLEMS;
+    if (found == AN_MATCHING_SHAPE && m->new_heads && is_head(m, e->name)) return AN_OK; /* for other classes */
+    if (found != AN_MATCHING_PROBLEMS) note_problem(m, found, index, slot - 1);
+    if (found != AN_MATCHING_TWICE) m->tensors[slot - 1] = index + 1;
     m->converted += tensor.type->dtype != e->dtype;
     return AN_OK;
 }
 
 /* A square weight does not show whether it is [in, out]: the others of its file do, or config.json. What anneal saved is as the model has
  * it. */
-static an_status find_layout(matching *m) {
+static an_status find_layout(an_matching *m) {
     an_context *ctx = m->ctx;
     int64_t square = 0, straight = 0, turned = 0;
     for (int64_t i = 0; i < m->weights.count && !m->weights.is_saved; i++) {
@@ -157,91 +146,18 @@ static an_status find_layout(matching *m) {
     return AN_OK;
 }
 
-/* ---- what does not fit ---- */
-
-static const char *const problem_names[PROBLEMS] = {
-    [MISSING] = "missing", [UNEXPECTED] = "unexpected", [SHAPE] = "shape", [TYPE] = "type", [TWICE] = "twice"};
-
-static void add_dims(an_text *text, int ndims, const int64_t *dims) {
-    an_text_add(text, "[");
-    for (int i = 0; i < ndims; i++) an_text_add(text, "%s%lld", i ? ", " : "", (long long)dims[i]);
-    an_text_add(text, "]");
-}
-
-static an_status add_problem(const matching *m, an_text *text, problem p, int64_t index, const an_stored *e) {
-    an_context *ctx = m->ctx;
-    an_safetensor tensor = {0}, first;
-    char name[AN_NAME_BYTES] = "";
-    an_text_add(text, "\n  %s: ", problem_names[p]);
-    if (p == MISSING) {
-        an_text_add(text, "%s ", AN_QUOTE(e->name));
-        add_dims(text, e->ndims, e->dims);
-        return AN_OK;
-    }
-    AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));
-    AN_TRY_RETURN(an_renamings_apply(&m->names, tensor.name, name));
-    an_text_add(text, "%s", AN_QUOTE(tensor.name));
-    if (*name && strcmp(name, tensor.name) != 0) an_text_add(text, ", renamed to %s,", AN_QUOTE(name));
-    an_text_add(text, " ");
-    if (p == UNEXPECTED || p == SHAPE) add_dims(text, tensor.ndims, tensor.dims);
-    if (p == SHAPE) {
-        an_text_add(text, is_transposed(m, e) ? ", in the model, transposed, " : ", in the model ");
-        add_dims(text, e->ndims, e->dims);
-    }
-    if (p == TYPE) an_text_add(text, "is %s; weights are F32, F64, F16 or BF16", tensor.type->name);
-    if (p == TWICE) {
-        AN_TRY_RETURN(m->weights.get(&m->weights, m->tensors[e - m->params->entries] - 1, &first));
-        an_text_add(text, "has the same name as %s", AN_QUOTE(first.name));
-    }
-    return AN_OK;
-}
-
-/* At most `most` of each kind. */
-static an_status describe(const matching *m, const char *path, int64_t most, an_text *text) {
-    an_context *ctx = m->ctx;
-    an_text_add(text, "%s does not fit the model:", path);
-    for (int p = 0; p < PROBLEMS; p++) {
-        if (m->accepts[p]) continue;
-        for (int64_t i = 0; i < m->counts[p] && i < most; i++)
-            AN_TRY_RETURN(
-                add_problem(m, text, (problem)p, m->shown[p][i].tensor, &m->params->entries[m->shown[p][i].entry]));
-        if (m->counts[p] > most)
-            an_text_add(text, "\n  %s: and %lld more", problem_names[p], (long long)(m->counts[p] - most));
-    }
-    an_text_add(
-        text, m->adapter ? "\nthe targets must match the layers that the adapter of the file changes, and no others"
-                         : "\nuse rename to change the names in the file, missing: init to accept missing tensors, and "
-                           "unexpected: ignore to accept unexpected ones");
-    return text->status;
-}
-
-static an_status check(const matching *m, const char *path, const char *prefix) {
-    an_status status = AN_OK;
-    an_context *ctx = m->ctx;
-    an_text text;
-    const size_t room = AN_MESSAGE_BYTES - 1;
-    bool fits = true;
-    for (int p = 0; p < PROBLEMS; p++) fits = fits && (m->accepts[p] || m->counts[p] == 0);
-    for (int64_t most = MOST_SHOWN; !fits && most > 0; most--) {
-        an_text_init(&text, ctx);
-        status = describe(m, path, most, &text);
-        const bool last = most == 1 || (status == AN_OK && text.length + strlen(prefix) <= room);
-        if (status == AN_OK && last) status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s%s", prefix, text.bytes);
-        an_text_destroy(&text);
-        if (status != AN_OK) return status;
-    }
-    return AN_OK;
-}
-
 /* ---- all of it ---- */
 
-static an_status match(matching *m) {
+static an_status match(an_matching *m) {
     an_context *ctx = m->ctx;
     m->entry_count = m->params->entry_count;
     for (m->slot_count = 1; m->slot_count < 2 * m->entry_count + 2; m->slot_count *= 2) {
     }
     AN_TRY_RETURN(an_alloc(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots));
+    for (m->other_count = 1; m->other_count < 2 * (size_t)m->weights.count + 2; m->other_count *= 2) {
+    }
+    if (m->names.count > 0) AN_TRY_RETURN(an_alloc(ctx, (void **)&m->others, m->other_count, sizeof *m->others));
     for (size_t i = 0; i < m->entry_count; i++) {
         *find_slot(m, m->params->entries[i].name) = i + 1;
         m->has_conv1d = m->has_conv1d || an_conv1d_has(m->params->entries[i].name);
@@ -251,11 +167,12 @@ static an_status match(matching *m) {
     for (int64_t i = 0; i < m->weights.count; i++) AN_TRY_RETURN(match_tensor(m, i));
     for (size_t i = 0; i < m->entry_count; i++) {
         const char *name = m->params->entries[i].name;
-        if (m->tensors[i] || an_adapter_has(name) != m->adapter) continue;
+        const bool other = m->adapter ? m->params->entries[i].storage != AN_STORAGE_MASTER : an_adapter_has(name);
+        if (m->tensors[i] || other) continue;
         if (m->new_heads && is_head(m, name))
             an_text_add(&m->fresh, "%s%s", m->fresh.length ? ", " : "", AN_QUOTE(name));
         else
-            note_problem(m, MISSING, 0, i);
+            note_problem(m, AN_MATCHING_MISSING, 0, i);
     }
     return m->fresh.status;
 }
@@ -263,13 +180,13 @@ static an_status match(matching *m) {
 enum { PART = 64 * AN_PAGE }; /* elements in memory at a time */
 
 /* What this rank has of an entry: nothing else is read, unless the tensor is transposed. */
-static an_status load(const matching *m, size_t entry, double *part) {
+static an_status load(const an_matching *m, size_t entry, double *part) {
     an_status status;
     an_context *ctx = m->ctx;
     an_params *p = m->params;
     const an_stored *e = &p->entries[entry];
     const int64_t index = m->tensors[entry] - 1;
-    const bool transposed = is_transposed(m, e);
+    const bool transposed = an_matching_transposes(m, e);
     char *to = (char *)an_params_base(p, e->storage) + e->offset, *whole = NULL;
     an_safetensor tensor = {0};
     int64_t first, end;
@@ -304,7 +221,7 @@ fail:
     return status;
 }
 
-static an_status load_all(matching *m) {
+static an_status load_all(an_matching *m) {
     an_status status = AN_OK;
     an_context *ctx = m->ctx;
     double *part = NULL;
@@ -320,11 +237,11 @@ static an_status load_all(matching *m) {
     return status;
 }
 
-static void tell(const matching *m, const char *path) {
+static void tell(const an_matching *m, const char *path, bool adapted) {
     if (m->fresh.length)
         an_log_write(m->ctx, AN_LOG_WARNING,
-                     "%s: has no head of this shape, so these parameters are new and begin with random values: %s",
-                     path, m->fresh.bytes);
+                     "%s: has no head of this shape, so these parameters are new and begin with random values%s: %s",
+                     path, adapted ? ", and are trained beside the adapter" : "", m->fresh.bytes);
     if (m->converted > 0)
         an_log_write(m->ctx, AN_LOG_INFO, "%s: %lld tensors have a different type than the model and were converted",
                      path, (long long)m->converted);
@@ -338,7 +255,7 @@ static const char *prefix_of(const an_init_options *o, char prefix[AN_MESSAGE_BY
 }
 
 /* The names in its file are PEFT's. */
-static an_status open_adapter(matching *m, const an_trainer *trainer, const char *folder) {
+static an_status open_adapter(an_matching *m, const an_trainer *trainer, const char *folder) {
     static const an_init_rename prefix = {.pattern = "^base_model\\.model\\.", .text = ""};
     an_context *ctx = m->ctx;
     an_text path;
@@ -353,7 +270,7 @@ static an_status open_adapter(matching *m, const an_trainer *trainer, const char
 }
 
 /* Tensors of a GGUF file get the names that their family has in our models, unless the caller has names of its own for them. */
-static an_status open_weights(matching *m, const char *path, an_model_weights weights, int rename_count,
+static an_status open_weights(an_matching *m, const char *path, an_model_weights weights, int rename_count,
                               const an_init_rename *renames) {
     an_context *ctx = m->ctx;
     AN_TRY_RETURN(an_renamings_create(&m->names, ctx, rename_count, renames));
@@ -361,13 +278,13 @@ static an_status open_weights(matching *m, const char *path, an_model_weights we
     return an_weights_gguf(&m->weights) && rename_count == 0 ? an_weights_rename_gguf(&m->weights, path) : AN_OK;
 }
 
-static an_status open_model(matching *m, const an_trainer *trainer, const an_init_options *o, size_t taken) {
+static an_status open_model(an_matching *m, const an_trainer *trainer, const an_init_options *o, size_t taken) {
     an_context *ctx = m->ctx;
     AN_TRY_RETURN(open_weights(m, o->path, o->weights, o->rename_count, o->renames));
     return m->weights.is_folder ? an_huggingface_check(trainer, o->path, o->model_type, taken, &m->gpt2) : AN_OK;
 }
 
-static an_status matching_create(matching **matched, an_params *params) {
+static an_status matching_create(an_matching **matched, an_params *params) {
     an_context *ctx = params->ctx;
     AN_TRY_RETURN(an_alloc(ctx, (void **)matched, 1, sizeof **matched));
     (*matched)->ctx = ctx;
@@ -376,11 +293,12 @@ static an_status matching_create(matching **matched, an_params *params) {
     return AN_OK;
 }
 
-static void matching_destroy(matching **matched) {
-    matching *m = *matched;
+static void matching_destroy(an_matching **matched) {
+    an_matching *m = *matched;
     if (!m) return;
     an_context *ctx = m->ctx;
     an_text_destroy(&m->fresh);
+    an_release(ctx, (void **)&m->others, m->other_count, sizeof *m->others);
     an_release(ctx, (void **)&m->slots, m->slot_count, sizeof *m->slots);
     an_release(ctx, (void **)&m->tensors, m->entry_count, sizeof *m->tensors);
     an_weights_close(&m->weights);
@@ -392,7 +310,7 @@ static void matching_destroy(matching **matched) {
 an_status an_base_load(an_params *params, const an_saved_adapter *saved, const char *checkpoint) {
     an_status status;
     an_context *ctx = params->ctx;
-    matching *m = NULL;
+    an_matching *m = NULL;
     uint64_t hash[2];
     AN_CHECK(ctx, *saved->base, AN_ERR_UNSUPPORTED,
              "%s: has an adapter for weights that were read from no file, so they cannot be read again", checkpoint);
@@ -402,8 +320,8 @@ an_status an_base_load(an_params *params, const an_saved_adapter *saved, const c
     if (status == AN_OK) status = match(m);
     if (status != AN_OK)
         AN_FAIL(ctx, status, "%s: the model of its adapter cannot be read: %s", checkpoint, an_last_error(ctx));
-    m->accepts[MISSING] = m->accepts[UNEXPECTED] = true;
-    AN_TRY(check(m, saved->base, ""));
+    m->accepts[AN_MATCHING_MISSING] = m->accepts[AN_MATCHING_UNEXPECTED] = true;
+    AN_TRY(an_matching_check(m, saved->base, ""));
     AN_TRY(load_all(m));
     AN_TRY(an_base_hash(params, hash));
     AN_CHECK(ctx, !memcmp(hash, saved->hash, sizeof hash), AN_ERR_ARGUMENT,
@@ -417,12 +335,12 @@ fail:
 an_status an_weights_load(an_params *params, const char *path, an_model_weights weights) {
     an_status status;
     an_context *ctx = params->ctx;
-    matching *m = NULL;
+    an_matching *m = NULL;
     AN_TRY(matching_create(&m, params));
     m->other_heads = true;
     AN_TRY(open_weights(m, path, weights, 0, NULL));
     AN_TRY(match(m));
-    AN_TRY(check(m, path, ""));
+    AN_TRY(an_matching_check(m, path, ""));
     AN_TRY(load_all(m));
     status = AN_OK;
 fail:
@@ -449,7 +367,7 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     an_init_options own;
     const an_init_options *const o = &own;
     an_context *ctx = trainer->ctx;
-    matching *m = NULL;
+    an_matching *m = NULL;
     char prefix[AN_MESSAGE_BYTES];
     AN_TRY(an_init_options_read(ctx, &own, options));
     AN_CHECK(ctx, o->path && o->rename_count >= 0 && (o->renames || !o->rename_count), AN_ERR_ARGUMENT,
@@ -460,15 +378,15 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     AN_TRY(matching_create(&m, trainer->params));
     m->new_heads = m->other_heads = o->new_heads;
     m->adapter = o->adapter;
-    m->accepts[MISSING] = o->accepts_missing;
-    m->accepts[UNEXPECTED] = o->accepts_unexpected;
+    m->accepts[AN_MATCHING_MISSING] = o->accepts_missing;
+    m->accepts[AN_MATCHING_UNEXPECTED] = o->accepts_unexpected;
     status = o->adapter ? open_adapter(m, trainer, o->path) : open_model(m, trainer, o, strlen(prefix));
     if (status == AN_OK) status = match(m);
     if (status != AN_OK) AN_FAIL(ctx, status, "%s%s", prefix, an_last_error(ctx));
-    AN_TRY(check(m, o->path, prefix));
+    AN_TRY(an_matching_check(m, o->path, prefix));
     AN_TRY(load_all(m));
     if (!o->adapter) AN_TRY(keep_base(trainer, o->path));
-    tell(m, o->path);
+    tell(m, o->path, trainer->graph->adapter.rank > 0);
 fail:
     matching_destroy(&m);
     return status;

@@ -184,6 +184,23 @@ static void test_all_are_listed(void **state) {
     assert_null(strstr(an_last_error(ctx), "output"));
 }
 
+/* Two tensors with one name, which the model does not have: what is ignored would depend on their order in another model. */
+static void test_unknown_twice(void **state) {
+    (void)state;
+    builder b = begin();
+    write_sums();
+    add(&b, "a.head", "F32", 1, 3, 0);
+    add(&b, "b.head", "F32", 1, 3, 0);
+    add(&b, "c.tail", "F32", 1, 3, 0);
+    end(&b, "w.safetensors");
+    refused(MODEL("{from: w.safetensors, missing: init, unexpected: ignore, rename: {'^[ab]\\.': ''}}"),
+            AN_ERR_ARGUMENT,
+            "does not fit the model:\n  twice: b.head, renamed to head, has the same name as a.head\n");
+    an_trainer *t =
+        open_run(MODEL("{from: w.safetensors, missing: init, unexpected: ignore, rename: {'^[ac]\\.': ''}}"));
+    an_trainer_destroy(&t);
+}
+
 static void test_missing_alone(void **state) {
     (void)state;
     builder b = begin();
@@ -283,6 +300,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_path, setup, teardown),
         cmocka_unit_test_setup_teardown(test_plan, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_are_listed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_twice, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_renames, setup, teardown),
