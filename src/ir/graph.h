@@ -80,6 +80,7 @@ typedef struct an_parameter {
     const char *name;
     an_node *node; /* the source */
     int depth;     /* of its block, for layer-wise decay */
+    bool trained;  /* beside an adapter: the files of the model do not have it, or the caller wants it */
     /* given by an_graph_lay_out, after freezing: */
     int64_t elements, offset; /* in elements of its flat buffer (MASTER, or FROZEN in bytes) */
 } an_parameter;

@@ -21,14 +21,18 @@ fail:
     return status;
 }
 
+/* Whether the config asks for so many tokens. The default may be more than the model takes; a checkpoint's config has it in writing. */
+static bool asks_for_context(an_config *config) {
+    return an_config_origin_of(config, "model.context") != AN_ORIGIN_DEFAULT &&
+           !an_config_is(config, "model.context", "1024");
+}
+
 an_status an_open_model_context(an_config *config, an_context *ctx, int64_t *context) {
     an_pretrained *p = NULL;
     an_pretrained_info info;
     const char *path;
     AN_TRY_RETURN(an_config_count(config, "model.context", context));
-    if (!an_config_is(config, "model.type", "pretrained") ||
-        an_config_origin_of(config, "model.context") != AN_ORIGIN_DEFAULT)
-        return AN_OK;
+    if (!an_config_is(config, "model.type", "pretrained") || asks_for_context(config)) return AN_OK;
     an_pretrained_info_init(&info, sizeof info);
     AN_TRY_RETURN(an_config_path(config, "model.from", &path));
     /* What is wrong with the folder is said when the model is built; a run that resumes may no longer have it. */
@@ -45,7 +49,7 @@ static an_status check_sizes(const an_model_opening *o, const an_pretrained *p) 
     int64_t context, vocabulary = 0;
     AN_TRY_RETURN(an_pretrained_info_get(p, &info));
     AN_TRY_RETURN(an_config_count(o->config, "model.context", &context));
-    if (context > info.context && an_config_origin_of(o->config, "model.context") != AN_ORIGIN_DEFAULT)
+    if (context > info.context && asks_for_context(o->config))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: model.context is %lld, but the model of %s takes at most %lld tokens; set model.context "
                         "to %lld or less",

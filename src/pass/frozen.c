@@ -51,7 +51,7 @@ an_status an_graph_freeze(an_graph *g, an_dtype low) {
     size_t made = 0;
     for (size_t i = 0; i < g->parameter_count; i++) {
         an_node *node = g->parameters[i].node;
-        if (an_adapter_has(g->parameters[i].name)) continue;
+        if (an_adapter_has(g->parameters[i].name) || g->parameters[i].trained) continue;
         an_param_freeze(g, an_node_output_value(g, node, 0));
         if (low == AN_DTYPE_Q8_0)
             AN_TRY_RETURN(make_blocks(g, node, &made));

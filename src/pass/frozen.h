@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-/* Freezes every parameter but those of an adapter, and stores matrices in the type `low`; AN_DTYPE_NONE: as they are. Of AN_DTYPE_Q8_0, matrices of f32 with a multiple of
+/* Freezes every parameter but those of an adapter and those that are trained beside it, and stores matrices in the type `low`; AN_DTYPE_NONE: as they are. Of AN_DTYPE_Q8_0, matrices of f32 with a multiple of
  * 32 columns; a model that has none is refused. It works on the model, before it is planned. */
 an_status an_graph_freeze(an_graph *g, an_dtype low);
 

@@ -1,5 +1,5 @@
 /* Adapters of low rank (LoRA): beside every product x·Wᵀ with a chosen weight, scale · (dropout(x)·Aᵀ)·Bᵀ is added, and everything but
- * A and B is frozen.
+ * A, B and layers that are trained whole, such as a new head, is frozen.
  *
  * It works on the model, not on the clones of a plan: A and B are parameters like others, so groups, checkpoints, ranks and exports need to know
  * nothing of them. Their names are those that PEFT gives them, without its prefix. */
@@ -57,7 +57,7 @@ static an_status finds(an_context *ctx, const char *text, const pcre2_code *code
     if (count >= 0 || count == PCRE2_ERROR_NOMATCH) return AN_OK;
     PCRE2_UCHAR message[128];
     pcre2_get_error_message(count, message, sizeof message);
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the target '%s' fails on parameter '%s': %s", text, name,
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the pattern '%s' fails on parameter '%s': %s", text, name,
                     (const char *)message);
 }
 
@@ -79,6 +79,12 @@ static an_status refuse_target(const adapting *a, const char *target, const char
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "graph '%s' has no linear layer whose weight nothing else reads, so it cannot have an adapter",
                         a->g->name);
+    for (size_t i = 0; other && i < a->g->parameter_count; i++)
+        if (a->g->parameters[i].trained && !strcmp(a->g->parameters[i].name, other))
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "the target '%s' matches only '%s', which is trained whole, so an adapter would change "
+                            "nothing%s",
+                            target, other, AN_NEAREST(&nearest));
     if (other)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "the target '%s' matches '%s', which is not the weight of a linear layer%s", target, other,
@@ -88,7 +94,19 @@ static an_status refuse_target(const adapting *a, const char *target, const char
                     AN_NEAREST(&nearest));
 }
 
-static an_status choose(adapting *a, const char *target) {
+/* All parameters of the layer that has this one. */
+static void train_layer(an_graph *g, const char *name) {
+    const char *dot = strrchr(name, '.');
+    const size_t length = dot ? (size_t)(dot - name) + 1 : 0;
+    for (size_t i = 0; i < g->parameter_count; i++) {
+        const char *other = g->parameters[i].name;
+        const bool beside = length > 0 && !strncmp(other, name, length) && !strchr(other + length, '.');
+        if (beside || !strcmp(other, name)) g->parameters[i].trained = true;
+    }
+}
+
+/* The layers that a pattern matches: an adapter changes them, or they are trained whole. */
+static an_status choose(adapting *a, const char *target, bool whole) {
     an_status status;
     an_context *ctx = a->g->ctx;
     int error;
@@ -109,13 +127,22 @@ static an_status choose(adapting *a, const char *target) {
         bool found;
         AN_TRY(finds(ctx, target, code, match, limits, p->name, &found));
         if (!found) continue;
-        if (!is_linear(p->node)) {
+        if (whole) {
+            any = true;
+            train_layer(a->g, p->name);
+            continue;
+        }
+        if (p->trained || !is_linear(p->node)) {
             if (!other) other = p->name;
             continue;
         }
         any = a->chosen[i] = true;
     }
-    if (!any) AN_TRY(refuse_target(a, target, other));
+    if (!any && !whole) AN_TRY(refuse_target(a, target, other));
+    AN_CHECK(ctx, any || a->options->from, AN_ERR_ARGUMENT,
+             "'%s', which says what is trained beside the adapter, matches no parameter ('anneal graph' lists their "
+             "names)",
+             target);
     status = AN_OK;
 fail:
     pcre2_match_context_free(limits);
@@ -292,9 +319,15 @@ an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options) {
                              .rslora = own.rslora};
     AN_TRY(check(&a));
     AN_TRY(an_alloc(ctx, (void **)&a.chosen, count, sizeof *a.chosen));
+    AN_CHECK(ctx, own.train_count >= 0 && (own.train || own.train_count == 0), AN_ERR_ARGUMENT,
+             "train_count is %lld, but it is below 0, or train is NULL", (long long)own.train_count);
+    for (int64_t i = 0; i < own.train_count; i++) {
+        AN_CHECK(ctx, own.train[i] && *own.train[i], AN_ERR_ARGUMENT, "pattern %lld of train is empty", (long long)i);
+        AN_TRY(choose(&a, own.train[i], true));
+    }
     for (int i = 0; i < own.target_count; i++) {
         AN_CHECK(ctx, own.targets[i] && *own.targets[i], AN_ERR_ARGUMENT, "target %d of the adapter is empty", i);
-        AN_TRY(choose(&a, own.targets[i]));
+        AN_TRY(choose(&a, own.targets[i], false));
     }
     for (size_t i = 0; i < count; i++) {
         const an_parameter p = graph->parameters[i]; /* the table moves when it grows */

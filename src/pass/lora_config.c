@@ -9,6 +9,7 @@
 #include "base/structs.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
+#include "ir/published.h"
 
 enum { MOST_BYTES = 1 << 22, MOST_TARGETS = 4096 };
 
@@ -18,25 +19,52 @@ typedef struct {
     an_lora_options *options;
     const char *path;
     an_json json;
-    const char **targets;
+    const char **targets, **train;
     bool has_alpha;
 } reading;
 
-/* PEFT takes a layer whose name is that of the list, or ends in it behind a dot. */
-static an_status add_target(reading *r, const char *name, bool is_pattern) {
+/* One more pattern of a list that has `count`; `key` is for messages. The format has one %s for a name, which it quotes, or for a pattern. */
+static an_status add_pattern(const reading *r, const char *key, const char *format, const char *name,
+                             const char ***list, int64_t count) {
     an_context *ctx = r->ctx;
-    const char *format = is_pattern ? "^(?:%s)\\.weight$" : "(?:^|\\.)\\Q%s\\E\\.weight$";
     char *text;
     const size_t capacity = strlen(format) + strlen(name) + 1;
-    if (r->options->target_count == MOST_TARGETS)
-        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: target_modules has more than %d names", r->path, MOST_TARGETS);
-    if (!is_pattern && strstr(name, "\\E"))
-        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: target_modules has '%s', which is not the name of a layer",
-                        r->path, AN_QUOTE(name));
-    if (!r->targets) AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&r->targets, MOST_TARGETS, sizeof *r->targets));
+    if (count == MOST_TARGETS)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: %s has more than %d names", r->path, key, MOST_TARGETS);
+    if (strstr(format, "\\Q") && strstr(name, "\\E"))
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: %s has '%s', which is not the name of a layer", r->path, key,
+                        AN_QUOTE(name));
+    if (!*list) AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)list, MOST_TARGETS, sizeof **list));
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&text, capacity, 1));
     snprintf(text, capacity, format, name);
-    r->targets[r->options->target_count++] = text;
+    (*list)[count] = text;
+    return AN_OK;
+}
+
+/* PEFT takes a layer whose name is that of the list, or ends in it behind a dot. */
+static an_status add_target(reading *r, const char *name, bool is_pattern) {
+    static const char key[] = "target_modules";
+    an_context *ctx = r->ctx;
+    if (is_pattern)
+        AN_TRY_RETURN(add_pattern(r, key, "^(?:%s)\\.weight$", name, &r->targets, r->options->target_count));
+    else
+        AN_TRY_RETURN(add_pattern(r, key, "(?:^|\\.)\\Q%s\\E\\.weight$", an_published_bare(name), &r->targets,
+                                  r->options->target_count));
+    r->options->target_count++;
+    return AN_OK;
+}
+
+/* What is trained whole: a layer, or all layers inside of it. Names for models of other kinds may be among them, so they need not match. */
+static an_status read_whole(reading *r) {
+    an_context *ctx = r->ctx;
+    an_json_string name;
+    if (!an_json_array(&r->json)) return AN_OK;
+    while (an_json_element(&r->json)) {
+        if (!an_json_string_value(&r->json, &name)) break;
+        AN_TRY_RETURN(add_pattern(r, "modules_to_save", "(?:^|\\.)\\Q%s\\E\\.", an_published_bare(name.bytes),
+                                  &r->train, r->options->train_count));
+        r->options->train_count++;
+    }
     return AN_OK;
 }
 
@@ -67,6 +95,8 @@ static an_status read_key(reading *r, const char *key) {
         an_json_bool(json, &o->rslora);
     } else if (!strcmp(key, "target_modules") && an_json_peek(json) != 'n') {
         return read_targets(r);
+    } else if (!strcmp(key, "modules_to_save") && an_json_peek(json) != 'n') {
+        return read_whole(r);
     } else if ((!strcmp(key, "exclude_modules") || !strcmp(key, "layers_to_transform") ||
                 !strcmp(key, "layers_pattern")) &&
                an_json_peek(json) != 'n') {
@@ -95,6 +125,7 @@ static an_status read_text(reading *r) {
         return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: has no target_modules, the layers that the adapter changes", r->path);
     if (!r->has_alpha) o->alpha = 8; /* PEFT's default */
     o->targets = r->targets;
+    o->train = r->train;
     return AN_OK;
 }
 
@@ -103,10 +134,11 @@ an_status an_lora_config_read(an_lora_options *options, an_arena *arena) {
     char path[AN_FILE_PATH], message[AN_MESSAGE_BYTES], *text = NULL;
     const an_note note = {message, sizeof message};
     an_reader file;
-    if (options->target_count != 0 || options->rank != 0 || !an_is_auto(options->alpha) || options->rslora)
+    if (options->target_count != 0 || options->train_count != 0 || options->rank != 0 || !an_is_auto(options->alpha) ||
+        options->rslora)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "an_lora_options has `from`, whose adapter says targets, rank, alpha and rslora, and some of "
-                        "these as well");
+                        "an_lora_options has `from`, whose adapter says targets, train, rank, alpha and rslora, and "
+                        "some of these as well");
     if (!an_path_join(path, options->from, "adapter_config.json"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", options->from);
     AN_TRY_RETURN(an_note_raise(ctx, an_reader_open(&file, path, note), note));

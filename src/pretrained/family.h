@@ -43,7 +43,9 @@ typedef struct an_family {
                       const char *folder); /* at other files than config.json; NULL: there are none */
     an_status (*build)(an_graph **graph, const an_description *d, const an_pretrained_options *options);
     /* What is written. config.json has the keys of the family whose facts are known, with the first of its architectures. */
-    const char *prefix;  /* before the names of its parameters in safetensors; NULL: nothing */
+    const char *prefix; /* before the names of its parameters in safetensors; NULL: nothing */
+    bool (*prefixed)(const an_description *d, const char *name); /* whether this parameter has it; NULL: all have */
+    const char *classifier; /* of its architectures, that which tells classes apart; NULL: none does */
     const char *gguf_as; /* general.architecture, where `gguf` is NULL; NULL there too: it cannot be written as GGUF */
 } an_family;
 

@@ -88,6 +88,17 @@ static an_status build(an_graph **graph, const an_description *d, const an_pretr
     return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s: %s", d->path, an_last_error(ctx));
 }
 
+/* ---- what is written ---- */
+
+/* BertModel has nothing before its names; other classes have it as their body, beside their heads. */
+static bool prefixed(const an_description *d, const char *name) {
+    static const char *const heads[] = {"classifier.", "cls."};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (!strncmp(name, heads[i], strlen(heads[i]))) return false;
+    if (an_description_fact(d, AN_FACT_CLASSES) > 0) return true;
+    return d->architecture_count > 0 && strcmp(d->architectures[0].word, "BertModel") != 0;
+}
+
 const an_family an_family_bert = {
     .name = "bert",
     .type = "bert",
@@ -100,4 +111,7 @@ const an_family an_family_bert = {
     .settle = settle,
     .look = an_pooling_read,
     .build = build,
+    .prefix = "bert.",
+    .prefixed = prefixed,
+    .classifier = "BertForSequenceClassification",
 };

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "ir/graph.h"
+#include "ir/published.h"
 #include "pretrained/publish.h"
 #include "store/conv1d.h"
 #include "store/weights_view.h"
@@ -12,16 +12,11 @@ typedef struct {
     const an_graph *graph;
     const char *path;
     an_weights *weights;
-    an_view_tensor *tensors; /* of each parameter */
+    an_view_tensor *tensors; /* of each parameter, and behind them of other heads */
+    size_t count;
+    const an_family *family; /* whose files may have heads for other tasks; NULL: none has */
+    bool with_heads;
 } matching;
-
-/* As the loader of weights knows them. */
-static const char *without_prefix(const char *name) {
-    static const char *const prefixes[] = {"transformer.", "bert."};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return name + strlen(prefixes[i]);
-    return name;
-}
 
 static size_t find_parameter(const an_graph *g, const char *name) {
     size_t i = 0;
@@ -40,15 +35,19 @@ static bool is_float(an_dtype dtype) {
     return dtype == AN_DTYPE_F32 || dtype == AN_DTYPE_F64 || dtype == AN_DTYPE_F16 || dtype == AN_DTYPE_BF16;
 }
 
-static an_status match_tensor(const matching *m, int64_t index) {
+static an_status match_tensor(matching *m, int64_t index) {
     an_context *ctx = m->ctx;
     an_safetensor tensor;
     AN_TRY_RETURN(m->weights->get(m->weights, index, &tensor));
-    const char *name = without_prefix(tensor.name);
+    const char *name = an_published_bare(tensor.name);
     size_t at = find_parameter(m->graph, tensor.name);
     if (at == m->graph->parameter_count) at = find_parameter(m->graph, name);
     if (at == m->graph->parameter_count) {
         if (an_conv1d_is_buffer(name) || !strcmp(name, "embeddings.position_ids")) return AN_OK; /* no weights */
+        if (m->family && an_family_is_head(m->family, name)) {
+            if (m->with_heads) m->tensors[m->count++] = (an_view_tensor){.index = index, .name = name};
+            return AN_OK;
+        }
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: has the tensor '%s', which is not part of its model", m->path,
                         AN_QUOTE(tensor.name));
     }
@@ -73,20 +72,22 @@ static void turn_squares(const matching *m) {
         if (turned && an_conv1d_has(m->tensors[i].name)) m->tensors[i].transposed = true;
 }
 
-an_status an_model_weights_view(an_weights *weights, const an_graph *graph, const char *path) {
+an_status an_model_weights_view(an_weights *weights, const an_graph *graph, const char *path, bool with_heads) {
     an_status status;
     an_context *ctx = weights->ctx;
-    const size_t count = graph->parameter_count;
-    matching m = {.ctx = ctx, .graph = graph, .path = path, .weights = weights};
-    AN_TRY(an_alloc(ctx, (void **)&m.tensors, count + 1, sizeof *m.tensors));
+    const size_t count = graph->parameter_count, most = count + (size_t)weights->count + 1;
+    matching m = {
+        .ctx = ctx, .graph = graph, .path = path, .weights = weights, .count = count, .with_heads = with_heads};
+    for (size_t i = 0; i < count && !m.family; i++) m.family = an_family_of_body(graph->parameters[i].name);
+    AN_TRY(an_alloc(ctx, (void **)&m.tensors, most, sizeof *m.tensors));
     for (int64_t i = 0; i < weights->count; i++) AN_TRY(match_tensor(&m, i));
     for (size_t i = 0; i < count; i++)
         AN_CHECK(ctx, m.tensors[i].name, AN_ERR_DAMAGED, "%s: does not have the weight '%s' of its model", path,
                  graph->parameters[i].name);
     turn_squares(&m);
-    AN_TRY(an_weights_view(weights, m.tensors, count));
+    AN_TRY(an_weights_view(weights, m.tensors, m.count));
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&m.tensors, count + 1, sizeof *m.tensors);
+    an_release(ctx, (void **)&m.tensors, most, sizeof *m.tensors);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "base/files/file.h"
 #include "base/guard.h"
 #include "base/structs.h"
+#include "ir/published.h"
 #include "pretrained/description.h"
 #include "pretrained/publish.h"
 #include "store/gguf.h"
@@ -169,6 +170,41 @@ static an_status check_elements(const an_pretrained *p, const an_graph *g, int64
                     (long long)wanted, (long long)p->elements);
 }
 
+static bool has_shape(const an_safetensor *tensor, const an_result *parameter) {
+    bool same = tensor->ndims == parameter->ndims;
+    for (int i = 0; i < tensor->ndims && same; i++) same = tensor->dims[i] == parameter->dims[i];
+    return same;
+}
+
+static an_status find_tensor(const an_weights *w, const an_parameter *p, bool *found) {
+    an_context *ctx = w->ctx;
+    *found = false;
+    for (int64_t i = 0; i < w->count && !*found; i++) {
+        an_safetensor tensor;
+        AN_TRY_RETURN(w->get(w, i, &tensor));
+        const bool named = !strcmp(tensor.name, p->name) || !strcmp(an_published_bare(tensor.name), p->name);
+        *found = named && has_shape(&tensor, an_node_output(p->node, 0));
+    }
+    return AN_OK;
+}
+
+/* A head that the files do not have begins with random values, so it must be trained, beside an adapter too. */
+static an_status mark_new_heads(const an_pretrained *p, an_graph *g) {
+    an_status status = AN_OK;
+    an_context *ctx = p->ctx;
+    an_weights weights;
+    if (!p->description.family->body || p->tensors == 0) return AN_OK;
+    AN_TRY_RETURN(an_weights_open_files(&weights, ctx, p->path));
+    for (size_t i = 0; i < g->parameter_count && status == AN_OK; i++) {
+        bool found = true;
+        if (an_family_is_head(p->description.family, g->parameters[i].name))
+            status = find_tensor(&weights, &g->parameters[i], &found);
+        g->parameters[i].trained = !found;
+    }
+    an_weights_close(&weights);
+    return status;
+}
+
 an_status an_pretrained_graph(const an_pretrained *pretrained, an_graph **graph, const an_pretrained_options *options) {
     AN_GUARD;
     AN_NEED(pretrained, graph);
@@ -178,12 +214,13 @@ an_status an_pretrained_graph(const an_pretrained *pretrained, an_graph **graph,
     *graph = NULL;
     AN_TRY_RETURN(an_pretrained_options_read(ctx, &own, options));
     AN_TRY_RETURN(p->description.family->build(graph, &p->description, &own));
-    const an_status status = check_elements(p, *graph, own.classes);
+    an_status status = check_elements(p, *graph, own.classes);
+    if (status == AN_OK) status = mark_new_heads(p, *graph);
     if (status != AN_OK) an_graph_destroy(graph);
     return status;
 }
 
-const an_description *an_pretrained_description(const an_pretrained *pretrained) {
+an_description *an_pretrained_description(an_pretrained *pretrained) {
     return &pretrained->description;
 }
 

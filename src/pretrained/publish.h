@@ -5,21 +5,25 @@
 #include "pretrained/description.h"
 #include "store/gguf_write.h"
 
-const an_description *an_pretrained_description(const an_pretrained *pretrained);
+/* It belongs to the opened model. An export may state in it what a run has changed. */
+an_description *an_pretrained_description(an_pretrained *pretrained);
 
 typedef struct an_publication {
     an_context *ctx;
     const an_description *description;
-    an_weights *weights;      /* under the names and in the layout of the model; writing puts a view in their place */
-    const char *from;         /* the published model that it began as, a folder or a GGUF file; NULL: none */
-    const char *tokenizer;    /* a folder, a tokenizer.json or a GGUF file; NULL: none */
-    const an_gguf_type *type; /* F32, F16, BF16 or Q8_0 */
-    int64_t most_bytes;       /* of weights in a file of a folder */
+    an_weights *weights;       /* under the names and in the layout of the model; writing puts a view in their place */
+    const char *from;          /* the published model that it began as, a folder or a GGUF file; NULL: none */
+    const char *tokenizer;     /* a folder, a tokenizer.json or a GGUF file; NULL: none */
+    const an_gguf_type *type;  /* F32, F16, BF16 or Q8_0 */
+    int64_t most_bytes;        /* of weights in a file of a folder */
+    const char *const *labels; /* names of the classes; NULL: as `from` has them */
+    int64_t label_count;
+    bool new_head; /* a run has made a classifier of what was none */
 } an_publication;
 
 /* Puts the weights of a model in the place of those of its files, in the order of the graph, which must outlive them: names without the prefix that
- * files have before them, and GPT-2's matrices as [out, in]. `path` is for messages. */
-an_status an_model_weights_view(an_weights *weights, const an_graph *graph, const char *path);
+ * files have before them, and GPT-2's matrices as [out, in]. Heads for other tasks, which only BERT's files may have, are left out, or come behind. `path` is for messages. */
+an_status an_model_weights_view(an_weights *weights, const an_graph *graph, const char *path, bool with_heads);
 
 an_status an_publish_folder(const an_publication *publication, const char *folder);
 an_status an_publish_gguf(const an_publication *publication, const char *file);

@@ -1,4 +1,5 @@
-/* config.json: that of the folder which the model began as, with another type of weights; or the facts of the model, by the same table that reads them. */
+/* config.json: that of the folder which the model began as, with another type of weights and the classes of its run; or the facts of the model, by the same table that reads them. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,60 +14,113 @@ static const char *type_word(const an_publication *p) {
     return dtype == AN_DTYPE_BF16 ? "bfloat16" : dtype == AN_DTYPE_F16 ? "float16" : "float32";
 }
 
+/* ---- labels ---- */
+
+static void write_labels(an_json_writer *j, const an_publication *p, bool by_name) {
+    for (int64_t i = 0; i < p->label_count; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        if (by_name)
+            an_json_write_integer(j, p->labels[i], i);
+        else
+            an_json_write_string(j, number, p->labels[i]);
+    }
+}
+
 /* ---- from a folder ---- */
 
+/* A key whose value is another in the new file. */
 typedef struct {
-    size_t begin, end; /* of a value in the text */
-} place;
+    const char *key;
+    an_text value;     /* empty: it stays */
+    bool needed;       /* it is added if the file does not have it */
+    size_t begin, end; /* of the old value in the text; `end` 0: there is none */
+} edit;
+enum { DTYPE, TORCH_DTYPE, ARCHITECTURES, LABEL_NAMES, LABEL_NUMBERS, LABEL_COUNT, EDITS };
 
-/* Where the type of the weights is said, under its newer and its older name. */
-static bool find_types(an_json *j, place places[2]) {
+static void make_edits(const an_publication *p, edit edits[EDITS]) {
+    static const char *const keys[EDITS] = {"dtype",    "torch_dtype", "architectures",
+                                            "id2label", "label2id",    "num_labels"};
+    for (int i = 0; i < EDITS; i++) {
+        edits[i] = (edit){.key = keys[i]};
+        an_text_init(&edits[i].value, p->ctx);
+    }
+    an_text_add(&edits[DTYPE].value, "\"%s\"", type_word(p));
+    an_text_add(&edits[TORCH_DTYPE].value, "\"%s\"", type_word(p));
+    if (p->new_head) {
+        an_text_add(&edits[ARCHITECTURES].value, "[\"%s\"]", p->description->family->classifier);
+        edits[ARCHITECTURES].needed = true;
+    }
+    if (!p->labels) return;
+    an_text_add(&edits[LABEL_COUNT].value, "%lld", (long long)p->label_count);
+    for (int i = LABEL_NAMES; i <= LABEL_NUMBERS; i++) {
+        an_json_writer json = an_text_json(&edits[i].value, AN_JSON_FLAT);
+        an_json_write_object(&json, NULL);
+        write_labels(&json, p, i == LABEL_NUMBERS);
+        an_json_write_end(&json);
+        edits[i].needed = true;
+    }
+}
+
+static bool find_values(an_json *j, edit edits[EDITS]) {
     an_json_string key;
     if (!an_json_object(j)) return false;
     while (an_json_member(j, &key)) {
-        const int which = !strcmp(key.bytes, "dtype") ? 0 : !strcmp(key.bytes, "torch_dtype") ? 1 : -1;
+        int which = 0;
+        while (which < EDITS && strcmp(edits[which].key, key.bytes) != 0) which++;
         an_json_peek(j);
         const size_t begin = j->at;
         if (!an_json_skip(j)) return false;
-        if (which >= 0) places[which] = (place){begin, j->at};
+        if (which == EDITS || edits[which].value.length == 0) continue;
+        edits[which].begin = begin;
+        edits[which].end = j->at;
     }
     return an_json_end(j);
+}
+
+/* The edit whose place is the next from here on; NULL: there is none. */
+static const edit *next_edit(const edit edits[EDITS], size_t at) {
+    const edit *next = NULL;
+    for (int i = 0; i < EDITS; i++)
+        if (edits[i].end && edits[i].begin >= at && (!next || edits[i].begin < next->begin)) next = &edits[i];
+    return next;
+}
+
+static void write_edited(const edit edits[EDITS], const char *whole, size_t length, an_text *text) {
+    size_t at = (size_t)(strchr(whole, '{') - whole) + 1;
+    an_text_bytes(text, whole, at);
+    for (int i = 0; i < EDITS; i++)
+        if (edits[i].needed && !edits[i].end) an_text_add(text, "\n  \"%s\": %s,", edits[i].key, edits[i].value.bytes);
+    for (const edit *e = next_edit(edits, at); e; e = next_edit(edits, at)) {
+        an_text_bytes(text, whole + at, e->begin - at);
+        an_text_bytes(text, e->value.bytes, e->value.length);
+        at = e->end;
+    }
+    an_text_bytes(text, whole + at, length - at);
 }
 
 static an_status copy_config(const an_publication *p, const char *path, an_text *text) {
     an_status status;
     an_context *ctx = p->ctx;
     char *whole = NULL, *read = NULL;
-    size_t length = 0, at = 0;
-    place places[2] = {{0, 0}, {0, 0}};
+    size_t length = 0;
+    edit edits[EDITS];
     an_json json;
+    make_edits(p, edits);
+    for (int i = 0; i < EDITS; i++) AN_TRY(edits[i].value.status);
     AN_TRY(an_file_read(ctx, path, MOST_BYTES, &whole, &length));
     AN_TRY(an_alloc_raw(ctx, (void **)&read, length + 1));
     memcpy(read, whole, length); /* which reading changes */
     an_json_init(&json, read, length);
-    AN_CHECK(ctx, find_types(&json, places), AN_ERR_DAMAGED, "%s: byte %zu: %s", path, json.at, json.problem);
-    if (places[0].end && places[1].end && places[1].begin < places[0].begin) {
-        const place later = places[0];
-        places[0] = places[1];
-        places[1] = later;
-    }
-    for (int i = 0; i < 2; i++) {
-        if (!places[i].end) continue;
-        an_text_bytes(text, whole + at, places[i].begin - at);
-        an_text_add(text, "\"%s\"", type_word(p));
-        at = places[i].end;
-    }
-    if (at == 0) { /* behind the first bracket */
-        at = (size_t)(strchr(whole, '{') - whole) + 1;
-        an_text_bytes(text, whole, at);
-        an_text_add(text, "\n  \"torch_dtype\": \"%s\",", type_word(p));
-    }
-    an_text_bytes(text, whole + at, length - at);
+    AN_CHECK(ctx, find_values(&json, edits), AN_ERR_DAMAGED, "%s: byte %zu: %s", path, json.at, json.problem);
+    edits[TORCH_DTYPE].needed = !edits[DTYPE].end;
+    write_edited(edits, whole, length, text);
     AN_TRY(text->status);
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&read, length + 1, 1);
     an_release(ctx, (void **)&whole, length + 1, 1);
+    for (int i = 0; i < EDITS; i++) an_text_destroy(&edits[i].value);
     return status;
 }
 
@@ -166,11 +220,17 @@ static an_status make_config(const an_publication *p, an_text *text) {
     an_json_writer json = an_text_json(text, AN_JSON_LINES), *j = &json;
     an_json_write_object(j, NULL);
     an_json_write_array(j, "architectures");
-    an_json_write_string(j, NULL, family->architectures[0]);
+    an_json_write_string(j, NULL,
+                         an_description_fact(d, AN_FACT_CLASSES) > 0 ? family->classifier : family->architectures[0]);
     an_json_write_end(j);
     an_json_write_string(j, "model_type", family->name);
     for (const an_family_key *key = family->keys; key->row >= 0; key++) write_key(j, d, key->row);
     write_scaling(j, d);
+    for (int by_name = 0; p->labels && by_name < 2; by_name++) {
+        an_json_write_object(j, by_name ? "label2id" : "id2label");
+        write_labels(j, p, by_name);
+        an_json_write_end(j);
+    }
     AN_TRY_RETURN(write_tokens(j, p));
     an_json_write_string(j, "torch_dtype", type_word(p));
     an_json_write_bool(j, "use_cache", true);

@@ -29,7 +29,7 @@ static an_status view_weights(const an_publication *p) {
     an_status status;
     an_context *ctx = p->ctx;
     const size_t count = (size_t)p->weights->count;
-    const char *prefix = p->description->family->prefix;
+    const an_family *family = p->description->family;
     an_view_tensor *tensors = NULL;
     an_arena arena;
     an_arena_init(&arena, ctx);
@@ -38,9 +38,11 @@ static an_status view_weights(const an_publication *p) {
         an_safetensor tensor;
         char *name = NULL;
         AN_TRY(p->weights->get(p->weights, (int64_t)i, &tensor));
-        const size_t length = strlen(tensor.name) + (prefix ? strlen(prefix) : 0) + 1;
+        const bool bare = !family->prefix || (family->prefixed && !family->prefixed(p->description, tensor.name));
+        const char *prefix = bare ? "" : family->prefix;
+        const size_t length = strlen(tensor.name) + strlen(prefix) + 1;
         AN_TRY(an_arena_alloc(&arena, (void **)&name, length, 1));
-        snprintf(name, length, "%s%s", prefix ? prefix : "", tensor.name);
+        snprintf(name, length, "%s%s", prefix, tensor.name);
         tensors[i] = (an_view_tensor){
             .index = (int64_t)i, .name = name, .transposed = tensor.ndims == 2 && an_conv1d_has(tensor.name)};
     }

@@ -158,12 +158,27 @@ fail:
     return status;
 }
 
-an_status an_publish_tokenizer(const an_publication *p, const char *folder) {
-    static const char *const settings[] = {"generation_config.json", "modules.json", "sentence_bert_config.json",
+/* How sentence-transformers makes a row of a sentence. A classifier that a run has made is none of its models. */
+static an_status copy_sentence_files(const an_publication *p, const char *folder) {
+    static const char *const settings[] = {"modules.json", "sentence_bert_config.json",
                                            "config_sentence_transformers.json", NULL};
+    static const char pooling[] = "1_Pooling";
     an_context *ctx = p->ctx;
-    for (int i = 0; p->from && !an_gguf_is(p->from) && settings[i]; i++)
-        AN_TRY_RETURN(an_publish_copy(ctx, p->from, settings[i], folder));
+    char source[AN_FILE_PATH], path[AN_FILE_PATH], message[AN_MESSAGE_BYTES] = "";
+    const an_note note = {message, sizeof message};
+    for (int i = 0; settings[i]; i++) AN_TRY_RETURN(an_publish_copy(ctx, p->from, settings[i], folder));
+    if (!an_path_join(source, p->from, pooling) || !an_file_exists(source)) return AN_OK;
+    if (!an_path_join(path, folder, pooling))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", folder);
+    AN_TRY_RETURN(an_note_raise(ctx, an_folders_make(path, note), note));
+    return an_publish_copy(ctx, source, "config.json", path);
+}
+
+an_status an_publish_tokenizer(const an_publication *p, const char *folder) {
+    an_context *ctx = p->ctx;
+    const bool is_folder = p->from && !an_gguf_is(p->from);
+    if (is_folder) AN_TRY_RETURN(an_publish_copy(ctx, p->from, "generation_config.json", folder));
+    if (is_folder && !p->new_head) AN_TRY_RETURN(copy_sentence_files(p, folder));
     if (!p->tokenizer) return AN_OK;
     return an_gguf_is(p->tokenizer) ? make_files(p, folder) : copy_files(p, folder);
 }

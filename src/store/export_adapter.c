@@ -7,20 +7,22 @@
 #include "base/memory.h"
 #include "base/word.h"
 #include "ir/adapter.h"
+#include "ir/published.h"
 #include "store/inspect.h"
 
-/* GPT-2's published classes have "transformer." before every layer, and ours has not. */
-static const char *prefix_of(const char *name) {
-    return !strncmp(name, "h.", 2) && an_is_digit(name[2]) ? "transformer." : "";
-}
+typedef struct {
+    an_export_names names; /* first: what is renamed knows no other */
+    const an_graph *graph;
+} naming;
 
 static an_status rename_tensor(const an_export_names *names, const char *name, const char **other) {
     static const char format[] = "base_model.model.%s%s";
     an_context *ctx = names->arena->ctx;
+    const char *prefix = an_published_prefix(((const naming *)names)->graph, name);
     char *text;
-    const size_t capacity = sizeof format + strlen(prefix_of(name)) + strlen(name);
+    const size_t capacity = sizeof format + strlen(prefix) + strlen(name);
     AN_TRY_RETURN(an_arena_alloc(names->arena, (void **)&text, capacity, 1));
-    snprintf(text, capacity, format, prefix_of(name), name);
+    snprintf(text, capacity, format, prefix, name);
     *other = text;
     return AN_OK;
 }
@@ -76,7 +78,8 @@ static an_status list_targets(an_json_writer *json, const an_graph *graph) {
         if (!an_ends_in(parameter, AN_ADAPTER_FIRST)) continue;
         const char *part = last_part(parameter, &length);
         if (is_ambiguous(graph, part, length))
-            snprintf(name, sizeof name, "%s%.*s", prefix_of(parameter), (int)layer_length(parameter), parameter);
+            snprintf(name, sizeof name, "%s%.*s", an_published_prefix(graph, parameter), (int)layer_length(parameter),
+                     parameter);
         else if (!was_listed(graph, i, part, length))
             snprintf(name, sizeof name, "%.*s", (int)length, part);
         else
@@ -87,24 +90,56 @@ static an_status list_targets(an_json_writer *json, const an_graph *graph) {
     return AN_OK;
 }
 
-static an_status write_config(const an_checkpoint *c, const char *file) {
+/* The layer of a parameter that is trained whole; its length is 0 if it is frozen, or of the adapter. */
+static size_t whole_length(const an_parameter *p) {
+    const char *dot = strrchr(p->name, '.');
+    if (an_adapter_has(p->name) || an_node_output(p->node, 0)->storage != AN_STORAGE_MASTER) return 0;
+    return dot ? (size_t)(dot - p->name) : strlen(p->name);
+}
+
+/* Layers that are trained whole, each once; *classifies: a classifier is among them. */
+static void list_whole(an_json_writer *json, const an_graph *graph, bool *classifies) {
+    char name[AN_PATH_BYTES];
+    bool any = false;
+    *classifies = false;
+    for (size_t i = 0; i < graph->parameter_count; i++) any = any || whole_length(&graph->parameters[i]) > 0;
+    if (!any) {
+        an_json_write_null(json, "modules_to_save");
+        return;
+    }
+    an_json_write_array(json, "modules_to_save");
+    for (size_t i = 0; i < graph->parameter_count; i++) {
+        const char *parameter = graph->parameters[i].name;
+        const size_t length = whole_length(&graph->parameters[i]);
+        bool listed = length == 0;
+        for (size_t k = 0; k < i && !listed; k++)
+            listed =
+                whole_length(&graph->parameters[k]) == length && !strncmp(graph->parameters[k].name, parameter, length);
+        if (listed) continue;
+        snprintf(name, sizeof name, "%s%.*s", an_published_prefix(graph, parameter), (int)length, parameter);
+        *classifies = *classifies || !strcmp(name, "classifier");
+        an_json_write_string(json, NULL, name);
+    }
+    an_json_write_end(json);
+}
+
+static an_status write_config(const an_checkpoint *c, const an_graph *graph, const char *file) {
     an_status status;
     an_context *ctx = c->ctx;
     const an_saved_adapter *saved = &c->manifest->adapter;
-    an_graph *graph = NULL;
     an_text text;
-    char *form = NULL, message[1024] = "";
+    char message[1024] = "";
     const an_note note = {message, sizeof message};
-    bool transposed = false;
+    bool transposed = false, classifies = false, language = false;
     an_text_init(&text, ctx);
-    AN_TRY(an_checkpoint_text(c, "graph.ang", &form));
-    AN_TRY(an_graph_parse(&graph, ctx, form, strlen(form)));
-    for (size_t i = 0; i < graph->parameter_count; i++)
-        transposed = transposed || *prefix_of(graph->parameters[i].name);
+    for (size_t i = 0; i < graph->parameter_count; i++) {
+        const char *name = graph->parameters[i].name;
+        transposed = transposed || !strcmp(an_published_prefix(graph, name), "transformer.");
+        language = language || !strcmp(name, "wte.weight") || !strcmp(name, "model.embed_tokens.weight");
+    }
     an_json_writer json = an_text_json(&text, AN_JSON_MARGIN);
     an_json_write_object(&json, NULL);
     an_json_write_string(&json, "peft_type", "LORA");
-    an_json_write_string(&json, "task_type", "CAUSAL_LM");
     an_json_write_string(&json, "base_model_name_or_path", *saved->base ? saved->base : NULL);
     an_json_write_integer(&json, "r", saved->adapter.rank);
     an_json_write_real(&json, "lora_alpha", saved->adapter.alpha);
@@ -115,14 +150,15 @@ static an_status write_config(const an_checkpoint *c, const char *file) {
     an_json_write_string(&json, "bias", "none");
     an_json_write_bool(&json, "inference_mode", true);
     AN_TRY(list_targets(&json, graph));
+    list_whole(&json, graph, &classifies);
+    /* With SEQ_CLS, PEFT looks for a trained classifier in the file. */
+    an_json_write_string(&json, "task_type", classifies ? "SEQ_CLS" : language ? "CAUSAL_LM" : NULL);
     an_json_write_finish(&json);
     AN_TRY(text.status);
     AN_TRY(an_note_raise(ctx, an_file_replace(file, text.bytes, text.length, note), note));
     status = AN_OK;
 fail:
     an_text_destroy(&text);
-    an_graph_destroy(&graph);
-    an_string_release(ctx, &form);
     return status;
 }
 
@@ -131,8 +167,9 @@ an_status an_checkpoint_export_adapter(const an_checkpoint *checkpoint, const ch
     AN_NEED(checkpoint, folder);
     an_status status;
     an_context *ctx = checkpoint->ctx;
-    char config[AN_FILE_PATH], weights[AN_FILE_PATH], message[1024] = "";
+    char config[AN_FILE_PATH], weights[AN_FILE_PATH], message[1024] = "", *text = NULL;
     const an_note note = {message, sizeof message};
+    an_graph *graph = NULL;
     an_arena arena;
     an_arena_init(&arena, ctx);
     AN_CHECK(ctx, checkpoint->manifest && checkpoint->manifest->adapter.adapter.rank > 0, AN_ERR_UNSUPPORTED,
@@ -142,10 +179,15 @@ an_status an_checkpoint_export_adapter(const an_checkpoint *checkpoint, const ch
                  an_path_join(weights, folder, "adapter_model.safetensors"),
              AN_ERR_ARGUMENT, "the path is too long: %.100s…", folder);
     AN_TRY(an_note_raise(ctx, an_folders_make(folder, note), note));
-    AN_TRY(an_export_write(checkpoint, weights, &(an_export_names){.rename = rename_tensor, .arena = &arena}));
-    AN_TRY(write_config(checkpoint, config));
+    AN_TRY(an_checkpoint_text(checkpoint, "graph.ang", &text));
+    AN_TRY(an_graph_parse(&graph, ctx, text, strlen(text)));
+    const naming names = {.names = {.rename = rename_tensor, .arena = &arena}, .graph = graph};
+    AN_TRY(an_export_write(checkpoint, weights, &names.names));
+    AN_TRY(write_config(checkpoint, graph, config));
     status = AN_OK;
 fail:
+    an_graph_destroy(&graph);
+    an_string_release(ctx, &text);
     an_arena_destroy(&arena);
     return status;
 }

@@ -24,18 +24,18 @@ static an_status refuse(const reading *r, const char *key, const char *problem) 
 }
 
 static bool is_harmless(const char *key) {
-    static const char *const keys[] = {/* what the names of the tensors say as well */
-                                       "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern",
-                                       /* how weights lie in the base: a change of a layer has the same shape in both */
-                                       "fan_in_fan_out",
-                                       /* where it comes from, and how it was started */
-                                       "base_model_name_or_path", "revision", "auto_mapping", "inference_mode",
-                                       "init_lora_weights", "task_type", "peft_version", "loftq_config", "eva_config",
-                                       "corda_config", "lora_ga_config", "ensure_weight_tying",
-                                       /* of training, which the run's own config says */
-                                       "lora_dropout", "runtime_config", "ephemeral_gpu_offload",
-                                       /* of engines that anneal does not have */
-                                       "megatron_config", "megatron_core", "qalora_group_size", NULL};
+    static const char *const keys[] = {
+        /* what the names of the tensors say as well */
+        "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "modules_to_save",
+        /* how weights lie in the base: a change of a layer has the same shape in both */
+        "fan_in_fan_out",
+        /* where it comes from, and how it was started */
+        "base_model_name_or_path", "revision", "auto_mapping", "inference_mode", "init_lora_weights", "task_type",
+        "peft_version", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "ensure_weight_tying",
+        /* of training, which the run's own config says */
+        "lora_dropout", "runtime_config", "ephemeral_gpu_offload",
+        /* of engines that anneal does not have */
+        "megatron_config", "megatron_core", "qalora_group_size", NULL};
     int i = 0;
     while (keys[i] && strcmp(keys[i], key) != 0) i++;
     return keys[i] != NULL;
@@ -59,7 +59,6 @@ static an_status read_key(reading *r, const char *key) {
     static const char *const off[] = {"use_dora",
                                       "use_qalora",
                                       "lora_bias",
-                                      "modules_to_save",
                                       "rank_pattern",
                                       "alpha_pattern",
                                       "layer_replication",

@@ -1,9 +1,8 @@
 /* The merged model in one safetensors file, by the names and in the types and layout of the files that the model came from. */
-#include <string.h>
-
 #include "base/guard.h"
 #include "base/integer.h"
 #include "exec/array.h"
+#include "ir/published.h"
 #include "pretrained/weights.h"
 #include "store/conv1d.h"
 #include "store/export_file.h"
@@ -24,19 +23,13 @@ typedef struct {
     an_export_file file;
 } merging;
 
-/* As the model has it. */
-static const char *own_name(const char *name) {
-    static const char prefix[] = "transformer.";
-    return strncmp(name, prefix, strlen(prefix)) ? name : name + strlen(prefix);
-}
-
 static an_status write_tensor(merging *m, int64_t index) {
     an_context *ctx = m->ctx;
     an_safetensor tensor;
     an_merge_layer layer = {0};
     bool changes = false;
     AN_TRY_RETURN(m->base.get(&m->base, index, &tensor));
-    if (tensor.ndims == 2) AN_TRY_RETURN(an_merge_find(&m->merge, own_name(tensor.name), &layer, &changes));
+    if (tensor.ndims == 2) AN_TRY_RETURN(an_merge_find(&m->merge, an_published_bare(tensor.name), &layer, &changes));
     layer.transposed = m->transposes && an_conv1d_has(tensor.name);
     m->merge.applied += layer.adapted;
     const int64_t size = (int64_t)tensor.type->size, elements = tensor.bytes / size;
@@ -64,7 +57,7 @@ static an_status list_tensors(merging *m) {
         AN_TRY_RETURN(m->base.get(&m->base, i, t));
         if (t->type->dtype != AN_DTYPE_NONE)
             t->type = an_safetensors_type_of(t->type->dtype); /* it may be a quantised one */
-        const int64_t *dims = an_merge_matrix(&m->merge, own_name(t->name));
+        const int64_t *dims = an_merge_matrix(&m->merge, an_published_bare(t->name));
         if (dims && t->ndims == 2 && an_conv1d_has(t->name) && dims[0] != dims[1])
             m->transposes = m->transposes || t->dims[0] == dims[1];
         t->begin = at;
@@ -78,6 +71,7 @@ static an_status merge(merging *m, const an_checkpoint *c, const char *file) {
     AN_TRY_RETURN(an_merge_begin(&m->merge, c));
     AN_TRY_RETURN(an_weights_open(&m->base, ctx, c->manifest->adapter.base, AN_MODEL_WEIGHTS_AUTO));
     if (an_weights_gguf(&m->base)) AN_TRY_RETURN(an_weights_rename_gguf(&m->base, c->manifest->adapter.base));
+    AN_TRY_RETURN(an_weights_add_trained(&m->base, &m->merge));
     AN_TRY_RETURN(list_tensors(m));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&m->part, PART, sizeof *m->part));
     AN_TRY_RETURN(an_export_file_open(&m->file, ctx, file));

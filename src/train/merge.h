@@ -41,6 +41,10 @@ void an_merge_add(const an_merge *merge, const an_merge_layer *layer, int64_t fi
 /* Refuses weights in which not every layer of the adapter was found. */
 an_status an_merge_check(const an_merge *merge);
 
+/* Puts the layers that were trained whole beside the adapter into the weights of its model: in the place of theirs, or behind them. Needs no
+ * an_merge_find, as they are not changed but other. */
+an_status an_weights_add_trained(an_weights *weights, const an_merge *merge);
+
 /* Puts the merged weights in the place of weights under the names and in the layout of the model. Layers with a change are read as F32, or F64 if they
  * are; `merge` must outlive them. */
 an_status an_weights_merge(an_weights *weights, an_merge *merge);

@@ -1,6 +1,8 @@
 /* Exports of language models for other programs: what the model is, where its weights and its tokenizer come from. pretrained/publish.h writes them. */
+#include <stdio.h>
 #include <string.h>
 
+#include "anneal/data.h"
 #include "base/files/file.h"
 #include "base/guard.h"
 #include "base/structs.h"
@@ -18,11 +20,16 @@ typedef struct {
     const char *from;         /* the published model; NULL: there is none */
     an_pretrained *published; /* … opened */
     an_description *own;      /* of the checkpoint's graph, if there is none */
-    const an_description *description;
+    an_description *description;
     an_graph *saved; /* of the checkpoint */
     an_graph *graph; /* of the description */
     an_merge merge;
     an_weights weights;
+    an_encoding *encoding; /* of the run's data; NULL: there is none */
+    an_arena names;
+    const char **labels; /* of a run's classes; NULL: as they were */
+    int64_t classes;
+    bool new_head; /* the run has made a classifier of what was none */
 } exporting;
 
 /* ---- what the model is ---- */
@@ -37,6 +44,8 @@ static const an_family *guess_family(const an_model_facts *f, const an_graph *gr
 #define IS(fact) (f->facts[fact].known && f->facts[fact].value != 0)
     bool gpt2 = false, llama = false;
     for (size_t i = 0; i < graph->parameter_count; i++) {
+        const an_family *family = an_family_of_body(graph->parameters[i].name);
+        if (family) return family;
         gpt2 = gpt2 || !strcmp(graph->parameters[i].name, "wte.weight");
         llama = llama || !strcmp(graph->parameters[i].name, "model.embed_tokens.weight");
     }
@@ -58,6 +67,12 @@ static an_status read_graph(exporting *e) {
 fail:
     an_string_release(ctx, &text);
     return status;
+}
+
+static const an_result *find_parameter(const an_graph *g, const char *name) {
+    for (size_t i = 0; i < g->parameter_count; i++)
+        if (!strcmp(g->parameters[i].name, name)) return an_node_output(g->parameters[i].node, 0);
+    return NULL;
 }
 
 static an_status describe_graph(exporting *e) {
@@ -84,7 +99,9 @@ static an_status describe_graph(exporting *e) {
                             c->path, family->name);
         if (facts.facts[i].known) an_description_state(e->own, (an_fact)i, facts.facts[i].value);
     }
+    const an_result *positions = find_parameter(e->saved, "embeddings.position_embeddings.weight");
     if (tokens) an_description_state(e->own, AN_FACT_CONTEXT, (double)tokens->value);
+    if (positions) an_description_state(e->own, AN_FACT_CONTEXT, (double)positions->dims[0]);
     e->description = e->own;
     return AN_OK;
 }
@@ -106,6 +123,52 @@ static an_status compare_graph(const exporting *e) {
     return AN_OK;
 }
 
+/* What the run's data calls a class, or what transformers would. */
+static an_status name_classes(exporting *e) {
+    an_context *ctx = e->ctx;
+    enum { NAME = 32 };
+    AN_TRY_RETURN(an_arena_alloc(&e->names, (void **)&e->labels, (size_t)e->classes, sizeof *e->labels));
+    for (int64_t i = 0; i < e->classes; i++) {
+        char *name = NULL;
+        e->labels[i] = e->encoding ? an_encoding_class(e->encoding, i) : NULL;
+        if (e->labels[i]) continue;
+        AN_TRY_RETURN(an_arena_alloc(&e->names, (void **)&name, NAME, 1));
+        snprintf(name, NAME, "LABEL_%lld", (long long)i);
+        e->labels[i] = name;
+    }
+    return AN_OK;
+}
+
+/* A run may have given the model another classifier: then it is described with that. */
+static an_status take_classifier(exporting *e) {
+    an_status status = AN_OK;
+    an_context *ctx = e->ctx;
+    const an_checkpoint *c = e->checkpoint;
+    const char *class = e->description->family->classifier;
+    const an_result *weight = find_parameter(e->saved, "classifier.weight");
+    char *text = NULL;
+    if (!class || !weight || weight->ndims != 2) return AN_OK;
+    if (!find_parameter(e->saved, "pooler.dense.weight"))
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                        "%s: its classifier takes the mean of the tokens or the first one as it is, and %s of "
+                        "transformers has a pooler: train it with model.pooling: pooler, or export it with --to onnx "
+                        "or --to torch",
+                        c->path, class);
+    if (an_manifest_find_file(c->manifest, "encoding.json") >= 0) {
+        AN_TRY(an_checkpoint_text(c, "encoding.json", &text));
+        AN_TRY(an_encoding_parse(&e->encoding, ctx, text, strlen(text)));
+    }
+    const double before = an_description_fact(e->description, AN_FACT_CLASSES);
+    e->classes = weight->dims[0];
+    e->new_head = before == 0;
+    an_description_state(e->description, AN_FACT_CLASSES, (double)e->classes);
+    an_description_state(e->description, AN_FACT_POOLING, 1 + AN_BERT_POOLING_POOLER);
+    if (before != (double)e->classes || (e->encoding && an_encoding_class(e->encoding, 0))) AN_TRY(name_classes(e));
+fail:
+    an_string_release(ctx, &text);
+    return status;
+}
+
 static an_status find_model(exporting *e) {
     an_context *ctx = e->ctx;
     const an_checkpoint *c = e->checkpoint;
@@ -123,6 +186,7 @@ static an_status find_model(exporting *e) {
     } else {
         AN_TRY_RETURN(describe_graph(e));
     }
+    if (c->manifest) AN_TRY_RETURN(take_classifier(e));
     return e->description->family->build(&e->graph, e->description, &options);
 }
 
@@ -136,7 +200,8 @@ static an_status open_weights(exporting *e) {
     const char *path = adapted ? c->manifest->adapter.base : c->path;
     AN_TRY_RETURN(an_weights_open(&e->weights, ctx, path, adapted ? AN_MODEL_WEIGHTS_AUTO : c->chosen));
     if (an_weights_gguf(&e->weights)) AN_TRY_RETURN(an_weights_rename_gguf(&e->weights, path));
-    AN_TRY_RETURN(an_model_weights_view(&e->weights, e->graph, path));
+    if (adapted) AN_TRY_RETURN(an_weights_add_trained(&e->weights, &e->merge));
+    AN_TRY_RETURN(an_model_weights_view(&e->weights, e->graph, path, !c->manifest));
     return adapted ? an_weights_merge(&e->weights, &e->merge) : AN_OK;
 }
 
@@ -174,6 +239,9 @@ static an_status export_model(exporting *e, const char *to,
     AN_TRY_RETURN(find_model(e));
     AN_TRY_RETURN(open_weights(e));
     p.description = e->description;
+    p.labels = e->labels;
+    p.label_count = e->classes;
+    p.new_head = e->new_head;
     p.from = e->from;
     AN_TRY_RETURN(find_tokenizer(e, &p.tokenizer));
     return write(&p, to);
@@ -187,12 +255,15 @@ static an_status export_checkpoint(const an_checkpoint *checkpoint, const char *
     AN_TRY_RETURN(an_alloc(ctx, (void **)&e, 1, sizeof *e));
     e->checkpoint = checkpoint;
     e->ctx = ctx;
+    an_arena_init(&e->names, ctx);
     AN_TRY(an_export_options_read(ctx, &e->options, options));
     AN_TRY(export_model(e, to, write));
     status = AN_OK;
 fail:
     if (e->weights.close) an_weights_close(&e->weights);
     an_merge_end(&e->merge);
+    an_encoding_destroy(&e->encoding);
+    an_arena_destroy(&e->names);
     an_graph_destroy(&e->graph);
     an_graph_destroy(&e->saved);
     if (e->own) an_description_destroy(e->own);

@@ -50,6 +50,45 @@ for kind in chat bert; do
 done
 python3 -c "assert $(field chat/summary.json 'd["metrics"]["val_loss"]') < 2" || fail 'the language model has not learned'
 python3 -c "assert $(field bert/summary.json 'd["metrics"]["val_accuracy"]') > 0.9" || fail 'BERT has not learned'
+# its classes are counted, and sentences without labels are told apart
+attempt 0 eval bert
+says precision
+says many
+python3 -c 'import json
+for line in open("sentences.jsonl"):
+    record = json.loads(line)
+    del record["label"]
+    print(json.dumps(record))' >unlabelled.jsonl
+attempt 0 predict bert --input unlabelled.jsonl --output classes.csv
+attempt 0 eval bert --data sentences.jsonl --json
+cp out eval.json
+python3 - <<'END' || failed 'the predicted classes are not those that the evaluation counts'
+import csv, json
+rows, records = list(csv.reader(open("classes.csv"))), [json.loads(line) for line in open("sentences.jsonl")]
+assert len(rows) == len(records) + 1, len(rows)
+right = sum(row[0] == record["label"] for row, record in zip(rows[1:], records))
+assert right == sum(one["right"] for one in json.load(open("eval.json"))["class_metrics"]) > 80, (right, rows[:4])
+END
+attempt 1 predict bert --input nowhere.npy --output classes.csv
+says 'the model reads sentences, so the samples must be JSON lines'
+# and transformers gets it with their names
+attempt 0 export bert --to hf bert-hf
+grep -q '"0": "few"' bert-hf/config.json || failed 'the names of classes do not go along'
+# an adapter with a new classifier on it learns too
+cat >adapter.yaml <<END
+run:   {dir: adapter, epochs: 8}
+model: {from: bert-hf, classes: 3}
+lora:  {targets: [query, value], rank: 2}
+data:  {train: {type: sentences, path: sentences.jsonl, tokenizer: $golden/finetune/wordpiece}, split: {eval: 20%, by: stratify}}
+batch: {global: 8}
+optimizer: {lr: 1e-2}
+END
+attempt 0 train adapter.yaml
+says 'whole layers that are trained: classifier'
+python3 -c "assert $(field adapter/summary.json 'd["metrics"]["val_accuracy"]') > 0.9" || fail 'the new classifier has not learned'
+attempt 0 export adapter --to peft theirs
+attempt 0 eval adapter --adapter theirs
+attempt 0 export adapter --to hf adapter-hf
 
 attempt 0 train chat.yaml --set run.dir=short --set data.train.context=32 --set run.steps=1
 says 'chat.jsonl: of 120 records, '

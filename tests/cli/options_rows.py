@@ -307,6 +307,7 @@ layer("name", "relu", "{type: linear, size: 4}", "{type: linear, size: 4, name: 
 
 ADAPTER = ["lora.targets=[c_attn]", "lora.rank=2"]
 row("lora.targets", "gpt2", "lora.targets=[c_attn, c_fc]", HASH, both=ADAPTER)
+row("lora.train", "gpt2", "lora.train=[ln_f]", HASH, both=ADAPTER)
 row("lora.rank", "gpt2", "lora.rank=3", HASH, both=ADAPTER)
 row("lora.alpha", "gpt2", "lora.alpha=5", HASH, both=ADAPTER)
 row("lora.dropout", "gpt2", "lora.dropout=0.5", HASH, both=ADAPTER)

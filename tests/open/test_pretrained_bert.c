@@ -1,55 +1,13 @@
 /* model.from with BERT: the graph of a folder is that of an_model_bert, whose numbers tests/golden and tests/models compare with transformers; its weights are those of the file; a
  * head that the folder does not have is new, and said to be. */
-#include <unistd.h>
-
 #include "anneal/pretrained.h"
 #include "anneal/train.h"
 #include "base/context.h"
 #include "train/adapter.h"
 
-#include "open/init_support.h" /* last, as its ctx would be shadowed */
+#include "open/bert_support.h" /* last, as its ctx would be shadowed */
 
-#define GOLDEN ANNEAL_SOURCE_DIR "/tests/golden/"
-enum { MOST = 1 << 17, WIDTH = 16, CLASSES = 3, TOKENS = 12, VOCABULARY = 24 };
-
-/* ---- folders ---- */
-
-static size_t read_all(const char *path, char *bytes) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    const size_t count = fread(bytes, 1, MOST - 1, file);
-    assert_int_equal(fclose(file), 0);
-    assert_true(count < MOST - 1);
-    bytes[count] = 0;
-    return count;
-}
-
-/* hub: the golden model, in whose config.json `old` is `new`. */
-static void make_folder(const char *old, const char *new) {
-    static char bytes[MOST], changed[2 * MOST];
-    mkdir("hub", 0777);
-    unlink("hub/modules.json");
-    unlink("hub/1_Pooling/config.json");
-    rmdir("hub/1_Pooling");
-    write_file("hub/model.safetensors", bytes, read_all(GOLDEN "huggingface/bert/model.safetensors", bytes));
-    read_all(GOLDEN "huggingface/bert/config.json", bytes);
-    char *at = strstr(bytes, old);
-    if (!at) fail_msg("'%s' is not in config.json", old);
-    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - bytes), bytes, new, at + strlen(old));
-    write_text("hub/config.json", changed);
-}
-
-static void make_sentence_folder(const char *pooling) {
-    make_folder("BertForSequenceClassification", "BertModel");
-    mkdir("hub/1_Pooling", 0777);
-    write_text("hub/1_Pooling/config.json", pooling);
-    write_text(
-        "hub/modules.json",
-        "[{\"idx\": 0, \"name\": \"0\", \"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"},"
-        " {\"idx\": 1, \"name\": \"1\", \"path\": \"1_Pooling\", \"type\": \"sentence_transformers.models.Pooling\"},"
-        " {\"idx\": 2, \"name\": \"2\", \"path\": \"2_Normalize\", \"type\": "
-        "\"sentence_transformers.models.Normalize\"}]");
-}
+enum { WIDTH = 16, CLASSES = 3, TOKENS = 12 };
 
 /* ---- graphs ---- */
 
@@ -118,22 +76,6 @@ static an_trainer *open_folder(const char *model) {
              "batch: {global: 2}\nrun: {steps: 2}\ntrain: {precision: f32}\nsave: {every: off}\n",
              model);
     return open_run(config);
-}
-
-/* Of 24 tokens, as the model has. */
-static void write_tokenizer(void) {
-    char text[2048];
-    size_t at = (size_t)snprintf(
-        text, sizeof text,
-        "{\"version\": \"1.0\", \"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": "
-        "\"BertPreTokenizer\"}, "
-        "\"post_processor\": null, \"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", "
-        "\"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {\"[PAD]\": 0, "
-        "\"[UNK]\": 1");
-    for (int i = 2; i < VOCABULARY; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, ", \"%c\": %d", 'a' + i - 2, i);
-    snprintf(text + at, sizeof text - at, "}}}");
-    write_text("tokenizer.json", text);
 }
 
 static float first_of(an_trainer *t, const char *name, int64_t rows) {

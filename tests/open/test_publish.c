@@ -56,7 +56,7 @@ static void read_model(reading *r, const char *path) {
     OK(ctx, an_pretrained_graph(r->published, &r->graph, NULL));
     OK(ctx, an_weights_open(&r->weights, ctx, path, AN_MODEL_WEIGHTS_AUTO));
     if (an_weights_gguf(&r->weights)) OK(ctx, an_weights_rename_gguf(&r->weights, path));
-    OK(ctx, an_model_weights_view(&r->weights, r->graph, path));
+    OK(ctx, an_model_weights_view(&r->weights, r->graph, path, true));
 }
 
 static void close_model(reading *r) {
@@ -312,7 +312,7 @@ static void test_adapter(void **state) {
     assert_same_weights("hf", "m.gguf", AN_EXPORT_F32, true);
     read_model(&r, "hf");
     OK(ctx, an_weights_open(&merged, ctx, "m.safetensors", AN_MODEL_WEIGHTS_AUTO));
-    OK(ctx, an_model_weights_view(&merged, r.graph, "m.safetensors"));
+    OK(ctx, an_model_weights_view(&merged, r.graph, "m.safetensors", true));
     for (int64_t i = 0; i < r.weights.count; i++) {
         const int64_t count = read_tensor(&r.weights, i, found, &tensor);
         assert_int_equal(read_tensor(&merged, i, expected, &other), count);
@@ -320,7 +320,7 @@ static void test_adapter(void **state) {
     }
     an_weights_close(&merged);
     OK(ctx, an_weights_open(&merged, ctx, GOLDEN "smollm2", AN_MODEL_WEIGHTS_AUTO));
-    OK(ctx, an_model_weights_view(&merged, r.graph, "smollm2"));
+    OK(ctx, an_model_weights_view(&merged, r.graph, "smollm2", true));
     for (int64_t i = 0; i < r.weights.count; i++) {
         const int64_t count = read_tensor(&r.weights, i, found, &tensor);
         read_tensor(&merged, i, expected, &other);

@@ -71,6 +71,24 @@ static void add_list(row *r, const char *path, const char *label) {
 
 /* ---- rows ---- */
 
+/* "; whole layers that are trained: classifier": layers that are trained beside an adapter, a new head among them. */
+static void add_whole_layers(row *r) {
+    const an_params *params = an_trainer_params(r->training->trainer);
+    char last[128] = "";
+    bool any = false;
+    for (int64_t i = 0; params && i < an_params_count(params); i++) {
+        an_param_info info;
+        an_param_info_init(&info, sizeof info);
+        if (an_param_info_get(params, i, &info) != AN_OK || !info.trainable || strstr(info.name, ".lora_")) continue;
+        const char *dot = strrchr(info.name, '.');
+        const int length = dot ? (int)(dot - info.name) : (int)strlen(info.name);
+        if (any && (int)strlen(last) == length && !strncmp(last, info.name, (size_t)length)) continue;
+        ADD(r, "%s%.*s", any ? ", " : "; whole layers that are trained: ", length, info.name);
+        snprintf(last, sizeof last, "%.*s", length, info.name);
+        any = true;
+    }
+}
+
 static void say_model(cli_training *t) {
     row r = row_begin(t, "model");
     const char *what = "";
@@ -79,6 +97,8 @@ static void say_model(cli_training *t) {
     ADD(&r, "%s, %s parameters", what, cli_count(t->info.parameters).text);
     if (an_config_size(t->config, "lora.targets") > 0)
         add_value(&r, "lora.rank", "of which an adapter is trained: rank");
+    if (an_config_size(t->config, "lora.targets") > 0 || an_config_origin_of(t->config, "lora.from") != AN_ORIGIN_NONE)
+        add_whole_layers(&r);
     row_end(&r);
 }
 
