@@ -71,12 +71,13 @@ static an_status open_shard(an_weights *w, const char *index, an_json_string nam
              AN_ERR_DAMAGED, "%s: names the file '%s', but the files of an index must be in the same folder", index,
              AN_QUOTE(name.bytes));
     AN_CHECK(ctx, s->count < MOST_FILES, AN_ERR_UNSUPPORTED, "%s: names more than %d files", index, MOST_FILES);
-    an_text_bytes(&path, index, (size_t)(strrchr(index, '/') - index) + 1);
+    const int folder = (int)(strrchr(index, '/') - index) + 1;
+    an_text_bytes(&path, index, (size_t)folder);
     an_text_add(&path, "%s", name.bytes);
     AN_TRY(path.status);
     /* a file that leads out of the folder could be any; a pipe would be waited for */
     const int descriptor = open(path.bytes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    AN_CHECK(ctx, descriptor >= 0, AN_ERR_FILE, "%s: cannot be opened: %s", path.bytes,
+    AN_CHECK(ctx, descriptor >= 0, AN_ERR_FILE, "%.*s%s: cannot be opened: %s", folder, index, AN_QUOTE(name.bytes),
              errno == ELOOP ? "it is a link, but the files of an index must be in the same folder: copy it there"
                             : strerror(errno));
     AN_TRY(an_safetensors_open_file(&s->files[s->count].file, ctx, path.bytes, descriptor));

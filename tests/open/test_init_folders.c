@@ -55,6 +55,7 @@ static const struct {
     {"{\"weight_map\": {\"a\": \".\"}}", AN_ERR_DAMAGED, "names the file '.'"},
     {"{\"weight_map\": {\"a\": \"\"}}", AN_ERR_DAMAGED, "names the file ''"},
     {"{\"weight_map\": {\"a\": \"nowhere\"}}", AN_ERR_FILE, "hub/nowhere: cannot be opened: "},
+    {"{\"weight_map\": {\"a\": \"no\\u001b[2Jwhere\"}}", AN_ERR_FILE, "hub/no?[2Jwhere: cannot be opened: "},
     {"{\"weight_map\": {\"a\": \"link\"}}", AN_ERR_FILE, "hub/link: cannot be opened: it is a link"},
     {"{\"weight_map\": {\"a\": \"pipe\"}}", AN_ERR_FILE, "hub/pipe: is not a file"},
     {"{\"weight_map\": {\"a\": \"folder\"}}", AN_ERR_FILE, "hub/folder: is not a file"},
