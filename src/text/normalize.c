@@ -4,6 +4,7 @@
 #include <utf8proc.h>
 
 #include "text/unicode.h"
+#include "text/versions.h"
 
 /* ---- Unicode's normalization forms ---- */
 
@@ -17,8 +18,13 @@ static an_status add_point(an_encoder *e, size_t *count, uint32_t point) {
     return AN_OK;
 }
 
+static bool is_unknown(uint32_t point) {
+    return an_version_flags(point) & AN_VERSION_PLAIN;
+}
+
 static int class_of(uint32_t point) {
-    return utf8proc_get_property((utf8proc_int32_t)point)->combining_class;
+    const int class = utf8proc_get_property((utf8proc_int32_t)point)->combining_class;
+    return class != 0 && is_unknown(point) ? 0 : class;
 }
 
 /* Sorts marks by their class, equal ones in their order. By counting: a hostile text has one mark after another, for which sorting by
@@ -46,10 +52,11 @@ static an_status decompose(an_encoder *e, an_bytes text, form f, size_t *count) 
         utf8proc_int32_t parts[MOST];
         const uint32_t c = an_character_next(text.bytes, &at);
         int boundary = 0;
+        const bool whole = c < 0x80 || is_unknown(c);
         const utf8proc_ssize_t n =
-            c < 0x80 ? 1
-                     : utf8proc_decompose_char((utf8proc_int32_t)c, parts, MOST, (utf8proc_option_t)options, &boundary);
-        if (c < 0x80) parts[0] = (utf8proc_int32_t)c;
+            whole ? 1
+                  : utf8proc_decompose_char((utf8proc_int32_t)c, parts, MOST, (utf8proc_option_t)options, &boundary);
+        if (whole) parts[0] = (utf8proc_int32_t)c;
         if (n < 1 || n > MOST) return AN_NOTE(an_encoder_note(e), AN_ERR_UNSUPPORTED, "U+%04X cannot be decomposed", c);
         for (utf8proc_ssize_t i = 0; i < n; i++) {
             if (class_of((uint32_t)parts[i]) == 0) {
@@ -62,15 +69,26 @@ static an_status decompose(an_encoder *e, an_bytes text, form f, size_t *count) 
     return sort_marks(e, marks < *count ? marks : *count, count);
 }
 
+/* Composes what lies between characters that normalization does not know: each of them ends what comes before it. */
+static an_status compose(an_encoder *e, size_t *count) {
+    size_t kept = 0;
+    for (size_t begin = 0, end; begin < *count; begin = end) {
+        for (end = begin + 1; end < *count && !is_unknown(e->points[end]);) end++;
+        const utf8proc_ssize_t n =
+            utf8proc_normalize_utf32((utf8proc_int32_t *)(void *)(e->points + begin), (utf8proc_ssize_t)(end - begin),
+                                     UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+        if (n < 0) return AN_NOTE(an_encoder_note(e), AN_ERR_UNSUPPORTED, "a text cannot be composed");
+        memmove(e->points + kept, e->points + begin, (size_t)n * sizeof *e->points);
+        kept += (size_t)n;
+    }
+    *count = kept;
+    return AN_OK;
+}
+
 static an_status to_form(an_encoder *e, an_bytes text, form f, an_characters *to) {
     size_t count = 0;
     AN_STEP_TRY(decompose(e, text, f, &count));
-    if (f.composed && count > 0) {
-        const utf8proc_ssize_t n = utf8proc_normalize_utf32(
-            (utf8proc_int32_t *)(void *)e->points, (utf8proc_ssize_t)count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-        if (n < 0) return AN_NOTE(an_encoder_note(e), AN_ERR_UNSUPPORTED, "a text cannot be composed");
-        count = (size_t)n;
-    }
+    if (f.composed) AN_STEP_TRY(compose(e, &count));
     for (size_t i = 0; i < count; i++) AN_STEP_TRY(an_characters_put(e, to, e->points[i]));
     return AN_OK;
 }

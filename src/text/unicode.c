@@ -3,6 +3,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "text/versions.h"
+
 uint32_t an_character_before(const char *text, size_t *at) {
     do *at -= 1;
     while (*at > 0 && ((unsigned char)text[*at] & 0xc0) == 0x80);
@@ -73,6 +75,12 @@ an_character_kind an_character_kind_of(uint32_t c) {
     const utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
     if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) return AN_CHARACTER_LETTER;
     if (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO) return AN_CHARACTER_NUMBER;
+    if (category == UTF8PROC_CATEGORY_CN) { /* it may be newer than utf8proc */
+        const unsigned flags = an_version_flags(c);
+        return flags & AN_VERSION_LETTER   ? AN_CHARACTER_LETTER
+               : flags & AN_VERSION_NUMBER ? AN_CHARACTER_NUMBER
+                                           : AN_CHARACTER_OTHER;
+    }
     return an_character_is_space(c) ? AN_CHARACTER_SPACE : AN_CHARACTER_OTHER;
 }
 
@@ -84,20 +92,23 @@ bool an_character_is_word(uint32_t c) {
 }
 
 bool an_character_is_mark(uint32_t c) {
-    return is_between(c, UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME);
+    return an_version_choose(c, AN_VERSION_MARK, AN_VERSION_NOT_MARK,
+                             is_between(c, UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME));
 }
 
 bool an_character_is_nonspacing(uint32_t c) {
-    return is_between(c, UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_MN);
+    return an_version_choose(c, AN_VERSION_NONSPACING, AN_VERSION_NOT_NONSPACING,
+                             is_between(c, UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_MN));
 }
 
 bool an_character_is_other(uint32_t c) {
-    return is_between(c, UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CO);
+    return is_between(c, UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CO) && !(an_version_flags(c) & AN_VERSION_NOT_OTHER);
 }
 
 bool an_character_is_punctuation(uint32_t c) {
     if (c < 0x80) return (c > ' ' && c < '0') || (c > '9' && c < 'A') || (c > 'Z' && c < 'a') || (c > 'z' && c < 0x7f);
-    return is_between(c, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO);
+    return an_version_choose(c, AN_VERSION_PUNCTUATION, AN_VERSION_NOT_PUNCTUATION,
+                             is_between(c, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO));
 }
 
 size_t an_character_lower(uint32_t c, uint32_t to[2]) {

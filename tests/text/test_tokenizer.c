@@ -436,6 +436,49 @@ static void test_invalid_bytes(void **state) {
     an_tokenizer_destroy(&t);
 }
 
+/* Characters on which versions of Unicode differ are what the package takes them for: its NFC knows Unicode 9, its patterns 16, and BERT's rules 8. */
+static void test_versions(void **state) {
+    static const struct {
+        const char *text, *normal;
+    } texts[] = {
+        {"a\xcc\x81", "\xc3\xa1"},
+        {"a\xcd\x85\xcc\xb4", "a\xcc\xb4\xcd\x85"},                 /* classes 240 and 1 */
+        {"a\xcd\x85\xf0\x91\xa0\xb9", "a\xcd\x85\xf0\x91\xa0\xb9"}, /* U+11839 has no class */
+        {"a\xe0\xa2\x98\xcc\x81", "a\xe0\xa2\x98\xcc\x81"},         /* U+0898: nothing is composed across it */
+        {"\xf0\x91\xa4\xb5\xf0\x91\xa4\xb0", "\xf0\x91\xa4\xb5\xf0\x91\xa4\xb0"}, /* parts of U+11938 */
+        {"\xf0\x91\xa4\xb8", "\xf0\x91\xa4\xb8"},
+        {"a\xcc\x81\xe0\xa2\x98o\xcc\x88\xe0\xa2\x98\xcc\x88", "\xc3\xa1\xe0\xa2\x98\xc3\xb6\xe0\xa2\x98\xcc\x88"}};
+    an_tokenizer *t = opened(GOLDEN("qwen2"));
+    an_encoder *encoder = NULL;
+    (void)state;
+    OK(ctx, an_encoder_create(&encoder, t));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char decoded[64];
+        const int32_t *ids;
+        int64_t count;
+        size_t length;
+        assert_int_equal(an_encoder_run(encoder, texts[i].text, strlen(texts[i].text), NULL, &ids, &count), AN_OK);
+        OK(ctx, an_tokenizer_decode(t, ids, count, true, decoded, sizeof decoded - 1, &length));
+        assert_true(length < sizeof decoded);
+        decoded[length] = 0;
+        assert_string_equal(decoded, texts[i].normal);
+    }
+    an_encoder_destroy(&encoder);
+    an_tokenizer_destroy(&t);
+    assert_int_equal(an_character_kind_of(0x13460), AN_CHARACTER_LETTER); /* Unicode 16 */
+    assert_int_equal(an_character_kind_of(0x143fa), AN_CHARACTER_LETTER);
+    assert_int_equal(an_character_kind_of(0x143fb), AN_CHARACTER_OTHER);
+    assert_int_equal(an_character_kind_of(0x10d40), AN_CHARACTER_NUMBER);
+    assert_int_equal(an_character_kind_of(0x2ee5d), AN_CHARACTER_LETTER);
+    assert_int_equal(an_character_kind_of(0x10ffff), AN_CHARACTER_OTHER);
+    assert_true(an_character_is_nonspacing(0x301) && !an_character_is_nonspacing(0x7fd));
+    assert_true(an_character_is_nonspacing(0x1734) && !an_character_is_nonspacing(0x1735));
+    assert_true(an_character_is_mark(0x301) && an_character_is_mark(0x8d4) && !an_character_is_mark(0x8d3));
+    assert_true(an_character_is_punctuation(0x2e42) && !an_character_is_punctuation(0x2e43));
+    assert_true(an_character_is_punctuation(0x166d) && !an_character_is_punctuation(0x61d));
+    assert_true(an_character_is_other(0x200b) && !an_character_is_other(0x8e2));
+}
+
 static int setup(void **state) {
     (void)state;
     return an_context_create(&ctx, NULL) != AN_OK;
@@ -457,6 +500,7 @@ int main(void) {
                                        cmocka_unit_test(test_stream),
                                        cmocka_unit_test(test_long_word),
                                        cmocka_unit_test(test_invalid_bytes),
+                                       cmocka_unit_test(test_versions),
                                        cmocka_unit_test(test_merges)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
