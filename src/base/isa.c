@@ -39,14 +39,15 @@ static bool has_f16c(void) {
     return __get_cpuid(LEAF, &a, &b, &c, &d) && (c & F16C);
 }
 
-static bool has_amx_bf16(void) {
-    enum { LEAF = 7, AVX512_BF16 = 1u << 5, AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24 };
+static bool has_amx(void) {
+    enum { LEAF = 7, AVX512_BF16 = 1u << 5, AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24, AMX_INT8 = 1u << 25 };
+    const unsigned all = AMX_BF16 | AMX_TILE | AMX_INT8;
     unsigned a, b, c, d;
     if (!__get_cpuid_count(LEAF, 1, &a, &b, &c, &d) || !(a & AVX512_BF16)) return false;
-    return __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & AMX_BF16) && (d & AMX_TILE);
+    return __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & all) == all;
 }
 
-/* The levels are x86-64-v3 (without what no kernel uses), x86-64-v4, and v4 with bf16 in vectors and tiles.
+/* The levels are x86-64-v3 (without what no kernel uses), x86-64-v4, and v4 with bf16 in vectors and tiles of bf16 and 8-bit integers.
  * __builtin_cpu_supports also asks whether the operating system saves the registers. */
 an_isa an_isa_of_machine(void) {
     __builtin_cpu_init();
@@ -54,7 +55,7 @@ an_isa an_isa_of_machine(void) {
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return AN_ISA_AVX2;
-    if (!has_amx_bf16() || !may_use_tiles()) return AN_ISA_AVX512;
+    if (!has_amx() || !may_use_tiles()) return AN_ISA_AVX512;
     return AN_ISA_AMX;
 }
 #else

@@ -81,6 +81,7 @@ static const an_attribute product_chain_attributes[] = {
     AN_ATTRIBUTE(an_product_chain_attributes, dtype, DTYPE),
     AN_ATTRIBUTE(an_product_chain_attributes, program, STRING),
     AN_ATTRIBUTE(an_product_chain_attributes, kept, INT),
+    AN_ATTRIBUTE(an_product_chain_attributes, rounds_a, BOOL),
     {0},
 };
 
@@ -112,6 +113,10 @@ static an_status product_chain_infer(an_graph *g, an_node *node) {
         node->output_count > 2 || is_kept != (a->kept >= 0) || a->kept >= chain->count)
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "dtype %s, kept stage %lld and %d outputs do not match",
                                an_dtype_name(a->dtype), (long long)a->kept, node->output_count);
+    if (a->rounds_a && (right->dtype != AN_DTYPE_Q8_0 || a->transpose_a || !a->transpose_b ||
+                        an_compute_dtype(left->dtype) != AN_DTYPE_F32))
+        return an_node_mistake(g, node, AN_ERR_DTYPE, "a is rounded, but a is %s and b is %s", AN_DESCRIBE(g, left),
+                               AN_DESCRIBE(g, right));
     an_result_like(dst, left);
     dst->dtype = chain->stages[chain->count - 1].dtype;
     if (a->transpose_a) dst->dims[0] = left->dims[1];
@@ -160,7 +165,7 @@ enum { PROGRAM_BYTES = 256 };
 /* A chain that grows: what it starts from, its inputs, its text. */
 typedef struct {
     const an_node *product; /* NULL: input 0 is the value it starts from */
-    bool transpose_a, transpose_b;
+    bool transpose_a, transpose_b, rounds_a;
     an_dtype product_dtype;
     int input_count, stages;
     an_result *inputs[AN_PRODUCT_CHAIN_INPUTS];
@@ -227,6 +232,7 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
         *c = (growing){.product = n,
                        .transpose_a = a->transpose_a,
                        .transpose_b = a->transpose_b,
+                       .rounds_a = a->rounds_a,
                        .product_dtype = r->dtype,
                        .input_count = 2,
                        .inputs = {n->inputs[0].result, n->inputs[1].result},
@@ -242,6 +248,7 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
             c->product = n;
             c->transpose_a = a->transpose_a;
             c->transpose_b = a->transpose_b;
+            c->rounds_a = a->rounds_a;
             c->product_dtype = a->dtype;
             c->kept = a->kept;
             if (a->kept >= 0) c->kept_result = &n->outputs[1];
@@ -288,7 +295,8 @@ static void replace(an_graph *g, growing *c, an_node *last) {
                                            .transpose_b = c->transpose_b,
                                            .dtype = c->product_dtype,
                                            .program = c->program,
-                                           .kept = c->kept};
+                                           .kept = c->kept,
+                                           .rounds_a = c->rounds_a};
     const an_phase phase = g->phase;
     g->insert_before = last;
     g->origin = last;

@@ -7,6 +7,7 @@ static const an_attribute product_attributes[] = {
     AN_ATTRIBUTE(an_product_attributes, transpose_a, BOOL),
     AN_ATTRIBUTE(an_product_attributes, transpose_b, BOOL),
     AN_ATTRIBUTE(an_product_attributes, dtype, DTYPE),
+    AN_ATTRIBUTE(an_product_attributes, rounds_a, BOOL),
     {0},
 };
 
@@ -56,6 +57,12 @@ static an_status infer(an_graph *g, an_node *node) {
     if (!an_dtype_is_float(dtype))
         return an_node_mistake(g, node, AN_ERR_DTYPE, "dtype is %s; a product needs a floating-point type",
                                an_dtype_name(dtype));
+    if (attributes->rounds_a && (b->dtype != AN_DTYPE_Q8_0 || transpose_a || !transpose_b ||
+                                 an_compute_dtype(dtype) != AN_DTYPE_F32 || an_compute_dtype(a->dtype) != AN_DTYPE_F32))
+        return an_node_mistake(g, node, AN_ERR_DTYPE,
+                               "a is rounded, but a is %s and b is %s: b must be q8_0 with transpose_b true, and a "
+                               "neither f64 nor transposed",
+                               AN_DESCRIBE(g, a), AN_DESCRIBE(g, b));
     dims[batch_dims] = row_dim(a, transpose_a);
     dims[batch_dims + 1] = column_dim(b, transpose_b);
     an_result_set(an_node_output(node, 0), dtype, batch_dims + 2, dims);

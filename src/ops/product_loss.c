@@ -179,7 +179,8 @@ static bool find_parts(an_graph *g, an_node *loss, parts *p) {
     const an_result *logits = an_node_input(loss, 0);
     *p = (parts){.loss = loss, .product = logits->node};
     const an_product_attributes *a = product_of(p->product);
-    if (!a || a->transpose_a || !a->transpose_b || an_node_input(p->product, 1)->ndims != 2) return false;
+    if (!a || a->transpose_a || !a->transpose_b || a->rounds_a || an_node_input(p->product, 1)->ndims != 2)
+        return false;
     if (logits->dtype != an_compute_dtype(logits->dtype)) return false;
     if (!an_result_is_dense(g, an_node_input(p->product, 0)) || !an_result_is_dense(g, an_node_input(loss, 1)))
         return false;

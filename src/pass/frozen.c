@@ -63,3 +63,16 @@ an_status an_graph_freeze(an_graph *g, an_dtype low) {
                     "no matrix of graph '%s' can be stored in q8_0: that needs f32 and a multiple of %d columns",
                     g->name, AN_Q8_0_ELEMENTS);
 }
+
+an_status an_graph_round_products(an_graph *g) {
+    an_context *ctx = g->ctx;
+    for (an_node *n = g->first; n; n = n->next) {
+        if (n->op != &an_op_product || an_node_input(n, 1)->dtype != AN_DTYPE_Q8_0) continue;
+        const bool transpose_a = *(const bool *)an_node_attribute(n, "transpose_a", AN_ATTRIBUTE_BOOL);
+        const bool transpose_b = *(const bool *)an_node_attribute(n, "transpose_b", AN_ATTRIBUTE_BOOL);
+        if (transpose_a || !transpose_b || an_node_input(n, 0)->dtype != AN_DTYPE_F32) continue;
+        *(bool *)an_node_attribute(n, "rounds_a", AN_ATTRIBUTE_BOOL) = true;
+        AN_TRY_RETURN(an_node_infer(g, n));
+    }
+    return AN_OK;
+}

@@ -8,4 +8,7 @@
  * 32 columns; a model that has none is refused. It works on the model, before it is planned. */
 an_status an_graph_freeze(an_graph *g, an_dtype low);
 
+/* Lets products with matrices of q8_0 round what they multiply them by to integers (kernels/product/rounded.h): faster than to widen the matrices, and other bits than training has. */
+an_status an_graph_round_products(an_graph *g);
+
 #endif

@@ -22,7 +22,8 @@ typedef struct {
 /* The call of the product alone. */
 static an_call product_call(const an_call *call, an_product_attributes *product, const an_product_finish *finish) {
     const an_product_chain_attributes *a = call->attributes;
-    *product = (an_product_attributes){.transpose_a = a->transpose_a, .transpose_b = a->transpose_b, .finish = finish};
+    *product = (an_product_attributes){
+        .transpose_a = a->transpose_a, .transpose_b = a->transpose_b, .rounds_a = a->rounds_a, .finish = finish};
     an_call part = *call;
     part.attributes = product;
     part.src_count = OPERANDS;

@@ -13,6 +13,7 @@ typedef struct an_product_chain_attributes {
     const char *program; /* x is the product */
     an_chain chain;      /* what infer read in it */
     int64_t kept;        /* the stage whose value is output 1; -1: none */
+    bool rounds_a;       /* as the product */
 } an_product_chain_attributes;
 
 /* (a, b, more…) → dst, the kept value. b is a matrix. */

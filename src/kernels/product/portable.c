@@ -4,6 +4,7 @@
 #include "kernels/product/core.h"
 #include "kernels/product/kept.h"
 #include "kernels/product/product.h"
+#include "kernels/product/rounded.h"
 
 /* The stride of operand `t` along dimension `i` of a dst with `ndims`; 0 where it broadcasts. */
 static int64_t batch_stride(const an_tensor *t, int i, int ndims) {
@@ -103,6 +104,16 @@ static an_status keep(const an_call *call) {
 }
 
 AN_KERNEL_LIST(product) = {
+#ifdef __AVX512F__
+    {.name = "amx_rounded",
+     .applies = an_product_amx_rounded_applies,
+     .scratch = an_product_amx_rounded_scratch,
+     .run = an_product_amx_rounded_run},
+#endif
+    {.name = "rounded",
+     .applies = an_product_rounded_applies,
+     .scratch = an_product_rounded_scratch,
+     .run = an_product_rounded_run},
 #ifdef __AVX512F__
     {.name = "amx", .applies = an_product_amx_applies, .scratch = an_product_amx_scratch, .run = an_product_amx_run},
 #endif

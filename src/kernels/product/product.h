@@ -20,6 +20,7 @@ typedef struct an_product_finish {
 typedef struct an_product_attributes {
     bool transpose_a, transpose_b;
     an_dtype dtype; /* of dst; AN_DTYPE_NONE: the wider input's */
+    bool rounds_a;  /* to integers, which are multiplied by the numbers of b, which is q8_0: rounded.h */
     /* For kernels that run products on parts of k, cut at multiples of AN_PRODUCT_CUT: the sum goes on from what dst,
      * dense and of the compute type, holds. No node has it. */
     bool accumulate;
