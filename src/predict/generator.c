@@ -115,6 +115,7 @@ static an_status make_graph(an_generator *g, const an_predictor_model *model, co
     }
     if (options->storage != AN_DTYPE_NONE) {
         AN_TRY_RETURN(an_graph_freeze(g->graph, options->storage));
+        if (options->storage == AN_DTYPE_Q8_0) AN_TRY_RETURN(an_graph_round_products(g->graph));
         AN_TRY_RETURN(an_graph_refresh_views(g->graph));
         AN_TRY_RETURN(an_graph_verify(g->graph));
     }

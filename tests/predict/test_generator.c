@@ -7,6 +7,7 @@
 #define POEM "data: {train: {type: text, path: poem.txt, tokens: chars}}\n"
 #define GPT2 "model: {type: gpt2, layers: 2, heads: 2, width: 32, context: 48}\n" POEM
 #define LLAMA "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 32, hidden: 48, context: 48}\n" POEM
+#define BLOCKS "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 64, hidden: 96, context: 48}\n" POEM
 #define RUN "batch: {global: 8}\noptimizer: {lr: 5e-3}\nrun: {steps: 12, dir: saved}\n"
 
 enum { CONTEXT = 48, SEQUENCES = 7, MOST_TOKENS = CONTEXT };
@@ -118,6 +119,34 @@ static void test_the_same_in_any_batch(void **state) {
         }
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
             o = options_of(ways[w].most, ways[w].chunk, ways[w].threads);
+            g = open_generator(&o);
+            generate(g, &other);
+            assert_memory_equal(&alone, &other, sizeof alone);
+            an_generator_destroy(&g);
+        }
+    }
+}
+
+/* Products round what they multiply blocks by, each row by itself. */
+static void test_the_same_with_blocks(void **state) {
+    static const an_dtype precisions[] = {AN_DTYPE_F32, AN_DTYPE_BF16};
+    static const struct {
+        int64_t most, chunk;
+        int threads;
+    } ways[] = {{SEQUENCES, 256, 2}, {3, 1, 1}, {2, 4, 2}};
+    (void)state;
+    an_trainer *trainer = save_run(BLOCKS RUN);
+    an_trainer_close(&trainer);
+    for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++) {
+        generated alone, other;
+        an_generator_options o = options_of(1, 256, 1);
+        o.precision = precisions[p];
+        o.storage = AN_DTYPE_Q8_0;
+        an_generator *g = open_generator(&o);
+        generate(g, &alone);
+        an_generator_destroy(&g);
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+            o.most = ways[w].most, o.chunk = ways[w].chunk, o.threads = ways[w].threads;
             g = open_generator(&o);
             generate(g, &other);
             assert_memory_equal(&alone, &other, sizeof alone);
@@ -296,6 +325,7 @@ static void test_mistakes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_the_same_in_any_batch, write_data),
+        cmocka_unit_test_setup(test_the_same_with_blocks, write_data),
         cmocka_unit_test_setup(test_greedy_is_what_a_predictor_says, write_data),
         cmocka_unit_test_setup(test_samplers, write_data),
         cmocka_unit_test_setup(test_stops_and_memory, write_data),
