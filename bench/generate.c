@@ -2,9 +2,10 @@
  * weights and cache ÷ bytes a second that as many threads read. Both are measured in turns, because other work on the machine slows both. The weights are zeros: their values do not
  * change the time.
  *
- *     generate [precision] [threads] [batch] [position] [rounds] [profile]
+ *     generate [precision] [threads] [batch] [position] [rounds] [tokens] [profile]
  *
- * The precision is f32, bf16 or q8_0, which is bf16 with matrices of q8_0.
+ * The precision is f32, bf16, q8_0, which is f32 with matrices of q8_0, or q8_0-bf16, which is bf16 with them.
+ * `tokens` are how many of each sequence are computed at once: 1, or those of a prompt.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #include "pass/frozen.h"
 
 enum { LAYERS = 30, HEADS = 9, KV_HEADS = 3, WIDTH = 576, HIDDEN = 1536, VOCABULARY = 49152, CONTEXT = 1024 };
-enum { READ_BYTES = 512 << 20, PART_BYTES = 1 << 20, TOKENS = 16, MOST_BATCH = 64 };
+enum { READ_BYTES = 512 << 20, PART_BYTES = 1 << 20, RUNS = 16, MOST_ROWS = 1024 };
 
 static void check(an_context *ctx, an_status status) {
     if (status == AN_OK) return;
@@ -58,8 +59,9 @@ static double read_memory(an_context *ctx) {
     return READ_BYTES / (now() - begin);
 }
 
-static void set(an_context *ctx, an_program *p, const char *name, int ndims, int64_t rows, int32_t *numbers) {
-    an_array array = {.data = numbers, .dtype = AN_DTYPE_I32, .ndims = ndims, .dims = {rows, 1}};
+static void set(an_context *ctx, an_program *p, const char *name, int ndims, int64_t rows, int64_t tokens,
+                int32_t *numbers) {
+    an_array array = {.data = numbers, .dtype = AN_DTYPE_I32, .ndims = ndims, .dims = {rows, tokens}};
     check(ctx, an_program_set_input(p, name, &array));
 }
 
@@ -97,10 +99,12 @@ static int argument(int argc, char **argv, int index, int usual) {
 }
 
 int main(int argc, char **argv) {
-    const an_dtype precision = argc > 1 && !strcmp(argv[1], "f32") ? AN_DTYPE_NONE : AN_DTYPE_BF16;
-    const bool has_blocks = argc > 1 && !strcmp(argv[1], "q8_0");
+    const char *name = argc > 1 ? argv[1] : "bf16";
+    const bool has_blocks = !strncmp(name, "q8_0", 4);
+    const an_dtype precision = !strcmp(name, "f32") || !strcmp(name, "q8_0") ? AN_DTYPE_NONE : AN_DTYPE_BF16;
     const int threads = argument(argc, argv, 2, 2), batch = argument(argc, argv, 3, 1);
     const int position = argument(argc, argv, 4, 128), rounds = argument(argc, argv, 5, 5);
+    const int count = argument(argc, argv, 6, 1), runs = count > 1 ? 1 : RUNS;
     on_one_thread = threads == 1;
     an_context *ctx = NULL;
     an_graph *graph = NULL;
@@ -114,7 +118,7 @@ int main(int argc, char **argv) {
     an_plan_options planned;
     an_context_options_init(&context, sizeof context);
     context.threads = threads;
-    if (an_context_create(&ctx, &context) != AN_OK || batch > MOST_BATCH) return 1;
+    if (an_context_create(&ctx, &context) != AN_OK || batch * count > MOST_ROWS) return 1;
     an_llama_options_init(&o, sizeof o);
     o.layers = LAYERS, o.heads = HEADS, o.kv_heads = KV_HEADS, o.width = WIDTH, o.hidden = HIDDEN;
     o.context = CONTEXT, o.vocabulary = VOCABULARY, o.tied = true;
@@ -122,12 +126,13 @@ int main(int argc, char **argv) {
     const an_decoding_options decoding = {.slots = batch, .context = CONTEXT, .cache = precision};
     check(ctx, an_graph_make_decoding(graph, &decoding, &facts));
     if (has_blocks) check(ctx, an_graph_freeze(graph, AN_DTYPE_Q8_0));
+    if (has_blocks) check(ctx, an_graph_round_products(graph));
     an_params_options_init(&stored, sizeof stored);
     stored.gradients = false;
     check(ctx, an_params_create(&params, ctx, graph, &stored));
     an_plan_options_init(&planned, sizeof planned);
     planned.symbols = (const char *[]){"batch", "tokens"};
-    planned.maxima = (const int64_t[]){batch, 1};
+    planned.maxima = (const int64_t[]){batch, count};
     planned.symbol_count = 2;
     planned.moments = 0;
     planned.precision = precision;
@@ -135,7 +140,7 @@ int main(int argc, char **argv) {
     check(ctx, an_plan_create(&plan, ctx, graph, &planned));
     check(ctx, an_program_create(&program, plan, params));
     check(ctx, an_program_bind(program, "batch", batch));
-    check(ctx, an_program_bind(program, "tokens", 1));
+    check(ctx, an_program_bind(program, "tokens", count));
     char *block = aligned_alloc(64, READ_BYTES);
     if (!block) return 1;
     an_prefer_large_pages(block, READ_BYTES); /* as weights have them */
@@ -145,37 +150,35 @@ int main(int argc, char **argv) {
     const double element = precision == AN_DTYPE_NONE ? 4 : 2;
     const double weights = (double)plan->sizes.trainable_elements * element +
                            (double)plan->sizes.frozen_bytes; /* each is read once; the embedding is the head */
-    int32_t tokens[MOST_BATCH], positions[MOST_BATCH], slots[MOST_BATCH];
-    for (int i = 0; i < batch; i++) tokens[i] = i, slots[i] = i;
+    int32_t tokens[MOST_ROWS], positions[MOST_ROWS], slots[MOST_ROWS];
+    for (int i = 0; i < batch * count; i++) tokens[i] = i, slots[i] = i;
     double speeds[64], limits[64], parts[64];
     for (int r = 0; r <= rounds && r < 64; r++) {
         const double bandwidth = read_memory(ctx), begin = now();
-        if (r == 1) an_program_profile(program, argc > 6);
-        for (int t = 0; t < TOKENS; t++) {
-            for (int i = 0; i < batch; i++) positions[i] = position + t;
-            set(ctx, program, "tokens", 2, batch, tokens);
-            set(ctx, program, AN_DECODING_POSITIONS, 2, batch, positions);
-            set(ctx, program, AN_DECODING_SLOTS, 1, batch, slots);
+        if (r == 1) an_program_profile(program, argc > 7);
+        for (int t = 0; t < runs; t++) {
+            for (int i = 0; i < batch * count; i++) positions[i] = position + t + i % count;
+            set(ctx, program, "tokens", 2, batch, count, tokens);
+            set(ctx, program, AN_DECODING_POSITIONS, 2, batch, count, positions);
+            set(ctx, program, AN_DECODING_SLOTS, 1, batch, 1, slots);
             check(ctx, an_program_run(program, AN_FORM_PREDICT));
         }
-        const double seconds = (now() - begin) / TOKENS;
-        const int64_t cached = (int64_t)batch * LAYERS * 2 * KV_HEADS * (WIDTH / HEADS) * (position + TOKENS / 2);
+        const double seconds = (now() - begin) / runs;
+        const int64_t cached =
+            (int64_t)batch * LAYERS * 2 * KV_HEADS * (WIDTH / HEADS) * (position + (count > 1 ? count : RUNS) / 2);
         const double cache = (double)cached * element;
         if (r == 0) continue;
-        speeds[r - 1] = batch / seconds;
-        limits[r - 1] = batch * bandwidth / (weights + cache);
+        speeds[r - 1] = batch * count / seconds;
+        limits[r - 1] = batch * count * bandwidth / (weights + cache);
         parts[r - 1] = speeds[r - 1] / limits[r - 1];
     }
     qsort(speeds, (size_t)rounds, sizeof *speeds, by_number);
     qsort(limits, (size_t)rounds, sizeof *limits, by_number);
     qsort(parts, (size_t)rounds, sizeof *parts, by_number);
-    printf(
-        "%s, %d threads, batch %d, position %d: %.1f tokens/s, limit by bandwidth %.1f, ratio %.2f (medians of %d)\n",
-        has_blocks                   ? "q8_0"
-        : precision == AN_DTYPE_NONE ? "f32"
-                                     : "bf16",
-        threads, batch, position, speeds[rounds / 2], limits[rounds / 2], parts[rounds / 2], rounds);
-    if (argc > 6) print_profile(program);
+    printf("%s, %d threads, batch %d, position %d, %d at once: %.1f tokens/s, limit by bandwidth %.1f, ratio %.2f "
+           "(medians of %d)\n",
+           name, threads, batch, position, count, speeds[rounds / 2], limits[rounds / 2], parts[rounds / 2], rounds);
+    if (argc > 7) print_profile(program);
     free(block);
     an_program_destroy(&program);
     an_plan_destroy(&plan);
