@@ -21,7 +21,8 @@ enum {
     LINE = 64,                           /* bytes of a cache line, and of a row of a tile of sums */
     GROUP_BYTES = LANES * AN_Q8_0_BYTES, /* of the blocks of a tile */
     ONE_ROW_LANES = 2,                   /* high and low */
-    DEPTH_MOST = 1 << 24                 /* so that distances between columns fit in 32 bits */
+    ONE_ROW_BYTES = ONE_ROW_LANES * 4,
+    DEPTH_MOST = 1 << 24 /* so that distances between columns fit in 32 bits */
 };
 
 /* Bytes of b that a task multiplies, at least: 10 µs or so with one row. */
@@ -42,7 +43,8 @@ typedef struct {
 typedef struct {
     an_rounded_job job;
     int64_t blocks_a_task; /* of AN_ROUNDED_COLUMNS columns */
-    many_rows *many;       /* all of k of the first 16 rows, then of the next; or */
+    bool is_one_row;
+    many_rows *many; /* all of k of the first 16 rows, then of the next; or */
     one_row *one;
     float *one_scales;
 } rounded;
@@ -62,10 +64,10 @@ static void split(const int16_t *numbers, uint32_t *high, uint32_t *low) {
     memcpy(low, parts[1], sizeof parts[1]);
 }
 
-static float round_one(const rounded *r, int64_t row, int64_t block, uint32_t *high, uint32_t *low) {
+static float round_one(const rounded *r, int64_t offset, int64_t block, uint32_t *high, uint32_t *low) {
     float buffer[AN_Q8_0_ELEMENTS];
     int16_t numbers[AN_Q8_0_ELEMENTS];
-    const float scale = an_round_block(an_rounded_load(&r->job, row, block, buffer), numbers);
+    const float scale = an_round_block(an_rounded_load(&r->job, offset, block, buffer), numbers);
     split(numbers, high, low);
     return scale;
 }
@@ -75,20 +77,22 @@ static void round_task(void *user, int64_t index, int thread) {
     const int64_t blocks = r->job.blocks, first = index * LANES, rows = an_smaller(LANES, r->job.rows - first);
     many_rows *to = r->many + index * blocks;
     (void)thread;
-    for (int64_t block = 0; block < blocks; block++, to++) {
-        if (rows < LANES) memset(to, 0, sizeof *to);
-        for (int64_t lane = 0; lane < rows; lane++) {
+    if (rows < LANES) memset(to, 0, (size_t)blocks * sizeof *to);
+    for (int64_t lane = 0; lane < rows; lane++) {
+        const int64_t offset = an_rounded_row(&r->job, first + lane);
+        for (int64_t block = 0; block < blocks; block++) {
             uint32_t high[FOURS], low[FOURS];
-            to->scales[lane] = round_one(r, first + lane, block, high, low);
-            for (int i = 0; i < FOURS; i++) to->high[i][lane] = high[i], to->low[i][lane] = low[i];
+            to[block].scales[lane] = round_one(r, offset, block, high, low);
+            for (int i = 0; i < FOURS; i++) to[block].high[i][lane] = high[i], to[block].low[i][lane] = low[i];
         }
     }
 }
 
 static void round_row(const rounded *r) {
+    const int64_t offset = an_rounded_row(&r->job, 0);
     for (int64_t block = 0; block < r->job.blocks; block++) {
         uint32_t high[FOURS], low[FOURS];
-        r->one_scales[block] = round_one(r, 0, block, high, low);
+        r->one_scales[block] = round_one(r, offset, block, high, low);
         for (int i = 0; i < FOURS; i++) r->one[block].numbers[i][0] = high[i], r->one[block].numbers[i][1] = low[i];
     }
 }
@@ -99,28 +103,34 @@ static void round_row(const rounded *r) {
 typedef struct {
     const unsigned char *from;
     int64_t stride, columns; /* columns: how many there are */
+    __m512i apart;
 } weights;
+
+/* How far from each other 16 columns are. */
+static inline __m512i distances(int64_t stride) {
+    const __m512i count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_mullo_epi32(count, _mm512_set1_epi32((int)stride));
+}
 
 /* Where there are fewer than 16 they are copied beside zeros. */
 static inline weights weights_at(const weights *first, int64_t step, unsigned char *buffer) {
-    weights at = {first->from + step * AN_Q8_0_BYTES, first->stride, LANES};
+    weights at = {first->from + step * AN_Q8_0_BYTES, first->stride, LANES, first->apart};
     if (first->columns >= LANES) return at;
     memset(buffer, 0, GROUP_BYTES);
     for (int64_t i = 0; i < first->columns; i++)
         memcpy(buffer + i * AN_Q8_0_BYTES, at.from + i * at.stride, AN_Q8_0_BYTES);
-    return (weights){buffer, AN_Q8_0_BYTES, LANES};
+    return (weights){buffer, AN_Q8_0_BYTES, LANES, distances(AN_Q8_0_BYTES)};
 }
 
 /* Their scales. Two bytes more than each has are read with it, and dropped. */
 static inline __m512 load_scales(const weights *w) {
-    const __m512i count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i at = _mm512_mullo_epi32(count, _mm512_set1_epi32((int)w->stride));
-    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_i32gather_epi32(at, w->from, 1)));
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_i32gather_epi32(w->apart, w->from, 1)));
 }
 
-/* As much as a tile of blocks has, into the second-level cache. Behind the end of memory it does nothing. */
-static inline void fetch(const char *from) {
-    AN_UNROLL for (int i = 0; i < GROUP_BYTES; i += LINE) _mm_prefetch(from + i, _MM_HINT_T1);
+/* As much as some tiles of blocks have, into the second-level cache. Behind the end of memory it does nothing. */
+static inline __attribute__((always_inline)) void fetch(const char *from, const int tiles) {
+    for (int k = 0; k < tiles; k++, from += GROUP_BYTES)
+        AN_UNROLL for (int i = 0; i < GROUP_BYTES; i += LINE) _mm_prefetch(from + i, _MM_HINT_T1);
 }
 
 /* ---- products ---- */
@@ -131,16 +141,18 @@ typedef struct {
     uint8_t rows[16];
 } tile_sizes;
 
-/* Tiles 0 and 1 are sums, 4 is weights, 6 and 7 are rows of a. */
+/* Tiles 0 to 3 are sums, 4 and 5 are weights, 6 and 7 are rows of a. As many sums are under way at a time as there are tiles for: one alone would wait for itself. */
+#define OF_SUMS(bytes) bytes, bytes, bytes, bytes
 static const tile_sizes many_tiles = {.palette = 1,
-                                      .row_bytes = {LINE, LINE, 0, 0, AN_Q8_0_ELEMENTS, 0, LINE, LINE},
-                                      .rows = {LANES, LANES, 0, 0, LANES, 0, FOURS, FOURS}};
+                                      .row_bytes = {OF_SUMS(LINE), AN_Q8_0_ELEMENTS, AN_Q8_0_ELEMENTS, LINE, LINE},
+                                      .rows = {OF_SUMS(LANES), LANES, LANES, FOURS, FOURS}};
 static const tile_sizes one_tiles = {
     .palette = 1,
-    .row_bytes = {sizeof(uint32_t[ONE_ROW_LANES]), 0, 0, 0, AN_Q8_0_ELEMENTS, 0, sizeof(uint32_t[ONE_ROW_LANES])},
-    .rows = {LANES, 0, 0, 0, LANES, 0, FOURS}};
+    .row_bytes = {OF_SUMS(ONE_ROW_BYTES), AN_Q8_0_ELEMENTS, AN_Q8_0_ELEMENTS, ONE_ROW_BYTES},
+    .rows = {OF_SUMS(LANES), LANES, LANES, FOURS}};
 
-/* What a step of 32 k leaves for the next one to add, while its own tiles are multiplied. */
+/* What a step of 32 k leaves for the next one to add, while its own tiles are multiplied: of groups of 16 columns. */
+enum { GROUPS = AN_ROUNDED_COLUMNS / LANES, MANY_GROUPS = 2, ONE_GROUPS = GROUPS };
 typedef struct {
     _Alignas(LINE) int32_t high[LANES][LANES], low[LANES][LANES]; /* [column][row] */
     float scales[LANES];
@@ -153,29 +165,46 @@ typedef struct {
 /* gcc's intrinsics do not say that they read and write memory. */
 #define MEMORY __asm__ volatile("" : : : "memory")
 
+#define MULTIPLY(sums, weights, rows)      \
+    do {                                   \
+        _tile_zero(sums);                  \
+        _tile_dpbssd(sums, weights, rows); \
+    } while (0)
+
 TILES_INLINE void multiply_many(const many_rows *a, const weights *w, many_sums *sums) {
     MEMORY;
-    _tile_loadd(4, w->from + AN_Q8_0_SCALE_BYTES, w->stride);
-    _tile_zero(0);
+    _tile_loadd(4, w[0].from + AN_Q8_0_SCALE_BYTES, w[0].stride);
     _tile_loadd(6, a->high, LINE);
-    _tile_dpbssd(0, 4, 6);
-    _tile_zero(1);
+    MULTIPLY(0, 4, 6);
     _tile_loadd(7, a->low, LINE);
-    _tile_dpbssd(1, 4, 7);
-    _tile_stored(0, sums->high, LINE);
-    _tile_stored(1, sums->low, LINE);
-    _mm512_store_ps(sums->scales, load_scales(w));
+    MULTIPLY(1, 4, 7);
+    _tile_loadd(5, w[1].from + AN_Q8_0_SCALE_BYTES, w[1].stride);
+    MULTIPLY(2, 5, 6);
+    MULTIPLY(3, 5, 7);
+    _tile_stored(0, sums[0].high, LINE);
+    _tile_stored(1, sums[0].low, LINE);
+    _tile_stored(2, sums[1].high, LINE);
+    _tile_stored(3, sums[1].low, LINE);
+    AN_UNROLL for (int i = 0; i < MANY_GROUPS; i++) _mm512_store_ps(sums[i].scales, load_scales(&w[i]));
     MEMORY;
 }
 
 TILES_INLINE void multiply_one(const one_row *a, const weights *w, one_sums *sums) {
     MEMORY;
-    _tile_loadd(4, w->from + AN_Q8_0_SCALE_BYTES, w->stride);
-    _tile_zero(0);
-    _tile_loadd(6, a->numbers, sizeof a->numbers[0]);
-    _tile_dpbssd(0, 4, 6);
-    _tile_stored(0, sums->both, sizeof sums->both[0]);
-    sums->scales = load_scales(w);
+    _tile_loadd(6, a->numbers, ONE_ROW_BYTES);
+    _tile_loadd(4, w[0].from + AN_Q8_0_SCALE_BYTES, w[0].stride);
+    MULTIPLY(0, 4, 6);
+    _tile_loadd(5, w[1].from + AN_Q8_0_SCALE_BYTES, w[1].stride);
+    MULTIPLY(1, 5, 6);
+    _tile_loadd(4, w[2].from + AN_Q8_0_SCALE_BYTES, w[2].stride);
+    MULTIPLY(2, 4, 6);
+    _tile_loadd(5, w[3].from + AN_Q8_0_SCALE_BYTES, w[3].stride);
+    MULTIPLY(3, 5, 6);
+    _tile_stored(0, sums[0].both, ONE_ROW_BYTES);
+    _tile_stored(1, sums[1].both, ONE_ROW_BYTES);
+    _tile_stored(2, sums[2].both, ONE_ROW_BYTES);
+    _tile_stored(3, sums[3].both, ONE_ROW_BYTES);
+    AN_UNROLL for (int i = 0; i < ONE_GROUPS; i++) sums[i].scales = load_scales(&w[i]);
     MEMORY;
 }
 
@@ -217,61 +246,76 @@ TILES_INLINE void turn(__m512 *v) {
     }
 }
 
-/* 16 columns of 16 rows; what is `ahead` in memory is fetched meanwhile, if anything. */
-TILES static void group_of_many(const rounded *r, const many_rows *a, const weights *first, const char *ahead,
+/* 32 columns of 16 rows; what is `ahead` in memory is fetched meanwhile, if anything. */
+TILES static void multiply_rows(const rounded *r, const many_rows *a, const weights *first, const char *ahead,
                                 float *to) {
     const int64_t blocks = r->job.blocks;
-    unsigned char buffer[GROUP_BYTES];
-    many_sums parts[2];
-    __m512 sums[LANES];
-    AN_UNROLL for (int i = 0; i < LANES; i++) sums[i] = _mm512_setzero_ps();
-    for (int64_t step = 0; step < blocks; step++) {
-        const weights w = weights_at(first, step, buffer);
-        multiply_many(a + step, &w, &parts[step % 2]);
-        if (ahead) fetch(ahead + step * GROUP_BYTES);
-        if (step > 0) add_many(&parts[(step - 1) % 2], a[step - 1].scales, sums);
+    unsigned char buffers[MANY_GROUPS][GROUP_BYTES];
+    many_sums parts[2][MANY_GROUPS];
+    __m512 sums[MANY_GROUPS][LANES];
+    for (int i = 0; i < MANY_GROUPS; i++)
+        for (int k = 0; k < LANES; k++) sums[i][k] = _mm512_setzero_ps();
+    for (int64_t step = 0; step <= blocks; step++) {
+        if (step < blocks) {
+            weights w[MANY_GROUPS];
+            for (int i = 0; i < MANY_GROUPS; i++) w[i] = weights_at(&first[i], step, buffers[i]);
+            multiply_many(a + step, w, parts[step % 2]);
+            if (ahead) fetch(ahead + step * MANY_GROUPS * GROUP_BYTES, MANY_GROUPS);
+        }
+        if (step > 0)
+            for (int i = 0; i < MANY_GROUPS; i++) add_many(&parts[(step - 1) % 2][i], a[step - 1].scales, sums[i]);
     }
-    if (blocks > 0) add_many(&parts[(blocks - 1) % 2], a[blocks - 1].scales, sums);
-    turn(sums);
-    AN_UNROLL for (int i = 0; i < LANES; i++) _mm512_storeu_ps(to + i * AN_ROUNDED_COLUMNS, sums[i]);
+    for (int i = 0; i < MANY_GROUPS; i++) {
+        turn(sums[i]);
+        for (int k = 0; k < LANES; k++) _mm512_storeu_ps(to + i * LANES + k * AN_ROUNDED_COLUMNS, sums[i][k]);
+    }
 }
 
-/* 16 columns of the only row. */
-TILES static void group_of_one(const rounded *r, const weights *first, const char *ahead, float *to) {
-    enum { PARTS = 4 }; /* steps until what tiles have stored is read: it must have left the processor's buffers */
+/* 64 columns of the only row. */
+TILES static void multiply_row(const rounded *r, const weights *first, const char *ahead, float *to) {
+    enum { PARTS = 2 };
     const int64_t blocks = r->job.blocks;
-    unsigned char buffer[GROUP_BYTES];
-    one_sums parts[PARTS];
-    __m512 sum = _mm512_setzero_ps();
+    unsigned char buffers[ONE_GROUPS][GROUP_BYTES];
+    one_sums parts[PARTS][ONE_GROUPS];
+    __m512 sums[ONE_GROUPS];
+    AN_UNROLL for (int i = 0; i < ONE_GROUPS; i++) sums[i] = _mm512_setzero_ps();
     for (int64_t step = 0; step < blocks + PARTS - 1; step++) {
         const int64_t done = step - PARTS + 1;
         if (step < blocks) {
-            const weights w = weights_at(first, step, buffer);
-            multiply_one(r->one + step, &w, &parts[step % PARTS]);
-            fetch(ahead + step * GROUP_BYTES);
+            weights w[ONE_GROUPS];
+            AN_UNROLL for (int i = 0; i < ONE_GROUPS; i++) w[i] = weights_at(&first[i], step, buffers[i]);
+            multiply_one(r->one + step, w, parts[step % PARTS]);
+            fetch(ahead + step * ONE_GROUPS * GROUP_BYTES, ONE_GROUPS);
         }
-        if (done >= 0) sum = add_one(&parts[done % PARTS], r->one_scales[done], sum);
+        AN_UNROLL for (int i = 0; done >= 0 && i < ONE_GROUPS; i++) sums[i] =
+            add_one(&parts[done % PARTS][i], r->one_scales[done], sums[i]);
     }
-    _mm512_storeu_ps(to, sum);
+    AN_UNROLL for (int i = 0; i < ONE_GROUPS; i++) _mm512_storeu_ps(to + i * LANES, sums[i]);
 }
 
-/* 64 columns of all rows. */
+/* 64 columns of all rows. Weights of 32 stay in the first-level cache while rows go by. */
 TILES static void multiply_columns(const rounded *r, int64_t column) {
     const an_rounded_job *job = &r->job;
     const unsigned char *from = job->b + column * job->row_bytes;
     const int64_t columns = an_smaller(AN_ROUNDED_COLUMNS, job->columns - column);
     const char *next = (const char *)from + AN_ROUNDED_COLUMNS * job->row_bytes;
-    for (int64_t row = 0; row < job->rows; row += LANES) {
-        _Alignas(LINE) float sums[LANES * AN_ROUNDED_COLUMNS];
-        for (int64_t i = 0; i < columns; i += LANES) {
-            const weights first = {from + i * job->row_bytes, job->row_bytes, columns - i};
-            const char *ahead = row == 0 ? next + i * job->row_bytes : NULL;
-            if (r->one)
-                group_of_one(r, &first, ahead, sums + i);
-            else
-                group_of_many(r, r->many + row / LANES * job->blocks, &first, ahead, sums + i);
+    _Alignas(LINE) float sums[LANES * AN_ROUNDED_COLUMNS];
+    weights first[GROUPS];
+    for (int i = 0; i < GROUPS; i++)
+        first[i] = (weights){from + i * LANES * job->row_bytes, job->row_bytes, columns - i * LANES,
+                             distances(job->row_bytes)};
+    if (r->is_one_row) {
+        multiply_row(r, first, next, sums);
+        an_rounded_store(job, 0, 1, column, columns, sums);
+        return;
+    }
+    for (int i = 0; i * LANES < columns; i += MANY_GROUPS) {
+        const int64_t at = i * LANES, some = an_smaller(MANY_GROUPS * LANES, columns - at);
+        for (int64_t row = 0; row < job->rows; row += LANES) {
+            multiply_rows(r, r->many + row / LANES * job->blocks, first + i,
+                          row == 0 ? next + at * job->row_bytes : NULL, sums);
+            an_rounded_store(job, row, an_smaller(LANES, job->rows - row), column + at, some, sums);
         }
-        an_rounded_store(job, row, an_smaller(LANES, job->rows - row), column, columns, sums);
     }
 }
 
@@ -280,7 +324,7 @@ TILES static void multiply_task(void *user, int64_t index, int thread) {
     const int64_t first = index * r->blocks_a_task * AN_ROUNDED_COLUMNS;
     const int64_t end = an_smaller(r->job.columns, first + r->blocks_a_task * AN_ROUNDED_COLUMNS);
     (void)thread;
-    _tile_loadconfig(r->one ? &one_tiles : &many_tiles);
+    _tile_loadconfig(r->is_one_row ? &one_tiles : &many_tiles);
     for (int64_t column = first; column < end; column += AN_ROUNDED_COLUMNS) multiply_columns(r, column);
     _tile_release();
 }
@@ -302,6 +346,7 @@ an_status an_product_amx_rounded_run(const an_call *call) {
     if (job->rows < 1 || job->columns < 1) return AN_OK;
     const int64_t panels = an_divide_up(job->rows, LANES);
     if (job->rows == 1) {
+        r.is_one_row = true;
         r.one = call->scratch;
         r.one_scales = (float *)(void *)(r.one + job->blocks);
         round_row(&r);

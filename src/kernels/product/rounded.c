@@ -22,11 +22,15 @@ an_rounded_job an_rounded_job_make(const an_call *call) {
                             .row_bytes = depth / AN_Q8_0_ELEMENTS * AN_Q8_0_BYTES};
 }
 
-const float *an_rounded_load(const an_rounded_job *job, int64_t row, int64_t block, float *buffer) {
+int64_t an_rounded_row(const an_rounded_job *job, int64_t row) {
     const an_tensor *a = &job->call->src[0];
-    const int last = a->ndims - 1;
-    const int64_t offset = an_row_offset(a, last, row) + block * AN_Q8_0_ELEMENTS * a->strides[last];
-    return an_row_load_f32(a, offset, a->strides[last], AN_Q8_0_ELEMENTS, buffer);
+    return an_row_offset(a, a->ndims - 1, row);
+}
+
+const float *an_rounded_load(const an_rounded_job *job, int64_t offset, int64_t block, float *buffer) {
+    const an_tensor *a = &job->call->src[0];
+    const int64_t stride = a->strides[a->ndims - 1];
+    return an_row_load_f32(a, offset + block * AN_Q8_0_ELEMENTS * stride, stride, AN_Q8_0_ELEMENTS, buffer);
 }
 
 void an_rounded_store(const an_rounded_job *job, int64_t row, int64_t rows, int64_t column, int64_t columns,
@@ -55,12 +59,12 @@ typedef struct {
 
 static void round_task(void *user, int64_t row, int thread) {
     const rounded *r = user;
-    const int64_t blocks = r->job.blocks;
+    const int64_t blocks = r->job.blocks, offset = an_rounded_row(&r->job, row);
     float buffer[AN_Q8_0_ELEMENTS];
     (void)thread;
     for (int64_t i = row * blocks; i < (row + 1) * blocks; i++)
-        r->scales[i] =
-            an_round_block(an_rounded_load(&r->job, row, i - row * blocks, buffer), r->numbers + i * AN_Q8_0_ELEMENTS);
+        r->scales[i] = an_round_block(an_rounded_load(&r->job, offset, i - row * blocks, buffer),
+                                      r->numbers + i * AN_Q8_0_ELEMENTS);
 }
 
 /* a·b + c, rounded once. Where there is no instruction for it: the product is exact in f64, and a sum there that is not exact gets an odd last bit, so that its rounding to f32 is as if it were the only one (Boldo and

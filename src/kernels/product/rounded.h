@@ -17,6 +17,7 @@
 
 /* Compiled once a level. */
 #define an_rounded_job_make AN_LEVELED(an_rounded_job_make)
+#define an_rounded_row AN_LEVELED(an_rounded_row)
 #define an_rounded_load AN_LEVELED(an_rounded_load)
 #define an_rounded_store AN_LEVELED(an_rounded_store)
 #define an_product_rounded_applies AN_LEVELED(an_product_rounded_applies)
@@ -41,8 +42,9 @@ typedef struct an_rounded_job {
 
 an_rounded_job an_rounded_job_make(const an_call *call);
 
-/* 32 elements of a row of a: its own memory, or `buffer`. */
-const float *an_rounded_load(const an_rounded_job *job, int64_t row, int64_t block, float *buffer);
+/* Where a row of a begins, and 32 elements of it: its own memory, or `buffer`. */
+int64_t an_rounded_row(const an_rounded_job *job, int64_t row);
+const float *an_rounded_load(const an_rounded_job *job, int64_t offset, int64_t block, float *buffer);
 
 /* At most AN_ROUNDED_ROWS × AN_ROUNDED_COLUMNS sums, whose rows are AN_ROUNDED_COLUMNS apart. */
 void an_rounded_store(const an_rounded_job *job, int64_t row, int64_t rows, int64_t column, int64_t columns,
