@@ -2,7 +2,7 @@
 #include "base/context.h"
 #include "base/isa.h"
 #include "base/q8_0.h"
-#include "kernels/product/product.h"
+#include "kernels/product/rounded.h"
 #include "support/support.h"
 
 #if defined(__x86_64__)
@@ -198,7 +198,30 @@ static void test_extremes(void **state) {
             }
 }
 
+/* Where there is no instruction for it. In the first cases, a sum that is rounded to f64 lies between two numbers of f32, and the true one does not. */
+static void test_multiply_add(void **state) {
+    static const float cases[][3] = {{(1 + 0x1p-18F) * 0x1p-24F, 1 - 0x1p-18F, 1 + 0x1p-23F},
+                                     {-(1 + 0x1p-18F) * 0x1p-24F, 1 - 0x1p-18F, -1 - 0x1p-23F},
+                                     {(1 + 0x1p-18F) * 0x1p-24F, -(1 - 0x1p-18F), 1 + 0x1p-22F},
+                                     {(1 + 0x1p-12F) * 0x1p-24F, 1 + 0x1p-23F, 1},
+                                     {0, 5, 0},
+                                     {3, 5, -15},
+                                     {INFINITY, 2, 1},
+                                     {3e38F, 3e38F, 1}};
+    (void)state;
+    seed = 9;
+    for (int i = 0; i < 200000; i++) {
+        const float x = drawn(), y = drawn() * 0x1p-20F, z = drawn();
+        const float *c = i < (int)(sizeof cases / sizeof *cases) ? cases[i] : (const float[]){x + y, z + y, z * x};
+        const float got = an_multiply_add(c[0], c[1], c[2]), want = fmaf(c[0], c[1], c[2]);
+        if (memcmp(&got, &want, sizeof want) != 0)
+            fail_msg("%a * %a + %a: %a, not %a", (double)c[0], (double)c[1], (double)c[2], (double)got, (double)want);
+    }
+    assert_true(an_multiply_add(NAN, 1, 1) != an_multiply_add(NAN, 1, 1));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_extremes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_extremes),
+                                       cmocka_unit_test(test_multiply_add)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

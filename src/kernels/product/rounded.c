@@ -67,23 +67,6 @@ static void round_task(void *user, int64_t row, int thread) {
                                       r->numbers + i * AN_Q8_0_ELEMENTS);
 }
 
-/* a·b + c, rounded once. Where there is no instruction for it: the product is exact in f64, and a sum there that is not exact gets an odd last bit, so that its rounding to f32 is as if it were the only one (Boldo and
- * Melquiond 2008). */
-static inline float multiply_add(float a, float b, float c) {
-#if defined(__FMA__) || defined(__aarch64__)
-    return __builtin_fmaf(a, b, c);
-#else
-    const double product = (double)a * (double)b, sum = product + (double)c;
-    const double back = sum - product, error = (product - (sum - back)) + ((double)c - back); /* Knuth's */
-    uint64_t bits;
-    memcpy(&bits, &sum, sizeof bits);
-    if ((error < 0 || error > 0) && bits % 2 == 0) bits += (error > 0) == (sum > 0) ? 1 : UINT64_MAX;
-    double odd;
-    memcpy(&odd, &bits, sizeof odd);
-    return (float)odd;
-#endif
-}
-
 static inline int32_t add_products(const int16_t *restrict a, const int8_t *restrict b) {
     int32_t total = 0;
     for (int i = 0; i < AN_Q8_0_ELEMENTS; i++) total += a[i] * b[i];
@@ -102,7 +85,7 @@ static void multiply_column(const rounded *r, int64_t row, int64_t rows, int64_t
         const float scale = an_q8_0_scale(b);
         for (int64_t i = 0; i < rows; i++) {
             const int32_t total = add_products(numbers + i * depth, weights);
-            totals[i] = multiply_add((float)total, scale * scales[i * blocks], totals[i]);
+            totals[i] = an_multiply_add((float)total, scale * scales[i * blocks], totals[i]);
         }
     }
     for (int64_t i = 0; i < rows; i++) sums[i * AN_ROUNDED_COLUMNS] = totals[i];

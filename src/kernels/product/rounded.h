@@ -68,6 +68,23 @@ static inline float an_round_block(const float *values, int16_t *numbers) {
     return counts ? most / (float)AN_ROUNDED_MOST : bits < infinity ? 0 : an_f32_of_bits(infinity | 1U << 22);
 }
 
+/* a·b + c, rounded once. Where there is no instruction for it: the product is exact in f64, and a sum there that is not exact gets an odd last bit, so that its rounding to f32 is as if it were the only one (Boldo and
+ * Melquiond 2008). */
+static inline float an_multiply_add(float a, float b, float c) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fmaf(a, b, c);
+#else
+    const double product = (double)a * (double)b, sum = product + (double)c;
+    const double back = sum - product, error = (product - (sum - back)) + ((double)c - back); /* Knuth's */
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    if ((error < 0 || error > 0) && bits % 2 == 0) bits += (error > 0) == (sum > 0) ? 1 : UINT64_MAX;
+    double odd;
+    memcpy(&odd, &bits, sizeof odd);
+    return (float)odd;
+#endif
+}
+
 bool an_product_rounded_applies(const an_call *call);
 size_t an_product_rounded_scratch(const an_call *call);
 an_status an_product_rounded_run(const an_call *call);
