@@ -25,8 +25,8 @@ enum {
     DEPTH_MOST = 1 << 24 /* so that distances between columns fit in 32 bits */
 };
 
-/* Bytes of b that a task multiplies, at least: 10 µs or so with one row. */
-static const int64_t task_bytes = 128 << 10;
+/* Bytes of b that a task multiplies, at least: some µs with one row. */
+static const int64_t task_bytes = 64 << 10;
 
 /* 32 k of 16 rows: for each four of k and each row, four numbers of 8 bits. */
 typedef struct {
