@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Tokens a second of llama.cpp, as bench/generate measures them here: the same positions, batches and clock.
 
-    bench/llama_generate.py MODEL.gguf [threads] [batch] [position] [rounds]
+    bench/llama_generate.py MODEL.gguf [threads] [batch] [position] [rounds] [plain]
 
 It needs llama-cpp-python, and a file of SmolLM2-135M in BF16 or F32 to be comparable. On one thread it counts the processor's time.
-`prompt` is the speed of computing prompts of `position` tokens, one after the other.
+`prompt` is the speed of computing prompts of `position` tokens, one after the other. `plain` turns its special buffers off (AMX among them), with which Q8_0 ends in an invalid instruction on some machines.
 """
 import ctypes
 import statistics
@@ -25,12 +25,16 @@ def fill(batch, rows):
 
 def main():
     path = sys.argv[1]
-    threads, count, position, rounds = (int(a) for a in (sys.argv[2:] + ["2", "1", "128", "5"][len(sys.argv) - 2:]))
+    plain = sys.argv[-1] == "plain"
+    numbers = sys.argv[2:-1] if plain else sys.argv[2:]
+    threads, count, position, rounds = (int(a) for a in (numbers + ["2", "1", "128", "5"][len(numbers):]))
     now = time.process_time if threads == 1 else time.perf_counter
     silent = lib.llama_log_callback(lambda level, text, user: None)
     lib.llama_log_set(silent, ctypes.c_void_p(0))
     lib.llama_backend_init()
-    model = lib.llama_model_load_from_file(path.encode(), lib.llama_model_default_params())
+    parameters = lib.llama_model_default_params()
+    parameters.use_extra_bufts = not plain
+    model = lib.llama_model_load_from_file(path.encode(), parameters)
     options = lib.llama_context_default_params()
     options.n_ctx, options.n_batch, options.n_seq_max = 1024 * count, 2048, count
     options.n_threads = options.n_threads_batch = threads
