@@ -40,7 +40,9 @@ enum {
     AN_OP_LOSS = 512,           /* output 0 is a sum over targets */
     AN_OP_MEAN = 1024,          /* output 0 is a mean over attribute `axes` of input 0 */
     AN_OP_CONVERTS = 2048,      /* output 0 is input 0 in another type */
-    AN_OP_OWN = 4096            /* of the program: its record has the kernels for the device of its context */
+    AN_OP_OWN = 4096,           /* of the program: its record has the kernels for the device of its context */
+    AN_OP_OF_WEIGHTS =
+        8192 /* its inputs are parameters, which it reads as they are stored: outputs change with them only */
 };
 
 /* What an input means to its op; parameter groups ask. */

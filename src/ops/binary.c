@@ -228,3 +228,47 @@ const an_op an_op_adapt = {
     .fuse = an_fuse_elementwise,
     .kernels = AN_KERNELS(add),
 };
+
+/* ---- stretch: every column of src has a factor ---- */
+
+static an_status stretch_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    const an_result *src = an_node_input(node, 0), *factors = an_node_input(node, 1);
+    AN_TRY_RETURN(an_expect_float(g, node, 0));
+    AN_TRY_RETURN(an_expect_float(g, node, 1));
+    if (src->ndims < 1 || factors->ndims != 1 || factors->dims[0] != src->dims[src->ndims - 1])
+        return an_node_mistake(g, node, AN_ERR_SHAPE,
+                               "the factors are %s and src is %s; it must have one for each column",
+                               AN_DESCRIBE(g, factors), AN_DESCRIBE(g, src));
+    an_result_like(&node->outputs[0], src);
+    return AN_OK;
+}
+
+static void stretch_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
+                         an_value *diff_src) {
+    const an_result *src = an_node_input(node, 0), *factors = an_node_input(node, 1);
+    const an_dtype dtype = an_compute_dtype(an_wider(src->dtype, factors->dtype));
+    const an_value inputs[] = {diff_dst[0], B};
+    int rows[AN_MAX_DIMS];
+    for (int i = 0; i < src->ndims - 1; i++) rows[i] = i;
+    if (want & 1) diff_src[0] = an_graph_add(g, &an_op_stretch, 2, inputs, NULL);
+    if (!(want & 2)) return;
+    const an_value terms = an_multiply(g, diff_dst[0], A);
+    diff_src[1] = src->ndims > 1 ? an_reduce_sum_as(g, terms, src->ndims - 1, rows, false, dtype) : terms;
+}
+
+/* A multiply whose gradients have types of their own: that of the factors is a sum in f32, whatever src is. */
+const an_op an_op_stretch = {
+    .name = "stretch",
+    .inputs_min = 2,
+    .inputs_max = 2,
+    .outputs = 1,
+    .infer = stretch_infer,
+    .grad = stretch_grad,
+    .cost = cheap_cost,
+    .autocast = AN_AUTOCAST_KEEP,
+    .low_out = 1,
+    .in_place = 1,
+    .fuse = an_fuse_elementwise,
+    .kernels = AN_KERNELS(multiply),
+};

@@ -159,6 +159,7 @@ static const an_torch_op rows[] = {
     {.name = "clamp", .text = "torch.clamp({0}, {low}, {high})"},
     BINARY("add", "+"),
     BINARY("adapt", "+"),
+    BINARY("stretch", "*"),
     BINARY("subtract", "-"),
     BINARY("multiply", "*"),
     BINARY("divide", "/"),

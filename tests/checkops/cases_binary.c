@@ -166,10 +166,22 @@ static void power_diff_oracle(const check_case *c, const check_array *src, check
     }
 }
 
+/* ---- a factor for each column ---- */
+
+static void stretch_make(check_random *r, check_case *c) {
+    c->input_count = 2;
+    make_shape(r, 1, &c->inputs[0]);
+    c->inputs[1] = (check_input){.fill = CHECK_NORMAL,
+                                 .ndims = 1,
+                                 .dims = {c->inputs[0].dims[c->inputs[0].ndims - 1]},
+                                 .compute_dtype = check_chance(r, 50)};
+}
+
 const check_family check_binary[] = {
     {.op = "bias", bias_make, bias_oracle, LOW, .rows = 1},
     {.op = "add", make_normal, add_oracle, LOW, .rows = 1 | 2},
     {.op = "adapt", make_normal, add_oracle, LOW, .rows = 1 | 2},
+    {.op = "stretch", stretch_make, multiply_oracle, LOW, .rows = 1},
     {.op = "subtract", make_normal, subtract_oracle, LOW, .rows = 1 | 2},
     {.op = "multiply", make_normal, multiply_oracle, LOW, .rows = 1 | 2},
     {.op = "divide", make_divide, divide_oracle, LOW, .rows = 1 | 2},

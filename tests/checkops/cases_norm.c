@@ -3,6 +3,7 @@
 
 #include "checkops/cases.h"
 #include "kernels/norm/norm.h"
+#include "kernels/norm/row_factors.h"
 
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 3000 };
 
@@ -198,6 +199,38 @@ static void rms_norm_diff_weights_oracle(const check_case *c, const check_array 
         dst[0].data[i % dst[0].count] += src[0].data[i] * src[1].data[i] * src[2].data[i / dst[0].count];
 }
 
+/* ---- row_factors ---- */
+
+static void row_factors_make(check_random *r, check_case *c) {
+    const int64_t rank = check_between(r, 1, 9), columns = check_size(r, check_chance(r, 20) ? 1500 : 100);
+    const int64_t rows = check_size(r, columns > 100 ? 2 : MOST_ELEMENTS / columns > 0 ? MOST_ELEMENTS / columns : 1);
+    c->input_count = 4;
+    c->inputs[0] = (check_input){.fill = CHECK_NORMAL, .ndims = 2, .dims = {rows, columns}, .no_gradient = true};
+    c->inputs[1] = (check_input){.fill = CHECK_NORMAL, .ndims = 2, .dims = {rank, columns}, .no_gradient = true};
+    c->inputs[2] = (check_input){.fill = CHECK_NORMAL, .ndims = 2, .dims = {rows, rank}, .no_gradient = true};
+    c->inputs[3] =
+        (check_input){.fill = CHECK_NORMAL, .ndims = 1, .dims = {rows}, .compute_dtype = check_chance(r, 50)};
+    if (columns < FEW) /* what the change adds may take away all that was there */
+        c->inputs[0].fill = c->inputs[1].fill = c->inputs[2].fill = CHECK_POSITIVE;
+    c->no_gradient_outputs = 1 << 1;
+    ((an_row_factors_attributes *)c->attributes)->scale = check_chance(r, 50) ? 0.5 : 2;
+}
+
+static void row_factors_oracle(const check_case *c, const check_array *src, check_array *dst) {
+    const long double scale = ((const an_row_factors_attributes *)c->attributes)->scale;
+    const int64_t columns = src[0].dims[1], rank = src[1].dims[0];
+    for (int64_t row = 0; row < src[0].dims[0]; row++) {
+        long double squares = 0;
+        for (int64_t k = 0; k < columns; k++) {
+            long double change = 0;
+            for (int64_t i = 0; i < rank; i++) change += src[2].data[row * rank + i] * src[1].data[i * columns + k];
+            squares += powl(src[0].data[row * columns + k] + scale * change, 2);
+        }
+        dst[0].data[row] = src[3].data[row] / sqrtl(squares);
+        dst[1].data[row] = sqrtl(squares);
+    }
+}
+
 const check_family check_norm[] = {
     {.op = "layer_norm", .make = layer_norm_make, .oracle = layer_norm_oracle, .low_dtypes = LOW, .rows = 1},
     {.op = "layer_norm_diff_src",
@@ -223,5 +256,6 @@ const check_family check_norm[] = {
      .oracle = rms_norm_diff_weights_oracle,
      .low_dtypes = LOW,
      .no_grad_mode = true},
+    {.op = "row_factors", .make = row_factors_make, .oracle = row_factors_oracle, .low_dtypes = LOW},
     {0},
 };

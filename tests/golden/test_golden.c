@@ -323,6 +323,8 @@ static const char *const exceptions[][2] = {
     {"dropout", "no two libraries draw the same random numbers"},
     {"adapt",
      "it has the kernels and the gradient of add; tests/open/test_lora.c compares adapters with those of peft"},
+    {"stretch", "the same, and it has the kernels of multiply"},
+    {"row_factors", "the same: no function of PyTorch has this gradient"},
     {"program_state", "it is memory between runs, not a function"},
     {"cached_attention", "tests/predict/test_decoding.c compares it with attention, bit for bit"},
     {"cross_entropy_each", "tests/open/test_dpo.c compares losses and gradients of preferences with those of PyTorch"},
