@@ -324,23 +324,24 @@ an_status an_program_find_gradients(an_program *p) {
 
 /* ---- what kernels keep ---- */
 
-static size_t kept_bytes(const an_instruction *i) {
+static size_t kept_bytes(const an_instruction *i, bool packs) {
     const an_result *r = i->node->input_count > 1 ? i->node->inputs[1].result : NULL;
-    if (!r || !i->node->kernel->kept) return 0;
+    if (!r || !i->node->kernel->kept || !(packs || i->node->op->flags & AN_OP_OF_WEIGHTS)) return 0;
     const an_storage storage = r->root->storage;
     if (storage != AN_STORAGE_MASTER && storage != AN_STORAGE_FROZEN && storage != AN_STORAGE_LOW) return 0;
     return an_round_up(i->node->kernel->kept(&i->call), AN_ALIGNMENT);
 }
 
-an_status an_program_keep(an_program *p, an_form form) {
+an_status an_program_keep(an_program *p, an_form form, bool packs) {
     an_context *ctx = p->ctx;
     an_program_form *f = &p->forms[form];
     int64_t offset = 0;
     if (!f->is_bound) AN_TRY_RETURN(an_program_bind_form(p, form));
-    for (size_t i = 0; i < f->tables.instructions; i++) p->kept_bytes += (int64_t)kept_bytes(&f->instructions[i]);
+    for (size_t i = 0; i < f->tables.instructions; i++)
+        p->kept_bytes += (int64_t)kept_bytes(&f->instructions[i], packs);
     AN_TRY_RETURN(allocate(p, &p->kept, p->kept_bytes));
     for (size_t i = 0; i < f->tables.instructions; i++) {
-        const int64_t bytes = (int64_t)kept_bytes(&f->instructions[i]);
+        const int64_t bytes = (int64_t)kept_bytes(&f->instructions[i], packs);
         if (bytes) f->instructions[i].call.kept = (char *)p->kept + offset;
         offset += bytes;
     }

@@ -53,8 +53,9 @@ an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *p
 /* A program with the states of another one, which must outlive it: their plans are of one graph, for different sizes. */
 an_status an_program_create_beside(an_program **program, an_plan *plan, an_params *params, const an_program *other);
 
-/* For weights that seldom change: kernels of the form keep what they make of them (packed copies, say) from run to run. */
-an_status an_program_keep(an_program *p, an_form form);
+/* For weights that seldom change: kernels of the form keep what they make of them from run to run. With `packs`, packed copies too; without, only the results of ops that
+ * read nothing but weights. */
+an_status an_program_keep(an_program *p, an_form form, bool packs);
 /* … makes it anew: after every change of the weights, which runs do not look for. */
 an_status an_program_keep_again(an_program *p, an_form form);
 /* … and another program of the same plan, which must outlive p, has it already. */

@@ -151,7 +151,18 @@ static an_status fill(an_generator *g, const an_predictor_model *model, const an
     AN_TRY_RETURN(an_program_create_beside(&g->nexts, g->next_plan, g->params, g->prompts));
     AN_TRY_RETURN(bind_others(g, g->prompts, model));
     AN_TRY_RETURN(bind_others(g, g->nexts, model));
+    AN_TRY_RETURN(bind(g, g->prompts, 1, g->chunk));
+    AN_TRY_RETURN(bind(g, g->nexts, g->most, 1));
+    AN_TRY_RETURN(an_program_keep(g->prompts, AN_FORM_PREDICT, false));
+    AN_TRY_RETURN(an_program_keep(g->nexts, AN_FORM_PREDICT, false));
     return allocate_slots(g);
+}
+
+/* After the weights have changed. */
+static an_status keep_again(const an_generator *g, an_context *ctx) {
+    an_status status = an_program_keep_again(g->prompts, AN_FORM_PREDICT);
+    if (status == AN_OK) status = an_program_keep_again(g->nexts, AN_FORM_PREDICT);
+    return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(g->ctx));
 }
 
 static an_status check_options(an_context *ctx, const an_generator_options *o) {
@@ -222,6 +233,7 @@ an_status an_generator_open(an_generator **generator, an_context *ctx, const cha
         AN_TRY(an_opened_model_load(&opened, ctx, options.weights, g->params, g->graph));
     else
         AN_TRY(an_opened_model_convert(&opened, ctx, options.weights, g->params));
+    AN_TRY(keep_again(g, ctx));
     *generator = g;
     g = NULL;
     status = AN_OK;
@@ -292,12 +304,14 @@ void an_generator_destroy(an_generator **generator) {
 an_status an_generator_refresh(an_generator *generator, const an_trainer *trainer) {
     AN_GUARD;
     AN_NEED(generator, trainer);
+    an_context *ctx = trainer->ctx;
     for (int64_t i = 0; i < generator->most; i++) {
         release_stops(generator, &generator->slots[i]);
         generator->slots[i].is_used = false;
     }
     generator->used = 0;
-    return an_params_take_from(generator->params, trainer);
+    AN_TRY_RETURN(an_params_take_from(generator->params, trainer));
+    return keep_again(generator, ctx);
 }
 
 /* ---- asking it ---- */

@@ -146,8 +146,8 @@ static an_status fill_lane(an_predictor *p, int index, const an_predictor_model 
     AN_TRY_RETURN(find_ends(p, l, output));
     if (index > 0)
         an_program_keep_of(l->program, AN_FORM_PREDICT, p->lanes[0].program);
-    else if (ctx->threads == 1)
-        AN_TRY_RETURN(an_program_keep(l->program, AN_FORM_PREDICT));
+    else
+        AN_TRY_RETURN(an_program_keep(l->program, AN_FORM_PREDICT, ctx->threads == 1));
     return AN_OK;
 }
 
