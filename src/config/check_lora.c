@@ -16,7 +16,7 @@ an_status an_config_check_lora(an_config *c) {
     const bool has_from = an_config_find(c, "lora.from") != NULL;
     for (const an_config_node *n = lora->first; n && has_from && !an_config_find(c, "lora.targets"); n = n->next)
         if (says_more(n) && (!strcmp(n->key, "rank") || !strcmp(n->key, "alpha") || !strcmp(n->key, "rslora") ||
-                             !strcmp(n->key, "train")))
+                             !strcmp(n->key, "dora") || !strcmp(n->key, "train")))
             return AN_ERROR(
                 c->ctx, AN_ERR_ARGUMENT,
                 "%s: lora.%s is set, but without lora.targets the adapter of lora.from says it; remove it, or set "

@@ -237,7 +237,8 @@ an_status an_params_init(an_params *params, uint64_t seed) {
     AN_TRY_RETURN(an_context_check_threads(ctx));
     params->version++;
     params->deferred = false;
-    const an_status status = start(params, 0, params->parameter_count, seed); /* run states keep what they learned */
+    an_status status = start(params, 0, params->parameter_count, seed); /* run states keep what they learned */
+    if (status == AN_OK) status = an_params_start_magnitudes(params);
     if (status != AN_OK) an_error_frame(ctx, __func__, __FILE__, __LINE__);
     return status;
 }

@@ -144,6 +144,9 @@ an_status an_params_defer(an_params *params, uint64_t seed);
 /* Gives an entry the starting values that an_params_defer has left out; nothing if there are none. */
 an_status an_params_start(an_params *params, size_t entry);
 
+/* Gives the magnitudes of DoRA their starting values, which follow from the weights: after those are there (params_magnitudes.c). */
+an_status an_params_start_magnitudes(an_params *params);
+
 /* Pages of a flat buffer of the trainable type, from their owners, in `to` of every rank of a store in pieces. Collective. */
 an_status an_params_spread(const an_params *p, const void *base, const an_page_range *pages, void *to);
 

@@ -5,7 +5,8 @@
 #include "base/word.h"
 
 bool an_adapter_has(const char *parameter) {
-    return an_ends_in(parameter, AN_ADAPTER_FIRST) || an_ends_in(parameter, AN_ADAPTER_SECOND);
+    return an_ends_in(parameter, AN_ADAPTER_FIRST) || an_ends_in(parameter, AN_ADAPTER_SECOND) ||
+           an_ends_in(parameter, AN_ADAPTER_MAGNITUDE);
 }
 
 bool an_graph_has_adapter(const an_graph *graph) {

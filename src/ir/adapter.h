@@ -7,6 +7,7 @@
 
 #define AN_ADAPTER_FIRST ".lora_A.weight"
 #define AN_ADAPTER_SECOND ".lora_B.weight"
+#define AN_ADAPTER_MAGNITUDE ".lora_magnitude_vector" /* of DoRA */
 
 /* Whether a parameter of this name is a part of an adapter. */
 bool an_adapter_has(const char *parameter);

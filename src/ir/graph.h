@@ -99,6 +99,7 @@ typedef struct an_adapter {
     int64_t rank; /* 0: there is none */
     double alpha, dropout;
     bool rslora;
+    bool dora;
 } an_adapter;
 
 enum { AN_PLACE_STACK = 32, AN_PATH_BYTES = 512, AN_MAX_SCALARS = 64 };

@@ -180,7 +180,7 @@ static an_status keep(rewriting *w, const an_node *node) {
         &an_op_silu,      &an_op_sigmoid, &an_op_tanh,    &an_op_exp,      &an_op_log,       &an_op_sqrt,
         &an_op_softplus,  &an_op_sin,     &an_op_cos,     &an_op_abs,      &an_op_scale,     &an_op_clamp,
         &an_op_dropout,   &an_op_cast,    &an_op_reshape, &an_op_expand,   &an_op_transpose, &an_op_contiguous,
-        &an_op_split,     &an_op_output,  &an_op_adapt,
+        &an_op_split,     &an_op_output,  &an_op_adapt,   &an_op_stretch,
     };
     if (node->op->flags & AN_OP_SOURCE || reads_constants(node)) return AN_OK;
     for (int i = 0; i < AN_COUNT(single); i++)

@@ -74,7 +74,7 @@ static an_status check(preferring *p, double beta) {
 /* ---- the reference ---- */
 
 static bool is_skipped(const an_node *node, int input) {
-    return node->op == &an_op_adapt && input > 0;
+    return (node->op == &an_op_adapt || node->op == &an_op_stretch) && input > 0;
 }
 
 /* Marks what the logits of the base are made of. A parameter among it that is trained would change the reference. */
@@ -145,7 +145,10 @@ static an_status add_base(preferring *p) {
         n->mark = NOT_NEEDED;
         for (int i = 0; i < n->input_count; i++)
             changed = changed || base_of(p, an_node_input(n, i)) != an_node_input(n, i);
-        if (changed || n->op == &an_op_adapt || n->op->evaluate) AN_TRY_RETURN(copy_node(p, n));
+        if (n->op == &an_op_stretch) /* the base is as long as it is */
+            p->of_base[n->outputs[0].number] = base_of(p, an_node_input(n, 0));
+        else if (changed || n->op == &an_op_adapt || n->op->evaluate)
+            AN_TRY_RETURN(copy_node(p, n));
     }
     g->block = block;
     return AN_OK;

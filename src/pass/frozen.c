@@ -17,6 +17,13 @@ static an_status widen_for_readers(an_graph *g, an_result *r, an_dtype dtype) {
     if (!wide) return AN_ERROR(ctx, g->status, "%s", g->message);
     an_result_replace(r, wide);
     an_node_set_input(wide->node, 0, r);
+    for (an_use *u = wide->first_use, *next; u; u = next) {
+        next = u->next;
+        if (!(u->node->op->flags & AN_OP_OF_WEIGHTS)) continue;
+        an_node *reader = u->node;
+        an_node_set_input(reader, u->slot, r);
+        AN_TRY_RETURN(an_node_infer(g, reader));
+    }
     return AN_OK;
 }
 

@@ -1,6 +1,9 @@
 /* Adapters of low rank (LoRA): beside every product x·Wᵀ with a chosen weight, scale · (dropout(x)·Aᵀ)·Bᵀ is added, and everything but
  * A, B and layers that are trained whole, such as a new head, is frozen.
  *
+ * With DoRA, every output of the sum is then multiplied by magnitude ÷ norm of its row of W + scale · B·A (ops/row_factors.c). A bias is added later, so it is
+ * not.
+ *
  * It works on the model, not on the clones of a plan: A and B are parameters like others, so groups, checkpoints, ranks and exports need to know
  * nothing of them. Their names are those that PEFT gives them, without its prefix. */
 #include <string.h>
@@ -14,6 +17,7 @@
 #include "base/word.h"
 #include "ir/adapter.h"
 #include "ops/ops.h"
+#include "ops/row_factors.h"
 #include "ops/source.h"
 #include "pass/frozen.h"
 #include "pass/lora_config.h"
@@ -21,6 +25,7 @@
 enum { MATCH_STEPS = 100000 }; /* a pattern that needs more is refused instead of being waited for */
 
 static const char weight[] = ".weight", first_name[] = AN_ADAPTER_FIRST, second_name[] = AN_ADAPTER_SECOND;
+static const char magnitude_name[] = AN_ADAPTER_MAGNITUDE;
 
 /* The layer of a parameter: its name without ".weight". */
 static size_t layer_length(const char *name) {
@@ -192,7 +197,13 @@ static an_value find_samples(an_graph *g, an_dim batch) {
     return samples;
 }
 
-static void adapt_product(const adapting *a, an_node *product, const char *name, an_value first, an_value second) {
+/* What is put beside a layer. */
+typedef struct {
+    an_value first, second;
+    an_value factors; /* of its outputs; AN_NONE: it is not DoRA */
+} addition;
+
+static void adapt_product(const adapting *a, an_node *product, const char *name, const addition *added) {
     an_graph *g = a->g;
     an_result *before = &product->outputs[0];
     an_value x = an_node_input_value(g, product, 0), samples = AN_NONE;
@@ -201,17 +212,19 @@ static void adapt_product(const adapting *a, an_node *product, const char *name,
     enter(g, product, name, &before_it);
     /* Parameters were put in front of the first product that reads them. */
     if (a->options->dropout > 0) x = an_dropout(g, x, samples, a->options->dropout);
-    an_value narrow = an_scale(g, an_product(g, x, first, false, true), an_adapter_scale(&a->adapter));
-    an_value change = an_product(g, narrow, second, false, true);
+    an_value narrow = an_scale(g, an_product(g, x, added->first, false, true), an_adapter_scale(&a->adapter));
+    an_value change = an_product(g, narrow, added->second, false, true);
     /* What the sum itself reads stays; every other reader of the product reads the sum. */
     const an_value parts[] = {an_graph_value(g, before), change};
-    an_value sum = an_graph_add(g, &an_op_adapt, 2, parts, NULL);
+    const an_value sum = an_graph_add(g, &an_op_adapt, 2, parts, NULL), stretched[] = {sum, added->factors};
+    const an_value last = added->factors != AN_NONE ? an_graph_add(g, &an_op_stretch, 2, stretched, NULL) : sum;
     leave(g, &before_it);
-    an_result *after = an_graph_result(g, sum);
-    if (!after) return;
-    if (g->loss == an_graph_value(g, before)) g->loss = sum;
+    const an_result *inner = an_graph_result(g, sum);
+    an_result *after = an_graph_result(g, last);
+    if (!inner || !after) return;
+    if (g->loss == an_graph_value(g, before)) g->loss = last;
     an_result_replace(before, after);
-    an_node_set_input(after->node, 0, before);
+    an_node_set_input(inner->node, 0, before);
 }
 
 /* The first product that reads a value, in the order of the graph. */
@@ -239,12 +252,18 @@ static an_status adapt_parameter(const adapting *a, const an_parameter *p) {
     enter(g, product, p->name, &before_it);
     g->insert_before = product;
     const an_dtype dtype = r->dtype;
-    an_value first = an_param(g, first_name + 1, dtype, AN_INITIALIZER_UNIFORM, 1 / __builtin_sqrt((double)inputs),
-                              AN_DIMS(o->rank, inputs));
-    an_value second = an_param(g, second_name + 1, dtype, AN_INITIALIZER_CONSTANT, 0, AN_DIMS(outputs, o->rank));
+    addition added = {.factors = AN_NONE};
+    added.first = an_param(g, first_name + 1, dtype, AN_INITIALIZER_UNIFORM, 1 / __builtin_sqrt((double)inputs),
+                           AN_DIMS(o->rank, inputs));
+    added.second = an_param(g, second_name + 1, dtype, AN_INITIALIZER_CONSTANT, 0, AN_DIMS(outputs, o->rank));
+    if (o->dora) {
+        const an_value magnitude = an_param(g, magnitude_name + 1, dtype, AN_INITIALIZER_CONSTANT, 1, AN_DIMS(outputs));
+        added.factors = an_row_factors(g, an_graph_value(g, r), added.first, added.second, magnitude,
+                                       an_adapter_scale(&a->adapter));
+    }
     leave(g, &before_it);
     for (const an_use *u = r->first_use; u && g->status == AN_OK; u = u->next)
-        adapt_product(a, u->node, p->name, first, second);
+        if (u->node->op == &an_op_product) adapt_product(a, u->node, p->name, &added);
     return g->status == AN_OK ? AN_OK : AN_ERROR(ctx, g->status, "%s", g->message);
 }
 
@@ -292,6 +311,10 @@ static an_status check(const adapting *a) {
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "the dropout of the adapter is %g; the share to drop must be at least 0 and less than 1",
                         o->dropout);
+    if (o->dora && o->dropout > 0)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
+                        "DoRA with dropout is not supported, because it takes a second product with every weight; set "
+                        "the dropout to 0");
     if (o->base != AN_DTYPE_NONE && o->base != AN_DTYPE_BF16 && o->base != AN_DTYPE_F16 && o->base != AN_DTYPE_Q8_0)
         return AN_ERROR(ctx, AN_ERR_DTYPE, "the base can be stored in bf16, f16 or q8_0, or as it is, not in %s",
                         an_dtype_name(o->base));
@@ -316,7 +339,8 @@ an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options) {
     a.adapter = (an_adapter){.rank = own.rank,
                              .alpha = an_is_auto(own.alpha) ? (double)own.rank : own.alpha,
                              .dropout = own.dropout,
-                             .rslora = own.rslora};
+                             .rslora = own.rslora,
+                             .dora = own.dora};
     AN_TRY(check(&a));
     AN_TRY(an_alloc(ctx, (void **)&a.chosen, count, sizeof *a.chosen));
     AN_CHECK(ctx, own.train_count >= 0 && (own.train || own.train_count == 0), AN_ERR_ARGUMENT,

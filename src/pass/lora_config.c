@@ -93,6 +93,8 @@ static an_status read_key(reading *r, const char *key) {
         r->has_alpha = an_json_real(json, &o->alpha);
     } else if (!strcmp(key, "use_rslora")) {
         an_json_bool(json, &o->rslora);
+    } else if (!strcmp(key, "use_dora") && an_json_peek(json) != 'n') {
+        an_json_bool(json, &o->dora);
     } else if (!strcmp(key, "target_modules") && an_json_peek(json) != 'n') {
         return read_targets(r);
     } else if (!strcmp(key, "modules_to_save") && an_json_peek(json) != 'n') {
@@ -135,9 +137,9 @@ an_status an_lora_config_read(an_lora_options *options, an_arena *arena) {
     const an_note note = {message, sizeof message};
     an_reader file;
     if (options->target_count != 0 || options->train_count != 0 || options->rank != 0 || !an_is_auto(options->alpha) ||
-        options->rslora)
+        options->rslora || options->dora)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "an_lora_options has `from`, whose adapter says targets, train, rank, alpha and rslora, and "
+                        "an_lora_options has `from`, whose adapter says targets, train, rank, alpha, rslora and dora, and "
                         "some of these as well");
     if (!an_path_join(path, options->from, "adapter_config.json"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", options->from);

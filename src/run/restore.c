@@ -71,13 +71,13 @@ an_status an_load_check_base(an_trainer *t, const an_manifest *m, const char *fo
     if (a->rank == 0 || b->rank == 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: is a checkpoint of %s, and this trainer has %s", folder,
                         a->rank ? "an adapter" : "a whole model", b->rank ? "a model with an adapter" : "no adapter");
-    if (a->rank != b->rank || a->alpha != b->alpha || a->rslora != b->rslora)
+    if (a->rank != b->rank || a->alpha != b->alpha || a->rslora != b->rslora || a->dora != b->dora)
         return AN_ERROR(
             ctx, AN_ERR_ARGUMENT,
-            "%s: its adapter has rank %lld, alpha %g and rslora %s, and that of this trainer has rank %lld, alpha %g "
-            "and rslora %s",
-            folder, (long long)a->rank, a->alpha, a->rslora ? "on" : "off", (long long)b->rank, b->alpha,
-            b->rslora ? "on" : "off");
+            "%s: its adapter has rank %lld, alpha %g, rslora %s and dora %s, and that of this trainer has rank %lld, "
+            "alpha %g, rslora %s and dora %s",
+            folder, (long long)a->rank, a->alpha, a->rslora ? "on" : "off", a->dora ? "on" : "off", (long long)b->rank,
+            b->alpha, b->rslora ? "on" : "off", b->dora ? "on" : "off");
     if (!memcmp(saved->hash, now.hash, sizeof now.hash)) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                     "%s: its adapter was trained on other weights than this trainer has: they were %s%s. Load these "

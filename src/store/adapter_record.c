@@ -12,6 +12,7 @@ void an_adapter_write(an_json_writer *json, const an_saved_adapter *saved) {
     an_json_write_real(json, "alpha", saved->adapter.alpha);
     an_json_write_real(json, "dropout", saved->adapter.dropout);
     an_json_write_bool(json, "rslora", saved->adapter.rslora);
+    if (saved->adapter.dora) an_json_write_bool(json, "dora", true);
     an_json_write_string(json, "base", saved->base);
     an_json_write_string(json, "hash", digits);
 }
@@ -36,6 +37,8 @@ bool an_adapter_read(an_json *json, an_saved_adapter *saved) {
             bit = 4, good = an_json_real(json, &a->dropout);
         else if (!strcmp(key.bytes, "rslora"))
             bit = 8, good = an_json_bool(json, &a->rslora);
+        else if (!strcmp(key.bytes, "dora")) /* absent: false */
+            bit = 64, good = an_json_bool(json, &a->dora);
         else if (!strcmp(key.bytes, "base"))
             bit = 16, good = an_json_string_value(json, &base);
         else if (!strcmp(key.bytes, "hash"))
@@ -46,7 +49,7 @@ bool an_adapter_read(an_json *json, an_saved_adapter *saved) {
         seen |= bit;
     }
     if (json->problem) return false;
-    if (seen != 63U) return refuse(json, "the adapter needs rank, alpha, dropout, rslora, base and hash");
+    if ((seen & 63U) != 63U) return refuse(json, "the adapter needs rank, alpha, dropout, rslora, base and hash");
     if (a->rank < 1 || a->rank > AN_ADAPTER_MOST_RANK || !(a->alpha > 0) || !(a->dropout >= 0 && a->dropout < 1))
         return refuse(json, "rank, alpha or dropout of the adapter is out of range");
     saved->base = base.bytes;

@@ -145,7 +145,7 @@ static an_status write_config(const an_checkpoint *c, const an_graph *graph, con
     an_json_write_real(&json, "lora_alpha", saved->adapter.alpha);
     an_json_write_real(&json, "lora_dropout", saved->adapter.dropout);
     an_json_write_bool(&json, "use_rslora", saved->adapter.rslora);
-    an_json_write_bool(&json, "use_dora", false);
+    an_json_write_bool(&json, "use_dora", saved->adapter.dora);
     an_json_write_bool(&json, "fan_in_fan_out", transposed); /* GPT-2's weights are [in, out] there */
     an_json_write_string(&json, "bias", "none");
     an_json_write_bool(&json, "inference_mode", true);

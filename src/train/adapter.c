@@ -14,7 +14,7 @@ typedef struct {
     const an_adapter *adapter; /* of the model */
     const char *path;
     an_json json;
-    bool has_rank;
+    bool has_rank, dora;
     double alpha;
     an_text unknown; /* keys, with commas */
 } reading;
@@ -56,8 +56,7 @@ static bool is_off(an_json *json) {
 }
 
 static an_status read_key(reading *r, const char *key) {
-    static const char *const off[] = {"use_dora",
-                                      "use_qalora",
+    static const char *const off[] = {"use_qalora",
                                       "lora_bias",
                                       "rank_pattern",
                                       "alpha_pattern",
@@ -108,6 +107,10 @@ static an_status read_key(reading *r, const char *key) {
         return AN_ERROR(r->ctx, AN_ERR_ARGUMENT, "%s: use_rslora is %s, but rslora of the model's adapter is %s",
                         r->path, flag ? "true" : "false", flag ? "off" : "on");
     }
+    if (!strcmp(key, "use_dora")) {
+        r->dora = !is_off(json);
+        return AN_OK;
+    }
     an_text_add(&r->unknown, "%s%s", r->unknown.length ? ", " : "", AN_QUOTE(key));
     an_json_skip(json);
     return AN_OK;
@@ -130,6 +133,9 @@ static an_status read_config(reading *r) {
     if (r->alpha != r->adapter->alpha)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: lora_alpha is %g, but alpha of the model's adapter is %g", r->path,
                         r->alpha, r->adapter->alpha);
+    if (r->dora != r->adapter->dora)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: use_dora is %s, but dora of the model's adapter is %s", r->path,
+                        r->dora ? "true" : "false", r->dora ? "off" : "on");
     if (r->unknown.length > 0)
         an_log_write(ctx, AN_LOG_WARNING, "%s: unknown keys, which may change what the adapter computes: %s", r->path,
                      r->unknown.bytes);

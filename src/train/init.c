@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/files/file.h"
+#include "base/word.h"
 #include "exec/array.h"
 #include "exec/params.h"
 #include "exec/plan.h"
@@ -70,6 +71,10 @@ static an_status find_entry(const an_matching *m, const an_safetensor *tensor, s
     AN_TRY_RETURN(an_renamings_apply(&m->names, tensor->name, name));
     *slot = *find_slot(m, name);
     if (*slot == 0) *slot = *find_slot(m, an_published_bare(name));
+    if (*slot == 0 && m->adapter && an_ends_in(name, AN_ADAPTER_MAGNITUDE ".weight")) { /* as PEFT has it in memory */
+        name[strlen(name) - strlen(".weight")] = 0;
+        *slot = *find_slot(m, an_published_bare(name));
+    }
     return AN_OK;
 }
 
@@ -385,7 +390,10 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
     if (status != AN_OK) AN_FAIL(ctx, status, "%s%s", prefix, an_last_error(ctx));
     AN_TRY(an_matching_check(m, o->path, prefix));
     AN_TRY(load_all(m));
-    if (!o->adapter) AN_TRY(keep_base(trainer, o->path));
+    if (!o->adapter) {
+        AN_TRY(an_params_start_magnitudes(trainer->params));
+        AN_TRY(keep_base(trainer, o->path));
+    }
     tell(m, o->path, trainer->graph->adapter.rank > 0);
 fail:
     matching_destroy(&m);

@@ -1,4 +1,5 @@
-/* Merges an adapter into the model that it was trained on: W + scale · B·A, tensor by tensor. */
+/* Merges an adapter into the model that it was trained on: W + scale · B·A, tensor by tensor. With DoRA, each row of that is multiplied by magnitude ÷ its norm, which
+ * is computed from the weights that the run had, while they are in memory for their hash. */
 #include "train/merge.h"
 
 #include <stdio.h>
@@ -31,15 +32,15 @@ static int64_t find_part(const an_merge *m, const char *name, const char *end) {
     return an_manifest_find(m->checkpoint->manifest, part);
 }
 
-/* A part of an adapter in f64; *count is what there was room for. */
-static an_status read_part(const an_merge *m, int64_t index, int64_t rows, int64_t columns, double **numbers,
+/* A part of an adapter in f64; *count is what there was room for. `ndims` 1: it has one column. */
+static an_status read_part(const an_merge *m, int64_t index, int ndims, int64_t rows, int64_t columns, double **numbers,
                            size_t *count) {
     an_context *ctx = m->ctx;
     const an_manifest *manifest = m->checkpoint->manifest;
     int64_t dims[AN_MAX_DIMS] = {0};
     const size_t elements = (size_t)(rows * columns);
     const bool fits = an_manifest_shape(manifest, (size_t)index, dims) == rows * columns && dims[0] == rows;
-    if (!fits || manifest->tensors[index].ndims != 2)
+    if (!fits || manifest->tensors[index].ndims != ndims)
         return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s: '%s' does not have the shape of its layer", m->checkpoint->path,
                         manifest->tensors[index].name);
     if (elements > *count) {
@@ -75,6 +76,13 @@ static an_status read_blocks(an_merge *m, const char *name, bool *found) {
     return device->synchronize(device, ctx);
 }
 
+/* Where the factors of a layer are. */
+static const double *find_factors(const an_merge *m, const char *name) {
+    for (size_t i = 0; m->places && i < m->graph->parameter_count; i++)
+        if (!strcmp(m->graph->parameters[i].name, name)) return m->places[i] ? m->factors + m->places[i] - 1 : NULL;
+    return NULL;
+}
+
 an_status an_merge_find(an_merge *m, const char *name, an_merge_layer *layer, bool *changes) {
     an_context *ctx = m->ctx;
     const int64_t a = find_part(m, name, AN_ADAPTER_FIRST), b = find_part(m, name, AN_ADAPTER_SECOND);
@@ -88,8 +96,9 @@ an_status an_merge_find(an_merge *m, const char *name, an_merge_layer *layer, bo
     AN_TRY_RETURN(read_blocks(m, name, &layer->stored));
     *changes = layer->adapted || layer->stored;
     if (!layer->adapted) return AN_OK;
-    AN_TRY_RETURN(read_part(m, a, rank, layer->inputs, &m->first, &m->first_count));
-    return read_part(m, b, layer->outputs, rank, &m->second, &m->second_count);
+    layer->factors = find_factors(m, name);
+    AN_TRY_RETURN(read_part(m, a, 2, rank, layer->inputs, &m->first, &m->first_count));
+    return read_part(m, b, 2, layer->outputs, rank, &m->second, &m->second_count);
 }
 
 void an_merge_add(const an_merge *m, const an_merge_layer *l, int64_t first, int64_t count, double *numbers) {
@@ -105,6 +114,7 @@ void an_merge_add(const an_merge *m, const an_merge_layer *l, int64_t first, int
         double sum = 0;
         for (int64_t k = 0; k < rank; k++) sum += b[k] * a[k * l->inputs];
         numbers[i] += m->scale * sum;
+        if (l->factors) numbers[i] *= l->factors[l->transposed ? column : row];
     }
 }
 
@@ -115,6 +125,80 @@ an_status an_merge_check(const an_merge *m) {
         "%s: has %zu of the %zu layers that the adapter changes, by the names of the model: weights that were "
         "renamed when they were loaded cannot be merged",
         m->checkpoint->manifest->adapter.base, m->applied, m->layers);
+}
+
+/* ---- the factors of DoRA ---- */
+
+static double norm_of(const an_merge *m, const double *row, int64_t inputs, const double *second) {
+    const int64_t rank = m->checkpoint->manifest->adapter.adapter.rank;
+    double squares = 0;
+    for (int64_t c = 0; c < inputs; c++) {
+        double sum = 0;
+        for (int64_t k = 0; k < rank; k++) sum += second[k] * m->first[k * inputs + c];
+        squares += (row[c] + m->scale * sum) * (row[c] + m->scale * sum);
+    }
+    return __builtin_sqrt(squares);
+}
+
+/* Of one weight, which `e` of the store has. `row` has room for one of its rows. */
+static an_status take_factors(an_merge *m, const an_params *params, const an_stored *e, double *row, double *factors) {
+    an_context *ctx = m->ctx;
+    const an_device *device = params->device;
+    const int64_t rank = m->checkpoint->manifest->adapter.adapter.rank, outputs = e->dims[0], inputs = e->dims[1];
+    const size_t bytes = (size_t)an_dtype_bytes(e->dtype, inputs);
+    double *magnitude = NULL;
+    size_t count = 0;
+    an_status status;
+    AN_TRY(read_part(m, find_part(m, e->name, AN_ADAPTER_FIRST), 2, rank, inputs, &m->first, &m->first_count));
+    AN_TRY(read_part(m, find_part(m, e->name, AN_ADAPTER_SECOND), 2, outputs, rank, &m->second, &m->second_count));
+    AN_TRY(read_part(m, find_part(m, e->name, AN_ADAPTER_MAGNITUDE), 1, outputs, 1, &magnitude, &count));
+    for (int64_t i = 0; i < outputs; i++) {
+        const char *from = (const char *)params->frozen + e->offset + (size_t)i * bytes;
+        AN_TRY(device->copy(device, ctx, row, from, bytes, AN_COPY_FROM_DEVICE));
+        AN_TRY(device->synchronize(device, ctx));
+        if (e->dtype == AN_DTYPE_Q8_0)
+            for (int64_t c = inputs; c-- > 0;) row[c] = (double)an_q8_0_value(row, c); /* from the end: they grow */
+        else
+            an_convert_to_f64(e->dtype, inputs, row);
+        const double norm = norm_of(m, row, inputs, m->second + i * rank);
+        factors[i] = norm == 0 ? 1 : magnitude[i] / norm; /* as kernels/norm/row_factors.c has it */
+    }
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&magnitude, count, sizeof *magnitude);
+    return status;
+}
+
+static an_status make_factors(an_merge *m, const an_params *params) {
+    an_status status;
+    an_context *ctx = m->ctx;
+    double *row = NULL;
+    size_t widest = 0, done = 0;
+    for (size_t i = 0; i < params->parameter_count; i++) {
+        const an_stored *e = &params->entries[i];
+        if (find_part(m, e->name, AN_ADAPTER_MAGNITUDE) < 0) continue;
+        AN_CHECK(ctx,
+                 e->storage == AN_STORAGE_FROZEN && e->ndims == 2 && find_part(m, e->name, AN_ADAPTER_FIRST) >= 0 &&
+                     find_part(m, e->name, AN_ADAPTER_SECOND) >= 0,
+                 AN_ERR_DAMAGED, "%s: '%s' is not a matrix with a whole adapter", m->checkpoint->path, e->name);
+        m->factor_count += (size_t)e->dims[0];
+        if ((size_t)e->dims[1] > widest) widest = (size_t)e->dims[1];
+    }
+    if (m->factor_count == 0) return AN_OK;
+    AN_TRY(an_alloc(ctx, (void **)&m->factors, m->factor_count, sizeof *m->factors));
+    AN_TRY(an_alloc(ctx, (void **)&m->places, m->graph->parameter_count, sizeof *m->places));
+    AN_TRY(an_alloc(ctx, (void **)&row, widest, sizeof *row));
+    for (size_t i = 0; i < params->parameter_count; i++) {
+        const an_stored *e = &params->entries[i];
+        if (find_part(m, e->name, AN_ADAPTER_MAGNITUDE) < 0) continue;
+        AN_TRY(take_factors(m, params, e, row, m->factors + done));
+        m->places[i] = done + 1;
+        done += (size_t)e->dims[0];
+    }
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&row, widest, sizeof *row);
+    return status;
 }
 
 /* ---- all of them ---- */
@@ -140,6 +224,7 @@ static an_status check_base(an_merge *m) {
     AN_TRY(an_graph_verify(m->graph));
     AN_TRY(an_params_create(&params, ctx, m->graph, &options));
     AN_TRY(an_base_load(params, &c->manifest->adapter, c->path));
+    AN_TRY(make_factors(m, params));
     for (size_t i = 0; i < m->graph->parameter_count; i++)
         m->layers += an_ends_in(m->graph->parameters[i].name, AN_ADAPTER_FIRST);
     if (has_blocks(params)) {
@@ -169,6 +254,8 @@ an_status an_merge_begin(an_merge *m, const an_checkpoint *checkpoint) {
 void an_merge_end(an_merge *m) {
     an_context *ctx = m->ctx;
     if (!ctx) return;
+    an_release(ctx, (void **)&m->factors, m->factor_count, sizeof *m->factors);
+    if (m->graph) an_release(ctx, (void **)&m->places, m->graph->parameter_count, sizeof *m->places);
     an_release(ctx, (void **)&m->second, m->second_count, sizeof *m->second);
     an_release(ctx, (void **)&m->first, m->first_count, sizeof *m->first);
     an_release(ctx, &m->blocks, m->block_bytes, 1);

@@ -14,6 +14,10 @@ typedef struct an_merge {
     size_t layers, applied; /* of the adapter; those that were found */
     double *first, *second; /* A and B of the layer that was found last */
     size_t first_count, second_count;
+    double *
+        factors; /* of DoRA: of every row of every layer that it changes, in the order of the model; NULL: it is not DoRA */
+    size_t *places; /* of each parameter in them + 1; 0: it has none */
+    size_t factor_count;
     an_params *params; /* of the model, if some are stored in q8_0; else NULL */
     void *blocks;      /* of the weight that was found last */
     size_t block_bytes;
@@ -24,6 +28,7 @@ typedef struct an_merge_layer {
     int64_t inputs, outputs; /* the model has [out, in] */
     bool transposed;         /* what is merged has [in, out] */
     bool adapted;            /* the adapter changes it */
+    const double *factors;   /* of DoRA, one for each output; NULL: none */
     bool stored;             /* the run has it in q8_0, so the adapter was trained on other numbers */
 } an_merge_layer;
 

@@ -36,6 +36,11 @@ static const struct {
          REST("llama-rslora") "lora: {targets: [q_proj, v_proj], rank: 2, alpha: 3, rslora: on, from: " ADAPTERS
                               "llama-rslora}\n"
                               "train: {precision: f64, clip_norm: off, loss: {beta: 0.5, label_smoothing: 0.2}"},
+    {"llama-dora",
+     LLAMA("rotary_base: 500000, ", "llama")
+         REST("llama-dora") "lora: {targets: " EVERY ", rank: 4, alpha: 8, dora: on, from: " ADAPTERS "llama-dora}\n"
+                            "train: {precision: f64, clip_norm: off, loss: {beta: "
+                            "0.2}"},
 };
 
 static void forget(const char *folder) {
@@ -83,9 +88,9 @@ static void assert_gradients(const an_trainer *t, const char *name) {
         OK(ctx, an_safetensors_get(file, i, &tensor));
         assert_true(tensor.bytes <= (int64_t)sizeof expected);
         OK(ctx, an_safetensors_read(file, &tensor, 0, (size_t)tensor.bytes, expected));
-        an_array array = {.data = found, .dtype = AN_DTYPE_F64, .ndims = 2};
+        an_array array = {.data = found, .dtype = AN_DTYPE_F64, .ndims = tensor.ndims};
         memcpy(array.dims, tensor.dims, sizeof array.dims);
-        array.strides[0] = tensor.dims[1];
+        array.strides[0] = tensor.ndims == 2 ? tensor.dims[1] : 1;
         array.strides[1] = 1;
         OK(ctx, an_params_get(t->params, tensor.name + strlen(prefix), AN_PART_GRADIENT, &array));
         double norm = 0, worst = 0;
@@ -144,15 +149,15 @@ static void test_formula(void **state) {
 static void test_start(void **state) {
     (void)state;
     static const char *const precisions[] = {"f32", "bf16", "f16"};
-    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
+    for (size_t i = 0; i < 2 * (sizeof precisions / sizeof *precisions); i++) {
         char text[4096];
         an_evaluation evaluation;
         an_evaluation_init(&evaluation, sizeof evaluation);
         forget("runs");
         snprintf(text, sizeof text,
                  LLAMA("rotary_base: 500000, ", "llama") REST("llama") "lora: {targets: " EVERY
-                                                                       ", rank: 4}\ntrain: {precision: %s}\n",
-                 precisions[i]);
+                                                                       ", rank: 4, dora: %s}\ntrain: {precision: %s}\n",
+                 i % 2 ? "on" : "off", precisions[i / 2]);
         an_trainer *t = open_run(text);
         OK(ctx, an_trainer_evaluate(t, &evaluation));
         assert_true(evaluation.loss == (double)0.693147181F); /* log 2 */

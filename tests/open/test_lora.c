@@ -41,6 +41,14 @@ static const struct {
                                        "llama-rslora}\n",
      0.141},
     {"gpt2", GPT2 "lora: {targets: [c_attn, c_proj, c_fc], rank: 3, alpha: 6, from: " GOLDEN "gpt2}\n", 0.047},
+    {"llama-dora",
+     LLAMA("rotary_base: 500000, ", "llama") "lora: {targets: " EVERY ", rank: 4, alpha: 8, dora: on, from: " GOLDEN
+                                             "llama-dora}\n",
+     0.130},
+    {"gpt2-dora",
+     GPT2 "lora: {targets: [c_attn, c_proj, c_fc], rank: 3, alpha: 6, rslora: on, dora: on, from: " GOLDEN
+          "gpt2-dora}\n",
+     0.047},
 };
 
 typedef struct {
@@ -112,9 +120,9 @@ static void assert_gradients(const an_trainer *t, const char *name) {
         OK(ctx, an_safetensors_read(file, &tensor, 0, (size_t)tensor.bytes, expected));
         const char *own = tensor.name + strlen(prefix);
         if (!strncmp(own, old, strlen(old))) own += strlen(old);
-        an_array array = {.data = found, .dtype = AN_DTYPE_F64, .ndims = 2};
+        an_array array = {.data = found, .dtype = AN_DTYPE_F64, .ndims = tensor.ndims};
         memcpy(array.dims, tensor.dims, sizeof array.dims);
-        array.strides[0] = tensor.dims[1];
+        array.strides[0] = tensor.ndims == 2 ? tensor.dims[1] : 1;
         array.strides[1] = 1;
         OK(ctx, an_params_get(t->params, own, AN_PART_GRADIENT, &array));
         double norm = 0, worst = 0;
@@ -373,19 +381,19 @@ static void copy_file(const char *from, const char *to) {
     write_file(to, bytes, count);
 }
 
+#define MERGED_LLAMA(options)                                                                                \
+    "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 40, context: 8, vocabulary: " \
+    "24, " options "init: {from: merged}}\n" REST
+#define MERGED_GPT2 \
+    "model: {type: gpt2, layers: 2, heads: 4, width: 16, context: 8, vocabulary: 24, init: {from: merged}}\n" REST
+
 /* An adapter of peft that is saved: a predictor of the checkpoint reads its base, the merged model has the logits of peft's, and what is
  * exported is what was loaded. */
 static void test_exports(void **state) {
     (void)state;
-    static const char *const bases[] = {"llama", "llama-tied", "gpt2"};
-    static const char *const plain[] = {
-        "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 40, context: 8, vocabulary: 24, "
-        "rotary_base: "
-        "500000, init: {from: merged}}\n" REST,
-        "model: {type: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 40, context: 8, vocabulary: 24, "
-        "tied: on, "
-        "init: {from: merged}}\n" REST,
-        "model: {type: gpt2, layers: 2, heads: 4, width: 16, context: 8, vocabulary: 24, init: {from: merged}}\n" REST};
+    static const char *const bases[] = {"llama", "llama-tied", "gpt2", "llama", "gpt2"};
+    static const char *const plain[] = {MERGED_LLAMA("rotary_base: 500000, "), MERGED_LLAMA("tied: on, "), MERGED_GPT2,
+                                        MERGED_LLAMA("rotary_base: 500000, "), MERGED_GPT2};
     static expectation e;
     static float logits[TOKENS * VOCABULARY];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -487,6 +495,14 @@ static void test_mistakes(void **state) {
     refused(PLAIN "lora: {targets: [q_proj, v_proj, o_proj], rank: 2, alpha: 3, rslora: on, from: " GOLDEN
                   "llama-rslora}\n",
             AN_ERR_ARGUMENT, "missing: model.layers.0.self_attn.o_proj.lora_A.weight");
+    refused(PLAIN "lora: {targets: " EVERY ", rank: 4, alpha: 8, from: " GOLDEN "llama-dora}\n", AN_ERR_ARGUMENT,
+            "use_dora is true, but dora of the model's adapter is off");
+    refused(PLAIN "lora: {targets: " EVERY ", rank: 4, alpha: 8, dora: on, from: " GOLDEN "llama}\n", AN_ERR_ARGUMENT,
+            "use_dora is false, but dora of the model's adapter is on");
+    refused(PLAIN "lora: {from: " GOLDEN "llama-dora, dora: on}\n", AN_ERR_ARGUMENT,
+            "lora.dora is set, but without lora.targets the adapter of lora.from says it");
+    refused(PLAIN "lora: {targets: [q_proj], dora: on, dropout: 0.1}\n", AN_ERR_UNSUPPORTED,
+            "DoRA with dropout is not supported");
     refused(PLAIN "lora: {targets: [q_proj], from: .}\n", AN_ERR_FILE, "adapter_config.json");
 }
 
