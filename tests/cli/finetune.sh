@@ -141,6 +141,26 @@ attempt 0 export lora --to merged/model.safetensors --merge
 attempt 0 generate merged --tokens 3,1,4 --max-tokens 5
 cmp out lora.out || failed 'the merged model does not say what the adapter says'
 
+# DoRA: trained, generated with, merged, and evaluated as an adapter of PEFT.
+attempt 0 train lora.yaml --set run.dir=dora --set lora.dora=on --set train.precision=f32
+tr -s '\n ' ' ' <out | grep -q 'rank 2, with magnitudes (DoRA)' || failed 'the banner does not say that magnitudes are trained'
+attempt 0 inspect dora
+says 'lora_magnitude_vector'
+attempt 0 generate dora --tokens 3,1,4 --max-tokens 5
+cp out dora.out
+mkdir merged-dora
+cp "$golden/pretrained/smollm2/config.json" merged-dora
+attempt 0 export dora --to merged-dora/model.safetensors --merge
+attempt 0 generate merged-dora --tokens 3,1,4 --max-tokens 5
+cmp out dora.out || failed 'the merged model does not say what DoRA says'
+attempt 0 export dora --to peft adapter-dora
+attempt 0 eval dora --data numbers.bin
+grep val_loss out >alone
+attempt 0 eval dora --data numbers.bin --adapter adapter-dora
+grep val_loss out >both
+cmp alone both || failed 'an exported adapter of DoRA is not what the run has'
+rm alone both
+
 # A run with an adapter goes on.
 attempt 0 train lora.yaml --set run.dir=halves --set run.steps=2
 attempt 0 train lora.yaml --set run.dir=halves --extend=keep

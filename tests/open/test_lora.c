@@ -444,6 +444,45 @@ static void test_exports(void **state) {
     }
 }
 
+/* Names of magnitudes that end in .weight, as PEFT has them in memory and some programs write them. */
+static void test_other_names(void **state) {
+    (void)state;
+    enum { MOST = 64 };
+    static char names[MOST][256], data[1 << 16];
+    static an_safetensor tensors[MOST];
+    static expectation e;
+    char hashes[2][AN_HASH_TEXT];
+    an_safetensors *file = NULL;
+    int64_t bytes = 0;
+    int renamed = 0;
+    OK(ctx, an_safetensors_open(&file, ctx, GOLDEN "llama-dora/adapter_model.safetensors"));
+    const int count = (int)an_safetensors_count(file);
+    assert_true(count <= MOST);
+    for (int i = 0; i < count; i++) {
+        OK(ctx, an_safetensors_get(file, i, &tensors[i]));
+        const bool is_magnitude = strstr(tensors[i].name, "_vector") != NULL;
+        assert_true(bytes + tensors[i].bytes <= (int64_t)sizeof data);
+        OK(ctx, an_safetensors_read(file, &tensors[i], 0, (size_t)tensors[i].bytes, data + bytes));
+        snprintf(names[i], sizeof names[i], "%s%s", tensors[i].name, is_magnitude ? ".weight" : "");
+        renamed += is_magnitude;
+        tensors[i].name = names[i];
+        bytes += tensors[i].bytes;
+    }
+    assert_int_equal(renamed, count / 3);
+    mkdir("other", 0777);
+    write_tensors("other/adapter_model.safetensors", tensors, (size_t)count, data, (size_t)bytes);
+    an_safetensors_close(&file);
+    copy_file(GOLDEN "llama-dora/adapter_config.json", "other/adapter_config.json");
+    read_expected("llama-dora", &e);
+    for (int i = 0; i < 2; i++) {
+        an_trainer *t = open_with(LLAMA("rotary_base: 500000, ", "llama"),
+                                  i ? "lora: {from: other}\n" : "lora: {from: " GOLDEN "llama-dora}\n");
+        OK(ctx, an_trainer_weights_hash(t, hashes[i]));
+        an_trainer_destroy(&t);
+    }
+    assert_string_equal(hashes[0], hashes[1]);
+}
+
 /* A base that has changed since is neither merged nor predicted with. */
 static void test_another_base(void **state) {
     (void)state;
@@ -516,6 +555,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
         cmocka_unit_test_setup_teardown(test_base_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(test_exports, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_other_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_another_base, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mistakes, setup, teardown),
     };

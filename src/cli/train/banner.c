@@ -97,6 +97,8 @@ static void say_model(cli_training *t) {
     ADD(&r, "%s, %s parameters", what, cli_count(t->info.parameters).text);
     if (an_config_size(t->config, "lora.targets") > 0)
         add_value(&r, "lora.rank", "of which an adapter is trained: rank");
+    bool dora = false;
+    if (an_config_bool(t->config, "lora.dora", &dora) == AN_OK && dora) ADD(&r, ", with magnitudes (DoRA)");
     if (an_config_size(t->config, "lora.targets") > 0 || an_config_origin_of(t->config, "lora.from") != AN_ORIGIN_NONE)
         add_whole_layers(&r);
     row_end(&r);
