@@ -9,6 +9,7 @@
 #include "kernels/elementwise/binary.h"
 #include "kernels/elementwise/unary.h"
 #include "ops/fuse.h"
+#include "ops/product.h"
 #include "ops/reduce.h"
 
 /* flops of an element: what a vectorised form costs, for the cost pass */
@@ -182,7 +183,7 @@ static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_d
 
 /* ---- records and builders ---- */
 
-#define BINARY(op, op_cost, policy)                               \
+#define BINARY(op, op_cost, policy, op_simplify)                  \
     const an_op an_op_##op = {                                    \
         .name = #op,                                              \
         .inputs_min = 2,                                          \
@@ -194,6 +195,7 @@ static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_d
         .autocast = policy,                                       \
         .low_out = 1,                                             \
         .in_place = 1 | 2,                                        \
+        .simplify = op_simplify,                                  \
         .fuse = an_fuse_elementwise,                              \
         .kernels = AN_KERNELS(op),                                \
     };                                                            \
@@ -203,15 +205,15 @@ static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_d
         return an_graph_add(graph, &an_op_##op, 2, inputs, NULL); \
     }
 
-BINARY(add, cheap_cost, AN_AUTOCAST_F32) /* makes the residual stream f32 */
-BINARY(subtract, cheap_cost, AN_AUTOCAST_KEEP)
-BINARY(multiply, cheap_cost, AN_AUTOCAST_KEEP)
-BINARY(divide, cheap_cost, AN_AUTOCAST_KEEP)
-BINARY(maximum, cheap_cost, AN_AUTOCAST_KEEP)
-BINARY(minimum, cheap_cost, AN_AUTOCAST_KEEP)
-BINARY(power, power_cost, AN_AUTOCAST_KEEP)
+BINARY(add, cheap_cost, AN_AUTOCAST_F32, an_sum_products) /* makes the residual stream f32 */
+BINARY(subtract, cheap_cost, AN_AUTOCAST_KEEP, NULL)
+BINARY(multiply, cheap_cost, AN_AUTOCAST_KEEP, NULL)
+BINARY(divide, cheap_cost, AN_AUTOCAST_KEEP, NULL)
+BINARY(maximum, cheap_cost, AN_AUTOCAST_KEEP, NULL)
+BINARY(minimum, cheap_cost, AN_AUTOCAST_KEEP, NULL)
+BINARY(power, power_cost, AN_AUTOCAST_KEEP, NULL)
 
-/* ---- adapt: the output of a layer and the change that an adapter makes to it ---- */
+/* ---- adapt: the output of a layer and the change that an adapter makes to it, in graphs of older checkpoints ---- */
 
 /* An add of values that are not of the residual stream: what it gives may be of low precision, as the output of the layer alone may. */
 const an_op an_op_adapt = {

@@ -82,6 +82,7 @@ static const an_attribute product_chain_attributes[] = {
     AN_ATTRIBUTE(an_product_chain_attributes, program, STRING),
     AN_ATTRIBUTE(an_product_chain_attributes, kept, INT),
     AN_ATTRIBUTE(an_product_chain_attributes, rounds_a, BOOL),
+    AN_ATTRIBUTE(an_product_chain_attributes, added, INT),
     {0},
 };
 
@@ -99,8 +100,15 @@ static an_status product_chain_infer(an_graph *g, an_node *node) {
     an_product_chain_attributes *a = node->attributes;
     const an_chain *chain = &a->chain;
     AN_TRY_RETURN(check_program(g, node, a->program, &a->chain));
-    AN_TRY_RETURN(an_expect_ndims(g, node, 0, 2, AN_MAX_DIMS));
-    AN_TRY_RETURN(an_expect_ndims(g, node, 1, 2, 2));
+    if (a->added < 0 || a->added >= AN_PRODUCT_SUM_PAIRS || 2 * (1 + a->added) > node->input_count ||
+        node->input_count - 2 * (1 + a->added) > AN_PRODUCT_CHAIN_MORE || (a->added > 0 && a->transpose_a))
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "%d inputs do not match %lld added products",
+                               node->input_count, (long long)a->added);
+    const int operands = 2 * (1 + (int)a->added);
+    for (int i = 0; i < operands; i += 2) {
+        AN_TRY_RETURN(an_expect_ndims(g, node, i, 2, AN_MAX_DIMS));
+        AN_TRY_RETURN(an_expect_ndims(g, node, i + 1, 2, 2));
+    }
     const an_result *left = an_node_input(node, 0), *right = an_node_input(node, 1);
     an_result *dst = &node->outputs[0];
     const int last = left->ndims - 1;
@@ -109,6 +117,15 @@ static an_status product_chain_infer(an_graph *g, an_node *node) {
         (a->transpose_a && left->ndims > 2))
         return an_node_mistake(g, node, AN_ERR_SHAPE, "a is %s and b is %s: their shapes do not match",
                                AN_DESCRIBE(g, left), AN_DESCRIBE(g, right));
+    for (int i = 2; i < operands; i += 2) {
+        const an_result *more = an_node_input(node, i), *by = an_node_input(node, i + 1);
+        bool fits = more->ndims == left->ndims && more->dims[more->ndims - 1] == by->dims[a->transpose_b ? 1 : 0] &&
+                    by->dims[a->transpose_b ? 0 : 1] == right->dims[a->transpose_b ? 0 : 1];
+        for (int d = 0; fits && d < last; d++) fits = more->dims[d] == left->dims[d];
+        if (!fits)
+            return an_node_mistake(g, node, AN_ERR_SHAPE, "the product of inputs %d and %d, %s and %s, cannot be added",
+                                   i, i + 1, AN_DESCRIBE(g, more), AN_DESCRIBE(g, by));
+    }
     if ((a->dtype != AN_DTYPE_NONE && !an_dtype_is_float(a->dtype)) || node->output_count < 1 ||
         node->output_count > 2 || is_kept != (a->kept >= 0) || a->kept >= chain->count)
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "dtype %s, kept stage %lld and %d outputs do not match",
@@ -125,7 +142,7 @@ static an_status product_chain_infer(an_graph *g, an_node *node) {
         an_result_like(&node->outputs[1], dst);
         node->outputs[1].dtype = chain->stages[a->kept].dtype;
     }
-    for (int i = 2; i < node->input_count; i++)
+    for (int i = operands; i < node->input_count; i++)
         if (!fits_dst(g, dst, an_node_input(node, i)))
             return an_node_mistake(g, node, AN_ERR_SHAPE,
                                    "input %d is %s; it must have the layout of dst, %s, or lie along its columns", i,
@@ -135,11 +152,14 @@ static an_status product_chain_infer(an_graph *g, an_node *node) {
 
 static an_cost product_chain_cost(const an_graph *g, const an_node *node) {
     const an_product_chain_attributes *a = node->attributes;
-    const an_result *right = an_node_input(node, 1);
     int64_t depth = 0;
     double stages = 1;
     for (const char *at = a->program; *at; at++) stages += *at == ' ';
-    an_dimensions_value(&g->dimensions, right->dims[a->transpose_b ? 1 : 0], &depth);
+    for (int i = 0; i <= a->added; i++) {
+        int64_t one = 0;
+        an_dimensions_value(&g->dimensions, an_node_input(node, 2 * i + 1)->dims[a->transpose_b ? 1 : 0], &one);
+        depth += one;
+    }
     return an_cost_of(g, node, an_result_elements(g, &node->outputs[0]) * (2 * (double)depth + FLOPS_A_STAGE * stages));
 }
 
@@ -154,7 +174,7 @@ const an_op an_op_product_chain = {
     .cost = product_chain_cost,
     .autocast = AN_AUTOCAST_KEEP,
     /* nothing in place: dst holds unfinished sums before the operands of stages are read */
-    .blocks_in = 2,
+    .blocks_in = ((1u << 2 * AN_PRODUCT_SUM_PAIRS) - 1) / 3 * 2,
     .kernels = AN_KERNELS(product_chain),
 };
 
@@ -164,10 +184,10 @@ enum { PROGRAM_BYTES = 256 };
 
 /* A chain that grows: what it starts from, its inputs, its text. */
 typedef struct {
-    const an_node *product; /* NULL: input 0 is the value it starts from */
+    const an_node *product; /* or a sum of products. NULL: input 0 is the value it starts from */
     bool transpose_a, transpose_b, rounds_a;
     an_dtype product_dtype;
-    int input_count, stages;
+    int operands, input_count, stages; /* operands: inputs of the products */
     an_result *inputs[AN_PRODUCT_CHAIN_INPUTS];
     char program[PROGRAM_BYTES];
     int64_t kept;
@@ -189,8 +209,8 @@ static bool same_dims(const an_result *a, const an_result *b) {
 
 /* The number of an input; added if it is new. -1: there is no room. */
 static int take_input(growing *c, an_result *r) {
-    const int most = c->product ? AN_PRODUCT_CHAIN_INPUTS : AN_ELEMENTWISE_INPUTS;
-    for (int i = c->product ? 2 : 0; i < c->input_count; i++)
+    const int most = c->product ? c->operands + AN_PRODUCT_CHAIN_MORE : AN_ELEMENTWISE_INPUTS;
+    for (int i = c->operands; i < c->input_count; i++)
         if (c->inputs[i] == r) return i;
     if (c->input_count == most) return -1;
     c->inputs[c->input_count] = r;
@@ -226,7 +246,7 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
     const an_node *n = r->node;
     *c = (growing){.kept = -1};
     if (r->output != 0 || r->root != r) return false;
-    if (n->op == &an_op_product && an_op_is_plain(g->ctx, n->op)) {
+    if ((n->op == &an_op_product || n->op == &an_op_product_sum) && an_op_is_plain(g->ctx, n->op)) {
         const an_product_attributes *a = n->attributes;
         if (an_node_input(n, 1)->ndims != 2 || (a->transpose_a && an_node_input(n, 0)->ndims != 2)) return false;
         *c = (growing){.product = n,
@@ -234,9 +254,10 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
                        .transpose_b = a->transpose_b,
                        .rounds_a = a->rounds_a,
                        .product_dtype = r->dtype,
-                       .input_count = 2,
-                       .inputs = {n->inputs[0].result, n->inputs[1].result},
+                       .operands = n->input_count,
+                       .input_count = n->input_count,
                        .kept = -1};
+        for (int i = 0; i < n->input_count; i++) c->inputs[i] = n->inputs[i].result;
         return true;
     }
     if (n->op == &an_op_product_chain || n->op == &an_op_chain) {
@@ -250,6 +271,7 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
             c->transpose_b = a->transpose_b;
             c->rounds_a = a->rounds_a;
             c->product_dtype = a->dtype;
+            c->operands = 2 * (1 + (int)a->added);
             c->kept = a->kept;
             if (a->kept >= 0) c->kept_result = &n->outputs[1];
         }
@@ -296,7 +318,8 @@ static void replace(an_graph *g, growing *c, an_node *last) {
                                            .dtype = c->product_dtype,
                                            .program = c->program,
                                            .kept = c->kept,
-                                           .rounds_a = c->rounds_a};
+                                           .rounds_a = c->rounds_a,
+                                           .added = c->product ? c->operands / 2 - 1 : 0};
     const an_phase phase = g->phase;
     g->insert_before = last;
     g->origin = last;

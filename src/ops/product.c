@@ -112,14 +112,13 @@ static an_value product_to_shape(an_graph *g, const an_node *node, const an_resu
     return an_cast(g, an_sum_to_shape(g, product, an_graph_value(g, input)), dtype);
 }
 
-/* A plain matrix times a batch (a weight) gets its gradient from one product over all rows of the batch, not from a
- * product for each and a sum. Transposes are flags, but for a batch that is stacked by its columns. */
-static void grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
+/* The gradients of the operands `first` and the one after it. A plain matrix times a batch (a weight) gets its gradient from one product over all
+ * rows of the batch, not from a product for each and a sum. Transposes are flags, but for a batch that is stacked by its columns. */
+static void pair_grad(an_graph *g, const an_node *node, int first, an_value diff, uint32_t want, an_value *diff_src) {
     const an_product_attributes *attributes = node->attributes;
     bool transpose_a = attributes->transpose_a, transpose_b = attributes->transpose_b;
-    const an_result *a = an_node_input(node, 0), *b = an_node_input(node, 1);
+    const an_result *a = an_node_input(node, first), *b = an_node_input(node, first + 1);
     an_value a_value = an_graph_value(g, a), b_value = an_graph_value(g, b);
-    an_value diff = an_lower_diff(g, node, diff_dst[0]);
     if (want & 1) {
         if (a->ndims == 2 && b->ndims > 2) {
             an_value d = stack(g, diff, true), right = stack(g, b_value, !transpose_b);
@@ -142,6 +141,11 @@ static void grad(an_graph *g, const an_node *node, const an_value *diff_dst, uin
             diff_src[1] = product_to_shape(g, node, b, a_value, diff, !transpose_a, false);
         }
     }
+}
+
+static void grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
+    const an_value diff = an_lower_diff(g, node, diff_dst[0]);
+    for (int i = 0; i < node->input_count; i += 2) pair_grad(g, node, i, diff, want >> i, diff_src + i);
 }
 
 static const an_role product_roles[] = {AN_ROLE_NONE, AN_ROLE_WEIGHT};
@@ -174,4 +178,121 @@ an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bo
 an_value an_product(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b) {
     AN_NEED_OR(0, graph);
     return an_product_as(graph, a, b, transpose_a, transpose_b, AN_DTYPE_NONE);
+}
+
+/* ---- product_sum ---- */
+
+/* a·b + a·b + …: the sum goes on from one product to the next, and is rounded once. */
+static const an_attribute sum_attributes[] = {
+    AN_ATTRIBUTE(an_product_attributes, transpose_b, BOOL),
+    AN_ATTRIBUTE(an_product_attributes, dtype, DTYPE),
+    {0},
+};
+
+static an_status sum_infer(an_graph *g, an_node *node) {
+    an_context *ctx = g->ctx;
+    const an_product_attributes *attributes = node->attributes;
+    const an_result *first = an_node_input(node, 0), *first_b = an_node_input(node, 1);
+    an_dtype dtype = attributes->dtype;
+    if (node->input_count % 2 != 0)
+        return an_node_mistake(g, node, AN_ERR_ARGUMENT, "it has %d inputs; they come in pairs", node->input_count);
+    for (int i = 0; i < node->input_count; i += 2) {
+        const an_result *a = an_node_input(node, i), *b = an_node_input(node, i + 1);
+        AN_TRY_RETURN(an_expect_float(g, node, i));
+        AN_TRY_RETURN(an_expect_weights(g, node, i + 1));
+        AN_TRY_RETURN(an_expect_ndims(g, node, i, 2, AN_MAX_DIMS));
+        AN_TRY_RETURN(an_expect_ndims(g, node, i + 1, 2, 2));
+        if (column_dim(a, false) != row_dim(b, attributes->transpose_b))
+            return an_node_mistake(g, node, AN_ERR_SHAPE,
+                                   "input %d is %s and input %d is %s%s: the number of columns of the first must equal "
+                                   "the number of rows of the second",
+                                   i, AN_DESCRIBE(g, a), i + 1, AN_DESCRIBE(g, b),
+                                   attributes->transpose_b ? " transposed" : "");
+        bool same = a->ndims == first->ndims &&
+                    column_dim(b, attributes->transpose_b) == column_dim(first_b, attributes->transpose_b);
+        for (int d = 0; same && d < a->ndims - 1; d++) same = a->dims[d] == first->dims[d];
+        if (!same)
+            return an_node_mistake(
+                g, node, AN_ERR_SHAPE,
+                "the product of inputs %d and %d, %s and %s, does not have the shape of that of inputs "
+                "0 and 1, %s and %s",
+                i, i + 1, AN_DESCRIBE(g, a), AN_DESCRIBE(g, b), AN_DESCRIBE(g, first), AN_DESCRIBE(g, first_b));
+        if (attributes->dtype == AN_DTYPE_NONE) {
+            const an_dtype wider = an_wider(a->dtype, b->dtype);
+            dtype = i == 0 ? wider : an_wider(dtype, wider);
+        }
+    }
+    if (!an_dtype_is_float(dtype))
+        return an_node_mistake(g, node, AN_ERR_DTYPE, "dtype is %s; a product needs a floating-point type",
+                               an_dtype_name(dtype));
+    an_result *dst = an_node_output(node, 0);
+    an_result_set(dst, dtype, first->ndims, first->dims);
+    dst->dims[dst->ndims - 1] = column_dim(first_b, attributes->transpose_b);
+    return AN_OK;
+}
+
+static an_cost sum_cost(const an_graph *g, const an_node *node) {
+    int64_t depth = 0;
+    for (int i = 0; i < node->input_count; i += 2) {
+        int64_t one = 0;
+        an_dimensions_value(&g->dimensions, column_dim(an_node_input(node, i), false), &one);
+        depth += one;
+    }
+    return an_cost_of(g, node, 2 * an_result_elements(g, an_node_output(node, 0)) * (double)depth);
+}
+
+static const an_role sum_roles[] = {AN_ROLE_NONE, AN_ROLE_WEIGHT, AN_ROLE_NONE, AN_ROLE_WEIGHT};
+
+const an_op an_op_product_sum = {
+    .name = "product_sum",
+    .inputs_min = 4,
+    .inputs_max = 2 * AN_PRODUCT_SUM_PAIRS,
+    .outputs = 1,
+    .attribute_bytes = sizeof(an_product_attributes),
+    .attributes = sum_attributes,
+    .roles = sum_roles,
+    .role_count = AN_COUNT(sum_roles),
+    .infer = sum_infer,
+    .grad = grad,
+    .cost = sum_cost,
+    .autocast = AN_AUTOCAST_LOW,
+    .low_in = (1u << 2 * AN_PRODUCT_SUM_PAIRS) - 1,
+    .blocks_in = ((1u << 2 * AN_PRODUCT_SUM_PAIRS) - 1) / 3 * 2, /* every b */
+    .low_out = 1,
+    .kernels = AN_KERNELS(product_sum),
+};
+
+an_value an_product_add(an_graph *g, an_value a, an_value b, an_value c, an_value d, bool transpose_b) {
+    const an_product_attributes attributes = {.transpose_b = transpose_b};
+    const an_value inputs[] = {a, b, c, d};
+    return an_graph_add(g, &an_op_product_sum, AN_COUNT(inputs), inputs, &attributes);
+}
+
+/* What a value is a sum of: a product by a matrix that nothing but `reader` reads, or a sum of such. Adds its inputs to `inputs`; false: it is something else. */
+static bool take_products(an_graph *g, const an_result *r, const an_node *reader, int *count, an_value *inputs) {
+    const an_node *n = r->node;
+    const bool is_product = n->op == &an_op_product, is_sum = n->op == &an_op_product_sum;
+    if ((!is_product && !is_sum) || !r->first_use || r->first_use->next || r->first_use->node != reader) return false;
+    const an_product_attributes *attributes = n->attributes;
+    if (attributes->transpose_a || an_node_input(n, 1)->ndims != 2 ||
+        *count + n->input_count > 2 * AN_PRODUCT_SUM_PAIRS)
+        return false;
+    for (int i = 0; i < n->input_count; i++) inputs[(*count)++] = an_node_input_value(g, n, i);
+    return true;
+}
+
+/* Gradients meet by being added, and those through adapters are products: one sum of all of them needs no memory for its parts. It is rounded once instead of after every part, so
+ * it is done in graphs with an adapter only, which have had no other bits. */
+an_value an_sum_products(an_graph *g, const an_node *add) {
+    an_value inputs[2 * AN_PRODUCT_SUM_PAIRS];
+    int count = 0;
+    const an_result *a = an_node_input(add, 0), *b = an_node_input(add, 1), *dst = &add->outputs[0];
+    if (g->adapter.rank < 1 || add->phase != AN_PHASE_BACKWARD || a == b) return 0;
+    bool alike = a->ndims == b->ndims && a->dtype == dst->dtype && b->dtype == dst->dtype;
+    for (int i = 0; alike && i < a->ndims; i++) alike = a->dims[i] == b->dims[i];
+    if (!alike || !take_products(g, a, add, &count, inputs) || !take_products(g, b, add, &count, inputs)) return 0;
+    const an_product_attributes *first = a->node->attributes, *second = b->node->attributes;
+    if (first->transpose_b != second->transpose_b) return 0;
+    const an_product_attributes attributes = {.transpose_b = first->transpose_b, .dtype = dst->dtype};
+    return an_graph_add(g, &an_op_product_sum, count, inputs, &attributes);
 }

@@ -7,6 +7,12 @@
 /* an_product with the dtype of dst; AN_DTYPE_NONE: the wider input's. */
 an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bool transpose_b, an_dtype dtype);
 
+/* a·b + c·d in one sum; b and d are matrices, transposed or not. */
+an_value an_product_add(an_graph *g, an_value a, an_value b, an_value c, an_value d, bool transpose_b);
+
+/* An addition of products, in the backward part of a graph with an adapter, as one product_sum; 0: it is none. */
+an_value an_sum_products(an_graph *g, const an_node *add);
+
 /* The gradient that comes into an op whose inputs 0 and 1 are of one low type, cast to that type; else as it is. */
 an_value an_lower_diff(an_graph *g, const an_node *node, an_value diff_dst);
 

@@ -190,6 +190,10 @@ static an_status keep(rewriting *w, const an_node *node) {
     if (node->op == &an_op_product && last_is_constant(first) && is_constant(second) &&
         !*(const bool *)an_node_attribute(node, "transpose_a", AN_ATTRIBUTE_BOOL))
         return AN_OK;
+    bool by_matrices = node->op == &an_op_product_sum;
+    for (int i = 0; by_matrices && i < node->input_count; i += 2)
+        by_matrices = last_is_constant(an_node_input(node, i)) && is_constant(an_node_input(node, i + 1));
+    if (by_matrices) return AN_OK;
     return refuse(w, node,
                   "this op may compute a token from others, which only causal attention is known to do in order");
 }

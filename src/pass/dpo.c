@@ -73,8 +73,13 @@ static an_status check(preferring *p, double beta) {
 
 /* ---- the reference ---- */
 
+/* Whether an adapter changes what the node gives: of its inputs, the base has the first ones only. */
+static bool is_adapted(const an_node *node) {
+    return node->op == &an_op_adapt || node->op == &an_op_product_sum;
+}
 static bool is_skipped(const an_node *node, int input) {
-    return (node->op == &an_op_adapt || node->op == &an_op_stretch) && input > 0;
+    return (is_adapted(node) && input >= (node->op == &an_op_adapt ? 1 : 2)) ||
+           (node->op == &an_op_stretch && input > 0);
 }
 
 /* Marks what the logits of the base are made of. A parameter among it that is trained would change the reference. */
@@ -98,8 +103,8 @@ static an_result *base_of(const preferring *p, an_result *r) {
     return r && r->number < p->results && p->of_base[r->number] ? p->of_base[r->number] : r;
 }
 
-/* The node on the base's values, as evaluations have it: without dropout. The change of an adapter is 0 instead, so that passes round the output of a
- * layer where they do in the model: a new adapter gives rewards of 0 in any precision. */
+/* The node on the base's values, as evaluations have it: without dropout. A product stands for its sum with an adapter's, as passes round both where they do in the
+ * model; so a new adapter gives rewards of 0 in any precision. */
 static an_status copy_node(const preferring *p, an_node *n) {
     an_graph *g = p->g;
     an_value zero = AN_NONE;
@@ -109,7 +114,10 @@ static an_status copy_node(const preferring *p, an_node *n) {
     if (n->op == &an_op_adapt) zero = an_constant(g, n->outputs[0].dtype, 0, 0, NULL);
     for (int i = 0; i < n->input_count; i++)
         inputs[i] = is_skipped(n, i) ? zero : an_graph_value(g, base_of(p, an_node_input(n, i)));
-    an_value value = an_graph_add_outputs(g, n->op, n->input_count, inputs, n->attributes, n->output_count);
+    const bool is_sum = n->op == &an_op_product_sum;
+    an_value value = is_sum ? an_product(g, inputs[0], inputs[1], false,
+                                         *(const bool *)an_node_attribute(n, "transpose_b", AN_ATTRIBUTE_BOOL))
+                            : an_graph_add_outputs(g, n->op, n->input_count, inputs, n->attributes, n->output_count);
     const an_result *r = an_graph_result(g, value);
     if (r) {
         r->node->path = n->path;
@@ -147,7 +155,7 @@ static an_status add_base(preferring *p) {
             changed = changed || base_of(p, an_node_input(n, i)) != an_node_input(n, i);
         if (n->op == &an_op_stretch) /* the base is as long as it is */
             p->of_base[n->outputs[0].number] = base_of(p, an_node_input(n, 0));
-        else if (changed || n->op == &an_op_adapt || n->op->evaluate)
+        else if (changed || is_adapted(n) || n->op->evaluate)
             AN_TRY_RETURN(copy_node(p, n));
     }
     g->block = block;

@@ -1,4 +1,4 @@
-/* Adapters of low rank (LoRA): beside every product x·Wᵀ with a chosen weight, scale · (dropout(x)·Aᵀ)·Bᵀ is added, and everything but
+/* Adapters of low rank (LoRA): to every product x·Wᵀ with a chosen weight, scale · (dropout(x)·Aᵀ)·Bᵀ is added, as part of the same sum, and everything but
  * A, B and layers that are trained whole, such as a new head, is frozen.
  *
  * With DoRA, every output of the sum is then multiplied by magnitude ÷ norm of its row of W + scale · B·A (ops/row_factors.c). A bias is added later, so it is
@@ -17,6 +17,7 @@
 #include "base/word.h"
 #include "ir/adapter.h"
 #include "ops/ops.h"
+#include "ops/product.h"
 #include "ops/row_factors.h"
 #include "ops/source.h"
 #include "pass/frozen.h"
@@ -212,19 +213,17 @@ static void adapt_product(const adapting *a, an_node *product, const char *name,
     enter(g, product, name, &before_it);
     /* Parameters were put in front of the first product that reads them. */
     if (a->options->dropout > 0) x = an_dropout(g, x, samples, a->options->dropout);
-    an_value narrow = an_scale(g, an_product(g, x, added->first, false, true), an_adapter_scale(&a->adapter));
-    an_value change = an_product(g, narrow, added->second, false, true);
-    /* What the sum itself reads stays; every other reader of the product reads the sum. */
-    const an_value parts[] = {an_graph_value(g, before), change};
-    const an_value sum = an_graph_add(g, &an_op_adapt, 2, parts, NULL), stretched[] = {sum, added->factors};
+    const an_value narrow = an_scale(g, an_product(g, x, added->first, false, true), an_adapter_scale(&a->adapter));
+    const an_value sum = an_product_add(g, an_node_input_value(g, product, 0), an_node_input_value(g, product, 1),
+                                        narrow, added->second, true);
+    const an_value stretched[] = {sum, added->factors};
     const an_value last = added->factors != AN_NONE ? an_graph_add(g, &an_op_stretch, 2, stretched, NULL) : sum;
     leave(g, &before_it);
-    const an_result *inner = an_graph_result(g, sum);
     an_result *after = an_graph_result(g, last);
-    if (!inner || !after) return;
+    if (!after) return;
     if (g->loss == an_graph_value(g, before)) g->loss = last;
     an_result_replace(before, after);
-    an_node_set_input(inner->node, 0, before);
+    an_graph_remove(g, product);
 }
 
 /* The first product that reads a value, in the order of the graph. */
@@ -262,8 +261,10 @@ static an_status adapt_parameter(const adapting *a, const an_parameter *p) {
                                        an_adapter_scale(&a->adapter));
     }
     leave(g, &before_it);
-    for (const an_use *u = r->first_use; u && g->status == AN_OK; u = u->next)
+    for (const an_use *u = r->first_use, *next; u && g->status == AN_OK; u = next) {
+        next = u->next;
         if (u->node->op == &an_op_product) adapt_product(a, u->node, p->name, &added);
+    }
     return g->status == AN_OK ? AN_OK : AN_ERROR(ctx, g->status, "%s", g->message);
 }
 

@@ -138,9 +138,10 @@ an_status an_lora_config_read(an_lora_options *options, an_arena *arena) {
     an_reader file;
     if (options->target_count != 0 || options->train_count != 0 || options->rank != 0 || !an_is_auto(options->alpha) ||
         options->rslora || options->dora)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "an_lora_options has `from`, whose adapter says targets, train, rank, alpha, rslora and dora, and "
-                        "some of these as well");
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT,
+            "an_lora_options has `from`, whose adapter says targets, train, rank, alpha, rslora and dora, and "
+            "some of these as well");
     if (!an_path_join(path, options->from, "adapter_config.json"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", options->from);
     AN_TRY_RETURN(an_note_raise(ctx, an_reader_open(&file, path, note), note));

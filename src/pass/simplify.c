@@ -1,8 +1,9 @@
-/* simplify: takes out nodes that do nothing: a cast to the own type, a copy of what is dense, a reshape of a reshape.
+/* simplify: takes out nodes that do nothing: a cast to the own type, a copy of what is dense, a reshape of a reshape. Gradients through adapters that meet in an addition become one
+ * sum of products.
  *
  * Models come by them through layers that cannot know what is around them, and gradients by doing backwards what was done
  * forwards; so it runs after autodiff. Replaces the care of who writes a loop by hand to make no copy and no view too many.
- * What stands for a node lies in memory as its output did, so everything after it computes the same bits.
+ * What stands for a node lies in memory as its output did. It has the same bits, but for those sums, which round once.
  */
 #include "pass/pass.h"
 

@@ -167,6 +167,8 @@ static const an_torch_op rows[] = {
     {.name = "minimum", .text = "torch.minimum({0}, {1})"},
     {.name = "power", .text = "torch.pow({0}, {1})"},
     {.name = "bias", .write = write_bias},
+    {.name = "product_sum",
+     .text = "{0} @ {1}{transpose_b?.mT} + {2} @ {3}{transpose_b?.mT}"}, /* models have no longer ones */
     {.name = "product", .text = "{0}{transpose_a?.mT} @ {1}{transpose_b?.mT}"},
     {.name = "convolution",
      .text = "F.conv2d({0}, {1}, stride={stride}, padding={padding}, dilation={dilation}, groups={groups})"},

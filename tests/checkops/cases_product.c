@@ -62,7 +62,43 @@ static void product_oracle(const check_case *c, const check_array *src, check_ar
                             element_of(b, dst, i, attributes->transpose_b, k, i % columns);
 }
 
+/* ---- product_sum ---- */
+
+static void product_sum_make(check_random *r, check_case *c) {
+    an_product_attributes *attributes = (an_product_attributes *)c->attributes;
+    const bool is_long = check_chance(r, 25);
+    const int64_t batch = check_size(r, is_long ? 1 : MOST_BATCH),
+                  rows = check_size(r, is_long ? LONG_SIDE : MOST_SIDE),
+                  columns = check_size(r, is_long ? LONG_SIDE : MOST_SIDE);
+    const int pairs = (int)check_between(r, 2, AN_PRODUCT_SUM_PAIRS);
+    attributes->transpose_b = check_chance(r, 50);
+    c->input_count = 2 * pairs;
+    for (int i = 0; i < pairs; i++) {
+        const int64_t depth = is_long ? check_between(r, 1, LONG_DEPTH / 4) : check_size(r, MOST_DEPTH);
+        check_input *a = &c->inputs[2 * i], *b = a + 1;
+        *a = (check_input){.fill = CHECK_NORMAL, .ndims = 3, .dims = {batch, rows, depth}};
+        *b = (check_input){.fill = CHECK_NORMAL, .ndims = 2, .dims = {depth, columns}};
+        if (!attributes->transpose_b) continue;
+        b->dims[0] = columns;
+        b->dims[1] = depth;
+    }
+}
+
+static void product_sum_oracle(const check_case *c, const check_array *src, check_array *dst) {
+    const an_product_attributes *attributes = (const an_product_attributes *)c->attributes;
+    const int64_t columns = dst->dims[2];
+    for (int pair = 0; pair < c->input_count; pair += 2) {
+        const check_array *a = &src[pair], *b = &src[pair + 1];
+        const int64_t depth = a->dims[2];
+        for (int64_t i = 0; i < dst->count; i++)
+            for (int64_t k = 0; k < depth; k++)
+                dst->data[i] += a->data[i / columns * depth + k] *
+                                b->data[attributes->transpose_b ? i % columns * depth + k : k * columns + i % columns];
+    }
+}
+
 const check_family check_product[] = {
     {.op = "product", .make = product_make, .oracle = product_oracle, .low_dtypes = LOW, .rows = 1 | 2},
+    {.op = "product_sum", .make = product_sum_make, .oracle = product_sum_oracle, .low_dtypes = LOW, .rows = 0x555},
     {0},
 };

@@ -1,4 +1,4 @@
-/* The op product on tiles: bf16 times bf16, to bf16 or f32. */
+/* The ops product and product_sum on tiles: bf16 times bf16, to bf16 or f32. */
 #include "kernels/product/amx.h"
 
 #ifdef __AVX512F__
@@ -41,12 +41,35 @@ static an_amx_operand operand_of(const an_tensor *t, int lane_from_end, const an
                             .has_blocks = t->dtype == AN_DTYPE_Q8_0};
 }
 
-/* Where b has no batch, that of a is more rows of one product, if memory allows it. Else every batch is an item. A
- * matrix times a vector is the vector times the transposed matrix, which gives the same bits. */
+static int64_t depth_of(const an_tensor *a, const an_product_attributes *attributes) {
+    return a->dims[a->ndims - (attributes->transpose_a ? 2 : 1)];
+}
+
+/* Where no b has a batch, that of every a is more rows of one product, if memory allows it. */
+static bool can_merge(const an_amx_job *job) {
+    int64_t stride = job->row_stride;
+    bool can = !job->b.items.ndims && merge_rows(job->dst_items, job->items, job->rows, &stride);
+    stride = job->a.lane_stride;
+    can = can && merge_rows(job->a.items, job->items, job->rows, &stride);
+    for (int i = 0; can && i < job->more_count; i++) {
+        stride = job->more[i].a.lane_stride;
+        can = !job->more[i].b.items.ndims && merge_rows(job->more[i].a.items, job->items, job->rows, &stride);
+    }
+    return can;
+}
+
+static void merge_operand(const an_amx_job *job, an_amx_operand *a) {
+    merge_rows(a->items, job->items, job->rows, &a->lane_stride);
+    a->items = (an_grid){0};
+}
+
+/* Where rows cannot be merged, every batch is an item. A matrix times a vector is the vector times the transposed matrix, which gives the same
+ * bits. */
 static an_amx_job make_job(const an_call *call) {
     const an_product_attributes *attributes = call->attributes;
     const an_tensor *a = &call->src[0], *b = &call->src[1], *dst = &call->dst[0];
-    const bool turns = !attributes->finish && dst->dims[dst->ndims - 1] == 1 && dst->strides[dst->ndims - 2] == 1;
+    const bool turns = !attributes->finish && call->src_count == 2 && dst->dims[dst->ndims - 1] == 1 &&
+                       dst->strides[dst->ndims - 2] == 1;
     const int row = dst->ndims - (turns ? 1 : 2), column = dst->ndims - (turns ? 2 : 1);
     const an_amx_operand left = operand_of(a, attributes->transpose_a ? 1 : 2, dst);
     const an_amx_operand right = operand_of(b, attributes->transpose_b ? 2 : 1, dst);
@@ -54,7 +77,7 @@ static an_amx_job make_job(const an_call *call) {
                       .scratch = call->scratch,
                       .rows = dst->dims[row],
                       .columns = dst->dims[column],
-                      .depth = a->dims[a->ndims - (attributes->transpose_a ? 2 : 1)],
+                      .depth = depth_of(a, attributes),
                       .a = turns ? right : left,
                       .b = turns ? left : right,
                       .dst = dst->data,
@@ -64,14 +87,18 @@ static an_amx_job make_job(const an_call *call) {
                       .accumulate = attributes->accumulate,
                       .finish = attributes->finish};
     job.items = an_grid_count(&job.dst_items);
-    int64_t a_stride = job.a.lane_stride, dst_stride = job.row_stride;
-    if (!job.b.items.ndims && merge_rows(job.a.items, job.items, job.rows, &a_stride) &&
-        merge_rows(job.dst_items, job.items, job.rows, &dst_stride)) {
+    for (int i = 2; i + 1 < call->src_count; i += 2)
+        job.more[job.more_count++] =
+            (an_amx_more){.a = operand_of(&call->src[i], 2, dst),
+                          .b = operand_of(&call->src[i + 1], attributes->transpose_b ? 2 : 1, dst),
+                          .depth = depth_of(&call->src[i], attributes)};
+    if (can_merge(&job)) {
+        merge_operand(&job, &job.a);
+        for (int i = 0; i < job.more_count; i++) merge_operand(&job, &job.more[i].a);
+        merge_rows(job.dst_items, job.items, job.rows, &job.row_stride);
         job.rows *= job.items;
         job.items = 1;
-        job.a.lane_stride = a_stride;
-        job.row_stride = dst_stride;
-        job.a.items = job.dst_items = (an_grid){0};
+        job.dst_items = (an_grid){0};
     }
     return job;
 }
@@ -87,12 +114,21 @@ bool an_product_amx_applies(const an_call *call) {
            (dst->strides[last] == 1 || dst->dims[last] == 1);
 }
 
+bool an_product_sum_amx_applies(const an_call *call) {
+    an_call pair = *call;
+    for (pair.src_count = 2; pair.src < call->src + call->src_count; pair.src += 2)
+        if (!an_product_amx_applies(&pair)) return false;
+    return true;
+}
+
 /* Of a call with fewer samples, batches may be rows where they are items here, or the other way round. */
 size_t an_product_amx_scratch(const an_call *call) {
     const an_tensor *dst = &call->dst[0];
     int64_t items = 1;
     for (int i = 0; i < dst->ndims - 2; i++) items *= dst->dims[i];
-    return an_amx_scratch(call->ctx, items, dst->dims[dst->ndims - 2], dst->dims[dst->ndims - 1], make_job(call).depth);
+    const an_amx_job job = make_job(call);
+    return an_amx_scratch(call->ctx, items, dst->dims[dst->ndims - 2], dst->dims[dst->ndims - 1],
+                          an_amx_steps(&job) * AN_AMX_DEPTH);
 }
 
 an_status an_product_amx_run(const an_call *call) {

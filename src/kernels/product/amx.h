@@ -17,6 +17,7 @@
 #define an_product_amx_applies AN_LEVELED(an_product_amx_applies)
 #define an_product_amx_scratch AN_LEVELED(an_product_amx_scratch)
 #define an_product_amx_run AN_LEVELED(an_product_amx_run)
+#define an_product_sum_amx_applies AN_LEVELED(an_product_sum_amx_applies)
 
 enum { AN_AMX_DEPTH = 32 };
 
@@ -30,11 +31,21 @@ typedef struct an_amx_operand {
         has_blocks; /* `data` is blocks of q8_0, and there is one matrix. They are rounded to bf16 when they are packed */
 } an_amx_operand;
 
+/* A product that is added to the first, with the same rows and columns: its k go on where those of the product before it end. */
+typedef struct an_amx_more {
+    an_amx_operand a, b;
+    int64_t depth;
+} an_amx_more;
+
+enum { AN_AMX_MORE = AN_PRODUCT_SUM_PAIRS - 1 };
+
 typedef struct an_amx_job {
     an_context *ctx;
     void *scratch;
     int64_t items, rows, columns, depth; /* products, and the sizes of each; depth 0 gives zeros */
     an_amx_operand a, b;
+    int more_count;
+    an_amx_more more[AN_AMX_MORE];
     void *dst;      /* its columns lie side by side */
     an_dtype dtype; /* of dst, f32 or bf16 */
     int64_t row_stride;
@@ -43,12 +54,21 @@ typedef struct an_amx_job {
     const an_product_finish *finish; /* or NULL */
 } an_amx_job;
 
+/* Steps of 32 k that a job takes: each of its products begins with a new one. */
+static inline int64_t an_amx_steps(const an_amx_job *job) {
+    int64_t steps = (job->depth + AN_AMX_DEPTH - 1) / AN_AMX_DEPTH;
+    if (steps < 1) steps = 1;
+    for (int i = 0; i < job->more_count; i++) steps += (job->more[i].depth + AN_AMX_DEPTH - 1) / AN_AMX_DEPTH;
+    return steps;
+}
+
 /* Bytes that are enough for a job of these sizes, for smaller ones, and for those with rows instead of items. */
 size_t an_amx_scratch(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth);
 void an_amx_run(const an_amx_job *job);
 
-/* The op's kernel. */
+/* The kernel of the ops product and product_sum. */
 bool an_product_amx_applies(const an_call *call);
+bool an_product_sum_amx_applies(const an_call *call);
 size_t an_product_amx_scratch(const an_call *call);
 an_status an_product_amx_run(const an_call *call);
 

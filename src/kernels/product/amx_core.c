@@ -55,8 +55,8 @@ typedef struct {
     bool one_piece;
 } job_cut;
 
-static job_cut make_cut(int64_t items, int64_t outer, int64_t inner, int64_t depth) {
-    job_cut c = {.steps = an_larger(1, an_divide_up(depth, SIDE)), .outer = outer, .inner = inner};
+static job_cut make_cut(int64_t items, int64_t outer, int64_t inner, int64_t steps) {
+    job_cut c = {.steps = steps, .outer = outer, .inner = inner};
     c.chunk_steps = an_even_part(c.steps, CHUNK_STEPS);
     c.piece_steps = an_even_part(c.chunk_steps, PIECE_STEPS);
     c.one_piece = c.piece_steps == c.steps;
@@ -109,26 +109,6 @@ typedef struct {
     size_t thread_bytes, block_bytes;
 } chunk;
 
-static int64_t item_offset(const an_grid *grid, int64_t item) {
-    int64_t offset = 0;
-    for (int i = grid->ndims - 1; i >= 0; i--) {
-        offset += item % grid->dims[i] * grid->strides[i];
-        item /= grid->dims[i];
-    }
-    return offset;
-}
-
-static an_amx_matrix matrix_of(const an_amx_job *job, bool is_b, int64_t item) {
-    const an_amx_operand *o = is_b ? &job->b : &job->a;
-    return (an_amx_matrix){.data = o->data + item_offset(&o->items, item),
-                           .lane_stride = o->lane_stride,
-                           .depth_stride = o->depth_stride,
-                           .lanes = is_b ? job->columns : job->rows,
-                           .depth = job->depth,
-                           .is_b = is_b,
-                           .has_blocks = o->has_blocks};
-}
-
 static int64_t blocks_of(const chunk *c) {
     return c->items.count * an_divide_up(c->outer.count, c->cut.block_panels);
 }
@@ -146,9 +126,8 @@ typedef struct {
 } inner_strips;
 
 static inner_strips strips_of(const chunk *c) {
-    const an_amx_matrix m = matrix_of(c->job, !c->outer_is_b, c->items.begin);
     inner_strips s = {.panels = 1, .steps = 32}; /* 64 KiB, read along k */
-    if (!an_amx_along(&m)) s = (inner_strips){.panels = 16, .steps = 2};
+    if (!an_amx_operand_along(c->outer_is_b ? &c->job->a : &c->job->b)) s = (inner_strips){.panels = 16, .steps = 2};
     s.panel_strips = an_divide_up(c->inner.count, s.panels);
     s.step_strips = an_divide_up(c->steps.count, s.steps);
     return s;
@@ -160,11 +139,11 @@ static void pack_strip(void *user, int64_t index, int thread) {
     const int64_t in_item = s.panel_strips * s.step_strips, item = index / in_item;
     an_amx_range panels = range_of(c->inner.count, index % s.panel_strips * s.panels, s.panels);
     an_amx_range steps = range_of(c->steps.count, index % in_item / s.panel_strips * s.steps, s.steps);
-    const an_amx_matrix m = matrix_of(c->job, !c->outer_is_b, c->items.begin + item);
     char *to = inner_panel(c, item, panels.begin, steps.begin);
     panels.begin += c->inner.begin;
     steps.begin += c->steps.begin;
-    an_amx_pack(&m, panels, steps, to, c->steps.count * BLOCK_BYTES);
+    an_amx_pack_operand(c->job, c->items.begin + item, !c->outer_is_b, !c->outer_is_b, panels, steps, to,
+                        c->steps.count * BLOCK_BYTES);
     (void)thread;
 }
 
@@ -193,7 +172,7 @@ static dst_block dst_at(const chunk *c, const piece *p, int64_t outer, int64_t i
     d.column = (c->outer_is_b ? outer : inner) * SIDE;
     d.rows = an_smaller(SIDE, job->rows - d.row);
     d.columns = an_smaller(SIDE, job->columns - d.column);
-    d.offset = item_offset(&job->dst_items, d.item) + d.row * job->row_stride + d.column;
+    d.offset = an_amx_item_offset(&job->dst_items, d.item) + d.row * job->row_stride + d.column;
     return d;
 }
 
@@ -257,12 +236,13 @@ static void multiply_part(const chunk *c, int64_t block, int64_t part, int threa
         p.outer_sums = SUMS;
         p.inner_sums = cut->block_panels * SUMS;
     }
-    const an_amx_matrix outer = matrix_of(c->job, c->outer_is_b, c->items.begin + p.item);
     const an_amx_range panels = {c->outer.begin + p.outer.begin, p.outer.count};
     for (int64_t step = 0; step < c->steps.count; step += cut->piece_steps) {
         p.steps = range_of(c->steps.count, step, cut->piece_steps);
         const an_amx_range steps = {c->steps.begin + step, p.steps.count};
-        if (*packed != step) an_amx_pack(&outer, panels, steps, own, p.steps.count * BLOCK_BYTES);
+        if (*packed != step)
+            an_amx_pack_operand(c->job, c->items.begin + p.item, c->outer_is_b, c->outer_is_b, panels, steps, own,
+                                p.steps.count * BLOCK_BYTES);
         *packed = step;
         p.first = steps.begin == 0;
         p.last = steps.begin + steps.count == cut->steps;
@@ -327,6 +307,13 @@ static void lay_out(chunk *c) {
     }
 }
 
+/* Whether an operand is the same for all items, in each of the products. */
+static bool has_one(const an_amx_job *job, bool is_b) {
+    bool one = (is_b ? &job->b : &job->a)->items.ndims == 0;
+    for (int i = 0; i < job->more_count; i++) one = one && (is_b ? &job->more[i].b : &job->more[i].a)->items.ndims == 0;
+    return one;
+}
+
 void an_amx_run(const an_amx_job *job) {
     if (job->items < 1 || job->rows < 1 || job->columns < 1) return;
     if (an_amx_few_blocks_applies(job)) {
@@ -339,8 +326,8 @@ void an_amx_run(const an_amx_job *job) {
     }
     const int64_t rows = an_divide_up(job->rows, SIDE), columns = an_divide_up(job->columns, SIDE);
     chunk c = {.job = job, .outer_is_b = columns >= rows, .streams = should_stream(job)};
-    c.cut = make_cut(job->items, an_larger(rows, columns), an_smaller(rows, columns), job->depth);
-    c.one_inner = (c.outer_is_b ? &job->a : &job->b)->items.ndims == 0;
+    c.cut = make_cut(job->items, an_larger(rows, columns), an_smaller(rows, columns), an_amx_steps(job));
+    c.one_inner = has_one(job, !c.outer_is_b);
     c.workers = job->items * rows * columns * c.cut.steps < WORTH_THREADS ? 1 : job->ctx->threads;
     lay_out(&c);
     const job_cut *cut = &c.cut;

@@ -25,21 +25,35 @@ static const int64_t task_bytes = 128 << 10;
 
 typedef struct {
     const an_amx_job *job;
-    int64_t steps, blocks, blocks_a_task;
+    int64_t blocks, blocks_a_task;
     const char *a; /* a tile for each step, in blocks */
 } few;
 
-bool an_amx_few_applies(const an_amx_job *job) {
-    return !job->a.has_blocks && !job->b.has_blocks && job->rows <= HALF && job->items == 1 &&
-           job->b.depth_stride == 1 && job->depth > 0 && !job->accumulate &&
-           an_divide_up(job->depth, SIDE) <= MOST_STEPS;
+bool an_amx_few_more_applies(const an_amx_job *job) {
+    bool applies = an_amx_steps(job) <= MOST_STEPS;
+    for (int i = 0; i < job->more_count; i++)
+        applies =
+            applies && !job->more[i].a.has_blocks && !job->more[i].b.has_blocks && job->more[i].b.depth_stride == 1;
+    return applies;
 }
 
+bool an_amx_few_applies(const an_amx_job *job) {
+    return !job->a.has_blocks && !job->b.has_blocks && job->rows <= HALF && job->items == 1 &&
+           job->b.depth_stride == 1 && job->depth > 0 && !job->accumulate && an_amx_few_more_applies(job);
+}
+
+/* One of the products of a job: its b, and where its steps of a begin. */
+typedef struct {
+    const an_amx_operand *b;
+    int64_t columns, depth;
+    const char *a;
+} product;
+
 /* A tile of b that is not whole is copied into one that is, with zeros. */
-static const uint16_t *whole_tile(const few *f, int64_t column, int64_t step, uint16_t *buffer, int64_t *stride) {
-    const an_amx_operand *b = &f->job->b;
-    const int64_t columns = an_smaller(HALF, f->job->columns - column), k = step * SIDE;
-    const int64_t depth = an_smaller(SIDE, f->job->depth - k);
+static const uint16_t *whole_tile(const product *p, int64_t column, int64_t step, uint16_t *buffer, int64_t *stride) {
+    const an_amx_operand *b = p->b;
+    const int64_t columns = an_smaller(HALF, p->columns - column), k = step * SIDE;
+    const int64_t depth = an_smaller(SIDE, p->depth - k);
     const uint16_t *from = b->data + column * b->lane_stride + k;
     *stride = b->lane_stride;
     if (columns == HALF && depth == SIDE) return from;
@@ -72,8 +86,8 @@ TILES static void whole_steps(const few *f, int64_t column, int64_t steps, bool 
     }
 }
 
-TILES static void other_steps(const few *f, int64_t column, int64_t first) {
-    for (int64_t s = first; s < f->steps; s++) {
+TILES static void other_steps(const product *p, int64_t column, int64_t first) {
+    for (int64_t s = first; s < an_divide_up(p->depth, SIDE); s++) {
         _Alignas(LINE) uint16_t buffers[TILES_AT_ONCE][HALF * SIDE];
         const uint16_t *b[TILES_AT_ONCE];
         int64_t strides[TILES_AT_ONCE];
@@ -81,18 +95,26 @@ TILES static void other_steps(const few *f, int64_t column, int64_t first) {
             const int64_t at = column + i * HALF;
             strides[i] = SIDE;
             b[i] = buffers[i];
-            if (at < f->job->columns)
-                b[i] = whole_tile(f, at, s, buffers[i], &strides[i]);
+            if (at < p->columns)
+                b[i] = whole_tile(p, at, s, buffers[i], &strides[i]);
             else
                 memset(buffers[i], 0, sizeof buffers[i]);
         }
         __asm__ volatile("" : : : "memory"); /* gcc's intrinsics do not say that they read memory */
-        _tile_loadd(7, f->a + s * BLOCK_BYTES, LINE);
+        _tile_loadd(7, p->a + s * BLOCK_BYTES, LINE);
         STEP(0, 4, b[0], strides[0]);
         STEP(1, 5, b[1], strides[1]);
         STEP(2, 6, b[2], strides[2]);
         STEP(3, 4, b[3], strides[3]);
         __asm__ volatile("" : : : "memory");
+    }
+}
+
+void an_amx_few_more(const an_amx_job *job, int64_t column, const char *a) {
+    for (int i = 0; i < job->more_count; i++) {
+        const product p = {.b = &job->more[i].b, .columns = job->columns, .depth = job->more[i].depth, .a = a};
+        other_steps(&p, column, 0);
+        a += an_divide_up(p.depth, SIDE) * BLOCK_BYTES;
     }
 }
 
@@ -107,7 +129,9 @@ TILES static void multiply_few(const few *f, int64_t block, bool has_next) {
     _tile_zero(2);
     _tile_zero(3);
     whole_steps(f, column, whole, has_next);
-    other_steps(f, column, whole);
+    const product first = {.b = &f->job->b, .columns = f->job->columns, .depth = f->job->depth, .a = f->a};
+    other_steps(&first, column, whole);
+    an_amx_few_more(f->job, column, f->a + an_divide_up(f->job->depth, SIDE) * BLOCK_BYTES);
     _tile_stored(0, turned, LINE);
     _tile_stored(1, turned + HALF * HALF, LINE);
     _tile_stored(2, turned + 2 * HALF * HALF, LINE);
@@ -127,15 +151,9 @@ TILES static void few_task(void *user, int64_t index, int thread) {
 }
 
 void an_amx_few_run(const an_amx_job *job) {
-    few f = {.job = job, .steps = an_divide_up(job->depth, SIDE), .blocks = an_divide_up(job->columns, COLUMNS)};
-    const an_amx_matrix a = {.data = job->a.data,
-                             .lane_stride = job->a.lane_stride,
-                             .depth_stride = job->a.depth_stride,
-                             .lanes = job->rows,
-                             .depth = job->depth,
-                             .is_b = true};
-    const an_amx_range one = {0, 1}, all = {0, f.steps};
-    an_amx_pack(&a, one, all, job->scratch, f.steps * BLOCK_BYTES);
+    few f = {.job = job, .blocks = an_divide_up(job->columns, COLUMNS)};
+    const an_amx_range one = {0, 1}, all = {0, an_amx_steps(job)};
+    an_amx_pack_operand(job, 0, false, true, one, all, job->scratch, all.count * BLOCK_BYTES);
     f.a = job->scratch;
     const int64_t block_bytes = COLUMNS * job->depth * (int64_t)sizeof(uint16_t);
     const int64_t even = an_divide_up(f.blocks, 4 * (int64_t)job->ctx->threads);

@@ -6,8 +6,14 @@
 
 #define an_amx_few_applies AN_LEVELED(an_amx_few_applies)
 #define an_amx_few_run AN_LEVELED(an_amx_few_run)
+#define an_amx_few_more AN_LEVELED(an_amx_few_more)
+#define an_amx_few_more_applies AN_LEVELED(an_amx_few_more_applies)
 
 bool an_amx_few_applies(const an_amx_job *job);
 void an_amx_few_run(const an_amx_job *job);
+
+/* The products of a job after its first, whose b is bf16 as weights lie: 64 columns from `column` on are added to the sums in tiles 0 to 3. `a` is where their steps of a begin. */
+bool an_amx_few_more_applies(const an_amx_job *job);
+void an_amx_few_more(const an_amx_job *job, int64_t column, const char *a);
 
 #endif

@@ -11,12 +11,12 @@
 #include "base/parallel.h"
 #include "base/unroll.h"
 #include "kernels/product/amx_block.h"
+#include "kernels/product/amx_few.h"
 #include "kernels/product/amx_widen.h"
 
 enum {
-    TILES_AT_ONCE = 4,              /* of sums: one alone would wait for itself */
-    COLUMNS = TILES_AT_ONCE * HALF, /* of dst, of a block */
-    MOST_STEPS = 128                /* of 32 k: a is packed as a whole, into what scratch has for it */
+    TILES_AT_ONCE = 4,             /* of sums: one alone would wait for itself */
+    COLUMNS = TILES_AT_ONCE * HALF /* of dst, of a block */
 };
 
 /* Bytes of b that a task reads, at least: 10 µs or so. */
@@ -30,7 +30,7 @@ typedef struct {
 
 bool an_amx_few_blocks_applies(const an_amx_job *job) {
     return job->b.has_blocks && job->rows <= HALF && job->items == 1 && job->b.depth_stride == 1 && job->depth > 0 &&
-           !job->accumulate && an_divide_up(job->depth, SIDE) <= MOST_STEPS;
+           !job->accumulate && an_amx_few_more_applies(job);
 }
 
 typedef uint16_t tile_of_b[HALF * SIDE];
@@ -102,6 +102,7 @@ TILES static void few_task(void *user, int64_t index, int thread) {
             multiply_columns(f, column, COLUMNS);
         else
             multiply_columns(f, column, columns);
+        an_amx_few_more(f->job, column, f->a + f->steps * BLOCK_BYTES);
         _tile_stored(0, turned, LINE);
         _tile_stored(1, turned + HALF * HALF, LINE);
         _tile_stored(2, turned + 2 * HALF * HALF, LINE);
@@ -117,14 +118,8 @@ void an_amx_few_blocks_run(const an_amx_job *job) {
              .steps = an_divide_up(job->depth, SIDE),
              .blocks = an_divide_up(job->columns, COLUMNS),
              .row_bytes = job->b.lane_stride / AN_Q8_0_ELEMENTS * AN_Q8_0_BYTES};
-    const an_amx_matrix a = {.data = job->a.data,
-                             .lane_stride = job->a.lane_stride,
-                             .depth_stride = job->a.depth_stride,
-                             .lanes = job->rows,
-                             .depth = job->depth,
-                             .is_b = true};
-    const an_amx_range one = {0, 1}, all = {0, f.steps};
-    an_amx_pack(&a, one, all, job->scratch, f.steps * BLOCK_BYTES);
+    const an_amx_range one = {0, 1}, all = {0, an_amx_steps(job)};
+    an_amx_pack_operand(job, 0, false, true, one, all, job->scratch, all.count * BLOCK_BYTES);
     f.a = job->scratch;
     const int64_t even = an_divide_up(f.blocks, 4 * (int64_t)job->ctx->threads);
     f.blocks_a_task = an_larger(even, an_divide_up(task_bytes, COLUMNS * f.row_bytes));

@@ -129,4 +129,38 @@ void an_amx_pack(const an_amx_matrix *m, an_amx_range panels, an_amx_range steps
         }
     }
 }
+
+int64_t an_amx_item_offset(const an_grid *items, int64_t item) {
+    int64_t offset = 0;
+    for (int i = items->ndims - 1; i >= 0; i--) {
+        offset += item % items->dims[i] * items->strides[i];
+        item /= items->dims[i];
+    }
+    return offset;
+}
+
+void an_amx_pack_operand(const an_amx_job *job, int64_t item, bool is_b, bool as_b, an_amx_range panels,
+                         an_amx_range steps, char *to, int64_t panel_bytes) {
+    for (int i = 0; i <= job->more_count && steps.count > 0; i++) {
+        const an_amx_more *more = i > 0 ? &job->more[i - 1] : NULL;
+        const an_amx_operand *o = more ? is_b ? &more->b : &more->a : is_b ? &job->b : &job->a;
+        const an_amx_matrix m = {.data = o->data + an_amx_item_offset(&o->items, item),
+                                 .lane_stride = o->lane_stride,
+                                 .depth_stride = o->depth_stride,
+                                 .lanes = is_b ? job->columns : job->rows,
+                                 .depth = more ? more->depth : job->depth,
+                                 .is_b = as_b,
+                                 .has_blocks = o->has_blocks};
+        int64_t own = (m.depth + SIDE - 1) / SIDE;
+        if (i == 0 && own < 1) own = 1;
+        if (steps.begin >= own) {
+            steps.begin -= own;
+            continue;
+        }
+        const an_amx_range here = {steps.begin, steps.count < own - steps.begin ? steps.count : own - steps.begin};
+        an_amx_pack(&m, panels, here, to, panel_bytes);
+        to += here.count * AN_AMX_BLOCK_BYTES;
+        steps = (an_amx_range){0, steps.count - here.count};
+    }
+}
 #endif

@@ -9,9 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/level.h"
+#include "kernels/product/amx.h"
 
 #define an_amx_pack AN_LEVELED(an_amx_pack)
+#define an_amx_pack_operand AN_LEVELED(an_amx_pack_operand)
+#define an_amx_item_offset AN_LEVELED(an_amx_item_offset)
 
 enum {
     AN_AMX_SIDE = 32,         /* lanes of a panel, and k of a block */
@@ -29,6 +31,9 @@ typedef struct an_amx_matrix {
 static inline bool an_amx_along(const an_amx_matrix *m) {
     return m->depth_stride == 1 || m->lane_stride != 1;
 }
+static inline bool an_amx_operand_along(const an_amx_operand *o) {
+    return o->depth_stride == 1 || o->lane_stride != 1;
+}
 
 typedef struct an_amx_range {
     int64_t begin, count;
@@ -36,5 +41,12 @@ typedef struct an_amx_range {
 
 /* Packs these panels for these 32s of k. Blocks of a panel lie one after the other; panels are panel_bytes apart. */
 void an_amx_pack(const an_amx_matrix *matrix, an_amx_range panels, an_amx_range steps, char *to, int64_t panel_bytes);
+
+/* The same for an operand of an item of a job, where steps are counted over all of its products. `as_b`: packed as the right side of tiles. */
+void an_amx_pack_operand(const an_amx_job *job, int64_t item, bool is_b, bool as_b, an_amx_range panels,
+                         an_amx_range steps, char *to, int64_t panel_bytes);
+
+/* Where an item begins, in elements. */
+int64_t an_amx_item_offset(const an_grid *items, int64_t item);
 
 #endif

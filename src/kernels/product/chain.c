@@ -6,33 +6,35 @@
 #include "base/float16.h"
 #include "kernels/common/row.h"
 
-enum { OPERANDS = 2 }; /* of the product: they stand first among those of the whole */
-
 typedef struct {
     const an_call *call;
     const an_chain *chain; /* the first stage is what the product is rounded to, if it is */
     an_dtype dtype;
-    int kept;
+    int kept, operands;         /* operands: of the products. They stand first among those of the whole */
     int64_t item_rows, columns; /* of dst: rows of an item, and all columns */
 } job;
 
 #define AN_TEMPLATE "kernels/product/chain_template.h"
 #include "kernels/common/instantiate.h"
 
-/* The call of the product alone. */
+static int operands_of(const an_call *call) {
+    return 2 * (1 + (int)((const an_product_chain_attributes *)call->attributes)->added);
+}
+
+/* The call of the products alone. */
 static an_call product_call(const an_call *call, an_product_attributes *product, const an_product_finish *finish) {
     const an_product_chain_attributes *a = call->attributes;
     *product = (an_product_attributes){
         .transpose_a = a->transpose_a, .transpose_b = a->transpose_b, .rounds_a = a->rounds_a, .finish = finish};
     an_call part = *call;
     part.attributes = product;
-    part.src_count = OPERANDS;
+    part.src_count = operands_of(call);
     part.dst_count = 1;
     return part;
 }
 
 static const an_kernel *choose(const an_call *product) {
-    const an_kernel *k = AN_LEVELED(an_kernels_product);
+    const an_kernel *k = product->src_count > 2 ? AN_LEVELED(an_kernels_product_sum) : AN_LEVELED(an_kernels_product);
     while (k->applies && !k->applies(product)) k++;
     return k;
 }
@@ -40,7 +42,7 @@ static const an_kernel *choose(const an_call *product) {
 /* Nodes give it nothing else. */
 static bool applies(const an_call *call) {
     bool dense = true;
-    for (int i = OPERANDS; i < call->src_count; i++) dense = dense && an_tensor_is_dense(&call->src[i]);
+    for (int i = operands_of(call); i < call->src_count; i++) dense = dense && an_tensor_is_dense(&call->src[i]);
     for (int i = 0; i < call->dst_count; i++) dense = dense && an_tensor_is_dense(&call->dst[i]);
     return dense;
 }
@@ -73,6 +75,7 @@ static an_status run(const an_call *call) {
              .chain = &a->chain,
              .dtype = a->dtype,
              .kept = (int)a->kept,
+             .operands = operands_of(call),
              .item_rows = dst->dims[dst->ndims - 2],
              .columns = dst->dims[dst->ndims - 1]};
     const an_product_finish finish = {.f32 = finish_f32, .f64 = finish_f64, .user = &j};

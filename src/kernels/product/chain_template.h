@@ -18,9 +18,9 @@ static void NAME(finish_rows)(const job *j, int64_t row, int64_t column, int64_t
     REAL copy[AN_ELEMENTWISE_ROW], *kept = copy;
     const REAL *inputs[AN_PRODUCT_CHAIN_INPUTS] = {NULL};
     const int64_t n = (rows - 1) * stride + columns;
-    for (int i = OPERANDS; i < j->call->src_count; i++) {
+    for (int i = j->operands; i < j->call->src_count; i++) {
         const an_tensor *t = &j->call->src[i];
-        REAL *buffer = buffers[i - OPERANDS];
+        REAL *buffer = buffers[i - j->operands];
         inputs[i] = buffer;
         if (rows == 1) { /* is read where it is */
             const int64_t offset = t->ndims == 1 ? column : row * j->columns + column;
@@ -40,7 +40,7 @@ static void NAME(finish_rows)(const job *j, int64_t row, int64_t column, int64_t
 
 static void NAME(finish)(void *user, const an_product_block *b, REAL *values) {
     const job *j = user;
-    REAL buffers[AN_PRODUCT_CHAIN_INPUTS - OPERANDS][AN_ELEMENTWISE_ROW];
+    REAL buffers[AN_PRODUCT_CHAIN_MORE][AN_ELEMENTWISE_ROW];
     const int64_t first = b->item * j->item_rows + b->row;
     const bool fits = b->stride <= AN_ELEMENTWISE_ROW;
     const int64_t rows = fits ? AN_ELEMENTWISE_ROW / b->stride : 1, columns = fits ? b->columns : AN_ELEMENTWISE_ROW;

@@ -29,6 +29,10 @@ typedef struct an_product_attributes {
 
 enum { AN_PRODUCT_CUT = 512 }; /* a multiple of every kernel's pieces of k */
 
+enum { AN_PRODUCT_SUM_PAIRS = 6 };
+
 AN_DECLARE_KERNELS(product);
+/* (a, b, a, b…) → a·b + a·b + …, at most AN_PRODUCT_SUM_PAIRS of them, each b a matrix and no a transposed. */
+AN_DECLARE_KERNELS(product_sum);
 
 #endif

@@ -107,6 +107,17 @@ static value write_product(an_onnx *o, const an_node *node) {
     return as_output(o, node, AN_ONNX(o, "MatMul", a, b));
 }
 
+static value write_product_sum(an_onnx *o, const an_node *node) {
+    value sum = {0};
+    for (int i = 0; i < node->input_count; i += 2) {
+        value b = an_onnx_input(o, node, i + 1);
+        if (an_node_flag(node, "transpose_b")) b = an_onnx_transpose_last(o, b, 2);
+        const value product = AN_ONNX(o, "MatMul", an_onnx_input(o, node, i), b);
+        sum = i == 0 ? product : AN_ONNX(o, "Add", sum, product);
+    }
+    return as_output(o, node, sum);
+}
+
 /* The same padding at both ends. */
 static void pass_window(an_onnx *o, const an_node *node) {
     const an_int_list *padding = integers(node, "padding");
@@ -299,6 +310,7 @@ static const an_onnx_op rows[] = {
     WRITTEN(cast),
     WRITTEN(bias),
     WRITTEN(product),
+    WRITTEN(product_sum),
     WRITTEN(convolution),
     WRITTEN(max_pool),
     WRITTEN(average_pool),
