@@ -71,8 +71,29 @@ an_status an_graph_freeze(an_graph *g, an_dtype low) {
                     g->name, AN_Q8_0_ELEMENTS);
 }
 
+/* A layer with an adapter becomes two products and their sum, of which the first is rounded. */
+static void split_sum(an_graph *g, an_node *sum) {
+    const bool transpose_b = *(const bool *)an_node_attribute(sum, "transpose_b", AN_ATTRIBUTE_BOOL);
+    an_value parts[2];
+    g->insert_before = sum;
+    for (int i = 0; i < 2; i++)
+        parts[i] = an_product(g, an_node_input_value(g, sum, 2 * i), an_node_input_value(g, sum, 2 * i + 1), false,
+                              transpose_b);
+    an_result *added = an_graph_result(g, an_graph_add(g, &an_op_adapt, 2, parts, NULL));
+    g->insert_before = NULL;
+    if (!added) return;
+    an_result_replace(&sum->outputs[0], added);
+    an_graph_remove(g, sum);
+}
+
 an_status an_graph_round_products(an_graph *g) {
     an_context *ctx = g->ctx;
+    for (an_node *n = g->first, *next; n && g->status == AN_OK; n = next) {
+        next = n->next;
+        if (n->op == &an_op_product_sum && n->input_count == 4 && an_node_input(n, 1)->dtype == AN_DTYPE_Q8_0)
+            split_sum(g, n);
+    }
+    if (g->status != AN_OK) return AN_ERROR(ctx, g->status, "%s", g->message);
     for (an_node *n = g->first; n; n = n->next) {
         if (n->op != &an_op_product || an_node_input(n, 1)->dtype != AN_DTYPE_Q8_0) continue;
         const bool transpose_a = *(const bool *)an_node_attribute(n, "transpose_a", AN_ATTRIBUTE_BOOL);
