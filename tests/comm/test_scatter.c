@@ -93,13 +93,16 @@ static void run_steps(scatter_test *t, an_context *ctx, group *g) {
 
 /* ---- tests ---- */
 
-/* All leaves, ranks and types; what else there is changes with them. */
+/* All leaves, ranks and types; what else there is changes with them. Under sanitizers, which look at no sums, one type each in turn. */
 static void owners_have_the_tree(void **state) {
     (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
         for (int64_t leaves = 1; leaves <= MOST_LEAVES; leaves++)
             for (int type = 0; type < 3; type++) {
                 const int kind = (int)(ranks * 5 + leaves * 3 + type);
+#ifdef ANNEAL_SANITIZED
+                if (type != (ranks + leaves) % 3) continue;
+#endif
                 group g = {.ranks = ranks,
                            .is_late = kind & 1,
                            .setting = {.leaves = {0, leaves, leaves},
