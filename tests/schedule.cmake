@@ -35,6 +35,24 @@ macro(once)
     endforeach()
 endmacro()
 
+# native(NAME...): the emulator of aarch64 need not run it (label native): it shows how plans, memory, ranks and faults are put together, for which the other presets are enough, and would
+# take up to two minutes there. Kernels, elementary functions, tokenizers, formats and whole runs are not among these.
+macro(native)
+    foreach(test ${ARGN})
+        set(native_${test} TRUE)
+        list(APPEND scheduled ${test})
+    endforeach()
+endmacro()
+
+# learns(NAME...): dev need not run it (label learns): it waits for a model to learn, or compares the bits of two long runs, which a sanitizer does not look at; the calls that it makes are
+# made in other tests too.
+macro(learns)
+    foreach(test ${ARGN})
+        set(learns_${test} TRUE)
+        list(APPEND scheduled ${test})
+    endforeach()
+endmacro()
+
 set(scheduled "")
 
 # Times are compared with limits in seconds that the project promises, or with each other: a neighbour takes cache and cores away.
@@ -63,3 +81,8 @@ once(cli-chat examples-programs examples-finetune examples-own-op examples-own-o
 once(test_comm_watch test_comm_scatter test_comm_hybrid test_store_route test_store_load_ranks test_store_save_ranks test_store_write_ranks
     test_ranks_running test_ranks_errors test_ranks_failures test_ranks_saves test_ranks_stage test_ranks_traps_calls test_ranks_resume test_ranks_pieces
     test_ranks_shard test_train_null_arguments test_train_failed_calls)
+
+native(test_exec_gathered test_exec_recompute test_train_planned test_store_damage_some test_run_system_faults test_run_own_optimizer test_comm_gather test_comm_reduce
+    test_comm_schedule checkops-options cli-normalize cli-summary)
+
+learns(examples-programs test_open_constructor_short ranks-hash-threads-1)

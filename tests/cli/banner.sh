@@ -15,8 +15,9 @@ python3 -c 'print("a,b,sum")
 for i in range(9600): print(i % 11, i % 7, i % 11 + i % 7, sep=",")' >sums.csv
 
 # --- epochs that have 3, 5, 5, 20 and 20 steps ---
-hidden='[256, 256]' # steps that take long enough to be killed between them; an emulator needs less for that
+hidden='[256, 256]' # steps that take long enough to be killed between them; an emulator needs less for that, and so does a sanitizer
 [ -z "${ANNEAL_RUN:-}" ] || hidden='[32, 32]'
+[ -z "${ANNEAL_SANITIZED:-}" ] || hidden='[64, 64]'
 cat >epochs.yaml <<Y
 run:   {dir: whole, epochs: 5, seed: 3}
 model: {type: mlp, hidden: $hidden}
