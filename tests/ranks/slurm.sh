@@ -69,7 +69,7 @@ until_true 60 is_up || fail "Slurm does not start"
 # --- what one process computes ---
 python3 "$tree/tests/ranks/make_data.py" "$tree"
 cp "$tree/tests/ranks/gpt-bf16.yaml" run.yaml
-train=("${anneal[@]}" train run.yaml --set run.isa=auto --set run.steps=6000) # long enough to be interrupted, also where the ranks leave little of the processors to others
+train=("${anneal[@]}" train run.yaml --set run.isa=auto --set run.steps=3000) # long enough to be interrupted, also where the ranks leave little of the processors to others
 export OMP_NUM_THREADS=1
 "${train[@]}" --set run.dir=alone >out 2>err || fail "one process ended with $?"
 # same FOLDER: the run there is done, and has the state of the one process
