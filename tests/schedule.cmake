@@ -75,7 +75,7 @@ cost(10 ranks-data-exact walk-unpack walk-student-images walk-student-text walk-
     cli-room-cgroup install test_ranks_threads test_ranks_small_stack test_ranks_shard_graphs test_ranks_stage test_ranks_traps_calls
     test_ranks_traps_numbers ranks-hash-openmpi-3 ranks-traffic-mpich ranks-strace-openmpi ranks-strace-mpich test_open_constructor_short)
 
-once(cli-chat examples-programs examples-finetune examples-own-op examples-own-optimizer cli-train cli-average cli-find-lr cli-tokenize cli-generate cli-finetune cli-banner cli-metrics cli-tables cli-checkpoints cli-mistakes cli-special-files cli-limits cli-formats cli-augment cli-weights cli-profile cli-evaluate cli-restart cli-embedding cli-damage cli-plot cli-compare cli-completion
+once(cli-chat cli-settings examples-programs examples-finetune examples-own-op examples-own-optimizer cli-train cli-average cli-find-lr cli-tokenize cli-generate cli-finetune cli-banner cli-metrics cli-tables cli-checkpoints cli-mistakes cli-special-files cli-limits cli-formats cli-augment cli-weights cli-profile cli-evaluate cli-restart cli-embedding cli-damage cli-plot cli-compare cli-completion
     cli-doctor cli-pipe cli-launcher cli-strategies cli-room-memory cli-room-cgroup cli-room-disk cli-supervise test_cli_doctor
     test_cli_supervise_ranks test_launch_launcher)
 once(test_comm_watch test_comm_scatter test_comm_hybrid test_store_route test_store_load_ranks test_store_save_ranks test_store_write_ranks

@@ -11,8 +11,7 @@ enum { MOST_BYTES = 4 << 20 }; /* of the file */
 
 /* ---- values ---- */
 
-/* Reads a value that must be off: null, false, zero, empty. */
-static bool read_off(an_json *j, an_stated *v) {
+bool an_stated_read_off(an_json *j, an_stated *v) {
     const int first = an_json_peek(j);
     const size_t begin = j->at;
     double number = 0;
@@ -68,7 +67,7 @@ static bool read_value(an_description *d, an_json *j, int row, const char *paren
         if (!known->given) known->is_null = true;
         return an_json_skip(j);
     }
-    const bool read = kind == AN_KEY_OFF                                 ? read_off(j, &v)
+    const bool read = kind == AN_KEY_OFF                                 ? an_stated_read_off(j, &v)
                       : kind == AN_KEY_WORD || kind == AN_KEY_ACTIVATION ? read_word(j, &v)
                                                                          : read_number(j, kind, &v);
     if (!read) return false;
@@ -83,7 +82,7 @@ static bool read_value(an_description *d, an_json *j, int row, const char *paren
 /* A key that nobody knows may change what the model computes, unless it is off. */
 static void read_unknown(an_description *d, an_json *j, const char *parent, const char *key) {
     an_stated v = {0};
-    if (read_off(j, &v) && v.number != 0) an_description_doubt(d, parent, key);
+    if (an_stated_read_off(j, &v) && v.number != 0) an_description_doubt(d, parent, key);
 }
 
 /* ---- keys with several values ---- */

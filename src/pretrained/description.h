@@ -46,6 +46,9 @@ void an_description_destroy(an_description *d);
 /* Refuses what no model here can do, by the names of the keys. */
 an_status an_description_check(const an_description *d);
 
+/* Reads a value that must be off: null, false, zero, empty. `v->number` is 0 if it is. */
+bool an_stated_read_off(an_json *j, an_stated *v);
+
 /* The kind of rotary scaling, as the newer or the older key says it. */
 const an_stated *an_description_rope_type(const an_description *d);
 

@@ -153,6 +153,23 @@ case("folder: empty", r"model", empty_folder)
 case("folder: no weights", r"model.*(safetensors|weights)", folder(tensors=lambda w: None))
 
 
+# generation_config.json
+
+
+def generation(content):
+    return folder(files={"generation_config.json": content})
+
+
+for name, value in {"temperature": -1, "top_p": 2, "min_p": "small", "top_k": -3, "repetition_penalty": 0, "do_sample": "yes", "eos_token_id": 10**6}.items():
+    case(f"generation: {name} is {value}", f"generation_config.json.*{name}", generation({name: value}))
+case("generation: a key twice", "generation_config.json.*top_p.*twice", generation(b'{"top_p": 0.5, "top_p": 0.5}'))
+case("generation: 1,000 end tokens", "generation_config.json.*eos_token_id", generation({"eos_token_id": list(range(1000))}))
+case("generation: cut", "generation_config.json", generation(b'{"top_p": 0.5'))
+case("generation: empty", "generation_config.json", generation(b""))
+case("generation: 100,000 lists deep", "generation_config.json", generation(b'{"new": ' + b"[" * 100000))
+case("generation: 2 MB", "generation_config.json.*bytes", generation(b"{" + b" " * (2 << 20) + b"}"))
+
+
 # safetensors
 
 

@@ -218,6 +218,10 @@ static inline void build_models(void) {
     DO(an_pretrained_open, &pretrained, ctx, ANNEAL_SOURCE_DIR "/tests/golden/pretrained/llama");
     DO(an_pretrained_info_get, pretrained, &about);
     NOTE(about.rotary_base), NOTE(about.rotary_factor);
+    an_pretrained_sampling sampling;
+    an_pretrained_sampling_init(&sampling, sizeof sampling);
+    DO(an_pretrained_sampling_get, pretrained, &sampling);
+    NOTE(sampling.temperature), NOTE(sampling.top_p);
     DO(an_pretrained_graph, pretrained, &graph, NULL);
     an_pretrained_close(&pretrained);
     note_graph(graph);

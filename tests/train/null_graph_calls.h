@@ -302,6 +302,9 @@ static inline void call_models(void) {
     STATUS(an_pretrained_open, N(&again), N(ctx), N(published));
     an_pretrained_close(&again);
     STATUS(an_pretrained_info_get, N(pretrained), N(&about));
+    an_pretrained_sampling sampling;
+    an_pretrained_sampling_init(&sampling, sizeof sampling);
+    STATUS(an_pretrained_sampling_get, N(pretrained), N(&sampling));
     STATUS(an_pretrained_graph, N(pretrained), N(&fresh), O(&built));
     PLAIN(an_pretrained_family);
     an_tokenizer *published_tokenizer = NULL;

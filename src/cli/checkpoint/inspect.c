@@ -142,6 +142,37 @@ static bool is_published(const cli_checkpoint *c) {
     return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
 }
 
+/* How it is meant to generate, or what is wrong with that; nothing where nothing says it. */
+static void show_sampling(const cli_checkpoint *c, const an_pretrained *p) {
+    const char *sign = "";
+    an_pretrained_sampling s;
+    an_pretrained_sampling_init(&s, sizeof s);
+    if (an_pretrained_sampling_get(p, &s) != AN_OK) {
+        printf("  generation   unknown: %s\n", an_last_error(c->ctx));
+        return;
+    }
+    const struct {
+        const char *name;
+        double value;
+    } settings[] = {{"temperature", s.temperature},
+                    {"top-k", (double)s.top_k},
+                    {"top-p", s.top_p},
+                    {"min-p", s.min_p},
+                    {"repetition-penalty", s.repetition_penalty}};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (settings[i].value < 0) continue;
+        printf("%s %s %g", *sign ? sign : "  generation  ", settings[i].name, settings[i].value);
+        sign = ",";
+    }
+    for (int i = 0; i < s.stop_count; i++) {
+        if (i == 0) printf("%s ends at token", *sign ? sign : "  generation  ");
+        printf(i ? ", %d" : " %d", s.stop_tokens[i]);
+        sign = ",";
+    }
+    if (*s.ignored) printf("%s without effect: %s", *sign ? ";" : "  generation  ", s.ignored);
+    if (*sign || *s.ignored) printf("\n");
+}
+
 /* A published model in a few lines; or why it is none that anneal can build. */
 static void show_pretrained(const cli_checkpoint *c) {
     an_pretrained *p = NULL;
@@ -163,6 +194,7 @@ static void show_pretrained(const cli_checkpoint *c) {
     printf("%s", i.tied ? ", tied head" : "");
     if (i.classes > 0) printf(", %s classes", cli_count(i.classes).text);
     printf("\n");
+    show_sampling(c, p);
     an_pretrained_close(&p);
 }
 

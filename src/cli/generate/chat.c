@@ -59,9 +59,7 @@ int cli_chat_open(cli_chat *c, const cli_vocabulary *v, an_config *config, const
     if (code == CLI_DONE) code = find_system(c, config, system);
     if (code != CLI_DONE) return code;
     const char *end = an_chat_end(&c->format);
-    const int32_t id = end ? an_tokenizer_id(v->tokenizer, end, strlen(end)) : -1;
-    if (v->end >= 0) c->stops[c->stop_count++] = v->end;
-    if (id >= 0 && id != v->end) c->stops[c->stop_count++] = id;
+    c->end = end ? an_tokenizer_id(v->tokenizer, end, strlen(end)) : -1;
     return CLI_DONE;
 }
 

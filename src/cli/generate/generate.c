@@ -114,7 +114,8 @@ typedef struct {
     int64_t added, printed;
     int64_t batch;
     an_sampling_options sampling;
-    int64_t published; /* context of a published model; 0: it is a run's */
+    cli_stops stops;
+    cli_published published;
     bool as_json, as_tokens, as_chat;
     bool talks; /* with standard input */
 } work;
@@ -150,11 +151,6 @@ static int read_sampling(work *w) {
     if (code == CLI_DONE) code = cli_number(call, SEED, 0, &seed);
     if (code == CLI_DONE) code = cli_number(call, BATCH, 1, &w->batch);
     s->seed = (uint64_t)seed;
-    static const int drawn[] = {TOP_K, TOP_P, MIN_P, SEED};
-    for (size_t i = 0; code == CLI_DONE && s->temperature == 0 && i < sizeof drawn / sizeof *drawn; i++)
-        if (call->values[drawn[i]])
-            return cli_misuse(call, "--%s has no effect without --temperature above 0: the most likely token is taken",
-                              options[drawn[i]].name);
     for (int i = 0; code == CLI_DONE && i < call->set_count; i++)
         if (!*call->sets[i]) return cli_misuse(call, "--stop takes a text that is not empty");
     if (code == CLI_DONE && w->as_tokens && call->set_count > 0)
@@ -166,6 +162,18 @@ static int read_sampling(work *w) {
         if (call->values[of_chat[i]])
             return cli_misuse(call, "--%s has no effect without --chat", options[of_chat[i]].name);
     return code;
+}
+
+/* With the settings of a published model, which may draw tokens without an option that says so. */
+static int settle_sampling(work *w) {
+    static const int drawn[] = {TOP_K, TOP_P, MIN_P, SEED};
+    if (w->published.call) cli_published_apply(&w->published, &w->sampling);
+    for (size_t i = 0; w->sampling.temperature == 0 && i < sizeof drawn / sizeof *drawn; i++)
+        if (w->call->values[drawn[i]])
+            return cli_misuse(w->call,
+                              "--%s has no effect without --temperature above 0: the most likely token is taken",
+                              options[drawn[i]].name);
+    return CLI_DONE;
 }
 
 /* ---- prompts ---- */
@@ -316,8 +324,8 @@ static int open_generator(work *w, an_context *ctx) {
     if (code == CLI_DONE) code = cli_number(w->call, THREADS, 1, &threads);
     if (code == CLI_DONE) code = cli_weights_choose(w->call, w->call->values[WEIGHTS], &o.weights);
     if (code != CLI_DONE) return code;
-    if (w->published > 0 && o.context == 0)
-        o.context = an_smaller(w->published, w->talks ? TALK_CONTEXT : longest(w) + w->sampling.max_tokens);
+    if (w->published.context > 0 && o.context == 0)
+        o.context = an_smaller(w->published.context, w->talks ? TALK_CONTEXT : longest(w) + w->sampling.max_tokens);
     o.threads = (int)an_smaller(threads, INT_MAX);
     if (precision >= 0) o.precision = precision == 0 ? AN_DTYPE_F32 : AN_DTYPE_BF16;
     if (storage >= 0) o.storage = storage == 0 ? AN_DTYPE_BF16 : AN_DTYPE_Q8_0;
@@ -331,8 +339,13 @@ static int open_vocabulary(work *w, an_context *ctx, an_config *config) {
     if (code == CLI_DONE && w->as_chat)
         code = cli_chat_open(&w->chat, &w->vocabulary, config, call->values[TEMPLATE], call->values[SYSTEM]);
     if (code != CLI_DONE || w->as_tokens) return code;
-    w->sampling.stop_tokens = w->as_chat ? w->chat.stops : &w->vocabulary.end;
-    w->sampling.stop_count = w->as_chat ? w->chat.stop_count : w->vocabulary.end >= 0;
+    /* What a publisher says counts instead of the tokenizer's end token, but both end an answer. */
+    for (int i = 0; i < w->published.sampling.stop_count; i++)
+        cli_stops_add(&w->stops, w->published.sampling.stop_tokens[i]);
+    if (w->as_chat || w->stops.count == 0) cli_stops_add(&w->stops, w->vocabulary.end);
+    if (w->as_chat) cli_stops_add(&w->stops, w->chat.end);
+    w->sampling.stop_tokens = w->stops.tokens;
+    w->sampling.stop_count = w->stops.count;
     return CLI_DONE;
 }
 
@@ -355,17 +368,6 @@ static int run_with(work *w, const cli_checkpoint *from, an_config *config) {
     return code;
 }
 
-static int look_at_published(work *w, an_context *ctx) {
-    an_pretrained *published = NULL;
-    an_pretrained_info info;
-    an_pretrained_info_init(&info, sizeof info);
-    an_status status = an_pretrained_open(&published, ctx, w->call->argument);
-    if (status == AN_OK) status = an_pretrained_info_get(published, &info);
-    an_pretrained_close(&published);
-    w->published = info.context;
-    return status == AN_OK ? CLI_DONE : cli_refuse(w->call, ctx, NULL, status);
-}
-
 static int run(const cli_call *call) {
     work w = {.call = call,
               .as_json = call->values[INPUT] != NULL,
@@ -384,12 +386,13 @@ static int run(const cli_call *call) {
     if (code != CLI_DONE) return code;
     code = cli_checkpoint_open(call, call->argument, &from);
     if (code == CLI_DONE && !from.info.is_run) {
-        code = look_at_published(&w, from.ctx);
-        if (code == CLI_DONE) code = run_with(&w, &from, NULL);
+        code = cli_published_open(&w.published, call, from.ctx);
     } else if (code == CLI_DONE) {
         const an_status status = cli_checkpoint_config(&from, from.ctx, 0, NULL, &config);
-        code = status == AN_OK ? run_with(&w, &from, config) : cli_refuse(call, from.ctx, NULL, status);
+        if (status != AN_OK) code = cli_refuse(call, from.ctx, NULL, status);
     }
+    if (code == CLI_DONE) code = settle_sampling(&w);
+    if (code == CLI_DONE) code = run_with(&w, &from, config);
     an_config_destroy(&config);
     cli_checkpoint_close(&from);
     return code == CLI_DONE ? cli_finish(call) : code;
@@ -402,7 +405,8 @@ const cli_command cli_generate = {
     .text =
         "Continues prompts with the tokens that a model finds likely, and prints them as they are generated. For a "
         "run, its newest checkpoint is used. MODEL is a published model: a folder as Hugging Face has it, or a GGUF "
-        "file. A text is the same for the same weights, prompt and options, whatever "
+        "file; the settings that its generation_config.json or its keys have are the defaults of the options. A text "
+        "is the same for the same weights, prompt and options, whatever "
         "else is generated beside it and on any number of threads. A prompt that was trained by characters needs "
         "the training text, whose characters define the tokens. With --chat, messages are written as the model's chat "
         "template says, and the model answers; what looks like a special token in a message is text.",

@@ -88,8 +88,7 @@ typedef struct cli_chat {
     const cli_vocabulary *vocabulary;
     an_chat_format format;
     char memory[AN_CHAT_SYSTEM_BYTES];
-    int32_t stops[2]; /* tokens that end an answer */
-    int stop_count;
+    int32_t end; /* token that ends a message; -1: none */
 } cli_chat;
 
 /* The template by its name, or (NULL) that of the run or the model. `system` may be NULL. */
@@ -98,6 +97,28 @@ int cli_chat_open(cli_chat *chat, const cli_vocabulary *vocabulary, an_config *c
 /* Allocates the tokens of a conversation that is to be answered. The message begins with `what`. */
 int cli_chat_encode(const cli_chat *chat, const char *what, const an_chat_message *messages, int64_t count,
                     int32_t **tokens, int64_t *token_count);
+
+/* ---- published.c: how a published model is meant to generate ---- */
+
+typedef struct cli_published {
+    const cli_call *call; /* NULL: the model is a run's */
+    int64_t context;
+    bool is_gguf;
+    an_pretrained_sampling sampling;
+} cli_published;
+
+int cli_published_open(cli_published *published, const cli_call *call, an_context *ctx);
+/* Puts its settings in the place of options that were not given, and tells so. */
+void cli_published_apply(const cli_published *published, an_sampling_options *sampling);
+
+/* Tokens that end a text. */
+enum { CLI_STOPS = AN_PRETRAINED_STOPS + 2 };
+typedef struct cli_stops {
+    int32_t tokens[CLI_STOPS];
+    int count;
+} cli_stops;
+/* Adds one, unless it is there or negative. */
+void cli_stops_add(cli_stops *stops, int32_t token);
 
 /* ---- talk.c: a conversation with whoever writes to standard input ---- */
 
