@@ -32,8 +32,10 @@ an_status an_publish_gguf(const an_publication *publication, const char *file);
 
 /* config.json. What it says is read again, and compared with the description. */
 an_status an_publish_config(const an_publication *publication, const char *folder);
-/* Files of the tokenizer and of generation. */
+/* Files of the tokenizer, and settings of the folder that the model came from. */
 an_status an_publish_tokenizer(const an_publication *publication, const char *folder);
+/* generation_config.json, unless it was among these. */
+an_status an_publish_generation(const an_publication *publication, const char *folder);
 /* Copies a file, if there is one. */
 an_status an_publish_copy(an_context *ctx, const char *from, const char *name, const char *to);
 /* The keys of the tokenizer, and those of a GGUF file that say where the model comes from. */

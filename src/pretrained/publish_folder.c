@@ -187,5 +187,6 @@ an_status an_publish_folder(const an_publication *p, const char *folder) {
     AN_TRY_RETURN(view_weights(p));
     AN_TRY_RETURN(write_weights(&w));
     AN_TRY_RETURN(an_publish_tokenizer(p, folder));
+    AN_TRY_RETURN(an_publish_generation(p, folder));
     return an_publish_config(p, folder);
 }

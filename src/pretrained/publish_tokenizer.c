@@ -108,20 +108,6 @@ static an_status write_config(const an_publication *p, const char *folder, const
     return status;
 }
 
-static an_status write_generation(an_context *ctx, const char *folder, const an_tokenizer_parts *parts) {
-    an_text text;
-    an_text_init(&text, ctx);
-    an_json_writer json = an_text_json(&text, AN_JSON_LINES), *j = &json;
-    an_json_write_object(j, NULL);
-    if (parts->bos >= 0) an_json_write_integer(j, "bos_token_id", parts->bos);
-    if (parts->eos >= 0) an_json_write_integer(j, "eos_token_id", parts->eos);
-    if (parts->pad >= 0) an_json_write_integer(j, "pad_token_id", parts->pad);
-    an_json_write_finish(j);
-    const an_status status = put_file(ctx, folder, "generation_config.json", &text);
-    an_text_destroy(&text);
-    return status;
-}
-
 static an_status get_template(const an_gguf *g, an_arena *arena, const char **template) {
     an_context *ctx = arena->ctx;
     const char *bytes = NULL;
@@ -148,7 +134,6 @@ static an_status make_files(const an_publication *p, const char *folder) {
     AN_TRY(put_file(ctx, folder, "tokenizer.json", &text));
     AN_TRY(get_template(file, &arena, &template));
     AN_TRY(write_config(p, folder, &parts, template));
-    AN_TRY(write_generation(ctx, folder, &parts));
     status = AN_OK;
 fail:
     an_tokenizer_destroy(&tokenizer);

@@ -374,6 +374,20 @@ static void assert_tokens(const char *path) {
     an_tokenizer_destroy(&b);
 }
 
+/* A folder says where a text ends. */
+static void assert_end(const char *path, int32_t end) {
+    an_pretrained *p = NULL;
+    an_pretrained_sampling s;
+    an_pretrained_sampling_init(&s, sizeof s);
+    OK(ctx, an_pretrained_open(&p, ctx, path));
+    OK(ctx, an_pretrained_sampling_get(p, &s));
+    an_pretrained_close(&p);
+    assert_int_equal(s.stop_count, 1);
+    assert_int_equal(s.stop_tokens[0], end);
+    assert_true(s.temperature == -1 && s.top_k == -1 && s.repetition_penalty == -1);
+    assert_string_equal(s.ignored, "");
+}
+
 static void test_tokenizer(void **state) {
     (void)state;
     an_export_options o = options_of(AN_EXPORT_F32);
@@ -393,10 +407,25 @@ static void test_tokenizer(void **state) {
     o.tokenizer = TOKENIZER;
     OK(ctx, export_to("run", "hf", true, &o));
     assert_tokens("hf");
+    assert_end("hf", info.eos);
     OK(ctx, export_to("run", "m.gguf", false, &o));
     assert_tokens("m.gguf");
+    assert_end("m.gguf", info.eos);
     OK(ctx, export_to("m.gguf", "again", true, NULL));
     assert_tokens("again");
+    assert_end("again", info.eos);
+    /* what the folder says goes along as it is */
+    write_text("again/generation_config.json", "{\"eos_token_id\": [1, 0], \"do_sample\": true, \"new\": 7}");
+    forget("third");
+    OK(ctx, export_to("again", "third", true, NULL));
+    an_pretrained *p = NULL;
+    an_pretrained_sampling s;
+    an_pretrained_sampling_init(&s, sizeof s);
+    OK(ctx, an_pretrained_open(&p, ctx, "third"));
+    OK(ctx, an_pretrained_sampling_get(p, &s));
+    an_pretrained_close(&p);
+    assert_true(s.stop_count == 2 && s.stop_tokens[0] == 1 && s.temperature == 1 && s.top_k == 50);
+    assert_string_equal(s.ignored, "new");
     OK(ctx, export_to("hf", "n.gguf", false, NULL)); /* from the folder's own */
     assert_tokens("n.gguf");
     OK(ctx, an_pretrained_tokenizer(&t, ctx, "n.gguf"));
