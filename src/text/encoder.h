@@ -33,7 +33,10 @@ typedef struct an_symbol {
 } an_symbol;
 
 /* A word and its tokens, in one cache line. */
-enum { AN_CACHED_BYTES = 31, AN_CACHED_TOKENS = 7, AN_CACHED_WORDS = 1 << 14 };
+enum { AN_CACHED_BYTES = 31, AN_CACHED_TOKENS = 7 };
+#ifndef AN_CACHED_WORDS /* fuzzers, which make an encoder for every input, have a small cache */
+#define AN_CACHED_WORDS (1 << 14)
+#endif
 typedef struct an_cached_word {
     char word[AN_CACHED_BYTES];
     uint8_t length; /* 0: free */
