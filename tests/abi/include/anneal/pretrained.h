@@ -67,6 +67,24 @@ AN_API an_status an_pretrained_tokenizer(an_tokenizer **tokenizer, an_context *c
 AN_API an_status an_pretrained_chat(an_chat_format *format, an_context *ctx, const char *path,
                                     char memory[AN_CHAT_SYSTEM_BYTES]);
 
+/* How its publisher generates with it: generation_config.json of a folder, or the keys of a GGUF file. Members are as in an_sampling_options (anneal/generate.h). */
+enum { AN_PRETRAINED_STOPS = 32, AN_PRETRAINED_IGNORED = 256 };
+typedef struct an_pretrained_sampling {
+    size_t size;
+    double
+        temperature; /* 0: the token with the highest logit is taken. This and the next four: -1 if nothing says it */
+    double top_p, min_p, repetition_penalty;
+    int64_t top_k;
+    int32_t stop_tokens[AN_PRETRAINED_STOPS];
+    int stop_count; /* 0: nothing says it; the tokenizer has an end token too */
+    uint32_t reserved;
+    char ignored
+        [AN_PRETRAINED_IGNORED]; /* keys of generation_config.json that ask for something else, as a list; "": none */
+} an_pretrained_sampling;
+AN_API void an_pretrained_sampling_init(an_pretrained_sampling *sampling, size_t size);
+/* Values are taken as transformers takes them: without do_sample, a temperature has no effect. A value that is out of its range is AN_ERR_DAMAGED, by the name of its key. */
+AN_API an_status an_pretrained_sampling_get(const an_pretrained *pretrained, an_pretrained_sampling *sampling);
+
 /* The names of the families, "gpt2" and so on; NULL after the last. */
 AN_API const char *an_pretrained_family(int index);
 
