@@ -26,7 +26,7 @@ static an_status read_member(an_chat_reading *r, an_json *json, members *m, int 
         m->counts[i] = r->message_count - m->begins[i];
         m->list_count++;
     } else {
-        an_lines_string(json, &m->texts[i], "'prompt', 'chosen' and 'rejected' are texts or lists of messages");
+        an_json_string_once(json, &m->texts[i], "'prompt', 'chosen' and 'rejected' are texts or lists of messages");
         m->text_count++;
     }
     return AN_OK;

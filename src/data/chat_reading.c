@@ -4,25 +4,6 @@
 
 /* ---- JSON ---- */
 
-static bool read_message(an_json *json, an_chat_message *message) {
-    an_json_string key, role = {NULL, 0}, content = {NULL, 0};
-    const size_t at = json->at;
-    if (an_json_peek(json) != '{' || !an_json_object(json)) return an_json_refuse(json, at, "a message is an object");
-    while (an_json_member(json, &key))
-        if (!strcmp(key.bytes, "role"))
-            an_lines_string(json, &role, "the role of a message is one text");
-        else if (!strcmp(key.bytes, "content"))
-            an_lines_string(json, &content, "the content of a message is one text");
-        else if (!strcmp(key.bytes, "tool_calls"))
-            an_json_refuse(json, json->at, "messages with tool_calls are not supported; write them as text");
-        else
-            an_json_skip(json);
-    if (!json->problem && (!role.bytes || !content.bytes))
-        an_json_refuse(json, at, "a message needs a role and a content");
-    *message = (an_chat_message){role.bytes, content.bytes};
-    return !json->problem;
-}
-
 an_status an_chat_read_messages(an_chat_reading *r, an_json *json) {
     an_context *ctx = r->ctx;
     const size_t before = r->message_count;
@@ -31,7 +12,7 @@ an_status an_chat_read_messages(an_chat_reading *r, an_json *json) {
     while (an_json_element(json)) {
         AN_TRY_RETURN(
             an_grow(ctx, (void **)&r->messages, &r->message_capacity, r->message_count + 1, sizeof *r->messages));
-        if (!read_message(json, &r->messages[r->message_count++])) break;
+        if (!an_json_message(json, &r->messages[r->message_count++])) break;
     }
     if (!json->problem && r->message_count == before) an_json_refuse(json, json->at, "there are no messages");
     return AN_OK;

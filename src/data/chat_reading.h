@@ -2,6 +2,7 @@
 #ifndef AN_DATA_CHAT_READING_H
 #define AN_DATA_CHAT_READING_H
 
+#include "base/text/json_message.h"
 #include "data/chat.h"
 
 typedef struct an_chat_reading {

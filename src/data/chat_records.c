@@ -21,11 +21,11 @@ static an_status read_members(reading *r, an_json *json, members *m) {
     if (!an_json_object(json)) return AN_OK;
     while (an_json_member(json, &key))
         if (!strcmp(key.bytes, "text"))
-            an_lines_string(json, &m->text, "'text' is one text");
+            an_json_string_once(json, &m->text, "'text' is one text");
         else if (!strcmp(key.bytes, "prompt"))
-            an_lines_string(json, &m->prompt, "'prompt' is one text; write a conversation as 'messages'");
+            an_json_string_once(json, &m->prompt, "'prompt' is one text; write a conversation as 'messages'");
         else if (!strcmp(key.bytes, "completion"))
-            an_lines_string(json, &m->completion, "'completion' is one text; write a conversation as 'messages'");
+            an_json_string_once(json, &m->completion, "'completion' is one text; write a conversation as 'messages'");
         else if (!strcmp(key.bytes, "messages")) {
             if (m->has_messages) an_json_refuse(json, json->at, "'messages' appears twice");
             m->has_messages = true;

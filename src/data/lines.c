@@ -36,9 +36,3 @@ an_status an_lines_refuse(const an_lines *lines, int64_t record, size_t at, cons
     const an_note note = {text, sizeof text};
     return an_note_raise(lines->table.ctx, an_jsonl_refuse(&lines->table, record, at, what, name, note), note);
 }
-
-bool an_lines_string(an_json *json, an_json_string *to, const char *what) {
-    if (json->problem) return false;
-    if (an_json_peek(json) != '"' || to->bytes) return an_json_refuse(json, json->at, what);
-    return an_json_string_value(json, to);
-}

@@ -19,7 +19,4 @@ an_status an_lines_read(an_lines *lines, int64_t record, an_json *json);
 /* "x.jsonl: byte 12, in record 3: what: 'name'"; the name may be "". */
 an_status an_lines_refuse(const an_lines *lines, int64_t record, size_t at, const char *what, const char *name);
 
-/* Reads the string of a member that a record may have once; `what` is the message if it is no string, or not the first. */
-bool an_lines_string(an_json *json, an_json_string *to, const char *what);
-
 #endif

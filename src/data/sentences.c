@@ -6,6 +6,7 @@
 #include "anneal/text.h"
 #include "base/guard.h"
 #include "base/structs.h"
+#include "base/text/json_message.h"
 #include "data/dataset.h"
 #include "data/encoding.h"
 #include "data/lines.h"
@@ -105,9 +106,9 @@ static void read_members(an_json *json, members *m, bool has_targets) {
     if (!an_json_object(json)) return;
     while (an_json_member(json, &key))
         if (!strcmp(key.bytes, "text"))
-            an_lines_string(json, &m->text, "'text' is one text");
+            an_json_string_once(json, &m->text, "'text' is one text");
         else if (!strcmp(key.bytes, "text_pair"))
-            an_lines_string(json, &m->pair, "'text_pair' is one text");
+            an_json_string_once(json, &m->pair, "'text_pair' is one text");
         else if (!strcmp(key.bytes, "label") && has_targets)
             read_label(json, m);
         else

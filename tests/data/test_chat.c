@@ -241,7 +241,7 @@ static void refusals(void **state) {
         const char *text, *words;
     } rows[] = {
         {"{\"text\": 3}\n", "x.jsonl: byte 9, in record 1: 'text' is one text"},
-        {"{\"text\": \"a\", \"text\": \"b\"}\n", "in record 1: 'text' is one text"},
+        {"{\"text\": \"a\", \"text\": \"b\"}\n", "in record 1: a member appears twice"},
         {"{\"text\": \"a\"}\n{\"t\": \"a\"}\n",
          "x.jsonl: byte 14, in record 2: a record has 'text', or 'prompt' and 'completion', or 'messages'"},
         {"{\"text\": \"a\", \"prompt\": \"b\", \"completion\": \"c\"}\n", "and only one of these"},

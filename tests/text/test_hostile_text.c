@@ -196,7 +196,7 @@ static const struct {
     {"{\"prompt\":\"x\",\"completion\":[]}",
      "byte 50, in record 2: 'completion' is one text; write a conversation as 'messages'"},
     {"{\"text\":7}", "byte 31, in record 2: 'text' is one text"},
-    {"{\"text\":\"x\",\"text\":\"y\"}", "byte 42, in record 2: 'text' is one text"},
+    {"{\"text\":\"x\",\"text\":\"y\"}", "byte 42, in record 2: a member appears twice"},
     {"{}",
      "byte 23, in record 2: a record has 'text', or 'prompt' and 'completion', or 'messages', and only one of these"},
     {"{\"text\":\"\\u0000\"}", "byte 32, in record 2: a string has the character U+0000"},
@@ -210,7 +210,7 @@ static const struct {
      "byte 83, in record 2: messages with tool_calls are not supported; write them as text"},
     {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},]}", "byte 66, in record 2: nothing follows a comma"},
     {"{\"messages\":[{\"role\":\"user\",\"role\":\"system\",\"content\":\"x\"}]}",
-     "byte 58, in record 2: the role of a message is one text"},
+     "byte 58, in record 2: a member appears twice"},
 };
 
 /* Every one is refused, with these words; the number of bytes that the context holds is as before. */

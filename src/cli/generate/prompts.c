@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text/json.h"
+#include "base/text/json_message.h"
 #include "cli/generate/generate.h"
 
 static cli_sequence *add_sequence(cli_prompts *p) {
@@ -40,34 +40,6 @@ int cli_prompts_text(cli_prompts *p, const char *what, const char *text, size_t 
 
 /* ---- conversations ---- */
 
-static void read_string(an_json *json, an_json_string *text, const char *problem) {
-    if (text->bytes)
-        an_json_refuse(json, json->at, "a member appears twice");
-    else if (an_json_peek(json) != '"')
-        an_json_refuse(json, json->at, problem);
-    else
-        an_json_string_value(json, text);
-}
-
-static void read_message(an_json *json, an_chat_message *message) {
-    an_json_string key, role = {NULL, 0}, content = {NULL, 0};
-    const size_t at = json->at;
-    if (an_json_peek(json) != '{') an_json_refuse(json, at, "a message is an object with role and content");
-    if (!an_json_object(json)) return;
-    while (an_json_member(json, &key))
-        if (!strcmp(key.bytes, "role"))
-            read_string(json, &role, "the role of a message is one text");
-        else if (!strcmp(key.bytes, "content"))
-            read_string(json, &content, "the content of a message is one text");
-        else if (!strcmp(key.bytes, "tool_calls"))
-            an_json_refuse(json, json->at, "messages with tool_calls are not supported; write them as text");
-        else
-            an_json_skip(json);
-    if (!json->problem && (!role.bytes || !content.bytes))
-        an_json_refuse(json, at, "a message needs a role and a content");
-    *message = (an_chat_message){role.bytes, content.bytes};
-}
-
 /* False: no memory. */
 static bool read_messages(an_json *json, cli_sequence *s) {
     size_t capacity = 0;
@@ -81,7 +53,7 @@ static bool read_messages(an_json *json, cli_sequence *s) {
             if (!larger) return false;
             s->messages = larger;
         }
-        read_message(json, &s->messages[s->message_count++]);
+        if (!an_json_message(json, &s->messages[s->message_count++])) break;
     }
     return true;
 }
