@@ -114,6 +114,7 @@ bool an_character_is_punctuation(uint32_t c) {
 size_t an_character_lower(uint32_t c, uint32_t to[2]) {
     enum { I_WITH_DOT = 0x130, DOT_ABOVE = 0x307 }; /* the only one whose lower case is two characters */
     to[0] = c == I_WITH_DOT ? 'i' : (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
+    if (to[0] == c && c >= 0x80) to[0] = an_version_lower(c);
     to[1] = DOT_ABOVE;
     return c == I_WITH_DOT ? 2 : 1;
 }

@@ -17,8 +17,18 @@ static const struct {
 #define NOT_PUNCTUATION AN_VERSION_NOT_PUNCTUATION
 #define NOT_OTHER AN_VERSION_NOT_OTHER
 #define RANGE(first, last, flags) {first, last, flags},
+#define LOWER(first, last, to)
 #include "text/versions.def"
 #undef RANGE
+#undef LOWER
+};
+
+static const struct {
+    uint32_t first, last, to;
+} lowers[] = {
+#define RANGE(first, last, flags)
+#define LOWER(first, last, to) {first, last, to},
+#include "text/versions.def"
 };
 
 unsigned an_version_flags(uint32_t c) {
@@ -36,4 +46,10 @@ unsigned an_version_flags(uint32_t c) {
 bool an_version_choose(uint32_t c, unsigned is, unsigned is_not, bool otherwise) {
     const unsigned flags = an_version_flags(c);
     return flags & is ? true : flags & is_not ? false : otherwise;
+}
+
+uint32_t an_version_lower(uint32_t c) {
+    for (size_t i = 0; i < sizeof lowers / sizeof *lowers && c >= lowers[i].first; i++)
+        if (c <= lowers[i].last) return lowers[i].to + (c - lowers[i].first);
+    return c;
 }

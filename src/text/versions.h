@@ -23,5 +23,7 @@ enum {
 unsigned an_version_flags(uint32_t character);
 /* Whether a character is of a class: as the flags say it, or else as utf8proc does. */
 bool an_version_choose(uint32_t character, unsigned is, unsigned is_not, bool otherwise);
+/* The lower case of a character for which utf8proc has none. */
+uint32_t an_version_lower(uint32_t character);
 
 #endif

@@ -11,7 +11,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 from tokenizers import Regex, __version__, normalizers, pre_tokenizers
 
 lib, libc = ctypes.CDLL("libutf8proc.so.2"), ctypes.CDLL(None)
-lib.utf8proc_category.argtypes = [ctypes.c_int32]
+lib.utf8proc_category.argtypes = lib.utf8proc_tolower.argtypes = [ctypes.c_int32]
 lib.utf8proc_map.argtypes = [ctypes.c_char_p, ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int]
 lib.utf8proc_map.restype = ctypes.c_ssize_t
 lib.utf8proc_unicode_version.restype = ctypes.c_char_p
@@ -35,7 +35,7 @@ bert = dict(clean_text=False, handle_chinese_chars=False, strip_accents=False, l
 clean = normalizers.BertNormalizer(**{**bert, "clean_text": True})
 accents = normalizers.BertNormalizer(**{**bert, "strip_accents": True})
 marks, words = normalizers.StripAccents(), pre_tokenizers.BertPreTokenizer()
-flags = {}
+flags, lower, small = {}, {}, normalizers.Lowercase()
 for point in range(0x80, 0x110000):
     if 0xD800 <= point < 0xE000 or point == 0xFFFD:
         continue
@@ -56,6 +56,8 @@ for point in range(0x80, 0x110000):
             found.append(name if has else "NOT_" + name)
     if point in (0x11930, 0x11935):
         found.append("PLAIN")  # the parts of U+11938, so that they are not composed
+    if point != 0x130 and small.normalize_str(c) != chr(lib.utf8proc_tolower(point)):  # which has two
+        lower[point] = ord(small.normalize_str(c))
     if found:
         flags[point] = " | ".join(found)
 print("/* Characters that the package `tokenizers` takes for something else than utf8proc does, as its tables are of other versions of Unicode. Made by")
@@ -66,4 +68,10 @@ for point in sorted(flags):
         begin = point
     if flags.get(point + 1) != flags[point]:
         print(f"RANGE(0x{begin:04x}, 0x{point:04x}, {flags[point]})")
+        begin = None
+for point in sorted(lower):
+    if begin is None:
+        begin = point
+    if lower.get(point + 1) != lower[point] + 1:
+        print(f"LOWER(0x{begin:04x}, 0x{point:04x}, 0x{lower[begin]:04x})")
         begin = None

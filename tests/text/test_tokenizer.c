@@ -477,6 +477,14 @@ static void test_versions(void **state) {
     assert_true(an_character_is_punctuation(0x2e42) && !an_character_is_punctuation(0x2e43));
     assert_true(an_character_is_punctuation(0x166d) && !an_character_is_punctuation(0x61d));
     assert_true(an_character_is_other(0x200b) && !an_character_is_other(0x8e2));
+    static const uint32_t lower[][2] = {{0x41, 0x61},       {0xc9, 0xe9},       {0x1c89, 0x1c8a},   {0x1c8a, 0x1c8a},
+                                        {0xa7dc, 0x19b},    {0x10d4f, 0x10d4f}, {0x10d50, 0x10d70}, {0x10d65, 0x10d85},
+                                        {0x10d66, 0x10d66}, {0x16eb8, 0x16ed3}, {0x4e00, 0x4e00}};
+    for (size_t i = 0; i < sizeof lower / sizeof *lower; i++) {
+        uint32_t to[2];
+        assert_int_equal(an_character_lower(lower[i][0], to), 1);
+        assert_int_equal(to[0], lower[i][1]);
+    }
 }
 
 static int setup(void **state) {
