@@ -324,11 +324,18 @@ an_status an_program_find_gradients(an_program *p) {
 
 /* ---- what kernels keep ---- */
 
+static bool is_weight(const an_node *node, int input) {
+    const an_result *r = input < node->input_count ? node->inputs[input].result : NULL;
+    const an_storage storage = r ? r->root->storage : AN_STORAGE_ARENA;
+    return storage == AN_STORAGE_MASTER || storage == AN_STORAGE_FROZEN || storage == AN_STORAGE_LOW;
+}
+
 static size_t kept_bytes(const an_instruction *i, bool packs) {
-    const an_result *r = i->node->input_count > 1 ? i->node->inputs[1].result : NULL;
-    if (!r || !i->node->kernel->kept || !(packs || i->node->op->flags & AN_OP_OF_WEIGHTS)) return 0;
-    const an_storage storage = r->root->storage;
-    if (storage != AN_STORAGE_MASTER && storage != AN_STORAGE_FROZEN && storage != AN_STORAGE_LOW) return 0;
+    const bool is_of_weights = i->node->op->flags & AN_OP_OF_WEIGHTS;
+    bool all = true; /* the text of a graph may give it other values */
+    if (!i->node->kernel->kept || !is_weight(i->node, 1)) return 0;
+    for (int k = 0; k < i->node->input_count; k++) all = all && is_weight(i->node, k);
+    if (is_of_weights ? !all : !packs) return 0;
     return an_round_up(i->node->kernel->kept(&i->call), AN_ALIGNMENT);
 }
 
