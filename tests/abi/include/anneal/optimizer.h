@@ -93,15 +93,18 @@ typedef struct an_lora_options {
     an_dtype
         base; /* in which matrices of the model are stored: AN_DTYPE_BF16, AN_DTYPE_F16, AN_DTYPE_Q8_0; AN_DTYPE_NONE: as they are */
     bool rslora; /* scale is alpha ÷ √rank */
-    uint8_t reserved[7];
+    bool
+        dora; /* DoRA: every output is also multiplied by a trained magnitude ÷ the norm of its row of W + scale · B·A. Without dropout */
+    uint8_t reserved[6];
     const char *
-        from; /* a folder with adapter_config.json of PEFT, which says targets, rank, alpha and rslora; those above must then be 0. NULL: none */
+        from; /* a folder with adapter_config.json of PEFT, which says targets, rank, alpha, rslora and dora; those above must then be 0. NULL: none */
 } an_lora_options;
 AN_API void an_lora_options_init(an_lora_options *options, size_t size);
 
 /* Adds an adapter to a model and freezes everything else. So it comes after an_graph_verify and before an_groups_create, an_params_create and
- * an_plan_create. For a weight NAME.weight, the parameters are NAME.lora_A.weight (rank, inputs) and NAME.lora_B.weight (outputs, rank). After an
- * error the graph can only be destroyed. */
+ * an_plan_create. For a weight NAME.weight, the parameters are NAME.lora_A.weight (rank, inputs) and NAME.lora_B.weight (outputs, rank), with DoRA
+ * also NAME.lora_magnitude_vector (outputs), which starts as the norms of the rows of the weight: an_params_init sets it, and an_trainer_init when it has
+ * loaded the weights. After an error the graph can only be destroyed. */
 AN_API an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options);
 
 /* Replaces the loss of a language model with an adapter by that of direct preference optimization (DPO): -log sigmoid of the reward of the chosen

@@ -135,7 +135,7 @@ typedef struct an_init_options {
     bool accepts_unexpected; /* tensors that the model does not have are ignored; otherwise an error */
     bool
         adapter; /* `path` is a folder with adapter_config.json and adapter_model.safetensors of PEFT: they go to the adapter of the model
-                     (an_graph_add_lora), which must have the same layers, rank, alpha and rslora. Otherwise the adapter is left as it is */
+                     (an_graph_add_lora), which must have the same layers, rank, alpha, rslora and dora. Otherwise the adapter is left as it is, and magnitudes of DoRA become the norms of the weights */
     bool
         new_heads; /* a head of BERT (pooler, classifier) that the files do not have in this shape keeps its random values, and the log says so; heads for other
                        tasks are ignored. Otherwise both are errors */
