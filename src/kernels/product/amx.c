@@ -4,6 +4,7 @@
 #ifdef __AVX512F__
 #include "base/context.h"
 #include "kernels/product/product.h"
+#include "kernels/product/rounded.h"
 
 /* The stride of operand `t` along dimension `i` of dst; 0 where it broadcasts. */
 static int64_t batch_stride(const an_tensor *t, int i, const an_tensor *dst) {
@@ -108,6 +109,7 @@ bool an_product_amx_applies(const an_call *call) {
     const an_tensor *dst = &call->dst[0];
     const int last = dst->ndims - 1;
     const an_dtype left = call->src[0].dtype, right = call->src[1].dtype;
+    if (an_product_rounds(call)) return call->ctx->isa == AN_ISA_AMX && an_product_amx_rounded_applies(call);
     return call->ctx->isa == AN_ISA_AMX && left == AN_DTYPE_BF16 &&
            (right == AN_DTYPE_BF16 || right == AN_DTYPE_Q8_0) &&
            (dst->dtype == AN_DTYPE_F32 || dst->dtype == AN_DTYPE_BF16) &&
@@ -125,6 +127,7 @@ bool an_product_sum_amx_applies(const an_call *call) {
 size_t an_product_amx_scratch(const an_call *call) {
     const an_tensor *dst = &call->dst[0];
     int64_t items = 1;
+    if (an_product_rounds(call)) return an_product_amx_rounded_scratch(call);
     for (int i = 0; i < dst->ndims - 2; i++) items *= dst->dims[i];
     const an_amx_job job = make_job(call);
     return an_amx_scratch(call->ctx, items, dst->dims[dst->ndims - 2], dst->dims[dst->ndims - 1],
@@ -132,6 +135,7 @@ size_t an_product_amx_scratch(const an_call *call) {
 }
 
 an_status an_product_amx_run(const an_call *call) {
+    if (an_product_rounds(call)) return an_product_amx_rounded_run(call);
     const an_amx_job job = make_job(call);
     an_amx_run(&job);
     return AN_OK;

@@ -57,6 +57,7 @@ static an_product_job make_job(const an_call *call, an_matrix *a, an_matrix *b) 
  * have none left. So scratch is enough for all three ways. */
 static size_t scratch(const an_call *call) {
     an_matrix a, b;
+    if (an_product_rounds(call)) return an_product_rounded_scratch(call);
     an_product_job job = make_job(call, &a, &b);
     bool f64 = an_call_is_f64(call);
     size_t bytes[] = {
@@ -83,6 +84,7 @@ FINISH(double, f64)
 static an_status run(const an_call *call) {
     const an_product_attributes *attributes = call->attributes;
     an_matrix a, b;
+    if (an_product_rounds(call)) return an_product_rounded_run(call);
     if (call->kept && an_product_kept_run(call, call->kept)) return AN_OK;
     an_product_job job = make_job(call, &a, &b);
     job.accumulate = attributes->accumulate;
@@ -104,16 +106,6 @@ static an_status keep(const an_call *call) {
 }
 
 AN_KERNEL_LIST(product) = {
-#ifdef __AVX512F__
-    {.name = "amx_rounded",
-     .applies = an_product_amx_rounded_applies,
-     .scratch = an_product_amx_rounded_scratch,
-     .run = an_product_amx_rounded_run},
-#endif
-    {.name = "rounded",
-     .applies = an_product_rounded_applies,
-     .scratch = an_product_rounded_scratch,
-     .run = an_product_rounded_run},
 #ifdef __AVX512F__
     {.name = "amx", .applies = an_product_amx_applies, .scratch = an_product_amx_scratch, .run = an_product_amx_run},
 #endif

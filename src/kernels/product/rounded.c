@@ -107,10 +107,6 @@ static void multiply_task(void *user, int64_t index, int thread) {
         }
 }
 
-bool an_product_rounded_applies(const an_call *call) {
-    return ((const an_product_attributes *)call->attributes)->rounds_a;
-}
-
 static size_t numbers_bytes(const an_rounded_job *job) {
     return (size_t)(job->rows * job->blocks * AN_Q8_0_ELEMENTS) * sizeof(int16_t);
 }

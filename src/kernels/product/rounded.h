@@ -20,7 +20,6 @@
 #define an_rounded_row AN_LEVELED(an_rounded_row)
 #define an_rounded_load AN_LEVELED(an_rounded_load)
 #define an_rounded_store AN_LEVELED(an_rounded_store)
-#define an_product_rounded_applies AN_LEVELED(an_product_rounded_applies)
 #define an_product_rounded_scratch AN_LEVELED(an_product_rounded_scratch)
 #define an_product_rounded_run AN_LEVELED(an_product_rounded_run)
 #define an_product_amx_rounded_applies AN_LEVELED(an_product_amx_rounded_applies)
@@ -85,7 +84,12 @@ static inline float an_multiply_add(float a, float b, float c) {
 #endif
 }
 
-bool an_product_rounded_applies(const an_call *call);
+/* Whether a call of the op asks for it. */
+static inline bool an_product_rounds(const an_call *call) {
+    return ((const an_product_attributes *)call->attributes)->rounds_a;
+}
+
+/* For such calls: parts of the op's kernels. */
 size_t an_product_rounded_scratch(const an_call *call);
 an_status an_product_rounded_run(const an_call *call);
 
