@@ -220,7 +220,11 @@ an_status an_pretrained_graph(const an_pretrained *pretrained, an_graph **graph,
     return status;
 }
 
-an_description *an_pretrained_description(an_pretrained *pretrained) {
+const an_description *an_pretrained_description(const an_pretrained *pretrained) {
+    return &pretrained->description;
+}
+
+an_description *an_pretrained_description_changed(an_pretrained *pretrained) {
     return &pretrained->description;
 }
 

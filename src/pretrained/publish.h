@@ -5,8 +5,10 @@
 #include "pretrained/description.h"
 #include "store/gguf_write.h"
 
-/* It belongs to the opened model. An export may state in it what a run has changed. */
-an_description *an_pretrained_description(an_pretrained *pretrained);
+/* It belongs to the opened model. */
+const an_description *an_pretrained_description(const an_pretrained *pretrained);
+/* The same for an export, which states in it what a run has changed. */
+an_description *an_pretrained_description_changed(an_pretrained *pretrained);
 
 typedef struct an_publication {
     an_context *ctx;

@@ -181,7 +181,7 @@ static an_status find_model(exporting *e) {
     if (!e->from && base && is_published(base)) e->from = base;
     if (e->from) {
         AN_TRY_RETURN(an_pretrained_open(&e->published, ctx, e->from));
-        e->description = an_pretrained_description(e->published);
+        e->description = an_pretrained_description_changed(e->published);
         if (c->manifest) AN_TRY_RETURN(compare_graph(e));
     } else {
         AN_TRY_RETURN(describe_graph(e));
