@@ -42,7 +42,8 @@ enum {
     AN_OP_CONVERTS = 2048,      /* output 0 is input 0 in another type */
     AN_OP_OWN = 4096,           /* of the program: its record has the kernels for the device of its context */
     AN_OP_OF_WEIGHTS =
-        8192 /* its inputs are parameters, which it reads as they are stored: outputs change with them only */
+        8192, /* its inputs are parameters, which it reads as they are stored: outputs change with them only */
+    AN_OP_FOLLOWS = 16384 /* the end of another op: autocast gives input 0 the type that it would have without it */
 };
 
 /* What an input means to its op; parameter groups ask. */

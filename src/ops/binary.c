@@ -265,6 +265,7 @@ const an_op an_op_stretch = {
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
+    .flags = AN_OP_FOLLOWS, /* of a layer and its adapter */
     .infer = stretch_infer,
     .grad = stretch_grad,
     .cost = cheap_cost,

@@ -22,9 +22,10 @@ static bool converts(const an_op *op) {
     return op->autocast == AN_AUTOCAST_KEEP && op->low_out != 0;
 }
 
-/* An op that has another form in evaluation (dropout) is looked through, or both forms would round differently. */
+/* An op that has another form in evaluation (dropout) is looked through, or both forms would round differently; so is the end of another op. */
 static bool passes_on(const an_op *op) {
-    return op->flags & AN_OP_VIEW || (op->autocast == AN_AUTOCAST_KEEP && (op->evaluate || !op->low_out));
+    return op->flags & (AN_OP_VIEW | AN_OP_FOLLOWS) ||
+           (op->autocast == AN_AUTOCAST_KEEP && (op->evaluate || !op->low_out));
 }
 
 static bool reads_f32(const an_op *op) {
