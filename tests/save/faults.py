@@ -3,12 +3,13 @@
 first thing that it did not live to do; and the power goes at each. The run that follows must end with the bits of the run that nothing
 happened to, and from the first save on there must be a good checkpoint at every moment.
 
-    faults.py TREE LIBRARY [--long] [--only TEXT] [--jobs N] [--ranks N --mpi NAME --shard NAME]
+    faults.py TREE LIBRARY [--long] [--only TEXT] [--jobs N] [--ranks N --mpi NAME --shard NAME [--half 0|1]]
 
-TREE is the source tree, LIBRARY what tests/save/interpose.c becomes. Without --long each call fails with one of its errors, in turn, the
-process dies before each call only, and the power goes in one of two ways instead of in five. With --ranks, calls of saves fail, and only
-these, on whichever rank makes them: all ranks must go on or end alike, and the run that follows is one process. ANNEAL_BIN is the folder of
-the command."""
+TREE is the source tree, LIBRARY what tests/save/interpose.c becomes. Without --long each call fails with one of its errors, in turn; and
+the three starts, which make mostly the same calls, share what else may happen there: before each call the process dies in one of them and
+the power goes in another, in one of two ways instead of in five. A call that one start alone makes has both. With --ranks, calls of saves
+fail, and only these, on whichever rank makes them: all ranks must go on or end alike, and the run that follows is one process. With --half,
+half of the calls fail: two tests, of different strategies and libraries, have one half each. ANNEAL_BIN is the folder of the command."""
 
 import argparse
 import collections
@@ -22,6 +23,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import zlib
 
 import harness
 import power
@@ -87,7 +89,18 @@ def choose_calls(lines):
     return keys
 
 
-def make_faults(start, keys, everything):
+def number_of(key):
+    """A number for a call, the same in every run."""
+    return zlib.crc32(key.encode())
+
+
+def has_death(key, starts, before, mode):
+    """Whether the process dies so at a call that `starts` starts make, `before` of them before this one."""
+    return starts == 1 or (number_of(key) + before) % 2 == (mode == "power")
+
+
+def make_faults(start, keys, everything, makers):
+    """makers: of each call, the starts that make it."""
     faults, turn = [], 0
     for key in keys:
         name = key.split(" ", 1)[0]
@@ -99,16 +112,20 @@ def make_faults(start, keys, everything):
         faults += [Fault(start, key, "done", error) for error in DONE.get(name, [])[: 2 if everything else 1]]
         if name == "openread":
             continue  # nothing changes there
+        if everything:
+            faults += [Fault(start, key, mode, "") for mode in ("before", "after")]
+            faults += [Fault(start, key, "power", str(seed)) for seed in range(5)]  # 0: strict
+            continue
         # What is left after a call is there before the next one too, but for calls of another thread in between.
-        faults += [Fault(start, key, mode, "") for mode in (("before", "after") if everything else ("before",))]
-        faults += [Fault(start, key, "power", str(seed)) for seed in (range(5) if everything else [turn % 2])]  # 0: strict
+        deaths = [Fault(start, key, "before", ""), Fault(start, key, "power", str(turn % 2))]
+        faults += [death for death in deaths if has_death(key, len(makers[key]), makers[key].index(start), death.mode)]
     return faults
 
 
-def make_rank_faults(start, keys, everything):
+def make_rank_faults(start, keys, everything, makers):
     """Failures only: ranks that die are tests/ranks/save_kills.sh."""
     of_saves = [key for key in keys if is_of_save(key) and not key.startswith("openread")]
-    faults = [fault for fault in make_faults(start, of_saves, everything) if fault.mode in ("fail", "done")]
+    faults = [fault for fault in make_faults(start, of_saves, everything, makers) if fault.mode in ("fail", "done")]
     if everything:
         return faults
     once = {fault.key: fault for fault in reversed(faults)}  # one error each
@@ -251,6 +268,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--mpi", default="openmpi")
     parser.add_argument("--shard", default="none", help="how ranks divide the state")
+    parser.add_argument("--half", type=int, choices=(0, 1), help="about half of the calls: those with such a number")
     options = parser.parse_args()
     launcher = [options.tree / "tests/comm/mpirun.sh", options.mpi, str(options.ranks)] if options.ranks > 1 else []
     if launcher and not shutil.which(f"mpirun.{options.mpi}"):
@@ -261,13 +279,17 @@ def main():
                     leaves=4 if launcher else 2, shard=options.shard)
         harness.check_interposed(test.command.library)
         say("faults: what there is to fail")
-        faults = []
+        faults, makers = [], collections.defaultdict(list)
         # rising: each evaluation is the best; falling: the first one is, and its checkpoint is kept
         starts = [("new", 1e-2, None), ("best-is-old", 3.0, None),
                   ("resumed", 1e-2, "write 1 run/checkpoints/unfinished-00000004-1/manifest.json")]
         for name, rate, fault in starts[:1] if launcher else starts:
-            keys = test.add_start(name, rate, fault)
-            faults += (make_rank_faults if launcher else make_faults)(name, keys, options.long)
+            for key in test.add_start(name, rate, fault):
+                makers[key].append(name)
+        for name, (_, _, keys, _) in test.starts.items():
+            faults += (make_rank_faults if launcher else make_faults)(name, keys, options.long, makers)
+        if options.half is not None:
+            faults = [fault for fault in faults if number_of(fault.key) % 2 == options.half]
         faults = [fault for fault in faults if options.only in " ".join(fault)]
         say(f"faults: {len(faults)} runs, each with one that follows")
         began, failed, results = time.monotonic(), collections.defaultdict(list), {}
