@@ -189,17 +189,22 @@ TILES_INLINE void multiply_many(const many_rows *a, const weights *w, many_sums 
     MEMORY;
 }
 
-TILES_INLINE void multiply_one(const one_row *a, const weights *w, one_sums *sums) {
+/* What is ahead in memory is fetched between tiles: more at once would be in the way of their loads. */
+TILES_INLINE void multiply_one(const one_row *a, const weights *w, const char *ahead, one_sums *sums) {
     MEMORY;
     _tile_loadd(6, a->numbers, ONE_ROW_BYTES);
     _tile_loadd(4, w[0].from + AN_Q8_0_SCALE_BYTES, w[0].stride);
     MULTIPLY(0, 4, 6);
+    fetch(ahead, 1);
     _tile_loadd(5, w[1].from + AN_Q8_0_SCALE_BYTES, w[1].stride);
     MULTIPLY(1, 5, 6);
+    fetch(ahead + GROUP_BYTES, 1);
     _tile_loadd(4, w[2].from + AN_Q8_0_SCALE_BYTES, w[2].stride);
     MULTIPLY(2, 4, 6);
+    fetch(ahead + 2 * GROUP_BYTES, 1);
     _tile_loadd(5, w[3].from + AN_Q8_0_SCALE_BYTES, w[3].stride);
     MULTIPLY(3, 5, 6);
+    fetch(ahead + 3 * GROUP_BYTES, 1);
     _tile_stored(0, sums[0].both, ONE_ROW_BYTES);
     _tile_stored(1, sums[1].both, ONE_ROW_BYTES);
     _tile_stored(2, sums[2].both, ONE_ROW_BYTES);
@@ -284,8 +289,7 @@ TILES static void multiply_row(const rounded *r, const weights *first, const cha
         if (step < blocks) {
             weights w[ONE_GROUPS];
             AN_UNROLL for (int i = 0; i < ONE_GROUPS; i++) w[i] = weights_at(&first[i], step, buffers[i]);
-            multiply_one(r->one + step, w, parts[step % PARTS]);
-            fetch(ahead + step * ONE_GROUPS * GROUP_BYTES, ONE_GROUPS);
+            multiply_one(r->one + step, w, ahead + step * ONE_GROUPS * GROUP_BYTES, parts[step % PARTS]);
         }
         AN_UNROLL for (int i = 0; done >= 0 && i < ONE_GROUPS; i++) sums[i] =
             add_one(&parts[done % PARTS][i], r->one_scales[done], sums[i]);
