@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes the seeds of the fuzzers of pictures, arrays and JSON lines.
 
-    make_seeds.py CORPUS    (tests/fuzz/corpus: the folders png, npy, jsonl, chat and gguf in it are filled)
+    make_seeds.py CORPUS    (tests/fuzz/corpus: the folders png, npy, jsonl, chat and gguf in it are filled, and pretrained and tokenizer get their small ones)
 
 Those of jpeg are made by make_jpeg_seeds, with libjpeg."""
 import io
+import json
 import pathlib
 import struct
 import sys
@@ -127,3 +128,38 @@ for name, (kind, columns) in kinds.items():
 keys = [(b"general.alignment", 4, struct.pack("<I", 64)), (b"a", 8, gguf_string(b"text")), (b"b", 9, struct.pack("<IQ3i", 5, 3, 1, 2, 3)),
         (b"c", 9, struct.pack("<IQ", 8, 1) + gguf_string(b"x")), (b"d", 7, b"\1"), (b"e", 12, struct.pack("<d", 0.5))]
 write("gguf", "keys", 16, gguf([(b"a", 0, (4,), 0), (b"b", 0, (), 64)], keys, version=2))
+
+# ---- published models: a description without weights ----
+
+number, string = lambda n: struct.pack("<I", n), gguf_string
+real = lambda x: struct.pack("<f", x)
+keys = [(b"general.architecture", 8, string(b"llama")), (b"llama.block_count", 4, number(1)), (b"llama.context_length", 4, number(8)), (b"llama.embedding_length", 4, number(4)),
+        (b"llama.feed_forward_length", 4, number(4)), (b"llama.attention.head_count", 4, number(2)), (b"llama.attention.layer_norm_rms_epsilon", 6, real(1e-5)),
+        (b"tokenizer.ggml.eos_token_id", 4, number(1)), (b"general.sampling.temp", 6, real(0.5))]
+write("pretrained", "small.gguf", ord("1"), gguf([(b"token_embd.weight", 0, (4, 2), 0)], keys) + bytes(64))
+
+# ---- tokenizers: one small one for every kind of step, whose text comes behind a NUL ----
+
+bpe = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "\u0120": 3, "<s>": 4}, "merges": ["a b"]}
+pieces = {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "#", "max_input_chars_per_word": 9, "vocab": {"?": 0, "a": 1, "#b": 2, "[S]": 3}}
+byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+split = {"type": "Split", "pattern": {"Regex": r"\s+|\p{L}"}, "behavior": "Isolated", "invert": False}
+parts = {
+    "bytes": {"pre_tokenizer": byte_level, "decoder": byte_level, "model": bpe},
+    "added": {"added_tokens": [{"id": 4, "content": "<s>", "special": True, "lstrip": True, "rstrip": True, "single_word": True, "normalized": False}], "model": bpe},
+    "forms": {"normalizer": {"type": "Sequence", "normalizers": [{"type": k} for k in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents")]}, "model": bpe},
+    "replace": {"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "_"}, {"type": "Replace", "pattern": {"String": " "}, "content": "b"}, {"type": "Strip", "strip_left": True, "strip_right": True}]}, "model": bpe},
+    "splits": {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, {"type": "Whitespace"}, {"type": "Digits", "individual_digits": True}]}, "model": bpe},
+    "punctuation": {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Punctuation", "behavior": "Removed"}, {"type": "WhitespaceSplit"}]}, "model": bpe},
+    "joined": {"pre_tokenizer": {**split, "behavior": "MergedWithNext", "pattern": {"String": "b"}}, "model": bpe},
+    "fallback": {"decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "_"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+                 "model": {**bpe, "unk_token": "a", "fuse_unk": True, "byte_fallback": True}},
+    "uncased": {"normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}, "pre_tokenizer": {"type": "BertPreTokenizer"},
+                "decoder": {"type": "WordPiece", "prefix": "#", "cleanup": True}, "model": pieces},
+    "template": {"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[S]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                                    "special_tokens": {"[S]": {"id": "[S]", "ids": [3], "tokens": ["[S]"]}}}, "model": pieces},
+}
+for name, content in parts.items():
+    (corpus / "tokenizer").mkdir(parents=True, exist_ok=True)
+    text = "a\u0301 ab<s> B.1 \u4e16".encode() + b"\xff"
+    (corpus / "tokenizer" / f"small_{name}").write_bytes(json.dumps(content, separators=(",", ":")).encode() + b"\0" + text)
