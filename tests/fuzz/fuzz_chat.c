@@ -1,4 +1,4 @@
-/* Fuzzes data for fine-tuning: texts, prompts with completions, and conversations in each template, as lines of JSON. The whole input is a chat template too, which is recognized or refused, and a message, whose
+/* Fuzzes data for fine-tuning: texts, prompts with completions, conversations in each template, and (if the file begins with a space) pairs of answers, as lines of JSON. The whole input is a chat template too, which is recognized or refused, and a message, whose
  * tokens never have a special token but those of the template. */
 #include "fuzz_data.h"
 
@@ -80,6 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source.packed = options & 32;
     source.prompts = options & 64;
     if (options & 128) source.begin = 0.5;
+    source.pairs = size > 1 && data[1] == ' ';
+    if (source.pairs) source.packed = true, source.prompts = false;
     memcpy(text, data + 1, size - 1);
     text[size - 1] = 0;
     try_template(text);

@@ -131,7 +131,7 @@ static inline void check_refusal(an_status status) {
 
 /* Reads some samples, the first and the last among them: twice the same, integers within the field's limit. */
 static inline void check_dataset(an_dataset *d) {
-    enum { MOST_FIELDS = 3, MOST_READS = 16 };
+    enum { MOST_FIELDS = 4, MOST_READS = 16 };
     const int64_t count = an_dataset_count(d), step = count / MOST_READS + 1;
     const int fields = an_dataset_field_count(d);
     unsigned char *memory[2][MOST_FIELDS] = {{NULL}};

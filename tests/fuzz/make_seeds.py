@@ -102,6 +102,8 @@ for number, name in enumerate(("chatml", "llama3", "mistral", "zephyr", "qwen", 
     write("chat", name, number + 32, asked if name in ("mistral", "none") else turns + asked)
 write("chat", "plain", 16 + 64, b'{"text": "some text that is longer than a sample"}\n\n{"prompt": "two and two is", "completion": " four", "id": [1, {}]}\n')
 write("chat", "half", 128 + 8, asked * 3)
+write("chat", "pairs", 32, b' {"prompt": "one", "chosen": " two", "rejected": " three"}\n{"prompt": [{"role": "user", "content": "x"}], "chosen": [{"role": "assistant", "content": "y"}], "rejected": [{"role": "assistant", "content": "z"}]}\n')
+write("chat", "pairs_cut", 48, b' {"chosen": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "a long answer of many words"}], "rejected": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "z"}]}\n')
 write("chat", "template", 0, b"{% for m in messages %}{{ '<|im_start|>' + m['role'] }}<|im_start|>system\nBe kind.<|im_end|>{% endfor %}")
 
 # ---- GGUF ----
