@@ -31,6 +31,9 @@ says 'Settings of generation_config.json: temperature 3. Options'
 attempt 0 inspect model
 grep -qF '  generation   temperature 3, top-k 50, ends at token 0, 2; without effect: num_beams' out || failed 'inspect does not show the settings'
 
+settings '{"do_sample": true, "temperature": 3.0, "top_k": 9223372036854775807}'
+attempt 0 "${generate[@]}"
+cmp out drawn || failed 'a top_k above the vocabulary is not all of it'
 settings '{"do_sample": false, "temperature": 3.0, "top_p": 0.1}'
 attempt 0 "${generate[@]}"
 cmp out greedy || failed 'a temperature counts without do_sample'

@@ -32,7 +32,7 @@ static void add_value(char *list, size_t capacity, const char *name, double valu
 void cli_published_apply(const cli_published *p, an_sampling_options *s) {
     const an_pretrained_sampling *own = &p->sampling;
     const char *const source = p->is_gguf ? "the GGUF file" : "generation_config.json";
-    double top_k = (double)s->top_k;
+    double top_k = 0; /* only shown: a double does not hold every count */
     const struct {
         const char *name;
         double value, none; /* of the model; at which it has no effect */
@@ -51,7 +51,7 @@ void cli_published_apply(const cli_published *p, an_sampling_options *s) {
         if (counts && settings[i].value != settings[i].none)
             add_value(list, sizeof list, settings[i].name, settings[i].value);
     }
-    s->top_k = (int64_t)top_k;
+    if (own->top_k >= 0 && !is_given(p->call, "top-k")) s->top_k = own->top_k;
     if (*list)
         cli_tell("Settings of %s: %s. Options change them%s.", source, list,
                  s->temperature > 0 && !is_given(p->call, "temperature")
