@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fine-tuning is exact: LoRA on conversations, packed and not, and on a file of tokens ends with one state_hash, whatever takes its steps.
+# Fine-tuning is exact: LoRA on conversations, packed and not, on a file of tokens, and on a base in q8_0 ends with one state_hash, whatever takes its steps.
 #   fine_tuning.sh SOURCE-TREE [KILLS] [MPI...]       50 kills, openmpi mpich
 # Threads, threads that load, recompute, 1, 2 and 4 ranks by `none` and `full`; and runs that are killed until there were KILLS of them, each start with other threads or ranks.
-# COMPARE=off leaves all but the kills out. Run by hand; docs/evidence/fine-tuning.md has the counts. Takes some minutes.
+# COMPARE=off leaves all but the kills out, KINDS='chat q8_0' all other kinds. Run by hand; docs/evidence/fine-tuning.md has the counts. Takes some minutes.
 source "$(dirname "$0")/../cli/preamble.sh"
 tree=$1 wanted=${2:-50}
 shift $(($# < 2 ? $# : 2))
@@ -46,13 +46,15 @@ pathlib.Path("base/config.json").write_text(json.dumps(dict(
     architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=width, intermediate_size=hidden, num_hidden_layers=2, num_attention_heads=heads,
     num_key_value_heads=kv, vocab_size=vocabulary, max_position_embeddings=256, tie_word_embeddings=True)))
 for name, source in (("packed", f"{{type: chat, path: chat.jsonl, tokenizer: {golden}/bpe}}"), ("chat", f"{{type: chat, path: chat.jsonl, tokenizer: {golden}/bpe, packing: off}}"),
-                     ("tokens", "{type: tokens, path: tokens.bin}")):
+                     ("tokens", "{type: tokens, path: tokens.bin}"), ("q8_0", "{type: tokens, path: tokens.bin}")):
+    base = ", base: q8_0" if name == "q8_0" else ""
     pathlib.Path(name + ".yaml").write_text(
-        f"run: {{dir: {name}, steps: 40}}\nmodel: {{from: base, context: 64}}\nlora: {{targets: [q_proj, v_proj, down_proj], rank: 4, dropout: 0.1}}\n"
+        f"run: {{dir: {name}, steps: 40}}\nmodel: {{from: base, context: 64}}\nlora: {{targets: [q_proj, v_proj, down_proj], rank: 4, dropout: 0.1{base}}}\n"
         f"data: {{train: {source}, split: {{eval: 10%}}}}\nbatch: {{global: 4, micro: 1, leaves: 4}}\noptimizer: {{lr: 1e-2}}\neval: {{every: 10 steps}}\n")
 END
 
 declare -A expected
+read -ra kinds <<<"${KINDS:-packed chat tokens q8_0}"
 compared=0
 # same NAME FOLDER WORDS: the run in FOLDER must have the hash of NAME
 same() {
@@ -60,7 +62,7 @@ same() {
     compared=$((compared + 1))
     rm -rf "$2"
 }
-for name in packed chat tokens; do
+for name in "${kinds[@]}"; do
     began=$(date +%s%N)
     attempt 0 train $name.yaml --threads 1
     lasts=$((($(date +%s%N) - began) / 1000000)) # milliseconds
@@ -82,12 +84,12 @@ for name in packed chat tokens; do
     done
     echo "$name: ${expected[$name]}, $compared runs so far have the hash of their kind"
 done
-[ "${expected[packed]}" != "${expected[chat]}" ] || fail 'packing changes nothing'
+[ $(printf '%s\n' "${expected[@]}" | sort -u | wc -l) = ${#kinds[@]} ] || fail 'two kinds have one hash'
 
 # Kills: at any moment, between the start of a process and its end.
 kills=0 runs=0 starts=0
 while [ $kills -lt "$wanted" ]; do
-    for name in packed chat tokens; do
+    for name in "${kinds[@]}"; do
         runs=$((runs + 1))
         code=1
         until [ $code = 0 ]; do
