@@ -235,6 +235,26 @@ static bool has_text(const char *path, const char *words) {
     return strstr(bytes, words) != NULL;
 }
 
+/* PEFT finds tensors by their whole names. */
+static void assert_same_names(const char *from, const char *to) {
+    an_safetensors *a = NULL, *b = NULL;
+    an_safetensor tensor, other;
+    OK(ctx, an_safetensors_open(&a, ctx, from));
+    OK(ctx, an_safetensors_open(&b, ctx, to));
+    assert_int_equal(an_safetensors_count(a), an_safetensors_count(b));
+    for (int i = 0; i < an_safetensors_count(a); i++) {
+        bool found = false;
+        OK(ctx, an_safetensors_get(a, i, &tensor));
+        for (int k = 0; k < an_safetensors_count(b) && !found; k++) {
+            OK(ctx, an_safetensors_get(b, k, &other));
+            found = !strcmp(tensor.name, other.name);
+        }
+        if (!found) fail_msg("%s: has no '%s'", to, tensor.name);
+    }
+    an_safetensors_close(&a);
+    an_safetensors_close(&b);
+}
+
 /* The adapter of peft, saved, exported in every way, and read again. */
 static void test_exports(void **state) {
     char weights[AN_HASH_TEXT], again[AN_HASH_TEXT];
@@ -256,6 +276,7 @@ static void test_exports(void **state) {
     assert_logits("hf");
     assert_true(has_text("hf/config.json", "\"id2label\": {\"0\": \"LABEL_0\", \"1\": \"LABEL_1\", \"2\": \"LABEL_2\", "
                                            "\"3\": \"LABEL_3\", \"4\": \"LABEL_4\"}"));
+    assert_same_names(PEFT "/adapter_model.safetensors", "adapter/adapter_model.safetensors");
     assert_true(has_text("adapter/adapter_config.json", "\"task_type\": \"SEQ_CLS\""));
     assert_true(has_text("adapter/adapter_config.json", "\"modules_to_save\": [\n\"classifier\"\n]"));
     /* the merged file has the names of the file that it came from, and the new head under its own */
