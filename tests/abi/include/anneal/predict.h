@@ -39,7 +39,7 @@ AN_API an_status an_predictor_open(an_predictor **predictor, an_context *ctx, co
 /* Copies the trainer's present weights, or their moving average (an_trainer_options.weights). Not while the trainer or the predictor is at work. */
 AN_API an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer);
 
-/* Elements of one sample of the only input and of the output, and their type. */
+/* Elements of one sample of the only input (of each of the inputs of a sentence) and of the output, and their type. */
 AN_API int64_t an_predictor_input_elements(const an_predictor *predictor);
 AN_API int64_t an_predictor_output_elements(const an_predictor *predictor);
 AN_API an_dtype an_predictor_dtype(const an_predictor *predictor);
@@ -61,6 +61,11 @@ AN_API an_status an_range_info_get(const an_predictor *predictor, an_range_info 
 
 /* For models that read tokens. A sample is as many tokens as the context has; the result is the logits of the token that follows each. */
 AN_API an_status an_predictor_run_tokens(an_predictor *predictor, int64_t n, const int32_t *tokens, float *outputs);
+
+/* For models that read sentences, such as BERT: tokens, their types (of a pair: 0 for the first sentence, 1 for the second), and a mask, 1 for a token and
+ * 0 for padding, all as long as the context. A sample's result is the logits of its classes, or its embedding: what the model predicts. */
+AN_API an_status an_predictor_run_sentences(an_predictor *predictor, int64_t n, const int32_t *tokens,
+                                            const int32_t *token_types, const int32_t *mask, float *outputs);
 
 #ifdef __cplusplus
 }
