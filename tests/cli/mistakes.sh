@@ -97,6 +97,8 @@ mistake 2 'c.yaml:6:22: train.loss.beta is for data of type preferences, which d
     'train: {loss: {beta: 0.2}}'
 mistake 2 'c.yaml:6:7: the target '\''layer'\'' matches no linear layer ('\''anneal graph'\'' lists the names of parameters)' \
     'lora: {targets: [layer]}'
+mistake 2 'c.yaml:6:7: '\''head'\'', which says what is trained beside the adapter, matches no parameter ('\''anneal graph'\'' lists their names)' \
+    'lora: {targets: [hidden], train: [head]}'
 mistake 2 'c.yaml:5:20: optimizer.betas has 3 numbers; it takes two, such as [0.9, 0.999]' \
     'optimizer: {betas: [0.9, 0.99, 0.999]}'
 mistake 2 'c.yaml:5:26: optimizer.betas[1] is '\''1.0'\''; it takes a list of numbers of at least 0 and below 1' \
