@@ -150,8 +150,9 @@ const cli_command cli_export = {
         "checkpoint of an adapter (lora) does not hold the model that it changes: --to peft FOLDER writes the adapter "
         "for PEFT, and --to model.safetensors --merge the model with its changes, with the names, types and layout of "
         "the file that the run read it from. "
-        "--to hf FOLDER writes a language model of a known family (GPT-2, Llama, Mistral, Qwen2, Qwen3) as a folder "
-        "that transformers loads, and --to gguf NAME.gguf as a file that llama.cpp loads. PATH may then also be a "
+        "--to hf FOLDER writes a language model of a known family (GPT-2, Llama, Mistral, Qwen2, Qwen3) or a BERT as a "
+        "folder that transformers loads, and --to gguf NAME.gguf as a file that llama.cpp loads. PATH may then also be "
+        "a "
         "published model: a Hugging Face folder or a GGUF file. An adapter is merged into its model. The tokenizer and "
         "the settings of the model that training began with (model.from) go along. Weights are read and written piece "
         "by piece.",
