@@ -31,7 +31,7 @@ static an_status add_pattern(const reading *r, const char *key, const char *form
     const size_t capacity = strlen(format) + strlen(name) + 1;
     if (count == MOST_TARGETS)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: %s has more than %d names", r->path, key, MOST_TARGETS);
-    if (strstr(format, "\\Q") && strstr(name, "\\E"))
+    if (strstr(format, "\\Q") && (!*name || strstr(name, "\\E")))
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: %s has '%s', which is not the name of a layer", r->path, key,
                         AN_QUOTE(name));
     if (!*list) AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)list, MOST_TARGETS, sizeof **list));
