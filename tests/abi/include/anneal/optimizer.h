@@ -98,10 +98,14 @@ typedef struct an_lora_options {
     uint8_t reserved[6];
     const char *
         from; /* a folder with adapter_config.json of PEFT, which says targets, rank, alpha, rslora and dora; those above must then be 0. NULL: none */
+    const char *const *
+        train; /* as targets, of layers that are trained whole beside the adapter, which never changes them. Heads that a published model does not have
+                  (an_pretrained_graph) are always */
+    int64_t train_count;
 } an_lora_options;
 AN_API void an_lora_options_init(an_lora_options *options, size_t size);
 
-/* Adds an adapter to a model and freezes everything else. So it comes after an_graph_verify and before an_groups_create, an_params_create and
+/* Adds an adapter to a model and freezes everything else but what options.train says. So it comes after an_graph_verify and before an_groups_create, an_params_create and
  * an_plan_create. For a weight NAME.weight, the parameters are NAME.lora_A.weight (rank, inputs) and NAME.lora_B.weight (outputs, rank), with DoRA
  * also NAME.lora_magnitude_vector (outputs), which starts as the norms of the rows of the weight: an_params_init sets it, and an_trainer_init when it has
  * loaded the weights. After an error the graph can only be destroyed. */
