@@ -213,7 +213,7 @@ BINARY(maximum, cheap_cost, AN_AUTOCAST_KEEP, NULL)
 BINARY(minimum, cheap_cost, AN_AUTOCAST_KEEP, NULL)
 BINARY(power, power_cost, AN_AUTOCAST_KEEP, NULL)
 
-/* ---- adapt: the output of a layer and the change that an adapter makes to it, in graphs of older checkpoints and of generators in q8_0 ---- */
+/* ---- adapt: the output of a layer and the change that an adapter makes to it, in graphs of generators in q8_0 ---- */
 
 /* An add of values that are not of the residual stream: what it gives may be of low precision, as the output of the layer alone may. */
 const an_op an_op_adapt = {
