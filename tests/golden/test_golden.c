@@ -321,8 +321,7 @@ static void see_all(const test *t) {
 /* Ops that have no golden case, and why. */
 static const char *const exceptions[][2] = {
     {"dropout", "no two libraries draw the same random numbers"},
-    {"adapt", "it has the kernels and the gradient of add, and stands in graphs of older checkpoints and of generators "
-              "in q8_0 only"},
+    {"adapt", "it has the kernels and the gradient of add, and stands in graphs of generators in q8_0 only"},
     {"product_sum", "tests/open/test_lora.c compares adapters with those of peft"},
     {"stretch", "the same, and it has the kernels of multiply"},
     {"row_factors", "the same: no function of PyTorch has this gradient"},
