@@ -12,6 +12,7 @@ int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *
     an_context_options_init(&options, sizeof options);
     *opened = (cli_checkpoint){.call = call, .info = {.size = sizeof opened->info}};
     options.threads = 1;
+    options.log = cli_log;
     an_status status = an_context_create(&opened->ctx, &options);
     if (status != AN_OK) return cli_failure(call, NULL, status);
     status = an_checkpoint_open(&opened->checkpoint, opened->ctx, path);

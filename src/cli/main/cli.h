@@ -75,6 +75,8 @@ void cli_print_wrapped(const char *text, int column, int indent);
 extern bool cli_silent;
 /* A line to standard error. */
 void cli_tell(const char *format, ...) AN_PRINTF(1, 2);
+/* The log of contexts: tells what the library warns of. */
+void cli_log(void *user, an_log_level level, const char *text);
 
 /* "anneal plan: …" and where help is; returns CLI_MISUSED. */
 int cli_misuse(const cli_call *call, const char *format, ...) AN_PRINTF(2, 3);

@@ -23,6 +23,11 @@ void cli_tell(const char *format, ...) {
     putc('\n', stderr);
 }
 
+void cli_log(void *user, an_log_level level, const char *text) {
+    (void)user;
+    if (level == AN_LOG_WARNING) cli_tell("warning: %s", text);
+}
+
 int cli_misuse(const cli_call *call, const char *format, ...) {
     va_list arguments;
     if (cli_silent) return CLI_MISUSED;

@@ -134,6 +134,7 @@ int cli_training_open(const cli_call *call, const cli_opening *opening, cli_trai
         .call = call, .is_first = !opening->comm || opening->comm->rank == 0, .info = {.size = sizeof training->info}};
     const int code = choose_context(call, opening, &options);
     if (code != CLI_DONE) return code;
+    if (!opening->plain) options.log = cli_log;
     if (!opening->planned && !opening->plain) options.heartbeat = cli_rank_heartbeat(opening->comm);
     an_status status = an_context_create(&training->ctx, &options);
     if (status != AN_OK) return cli_failure(call, NULL, status);
