@@ -58,7 +58,7 @@ static void split(const int16_t *numbers, uint32_t *high, uint32_t *low) {
     for (int i = 0; i < AN_Q8_0_ELEMENTS; i++) {
         const int upper = (numbers[i] + HALF) >> SHIFT;
         parts[0][i] = (int8_t)upper;
-        parts[1][i] = (int8_t)(numbers[i] - (upper << SHIFT));
+        parts[1][i] = (int8_t)(numbers[i] - upper * (1 << SHIFT));
     }
     memcpy(high, parts[0], sizeof parts[0]);
     memcpy(low, parts[1], sizeof parts[1]);
