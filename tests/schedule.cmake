@@ -82,7 +82,7 @@ once(test_comm_watch test_comm_scatter test_comm_hybrid test_store_route test_st
     test_ranks_running test_ranks_errors test_ranks_failures test_ranks_saves test_ranks_stage test_ranks_traps_calls test_ranks_resume test_ranks_pieces
     test_ranks_shard test_train_null_arguments test_train_failed_calls)
 
-native(test_exec_gathered test_exec_recompute test_train_planned test_store_damage_some test_run_system_faults test_run_own_optimizer test_comm_gather test_comm_reduce
+native(test_open_dora test_exec_gathered test_exec_recompute test_train_planned test_store_damage_some test_run_system_faults test_run_own_optimizer test_comm_gather test_comm_reduce
     test_comm_schedule checkops-options cli-normalize cli-summary)
 
 learns(examples-programs test_open_constructor_short ranks-hash-threads-1)
