@@ -281,8 +281,8 @@ static bool take_products(an_graph *g, const an_result *r, const an_node *reader
     return true;
 }
 
-/* Gradients meet by being added, and those through adapters are products: one sum of all of them needs no memory for its parts. It is rounded once instead of after every part, so
- * it is done in graphs with an adapter only, which have had no other bits. */
+/* Gradients meet by being added, and those through adapters are products: one sum of all of them needs no memory for its parts. It is rounded once instead of after every part: other bits, so
+ * graphs without an adapter keep their additions. */
 an_value an_sum_products(an_graph *g, const an_node *add) {
     an_value inputs[2 * AN_PRODUCT_SUM_PAIRS];
     int count = 0;

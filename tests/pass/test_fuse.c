@@ -9,13 +9,15 @@ typedef struct {
     an_graph *g;
 } text_graph;
 
-static text_graph fused(const char *text, an_form form, an_recompute recompute) {
+/* `rank`: of the graph's adapter; 0: it has none. */
+static text_graph fused_with(const char *text, an_form form, an_recompute recompute, int64_t rank) {
     text_graph t = {0};
     an_flat_sizes sizes;
     an_pass_options options = {.form = form, .recompute = recompute};
     assert_int_equal(an_context_create(&t.ctx, NULL), AN_OK);
     OK(t.ctx, an_graph_parse(&t.g, t.ctx, text, strlen(text)));
     OK(t.ctx, an_graph_verify(t.g));
+    t.g->adapter.rank = rank;
     for (size_t i = 0; i < t.g->dimensions.symbol_count; i++)
         OK(t.ctx, an_graph_bind(t.g, t.g->dimensions.symbols[i].name, 8));
     OK(t.ctx, an_graph_lay_out(t.g, true, &sizes));
@@ -25,6 +27,10 @@ static text_graph fused(const char *text, an_form form, an_recompute recompute) 
         if (!strcmp(p->name, "fuse")) break;
     }
     return t;
+}
+
+static text_graph fused(const char *text, an_form form, an_recompute recompute) {
+    return fused_with(text, form, recompute, 0);
 }
 
 static void done(text_graph *t) {
@@ -66,6 +72,33 @@ static void test_product_takes_its_end(void **state) {
     /* the value may be any operand */
     expect(LINEAR "%out = subtract(%x, %q)\n" OUTPUT, AN_FORM_PREDICT, AN_RECOMPUTE_NONE,
            "product_chain add(x,2):f32 subtract(3,x):f32");
+}
+
+static int count(const an_graph *g, const char *op, int inputs) {
+    int found = 0;
+    for (const an_node *n = g->first; n; n = n->next)
+        found += !strcmp(n->op->name, op) && n->input_count == inputs && n->outputs[0].first_use;
+    return found;
+}
+
+/* A sum of products takes its end too. Gradients that meet become one where the graph has an adapter, and stay apart where it has none, whose bits are old. */
+static void test_sums_of_products(void **state) {
+    (void)state;
+    expect(HEAD
+           "%p = product_sum(%x, %w, %y, %w, transpose_b=true)\n%q = bias(%p, %b, axis=1)\n%out = relu(%q)\n" OUTPUT,
+           AN_FORM_PREDICT, AN_RECOMPUTE_NONE, "product_chain add(x,4):f32 relu(x):f32");
+    for (int rank = 0; rank < 2; rank++) {
+        text_graph t =
+            fused_with(HEAD "%h = product(%x, %w, transpose_b=true)\n%v = param(name=\"v\") : f32[4,4]\n"
+                            "%u = param(name=\"u\") : f32[4,4]\n%z = param(name=\"z\") : f32[4,4]\n"
+                            "%p = product(%h, %v, transpose_b=true)\n%q = product(%h, %u, transpose_b=true)\n"
+                            "%r = product(%h, %z, transpose_b=true)\n%m = multiply(%p, %q)\n"
+                            "%out = multiply(%m, %r)\n" LOSS,
+                       AN_FORM_TRAIN_FIRST, AN_RECOMPUTE_NONE, rank);
+        assert_int_equal(count(t.g, "product_sum", 6), rank);
+        assert_int_equal(count(t.g, "product_sum", 4), 0);
+        done(&t);
+    }
 }
 
 static void test_chains(void **state) {
@@ -176,6 +209,7 @@ static void test_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_product_takes_its_end),
+        cmocka_unit_test(test_sums_of_products),
         cmocka_unit_test(test_chains),
         cmocka_unit_test(test_what_stays),
         cmocka_unit_test(test_kept),
