@@ -10,12 +10,17 @@ macro(cost seconds)
     endforeach()
 endmacro()
 
-# alone(NAME...): nothing else runs meanwhile. For tests about speed, and only for these.
-macro(alone)
+# mark(WORD NAME...): what the macros below do with their tests.
+macro(mark word)
     foreach(test ${ARGN})
-        set(alone_${test} TRUE)
+        set(${word}_${test} TRUE)
         list(APPEND scheduled ${test})
     endforeach()
+endmacro()
+
+# alone(NAME...): nothing else runs meanwhile. For tests about speed, and only for these.
+macro(alone)
+    mark(alone ${ARGN})
 endmacro()
 
 # one_of(THING NAME...): only one of these runs at a time, beside any others.
@@ -29,28 +34,19 @@ endmacro()
 # once(NAME...): release and dev run it, and clang, ref and aarch64 need not (label once): it is about processes, files, timers or words, and not about
 # what a compiler or a kernel makes of numbers.
 macro(once)
-    foreach(test ${ARGN})
-        set(once_${test} TRUE)
-        list(APPEND scheduled ${test})
-    endforeach()
+    mark(once ${ARGN})
 endmacro()
 
 # native(NAME...): the emulator of aarch64 need not run it (label native): it shows how plans, memory, ranks and faults are put together, for which the other presets are enough, and would
 # take up to two minutes there. Kernels, elementary functions, tokenizers, formats and whole runs are not among these.
 macro(native)
-    foreach(test ${ARGN})
-        set(native_${test} TRUE)
-        list(APPEND scheduled ${test})
-    endforeach()
+    mark(native ${ARGN})
 endmacro()
 
 # learns(NAME...): dev need not run it (label learns): it waits for a model to learn, or compares the bits of two long runs, which a sanitizer does not look at; the calls that it makes are
 # made in other tests too.
 macro(learns)
-    foreach(test ${ARGN})
-        set(learns_${test} TRUE)
-        list(APPEND scheduled ${test})
-    endforeach()
+    mark(learns ${ARGN})
 endmacro()
 
 set(scheduled "")
