@@ -50,6 +50,10 @@ for kind in chat bert; do
 done
 python3 -c "assert $(field chat/summary.json 'd["metrics"]["val_loss"]') < 2" || fail 'the language model has not learned'
 python3 -c "assert $(field bert/summary.json 'd["metrics"]["val_accuracy"]') > 0.9" || fail 'BERT has not learned'
+# what the library warns of is told
+sed "s/'word_embeddings': other/&, nothing_like_it: other/" bert.yaml >warned.yaml
+attempt 0 train warned.yaml --set run.dir=warned --set run.epochs=1
+says "warning: model.init.rename: 'nothing_like_it' matches no tensor"
 # its classes are counted, and sentences without labels are told apart
 attempt 0 eval bert
 says precision
