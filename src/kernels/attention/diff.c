@@ -4,9 +4,9 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
-/* Heads of keys in a batch from which on a task is one of them: fewer would leave a large machine idle, and twice the
- * scores is 7 products for 5. */
-enum { ENOUGH_HEADS = 16 };
+/* Heads of keys in a batch, for each thread, from which on a task is one of them: fewer would leave threads idle. Otherwise scores are computed twice, which is 7
+ * products for 5. Both ways have the same bits. */
+enum { ENOUGH_HEADS = 2 };
 
 typedef enum { BY_HEADS, BY_QUERIES, BY_KEYS } diff_cut;
 
@@ -87,7 +87,7 @@ an_status an_attention_diff_run(const an_call *call, const an_diff_kernel *kerne
     an_attention_job j;
     const an_status status = an_attention_diff_job_make(&j, call);
     if (status != AN_OK) return status;
-    const bool is_whole = j.batch * j.kv_heads >= ENOUGH_HEADS;
+    const bool is_whole = j.batch * j.kv_heads >= (int64_t)ENOUGH_HEADS * an_context_threads(call->ctx);
     for (diff_cut cut = is_whole ? BY_HEADS : BY_QUERIES; cut <= (is_whole ? BY_HEADS : BY_KEYS); cut++) {
         diff_work w = make_work(&j, kernel, cut);
         an_parallel(call->ctx, tasks_of(&w), task, &w);

@@ -30,7 +30,7 @@ static const REAL NAME(inverse_sqrt_2_pi) = (REAL)0.39894228040143267794;
 UNARY(relu, x < 0 ? 0 : x) /* keeps NaN */
 UNARY_DIFF(relu_diff, x <= 0 ? 0 : d)
 UNARY(gelu_tanh, x *NAME(gelu_sigmoid)(x))
-UNARY(silu, x *NAME(sigmoid_of)(x))
+UNARY(silu, x *NAME(silu_sigmoid)(x))
 UNARY(sigmoid, NAME(sigmoid_of)(x))
 UNARY_DIFF(sigmoid_diff, d *x *(1 - x)) /* x is dst */
 UNARY_DIFF(tanh_diff, d *(1 - x * x))   /* x is dst */
@@ -90,7 +90,7 @@ static void NAME(silu_diff)(int64_t n, const REAL *const *src, REAL *dst, const 
     const REAL *d_row = src[0], *x_row = src[1];
     (void)attributes;
     AN_EACH_ELEMENT(i, n) {
-        REAL x = x_row[i], s = NAME(sigmoid_of)(x);
+        REAL x = x_row[i], s = NAME(silu_sigmoid)(x);
         dst[i] = d_row[i] * (s * (1 + x * (1 - s)));
     }
 }

@@ -166,4 +166,17 @@ static inline void store_columns(const an_amx_job *job, int64_t column, const fl
     }
 }
 
+/* For products with few columns, whose sums lie row by row, 16 of each: 64 rows from `row` on. */
+static inline void store_rows(const an_amx_job *job, int64_t row, const float *from) {
+    _Alignas(LINE) float sums[SUMS] = {0};
+    for (int half = 0; half < 2 && row < job->rows; half++, row += SIDE, from += SIDE * HALF) {
+        const dst_block d = {.row = row,
+                             .rows = an_smaller(SIDE, job->rows - row),
+                             .columns = job->columns,
+                             .offset = row * job->row_stride};
+        for (int64_t i = 0; i < SIDE; i++) _mm512_store_ps(sums + i * SIDE, _mm512_load_ps(from + i * HALF));
+        store_block(job, d, false, sums);
+    }
+}
+
 #endif

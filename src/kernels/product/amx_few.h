@@ -1,4 +1,4 @@
-/* Products on tiles with at most 16 rows, and with b as weights lie. For amx_core.c. */
+/* Products on tiles with at most 16 rows, and with b as weights lie; or with at most 16 columns, and rows of a that are dense. For amx_core.c. */
 #ifndef AN_KERNELS_PRODUCT_AMX_FEW_H
 #define AN_KERNELS_PRODUCT_AMX_FEW_H
 

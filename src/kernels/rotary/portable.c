@@ -2,12 +2,13 @@
  * position · base^(-2 i / rotated). Angles are made in f64, once for each token of a call, or for each of each sample where
  * every token has its own position, and rounded: they depend on the position alone. */
 #include "base/elementary/elementary.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/common/row.h"
 #include "kernels/rotary/rotary.h"
 
-enum { TASK_ELEMENTS = 1 << 14 };
+enum { TASK_ELEMENTS = 1 << 14, ANGLES_AT_ONCE = 64 };
 
 /* Scratch is the frequencies (f64), the angles (a row of cosines and sines for each token), and the threads' buffers. */
 typedef struct {
@@ -15,7 +16,7 @@ typedef struct {
     const an_rotary_attributes *attributes;
     int64_t position;           /* of token 0 */
     const an_tensor *positions; /* of each token of each sample; NULL: the same in all samples */
-    int64_t rows, rows_a_task;
+    int64_t tokens_a_task;      /* of all samples */
     size_t angles_at, buffers_at, thread_bytes;
 } rotary_job;
 
@@ -24,12 +25,6 @@ static double position_of(const rotary_job *j, int64_t index) {
     const an_tensor *t = j->positions;
     if (!t) return (double)j->position + (double)index;
     return (double)an_load_index(t, index / t->dims[1] * t->strides[0] + index % t->dims[1] * t->strides[1]);
-}
-
-/* The row of angles of a row of src, which are counted over (batch, heads, tokens). */
-static int64_t angles_of(const rotary_job *j, int64_t row) {
-    const int64_t *dims = j->call->src[0].dims;
-    return (j->positions ? row / (dims[1] * dims[2]) * dims[2] : 0) + row % dims[2];
 }
 
 #define AN_TEMPLATE "kernels/rotary/template.h"
@@ -80,13 +75,12 @@ static an_status run_rotary(const an_call *call) {
     const bool is_f64 = an_call_is_f64(call);
     rotary_job j = make_job(call);
     if (call->src_count > 1 && call->src[1].data && !j.positions) j.position = an_load_index(&call->src[1], 0);
-    j.rows = an_tensor_elements(src) / src->dims[3];
-    j.rows_a_task = src->dims[3] < TASK_ELEMENTS ? TASK_ELEMENTS / src->dims[3] : 1;
+    j.tokens_a_task = an_larger(1, TASK_ELEMENTS / an_larger(1, src->dims[1] * src->dims[3]));
     an_parallel(call->ctx, 1, frequencies_task, &j); /* as a task, for the floating-point environment */
     an_parallel(call->ctx, j.positions ? src->dims[0] * src->dims[2] : src->dims[2],
                 is_f64 ? angles_task_f64 : angles_task_f32, &j);
-    an_parallel(call->ctx, (j.rows + j.rows_a_task - 1) / j.rows_a_task, is_f64 ? rotate_task_f64 : rotate_task_f32,
-                &j);
+    an_parallel(call->ctx, an_divide_up(src->dims[0] * src->dims[2], j.tokens_a_task),
+                is_f64 ? rotate_task_f64 : rotate_task_f32, &j);
     return AN_OK;
 }
 
