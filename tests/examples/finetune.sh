@@ -38,17 +38,29 @@ grep -q '"val_loss"' runs/shakespeare/summary.json
 trains people.yaml --set 'model={type: llama, layers: 2, heads: 2, width: 16, context: 256}' --set run.steps=3 --set data.train.tokenizer="$golden/finetune/bpe"
 grep -q '"steps": 3' runs/people/summary.json || { cat runs/people/summary.json; exit 1; }
 
-awk -f brief.awk >pairs.jsonl
-awk -v part=test -v count=50 -v seed=2 -f brief.awk >pairs-test.jsonl
+awk -f brief.awk >questions.jsonl
+awk -v part=test -f brief.awk >questions-test.jsonl
+# Answers as `anneal generate --chat` writes them. Three make no pair: one sentence, none, and a list that comes first.
 python3 - <<'END_OF_PYTHON'
-import json, re
+import json
+for part in "", "-test":
+    with open(f"answers{part}.jsonl", "w") as answers:
+        for i, line in enumerate(open(f"questions{part}.jsonl")):
+            texts = {0: "It is a thing.", 1: "", 2: "Many things:\n\n1. One. 2. Two."}
+            text = texts.get(i, f'I say "it is {i}". \\ And [more].\nMore.')
+            line = json.dumps({"prompt": json.loads(line)["messages"][0]["content"], "text": text, "end": "stop"})
+            answers.write(line.replace("\\n", "\\u000a") + "\n")
+END_OF_PYTHON
+for part in '' -test; do awk -f pairs.awk questions$part.jsonl answers$part.jsonl >pairs$part.jsonl; done
+python3 - <<'END_OF_PYTHON'
+import json
+asked = [[json.loads(line)["messages"] for line in open(name)] for name in ("questions.jsonl", "questions-test.jsonl")]
+assert list(map(len, asked)) == [240, 48] and len({json.dumps(q) for part in asked for q in part}) == 288
 train, test = ([json.loads(line) for line in open(name)] for name in ("pairs.jsonl", "pairs-test.jsonl"))
-assert (len(train), len(test)) == (400, 50)
-countries = [{c for pair in part for c in re.findall("capital of ([A-Z][a-z]+)", pair["prompt"][0]["content"])} for part in (train, test)]
-assert len(countries[0]) > 20 and countries[1] and not countries[0] & countries[1], countries
-for pair in train + test:
-    short, wordy = (pair[key][0]["content"] for key in ("chosen", "rejected"))
-    assert short[:-1] in wordy and len(wordy) > 5 * len(short), pair
+assert (len(train), len(test)) == (237, 45), (len(train), len(test))
+for i, (pair, question) in enumerate(zip(train, asked[0][3:])):
+    chosen, rejected = (pair[key][0]["content"] for key in ("chosen", "rejected"))
+    assert pair["prompt"] == question and chosen == f'I say "it is {i + 3}".' and rejected == chosen + " \\ And [more].\nMore.", pair
 END_OF_PYTHON
 trains brief.yaml --set 'model={type: llama, layers: 2, heads: 2, width: 16, context: 768}' --set run.steps=2 --set data.train.tokenizer="$golden/finetune/bpe" \
     --set data.eval.tokenizer="$golden/finetune/bpe"
