@@ -52,7 +52,21 @@ an_border_cost an_borders_cost(const an_borders *borders) {
     return c;
 }
 
-an_borders an_borders_choose(int64_t leaves, int ranks) {
+an_border_survey an_borders_survey(int64_t leaves, int ranks) {
     const an_borders subtree = {AN_BORDERS_SUBTREE, ranks, leaves}, even = {AN_BORDERS_EVEN, ranks, leaves};
-    return an_borders_cost(&even).cost < an_borders_cost(&subtree).cost ? even : subtree;
+    an_border_survey s = {
+        .costs = {[AN_BORDERS_SUBTREE] = an_borders_cost(&subtree), [AN_BORDERS_EVEN] = an_borders_cost(&even)}};
+    s.chosen = s.costs[AN_BORDERS_EVEN].cost < s.costs[AN_BORDERS_SUBTREE].cost ? even : subtree;
+    return s;
+}
+
+/* Whether both kinds have the same borders, so that there is nothing to choose. */
+static bool are_alike(int64_t leaves, int ranks) {
+    const int64_t each = leaves / ranks;
+    return leaves % ranks == 0 && (each & (each - 1)) == 0;
+}
+
+an_borders an_borders_choose(int64_t leaves, int ranks) {
+    if (are_alike(leaves, ranks)) return (an_borders){AN_BORDERS_SUBTREE, ranks, leaves};
+    return an_borders_survey(leaves, ranks).chosen;
 }

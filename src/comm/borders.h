@@ -34,7 +34,14 @@ typedef struct an_border_cost {
 enum { AN_LEAF_COST = 4 };
 an_border_cost an_borders_cost(const an_borders *borders);
 
-/* The borders of the smaller cost; subtrees if both cost the same. */
+/* What both kinds cost, and the one of the smaller cost; subtrees if both cost the same. O(ranks): who counts many ranks asks once. */
+typedef struct an_border_survey {
+    an_border_cost costs[AN_BORDER_KINDS];
+    an_borders chosen;
+} an_border_survey;
+an_border_survey an_borders_survey(int64_t leaves, int ranks);
+
+/* The chosen ones. O(1) if every rank has the same power of two of leaves, else O(ranks). */
 an_borders an_borders_choose(int64_t leaves, int ranks);
 
 #endif

@@ -17,6 +17,10 @@ static bool is_windowed(const an_exchange *x, int round) {
 /* ---- the staging ---- For each round: the nodes of others, node after node; then, unless the sum is complete, the nodes after the round. A node has the pages that this rank holds, in
  * the order of cells. */
 
+static an_round_nodes nodes_of(const an_exchange *x, int round) {
+    return (an_round_nodes){x->rounds[round].nodes, x->rounds[round].all};
+}
+
 static int64_t others_of(const an_exchange *x, int round) {
     const an_exchange_round *r = &x->rounds[round];
     return is_windowed(x, round) ? 0 : r->all - r->nodes;
@@ -32,8 +36,9 @@ void an_bucket_measure(const an_exchange *exchange, const an_page_range *pages, 
     const int64_t page_bytes = (int64_t)x->page_bytes;
     int64_t all = 0;
     for (int round = 0; round < x->schedule.rounds; round++) {
+        const an_round_nodes nodes = nodes_of(x, round);
         int64_t kept;
-        an_traffic t = an_rounds_traffic(&x->schedule, pages, part, x->rank, round, &kept);
+        an_traffic t = an_rounds_traffic(&x->schedule, &nodes, pages, part, x->rank, round, &kept);
         if (x->scatters) t.returned_out = t.returned_in = t.returns_out = t.returns_in = 0;
         all += (others_of(x, round) + outputs_of(x, round)) * kept;
         if (is_windowed(x, round)) {
@@ -286,8 +291,9 @@ an_status an_bucket_begin(an_exchange *exchange, an_bucket *bucket) {
     bucket->is_returning = false;
     bucket->held[0] = length(&bucket->pages);
     for (int round = 0; round < x->schedule.rounds; round++) {
+        const an_round_nodes nodes = nodes_of(x, round);
         int64_t *kept = &bucket->held[round + 1];
-        an_rounds_traffic(&x->schedule, &bucket->pages, &bucket->part, x->rank, round, kept);
+        an_rounds_traffic(&x->schedule, &nodes, &bucket->pages, &bucket->part, x->rank, round, kept);
         bucket->received_at[round] = at;
         at += others_of(x, round) * *kept;
         bucket->outputs_at[round] = at;

@@ -47,7 +47,7 @@ static inline bool an_gather_is_windowed(const an_gather_options *options, const
 
 an_status an_gather_check(an_context *ctx, const an_comm *comm, const an_gather_options *options);
 
-/* The requests that a unit needs; its traffic is added to the cost. O(ranks · runs). */
+/* The requests that a unit needs; its traffic is added to the cost. O(runs). */
 int64_t an_gather_slot_measure(const an_gather_peers *peers, const an_gather_unit *unit, an_gather_cost *cost);
 
 /* Unit, version, src and dst are set. */

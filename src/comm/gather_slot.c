@@ -26,25 +26,45 @@ static segment segment_of(const an_gather_peers *p, const an_gather_unit *unit, 
                      .bytes = (size_t)(end - begin) * page_bytes};
 }
 
+static int64_t messages_of(const an_gather_peers *p, int64_t bytes) {
+    return an_divide_up(bytes, (int64_t)p->message_bytes);
+}
+
+/* The messages in which all ranks send their segments of a run to one other. Pieces that lie in the run whole have ⌊N/P⌋ or ⌊N/P⌋ + 1 pages: of pieces a … b - 1, ⌊b·r/P⌋ - ⌊a·r/P⌋ have one more,
+ * where r is the rest of N/P (comm/pieces.h). Only the first and the last piece of a run can be cut by its borders. */
+static int64_t run_messages(const an_gather_peers *p, const an_gather_unit *unit, int run) {
+    const an_page_range *pages = &unit->runs[run].pages;
+    const int64_t page_bytes = (int64_t)p->page_bytes[unit->runs[run].channel];
+    const int64_t each = (unit->pages.end - unit->pages.begin) / p->ranks;
+    const int64_t rest = (unit->pages.end - unit->pages.begin) % p->ranks;
+    const int first = an_piece_owner(&unit->pages, unit->turn, pages->begin, p->ranks),
+              last = an_piece_owner(&unit->pages, unit->turn, pages->end - 1, p->ranks);
+    const int64_t a = an_piece_number(unit->turn, first, p->ranks) + 1, b = an_piece_number(unit->turn, last, p->ranks);
+    int64_t messages = messages_of(p, (int64_t)segment_of(p, unit, run, first).bytes);
+    if (b < a) return messages; /* one piece has the whole run */
+    const int64_t longer = b * rest / p->ranks - a * rest / p->ranks;
+    messages += longer * messages_of(p, (each + 1) * page_bytes) + (b - a - longer) * messages_of(p, each * page_bytes);
+    return messages + messages_of(p, (int64_t)segment_of(p, unit, run, last).bytes);
+}
+
 int64_t an_gather_slot_measure(const an_gather_peers *peers, const an_gather_unit *unit, an_gather_cost *cost) {
     const an_gather_peers *p = peers;
     const int64_t others = p->ranks - 1;
     int64_t requests = 0;
-    for (int run = 0; run < unit->run_count; run++)
-        for (int rank = 0; rank < p->ranks; rank++) {
-            const int64_t bytes = (int64_t)segment_of(p, unit, run, rank).bytes;
-            const int64_t messages = an_divide_up(bytes, (int64_t)p->message_bytes);
-            if (p->is_windowed) {
-                if (rank != p->rank) cost->read += bytes;
-            } else if (rank == p->rank) {
-                cost->sent += bytes * others;
-                cost->messages += messages * others;
-                requests += messages * others;
-            } else {
-                cost->received += bytes;
-                requests += messages;
-            }
+    for (int run = 0; run < unit->run_count; run++) {
+        const an_gather_run *r = &unit->runs[run];
+        const int64_t all = (r->pages.end - r->pages.begin) * (int64_t)p->page_bytes[r->channel],
+                      own = (int64_t)segment_of(p, unit, run, p->rank).bytes;
+        if (p->is_windowed) {
+            cost->read += all - own;
+            continue;
         }
+        const int64_t sent = messages_of(p, own) * others;
+        cost->sent += own * others;
+        cost->received += all - own;
+        cost->messages += sent;
+        requests += sent + run_messages(p, unit, run) - messages_of(p, own);
+    }
     return requests;
 }
 

@@ -72,20 +72,22 @@ static an_page_range slice_of(const an_scatter_peers *p, const an_scatter_bucket
     return (an_page_range){piece.begin + pages * b->index / count, piece.begin + pages * (b->index + 1) / count};
 }
 
+/* Messages for a piece and a leaf: a slice has a page, or there is none. */
+static int64_t messages_of(int64_t pages, int64_t buckets) {
+    return an_smaller(pages, buckets);
+}
+
+/* Of P pieces of N pages, N mod P have a page more than the others, so all of them are counted without looking at each. */
 void an_scatter_measure(const an_scatter_peers *peers, int unit, an_scatter_cost *cost) {
     const an_scatter_peers *p = peers;
+    const an_page_range *all = &p->units[unit].pages, own = an_piece(all, p->units[unit].turn, p->rank, p->ranks);
     const int64_t leaves = p->leaves.end - p->leaves.begin, buckets = an_scatter_buckets(p, unit);
     const int64_t mine = an_divide_up(an_larger(leaves - p->rank, 0), p->ranks); /* leaves of this rank */
-    for (int rank = 0; rank < p->ranks; rank++) {
-        const an_page_range piece = an_piece(&p->units[unit].pages, p->units[unit].turn, rank, p->ranks);
-        const int64_t bytes = length(&piece) * (int64_t)p->sent_bytes;
-        if (rank == p->rank) {
-            cost->received += (leaves - mine) * bytes;
-        } else {
-            cost->sent += mine * bytes;
-            cost->messages += mine * an_smaller(length(&piece), buckets); /* a slice has a page, or there is none */
-        }
-    }
+    const int64_t each = length(all) / p->ranks, longer = length(all) % p->ranks;
+    const int64_t messages = longer * messages_of(each + 1, buckets) + (p->ranks - longer) * messages_of(each, buckets);
+    cost->received += (leaves - mine) * length(&own) * (int64_t)p->sent_bytes;
+    cost->sent += mine * (length(all) - length(&own)) * (int64_t)p->sent_bytes;
+    cost->messages += mine * (messages - messages_of(length(&own), buckets));
 }
 
 /* ---- messages ---- */

@@ -168,32 +168,54 @@ int64_t an_rounds_joins(const an_rounds *schedule, int rank, int round, int *joi
     return count;
 }
 
-an_traffic an_rounds_traffic(const an_rounds *schedule, const an_page_range *bucket, const an_part *part, int rank,
-                             int round, int64_t *kept) {
-    const int64_t mine = an_rounds_nodes(schedule, rank, round);
-    const int64_t others = an_rounds_joins(schedule, rank, round, NULL) - mine;
+/* The pieces of a cell have three lengths at most: all but the last differ by one page, and the last one ends where the cell does. */
+enum { LENGTHS = 3 };
+typedef struct piece_lengths {
+    int64_t pages[LENGTHS], pieces[LENGTHS];
+} piece_lengths;
+
+/* Piece g begins at ⌊g·N·size / ranks⌋ = g·q + ⌊g·rest / ranks⌋, so of the first G - 1 pieces, ⌊(G - 1)·rest / ranks⌋ have q + 1 pages. */
+static piece_lengths count_lengths(const an_cell *cell) {
+    const int64_t pages = cell->pages.end - cell->pages.begin, before = cell->groups - 1;
+    const int64_t q = pages * cell->size / cell->ranks, rest = pages * cell->size % cell->ranks;
+    const int64_t longer = before * rest / cell->ranks;
+    return (piece_lengths){{q, q + 1, cell->pages.end - piece_begin(cell, cell->groups - 1)},
+                           {before - longer, longer, 1}};
+}
+
+/* What all groups of a cell hold of the slice together, and how many of them hold a page. */
+static void count_slices(const an_cell *cell, const an_part *part, int64_t *pages, int64_t *slices) {
+    const piece_lengths lengths = count_lengths(cell);
+    *pages = *slices = 0;
+    for (int i = 0; i < LENGTHS; i++) {
+        const int64_t length = lengths.pages[i];
+        const int64_t slice = length * (part->index + 1) / part->count - length * part->index / part->count;
+        *pages += lengths.pieces[i] * slice;
+        if (slice > 0) *slices += lengths.pieces[i];
+    }
+}
+
+an_traffic an_rounds_traffic(const an_rounds *schedule, const an_round_nodes *nodes, const an_page_range *bucket,
+                             const an_part *part, int rank, int round, int64_t *kept) {
+    const int64_t mine = nodes->mine, others = nodes->all - nodes->mine;
     an_traffic t = {0, 0, 0, 0, 0, 0, 0, 0};
     an_cell cell;
     *kept = 0;
     for (int64_t from = bucket->begin; an_rounds_cell(schedule, bucket, rank, round, from, &cell);
          from = cell.pages.end) {
         const an_page_range own = an_cell_slice(&cell, cell.mine, part);
-        const int64_t pages = own.end - own.begin;
+        const int64_t pages = own.end - own.begin, has_pages = pages > 0;
+        int64_t all_pages, all_slices;
+        count_slices(&cell, part, &all_pages, &all_slices);
         *kept += pages;
         t.gathered_in += others * pages;
+        t.gathers_in += others * has_pages;
         t.returned_out += pages * (cell.groups - 1);
-        if (pages > 0) {
-            t.gathers_in += others;
-            t.returns_out += cell.groups - 1;
-        }
-        for (int group = 0; group < cell.groups; group++) {
-            const an_page_range piece = an_cell_slice(&cell, group, part);
-            if (group == cell.mine || piece.begin == piece.end) continue;
-            t.gathered_out += mine * (piece.end - piece.begin);
-            t.returned_in += piece.end - piece.begin;
-            t.gathers_out += mine;
-            t.returns_in++;
-        }
+        t.returns_out += has_pages * (cell.groups - 1);
+        t.gathered_out += mine * (all_pages - pages);
+        t.gathers_out += mine * (all_slices - has_pages);
+        t.returned_in += all_pages - pages;
+        t.returns_in += all_slices - has_pages;
     }
     return t;
 }

@@ -81,15 +81,21 @@ static int64_t linked_bytes(const settling *s) {
     return 2 * own / t->shards->groups * (t->shards->groups - 1);
 }
 
-/* Takes what the plan has counted for the rank that it is of. */
-static an_status take_rank(const settling *s, an_assessment *a) {
-    an_trainer *t = s->t;
+/* Seconds of a micro-batch, the same on every rank. */
+static an_status estimate_pass(const an_trainer *t, double *seconds) {
     an_context *ctx = t->ctx;
-    const an_plan_traffic *traffic = &t->plan->traffic;
     an_plan_cost cost;
     an_plan_cost_init(&cost, sizeof cost);
     AN_TRY_RETURN(an_plan_cost_get(t->plan, AN_FORM_TRAIN_FIRST, &cost));
-    const an_step_work work = {.seconds = cost.seconds * (double)runs_of(t),
+    *seconds = cost.seconds;
+    return AN_OK;
+}
+
+/* What the plan has counted for the rank that it is of. */
+static an_assessment take_rank(const settling *s, double seconds) {
+    const an_trainer *t = s->t;
+    const an_plan_traffic *traffic = &t->plan->traffic;
+    const an_step_work work = {.seconds = seconds * (double)runs_of(t),
                                .updated = updated_bytes(t),
                                .sent = traffic->sent,
                                .received = traffic->received,
@@ -98,14 +104,13 @@ static an_status take_rank(const settling *s, an_assessment *a) {
                                .written = traffic->written,
                                .host_ranks = s->host_ranks,
                                .linked = linked_bytes(s)};
-    *a = (an_assessment){.is_known = true,
-                         .is_possible = true,
-                         .rank = t->rank,
-                         .memory = t->plan->memory,
-                         .sent = traffic->sent,
-                         .shared = traffic->read + traffic->written,
-                         .seconds = an_step_work_seconds(&work)};
-    return AN_OK;
+    return (an_assessment){.is_known = true,
+                           .is_possible = true,
+                           .rank = t->rank,
+                           .memory = t->plan->memory,
+                           .sent = traffic->sent,
+                           .shared = traffic->read + traffic->written,
+                           .seconds = an_step_work_seconds(&work)};
 }
 
 /* What ranks a … b - 1 and b … c - 1 have found, in the first. */
@@ -127,55 +132,79 @@ static void merge_assessments(an_assessment *a, const an_assessment *b) {
     memcpy(a->text, b->text, sizeof a->text);
 }
 
-/* Plans a strategy, for this rank or for all imagined ones. Where it is the only one, what is wrong with it is an error. */
-static an_status assess(const settling *s, an_shard shard, bool is_only) {
-    /* Of more ranks than these, the first and the last are looked at: those between them own as many pages, but for one in each unit. */
-    enum { MOST_RANKS = 1024 };
+/* Counts every imagined rank by itself: O(ranks · model). What is the same for all of them is made once (train/trainer_plan.c). */
+static an_status assess_ranks(const settling *s, an_shard shard, double seconds) {
     an_trainer *t = s->t;
     an_context *ctx = t->ctx;
-    an_assessment *a = &s->found->of[shard], one = {0};
     const int rank = t->rank;
-    an_status status = make_plan(s, shard);
-    if (status != AN_OK && (is_only || status == AN_ERR_MEMORY)) return status;
-    if (status != AN_OK) {
-        *a = (an_assessment){.is_known = true, .fit = AN_LIMITS_EXCEEDED};
-        snprintf(a->text, sizeof a->text, "%.*s", AN_SHARDING_TEXT - 1, an_last_error(ctx));
-        return AN_OK;
-    }
-    if (!s->is_planned) {
-        AN_TRY_RETURN(take_rank(s, a));
-        s->needs[an_host_comm(ctx)->rank].bytes[shard] = a->memory.peak;
-        return AN_OK;
-    }
     for (int i = 0; i < t->ranks; i++) {
-        if (i < MOST_RANKS / 2 || i >= t->ranks - MOST_RANKS / 2) {
-            AN_TRY_RETURN(an_trainer_count_rank(t, i));
-            AN_TRY_RETURN(take_rank(s, &one));
-            merge_assessments(a, &one);
-        }
+        AN_TRY_RETURN(an_trainer_count_rank(t, i));
+        const an_assessment one = take_rank(s, seconds);
+        merge_assessments(&s->found->of[shard], &one);
         s->needs[i].bytes[shard] = one.memory.peak;
     }
     return an_trainer_count_rank(t, rank);
 }
 
+static an_status assess_plan(const settling *s, an_shard shard) {
+    an_context *ctx = s->t->ctx;
+    an_assessment *a = &s->found->of[shard];
+    double seconds;
+    AN_TRY_RETURN(estimate_pass(s->t, &seconds));
+    if (s->is_planned) return assess_ranks(s, shard, seconds);
+    *a = take_rank(s, seconds);
+    s->needs[an_host_comm(ctx)->rank].bytes[shard] = a->memory.peak;
+    return AN_OK;
+}
+
+/* Plans a strategy, for this rank or for all imagined ones. Where it is the only one, what is wrong with it is an error. */
+static an_status assess(const settling *s, an_shard shard, bool is_only) {
+    an_assessment *a = &s->found->of[shard];
+    an_status status = make_plan(s, shard);
+    if (status == AN_OK) {
+        status = assess_plan(s, shard);
+        an_trainer_end_counting(s->t);
+        return status;
+    }
+    if (is_only || status == AN_ERR_MEMORY) return status;
+    *a = (an_assessment){.is_known = true, .fit = AN_LIMITS_EXCEEDED};
+    snprintf(a->text, sizeof a->text, "%.*s", AN_SHARDING_TEXT - 1, an_last_error(s->t->ctx));
+    return AN_OK;
+}
+
 /* ---- whether it fits ---- */
 
-/* What the ranks of a host but one need there together; those of one cgroup only, if it is not 0. */
-static int64_t sum_others(const settling *s, size_t first, size_t self, an_shard shard, uint64_t group) {
-    int64_t sum = 0;
+/* What the ranks of a host need there together; those of one cgroup only, if it is not 0. */
+static __int128 sum_host(const settling *s, size_t first, an_shard shard, uint64_t group) {
+    __int128 sum = 0;
     for (size_t i = first; i < s->need_count && i < first + (size_t)s->host_ranks; i++)
-        if (i != self && (group == 0 || s->needs[i].group == group) && !an_add_i64(sum, s->needs[i].bytes[shard], &sum))
-            return INT64_MAX / 4; /* more than there is */
+        if (group == 0 || s->needs[i].group == group) sum += s->needs[i].bytes[shard];
     return sum;
 }
 
+/* The same without one rank of it. */
+static int64_t sum_others(const settling *s, __int128 sum, size_t self, an_shard shard, uint64_t group) {
+    const int64_t more_than_there_is = INT64_MAX / 4;
+    if (group == 0 || s->needs[self].group == group) sum -= s->needs[self].bytes[shard];
+    return sum < more_than_there_is ? (int64_t)sum : more_than_there_is;
+}
+
+/* What a host's ranks need: all of them, and those in the cgroup of this process. */
+typedef struct {
+    __int128 all, group;
+} host_need;
+
+static host_need sum_needs(const settling *s, size_t first, an_shard shard) {
+    return (host_need){sum_host(s, first, shard, 0), sum_host(s, first, shard, s->limits.group)};
+}
+
 /* Compares one rank's need with its limits. */
-static void compare(const settling *s, size_t first, size_t self, an_shard shard, an_assessment *a) {
+static void compare(const settling *s, const host_need *host, size_t self, an_shard shard, an_assessment *a) {
     an_limits limits = s->limits;
     char text[AN_LIMITS_TEXT] = "";
     if (!a->is_possible || !an_context_uses_system_memory(s->t->ctx)) return;
-    limits.others = sum_others(s, first, self, shard, 0);
-    limits.group_others = sum_others(s, first, self, shard, limits.group);
+    limits.others = sum_others(s, host->all, self, shard, 0);
+    limits.group_others = sum_others(s, host->group, self, shard, limits.group);
     a->fit = (int32_t)an_limits_compare(&limits, s->needs[self].bytes[shard], (int64_t)s->t->ctx->bytes, text);
     snprintf(a->text, sizeof a->text, "%s", text);
     if (self != (s->is_planned ? (size_t)s->t->rank : (size_t)an_host_comm(s->t->ctx)->rank)) return;
@@ -187,8 +216,10 @@ static void compare_planned(const settling *s, an_shard shard) {
     an_assessment *a = &s->found->of[shard];
     an_assessment one = {.is_known = true, .is_possible = a->is_possible};
     if (!a->is_known) return;
+    host_need host = {0, 0};
     for (size_t i = 0; i < s->need_count; i++) {
-        compare(s, i - i % (size_t)s->host_ranks, i, shard, &one);
+        if (i % (size_t)s->host_ranks == 0) host = sum_needs(s, i, shard);
+        compare(s, &host, i, shard, &one);
         merge_assessments(a, &one);
     }
 }
@@ -236,8 +267,10 @@ static an_status agree(settling *s, an_status found, bool *settled) {
                                        .received = &records[1],
                                        .what = "start: the other ranks, to choose what they divide"};
     AN_TRY(an_comm_merge(ctx, an_host_comm(ctx), &of_needs, s->needs));
-    for (int i = 0; i < AN_SHARD_COUNT; i++)
-        compare(s, 0, (size_t)an_host_comm(ctx)->rank, (an_shard)i, &s->found->of[i]);
+    for (int i = 0; i < AN_SHARD_COUNT; i++) {
+        const host_need host = sum_needs(s, 0, (an_shard)i);
+        compare(s, &host, (size_t)an_host_comm(ctx)->rank, (an_shard)i, &s->found->of[i]);
+    }
     memcpy(records->of, s->found->of, sizeof records->of);
     records->failed = found != AN_OK;
     AN_TRY(an_comm_merge(ctx, an_axis_comm(ctx, AN_AXIS_DATA), &of_records, records));
@@ -336,10 +369,14 @@ an_status an_sharding_settle(an_trainer *t, const an_trainer_options *options, b
     settling s = {.t = t, .options = options};
     *settled = true;
     if (t->ranks == 1) {
+        double seconds;
         s.host_ranks = 1;
         AN_TRY(make_plan(&s, AN_SHARD_NONE));
+        an_trainer_end_counting(t);
         t->sharding.counted = t->plan->memory.trainer;
-        return take_rank(&s, &t->sharding.of[AN_SHARD_NONE]);
+        AN_TRY(estimate_pass(t, &seconds));
+        t->sharding.of[AN_SHARD_NONE] = take_rank(&s, seconds);
+        return AN_OK;
     }
     AN_TRY(begin(&s));
     if (!s.is_planned) s.needs[an_host_comm(ctx)->rank].group = s.limits.group;
@@ -359,6 +396,7 @@ an_status an_sharding_settle(an_trainer *t, const an_trainer_options *options, b
     if (*settled) s.found->counted = t->plan->memory.trainer;
     status = AN_OK;
 fail:
+    an_trainer_end_counting(t);
     an_release(ctx, (void **)&s.needs, s.need_count, sizeof *s.needs);
     return status;
 }

@@ -275,6 +275,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     if (!t) return;
     an_context *ctx = t->ctx;
     if (t->run) t->destroy_run(t);
+    an_trainer_end_counting(t);
     an_loader_destroy(&t->loader);
     an_loader_destroy(&t->evaluation_loader);
     an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);

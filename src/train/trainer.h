@@ -50,18 +50,20 @@ struct an_trainer {
     an_augment augment; /* of training samples */
     an_leaf_set leaves; /* of this rank */
     int64_t steps, next, seed;
-    an_run_facts facts;    /* what the next step's record says of this rank, and the last one's of all */
-    atomic_bool stop;      /* a request: the run ends after the step under way */
-    an_shard asked;        /* of the options */
-    bool planned;          /* … only: there are no weights */
-    bool broken;           /* part of a checkpoint was loaded, and the rest could not be */
-    bool plain;            /* one that others are compared with: f32, nothing fused */
-    bool saves;            /* checkpoints are to be expected: the plan has the copy that they need */
-    int64_t writers;       /* files of a checkpoint that are written at a time */
-    int64_t bits_since;    /* the step after which the run began to compute as it does now; 0: it always did */
-    char *notes;           /* what there is to say before the first step, a line each; NULL: nothing */
-    char *base;            /* what the weights of a model with an adapter were read from; NULL: nothing */
-    uint64_t base_hash[2]; /* of these weights, once it is known */
+    an_run_facts facts;            /* what the next step's record says of this rank, and the last one's of all */
+    atomic_bool stop;              /* a request: the run ends after the step under way */
+    an_shard asked;                /* of the options */
+    bool planned;                  /* … only: there are no weights */
+    bool broken;                   /* part of a checkpoint was loaded, and the rest could not be */
+    bool plain;                    /* one that others are compared with: f32, nothing fused */
+    bool saves;                    /* checkpoints are to be expected: the plan has the copy that they need */
+    int64_t writers;               /* files of a checkpoint that are written at a time */
+    struct an_save_layout *layout; /* of checkpoints, while ranks are counted; else NULL */
+    an_border_survey borders;      /* which leaves each rank has */
+    int64_t bits_since;            /* the step after which the run began to compute as it does now; 0: it always did */
+    char *notes;                   /* what there is to say before the first step, a line each; NULL: nothing */
+    char *base;                    /* what the weights of a model with an adapter were read from; NULL: nothing */
+    uint64_t base_hash[2];         /* of these weights, once it is known */
     bool has_base_hash;
     an_dtype precision;
     char *kernels; /* that are not the usual ones, as an_plan_forced_kernels has them; NULL: none */
@@ -128,6 +130,8 @@ struct an_trainer {
 an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *options);
 /* Makes the trainer a plan's for another rank: everything is counted for that one. */
 an_status an_trainer_count_rank(an_trainer *t, int rank);
+/* Frees what counting keeps from rank to rank. */
+void an_trainer_end_counting(an_trainer *t);
 void an_trainer_drop_plan(an_trainer *t); /* for another one */
 /* Pages that the rank updates. */
 int64_t an_trainer_own_pages(const an_trainer *t);

@@ -59,12 +59,19 @@ static bool add_parts(an_trainer *t, size_t *bytes) {
            (t->streams || an_loader_bytes(&loader, bytes));
 }
 
+/* Which leaves each rank has. It is the same for all of them, and O(ranks) to find. */
+static const an_border_survey *survey_borders(an_trainer *t) {
+    const an_borders *known = &t->borders.chosen;
+    if (known->ranks != t->ranks || known->leaves != t->batches.leaves)
+        t->borders = an_borders_survey(t->batches.leaves, t->ranks);
+    return &t->borders;
+}
+
 /* What one way to give leaves to ranks costs. */
 static void describe_borders(const an_trainer *t, an_border_kind kind, int64_t *leaves, int64_t *bytes) {
-    const an_borders borders = {.kind = kind, .ranks = t->ranks, .leaves = t->batches.leaves};
-    const an_border_cost cost = an_borders_cost(&borders);
-    *leaves = cost.most_leaves;
-    *bytes = cost.most_traffic * (an_params_flat_bytes(&t->plan->sizes) / t->ranks);
+    const an_border_cost *cost = &t->borders.costs[kind];
+    *leaves = cost->most_leaves;
+    *bytes = cost->most_traffic * (an_params_flat_bytes(&t->plan->sizes) / t->ranks);
 }
 
 /* In rounds, gradients go to their owners: nothing is shared, and leaves lie in no range. */
@@ -117,15 +124,13 @@ static an_status count(an_trainer *t, const an_borders *borders) {
 
 /* ---- the plan ---- */
 
-/* The copy that a checkpoint needs is known from the model: what this rank writes. */
-static an_status measure_checkpoint(const an_trainer *t, an_kept kept, int64_t *bytes) {
+/* The copy that a checkpoint needs is known from the model: what this rank writes. The layout is that of all ranks' files, so it is made once for all that are counted. */
+static an_status measure_checkpoint(an_trainer *t, an_kept kept, int64_t *bytes) {
     an_context *ctx = t->ctx;
-    an_save_layout *layout;
     *bytes = 0;
     if (!t->saves) return AN_OK;
-    AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, kept, t->writers));
-    *bytes = (int64_t)an_save_image_bytes(layout, an_route_files(layout->file_count, t->rank, t->ranks));
-    an_save_layout_destroy(&layout);
+    if (!t->layout) AN_TRY_RETURN(an_save_layout_create(&t->layout, ctx, t->graph, kept, t->writers));
+    *bytes = (int64_t)an_save_image_bytes(t->layout, an_route_files(t->layout->file_count, t->rank, t->ranks));
     return AN_OK;
 }
 
@@ -167,7 +172,7 @@ an_status an_trainer_count_rank(an_trainer *t, int rank) {
     an_context *ctx = t->ctx;
     int64_t checkpoint;
     t->rank = rank;
-    const an_borders borders = an_borders_choose(t->batches.leaves, t->ranks);
+    const an_borders borders = survey_borders(t)->chosen;
     const an_leaf_range range = an_borders_range(&borders, rank);
     t->leaves = find_leaves(t, &range);
     AN_TRY_RETURN(measure_checkpoint(t, t->plan->kept, &checkpoint));
@@ -226,8 +231,13 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     return an_trainer_count_rank(t, t->rank);
 }
 
+void an_trainer_end_counting(an_trainer *t) {
+    an_save_layout_destroy(&t->layout);
+}
+
 void an_trainer_drop_plan(an_trainer *t) {
     unite(t);
+    an_trainer_end_counting(t);
     const size_t before = t->ctx->bytes;
     an_plan_destroy(&t->plan);
     t->held -= before - t->ctx->bytes;

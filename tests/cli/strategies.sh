@@ -109,6 +109,10 @@ P
     "${anneal[@]}" plan model.yaml --ranks 4 --set batch.micro=1 --set batch.leaves=4 --set ranks.shard=full >out 2>err || code=$?
     [ $code != 0 ] && grep -q 'set batch.leaves to 8 or more' err || fail "full is planned with leaves of two micro-batches"
 
+    # Thousands of ranks are planned in time that grows with their number, not with its square: 4,096 take at most 30 s, here of a processor.
+    (ulimit -t 30 && plan --ranks 4096 --hosts 512 --set batch.leaves=4096 --set batch.global=4096) || fail "4,096 ranks"
+    [ "$(field plan.json "len(d['strategies'])")" = 5 ] || fail "strategies of 4,096 ranks are missing"
+
     # For people: 80 columns, a mark, a reason, the root of the tied table by its name; and a picture.
     "${anneal[@]}" plan model.yaml --ranks 4 --set ranks.shard=full >out 2>err || fail "plan: $?"
     sed -n '/^  ranks.shard /,/^$/p' out >table

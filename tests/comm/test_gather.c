@@ -1,6 +1,7 @@
 /* The gathering, with ranks that are threads: every rank has what a plain loop makes, by messages and through shared memory, and bytes are as predicted. */
 #include "comm/gather.h"
 
+#include "comm/gather_inside.h"
 #include "comm/gathers.h"
 #include "support/rank_threads.h"
 #include "support/support.h"
@@ -394,6 +395,42 @@ static void without_memory_nothing_is_made(void **state) {
     an_context_destroy(&ctx);
 }
 
+/* What a unit needs is counted by the lengths of pieces; here by the pages of every rank. */
+static void pieces_are_counted(void **state) {
+    (void)state;
+    uint32_t random = 1;
+    for (int test = 0; test < 20000; test++) {
+        int64_t numbers[6];
+        for (int i = 0; i < 6; i++) numbers[i] = (random = random * 1664525 + 1013904223) >> 8;
+        const int64_t pages = 1 + numbers[0] % 200, begin = numbers[1] % pages,
+                      end = begin + 1 + numbers[2] % (pages - begin);
+        const an_gather_run run = {.pages = {7 + begin, 7 + end}};
+        const an_gather_unit unit = {
+            .pages = {7, 7 + pages}, .turn = (int)(numbers[3] % 40), .run_count = 1, .runs = &run};
+        const int ranks = 1 + (int)(numbers[4] % 60);
+        an_gather_peers p = {.ranks = ranks,
+                             .rank = (int)(numbers[5] % ranks),
+                             .page_bytes = {100},
+                             .message_bytes = (size_t)(1 + numbers[5] % 700)};
+        an_gather_cost cost = {0}, expected = {0};
+        int64_t requests = 0;
+        for (int rank = 0; rank < ranks; rank++) {
+            const an_page_range piece = an_piece(&unit.pages, unit.turn, rank, ranks);
+            int64_t bytes = 0;
+            for (int64_t page = piece.begin; page < piece.end; page++)
+                if (page >= run.pages.begin && page < run.pages.end) bytes += 100;
+            const int64_t messages = (bytes + (int64_t)p.message_bytes - 1) / (int64_t)p.message_bytes;
+            const int64_t times = rank == p.rank ? ranks - 1 : 1;
+            requests += messages * times;
+            if (rank != p.rank) expected.received += bytes;
+            if (rank == p.rank) expected.sent = bytes * times;
+            if (rank == p.rank) expected.messages = messages * times;
+        }
+        assert_int_equal(an_gather_slot_measure(&p, &unit, &cost), requests);
+        assert_memory_equal(&cost, &expected, sizeof cost);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_a_partition),
@@ -408,6 +445,7 @@ int main(void) {
         cmocka_unit_test(a_lost_message_is_everyones_end),
         cmocka_unit_test(places_of_others_are_not_trusted),
         cmocka_unit_test(nothing_is_left_of_what_is_cancelled),
+        cmocka_unit_test(pieces_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,7 +210,9 @@ static an_traffic traffic_of(const an_rounds *schedule, const an_page_range *buc
     an_traffic all = {0, 0, 0, 0, 0, 0, 0, 0};
     for (int round = 0; round < schedule->rounds; round++) {
         int64_t kept;
-        const an_traffic t = an_rounds_traffic(schedule, bucket, &(an_part){0, 1, 0}, rank, round, &kept);
+        const an_round_nodes nodes = {an_rounds_nodes(schedule, rank, round),
+                                      an_rounds_joins(schedule, rank, round, NULL)};
+        const an_traffic t = an_rounds_traffic(schedule, &nodes, bucket, &(an_part){0, 1, 0}, rank, round, &kept);
         an_traffic_add(&all, &t);
         if (schedule->rounds == 1)
             assert_in_range(kept, length(bucket) / schedule->borders.ranks,
@@ -369,12 +371,43 @@ static void many_ranks_need_few_messages(void **state) {
     }
 }
 
+/* Slices of pieces are counted by their lengths; here one after another. */
+static void slices_are_counted(void **state) {
+    (void)state;
+    for (int test = 0; test < 20000; test++) {
+        const int ranks = 2 + (int)below(70);
+        const int radices[] = {2 + (int)below(9), 2 + (int)below(9)};
+        const an_borders borders = {AN_BORDERS_EVEN, ranks, 200};
+        const an_rounds schedule = an_rounds_make(&borders, radices, 1 + (int)below(2));
+        const an_page_range bucket = {3, 3 + below(300)};
+        const int64_t parts = 1 + below(5);
+        const int rank = (int)below(ranks), round = (int)below(schedule.rounds);
+        const an_part part = {below(parts), parts, schedule.rounds == 1 ? (int)below(100) : 0};
+        const an_round_nodes nodes = {2, 7};
+        an_traffic expected = {0, 0, 0, 0, 0, 0, 0, 0};
+        an_cell cell;
+        for (int64_t from = bucket.begin; an_rounds_cell(&schedule, &bucket, rank, round, from, &cell);
+             from = cell.pages.end)
+            for (int group = 0; group < cell.groups; group++) {
+                const an_page_range slice = an_cell_slice(&cell, group, &part);
+                const int64_t pages = length(&slice), others = group == cell.mine ? cell.groups - 1 : 1;
+                const an_traffic own = {0, 5 * pages, pages * others, 0, 0, 5 * (pages > 0), 0, 0},
+                                 other = {2 * pages, 0, 0, pages, 2 * (pages > 0), 0, 0, pages > 0};
+                an_traffic_add(&expected, group == cell.mine ? &own : &other);
+                if (group == cell.mine && pages > 0) expected.returns_out += others;
+            }
+        int64_t kept;
+        const an_traffic counted = an_rounds_traffic(&schedule, &nodes, &bucket, &part, rank, round, &kept);
+        assert_memory_equal(&counted, &expected, sizeof counted);
+    }
+}
+
 int main(int count, char **arguments) {
     everything = count > 1 && !strcmp(arguments[1], "all");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(borders_are_complete),          cmocka_unit_test(borders_are_chosen_by_cost),
         cmocka_unit_test(the_default_is_optimal),        cmocka_unit_test(many_ranks_need_few_messages),
-        cmocka_unit_test(every_schedule_gives_the_tree),
+        cmocka_unit_test(every_schedule_gives_the_tree), cmocka_unit_test(slices_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
