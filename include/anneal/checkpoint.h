@@ -1,6 +1,7 @@
 /* Checkpoints: saving and opening a run from the host program, and reading what was saved.
  *
- * A checkpoint contains everything that a run continues with: a resumed run ends bit-identical to an uninterrupted one. The format is
+ * A checkpoint contains everything that a run continues with: a resumed run ends bit-identical to an uninterrupted one, at the same
+ * instruction level and with the same version (docs/bits.md). The format is
  * specified in docs/checkpoint-format.md. Any safetensors reader can open its tensors. None of these functions is collective.
  */
 #ifndef ANNEAL_CHECKPOINT_H

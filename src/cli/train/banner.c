@@ -279,7 +279,6 @@ static void say_machine(cli_training *t) {
     if (i.hosts > 1) ADD(&r, " of this host, which has %d of the ranks; %d hosts in all", i.host_ranks, i.hosts);
     ADD(&r, ", %s", an_isa_name(an_context_isa(t->ctx)));
     if (*i.mpi) ADD(&r, ", %s", i.mpi);
-    if (t->info.leaves > i.ranks) ADD(&r, "; can grow to %s ranks (batch.leaves)", cli_count(t->info.leaves).text);
     if (threads > 1) ADD(&r, "; idle threads %s", cli_waiting(an_context_spin(t->ctx)).text);
     row_end(&r);
     if (i.host_threads > i.host_processors && i.host_processors > 0)
@@ -287,6 +286,19 @@ static void say_machine(cli_training *t) {
                  "ranks.threads, or start fewer ranks",
                  i.host_threads, i.host_ranks, i.host_ranks == 1 ? "" : "s", i.host_processors,
                  i.host_processors == 1 ? "" : "s");
+}
+
+/* For which ranks, level and version this run is bit-identical: docs/bits.md. A resumed run has shown it when it began. */
+static void say_bits(cli_training *t) {
+    row r = row_begin(t, "bits");
+    if (an_trainer_resumed(t->trainer)) return;
+    ADD(&r, "identical on ");
+    if (t->info.leaves > 1) ADD(&r, "1 to ");
+    ADD(&r, "%s rank%s", cli_count(t->info.leaves).text, t->info.leaves == 1 ? "" : "s");
+    if (an_config_is(t->config, "batch.leaves", "auto"))
+        ADD(&r, " (batch.leaves is auto: set it to use more ranks later)");
+    ADD(&r, ", at level %s with anneal %s", an_isa_name(an_context_isa(t->ctx)), an_version());
+    row_end(&r);
 }
 
 /* Which kernels run, for the log only: each op with each kernel once. */
@@ -380,6 +392,7 @@ int cli_banner(cli_training *training) {
     say_precision(t);
     say_memory(t);
     say_machine(t);
+    say_bits(t);
     say_sharding(t);
     say_saves(t);
     say_notes(t);

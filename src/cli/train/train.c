@@ -434,12 +434,15 @@ const cli_command cli_train = {
         "in one changing line on a terminal and in plain lines elsewhere. The run folder (run.dir) receives "
         "config.yaml, metrics.jsonl, log.txt, plan.json, an event file for TensorBoard, checkpoints, and at the end "
         "summary.json and outcome.json.\n\nThe same command resumes from the newest intact checkpoint of the run "
-        "folder, and the result is bit-identical to an uninterrupted run. A finished run is not started again. TERM, "
+        "folder, and the result is bit-identical to an uninterrupted run, at the same instruction level and with the "
+        "same "
+        "version. A finished run is not started again. TERM, "
         "USR1, Ctrl-C and a closed pipe (as in '| head') stop the run with a checkpoint after the current step, and "
         "the exit code is then 75: run the same command again to continue. A second Ctrl-C stops it "
         "immediately.\n\nSeveral "
         "processes train together with -n, or started by mpirun or srun; the result is bit-identical to that of one "
-        "process. mpirun and srun do not pass exit codes on faithfully: outcome.json says how such a run ended.",
+        "process, for any number of ranks up to the number of leaves (batch.leaves; unless set, the ranks of the first "
+        "start). mpirun and srun do not pass exit codes on faithfully: outcome.json says how such a run ended.",
     .options = options,
     .run = run,
 };
