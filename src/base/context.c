@@ -35,6 +35,29 @@ static size_t bytes_of(int threads) {
     return pool_offset() + an_pool_bytes(threads);
 }
 
+/* The level of a new context: what the caller asks for, or the highest. */
+static an_status choose_isa(an_isa asked, an_isa *isa) {
+    const an_isa highest = an_isa_highest();
+    *isa = asked ? asked : highest;
+    if (highest == AN_ISA_AUTO)
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT,
+                        "the environment variable " AN_ISA_VARIABLE
+                        " is '%s'; set it to base, avx2, avx512 or amx, or unset it",
+                        getenv(AN_ISA_VARIABLE)); /* NOLINT(concurrency-mt-unsafe): read only */
+    if (*isa < AN_ISA_BASE || *isa > AN_ISA_AMX)
+        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "isa is %d, which is not a value of an_isa", (int)*isa);
+    if (*isa > an_isa_allowed())
+        return AN_ERROR(NULL, AN_ERR_UNSUPPORTED,
+                        "the environment variable " AN_ISA_VARIABLE
+                        " limits instructions to %s, so the instruction set %s cannot be used: unset it, or choose %s",
+                        an_isa_name(an_isa_allowed()), an_isa_name(*isa), an_isa_name(highest));
+    if (*isa > highest)
+        return AN_ERROR(NULL, AN_ERR_UNSUPPORTED,
+                        "this machine does not support the instruction set %s; it supports %s", an_isa_name(*isa),
+                        an_isa_name(highest));
+    return AN_OK;
+}
+
 an_status an_context_begin(an_context **context, const an_context_options *given) {
     an_context_options options;
     an_allocator allocator;
@@ -58,13 +81,8 @@ an_status an_context_begin(an_context **context, const an_context_options *given
     if (options.heartbeat && options.heartbeat->size != sizeof *options.heartbeat)
         return AN_ERROR(NULL, AN_ERR_ARGUMENT, "an_heartbeat has size %llu, expected %zu: call an_heartbeat_init first",
                         (unsigned long long)options.heartbeat->size, sizeof *options.heartbeat);
-    an_isa machine = an_isa_of_machine(), isa = options.isa ? options.isa : machine;
-    if (isa < AN_ISA_BASE || isa > AN_ISA_AMX)
-        return AN_ERROR(NULL, AN_ERR_ARGUMENT, "isa is %d, which is not a value of an_isa", (int)isa);
-    if (isa > machine)
-        return AN_ERROR(NULL, AN_ERR_UNSUPPORTED,
-                        "this machine does not support the instruction set %s; it supports %s", an_isa_name(isa),
-                        an_isa_name(machine));
+    an_isa isa;
+    AN_TRY_RETURN(choose_isa(options.isa, &isa));
     int threads = options.threads ? options.threads : omp_get_max_threads();
     if (threads > MOST_THREADS) threads = MOST_THREADS; /* OMP_NUM_THREADS may say anything */
     const size_t bytes = bytes_of(threads);

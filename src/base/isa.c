@@ -1,5 +1,8 @@
 #include "base/isa.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/context.h"
 #include "base/status.h"
 
@@ -16,6 +19,14 @@ const char *an_isa_name(an_isa isa) {
 an_isa an_context_isa(const an_context *context) {
     AN_NEED_OR(AN_ISA_AUTO, context);
     return context->isa;
+}
+
+an_isa an_isa_allowed(void) {
+    const char *word = getenv(AN_ISA_VARIABLE); /* NOLINT(concurrency-mt-unsafe): read only */
+    if (!word || !*word) return AN_ISA_LIMIT;
+    for (int isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++)
+        if (!strcmp(word, names[isa])) return (an_isa)isa;
+    return AN_ISA_AUTO;
 }
 
 #if defined(__x86_64__)
@@ -48,18 +59,24 @@ static bool has_amx(void) {
 }
 
 /* The levels are x86-64-v3 (without what no kernel uses), x86-64-v4, and v4 with bf16 in vectors and tiles of bf16 and 8-bit integers.
- * __builtin_cpu_supports also asks whether the operating system saves the registers. */
-an_isa an_isa_of_machine(void) {
+ * __builtin_cpu_supports also asks whether the operating system saves the registers. Nobody asks for tiles that are not allowed. */
+static an_isa level_of_machine(an_isa allowed) {
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return AN_ISA_BASE;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return AN_ISA_AVX2;
-    if (!has_amx() || !may_use_tiles()) return AN_ISA_AVX512;
+    if (allowed < AN_ISA_AMX || !has_amx() || !may_use_tiles()) return AN_ISA_AVX512;
     return AN_ISA_AMX;
 }
 #else
-an_isa an_isa_of_machine(void) {
+static an_isa level_of_machine(an_isa allowed) {
+    (void)allowed;
     return AN_ISA_BASE;
 }
 #endif
+
+an_isa an_isa_highest(void) {
+    const an_isa allowed = an_isa_allowed(), machine = level_of_machine(allowed);
+    return allowed < machine ? allowed : machine;
+}

@@ -234,7 +234,7 @@ static bool parse_option(const char *argument, check_options *options) {
 }
 
 int main(int argc, char **argv) {
-    const an_isa machine = an_isa_of_machine();
+    const an_isa machine = an_isa_highest();
     check_options options = {.only = -1, .seed = 1, .isa = machine, .work = usual_work};
     mode_function *function = NULL;
     for (int i = 1; i < argc; i++) {

@@ -139,6 +139,7 @@ static void test_advice(void **state) {
 static void test_advice_on_instructions(void **state) {
     (void)state;
 #if defined(__x86_64__)
+    unsetenv("ANNEAL_MAX_ISA");
     doctor_facts f = {.threads = 1, .isa = AN_ISA_AVX2, .limits = {.online = 1, .allowed = 1, .cores = 1}};
     snprintf(f.limits.instructions, sizeof f.limits.instructions, " avx2 fma f16c avx512f avx512vl hypervisor ");
     assert_true(
@@ -148,9 +149,97 @@ static void test_advice_on_instructions(void **state) {
     snprintf(f.limits.instructions, sizeof f.limits.instructions, " avx512_bf16 amx_tile amx_bf16 hypervisor ");
     assert_true(advises(&f, "The system does not let this process use AMX, so bf16 runs without tiles: use Linux 5.16 "
                             "or later, and allow arch_prctl if this is a sandbox or container."));
+    setenv("ANNEAL_MAX_ISA", "avx512", 1); /* here it is not the system that refuses */
+    assert_true(doctor_is_limited(&f));
+    assert_false(advises(&f, "The system does not let this process use AMX"));
+    assert_true(advises(&f, "ANNEAL_MAX_ISA=avx512 keeps kernels from using instructions that this machine has"));
+    snprintf(f.limits.instructions, sizeof f.limits.instructions, " avx512_bf16 ");
+    assert_false(doctor_is_limited(&f)); /* there is no more than this */
+    assert_false(advises(&f, "ANNEAL_MAX_ISA"));
+    unsetenv("ANNEAL_MAX_ISA");
 #else
     skip();
 #endif
+}
+
+/* ---- OpenCL in every rank ---- */
+
+static bool warns(const char *mpi) {
+    doctor_facts f = {.mpi = {.name = mpi}};
+    doctor_advice warnings;
+    doctor_opencl_find(root, &f.opencl);
+    doctor_warn(&f, &warnings);
+    if (warnings.count > 0) assert_non_null(strstr(warnings.text[0], "set HWLOC_COMPONENTS=-opencl before mpirun"));
+    return warnings.count > 0;
+}
+
+static void forget_opencl(void) {
+    static const char *const variables[] = {"HWLOC_COMPONENTS", "HWLOC_PLUGINS_PATH", "OCL_ICD_VENDORS"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) unsetenv(variables[i]);
+}
+
+/* It takes all three: Open MPI, the plugin and a driver. */
+static void test_opencl_is_found(void **state) {
+    (void)state;
+    forget_opencl();
+    assert_false(warns("Open MPI"));
+    put("/usr/lib/x86_64-linux-gnu/hwloc/hwloc_opencl.so", "");
+    assert_false(warns("Open MPI"));
+    put("/etc/OpenCL/vendors/readme", "");
+    assert_false(warns("Open MPI"));
+    put("/etc/OpenCL/vendors/pocl.icd", "libpocl.so.2\n");
+    assert_true(warns("Open MPI"));
+    assert_false(warns("MPICH"));
+    assert_false(warns(""));
+}
+
+/* The variables of hwloc and OpenCL lead to other folders, or to none. */
+static void test_opencl_is_looked_for_elsewhere(void **state) {
+    char path[128];
+    (void)state;
+    forget_opencl();
+    put("/usr/lib/hwloc/hwloc_opencl.so", "");
+    put("/drivers/some.icd", "libsome.so\n");
+    setenv("OCL_ICD_VENDORS", "", 1);
+    assert_false(warns("Open MPI"));
+    setenv("OCL_ICD_VENDORS", "libsome.so", 1);
+    assert_true(warns("Open MPI"));
+    for (int i = 0; i < 3; i++) {
+        static const char *const places[] = {"/drivers", "/drivers/some.icd", "/nowhere"};
+        snprintf(path, sizeof path, "%s%s", root, places[i]);
+        setenv("OCL_ICD_VENDORS", path, 1);
+        assert_int_equal(warns("Open MPI"), i < 2);
+    }
+    setenv("OCL_ICD_VENDORS", "libsome.so", 1);
+    setenv("HWLOC_PLUGINS_PATH", root, 1);
+    assert_false(warns("Open MPI"));
+    put("/hwloc_opencl.so", "");
+    assert_true(warns("Open MPI"));
+    forget_opencl();
+}
+
+static void test_opencl_is_switched_off(void **state) {
+    static const struct {
+        const char *components;
+        bool warns;
+    } cases[] = {{"", true},
+                 {"-gl", true},
+                 {"-openclx", true},
+                 {"-cuda,opencl", true},
+                 {"opencl,stop", true},
+                 {"-opencl", false},
+                 {"-cuda,-opencl,-gl", false},
+                 {"linux,stop", false},
+                 {"linux,stop,opencl", false}};
+    (void)state;
+    forget_opencl();
+    put("/usr/lib/hwloc/hwloc_opencl.so", "");
+    put("/etc/OpenCL/vendors/some.icd", "libsome.so\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("HWLOC_COMPONENTS", cases[i].components, 1);
+        if (warns("Open MPI") != cases[i].warns) fail_msg("HWLOC_COMPONENTS=%s", cases[i].components);
+    }
+    forget_opencl();
 }
 
 int main(void) {
@@ -161,6 +250,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_processors, make_root, remove_root),
         cmocka_unit_test(test_advice),
         cmocka_unit_test(test_advice_on_instructions),
+        cmocka_unit_test_setup_teardown(test_opencl_is_found, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_opencl_is_looked_for_elsewhere, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_opencl_is_switched_off, make_root, remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

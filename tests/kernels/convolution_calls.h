@@ -107,7 +107,7 @@ static inline bool applies(an_context *ctx, const problem *p, int kind, an_dtype
 }
 
 static inline bool has_level(an_isa isa) {
-    return an_isa_of_machine() >= isa;
+    return an_isa_highest() >= isa;
 }
 
 /* Memory and numbers for all tensors. */

@@ -45,6 +45,7 @@ static uint64_t hash_f32(an_isa isa, char *message, size_t capacity) {
 
 typedef struct {
     uint64_t hash;
+    dnnl_cpu_isa_t limit; /* oneDNN's, in the end */
     char message[1024];
 } answer;
 
@@ -58,6 +59,7 @@ static answer ask_process(void (*first)(void), an_isa isa) {
     if (child == 0) {
         if (first) first();
         a.hash = hash_f32(isa, a.message, sizeof a.message);
+        a.limit = dnnl_get_effective_cpu_isa();
         _exit(write(ends[1], &a, sizeof a) == (ssize_t)sizeof a ? 0 : 1);
     }
     close(ends[1]);
@@ -82,6 +84,9 @@ static void variables_are_set(void) {
     setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16", 1);
     setenv("ONEDNN_CPU_ISA_HINTS", "PREFER_YMM", 1);
 }
+static void levels_are_limited(void) {
+    setenv("ANNEAL_MAX_ISA", "avx512", 1);
+}
 
 /* First of all tests: a process that has threads should not fork. */
 static void test_a_level_is_the_same_everywhere(void **state) {
@@ -92,6 +97,18 @@ static void test_a_level_is_the_same_everywhere(void **state) {
     assert_int_equal(ask_process(host_has_avx512, AN_ISA_AVX512).hash, plain.hash);
     assert_int_equal(ask_process(variables_are_set, AN_ISA_AVX512).hash, plain.hash);
     if (has_level(AN_ISA_AMX)) assert_int_equal(ask_process(NULL, AN_ISA_AMX).hash, plain.hash);
+}
+
+/* What is kept from contexts, oneDNN does not use either. */
+static void test_a_limited_level_limits_onednn(void **state) {
+    (void)state;
+    if (!has_level(AN_ISA_AVX512)) skip();
+    const answer plain = ask_process(NULL, AN_ISA_AVX512);
+    const answer limited = ask_process(levels_are_limited, AN_ISA_AVX512);
+    if (!limited.hash) fail_msg("%s", limited.message);
+    assert_int_equal(limited.hash, plain.hash);
+    assert_int_equal(limited.limit, dnnl_cpu_isa_avx512_core);
+    if (has_level(AN_ISA_AMX)) assert_int_not_equal(plain.limit, dnnl_cpu_isa_avx512_core);
 }
 
 static void test_a_limit_that_is_too_low_is_told(void **state) {
@@ -222,6 +239,7 @@ static void test_every_allocation(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_level_is_the_same_everywhere),
+        cmocka_unit_test(test_a_limited_level_limits_onednn),
         cmocka_unit_test(test_a_limit_that_is_too_low_is_told),
         cmocka_unit_test(test_which_level_has_what),
         cmocka_unit_test(test_cache),

@@ -43,7 +43,7 @@ static const level levels[] = {
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
 static int machine_levels(void) {
-    const an_isa machine = an_isa_of_machine();
+    const an_isa machine = an_isa_highest();
     int count = 0;
     while (count < LEVELS && levels[count].isa <= machine) count++;
     return count;

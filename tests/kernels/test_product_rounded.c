@@ -135,7 +135,7 @@ static an_context *open_context(an_isa isa, int threads) {
 
 static size_t level_count(void) {
     size_t count = 0;
-    while (count < sizeof levels / sizeof *levels && levels[count].isa <= an_isa_of_machine()) count++;
+    while (count < sizeof levels / sizeof *levels && levels[count].isa <= an_isa_highest()) count++;
     return count;
 }
 

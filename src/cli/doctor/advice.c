@@ -43,17 +43,33 @@ const doctor_instruction doctor_instructions[] = {
     {"avx512bw", AN_ISA_AVX512}, {"avx512dq", AN_ISA_AVX512}, {"avx512vl", AN_ISA_AVX512}, {"avx512_bf16", AN_ISA_AMX},
     {"amx_tile", AN_ISA_AMX},    {"amx_bf16", AN_ISA_AMX},    {NULL, AN_ISA_AUTO}};
 
-static void advise_instructions(const doctor_facts *f, doctor_advice *a) {
-#if defined(__x86_64__)
-    char missing[128] = "";
-    const an_isa next = (an_isa)(f->isa + 1);
-    if (f->isa == AN_ISA_AMX || !*f->limits.instructions) return;
+/* What the next level needs and the system does not name; "" if nothing, or if there is no next level. */
+static void find_missing(const doctor_facts *f, char *missing, size_t capacity) {
+    *missing = 0;
     for (const doctor_instruction *i = doctor_instructions; i->name; i++) {
         const size_t length = strlen(missing);
-        if (i->isa == next && !doctor_has(&f->limits, i->name))
-            snprintf(missing + length, sizeof missing - length, "%s%s", length > 0 ? ", " : "", i->name);
+        if (i->isa == (an_isa)(f->isa + 1) && !doctor_has(&f->limits, i->name))
+            snprintf(missing + length, capacity - length, "%s%s", length > 0 ? ", " : "", i->name);
     }
-    if (!*missing && next == AN_ISA_AMX)
+}
+
+bool doctor_is_limited(const doctor_facts *f) {
+    char missing[128];
+    find_missing(f, missing, sizeof missing);
+    return f->isa < AN_ISA_AMX && *f->limits.instructions && !*missing &&
+           is_set_to("ANNEAL_MAX_ISA", an_isa_name(f->isa));
+}
+
+static void advise_instructions(const doctor_facts *f, doctor_advice *a) {
+#if defined(__x86_64__)
+    char missing[128];
+    const an_isa next = (an_isa)(f->isa + 1);
+    if (f->isa == AN_ISA_AMX || !*f->limits.instructions) return;
+    find_missing(f, missing, sizeof missing);
+    if (doctor_is_limited(f))
+        add(a, "ANNEAL_MAX_ISA=%s keeps kernels from using instructions that this machine has: unset it.",
+            an_isa_name(f->isa));
+    else if (!*missing && next == AN_ISA_AMX)
         add(a, "The system does not let this process use AMX, so bf16 runs without tiles: use Linux 5.16 or later, and "
                "allow arch_prctl if this is a sandbox or container.");
     else if (*missing && doctor_has(&f->limits, "hypervisor"))
@@ -127,6 +143,33 @@ static void advise_machine(const doctor_facts *f, doctor_advice *a) {
             l->online);
     if (!strcmp(l->governor, "powersave"))
         add(a, "The CPU frequency governor is 'powersave': as root, run 'cpupower frequency-set -g performance'.");
+}
+
+/* ---- what can fail ---- */
+
+/* HWLOC_COMPONENTS: names with a comma between two; -NAME leaves one out, and nothing but what stands before "stop" is used. */
+static bool hwloc_uses_opencl(void) {
+    const char *word = getenv("HWLOC_COMPONENTS");
+    bool is_named = false;
+    while (word && *word) {
+        const size_t length = strcspn(word, ",");
+        if (length == 7 && !strncmp(word, "-opencl", length)) return false;
+        if (length == 4 && !strncmp(word, "stop", length)) return is_named;
+        is_named |= length == 6 && !strncmp(word, "opencl", length);
+        word += length + (word[length] == ',');
+    }
+    return true;
+}
+
+void doctor_warn(const doctor_facts *f, doctor_advice *warnings) {
+    warnings->count = 0;
+    if (!strcmp(f->mpi.name, "Open MPI") && *f->opencl.plugin && *f->opencl.driver && hwloc_uses_opencl())
+        add(warnings,
+            "Open MPI's hwloc loads the OpenCL driver of %s into mpirun and into every rank. There it can block "
+            "signals, "
+            "so that a run cannot be stopped, and abort a run that has a memory limit: set HWLOC_COMPONENTS=-opencl "
+            "before mpirun or srun starts.",
+            f->opencl.driver);
 }
 
 void doctor_advise(const doctor_facts *facts, doctor_advice *advice) {

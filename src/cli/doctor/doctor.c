@@ -17,6 +17,7 @@ static const cli_option options[] = {
 /* The system shows AMX to all, and gives it to those that ask and may. */
 static const char *amx_state(const doctor_facts *f) {
     if (f->isa == AN_ISA_AMX) return "permitted";
+    if (doctor_is_limited(f) && doctor_has(&f->limits, "amx_tile")) return "limited";
     return f->isa == AN_ISA_AVX512 && doctor_has(&f->limits, "amx_tile") ? "refused" : "none";
 }
 
@@ -29,6 +30,7 @@ static int collect(const cli_call *call, doctor_facts *f) {
     f->isa = an_context_isa(ctx);
     doctor_limits_read("", &f->limits);
     doctor_mpi_find(&f->mpi);
+    doctor_opencl_find("", &f->opencl);
     doctor_openmp_find(f->openmp, sizeof f->openmp);
     const int threads =
         f->threads < f->limits.allowed ? f->threads : f->limits.allowed; /* more would not run at once */
@@ -50,7 +52,10 @@ static void print_instructions(const doctor_facts *f) {
         if (doctor_has(&f->limits, i->name)) printf("%s%s", count++ > 0 ? " " : "", i->name);
     printf("%s\n", count > 0 ? "" : "none that the kernels use");
     print_head("level");
-    printf("%s%s\n", an_isa_name(f->isa), f->isa == AN_ISA_AMX ? ", the highest" : "");
+    printf("%s%s\n", an_isa_name(f->isa),
+           f->isa == AN_ISA_AMX   ? ", the highest"
+           : doctor_is_limited(f) ? ", limited by ANNEAL_MAX_ISA"
+                                  : "");
     print_head("AMX");
     printf("%s\n", amx_state(f));
 }
@@ -102,7 +107,15 @@ static void print_libraries(const doctor_facts *f) {
            *an_mpi_version() ? an_mpi_version() : "none, so one rank only");
 }
 
-static void print_text(const doctor_facts *f, const doctor_advice *advice) {
+static void print_list(const char *head, const doctor_advice *advice) {
+    printf("\n%s\n", head);
+    for (int i = 0; i < advice->count; i++) {
+        printf("%2d. ", i + 1);
+        cli_print_wrapped(advice->text[i], 4, 4);
+    }
+}
+
+static void print_text(const doctor_facts *f, const doctor_advice *warnings, const doctor_advice *advice) {
     print_head("anneal");
     printf("%s\n", an_version());
     print_head("processor");
@@ -117,11 +130,9 @@ static void print_text(const doctor_facts *f, const doctor_advice *advice) {
         printf(", memory %s; measured just now\n", cli_amount(f->machine.bandwidth, "B/s").text);
     }
     print_libraries(f);
-    printf("\n%s\n", advice->count > 0 ? "What would make it faster:" : "Nothing was found that would make it faster.");
-    for (int i = 0; i < advice->count; i++) {
-        printf("%2d. ", i + 1);
-        cli_print_wrapped(advice->text[i], 4, 4);
-    }
+    if (warnings->count > 0) print_list("What can make a run fail:", warnings);
+    print_list(advice->count > 0 ? "What would make it faster:" : "Nothing was found that would make it faster.",
+               advice);
 }
 
 /* ---- for programs ---- */
@@ -166,7 +177,13 @@ static void write_machine(an_json_writer *j, const doctor_facts *f) {
     write_limit(j, "bytes_per_second", f->machine.bandwidth);
 }
 
-static void write_json(const doctor_facts *f, const doctor_advice *advice) {
+static void write_list(an_json_writer *j, const char *key, const doctor_advice *advice) {
+    an_json_write_array(j, key);
+    for (int i = 0; i < advice->count; i++) an_json_write_string(j, NULL, advice->text[i]);
+    an_json_write_end(j);
+}
+
+static void write_json(const doctor_facts *f, const doctor_advice *warnings, const doctor_advice *advice) {
     an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
     an_json_write_object(&j, NULL);
     an_json_write_string(&j, "anneal", an_version());
@@ -191,22 +208,22 @@ static void write_json(const doctor_facts *f, const doctor_advice *advice) {
     write_text_or_null(&j, "launcher", f->mpi.launcher);
     write_text_or_null(&j, "plugins", an_mpi_version());
     an_json_write_end(&j);
-    an_json_write_array(&j, "advice");
-    for (int i = 0; i < advice->count; i++) an_json_write_string(&j, NULL, advice->text[i]);
-    an_json_write_end(&j);
+    write_list(&j, "warnings", warnings);
+    write_list(&j, "advice", advice);
     an_json_write_finish(&j);
 }
 
 static int run(const cli_call *call) {
     static doctor_facts facts;
-    static doctor_advice advice;
+    static doctor_advice warnings, advice;
     const int code = collect(call, &facts);
     if (code != CLI_DONE) return code;
+    doctor_warn(&facts, &warnings);
     doctor_advise(&facts, &advice);
     if (call->values[JSON])
-        write_json(&facts, &advice);
+        write_json(&facts, &warnings, &advice);
     else
-        print_text(&facts, &advice);
+        print_text(&facts, &warnings, &advice);
     return cli_finish(call);
 }
 
@@ -215,7 +232,9 @@ const cli_command cli_doctor = {
     .summary = "show what this machine offers and how to make it faster",
     .text =
         "Shows the instruction sets that kernels can use, whether AMX is permitted, processors and memory with their "
-        "limits, OpenMP, oneDNN and MPI, measures the speed of the machine, and suggests what would make a run faster.",
+        "limits, OpenMP, oneDNN and MPI, measures the speed of the machine, warns of what can make a run fail, and "
+        "suggests what "
+        "would make it faster.",
     .options = options,
     .run = run,
 };

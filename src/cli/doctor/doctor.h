@@ -34,11 +34,19 @@ typedef struct doctor_mpi {
     const char *name; /* "Open MPI"; "" as long as it is not known */
 } doctor_mpi;
 
+/* What Open MPI's hwloc loads into every process that it starts, if it is not told otherwise. */
+typedef struct doctor_opencl {
+    char plugin[256]; /* hwloc's, by its path; "": none was found */
+    char driver[256]; /* the first one that OpenCL would load; "": none was found */
+} doctor_opencl;
+
 enum { DOCTOR_VARIABLES = 16 };
 /* Variables that change how fast a run is; NULL at the end. */
 extern const char *const doctor_variables[DOCTOR_VARIABLES];
 
 void doctor_mpi_find(doctor_mpi *mpi);
+/* Looks below `root`, which is "" but for tests, and where HWLOC_PLUGINS_PATH and OCL_ICD_VENDORS say. */
+void doctor_opencl_find(const char *root, doctor_opencl *opencl);
 /* The name of the OpenMP runtime in this process, as in "libgomp.so.1.0.0"; "" if none is seen. */
 void doctor_openmp_find(char *name, size_t capacity);
 
@@ -47,6 +55,7 @@ void doctor_openmp_find(char *name, size_t capacity);
 typedef struct doctor_facts {
     doctor_limits limits;
     doctor_mpi mpi;
+    doctor_opencl opencl;
     char openmp[64];
     int threads; /* of a context */
     double spin; /* seconds, of a thread without work */
@@ -57,7 +66,7 @@ typedef struct doctor_facts {
 
 enum { DOCTOR_MOST_ADVICE = 16 };
 typedef struct doctor_advice {
-    char text[DOCTOR_MOST_ADVICE][400];
+    char text[DOCTOR_MOST_ADVICE][512];
     int count;
 } doctor_advice;
 
@@ -70,5 +79,9 @@ extern const doctor_instruction doctor_instructions[];
 
 /* What would make it faster, the most important first. */
 void doctor_advise(const doctor_facts *facts, doctor_advice *advice);
+/* What can make a run fail on this machine. */
+void doctor_warn(const doctor_facts *facts, doctor_advice *warnings);
+/* Whether ANNEAL_MAX_ISA, and not the machine, is the reason that there is no higher level. */
+bool doctor_is_limited(const doctor_facts *facts);
 
 #endif

@@ -5,9 +5,10 @@
  * of weights changes with their number.
  *
  * Levels. oneDNN has one limit of instructions for the whole process, which holds from the first primitive on. It is
- * always set to AMX with bf16. Contexts of level avx512 use oneDNN in f32 only, where it takes the same code and gives the
- * same bits under every limit from avx512_core to avx512_core_amx; bf16 needs level amx; levels below never use it. So
- * contexts of all levels live side by side, and a level means the same bits on every machine and in every process.
+ * set to AMX with bf16, or to avx512_core where ANNEAL_MAX_ISA keeps AMX from all contexts. Contexts of level avx512 use
+ * oneDNN in f32 only, where it takes the same code and gives the same bits under every limit from avx512_core to
+ * avx512_core_amx; bf16 needs level amx; levels below never use it. So contexts of all levels live side by side, and a
+ * level means the same bits on every machine and in every process.
  */
 #ifndef AN_KERNELS_ONEDNN_ONEDNN_H
 #define AN_KERNELS_ONEDNN_ONEDNN_H
