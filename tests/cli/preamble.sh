@@ -32,6 +32,19 @@ failed() {
     printf '\n%s\n--- standard output, exit code %s\n%.4000s\n--- standard error\n%s\n' "$1" "$code" "$(cat out)" "$(cat err)"
     exit 1
 }
+# has_level LEVEL: whether a run may use these instructions, by the machine and by ANNEAL_MAX_ISA
+has_level() {
+    "${anneal[@]}" plan gpt2-124m --isa "$1" >out 2>err && return
+    grep -q "the instruction set $1" err || fail "nobody says whether there is the level $1"
+    return 1
+}
+# need_level LEVEL: ends a test whose runs are of a level that there is not
+need_level() {
+    has_level "$1" || {
+        echo "SKIPPED: the run is of instruction level $1, which this machine does not have, or ANNEAL_MAX_ISA does not allow"
+        exit 77
+    }
+}
 # until_true SECONDS COMMAND...: waits for something to be true
 until_true() {
     local most=$1

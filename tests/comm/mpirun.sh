@@ -7,6 +7,8 @@ mpi=$1 ranks=$2
 shift 2
 launcher=mpirun.$mpi
 command -v "$launcher" >/dev/null || { echo "mpirun.sh: there is no $launcher here"; exit 77; }
+# Open MPI's hwloc would load an OpenCL driver, if there is one, into mpirun and every rank: it blocks signals, and aborts under a limit of memory.
+export HWLOC_COMPONENTS=${HWLOC_COMPONENTS:--opencl}
 case $mpi in
 openmpi)
     # Ranks would be bound to a core each, and a third one refused on two cores.

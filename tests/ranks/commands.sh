@@ -6,10 +6,7 @@ source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
 tree=$1 mpi=$2 ranks=$3 config=gpt-shard
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
-grep -qw avx512f /proc/cpuinfo || {
-    echo "SKIPPED: the run is of instruction level avx512, which this machine does not have"
-    exit 77
-}
+need_level avx512
 cp "$tree/tests/ranks/$config.yaml" .
 python3 "$tree/tests/ranks/make_data.py" "$tree"
 run=(train $config.yaml --set run.steps=20 --set ranks.threads=1)

@@ -12,7 +12,7 @@ skip() {
     echo "SKIPPED: $1"
     exit 77
 }
-grep -qw avx512f /proc/cpuinfo || skip "the hash is that of instruction level avx512, which this machine does not have"
+need_level avx512
 [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge 15000000 ] || skip "less than 15 GB of memory are available"
 
 cat >fits.yaml <<'END'

@@ -62,7 +62,7 @@ hosts_options() {
 hosts_launcher() {
     local options
     hosts_options "$1" "$2" "${hosts[@]}"
-    mpirun=("${hosts_inside[@]}" "mpirun.$1")
+    mpirun=("${hosts_inside[@]}" "${without_opencl[@]}" "mpirun.$1")
     [ "$1" = mpich ] || mpirun+=(--allow-run-as-root --oversubscribe --bind-to none)
     mpirun+=("${options[@]}" -n $((${#hosts[@]} * $2)))
 }

@@ -9,10 +9,7 @@ source "$(dirname "$0")/launch.sh"
 tree=$1 mpi=$2 wanted=$3
 ranks=4 config=gpt-bf16 steps=3000
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
-grep -qw avx512f /proc/cpuinfo || {
-    echo "SKIPPED: the hash is that of instruction level avx512, which this machine does not have"
-    exit 77
-}
+need_level avx512
 launcher "$mpi" $ranks
 # The supervisor's launcher gets a word more: the strategy, the same for all ranks of a start.
 mkdir bin

@@ -1,15 +1,18 @@
 # shellcheck shell=bash
 # What scripts about ranks share: launchers, and the processes that they started.
 
+# Before a launcher that no anneal starts: tests/comm/mpirun.sh says why.
+without_opencl=(env HWLOC_COMPONENTS=-opencl)
+
 # launcher MPI RANKS: the words that start so many ranks, in the array `mpirun`
 launcher() {
     case $1 in
-    openmpi) mpirun=(mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none -n "$2") ;;
-    mpich) mpirun=(mpirun.mpich -n "$2") ;;
+    openmpi) mpirun=("${without_opencl[@]}" mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none -n "$2") ;;
+    mpich) mpirun=("${without_opencl[@]}" mpirun.mpich -n "$2") ;;
     *) fail "no MPI is called $1" ;;
     esac
-    command -v "${mpirun[0]}" >/dev/null || {
-        echo "SKIPPED: there is no ${mpirun[0]}"
+    command -v "mpirun.$1" >/dev/null || {
+        echo "SKIPPED: there is no mpirun.$1"
         exit 77
     }
 }

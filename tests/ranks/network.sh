@@ -10,10 +10,7 @@ source "$(dirname "$0")/hosts.sh"
 tree=$1 build=$2 mpi=$3 scenario=$4 times=$5 config=gpt-bf16
 strategies=(${STRATEGIES:-none optimizer gradients full})
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
-grep -qw avx512f /proc/cpuinfo || {
-    echo "SKIPPED: the hash is that of instruction level avx512, which this machine does not have"
-    exit 77
-}
+need_level avx512
 launcher "$mpi" 3
 at_end() {
     local all

@@ -10,10 +10,7 @@ strategies=(${STRATEGIES:-none optimizer gradients full})
 phases=(${PHASES:-part sync hash manifest rename})
 most=6 # kills in a run
 export OMP_WAIT_POLICY=passive MPIRUN_SECONDS=120 OMPI_MCA_odls_base_sigkill_timeout=0
-grep -qw avx512f /proc/cpuinfo || {
-    echo "SKIPPED: the hash is that of instruction level avx512, which this machine does not have"
-    exit 77
-}
+need_level avx512
 launcher "$mpi" $ranks
 python3 "$tree/tests/ranks/make_data.py" "$tree"
 cp "$tree/tests/ranks/$config.yaml" .

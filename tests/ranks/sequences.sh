@@ -11,10 +11,7 @@ tree=$1 build=$2 count=$3 seed=${4:-1} config=gpt-shard
 strategies=(${STRATEGIES:-none optimizer})
 last_step=60
 export OMP_WAIT_POLICY=passive
-grep -qw avx512f /proc/cpuinfo || {
-    echo "SKIPPED: the hash is that of instruction level avx512, which this machine does not have"
-    exit 77
-}
+need_level avx512
 libraries=()
 for mpi in openmpi mpich; do
     ! command -v "mpirun.$mpi" >/dev/null || [ ! -e "$build/lib/libtwo_hosts_$mpi.so" ] || libraries+=("$mpi")

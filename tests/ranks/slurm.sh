@@ -83,7 +83,8 @@ same() {
 # Each process has SLURM_PROCID, SLURM_LOCALID, SLURM_STEP_ID and SLURM_STEP_NUM_TASKS. With --mpi=pmix, which Open MPI needs, it also
 # has PMIX_RANK and PMIX_NAMESPACE (slurm.pmix.JOB.STEP), but no variable of PMIx has the size. With --mpi=pmi2, which MPICH needs, it
 # has PMI_RANK, PMI_SIZE and PMI_FD. With --mpi=none it has none of these, and every process is rank 0 of 1.
-srun --mpi=pmix --overcommit -n 4 "${train[@]}" --set run.dir=srun >out 2>err || fail "srun ended with $?"
+# tests/comm/mpirun.sh says what HWLOC_COMPONENTS is for; `anneal train -n` below has to do without.
+HWLOC_COMPONENTS=-opencl srun --mpi=pmix --overcommit -n 4 "${train[@]}" --set run.dir=srun >out 2>err || fail "srun ended with $?"
 same srun
 
 # --- a batch job that is interrupted ---

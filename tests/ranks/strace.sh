@@ -12,10 +12,7 @@ command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || {
     echo "SKIPPED: there is no strace, or it may not trace"
     exit 77
 }
-grep -qw avx512f /proc/cpuinfo || {
-    echo "SKIPPED: the run is of instruction level avx512, which this machine does not have"
-    exit 77
-}
+need_level avx512
 cp "$tree/tests/ranks/$config.yaml" .
 python3 "$tree/tests/ranks/make_data.py" "$tree"
 cat >rank <<'R'

@@ -7,10 +7,7 @@ export ANNEAL_BIN=$2/bin
 source "$(dirname "$0")/../cli/preamble.sh"
 tree=$1 build=$2 mpi=$3 config=gpt-shard.yaml steps=2 more=4
 shift 3
-grep -qw avx512f /proc/cpuinfo || {
-    echo "SKIPPED: the run is of instruction level avx512, which this machine does not have"
-    exit 77
-}
+need_level avx512
 export OMP_WAIT_POLICY=passive
 cp "$tree/tests/ranks/$config" .
 python3 "$tree/tests/ranks/make_data.py" "$tree"
