@@ -49,6 +49,12 @@ macro(learns)
     mark(learns ${ARGN})
 endmacro()
 
+# levels(NAME...): .ci/run runs it once more at each level of instructions that a machine can have, by ANNEAL_MAX_ISA (label levels): it goes by the level of the machine, by which kernels,
+# precisions and refusals differ. What goes through all levels by itself need not be here: checkops-*-<level>, test_kernels_product, test_kernels_attention.
+macro(levels)
+    mark(levels ${ARGN})
+endmacro()
+
 set(scheduled "")
 
 # Times are compared with limits in seconds that the project promises, or with each other: a neighbour takes cache and cores away.
@@ -81,4 +87,8 @@ once(test_comm_watch test_comm_scatter test_comm_hybrid test_store_route test_st
 native(test_open_dora test_exec_gathered test_exec_recompute test_train_planned test_store_damage_some test_run_system_faults test_run_own_optimizer test_comm_gather test_comm_reduce
     test_comm_schedule checkops-options cli-normalize cli-summary)
 
-learns(examples-programs test_open_constructor_short ranks-hash-threads-1)
+learns(examples-programs test_open_constructor_short ranks-hash-threads-1 ranks-hash-base)
+
+levels(test_base_isa test_kernels_rows test_kernels_pool test_kernels_product_amx test_kernels_onednn test_kernels_convolution_onednn test_kernels_copy_tiled checkops-test checkops-options
+    test_golden test_golden_refuses find-lr-golden test_exec_profile test_exec_fuse test_exec_rounded test_open_context test_open_open test_open_models test_open_q8_0
+    test_predict_generator test_train_kernel_fingerprint ranks-hash-threads-2 ranks-hash-base cli-finetune cli-doctor)

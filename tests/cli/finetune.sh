@@ -131,9 +131,10 @@ run:   {dir: lora, steps: 4}
 model: {from: base.gguf, context: 8}
 lora:  {targets: [q_proj, down_proj], rank: 2}
 data:  {train: {type: tokens, path: numbers.bin, format: u16}}
+train: {precision: bf16} # auto is bf16 at level amx only
 optimizer: {lr: 1e-1}
 END
-attempt 0 train lora.yaml --set train.precision=bf16
+attempt 0 train lora.yaml
 tr -s '\n ' ' ' <out >words
 grep -q 'model base.gguf, [0-9,]* parameters, of which an adapter is trained: rank 2 ' words || failed 'the banner does not say what is trained'
 grep -q 'bf16 products and frozen matrices, trained weights and sums in f32' words || failed 'the banner does not say that frozen matrices are bf16'

@@ -18,6 +18,7 @@ SEES is one of
 import collections
 import io
 import json
+import os
 import pathlib
 import struct
 import zipfile
@@ -224,7 +225,7 @@ row("run.epochs", "mlp", "run.epochs=2", HASH, both=["run.steps="])
 row("run.tokens", "gpt2", "run.tokens=64", HASH, both=["run.steps="])
 row("run.samples", "mlp", "run.samples=8", HASH, both=["run.steps="])
 row("run.max_time", "mlp", "run.max_time=0.0001s", OUTCOME, both=["run.steps=2000", "log.every=off"])
-if "avx2" in pathlib.Path("/proc/cpuinfo").read_text().split():
+if "avx2" in pathlib.Path("/proc/cpuinfo").read_text().split() and os.environ.get("ANNEAL_MAX_ISA") != "base":
     row("run.isa", "mlp", "run.isa=base", FILES("run/checkpoints/*/manifest.json"))
 else:
     row("run.isa", "mlp", "run.isa=avx2", REFUSED("avx2"))
