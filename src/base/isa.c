@@ -36,13 +36,6 @@ an_isa an_isa_allowed(void) {
 
 long syscall(long number, ...); /* which POSIX does not have, so that unistd.h hides it */
 
-/* Tiles are large, so Linux keeps them from a process until it asks. The answer is for the whole process and changes
- * nothing but the size of the area in which a thread's registers are saved. */
-static bool may_use_tiles(void) {
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-}
-
 /* What compilers' own question, __builtin_cpu_supports, has no name for. The operating system's part is that of AVX. */
 static bool has_f16c(void) {
     enum { LEAF = 1, F16C = 1u << 29 };
@@ -50,6 +43,11 @@ static bool has_f16c(void) {
     return __get_cpuid(LEAF, &a, &b, &c, &d) && (c & F16C);
 }
 
+#ifdef AN_TILE_MODEL /* a test program, whose tiles are a model in memory: kernels/common/tiles.h */
+static bool has_tiles(void) {
+    return true;
+}
+#else
 static bool has_amx(void) {
     enum { LEAF = 7, AVX512_BF16 = 1u << 5, AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24, AMX_INT8 = 1u << 25 };
     const unsigned all = AMX_BF16 | AMX_TILE | AMX_INT8;
@@ -57,6 +55,18 @@ static bool has_amx(void) {
     if (!__get_cpuid_count(LEAF, 1, &a, &b, &c, &d) || !(a & AVX512_BF16)) return false;
     return __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & all) == all;
 }
+
+/* Tiles are large, so Linux keeps them from a process until it asks. The answer is for the whole process and changes
+ * nothing but the size of the area in which a thread's registers are saved. */
+static bool may_use_tiles(void) {
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+static bool has_tiles(void) {
+    return has_amx() && may_use_tiles();
+}
+#endif
 
 /* The levels are x86-64-v3 (without what no kernel uses), x86-64-v4, and v4 with bf16 in vectors and tiles of bf16 and 8-bit integers.
  * __builtin_cpu_supports also asks whether the operating system saves the registers. Nobody asks for tiles that are not allowed. */
@@ -66,7 +76,7 @@ static an_isa level_of_machine(an_isa allowed) {
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return AN_ISA_AVX2;
-    if (allowed < AN_ISA_AMX || !has_amx() || !may_use_tiles()) return AN_ISA_AVX512;
+    if (allowed < AN_ISA_AMX || !has_tiles()) return AN_ISA_AVX512;
     return AN_ISA_AMX;
 }
 #else

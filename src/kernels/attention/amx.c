@@ -14,8 +14,8 @@
 
 /* One query's products with a tile of keys become probabilities, but for the divisor that the softmax will know at the end.
  * Returns what earlier tiles' results are to be multiplied with. */
-AMX static float round_forward(const an_attention_job *j, const an_key_tile *tile, int64_t query, an_tokens columns,
-                               softmax_f32 *softmax, float *row, bf16 *probabilities) {
+AN_TILES static float round_forward(const an_attention_job *j, const an_key_tile *tile, int64_t query,
+                                    an_tokens columns, softmax_f32 *softmax, float *row, bf16 *probabilities) {
     const row_terms_f32 terms = forward_terms_f32(j, tile, query, columns, softmax, row);
     __m512 lower_sum = _mm512_setzero_ps(), upper_sum = lower_sum;
     float kept[AN_ATTENTION_TILE];
@@ -29,7 +29,7 @@ AMX static float round_forward(const an_attention_job *j, const an_key_tile *til
             lower *= load_f32(kept + i);
             upper *= load_f32(kept + i + HALF);
         }
-        const __m512bh both = _mm512_cvtne2ps_pbh(upper, lower);
+        const __m512i both = an_round_32_to_bf16(upper, lower);
         memcpy(probabilities + columns.begin + i, &both, sizeof both);
     }
     softmax->sum += _mm512_reduce_add_ps(lower_sum + upper_sum);
@@ -92,8 +92,8 @@ static void forward_block(const an_attention_job *j, const an_key_tile *tile, an
  * no query have what scratch held before: a row's sums come from that row alone, and nobody reads these. */
 
 /* Products of at most HALF queries, which `packed` has as columns, with keys. */
-AMX static void few_scores(const an_attention_job *j, const an_key_tile *tile, an_tokens columns, const bf16 *packed,
-                           const forward_scratch *s) {
+AN_TILES static void few_scores(const an_attention_job *j, const an_key_tile *tile, an_tokens columns,
+                                const bf16 *packed, const forward_scratch *s) {
     enum { PACKED_ROW = SIDE * (int)sizeof *packed, SUMS_ROW = HALF * (int)sizeof(float) };
     const an_head at = an_key_head(j, tile->at);
     const int64_t steps = width_of(j->size) / SIDE;
@@ -105,17 +105,17 @@ AMX static void few_scores(const an_attention_job *j, const an_key_tile *tile, a
         for (int64_t i = 0; i < some.count; i++) an_prefetch_token(j->v, at, some.begin + i, false);
         const int64_t row_bytes = row * (int64_t)sizeof *keys;
         __asm__ volatile("" : : : "memory"); /* gcc's intrinsics do not say that they read memory */
-        _tile_zero(0);
-        _tile_zero(1);
+        an_tile_zero(0);
+        an_tile_zero(1);
         for (int64_t i = 0; i < steps; i++) {
-            _tile_loadd(4, keys + i * SIDE, row_bytes);
-            _tile_loadd(5, keys + HALF * row + i * SIDE, row_bytes);
-            _tile_loadd(6, packed + i * PACKED, PACKED_ROW);
-            _tile_dpbf16ps(0, 4, 6);
-            _tile_dpbf16ps(1, 5, 6);
+            an_tile_load(4, keys + i * SIDE, row_bytes);
+            an_tile_load(5, keys + HALF * row + i * SIDE, row_bytes);
+            an_tile_load(6, packed + i * PACKED, PACKED_ROW);
+            an_tile_multiply_bf16(0, 4, 6);
+            an_tile_multiply_bf16(1, 5, 6);
         }
-        _tile_stored(0, turned[0], SUMS_ROW);
-        _tile_stored(1, turned[1], SUMS_ROW);
+        an_tile_store(0, turned[0], SUMS_ROW);
+        an_tile_store(1, turned[1], SUMS_ROW);
         __asm__ volatile("" : : : "memory");
         for (int i = 0; i < 2; i++)
             transpose_words(turned[i], SUMS_ROW, s->scores + c + i * HALF, AN_ATTENTION_TILE * sizeof *s->scores);
@@ -123,8 +123,8 @@ AMX static void few_scores(const an_attention_job *j, const an_key_tile *tile, a
 }
 
 /* Adds products of at most HALF rows of probabilities with values. */
-AMX static void few_values(const an_attention_job *j, const an_key_tile *tile, an_tokens columns,
-                           const forward_scratch *s) {
+AN_TILES static void few_values(const an_attention_job *j, const an_key_tile *tile, an_tokens columns,
+                                const forward_scratch *s) {
     enum { PACKED_ROW = SIDE * (int)sizeof(bf16), LEFT_ROW = AN_ATTENTION_TILE * (int)sizeof(bf16) };
     const an_head at = an_key_head(j, tile->at);
     const int64_t width = width_of(j->size), step = width / HALF * PACKED, sums_row = width * (int64_t)sizeof *s->sums;
@@ -138,17 +138,17 @@ AMX static void few_values(const an_attention_job *j, const an_key_tile *tile, a
     __asm__ volatile("" : : : "memory");
     for (int64_t d = 0; d < width; d += SIDE) {
         const bf16 *right = s->values + d / HALF * PACKED;
-        _tile_loadd(0, s->sums + d, sums_row);
-        _tile_loadd(1, s->sums + d + HALF, sums_row);
+        an_tile_load(0, s->sums + d, sums_row);
+        an_tile_load(1, s->sums + d + HALF, sums_row);
         for (int64_t c = 0; c < columns.count; c += SIDE, right += step) {
-            _tile_loadd(4, s->probabilities + columns.begin + c, LEFT_ROW);
-            _tile_loadd(6, right, PACKED_ROW);
-            _tile_loadd(7, right + PACKED, PACKED_ROW);
-            _tile_dpbf16ps(0, 4, 6);
-            _tile_dpbf16ps(1, 4, 7);
+            an_tile_load(4, s->probabilities + columns.begin + c, LEFT_ROW);
+            an_tile_load(6, right, PACKED_ROW);
+            an_tile_load(7, right + PACKED, PACKED_ROW);
+            an_tile_multiply_bf16(0, 4, 6);
+            an_tile_multiply_bf16(1, 4, 7);
         }
-        _tile_stored(0, s->sums + d, sums_row);
-        _tile_stored(1, s->sums + d + HALF, sums_row);
+        an_tile_store(0, s->sums + d, sums_row);
+        an_tile_store(1, s->sums + d + HALF, sums_row);
     }
     __asm__ volatile("" : : : "memory");
 }

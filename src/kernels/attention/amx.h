@@ -7,12 +7,10 @@
 #ifndef AN_KERNELS_ATTENTION_AMX_H
 #define AN_KERNELS_ATTENTION_AMX_H
 
-#include <immintrin.h>
 #include <string.h>
 
 #include "kernels/attention/rows.h"
-
-#define AMX __attribute__((target("amx-tile,amx-bf16,avx512bf16")))
+#include "kernels/common/tiles.h"
 
 typedef uint16_t bf16;
 
@@ -26,53 +24,51 @@ enum {
 /* ---- tiles ---- */
 
 /* All eight tiles are whole: what is smaller is padded with zeros in scratch. */
-static const struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tile_config = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {HALF, HALF, HALF, HALF, HALF, HALF, HALF, HALF}};
+static const an_tile_sizes whole_tiles = {.palette = 1,
+                                          .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                                          .rows = {HALF, HALF, HALF, HALF, HALF, HALF, HALF, HALF}};
 
-AMX static inline void tiles_enter(void) {
-    _tile_loadconfig(&tile_config);
+AN_TILES static inline void tiles_enter(void) {
+    an_tile_configure(&whole_tiles);
 }
 
-AMX static inline void tiles_leave(void) {
-    _tile_release();
+AN_TILES static inline void tiles_leave(void) {
+    an_tile_release();
 }
 
 /* c (+)= a·b for a block. Rows of a and c are a_row and c_row elements apart; of b, the tiles of its two halves lie one
  * after the other, b_step elements from those of the next step. */
-AMX static inline void multiply(int64_t steps, const bf16 *a, int64_t a_row, const bf16 *b, int64_t b_step, float *c,
-                                int64_t c_row, bool add) {
+AN_TILES static inline void multiply(int64_t steps, const bf16 *a, int64_t a_row, const bf16 *b, int64_t b_step,
+                                     float *c, int64_t c_row, bool add) {
     enum { PACKED_ROW = SIDE * (int)sizeof *b };
     const int64_t a_bytes = a_row * (int64_t)sizeof *a, c_bytes = c_row * (int64_t)sizeof *c;
     float *lower = c + HALF * c_row;
     __asm__ volatile("" : : : "memory"); /* gcc's intrinsics do not say that they read memory */
     if (add) {
-        _tile_loadd(0, c, c_bytes);
-        _tile_loadd(1, c + HALF, c_bytes);
-        _tile_loadd(2, lower, c_bytes);
-        _tile_loadd(3, lower + HALF, c_bytes);
+        an_tile_load(0, c, c_bytes);
+        an_tile_load(1, c + HALF, c_bytes);
+        an_tile_load(2, lower, c_bytes);
+        an_tile_load(3, lower + HALF, c_bytes);
     } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
+        an_tile_zero(0);
+        an_tile_zero(1);
+        an_tile_zero(2);
+        an_tile_zero(3);
     }
     for (int64_t s = 0; s < steps; s++, a += SIDE, b += b_step) {
-        _tile_loadd(4, a, a_bytes);
-        _tile_loadd(5, a + HALF * a_row, a_bytes);
-        _tile_loadd(6, b, PACKED_ROW);
-        _tile_loadd(7, b + PACKED, PACKED_ROW);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+        an_tile_load(4, a, a_bytes);
+        an_tile_load(5, a + HALF * a_row, a_bytes);
+        an_tile_load(6, b, PACKED_ROW);
+        an_tile_load(7, b + PACKED, PACKED_ROW);
+        an_tile_multiply_bf16(0, 4, 6);
+        an_tile_multiply_bf16(1, 4, 7);
+        an_tile_multiply_bf16(2, 5, 6);
+        an_tile_multiply_bf16(3, 5, 7);
     }
-    _tile_stored(0, c, c_bytes);
-    _tile_stored(1, c + HALF, c_bytes);
-    _tile_stored(2, lower, c_bytes);
-    _tile_stored(3, lower + HALF, c_bytes);
+    an_tile_store(0, c, c_bytes);
+    an_tile_store(1, c + HALF, c_bytes);
+    an_tile_store(2, lower, c_bytes);
+    an_tile_store(3, lower + HALF, c_bytes);
 }
 
 /* ---- packing ---- */
@@ -176,14 +172,14 @@ static inline const bf16 *find_rows(const an_tensor *t, an_head at, an_tokens to
 }
 
 /* Stores a row times a factor. */
-AMX static inline void store_token(const an_tensor *t, an_head at, int64_t token, float factor, const float *row) {
+AN_TILES static inline void store_token(const an_tensor *t, an_head at, int64_t token, float factor, const float *row) {
     const int64_t size = t->dims[3], stride = t->strides[3];
     bf16 *to = (bf16 *)t->data + an_token_offset(t, at, token), buffer[AN_ATTENTION_HEAD];
     bf16 *rounded = stride == 1 && size % SIDE == 0 ? to : buffer;
     for (int64_t d = 0; d < size; d += SIDE) {
         const __m512 lower = load_f32(row + d) * broadcast_f32(factor);
         const __m512 upper = load_f32(row + d + HALF) * broadcast_f32(factor);
-        const __m512bh both = _mm512_cvtne2ps_pbh(upper, lower);
+        const __m512i both = an_round_32_to_bf16(upper, lower);
         memcpy(rounded + d, &both, sizeof both);
     }
     for (int64_t d = 0; d < size && rounded != to; d++) to[d * stride] = rounded[d];

@@ -70,7 +70,7 @@ static void load_queries(const an_tensor *t, an_head at, an_tokens queries, bf16
 }
 
 /* What the gradient knows of each query of a part, whose gradients of dst are loaded. */
-AMX static void load_sums(const an_attention_job *j, an_head at, an_tokens queries, const diff_scratch *s) {
+AN_TILES static void load_sums(const an_attention_job *j, an_head at, an_tokens queries, const diff_scratch *s) {
     const int64_t width = width_of(j->size);
     for (int64_t i = 0; i < queries.count; i++) {
         const int64_t token = queries.begin + i;
@@ -80,7 +80,7 @@ AMX static void load_sums(const an_attention_job *j, an_head at, an_tokens queri
             load_rows(j->dst, at, (an_tokens){token, an_smaller(QUERIES, queries.count - i)}, s->rows);
         for (int64_t d = 0; d < width; d += SIDE) {
             const __m512i a = _mm512_loadu_si512(dst + d), b = _mm512_loadu_si512(diff_dst + d);
-            sum = _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+            sum = an_multiply_pairs_bf16(sum, a, b);
         }
         s->sums[i].delta = _mm512_reduce_add_ps(sum);
         s->sums[i].log_sum = ((const float *)j->log_sum->data)[an_token_offset(j->log_sum, at, token)];
@@ -100,7 +100,7 @@ typedef struct {
     __m512 probability, diff_score;
 } diff_pair;
 
-AMX static inline diff_pair diff_of(const diff_query *q, int64_t i, bool has_dropout) {
+AN_TILES static inline diff_pair diff_of(const diff_query *q, int64_t i, bool has_dropout) {
     const __m512 probability = powers_f32(q->terms, q->row + i), products = load_f32(q->diff_row + i);
     const __m512 delta = broadcast_f32(q->delta);
     if (!has_dropout) return (diff_pair){probability, probability * (products - delta)};
@@ -109,14 +109,14 @@ AMX static inline diff_pair diff_of(const diff_query *q, int64_t i, bool has_dro
 }
 
 /* Two queries: their probabilities as pairs, the gradients of their scores as pairs and as rows. */
-AMX static inline void round_diff(const diff_query *even, const diff_query *odd, an_tokens columns, bool has_dropout,
-                                  bf16 *probabilities, bf16 *diff_scores) {
+AN_TILES static inline void round_diff(const diff_query *even, const diff_query *odd, an_tokens columns,
+                                       bool has_dropout, bf16 *probabilities, bf16 *diff_scores) {
     for (int64_t i = columns.begin; i < columns.begin + columns.count; i += HALF) {
         const diff_pair a = diff_of(even, i, has_dropout), b = diff_of(odd, i, has_dropout);
-        const __m256i p_even = (__m256i)_mm512_cvtneps_pbh(a.probability);
-        const __m256i p_odd = (__m256i)_mm512_cvtneps_pbh(b.probability);
-        const __m256i d_even = (__m256i)_mm512_cvtneps_pbh(a.diff_score);
-        const __m256i d_odd = (__m256i)_mm512_cvtneps_pbh(b.diff_score);
+        const __m256i p_even = an_round_16_to_bf16(a.probability);
+        const __m256i p_odd = an_round_16_to_bf16(b.probability);
+        const __m256i d_even = an_round_16_to_bf16(a.diff_score);
+        const __m256i d_odd = an_round_16_to_bf16(b.diff_score);
         _mm512_storeu_si512(probabilities + i / HALF * PACKED, pairs_of(p_even, p_odd));
         _mm512_storeu_si512(diff_scores + i / HALF * PACKED, pairs_of(d_even, d_odd));
         _mm256_storeu_si256((__m256i *)(void *)(even->diff_scores + i), d_even);

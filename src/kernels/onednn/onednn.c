@@ -64,7 +64,11 @@ static void release(an_context *ctx) {
 /* The limit can be set once and before it is first asked for; where somebody else was first, theirs must do. Its values
  * are masks, in which more means newer. What ANNEAL_MAX_ISA keeps from contexts, oneDNN does not use either. */
 static an_status check_level(an_context *ctx) {
+#ifdef AN_TILE_MODEL /* a test program that shall not use the processor's tiles: kernels/common/tiles.h */
+    const dnnl_cpu_isa_t most = dnnl_cpu_isa_avx512_core;
+#else
     const dnnl_cpu_isa_t most = dnnl_cpu_isa_avx512_core_amx;
+#endif
     const dnnl_cpu_isa_t least = ctx->isa == AN_ISA_AMX ? most : dnnl_cpu_isa_avx512_core;
     (void)dnnl_set_max_cpu_isa(an_isa_allowed() < AN_ISA_AMX ? dnnl_cpu_isa_avx512_core : most);
     (void)dnnl_set_cpu_isa_hints(dnnl_cpu_isa_no_hints);

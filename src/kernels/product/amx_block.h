@@ -2,14 +2,10 @@
 #ifndef AN_KERNELS_PRODUCT_AMX_BLOCK_H
 #define AN_KERNELS_PRODUCT_AMX_BLOCK_H
 
-#include <immintrin.h>
-
 #include "base/float16.h"
+#include "kernels/common/tiles.h"
 #include "kernels/product/amx.h"
 #include "kernels/product/amx_pack.h"
-
-#define TILES __attribute__((target("amx-tile,amx-bf16,avx512bf16")))
-#define TILES_INLINE TILES static inline __attribute__((always_inline))
 
 enum {
     SIDE = AN_AMX_SIDE,
@@ -24,13 +20,9 @@ enum {
 /* ---- multiplication ---- */
 
 /* All eight tiles are whole. */
-static const struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tile_config = {.palette = 1,
-                 .row_bytes = {LINE, LINE, LINE, LINE, LINE, LINE, LINE, LINE},
-                 .rows = {HALF, HALF, HALF, HALF, HALF, HALF, HALF, HALF}};
+static const an_tile_sizes whole_tiles = {.palette = 1,
+                                          .row_bytes = {LINE, LINE, LINE, LINE, LINE, LINE, LINE, LINE},
+                                          .rows = {HALF, HALF, HALF, HALF, HALF, HALF, HALF, HALF}};
 
 /* What the next block needs, to be fetched meanwhile. Addresses run on past the ends, where fetching does nothing. */
 typedef struct {
@@ -40,25 +32,25 @@ typedef struct {
 } block_ahead;
 
 /* A tile that stays in the first-level cache, or passes it by. */
-#define LOAD_TILE(tile, from, stays)              \
-    do {                                          \
-        if (stays)                                \
-            _tile_loadd(tile, from, LINE);        \
-        else                                      \
-            _tile_stream_loadd(tile, from, LINE); \
+#define LOAD_TILE(tile, from, stays)                   \
+    do {                                               \
+        if (stays)                                     \
+            an_tile_load(tile, from, LINE);            \
+        else                                           \
+            an_tile_load_past_cache(tile, from, LINE); \
     } while (0)
 
 /* 32 × 32 sums over 32 k. Few lines are fetched at a time, as loads of tiles need the same buffers. Those of the inner
  * panel come in pairs. */
-TILES_INLINE void multiply_step(const char *a, const char *b, bool a_stays, bool b_stays, block_ahead *ahead) {
+AN_TILES_INLINE void multiply_step(const char *a, const char *b, bool a_stays, bool b_stays, block_ahead *ahead) {
     LOAD_TILE(6, b, b_stays);
     LOAD_TILE(4, a, a_stays);
-    _tile_dpbf16ps(0, 4, 6);
+    an_tile_multiply_bf16(0, 4, 6);
     LOAD_TILE(7, b + AN_AMX_TILE_BYTES, b_stays);
-    _tile_dpbf16ps(1, 4, 7);
+    an_tile_multiply_bf16(1, 4, 7);
     LOAD_TILE(5, a + AN_AMX_TILE_BYTES, a_stays);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    an_tile_multiply_bf16(2, 5, 6);
+    an_tile_multiply_bf16(3, 5, 7);
     _mm_prefetch(ahead->lines, _MM_HINT_T0);
     _mm_prefetch(ahead->lines + ahead->stride, _MM_HINT_T0);
     _mm_prefetch(ahead->inner, _MM_HINT_T1);
@@ -67,30 +59,30 @@ TILES_INLINE void multiply_step(const char *a, const char *b, bool a_stays, bool
 }
 
 /* sums (+)= a·b over some steps of 32 k. One of the operands stays in the first-level cache, as far as it fits. */
-TILES_INLINE void multiply_block(const char *a, const char *b, int64_t steps, bool a_stays, bool add, float *sums,
-                                 block_ahead ahead) {
+AN_TILES_INLINE void multiply_block(const char *a, const char *b, int64_t steps, bool a_stays, bool add, float *sums,
+                                    block_ahead ahead) {
     enum { SUMS_ROW = SIDE * (int)sizeof *sums };
     float *lower = sums + SUMS / 2;
     __asm__ volatile("" : : : "memory"); /* gcc's intrinsics do not say that they read memory */
     if (add) {
-        _tile_loadd(0, sums, SUMS_ROW);
-        _tile_loadd(1, sums + HALF, SUMS_ROW);
-        _tile_loadd(2, lower, SUMS_ROW);
-        _tile_loadd(3, lower + HALF, SUMS_ROW);
+        an_tile_load(0, sums, SUMS_ROW);
+        an_tile_load(1, sums + HALF, SUMS_ROW);
+        an_tile_load(2, lower, SUMS_ROW);
+        an_tile_load(3, lower + HALF, SUMS_ROW);
     } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
+        an_tile_zero(0);
+        an_tile_zero(1);
+        an_tile_zero(2);
+        an_tile_zero(3);
     }
     int64_t step = 0;
     for (; step < steps && step < STAYING_STEPS; step++, a += BLOCK_BYTES, b += BLOCK_BYTES)
         multiply_step(a, b, a_stays, !a_stays, &ahead);
     for (; step < steps; step++, a += BLOCK_BYTES, b += BLOCK_BYTES) multiply_step(a, b, false, false, &ahead);
-    _tile_stored(0, sums, SUMS_ROW);
-    _tile_stored(1, sums + HALF, SUMS_ROW);
-    _tile_stored(2, lower, SUMS_ROW);
-    _tile_stored(3, lower + HALF, SUMS_ROW);
+    an_tile_store(0, sums, SUMS_ROW);
+    an_tile_store(1, sums + HALF, SUMS_ROW);
+    an_tile_store(2, lower, SUMS_ROW);
+    an_tile_store(3, lower + HALF, SUMS_ROW);
 }
 
 /* ---- dst ---- */
@@ -130,20 +122,20 @@ static void store_f32(const an_amx_job *job, dst_block d, bool streams, const fl
 }
 
 /* The instruction makes zeros of denormals. Sums are none, but what `finish` made of them may be. */
-TILES static void store_bf16(const an_amx_job *job, dst_block d, const float *sums) {
+AN_TILES static void store_bf16(const an_amx_job *job, dst_block d, const float *sums) {
     const __mmask32 mask = (__mmask32)half_mask(d.columns) | (__mmask32)half_mask(d.columns - HALF) << HALF;
     uint16_t *to = (uint16_t *)job->dst + d.offset;
     for (int64_t row = 0; row < d.rows; row++, to += job->row_stride, sums += SIDE) {
         if (job->finish) {
             for (int64_t column = 0; column < d.columns; column++) to[column] = an_f32_to_bf16(sums[column]);
         } else {
-            const __m512bh rounded = _mm512_cvtne2ps_pbh(_mm512_load_ps(sums + HALF), _mm512_load_ps(sums));
-            _mm512_mask_storeu_epi16(to, mask, (__m512i)rounded);
+            const __m512i rounded = an_round_32_to_bf16(_mm512_load_ps(sums + HALF), _mm512_load_ps(sums));
+            _mm512_mask_storeu_epi16(to, mask, rounded);
         }
     }
 }
 
-TILES static void store_block(const an_amx_job *job, dst_block d, bool streams, float *sums) {
+AN_TILES static void store_block(const an_amx_job *job, dst_block d, bool streams, float *sums) {
     if (job->finish) {
         const an_product_block block = {d.item, d.row, d.column, d.rows, d.columns, SIDE};
         job->finish->f32(job->finish->user, &block, sums);

@@ -198,7 +198,7 @@ static block_ahead look_ahead(const chunk *c, const piece *p, int64_t outer, int
     return ahead;
 }
 
-TILES static void multiply_piece(const chunk *c, const piece *p) {
+AN_TILES static void multiply_piece(const chunk *c, const piece *p) {
     const int64_t panel_bytes = p->steps.count * BLOCK_BYTES;
     for (int64_t i = 0; i < p->inner.count; i++) {
         const char *inner = inner_panel(c, p->item, p->inner.begin + i, p->steps.begin);
@@ -251,18 +251,18 @@ static void multiply_part(const chunk *c, int64_t block, int64_t part, int threa
 }
 
 /* A worker begins where no other does and goes on to what others have left. */
-TILES static void work(void *user, int64_t worker, int thread) {
+AN_TILES static void work(void *user, int64_t worker, int thread) {
     const chunk *c = user;
     const int64_t parts = an_divide_up(c->inner.count, c->cut.part_panels);
     const int64_t blocks = blocks_of(c);
-    _tile_loadconfig(&tile_config);
+    an_tile_configure(&whole_tiles);
     for (int64_t i = 0; i < blocks; i++) {
         const int64_t block = (worker * blocks / c->workers + i) % blocks;
         int64_t part, packed = -1;
         while ((part = atomic_fetch_add_explicit(&c->taken[block], 1, memory_order_relaxed)) < parts)
             multiply_part(c, block, part, thread, &packed);
     }
-    _tile_release();
+    an_tile_release();
     _mm_sfence(); /* what was stored past the caches is there before the threads meet */
 }
 

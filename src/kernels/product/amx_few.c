@@ -72,20 +72,20 @@ static const uint16_t *whole_tile(const product *p, int64_t lane, int64_t step, 
     return buffer;
 }
 
-#define STEP(sums, tile, from, stride)                                 \
-    do {                                                               \
-        _tile_loadd(tile, from, (stride) * (int64_t)sizeof(uint16_t)); \
-        _tile_dpbf16ps(sums, tile, 7);                                 \
+#define STEP(sums, tile, from, stride)                                  \
+    do {                                                                \
+        an_tile_load(tile, from, (stride) * (int64_t)sizeof(uint16_t)); \
+        an_tile_multiply_bf16(sums, tile, 7);                           \
     } while (0)
 
 /* 64 lanes, from steps whose tiles are all whole. Meanwhile the next block is fetched. */
-TILES static void whole_steps(const few *f, int64_t lane, int64_t steps, bool has_next) {
+AN_TILES static void whole_steps(const few *f, int64_t lane, int64_t steps, bool has_next) {
     const int64_t stride = f->read->lane_stride, apart = HALF * stride;
     const uint16_t *from = f->read->data + lane * stride;
     const char *packed = f->packed, *next = (const char *)(from + LANES * stride);
     const int64_t fetched = LANES * SIDE * (int64_t)sizeof *from; /* bytes of a step */
     for (int64_t s = 0; s < steps; s++, packed += BLOCK_BYTES, from += SIDE, next += fetched) {
-        _tile_loadd(7, packed, LINE);
+        an_tile_load(7, packed, LINE);
         STEP(0, 4, from, stride);
         STEP(1, 5, from + apart, stride);
         STEP(2, 6, from + 2 * apart, stride);
@@ -94,7 +94,7 @@ TILES static void whole_steps(const few *f, int64_t lane, int64_t steps, bool ha
     }
 }
 
-TILES static void other_steps(const product *p, int64_t lane, int64_t first) {
+AN_TILES static void other_steps(const product *p, int64_t lane, int64_t first) {
     for (int64_t s = first; s < an_divide_up(p->depth, SIDE); s++) {
         _Alignas(LINE) uint16_t buffers[TILES_AT_ONCE][HALF * SIDE];
         const uint16_t *from[TILES_AT_ONCE];
@@ -109,7 +109,7 @@ TILES static void other_steps(const product *p, int64_t lane, int64_t first) {
                 memset(buffers[i], 0, sizeof buffers[i]);
         }
         __asm__ volatile("" : : : "memory"); /* gcc's intrinsics do not say that they read memory */
-        _tile_loadd(7, p->packed + s * BLOCK_BYTES, LINE);
+        an_tile_load(7, p->packed + s * BLOCK_BYTES, LINE);
         STEP(0, 4, from[0], strides[0]);
         STEP(1, 5, from[1], strides[1]);
         STEP(2, 6, from[2], strides[2]);
@@ -126,23 +126,23 @@ void an_amx_few_more(const an_amx_job *job, int64_t column, const char *a) {
     }
 }
 
-TILES static void multiply_few(const few *f, int64_t block, bool has_next) {
+AN_TILES static void multiply_few(const few *f, int64_t block, bool has_next) {
     const int64_t lane = block * LANES, depth = f->job->depth;
     const int64_t whole = lane + LANES <= f->lanes ? depth / SIDE : 0;
     _Alignas(LINE) float sums[LANES * HALF];
     __asm__ volatile("" : : : "memory");
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    an_tile_zero(0);
+    an_tile_zero(1);
+    an_tile_zero(2);
+    an_tile_zero(3);
     whole_steps(f, lane, whole, has_next);
     const product first = {.read = f->read, .lanes = f->lanes, .depth = depth, .packed = f->packed};
     other_steps(&first, lane, whole);
     an_amx_few_more(f->job, lane, f->packed + an_divide_up(depth, SIDE) * BLOCK_BYTES);
-    _tile_stored(0, sums, LINE);
-    _tile_stored(1, sums + HALF * HALF, LINE);
-    _tile_stored(2, sums + 2 * HALF * HALF, LINE);
-    _tile_stored(3, sums + 3 * HALF * HALF, LINE);
+    an_tile_store(0, sums, LINE);
+    an_tile_store(1, sums + HALF * HALF, LINE);
+    an_tile_store(2, sums + 2 * HALF * HALF, LINE);
+    an_tile_store(3, sums + 3 * HALF * HALF, LINE);
     __asm__ volatile("" : : : "memory");
     if (f->few_columns)
         store_rows(f->job, lane, sums);
@@ -150,14 +150,14 @@ TILES static void multiply_few(const few *f, int64_t block, bool has_next) {
         store_columns(f->job, lane, sums);
 }
 
-TILES static void few_task(void *user, int64_t index, int thread) {
+AN_TILES static void few_task(void *user, int64_t index, int thread) {
     const few *f = user;
     const int64_t end = an_smaller(f->blocks, (index + 1) * f->blocks_a_task);
     (void)thread;
-    _tile_loadconfig(&tile_config);
+    an_tile_configure(&whole_tiles);
     for (int64_t block = index * f->blocks_a_task; block < end; block++)
         multiply_few(f, block, block + 1 < end && (block + 2) * LANES <= f->lanes);
-    _tile_release();
+    an_tile_release();
 }
 
 void an_amx_few_run(const an_amx_job *job) {

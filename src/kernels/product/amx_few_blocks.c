@@ -36,7 +36,7 @@ bool an_amx_few_blocks_applies(const an_amx_job *job) {
 typedef uint16_t tile_of_b[HALF * SIDE];
 
 /* Columns behind the last are zeros. */
-TILES_INLINE void widen_tile(const few *f, const unsigned char *from, int64_t columns, int tile, tile_of_b *tiles) {
+AN_TILES_INLINE void widen_tile(const few *f, const unsigned char *from, int64_t columns, int tile, tile_of_b *tiles) {
     uint16_t *to = tiles[tile];
     from += tile * HALF * f->row_bytes;
     columns = an_smaller(columns - tile * HALF, HALF);
@@ -45,15 +45,15 @@ TILES_INLINE void widen_tile(const few *f, const unsigned char *from, int64_t co
 }
 
 /* gcc's intrinsics do not say that they read memory. */
-#define MULTIPLY(sums, tile, from)           \
-    do {                                     \
-        __asm__ volatile("" : : : "memory"); \
-        _tile_loadd(tile, from, LINE);       \
-        _tile_dpbf16ps(sums, tile, 7);       \
+#define MULTIPLY(sums, tile, from)            \
+    do {                                      \
+        __asm__ volatile("" : : : "memory");  \
+        an_tile_load(tile, from, LINE);       \
+        an_tile_multiply_bf16(sums, tile, 7); \
     } while (0)
 
 /* As much as 64 columns have of a step. */
-TILES_INLINE void fetch_step(const char *from) {
+AN_TILES_INLINE void fetch_step(const char *from) {
     enum { HALF_BYTES = COLUMNS * AN_Q8_0_BYTES / 2 };
     for (int half = 0; half < 2; half++, from += HALF_BYTES) {
         AN_UNROLL for (int i = 0; i < HALF_BYTES; i += LINE) _mm_prefetch(from + i, _MM_HINT_T1);
@@ -62,7 +62,7 @@ TILES_INLINE void fetch_step(const char *from) {
 
 /* Some columns of all rows: 64, a constant where this is inlined, or fewer. The tiles of a step are multiplied while those of the next are widened. The next columns are fetched meanwhile,
  * as far as there are any: fetching what is behind the end does nothing. */
-TILES_INLINE void multiply_columns(const few *f, int64_t column, const int64_t columns) {
+AN_TILES_INLINE void multiply_columns(const few *f, int64_t column, const int64_t columns) {
     _Alignas(LINE) tile_of_b tiles[2][TILES_AT_ONCE];
     const unsigned char *from = (const unsigned char *)f->job->b.data + column * f->row_bytes;
     const char *next = (const char *)from + COLUMNS * f->row_bytes;
@@ -72,7 +72,7 @@ TILES_INLINE void multiply_columns(const few *f, int64_t column, const int64_t c
         tile_of_b *made = tiles[(s + 1) % 2];
         const bool more = s + 1 < f->steps;
         from += AN_Q8_0_BYTES;
-        _tile_loadd(7, f->a + s * BLOCK_BYTES, LINE);
+        an_tile_load(7, f->a + s * BLOCK_BYTES, LINE);
         MULTIPLY(0, 4, ready[0]);
         if (more) widen_tile(f, from, columns, 0, made);
         MULTIPLY(1, 5, ready[1]);
@@ -85,32 +85,32 @@ TILES_INLINE void multiply_columns(const few *f, int64_t column, const int64_t c
     }
 }
 
-TILES static void few_task(void *user, int64_t index, int thread) {
+AN_TILES static void few_task(void *user, int64_t index, int thread) {
     const few *f = user;
     const int64_t end = an_smaller(f->blocks, (index + 1) * f->blocks_a_task);
     (void)thread;
-    _tile_loadconfig(&tile_config);
+    an_tile_configure(&whole_tiles);
     for (int64_t block = index * f->blocks_a_task; block < end; block++) {
         const int64_t column = block * COLUMNS;
         _Alignas(LINE) float turned[COLUMNS * HALF];
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
+        an_tile_zero(0);
+        an_tile_zero(1);
+        an_tile_zero(2);
+        an_tile_zero(3);
         const int64_t columns = f->job->columns - column;
         if (columns >= COLUMNS)
             multiply_columns(f, column, COLUMNS);
         else
             multiply_columns(f, column, columns);
         an_amx_few_more(f->job, column, f->a + f->steps * BLOCK_BYTES);
-        _tile_stored(0, turned, LINE);
-        _tile_stored(1, turned + HALF * HALF, LINE);
-        _tile_stored(2, turned + 2 * HALF * HALF, LINE);
-        _tile_stored(3, turned + 3 * HALF * HALF, LINE);
+        an_tile_store(0, turned, LINE);
+        an_tile_store(1, turned + HALF * HALF, LINE);
+        an_tile_store(2, turned + 2 * HALF * HALF, LINE);
+        an_tile_store(3, turned + 3 * HALF * HALF, LINE);
         __asm__ volatile("" : : : "memory");
         store_columns(f->job, column, turned);
     }
-    _tile_release();
+    an_tile_release();
 }
 
 void an_amx_few_blocks_run(const an_amx_job *job) {

@@ -93,8 +93,8 @@ static void copy_rows(const uint16_t *from, int64_t row_stride, int64_t stride, 
 }
 
 /* 32 rows of 32 elements from the blocks of as many rows, `row_stride` elements apart. */
-AN_AMX_WIDENS static void widen_rows(const uint16_t *blocks, int64_t row_stride, int64_t row, int64_t column,
-                                     int64_t rows, uint16_t *to) {
+AN_TILES static void widen_rows(const uint16_t *blocks, int64_t row_stride, int64_t row, int64_t column, int64_t rows,
+                                uint16_t *to) {
     memset(to, 0, SIDE * SIDE * sizeof *to);
     for (int64_t i = 0; i < rows; i++)
         an_amx_widen(an_q8_0_block(blocks, (row + i) * row_stride + column), to + i * SIDE);

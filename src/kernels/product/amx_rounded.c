@@ -5,15 +5,11 @@
 #include "kernels/product/rounded.h"
 
 #ifdef __AVX512F__
-#include <immintrin.h>
-
 #include "base/context.h"
 #include "base/integer.h"
 #include "base/parallel.h"
 #include "base/unroll.h"
-
-#define TILES __attribute__((target("amx-tile,amx-int8")))
-#define TILES_INLINE TILES static inline __attribute__((always_inline))
+#include "kernels/common/tiles.h"
 
 enum {
     LANES = AN_ROUNDED_ROWS,             /* rows of a in a tile, and columns of dst */
@@ -135,18 +131,12 @@ static inline __attribute__((always_inline)) void fetch(const char *from, const 
 
 /* ---- products ---- */
 
-typedef struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tile_sizes;
-
 /* Tiles 0 to 3 are sums, 4 and 5 are weights, 6 and 7 are rows of a. As many sums are under way at a time as there are tiles for: one alone would wait for itself. */
 #define OF_SUMS(bytes) bytes, bytes, bytes, bytes
-static const tile_sizes many_tiles = {.palette = 1,
-                                      .row_bytes = {OF_SUMS(LINE), AN_Q8_0_ELEMENTS, AN_Q8_0_ELEMENTS, LINE, LINE},
-                                      .rows = {OF_SUMS(LANES), LANES, LANES, FOURS, FOURS}};
-static const tile_sizes one_tiles = {
+static const an_tile_sizes many_tiles = {.palette = 1,
+                                         .row_bytes = {OF_SUMS(LINE), AN_Q8_0_ELEMENTS, AN_Q8_0_ELEMENTS, LINE, LINE},
+                                         .rows = {OF_SUMS(LANES), LANES, LANES, FOURS, FOURS}};
+static const an_tile_sizes one_tiles = {
     .palette = 1,
     .row_bytes = {OF_SUMS(ONE_ROW_BYTES), AN_Q8_0_ELEMENTS, AN_Q8_0_ELEMENTS, ONE_ROW_BYTES},
     .rows = {OF_SUMS(LANES), LANES, LANES, FOURS}};
@@ -165,59 +155,59 @@ typedef struct {
 /* gcc's intrinsics do not say that they read and write memory. */
 #define MEMORY __asm__ volatile("" : : : "memory")
 
-#define MULTIPLY(sums, weights, rows)      \
-    do {                                   \
-        _tile_zero(sums);                  \
-        _tile_dpbssd(sums, weights, rows); \
+#define MULTIPLY(sums, weights, rows)               \
+    do {                                            \
+        an_tile_zero(sums);                         \
+        an_tile_multiply_int8(sums, weights, rows); \
     } while (0)
 
-TILES_INLINE void multiply_many(const many_rows *a, const weights *w, many_sums *sums) {
+AN_TILES_INLINE void multiply_many(const many_rows *a, const weights *w, many_sums *sums) {
     MEMORY;
-    _tile_loadd(4, w[0].from + AN_Q8_0_SCALE_BYTES, w[0].stride);
-    _tile_loadd(6, a->high, LINE);
+    an_tile_load(4, w[0].from + AN_Q8_0_SCALE_BYTES, w[0].stride);
+    an_tile_load(6, a->high, LINE);
     MULTIPLY(0, 4, 6);
-    _tile_loadd(7, a->low, LINE);
+    an_tile_load(7, a->low, LINE);
     MULTIPLY(1, 4, 7);
-    _tile_loadd(5, w[1].from + AN_Q8_0_SCALE_BYTES, w[1].stride);
+    an_tile_load(5, w[1].from + AN_Q8_0_SCALE_BYTES, w[1].stride);
     MULTIPLY(2, 5, 6);
     MULTIPLY(3, 5, 7);
-    _tile_stored(0, sums[0].high, LINE);
-    _tile_stored(1, sums[0].low, LINE);
-    _tile_stored(2, sums[1].high, LINE);
-    _tile_stored(3, sums[1].low, LINE);
+    an_tile_store(0, sums[0].high, LINE);
+    an_tile_store(1, sums[0].low, LINE);
+    an_tile_store(2, sums[1].high, LINE);
+    an_tile_store(3, sums[1].low, LINE);
     AN_UNROLL for (int i = 0; i < MANY_GROUPS; i++) _mm512_store_ps(sums[i].scales, load_scales(&w[i]));
     MEMORY;
 }
 
 /* What is ahead in memory is fetched between tiles: more at once would be in the way of their loads. */
-TILES_INLINE void multiply_one(const one_row *a, const weights *w, const char *ahead, one_sums *sums) {
+AN_TILES_INLINE void multiply_one(const one_row *a, const weights *w, const char *ahead, one_sums *sums) {
     MEMORY;
-    _tile_loadd(6, a->numbers, ONE_ROW_BYTES);
-    _tile_loadd(4, w[0].from + AN_Q8_0_SCALE_BYTES, w[0].stride);
+    an_tile_load(6, a->numbers, ONE_ROW_BYTES);
+    an_tile_load(4, w[0].from + AN_Q8_0_SCALE_BYTES, w[0].stride);
     MULTIPLY(0, 4, 6);
     fetch(ahead, 1);
-    _tile_loadd(5, w[1].from + AN_Q8_0_SCALE_BYTES, w[1].stride);
+    an_tile_load(5, w[1].from + AN_Q8_0_SCALE_BYTES, w[1].stride);
     MULTIPLY(1, 5, 6);
     fetch(ahead + GROUP_BYTES, 1);
-    _tile_loadd(4, w[2].from + AN_Q8_0_SCALE_BYTES, w[2].stride);
+    an_tile_load(4, w[2].from + AN_Q8_0_SCALE_BYTES, w[2].stride);
     MULTIPLY(2, 4, 6);
     fetch(ahead + 2 * GROUP_BYTES, 1);
-    _tile_loadd(5, w[3].from + AN_Q8_0_SCALE_BYTES, w[3].stride);
+    an_tile_load(5, w[3].from + AN_Q8_0_SCALE_BYTES, w[3].stride);
     MULTIPLY(3, 5, 6);
     fetch(ahead + 3 * GROUP_BYTES, 1);
-    _tile_stored(0, sums[0].both, ONE_ROW_BYTES);
-    _tile_stored(1, sums[1].both, ONE_ROW_BYTES);
-    _tile_stored(2, sums[2].both, ONE_ROW_BYTES);
-    _tile_stored(3, sums[3].both, ONE_ROW_BYTES);
+    an_tile_store(0, sums[0].both, ONE_ROW_BYTES);
+    an_tile_store(1, sums[1].both, ONE_ROW_BYTES);
+    an_tile_store(2, sums[2].both, ONE_ROW_BYTES);
+    an_tile_store(3, sums[3].both, ONE_ROW_BYTES);
     AN_UNROLL for (int i = 0; i < ONE_GROUPS; i++) sums[i].scales = load_scales(&w[i]);
     MEMORY;
 }
 
-TILES_INLINE __m512 total_of(__m512i high, __m512i low) {
+AN_TILES_INLINE __m512 total_of(__m512i high, __m512i low) {
     return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 7), low));
 }
 
-TILES_INLINE void add_many(const many_sums *s, const float *scales, __m512 *sums) {
+AN_TILES_INLINE void add_many(const many_sums *s, const float *scales, __m512 *sums) {
     const __m512 rows = _mm512_load_ps(scales);
     AN_UNROLL for (int i = 0; i < LANES; i++) {
         const __m512 total = total_of(_mm512_load_si512(s->high[i]), _mm512_load_si512(s->low[i]));
@@ -225,7 +215,7 @@ TILES_INLINE void add_many(const many_sums *s, const float *scales, __m512 *sums
     }
 }
 
-TILES_INLINE __m512 add_one(const one_sums *s, float scale, __m512 sum) {
+AN_TILES_INLINE __m512 add_one(const one_sums *s, float scale, __m512 sum) {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
     const __m512i first = _mm512_load_si512(s->both[0]), second = _mm512_load_si512(s->both[LANES / 2]);
@@ -235,7 +225,7 @@ TILES_INLINE __m512 add_one(const one_sums *s, float scale, __m512 sum) {
 }
 
 /* Rows become columns: interleaving one half of 16 vectors with the other, four times. */
-TILES_INLINE void turn(__m512 *v) {
+AN_TILES_INLINE void turn(__m512 *v) {
     const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(LANES / 2));
     AN_UNROLL for (int round = 0; round < 2; round++) {
@@ -252,8 +242,8 @@ TILES_INLINE void turn(__m512 *v) {
 }
 
 /* 32 columns of 16 rows; what is `ahead` in memory is fetched meanwhile, if anything. */
-TILES static void multiply_rows(const rounded *r, const many_rows *a, const weights *first, const char *ahead,
-                                float *to) {
+AN_TILES static void multiply_rows(const rounded *r, const many_rows *a, const weights *first, const char *ahead,
+                                   float *to) {
     const int64_t blocks = r->job.blocks;
     unsigned char buffers[MANY_GROUPS][GROUP_BYTES];
     many_sums parts[2][MANY_GROUPS];
@@ -277,7 +267,7 @@ TILES static void multiply_rows(const rounded *r, const many_rows *a, const weig
 }
 
 /* 64 columns of the only row. */
-TILES static void multiply_row(const rounded *r, const weights *first, const char *ahead, float *to) {
+AN_TILES static void multiply_row(const rounded *r, const weights *first, const char *ahead, float *to) {
     enum { PARTS = 2 };
     const int64_t blocks = r->job.blocks;
     unsigned char buffers[ONE_GROUPS][GROUP_BYTES];
@@ -298,7 +288,7 @@ TILES static void multiply_row(const rounded *r, const weights *first, const cha
 }
 
 /* 64 columns of all rows. Weights of 32 stay in the first-level cache while rows go by. */
-TILES static void multiply_columns(const rounded *r, int64_t column) {
+AN_TILES static void multiply_columns(const rounded *r, int64_t column) {
     const an_rounded_job *job = &r->job;
     const unsigned char *from = job->b + column * job->row_bytes;
     const int64_t columns = an_smaller(AN_ROUNDED_COLUMNS, job->columns - column);
@@ -323,14 +313,14 @@ TILES static void multiply_columns(const rounded *r, int64_t column) {
     }
 }
 
-TILES static void multiply_task(void *user, int64_t index, int thread) {
+AN_TILES static void multiply_task(void *user, int64_t index, int thread) {
     const rounded *r = user;
     const int64_t first = index * r->blocks_a_task * AN_ROUNDED_COLUMNS;
     const int64_t end = an_smaller(r->job.columns, first + r->blocks_a_task * AN_ROUNDED_COLUMNS);
     (void)thread;
-    _tile_loadconfig(r->is_one_row ? &one_tiles : &many_tiles);
+    an_tile_configure(r->is_one_row ? &one_tiles : &many_tiles);
     for (int64_t column = first; column < end; column += AN_ROUNDED_COLUMNS) multiply_columns(r, column);
-    _tile_release();
+    an_tile_release();
 }
 
 /* ---- the kernel ---- */
