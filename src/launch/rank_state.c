@@ -17,10 +17,11 @@ static void clean(char *text, size_t capacity) {
 bool an_rank_message_check(an_rank_message *message, int32_t ranks) {
     an_rank_state *s = &message->state;
     if (message->kind >= AN_RANK_MESSAGES) return false;
-    if (message->kind != AN_RANK_STATE && message->kind != AN_RANK_EXIT) {
+    if (message->kind != AN_RANK_STATE && message->kind != AN_RANK_EXIT && message->kind != AN_RANK_HERE) {
         clean(message->text, sizeof message->text);
         return true;
     }
+    if (message->kind == AN_RANK_HERE && (message->code < 0 || message->code >= AN_RANK_STAGES)) return false;
     clean(s->host, sizeof s->host);
     clean(s->place, sizeof s->place);
     clean(s->kind, sizeof s->kind);

@@ -35,9 +35,14 @@ typedef enum an_rank_message_kind {
     AN_RANK_STALL,   /* text: which rank the others wait for, and where it is */
     AN_RANK_GOES_ON, /* text: the stall that was reported has ended */
     AN_RANK_TIMEOUT, /* text: the stall has lasted too long, and the run must end */
-    AN_RANK_EXIT,    /* state: of rank 0, which ends with `code` */
+    AN_RANK_EXIT,    /* state: of a rank that ends with `code` */
+    AN_RANK_HERE, /* state: of a rank as its process starts, before and after it has joined the others; `code`: how far it is */
+    AN_RANK_STOP, /* to a rank: stop with a checkpoint, as if signal `code` had come */
     AN_RANK_MESSAGES
 } an_rank_message_kind;
+
+/* How far a rank is that has begun to start. */
+typedef enum an_rank_stage { AN_RANK_LOADED, AN_RANK_JOINING, AN_RANK_JOINED, AN_RANK_STAGES } an_rank_stage;
 
 enum { AN_RANK_TEXT = AN_CHANNEL_BODY - 8 };
 

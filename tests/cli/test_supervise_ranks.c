@@ -2,12 +2,14 @@
 #define _GNU_SOURCE /* O_CLOEXEC and the like; NOLINT(bugprone-reserved-identifier) */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/supervise/link.h"
 #include "cli/supervise/rank.h"
 #include "cli/supervise/ranks.h"
 #include "support/support.h"
@@ -43,11 +45,53 @@ static void say_timeout(void) {
     sleep_for(1000);
 }
 
+/* A rank whose launcher passes no signal on. */
+static void wait_for_stop(void) {
+    sigset_t set;
+    int number;
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    if (fork() > 0) {
+        wait(NULL);
+        _exit(0);
+    }
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    cli_rank_begin();
+    write_outcome("{\"end\": \"running\", \"generation\": 3}");
+    if (sigwait(&set, &number) != 0) _exit(1);
+    if (number == atoi(getenv("EXPECTED")))
+        write_outcome("{\"end\": \"stopped on request\", \"step\": 7, \"generation\": 3}");
+    cli_link_end(CODE);
+    _exit(0);
+}
+
+/* Rank 0 waits in MPI_Init, rank 1 is stopped before it, rank 2 dies there if it is told to, and rank 3 never starts. */
+static void start_without_some(void) {
+    for (int rank = 0; rank < 3; rank++) {
+        char text[2] = {(char)('0' + rank)};
+        if (fork() > 0) continue;
+        setenv("PMI_SIZE", "4", 1);
+        setenv("PMI_RANK", text, 1);
+        cli_rank_begin();
+        if (rank != 1) cli_link_tell(AN_RANK_JOINING);
+        sleep_for(0.4);
+        if (rank == 1) raise(SIGSTOP);
+        if (rank == 2 && getenv("DIES")) raise(SIGKILL);
+        sleep_for(1000);
+    }
+    sleep_for(1000);
+}
+
 static void launch(const char *how) {
     if (!strcmp(how, "exit")) { /* rank 0 tells its code; the launcher another */
         if (fork() == 0) {
             cli_rank_begin();
-            cli_rank_end(CODE);
+            cli_link_end(CODE);
             _exit(0);
         }
         wait(NULL);
@@ -68,17 +112,15 @@ static void launch(const char *how) {
         if (fork() == 0) sleep_for(1000);
         raise(SIGKILL);
     }
-    if (!strcmp(how, "stop")) {
-        sigset_t set;
-        int number;
-        sigemptyset(&set);
-        sigaddset(&set, SIGUSR1);
-        sigprocmask(SIG_BLOCK, &set, NULL);
-        write_outcome("{\"end\": \"running\", \"generation\": 3}");
-        if (sigwait(&set, &number) != 0) _exit(1);
-        write_outcome("{\"end\": \"stopped on request\", \"step\": 7, \"generation\": 3}");
-        _exit(0);
+    if (!strcmp(how, "stop")) wait_for_stop();
+    if (!strcmp(how, "leave")) { /* a rank that has lost its launcher before it could say that it dies with it */
+        if (fork() > 0) _exit(0);
+        while (getppid() != 1 && getppid() != atoi(getenv("LEADER"))) sleep_for(0.01);
+        cli_rank_begin();
+        prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+        sleep_for(1000);
     }
+    if (!strcmp(how, "start")) start_without_some();
     if (!strcmp(how, "timeout")) say_timeout();
     _exit(1);
 }
@@ -89,12 +131,14 @@ static bool has_children(void) {
     return waitpid(-1, NULL, WNOHANG) >= 0;
 }
 
+static double timeout = 100;
+
 static supervise_end run(char *how, int signal, double after) {
     supervise_job job;
     supervise_signals signals;
     supervise_end end;
     char *arguments[] = {self, how, NULL};
-    const supervise_job_watch watch = {.folder = ".", .launch = 2, .report_after = 1, .timeout = 100};
+    const supervise_job_watch watch = {.folder = ".", .launch = 2, .report_after = 1, .timeout = timeout};
     unlink("outcome.json");
     supervise_block(&signals);
     assert_true(supervise_job_start(&job, self, arguments, 4));
@@ -157,14 +201,79 @@ static void nothing_is_left(void **state) {
     assert_false(end.hung);
 }
 
-static void signals_become_usr1(void **state) {
+/* Also one that comes before a rank has started. */
+static void signals_reach_ranks_without_the_launcher(void **state) {
     (void)state;
     static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        const supervise_end end = run((char[]){"stop"}, numbers[i], 0.5);
+    for (size_t i = 0; i < 2 * sizeof numbers / sizeof *numbers; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", numbers[i / 2]);
+        setenv("EXPECTED", text, 1);
+        const supervise_end end = run((char[]){"stop"}, numbers[i / 2], i % 2 ? 0.5 : 0);
         assert_int_equal(end.signal, 0);
         assert_int_equal(end.code, CLI_AGAIN);
     }
+}
+
+/* What this process says while it runs a job. */
+static void run_and_read(char *how, char *said, size_t capacity, supervise_end *end) {
+    FILE *file = tmpfile();
+    const int before = dup(STDERR_FILENO);
+    assert_non_null(file);
+    dup2(fileno(file), STDERR_FILENO);
+    *end = run(how, 0, 0);
+    fflush(stderr);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    rewind(file);
+    said[fread(said, 1, capacity - 1, file)] = 0;
+    fclose(file);
+}
+
+static void ranks_that_do_not_start_are_named(void **state) {
+    (void)state;
+    char said[4096];
+    supervise_end end;
+    timeout = 3;
+    run_and_read((char[]){"start"}, said, sizeof said, &end);
+    assert_true(end.hung);
+    assert_non_null(strstr(said, "none has got further for 3"));
+    assert_non_null(strstr(said, ": rank 1 (process "));
+    assert_non_null(strstr(said, ", before MPI_Init) does not answer"));
+    assert_non_null(strstr(said, "(ranks.timeout): it hangs"));
+    timeout = 100;
+    setenv("DIES", "", 1);
+    const double begin = an_clock_seconds();
+    run_and_read((char[]){"start"}, said, sizeof said, &end);
+    assert_true(an_clock_seconds() - begin < 30);
+    assert_int_equal(end.signal, SIGKILL);
+    assert_false(end.hung);
+    assert_non_null(strstr(said, "rank 2 (process "));
+    assert_non_null(strstr(said, ", inside MPI_Init) has died"));
+    assert_non_null(strstr(said, "rank 3 has not started"));
+    unsetenv("DIES");
+}
+
+/* Even one that is nobody's child any more. */
+static void a_rank_ends_with_its_leader(void **state) {
+    (void)state;
+    int files[2];
+    char byte;
+    assert_int_equal(pipe(files), 0);
+    const pid_t leader = fork();
+    if (leader == 0) {
+        supervise_job job;
+        char text[16], *arguments[] = {self, (char[]){"leave"}, NULL};
+        snprintf(text, sizeof text, "%d", (int)getpid());
+        setenv("LEADER", text, 1);
+        if (!supervise_job_start(&job, self, arguments, 1)) _exit(1);
+        while (!job.seats[0].process) supervise_job_listen(&job);
+        raise(SIGKILL);
+    }
+    close(files[1]);
+    assert_int_equal(read(files[0], &byte, 1), 0); /* all that had the other end are gone */
+    close(files[0]);
+    assert_int_equal(waitpid(leader, NULL, 0), leader);
 }
 
 static void a_job_that_hangs_is_ended(void **state) {
@@ -178,7 +287,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_outcome_is_that_of_this_launch),
         cmocka_unit_test(rank_0_tells_its_code),
         cmocka_unit_test(nothing_is_left),
-        cmocka_unit_test(signals_become_usr1),
+        cmocka_unit_test(signals_reach_ranks_without_the_launcher),
+        cmocka_unit_test(ranks_that_do_not_start_are_named),
+        cmocka_unit_test(a_rank_ends_with_its_leader),
         cmocka_unit_test(a_job_that_hangs_is_ended),
     };
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

@@ -17,7 +17,7 @@
 #include "cli/supervise/ranks.h"
 
 static const char variable[] = "ANNEAL_SUPERVISOR";
-enum { CANNOT_START = 127 };
+enum { CANNOT_START = 127, OTHERS = 2 /* descriptors that are waited for, besides connections */ };
 
 /* ---- its start ---- */
 
@@ -46,13 +46,24 @@ static bool open_listener(supervise_job *job) {
     return setenv(variable, text, 1) == 0;
 }
 
+/* Room for the links of all ranks, for the watches of as many, and for somebody who has no key. */
+static bool make_room(supervise_job *job) {
+    enum { STRANGERS = 8 };
+    job->connection_count = 2 * job->ranks + STRANGERS;
+    job->connections = calloc((size_t)job->connection_count, sizeof *job->connections);
+    for (int i = 0; job->connections && i < job->connection_count; i++) job->connections[i].rank = -1;
+    job->seats = calloc((size_t)job->ranks, sizeof *job->seats);
+    job->files = calloc((size_t)(OTHERS + job->connection_count), sizeof *job->files);
+    return job->connections && job->seats && job->files;
+}
+
 bool supervise_job_start(supervise_job *job, const char *path, char **arguments, int ranks) {
     memset(job, 0, sizeof *job);
     job->listener = -1;
     job->ranks = ranks;
     const pid_t self = getpid();
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    if (open_listener(job)) {
+    if (make_room(job) && open_listener(job)) {
         job->launcher = fork();
         if (job->launcher == 0) become_launcher(path, arguments, environ, self);
     }
@@ -98,6 +109,7 @@ void supervise_job_kill(supervise_job *job) {
     static const double most = 10; /* seconds; who waits in the kernel, for a file server say, dies when that answers */
     const double end = an_clock_seconds() + most;
     if (job->launcher <= 0) return;
+    job->is_killed = true;
     kill(job->launcher, SIGKILL);
     while (kill_leftovers(job->launcher) > 0 && an_clock_seconds() < end) {
         while (waitpid(-1, NULL, WNOHANG) > 0) continue;
@@ -107,8 +119,15 @@ void supervise_job_kill(supervise_job *job) {
 
 void supervise_job_forget(supervise_job *job) {
     supervise_job_kill(job);
-    for (int i = 0; i < SUPERVISE_CONNECTIONS; i++) an_channel_close(&job->channels[i], "the end");
+    for (int i = 0; job->connections && i < job->connection_count; i++)
+        an_channel_close(&job->connections[i].channel, "the end");
     if (job->listener >= 0) close(job->listener);
+    free(job->connections);
+    free(job->seats);
+    free(job->files);
+    job->files = NULL;
+    job->connections = NULL;
+    job->seats = NULL;
     unsetenv(variable);
     job->listener = -1;
     job->launcher = 0;
@@ -121,18 +140,35 @@ static void take_state(supervise_job *job, const an_rank_state *state) {
     job->heard = an_clock_seconds();
 }
 
-static void take(supervise_job *job, an_channel *channel, an_rank_message *message) {
+/* A rank ends. What rank 0 says is the end of the job. */
+static void take_exit(supervise_job *job, const an_rank_message *message) {
+    job->seats[message->state.rank].left = true;
+    if (message->state.rank > 0) return;
+    if (!job->heard) job->state = message->state; /* it never trained */
+    job->exited = an_clock_seconds();
+    job->code = message->code;
+}
+
+static void take_here(supervise_job *job, supervise_connection *c, const an_rank_message *message) {
+    supervise_seat *seat = &job->seats[message->state.rank];
+    const an_rank_stage stage = (an_rank_stage)message->code;
+    if (seat->process != message->state.process || seat->stage != stage) job->still = 0;
+    c->rank = message->state.rank;
+    seat->process = message->state.process;
+    seat->stage = stage;
+    seat->silent = 0;
+}
+
+static void take(supervise_job *job, supervise_connection *c, an_rank_message *message) {
     if (!an_rank_message_check(message, job->ranks)) {
-        an_channel_close(channel, "it sent a message that makes no sense");
+        an_channel_close(&c->channel, "it sent a message that makes no sense");
         return;
     }
     switch ((an_rank_message_kind)message->kind) {
     case AN_RANK_STATE: take_state(job, &message->state); return;
-    case AN_RANK_EXIT:
-        take_state(job, &message->state);
-        job->exited = job->heard;
-        job->code = message->code;
-        return;
+    case AN_RANK_HERE: take_here(job, c, message); return;
+    case AN_RANK_EXIT: take_exit(job, message); return;
+    case AN_RANK_STOP: return;
     case AN_RANK_TIMEOUT: job->timed_out = true; break;
     default: break;
     }
@@ -140,28 +176,66 @@ static void take(supervise_job *job, an_channel *channel, an_rank_message *messa
 }
 
 /* A place whose connection is closed, or else that of somebody who has not shown the key. */
-static an_channel *find_place(supervise_job *job) {
-    for (int i = 0; i < SUPERVISE_CONNECTIONS; i++)
-        if (job->channels[i].state == AN_CHANNEL_CLOSED) return &job->channels[i];
-    for (int i = 0; i < SUPERVISE_CONNECTIONS; i++)
-        if (job->channels[i].state != AN_CHANNEL_OPEN) return &job->channels[i];
+static supervise_connection *find_place(supervise_job *job) {
+    for (int i = 0; i < job->connection_count; i++)
+        if (job->connections[i].channel.state == AN_CHANNEL_CLOSED) return &job->connections[i];
+    for (int i = 0; i < job->connection_count; i++)
+        if (job->connections[i].channel.state != AN_CHANNEL_OPEN) return &job->connections[i];
     return NULL;
+}
+
+static void accept_all(supervise_job *job) {
+    for (supervise_connection *place; (place = find_place(job));) {
+        an_channel taken;
+        if (!an_channel_accept(&taken, job->listener, &job->key, AN_RANK_SUPERVISOR)) break;
+        an_channel_close(&place->channel, "another one needs its place");
+        *place = (supervise_connection){.channel = taken, .rank = -1};
+    }
+}
+
+/* The system closes the connections of a process that dies. */
+static void look_at_closed(supervise_job *job, supervise_connection *c) {
+    if (c->channel.state != AN_CHANNEL_CLOSED || c->rank < 0) return;
+    job->seats[c->rank].died = !job->seats[c->rank].left;
+    c->rank = -1;
+}
+
+static void ask_to_stop(const supervise_job *job, supervise_connection *c) {
+    const an_rank_message message = {.kind = AN_RANK_STOP, .code = job->stop};
+    if (!job->stop || c->is_told || c->rank < 0 || !an_channel_send(&c->channel, &message)) return;
+    c->is_told = true;
+    an_channel_turn(&c->channel);
 }
 
 void supervise_job_listen(supervise_job *job) {
     an_rank_message message;
-    for (an_channel *place; (place = find_place(job));) {
-        an_channel taken;
-        if (!an_channel_accept(&taken, job->listener, &job->key, AN_RANK_SUPERVISOR)) break;
-        an_channel_close(place, "another one needs its place");
-        *place = taken;
-        an_channel_turn(place);
-    }
-    for (int i = 0; i < SUPERVISE_CONNECTIONS; i++) {
-        an_channel_turn(&job->channels[i]);
-        while (an_channel_receive(&job->channels[i], &message)) {
-            take(job, &job->channels[i], &message);
-            an_channel_turn(&job->channels[i]);
+    accept_all(job);
+    for (int i = 0; i < job->connection_count; i++) {
+        supervise_connection *c = &job->connections[i];
+        an_channel_turn(&c->channel);
+        while (an_channel_receive(&c->channel, &message)) {
+            take(job, c, &message);
+            an_channel_turn(&c->channel);
         }
+        ask_to_stop(job, c);
+        look_at_closed(job, c);
     }
+}
+
+void supervise_job_stop(supervise_job *job, int number) {
+    if (!job->stop) job->stop = number;
+    supervise_job_listen(job);
+}
+
+void supervise_job_sleep(const supervise_job *job, int signals, double seconds) {
+    enum { MILLISECONDS = 1000 };
+    struct pollfd *files = job->files;
+    files[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+    files[1] = (struct pollfd){.fd = job->listener, .events = POLLIN};
+    for (int i = 0; i < job->connection_count; i++) {
+        const an_channel *channel = &job->connections[i].channel;
+        const short events = an_channel_events(channel);
+        files[OTHERS + i] = (struct pollfd){.fd = events ? channel->socket : -1, .events = events};
+    }
+    poll(files, (nfds_t)(OTHERS + job->connection_count), (int)(seconds * MILLISECONDS) + 1);
 }

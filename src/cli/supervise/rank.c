@@ -1,14 +1,12 @@
 /* A rank's side of its supervisor: it dies with its launcher, is watched, and tells how it ends. */
 #include "cli/supervise/rank.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
-#include "base/clock.h"
+#include "cli/supervise/link.h"
 #include "cli/supervise/supervise.h"
 #include "launch/rank_state.h"
 
@@ -23,6 +21,7 @@ void cli_rank_begin(void) {
     if (an_rank_supervisor_read(value, &address, &key)) {
         snprintf(supervisor, sizeof supervisor, "%s", value);
         prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* or an orphan would train on beside the next start */
+        cli_link_begin(supervisor);
     } else {
         fprintf(stderr, "warning: %s does not name a supervisor and is ignored\n", variable);
     }
@@ -58,30 +57,4 @@ void cli_rank_watch(an_watch **watch, an_context *ctx, an_config *config, const 
     if (status == AN_OK) status = an_config_seconds(config, "ranks.timeout", &options.timeout);
     if (status == AN_OK) status = an_watch_create(watch, ctx, &options);
     if (status != AN_OK) cli_tell("warning: a hang of these ranks will not be explained: %s", an_last_error(ctx));
-}
-
-/* ---- its end ---- */
-
-/* The supervisor is on this host and at work, or is no more: it is waited for two seconds at most. */
-void cli_rank_end(int code) {
-    static const double most = 2;
-    enum { STEP = 20 }; /* milliseconds */
-    an_channel channel;
-    struct sockaddr_in address;
-    an_siphash_key key;
-    bool is_sent = false;
-    an_rank_message message = {.kind = AN_RANK_EXIT, .code = code};
-    message.state.process = (int32_t)getpid();
-    if (!*supervisor || !an_rank_supervisor_read(supervisor, &address, &key)) return;
-    const double end = an_clock_seconds() + most;
-    an_channel_connect(&channel, &address, &key, 0);
-    while (channel.state != AN_CHANNEL_CLOSED && an_clock_seconds() < end) {
-        an_channel_turn(&channel);
-        is_sent = is_sent || an_channel_send(&channel, &message);
-        if (is_sent) an_channel_turn(&channel);
-        if (is_sent && channel.out_at == channel.out_count) break;
-        struct pollfd file = {.fd = channel.socket, .events = an_channel_events(&channel)};
-        poll(&file, 1, STEP);
-    }
-    an_channel_close(&channel, "the end");
 }

@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/files/regular.h"
@@ -12,6 +14,7 @@
 static const double interval = 0.1;   /* seconds from look to look */
 static const double lingering = 20;   /* seconds in which a launcher should end after its ranks */
 static const double asking_every = 5; /* seconds */
+static const double mourning = 5; /* seconds in which a launcher should end ranks that start without one that died */
 
 /* ---- how it ended ---- */
 
@@ -70,7 +73,7 @@ static void find_end(const supervise_job *job, const supervise_job_watch *watch,
     *end = (supervise_end){.hung = job->timed_out, .code = CLI_FAILED};
     end->heartbeat.step = job->state.step;
     memcpy(end->heartbeat.slots[0].text, job->state.place, sizeof end->heartbeat.slots[0].text);
-    bool is_told = supervise_outcome(watch->folder, watch->launch, &end->code);
+    bool is_told = watch->folder && supervise_outcome(watch->folder, watch->launch, &end->code);
     if (job->timed_out && is_told && end->code == CLI_DONE) end->hung = false; /* in MPI_Finalize, with all done */
     if (end->hung) {
         end->code = CLI_FAILED;
@@ -83,24 +86,33 @@ static void find_end(const supervise_job *job, const supervise_job_watch *watch,
     }
     if (is_told && !(end->code == CLI_FAILED && is_killed(status))) return;
     const bool ended = WIFEXITED(status) && WEXITSTATUS(status) == CLI_DONE; /* MPICH's, after ranks that died */
-    end->signal = is_killed(status) || ended ? SIGKILL : SIGABRT;
+    if (is_killed(status) || ended)
+        end->signal = SIGKILL;
+    else if (watch->folder)
+        end->signal = SIGABRT;
+    else if (WIFSIGNALED(status))
+        end->signal = WTERMSIG(status);
+    else
+        end->code = WEXITSTATUS(status);
 }
 
 /* ---- until then ---- */
 
-/* Open MPI's launcher kills its ranks within a second of TERM or INT; both pass USR1 on. */
+/* Not through the launcher: that of Open MPI kills its ranks within a second of TERM or INT, and passes no signal on while a library of its own is in the way. */
 static void pass_on(supervise_job *job, supervise_signals *signals, int number) {
     if (number == SIGTSTP) { /* ranks may be on other hosts, and there is no way to let all of them rest */
         supervise_say("a job of several ranks cannot be suspended");
         return;
     }
-    if (number == SIGINT && signals->interrupts++ > 0) {
+    const bool is_interrupt = number == SIGINT && signals->interrupts++ > 0;
+    if (is_interrupt || (signals->is_plain && signals->stopping)) {
+        signals->ended_by = number;
         supervise_job_kill(job);
         return;
     }
     if (!signals->stopping) supervise_say("asked to stop (signal %d): the ranks save a checkpoint and exit", number);
     signals->stopping = true;
-    kill(job->launcher, SIGUSR1);
+    supervise_job_stop(job, number);
 }
 
 typedef struct {
@@ -110,19 +122,34 @@ typedef struct {
     bool reported, stops;
 } looking;
 
-/* Ranks report each other. If none says anything, all of them are stopped, or none has got so far. Time in which this process itself was stopped does not count. */
-static void look(supervise_job *job, const supervise_job_watch *watch, looking *l) {
-    enum { LATE = 5 };
-    const double now = an_clock_seconds(), gap = now - l->looked;
-    l->looked = now;
-    l->silent += gap < LATE * interval ? gap : interval;
+/* Until the ranks watch each other, each of them is watched from here. */
+static void look_at_start(supervise_job *job, const supervise_job_watch *watch, looking *l, double passed) {
+    char text[SUPERVISE_START];
+    job->still += passed;
+    for (int rank = 0; rank < job->ranks; rank++) job->seats[rank].silent += passed;
+    if (l->reported && job->still <= passed) {
+        supervise_say("the start of the ranks goes on");
+        l->reported = false;
+    }
+    const bool hangs = watch->timeout > 0 && job->still >= watch->timeout && !job->timed_out;
+    const bool is_new = watch->report_after > 0 && job->still >= watch->report_after && !l->reported;
+    if (!hangs && !is_new) return;
+    supervise_start_describe(job, text);
+    supervise_say("%s%s", text, hangs ? " (ranks.timeout): it hangs" : "");
+    l->reported = true;
+    job->timed_out = hangs;
+}
+
+/* Ranks report each other. If none says anything, all of them are stopped. */
+static void look_at_run(supervise_job *job, const supervise_job_watch *watch, looking *l, double passed) {
+    l->silent += passed;
     if (job->heard != l->heard) {
         if (l->reported) supervise_say("the ranks answer again");
         l->heard = job->heard;
         l->silent = 0;
         l->reported = false;
     }
-    if (job->heard > 0 && watch->report_after > 0 && l->silent >= watch->report_after && !l->reported) {
+    if (watch->report_after > 0 && l->silent >= watch->report_after && !l->reported) {
         supervise_say("no rank has answered for %.3g s; rank %d (process %d) was last at step %lld, \"%s\"", l->silent,
                       job->state.rank, job->state.process, (long long)job->state.step, job->state.place);
         l->reported = true;
@@ -131,30 +158,50 @@ static void look(supervise_job *job, const supervise_job_watch *watch, looking *
         supervise_say("no rank has answered for %.3g s (ranks.timeout): it hangs", l->silent);
         job->timed_out = true;
     }
+}
+
+/* Time in which this process itself was stopped does not count. */
+static void look(supervise_job *job, const supervise_job_watch *watch, looking *l) {
+    enum { LATE = 5 };
+    const double now = an_clock_seconds(), gap = now - l->looked;
+    l->looked = now;
+    (job->heard > 0 ? look_at_run : look_at_start)(job, watch, l, gap < LATE * interval ? gap : interval);
+    supervise_name_dead(job, false);
     if (watch->may_stop && !l->stops && now - l->asked >= asking_every) {
         l->asked = now;
         l->stops = watch->may_stop(watch->user);
-        if (l->stops) kill(job->launcher, SIGUSR1);
+        if (l->stops) supervise_job_stop(job, SIGUSR1);
     }
+}
+
+/* Whether the launcher has had its time to end what cannot go on. */
+static bool is_overdue(const supervise_job *job) {
+    const double now = an_clock_seconds();
+    return job->timed_out || (job->exited > 0 && now - job->exited > lingering) ||
+           (job->died > 0 && job->heard == 0 && now - job->died > mourning);
 }
 
 void supervise_job_wait(supervise_job *job, supervise_signals *signals, const supervise_job_watch *watch,
                         supervise_end *end) {
     looking l = {.looked = an_clock_seconds(), .asked = an_clock_seconds()};
+    const int file = signalfd(-1, &signals->set, SFD_CLOEXEC | SFD_NONBLOCK); /* tells when one is there; -1: later */
     int status = 0;
     for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) != job->launcher;) {
         if (ended > 0) continue; /* one of its processes that lost its parent */
         if (ended < 0) break;
-        const int number = supervise_wait(signals, interval);
+        supervise_job_sleep(job, file, interval);
+        const int number = supervise_wait(signals, 0);
         if (number) pass_on(job, signals, number);
         supervise_job_listen(job);
         look(job, watch, &l);
-        if (job->timed_out || (job->exited > 0 && an_clock_seconds() - job->exited > lingering)) {
+        if (is_overdue(job)) {
             supervise_job_kill(job);
             break;
         }
     }
     supervise_job_listen(job); /* what was said at the end */
+    supervise_name_dead(job, true);
+    if (file >= 0) close(file);
     find_end(job, watch, status, end);
     supervise_job_forget(job);
 }

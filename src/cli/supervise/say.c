@@ -4,9 +4,11 @@
 
 #include "cli/supervise/supervise.h"
 
+const char *supervise_name = "supervise";
+
 void supervise_say(const char *format, ...) {
     va_list arguments;
-    fputs("anneal supervise: ", stderr);
+    fprintf(stderr, "anneal %s: ", supervise_name);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);

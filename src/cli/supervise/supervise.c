@@ -136,29 +136,15 @@ static an_status read_limits(supervisor *s, an_config *config) {
     return counts ? an_config_seconds(config, limit, &s->most_seconds) : AN_OK;
 }
 
-static int read_config(supervisor *s) {
-    an_context_options alone;
-    an_context_options_init(&alone, sizeof alone);
-    an_config_options options;
-    an_config_options_init(&options, sizeof options);
-    an_context *ctx = NULL;
-    an_config *config = NULL;
+/* Limits, and the folder. */
+static an_status read_all(void *user, an_context *ctx, an_config *config) {
+    supervisor *s = user;
     const char *folder = "";
-    alone.threads = 1;
-    an_status status = an_context_create(&ctx, &alone);
-    if (status != AN_OK) return cli_failure(s->call, NULL, status);
-    options.file = s->call->argument;
-    options.set_count = s->call->set_count;
-    options.sets = s->call->sets;
-    status = an_config_create(&config, ctx, &options);
-    if (status == AN_OK) status = read_limits(s, config);
+    an_status status = read_limits(s, config);
     if (status == AN_OK) status = an_config_path(config, "run.dir", &folder);
     snprintf(s->folder, sizeof s->folder, "%s", folder);
     if (status == AN_OK && value_of(s->call, "fresh")) status = find_fresh(s, ctx, folder);
-    const int code = status == AN_OK ? CLI_DONE : cli_refuse(s->call, ctx, s->call->argument, status);
-    an_config_destroy(&config);
-    an_context_destroy(&ctx);
-    return code;
+    return status;
 }
 
 /* ---- the command that it runs ---- */
@@ -377,7 +363,7 @@ int cli_supervise(const cli_call *call, int64_t restarts, int64_t ranks, int64_t
                     .ranks = ranks,
                     .least_ranks = least_ranks,
                     .started_ranks = ranks};
-    int code = read_config(&s);
+    int code = supervise_config(call, read_all, &s);
     if (code == CLI_DONE && ranks > 0) code = find_self(&s);
     if (code != CLI_DONE) return code;
     supervise_block(&s.signals);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "anneal/config.h"
 #include "anneal/heartbeat.h"
 #include "cli/main/cli.h"
 
@@ -19,11 +20,18 @@ an_heartbeat *cli_heartbeat(void);
 
 /* ---- parts of the supervisor ---- */
 
+/* Reads the config of the call, of which `read` takes what it needs; an exit code, after a message. */
+int supervise_config(const cli_call *call, an_status (*read)(void *user, an_context *ctx, an_config *config),
+                     void *user);
+/* ranks.report_after and ranks.timeout of the config, in seconds. */
+int supervise_limits(const cli_call *call, double *report_after, double *timeout);
+
 /* What the run was doing: "while "backward fc (product)"", and before that what a save behind it was, if there was one. */
 enum { SUPERVISE_PLACE = 2 * AN_HEARTBEAT_TEXT + 32 };
 void supervise_place(const an_heartbeat *heartbeat, char place[SUPERVISE_PLACE]);
 
-/* "anneal supervise: …" on standard error. */
+/* "anneal supervise: …" on standard error; plain `anneal train -n` gives its own name. */
+extern const char *supervise_name;
 void supervise_say(const char *format, ...) AN_PRINTF(1, 2);
 
 /* The training process. */
@@ -40,6 +48,8 @@ typedef struct supervise_signals {
     sigset_t set;
     int interrupts;
     bool stopping; /* somebody asked for it */
+    bool is_plain; /* nothing is restarted: a second request of any kind ends all at once */
+    int ended_by;  /* the request that did; 0: none */
 } supervise_signals;
 void supervise_block(supervise_signals *signals);
 /* Waits so many seconds at most; the signal that came, a child's left out, or 0. */

@@ -1,17 +1,13 @@
 /* anneal train -n: starts local ranks through the MPI that is found, for people who do not know mpirun. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/supervise/ranks.h"
 #include "cli/train/ranks.h"
 #include "launch/launcher.h"
-
-enum { EXIT_PATH = 512 };
 
 /* The launchers of an MPI, and how they say in --version whose they are. */
 static const struct {
@@ -63,6 +59,12 @@ static bool allow_root(void) {
     return true;
 }
 
+/* Launchers look at the machine through hwloc, whose plugin for OpenCL opens every driver there is. One that starts threads of its own takes the launcher's signals, and
+ * opening them takes seconds. */
+static bool leave_opencl(void) {
+    return setenv("HWLOC_COMPONENTS", "-opencl", 0) == 0;
+}
+
 static void add(cli_launcher *l, const char *word) {
     l->words[l->word_count++] = word;
 }
@@ -76,7 +78,7 @@ static bool take(cli_launcher *l, int kind, int64_t ranks) {
         for (int word = 0; kinds[kind].words[word]; word++) add(l, kinds[kind].words[word]);
         add(l, "-n");
         add(l, l->number);
-        return allow_root();
+        return allow_root() && leave_opencl();
     }
     return false;
 }
@@ -108,64 +110,24 @@ static bool is_in(const char *const *names, const char *name) {
 
 /* ---- running it ---- */
 
-/* Where rank 0 says how the run ended: launchers do not pass exit codes on reliably. False, after nothing: there is no place, and the launcher's own code has to do. */
-static bool make_exit_file(char path[EXIT_PATH]) {
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, EXIT_PATH, "%s/anneal-exit-XXXXXX",
-             folder && *folder && strlen(folder) < EXIT_PATH - 32 ? folder : "/tmp");
-    const int file = mkstemp(path);
-    if (file < 0) return false;
-    close(file);
-    return setenv(CLI_EXIT_FILE, path, 1) == 0;
-}
-
-static bool read_exit_file(const char *path, int *code) {
-    FILE *file = fopen(path, "r");
-    const bool found = file && fscanf(file, "%d", code) == 1; /* NOLINT(cert-err34-c): a number of our own */
-    if (file) fclose(file);
-    unlink(path);
-    return found;
-}
-
-/* In the process that becomes the launcher. In a group of its own, so that an interrupt at the terminal does not reach it. */
-static void become(const char *path, char **arguments, const sigset_t *before) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    sigprocmask(SIG_SETMASK, before, NULL);
-    execv(path, arguments);
-    fprintf(stderr, "anneal train: %s cannot be started: %s\n", path, strerror(errno));
-    _exit(CLI_FAILED);
-}
-
-/* A launcher kills its ranks soon after TERM or INT, before they can save; USR1 it passes on, and that asks them to stop with a checkpoint. A second request is meant. */
-static int wait_for(pid_t launcher, const sigset_t *set) {
-    int requests = 0, state, number;
-    while (waitpid(launcher, &state, WNOHANG) == 0) {
-        number = sigwaitinfo(set, NULL);
-        if (number == SIGINT || number == SIGTERM || number == SIGUSR1) kill(launcher, requests++ ? SIGTERM : SIGUSR1);
-    }
-    return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
-}
-
-static int run_launcher(const cli_call *call, const char *path, char **arguments) {
-    char exit_file[EXIT_PATH];
-    sigset_t set, before;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGUSR1);
-    sigaddset(&set, SIGCHLD);
-    const bool has_file = make_exit_file(exit_file);
+/* Plain ranks are a job as a supervisor has it, which is not started again. */
+static int run_launcher(const cli_call *call, const char *path, char **arguments, int64_t ranks) {
+    enum { KILLED = 128 };
+    supervise_job job;
+    supervise_signals signals;
+    supervise_end end;
+    supervise_job_watch watch = {.folder = NULL};
+    const int code = supervise_limits(call, &watch.report_after, &watch.timeout);
+    if (code != CLI_DONE) return code;
     fflush(NULL);
-    sigprocmask(SIG_BLOCK, &set, &before);
-    const pid_t launcher = fork();
-    if (launcher == 0) become(path, arguments, &before);
-    int code =
-            launcher < 0 ? cli_fail(call, "%s cannot be started: %s", path, strerror(errno)) : wait_for(launcher, &set),
-        own;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    if (has_file && read_exit_file(exit_file, &own)) code = own;
-    return code;
+    supervise_name = call->command->name;
+    supervise_block(&signals);
+    signals.is_plain = true;
+    if (!supervise_job_start(&job, path, arguments, (int)ranks)) return CLI_FAILED;
+    supervise_job_wait(&job, &signals, &watch, &end);
+    if (signals.ended_by) return KILLED + signals.ended_by;
+    if (end.hung) return CLI_FAILED;
+    return end.signal ? KILLED + end.signal : end.code;
 }
 
 int cli_launch(const cli_call *call, const char *mpi, int64_t ranks, const char *const *without) {
@@ -200,5 +162,5 @@ int cli_launch(const cli_call *call, const char *mpi, int64_t ranks, const char 
     *at++ = as_argument("--");
     *at++ = as_argument(call->argument);
     *at = NULL;
-    return run_launcher(call, launcher.path, arguments);
+    return run_launcher(call, launcher.path, arguments, ranks);
 }

@@ -3,10 +3,10 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/supervise/link.h"
 #include "launch/launcher.h"
 
 /* ---- joining ---- */
@@ -47,12 +47,14 @@ int cli_ranks_begin(const cli_call *call, const char *mpi, cli_ranks *ranks) {
     }
     if (!is_launched) return CLI_DONE;
     ranks->mpi = choose(mpi, &l);
+    cli_link_tell(AN_RANK_JOINING);
     const an_status status = an_comm_start(&ranks->comm, ranks->mpi);
     if (status != AN_OK) {
         cli_fail(call, "%s started several processes (%s=%lld), but they cannot join: %s", l.name, l.variable,
                  (long long)l.value, an_last_error(NULL));
         return CLI_MISUSED; /* another start would find the same */
     }
+    cli_link_tell(AN_RANK_JOINED);
     if (l.processes > ranks->comm->ranks) return refuse_launcher(ranks, &l);
     cli_silent = ranks->comm->rank > 0;
     if (cli_silent && !freopen("/dev/null", "w", stdout)) return cli_fail(call, "/dev/null cannot be opened");
@@ -68,18 +70,10 @@ static void give_up(int number) {
     _exit(exit_code);
 }
 
-static void write_exit_file(int code) {
-    const char *path = getenv(CLI_EXIT_FILE);
-    FILE *file = path ? fopen(path, "r+") : NULL; /* it is there, or nobody waits for it */
-    if (!file) return;
-    fprintf(file, "%d\n", code);
-    fclose(file);
-}
-
 int cli_ranks_end(cli_ranks *ranks, int code) {
     enum { SECONDS = 10 };
+    cli_link_end(code);
     if (!ranks->comm) return code;
-    if (ranks->comm->rank == 0) write_exit_file(code);
     /* Launchers take any other code for a failure and kill what still runs; outcome.json says how the run ended. */
     exit_code = code == CLI_AGAIN && ranks->comm->ranks > 1 ? CLI_DONE : code;
     fflush(NULL);

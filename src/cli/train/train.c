@@ -421,7 +421,6 @@ static int run(const cli_call *call) {
     code = cli_training_open(call, &opening, &training);
     if (code == CLI_DONE) code = cli_training_run(&training, opening.fresh);
     cli_training_close(&training);
-    if (!cli_silent) cli_rank_end(code);
     return cli_ranks_end(&ranks, code);
 }
 
