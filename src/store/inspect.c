@@ -13,6 +13,7 @@
 #include "base/guard.h"
 #include "base/structs.h"
 #include "store/chosen_weights.h"
+#include "store/hold.h"
 #include "store/layout.h"
 #include "store/places.h"
 #include "store/read.h"
@@ -25,30 +26,45 @@ bool an_checkpoint_has_manifest(const char *folder) {
     return an_path_join(path, folder, AN_MANIFEST_NAME) && lstat(path, &found) == 0;
 }
 
+typedef struct {
+    an_manifest *manifest; /* NULL: none was found */
+    int hold;
+    char path[AN_FILE_PATH];
+    char first[AN_CHECKPOINT_NAME]; /* the newest name; "": there is none */
+} newest;
+
+static void try_place(newest *n, an_context *ctx, const char *checkpoints, const char *name) {
+    if (!an_path_join(n->path, checkpoints, name) || !an_hold_begin(&n->hold, n->path)) return;
+    if (an_manifest_read(&n->manifest, ctx, n->path) != AN_OK) an_hold_end(&n->hold);
+}
+
 /* One pass over those that are there. */
-static an_status find_newest(an_context *ctx, const char *checkpoints, char path[AN_FILE_PATH], an_manifest **manifest,
-                             bool *any) {
+static an_status find_newest(newest *n, an_context *ctx, const char *checkpoints) {
     an_checkpoint_place *places = NULL;
     size_t count = 0, capacity = 0;
     AN_TRY_RETURN(an_checkpoints_list(ctx, checkpoints, &places, &count, &capacity));
-    *any = count > 0;
-    while (count-- > 0 && !*manifest)
-        if (an_path_join(path, checkpoints, places[count].name)) an_manifest_read(manifest, ctx, path);
+    snprintf(n->first, sizeof n->first, "%s", count > 0 ? places[count - 1].name : "");
+    while (count-- > 0 && !n->manifest) try_place(n, ctx, checkpoints, places[count].name);
     an_release(ctx, (void **)&places, capacity, sizeof *places);
     return AN_OK;
 }
 
-/* A run that is under way may remove what was found before it is read: then there are newer ones. */
-an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest) {
-    enum { TRIES = 5 };
-    char checkpoints[AN_FILE_PATH];
-    bool any = true;
-    *manifest = NULL;
+/* A run that is under way may remove what was listed before it is held. Then there is a newer one, which damage does not bring. */
+an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest,
+                               int *hold) {
+    enum { TRIES = 100 };
+    char checkpoints[AN_FILE_PATH], before[AN_CHECKPOINT_NAME] = "";
+    newest n = {.hold = AN_HOLD_NONE};
     if (!an_path_join(checkpoints, folder, AN_CHECKPOINTS))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", folder);
-    for (int i = 0; i < TRIES && any && !*manifest; i++)
-        AN_TRY_RETURN(find_newest(ctx, checkpoints, path, manifest, &any));
-    if (!*manifest) path[0] = 0;
+    for (int i = 0; i < TRIES && !n.manifest; i++) {
+        AN_TRY_RETURN(find_newest(&n, ctx, checkpoints));
+        if (!strcmp(n.first, before)) break;
+        memcpy(before, n.first, sizeof before);
+    }
+    snprintf(path, AN_FILE_PATH, "%s", n.manifest ? n.path : "");
+    *manifest = n.manifest;
+    *hold = n.hold;
     return AN_OK;
 }
 
@@ -61,8 +77,12 @@ an_status an_checkpoint_open(an_checkpoint **checkpoint, an_context *ctx, const 
     *checkpoint = NULL;
     AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
     c->ctx = ctx;
+    c->hold = AN_HOLD_NONE;
     const bool is_checkpoint = an_checkpoint_has_manifest(path);
-    if (!is_checkpoint) AN_TRY(an_checkpoint_newest(ctx, path, chosen, &c->manifest));
+    if (is_checkpoint)
+        an_hold_begin(&c->hold, path);
+    else
+        AN_TRY(an_checkpoint_newest(ctx, path, chosen, &c->manifest, &c->hold));
     const char *taken = *chosen ? chosen : path;
     AN_TRY(an_alloc(ctx, (void **)&c->path, strlen(taken) + 1, 1));
     memcpy(c->path, taken, strlen(taken) + 1);
@@ -80,6 +100,7 @@ void an_checkpoint_close(an_checkpoint **checkpoint) {
     if (!c) return;
     an_context *ctx = c->ctx;
     an_manifest_destroy(&c->manifest);
+    an_hold_end(&c->hold);
     if (c->weights.close) an_weights_close(&c->weights);
     an_string_release(ctx, &c->path);
     an_release(ctx, (void **)checkpoint, 1, sizeof *c);
@@ -318,12 +339,22 @@ fail:
     return status;
 }
 
+/* A run that is under way may have removed it since it was listed. */
+static an_status verify_place(an_context *ctx, const char *folder) {
+    struct stat found;
+    int hold;
+    if (!an_hold_begin(&hold, folder) && lstat(folder, &found) != 0 && errno == ENOENT) return AN_OK;
+    const an_status status = verify_folder(ctx, folder);
+    an_hold_end(&hold);
+    return status;
+}
+
 static an_status verify_run(an_context *ctx, const char *checkpoints, const an_checkpoint_place *places, size_t count) {
     char path[AN_FILE_PATH];
     for (size_t i = 0; i < count; i++) {
         if (!an_path_join(path, checkpoints, places[i].name))
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", checkpoints);
-        AN_TRY_RETURN(verify_folder(ctx, path));
+        AN_TRY_RETURN(verify_place(ctx, path));
     }
     return AN_OK;
 }

@@ -11,6 +11,7 @@ struct an_checkpoint {
     an_context *ctx;
     char *path;
     an_manifest *manifest; /* NULL: no run, and the tensors are these */
+    int hold;              /* keeps a run from removing it meanwhile (store/hold.h) */
     an_weights weights;
     an_model_weights chosen; /* what is exported */
 };
@@ -29,7 +30,8 @@ an_status an_export_write(const an_checkpoint *checkpoint, const char *file, con
 
 bool an_checkpoint_has_manifest(const char *folder);
 
-/* The newest of a run's folder whose manifest is good; *path is "" if there is none, and *manifest NULL. */
-an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest);
+/* The newest of a run's folder whose manifest is good; *path is "" if there is none, and *manifest NULL. It is held (store/hold.h). */
+an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest,
+                               int *hold);
 
 #endif

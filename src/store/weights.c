@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "store/chosen_weights.h"
+#include "store/hold.h"
 #include "store/inspect.h"
 
 typedef struct {
@@ -43,8 +44,10 @@ static void saved_close(an_weights *w) {
 static bool is_saved(an_context *ctx, const char *path) {
     char chosen[AN_FILE_PATH];
     an_manifest *manifest = NULL;
-    const bool is_run = an_checkpoint_newest(ctx, path, chosen, &manifest) == AN_OK && *chosen;
+    int hold = AN_HOLD_NONE;
+    const bool is_run = an_checkpoint_newest(ctx, path, chosen, &manifest, &hold) == AN_OK && *chosen;
     an_manifest_destroy(&manifest);
+    an_hold_end(&hold);
     return is_run || an_checkpoint_has_manifest(path);
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/heartbeat.h"
 #include "base/span.h"
+#include "store/hold.h"
 #include "store/launch.h"
 #include "store/write_inside.h"
 
@@ -143,16 +144,23 @@ an_status an_save_link_best(const char *folder, const char *name, an_note note) 
     return status == AN_OK ? an_folder_sync(folder, note) : status;
 }
 
-static void remove_old(const an_save_job *job, int slot, const char *base) {
+/* Half of one must never look like a good one. One that somebody reads stays: a later save removes it. */
+static void remove_one(const char *base, const char *name) {
     char gone[AN_CHECKPOINT_NAME], from[AN_FILE_PATH], to[AN_FILE_PATH];
+    int hold;
+    an_checkpoint_rename(gone, AN_CHECKPOINT_REMOVED, name);
+    if (!an_path_join(from, base, name) || !an_path_join(to, base, gone) || !an_hold_take(&hold, from)) return;
+    const bool is_renamed = rename(from, to) == 0;
+    an_hold_end(&hold); /* NFS removes no file that is open */
+    if (is_renamed) an_checkpoint_remove(base, gone);
+}
+
+static void remove_old(const an_save_job *job, int slot, const char *base) {
     for (size_t i = 0; i < job->removal_count; i++) {
         const char *name = job->removals[i].name;
         if (job->best && !job->is_linked && !strcmp(name, job->linked)) continue; /* the link still points to it */
         an_heartbeat_say(job->ctx, slot, "save: removes %s", name);
-        an_checkpoint_rename(gone, AN_CHECKPOINT_REMOVED, name);
-        /* Half of one must never look like a good one. */
-        if (an_path_join(from, base, name) && an_path_join(to, base, gone) && rename(from, to) == 0)
-            an_checkpoint_remove(base, gone);
+        remove_one(base, name);
     }
     an_checkpoints_tidy(base, job->generation, "");
 }

@@ -366,4 +366,26 @@ printf 'abc\001def' >strange.txt
 ends 1 predict run --input strange.txt --output x.csv
 [ ! -e x.csv ] || fail "half a prediction is left"
 
+# --- a run that saves after every step and keeps one checkpoint: what a command reads stays until it has read it ---
+"${anneal[@]}" train small.yaml --set run.dir=saving --set run.steps=100000000 --set eval.every=off --set save.every='1 steps' \
+    --set save.keep_last=1 >saving.out 2>&1 &
+background=$!
+has_saved() { compgen -G 'saving/checkpoints/step-*' >/dev/null; }
+until_true 60 has_saved || fail "it does not save"
+head -c 200 "$text" >prompt.txt
+for i in 1 2 3; do
+    ends 0 eval saving
+    ends 0 predict saving --input prompt.txt --output saving.npy
+    ends 0 generate saving --prompt First --max-tokens 2
+    ends 0 export saving --to saving$i.safetensors
+    ends 0 inspect saving
+    ends 0 verify saving
+done
+kill -TERM $background
+code=0
+wait $background || code=$?
+background=
+[ "$code" = 75 ] || fail "the run that was read: exit code $code"
+[ "$(ls saving/checkpoints | wc -l)" = 1 ] || fail "checkpoints that were read stay: $(ls saving/checkpoints)"
+
 echo "checkpoints: all as expected"
