@@ -151,6 +151,8 @@ typedef enum an_folder_state {
     AN_FOLDER_LIMIT = 0x7fffffff
 } an_folder_state;
 AN_API an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *state);
+/* AN_ERR_STATE if another process of this machine is training in the folder; the message names it. */
+AN_API an_status an_folder_check_free(an_context *ctx, const char *path);
 
 /* What makes a config another run than the one whose config.yaml is in the folder, as "optimizer.lr is 0.01, was 0.001; …", to be released with
  * an_string_release. NULL: nothing does. Keys that a resumed run may change freely do not count. This is for a run that has no checkpoint yet: a

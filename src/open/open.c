@@ -6,6 +6,7 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
+#include "anneal/run.h"
 #include "base/context.h"
 #include "base/guard.h"
 #include "base/integer.h"
@@ -473,6 +474,15 @@ fail:
     return status;
 }
 
+/* A run that is under way removes its old checkpoints before another process has read them: these are not damaged. Collective. */
+static an_status check_free(an_context *ctx, an_config *config) {
+    const char *folder;
+    an_status status = AN_OK;
+    if (an_rank(ctx) == 0) status = an_config_path(config, "run.dir", &folder);
+    if (an_rank(ctx) == 0 && status == AN_OK) status = an_folder_check_free(ctx, folder);
+    return an_ranks_agree(ctx, status);
+}
+
 /* A checkpoint that is not as it was written is skipped for the one before it. That none is good is an error: to begin anew is for
  * the user to say. All ranks skip the same ones, as each try ends alike on all of them. */
 an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config, const an_open_options *given) {
@@ -500,10 +510,12 @@ an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config 
         an_text_add(&skipped, "skipped: %s\n", an_last_error(ctx));
     }
     AN_TRY(skipped.status);
-    if (!*trainer)
+    if (!*trainer) {
+        AN_TRY(check_free(ctx, config));
         AN_FAIL(ctx, AN_ERR_DAMAGED,
                 "none of the checkpoints of this run can be read; add --fresh to start a new run beside it:\n%s",
                 skipped.bytes);
+    }
     if (skipped.length > 0) AN_TRY(an_trainer_add_note(*trainer, skipped.bytes));
     status = AN_OK;
 fail:

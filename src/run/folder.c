@@ -14,6 +14,7 @@
 #include "base/guard.h"
 #include "base/structs.h"
 #include "run/run.h"
+#include "store/launch.h"
 #include "store/places.h"
 
 enum { MOST_FRESH = 10000, NAME_BYTES = 256, NOTE_BYTES = 1024 };
@@ -50,6 +51,12 @@ an_status an_folder_look(an_context *ctx, const char *path, an_folder_state *sta
     return AN_OK;
 fail:
     return status;
+}
+
+an_status an_folder_check_free(an_context *ctx, const char *path) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, path);
+    return an_launch_check_free(ctx, path);
 }
 
 /* The first of path, path-2, path-3, … that has no run in it. */
@@ -117,6 +124,8 @@ static an_status check_empty(const an_folder *f) {
     an_release(ctx, (void **)&places, capacity, sizeof *places);
     if (state == AN_FOLDER_UNFINISHED && count == 0) return an_folder_check_origin(f);
     if (state != AN_FOLDER_FINISHED && count == 0) return AN_OK;
+    AN_TRY_RETURN(
+        an_folder_check_free(ctx, f->path)); /* its first checkpoint may have come since this run was opened */
     return AN_ERROR(ctx, AN_ERR_FILE,
                     "%s: this folder already has a run; add --fresh to start a new one beside it (nothing is deleted), "
                     "or set run.dir to another name",

@@ -167,6 +167,15 @@ an_status an_launch_claim(an_context *ctx, const char *folder, int64_t *generati
     return an_note_raise(ctx, claim(folder, generation, note), note);
 }
 
+/* A folder without launches is free, and so is one whose launches cannot be read: who takes it is told. */
+an_status an_launch_check_free(an_context *ctx, const char *folder) {
+    char launches[AN_FILE_PATH], text[512] = "";
+    const an_note note = {text, sizeof text};
+    int64_t last;
+    if (!an_path_join(launches, folder, FOLDER) || find_last(launches, &last, note) != AN_OK) return AN_OK;
+    return an_note_raise(ctx, check_free(folder, launches, last, note), note);
+}
+
 an_status an_launch_check(const char *folder, int64_t generation, an_note note) {
     char launches[AN_FILE_PATH];
     int64_t last;

@@ -10,6 +10,9 @@
  * machine is at work in it. */
 an_status an_launch_claim(an_context *ctx, const char *folder, int64_t *generation);
 
+/* AN_ERR_STATE where a process of this machine is at work in the folder. */
+an_status an_launch_check_free(an_context *ctx, const char *folder);
+
 /* AN_ERR_TAKEN_OVER if a later launch has started. O(launches that have not been tidied away): one or two. */
 an_status an_launch_check(const char *folder, int64_t generation, an_note note);
 

@@ -287,6 +287,18 @@ expect 1 "anneal train: busy: process $training is already training in this fold
     "${anneal[@]}" train c.yaml
 kill -KILL $process
 wait $process 2>/dev/null || true
+# The same of a run whose checkpoints are gone before another process has read them.
+with 'run: {dir: saving, steps: 100000000}'
+"${anneal[@]}" train c.yaml --set save.every='1 steps' --set save.keep_last=1 >busy.out 2>busy.err &
+process=$!
+until_true 60 test -e saving/checkpoints || fail "nothing is saved"
+training=$(cut -d' ' -f1 saving/launches/1)
+for _ in 1 2 3; do
+    expect 1 "anneal train: saving: process $training is already training in this folder; wait for it, stop it (kill $training), or set run.dir to another name" \
+        "${anneal[@]}" train c.yaml
+done
+kill -KILL $process
+wait $process 2>/dev/null || true
 process=
 with
 rm -rf run

@@ -182,6 +182,7 @@ static inline void run_to_its_end(an_trainer *trainer, an_config *config) {
     DO(an_folder_finish, folder, &outcome, NULL);
     an_folder_destroy(&folder);
     DO(an_folder_look, ctx, "run", &state);
+    DO(an_folder_check_free, ctx, "run");
     char *changes = NULL;
     DO(an_folder_compare, "run", config, &changes);
     an_string_release(ctx, &changes);
