@@ -86,8 +86,8 @@ static void close_chat(void *user) {
 static an_status check_source(an_context *ctx, const an_chat_source *s) {
     an_status status;
     AN_CHECK(ctx, s->tokenizer, AN_ERR_ARGUMENT, "the tokenizer is NULL");
-    AN_CHECK(ctx, s->context > 0 && s->context < INT32_MAX, AN_ERR_ARGUMENT,
-             "the context is %" PRId64 " tokens, but must be at least 1", s->context);
+    AN_CHECK(ctx, s->context > 0 && s->context <= AN_MOST_CONTEXT, AN_ERR_ARGUMENT,
+             "the context is %" PRId64 " tokens; it must be from 1 to %d", s->context, AN_MOST_CONTEXT);
     AN_CHECK(ctx, !s->pairs || (s->packed && !s->prompts && s->context > 1), AN_ERR_ARGUMENT,
              "pairs of answers need a context of at least 2 tokens, packed samples, and prompts that are not learned");
     return AN_OK;
@@ -135,8 +135,8 @@ static void write_notice(chat *c) {
     if (p->cut == 0 && p->left_out == 0) return;
     if (p->cut > 0)
         snprintf(cut, sizeof cut,
-                 "%" PRId64 " (%.2g%%) are longer than %" PRId64
-                 " tokens and were cut, so %.2g%% of all tokens are not used",
+                 "%" PRId64 " (%.3g%%) are longer than %" PRId64
+                 " tokens and were cut, so %.3g%% of all tokens are not used",
                  p->cut, percent(p->cut, p->records), c->context, percent(p->cut_tokens, p->all_tokens));
     if (p->left_out > 0)
         snprintf(left_out, sizeof left_out,

@@ -6,6 +6,9 @@
 #include "base/memory.h"
 #include "base/note.h"
 
+/* Tokens of a sample: one more, with the token after it, is still a 32-bit number. */
+enum { AN_MOST_CONTEXT = INT32_MAX - 1 };
+
 /* ---- vocabularies of text ---- */
 
 typedef struct an_vocabulary {

@@ -262,7 +262,7 @@ static an_status read_records(sentences *s, const an_sentence_source *source, an
     if (!source->padded) s->context = longest;
     if (s->cut > 0)
         snprintf(s->notice, sizeof s->notice,
-                 "%.200s: %" PRId64 " of %zu records (%.2g%%) are longer than %" PRId64 " tokens and were cut", s->path,
+                 "%.200s: %" PRId64 " of %zu records (%.3g%%) are longer than %" PRId64 " tokens and were cut", s->path,
                  s->cut, s->count, 100 * (double)s->cut / (double)s->count, source->context);
     status = AN_OK;
 fail:
@@ -314,8 +314,8 @@ an_status an_dataset_create_sentences(an_dataset **dataset, an_context *ctx, con
     an_tokenizer_info_init(&info, sizeof info);
     AN_TRY(an_sentence_source_read(ctx, &own, given));
     AN_CHECK(ctx, own.tokenizer, AN_ERR_ARGUMENT, "the tokenizer is NULL");
-    AN_CHECK(ctx, own.context > 0 && own.context < INT32_MAX, AN_ERR_ARGUMENT,
-             "the context is %" PRId64 " tokens, but must be at least 1", own.context);
+    AN_CHECK(ctx, own.context > 0 && own.context <= AN_MOST_CONTEXT, AN_ERR_ARGUMENT,
+             "the context is %" PRId64 " tokens; it must be from 1 to %d", own.context, AN_MOST_CONTEXT);
     AN_TRY(an_tokenizer_info_get(own.tokenizer, &info));
     AN_TRY(an_alloc(ctx, (void **)&s, 1, sizeof *s));
     s->ctx = ctx;

@@ -116,8 +116,8 @@ an_status an_sequences_create(an_sequences **sequences, an_context *ctx, const c
     an_sequences *s = NULL;
     *sequences = NULL;
     AN_CHECK(ctx, path && *path, AN_ERR_ARGUMENT, "a file of the data has no name");
-    AN_CHECK(ctx, context > 0 && context < INT32_MAX, AN_ERR_ARGUMENT,
-             "%s: the context is %" PRId64 " tokens, but must be at least 1", path, context);
+    AN_CHECK(ctx, context > 0 && context <= AN_MOST_CONTEXT, AN_ERR_ARGUMENT,
+             "%s: the context is %" PRId64 " tokens; it must be from 1 to %d", path, context, AN_MOST_CONTEXT);
     AN_TRY(an_alloc(ctx, (void **)&s, 1, sizeof *s));
     s->ctx = ctx;
     s->context = context;

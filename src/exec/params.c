@@ -104,7 +104,7 @@ static an_status take_pieces(an_params *p, const an_params_pieces *pieces) {
     if (pieces->sharding != AN_SHARD_NONE && p->device != &an_device_host)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                         "ranks.shard %s needs the host's memory: parameters on device '%s' can only be whole (none)",
-                        an_shard_name(pieces->sharding), p->device->name);
+                        an_params_pieces_name(pieces), p->device->name);
     p->pieces = *pieces;
     return AN_OK;
 }

@@ -31,6 +31,10 @@ const char *an_shard_name(an_shard sharding) {
     return strategies[sharding].name;
 }
 
+const char *an_params_pieces_name(const an_params_pieces *pieces) {
+    return an_shard_name(pieces->is_hybrid ? AN_SHARD_HYBRID : pieces->sharding);
+}
+
 an_page_set an_params_pieces_set(const an_params_pieces *pieces, an_flat flat) {
     return strategies[pieces->sharding].sets[flat];
 }
@@ -250,7 +254,7 @@ int64_t an_shards_bytes(const an_shards *shards) {
 static an_status refuse(an_context *ctx, const an_params_pieces *pieces, const char *name, const char *what) {
     return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                     "the program %s, but with ranks.shard %s, rank %d of %d has only its own pieces of '%s'", what,
-                    an_shard_name(pieces->sharding), pieces->shards->rank, pieces->shards->ranks, name);
+                    an_params_pieces_name(pieces), pieces->shards->rank, pieces->shards->ranks, name);
 }
 
 an_status an_params_pieces_check(an_context *ctx, const an_params_pieces *pieces, const an_plan *plan) {

@@ -101,7 +101,11 @@ void an_plan_find_reads(const an_plan *plan, uint8_t *reads);
 typedef struct an_params_pieces {
     const an_shards *shards;
     an_shard sharding;
+    bool is_hybrid; /* the run asks for hybrid, which is full if all ranks are on one host */
 } an_params_pieces;
+
+/* The sharding in the words of the run's config. */
+const char *an_params_pieces_name(const an_params_pieces *pieces);
 
 /* The pages of a buffer that the rank has. AN_PAGES_ALL: it is an allocation of the device as in a store without pieces. */
 an_page_set an_params_pieces_set(const an_params_pieces *pieces, an_flat flat);

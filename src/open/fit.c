@@ -62,9 +62,12 @@ an_status an_open_fit(an_config *config, an_graph *g, const an_dataset *dataset,
     const bool is_text = an_config_is(config, "model.type", "graph");
     const an_status status = an_graph_check_data(g, dataset);
     if (status == AN_OK) return AN_OK;
-    if (an_config_is(config, "train.precision", "f64") && an_config_is(config, AN_KEY(source, "dtype"), "f32"))
-        return AN_ERROR(ctx, status, "%s: train.precision is f64, but %s is f32; set %s.dtype to f64",
-                        an_config_place(config, "train.precision"), source, source);
+    const char *own = NULL, *usual = NULL; /* types of numbers, where the data can have several */
+    const bool has_types = an_config_string(config, AN_KEY(source, "dtype"), &own) == AN_OK &&
+                           an_config_string(config, "data.train.dtype", &usual) == AN_OK;
+    if (has_types && strcmp(own, usual) != 0)
+        return AN_ERROR(ctx, status, "%s: %s.dtype is %s, but data.train.dtype is %s; set both to the same type",
+                        an_config_place(config, AN_KEY(source, "dtype")), source, own, usual);
     return AN_ERROR(ctx, status, "%s: %s: %s; change %s, or %s",
                     an_config_place(config, is_text ? "model.graph" : "model"), source, an_last_error(ctx),
                     is_text ? "the graph's input" : "the model's sizes (auto takes those of data.train)", source);

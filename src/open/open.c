@@ -226,18 +226,23 @@ static void resolve_precision(opening *o, an_dtype *parameters) {
     }
 }
 
-/* Numbers that were read in f32 stay what they are. A program pushes either into a stream. */
+/* Numbers that were read in f32 stay what they are, and those in f64 are not rounded in silence. A program pushes either into a stream. */
 static an_status check_width(const opening *o, an_dtype parameters) {
     an_field field;
     an_field_init(&field, sizeof field);
+    an_context *ctx = o->ctx;
     const an_dataset *training = o->training;
-    if (parameters != AN_DTYPE_F64 || !training || an_field_get(training, 0, &field) != AN_OK ||
-        field.dtype != AN_DTYPE_F32)
+    const char *precision;
+    if (!training || an_field_get(training, 0, &field) != AN_OK || field.dtype == parameters ||
+        (field.dtype != AN_DTYPE_F32 && field.dtype != AN_DTYPE_F64))
         return AN_OK;
-    const bool table = an_config_is(o->config, "data.train.type", "csv");
-    return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: train.precision is f64, but data.train is read in f32; %s",
-                    an_config_place(o->config, "train.precision"),
-                    table ? "set data.train.dtype to f64" : "use f32, because data of this type cannot be read as f64");
+    AN_TRY_RETURN(an_config_string(o->config, "train.precision", &precision));
+    const bool has_types = an_config_origin_of(o->config, "data.train.dtype") != AN_ORIGIN_NONE;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: train.precision is %s, but data.train is read in %s; %s",
+                    an_config_place(o->config, "train.precision"), precision, an_dtype_name(field.dtype),
+                    field.dtype == AN_DTYPE_F64 ? "set data.train.dtype to f32, or train.precision to f64"
+                    : has_types                 ? "set data.train.dtype to f64"
+                                                : "use f32, because data of this type cannot be read as f64");
 }
 
 static an_status get_recompute(opening *o) {
@@ -371,7 +376,7 @@ static an_status get_options(opening *o) {
     o->options.class_weight_count = o->class_weight_count;
     AN_TRY_RETURN(an_open_sample_weights(o->config, ctx, o->training, &o->options.sample_weights));
     bool augments;
-    AN_TRY_RETURN(an_open_augment(o->config, ctx, &o->augment, &augments));
+    AN_TRY_RETURN(an_open_augment(o->config, ctx, o->training, &o->augment, &augments));
     o->options.augment = augments ? &o->augment : NULL;
     o->options.batch = &o->batch;
     o->options.steps = o->steps;

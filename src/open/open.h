@@ -109,8 +109,9 @@ an_status an_open_dpo(an_config *config, an_context *ctx, an_graph *graph, const
 an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);
 /* Batch norm over too few samples becomes a warning of the config. O(nodes). */
 an_status an_open_look_at_batches(an_config *config, an_trainer *trainer);
-/* What data.augment says; *changes: whether it changes anything. */
-an_status an_open_augment(an_config *config, an_context *ctx, an_augment_options *options, bool *changes);
+/* What data.augment says; `training` may be NULL (a stream); *changes: whether it changes anything. */
+an_status an_open_augment(an_config *config, an_context *ctx, an_dataset *training, an_augment_options *options,
+                          bool *changes);
 /* Whether the graph can read a source ("data.train"). */
 an_status an_open_fit(an_config *config, an_graph *graph, const an_dataset *dataset, const char *source);
 

@@ -44,7 +44,7 @@ static an_status check_rounds(const an_trainer *t) {
         t->ctx, AN_ERR_ARGUMENT,
         "with ranks.shard %s a leaf is one micro-batch, but a leaf of this run has up to %lld samples and a "
         "micro-batch %lld: set batch.leaves to %lld or more, or batch.micro to %lld",
-        an_shard_name(t->pieces.sharding), (long long)samples, (long long)b->micro,
+        an_params_pieces_name(&t->pieces), (long long)samples, (long long)b->micro,
         (long long)an_divide_up(an_batches_largest(b), b->micro), (long long)samples);
 }
 
@@ -368,6 +368,7 @@ an_status an_sharding_settle(an_trainer *t, const an_trainer_options *options, b
     const bool compares = asked == AN_SHARD_AUTO || t->planned;
     settling s = {.t = t, .options = options};
     *settled = true;
+    t->pieces.is_hybrid = asked == AN_SHARD_HYBRID && !compares; /* strategies that are compared have their own names */
     if (t->ranks == 1) {
         double seconds;
         s.host_ranks = 1;
@@ -392,6 +393,7 @@ an_status an_sharding_settle(an_trainer *t, const an_trainer_options *options, b
     AN_TRY(status);
     if (compares) choose(s.found);
     const an_shard taken = asked == AN_SHARD_AUTO ? s.found->automatic : asked;
+    t->pieces.is_hybrid = options->shard == AN_SHARD_HYBRID;
     if (*settled && (!t->plan || t->pieces.sharding != taken)) AN_TRY(make_plan(&s, taken));
     if (*settled) s.found->counted = t->plan->memory.trainer;
     status = AN_OK;

@@ -46,6 +46,9 @@ attempt 1 train c.yaml --set run.dir=text --set 'model={type: gpt2, layers: 1, h
     --set "data.train={type: text, path: $tree/LICENSE}" --set 'data.augment={mixup: 0.4}'
 grep -qF "mixup needs samples of numbers with numbers or one class as targets, but 'tokens' of the data is a list" err ||
     fail 'it does not say why tokens are not mixed'
+attempt 2 train c.yaml --set run.dir=mean --set data.augment.mixup=0.3 --set train.loss.reduction=sample_mean
+grep -qF -- '--set data.augment.mixup=0.3: data.augment.mixup: train.loss.reduction is sample_mean, which weighs' err ||
+    fail 'it does not say where mixup and sample_mean meet'
 rm -rf run
 attempt 0 train c.yaml
 attempt 2 train c.yaml --set data.augment.mixup=0.3

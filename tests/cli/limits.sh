@@ -42,6 +42,15 @@ says 'a dimension does not fit in 64 bits'
 run 2 --set train.precision=f64
 says '--set train.precision=f64: train.precision is f64, but data.train is read in f32; set data.train.dtype to f64'
 run 0 --set train.precision=f64 --set data.train.dtype=f64
+for precision in f32 bf16; do
+    run 2 --set train.precision=$precision --set data.train.dtype=f64
+    says "--set train.precision=$precision: train.precision is $precision, but data.train is read in f64; set data.train.dtype to f32, or train.precision to f64"
+done
+run 2 --set "data.eval={type: csv, path: rows.csv, dtype: f64}"
+says 'data.eval.dtype is f64, but data.train.dtype is f32; set both to the same type'
+seq 1 20 | awk '{ printf "{\"inputs\": [%d, 1], \"targets\": %d}\n", $1, $1 * 2 }' >rows.jsonl
+run 2 --set train.precision=f64 --set 'data.train={type: jsonl, path: rows.jsonl}'
+says 'train.precision is f64, but data.train is read in f32; set data.train.dtype to f64'
 mnist=$tree/examples/mnist/mnist-10k
 idx="data={train: {type: idx, path: $mnist-images-idx3-ubyte.gz, labels: $mnist-labels-idx1-ubyte.gz}}"
 run 2 --set train.precision=f64 --set "$idx"

@@ -108,6 +108,10 @@ P
     code=0
     "${anneal[@]}" plan model.yaml --ranks 4 --set batch.micro=1 --set batch.leaves=4 --set ranks.shard=full >out 2>err || code=$?
     [ $code != 0 ] && grep -q 'set batch.leaves to 8 or more' err || fail "full is planned with leaves of two micro-batches"
+    # A hybrid of one host is full, but the config says hybrid.
+    code=0
+    "${anneal[@]}" plan model.yaml --ranks 4 --set batch.micro=1 --set batch.leaves=4 --set ranks.shard=hybrid >out 2>err || code=$?
+    [ $code != 0 ] && grep -q 'with ranks.shard hybrid a leaf is one micro-batch' err || fail "the refusal of a hybrid names another sharding"
 
     # Thousands of ranks are planned in time that grows with their number, not with its square: 4,096 take at most 30 s, here of a processor.
     (ulimit -t 30 && plan --ranks 4096 --hosts 512 --set batch.leaves=4096 --set batch.global=4096) || fail "4,096 ranks"

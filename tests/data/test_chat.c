@@ -280,7 +280,8 @@ static void refusals(void **state) {
     FAILS(ctx, an_dataset_create_chat(&d, ctx, &s), AN_ERR_ARGUMENT,
           "the tokenizer has no token '<|start_header_id|>', which the chat template llama3 needs");
     s.context = 0;
-    FAILS(ctx, an_dataset_create_chat(&d, ctx, &s), AN_ERR_ARGUMENT, "the context is 0 tokens");
+    FAILS(ctx, an_dataset_create_chat(&d, ctx, &s), AN_ERR_ARGUMENT,
+          "the context is 0 tokens; it must be from 1 to 2147483646");
     s = source_of("nowhere.jsonl", 8);
     FAILS(ctx, an_dataset_create_chat(&d, ctx, &s), AN_ERR_FILE, "nowhere.jsonl");
 }

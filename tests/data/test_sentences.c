@@ -88,7 +88,7 @@ static void as_transformers(void **state) {
     assert_string_equal(an_dataset_class_name(d, 2), "joy");
     assert_null(an_dataset_class_name(d, 3));
     assert_non_null(
-        strstr(an_dataset_notice(d), "sentences.jsonl: 4 of 7 records (57%) are longer than 16 tokens and were cut"));
+        strstr(an_dataset_notice(d), "sentences.jsonl: 4 of 7 records (57.1%) are longer than 16 tokens and were cut"));
     for (int64_t i = 0; i < RECORDS; i++) check_sample(d, i, &records[i], LENGTH);
 
     /* the last two records have two of three classes, and are numbered alike; samples are as long as the longest, or as is asked for */

@@ -53,7 +53,11 @@ static void test_bytes(void **state) {
     FAILS(ctx, an_dataset_create_text(&d, ctx, &source), AN_ERR_ARGUMENT,
           "bytes.txt: the part has 30000 tokens, but a sample needs 30001");
     source.context = 0;
-    FAILS(ctx, an_dataset_create_text(&d, ctx, &source), AN_ERR_ARGUMENT, "tokens, but must be at least 1");
+    FAILS(ctx, an_dataset_create_text(&d, ctx, &source), AN_ERR_ARGUMENT,
+          "bytes.txt: the context is 0 tokens; it must be from 1 to 2147483646");
+    source.context = INT64_C(1) << 62;
+    FAILS(ctx, an_dataset_create_text(&d, ctx, &source), AN_ERR_ARGUMENT,
+          "the context is 4611686018427387904 tokens; it must be from 1 to 2147483646");
     end_context(&ctx);
 }
 
