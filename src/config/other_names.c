@@ -30,7 +30,7 @@ static const struct {
 an_status an_config_other_key(an_config *config, an_spot place, const char *path, const char *key) {
     an_context *ctx = config->ctx;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (strcasecmp(keys[i].key, key) != 0) continue;
+        if (strcasecmp(keys[i].key, strchr(keys[i].key, '.') ? path : key) != 0) continue;
         if (keys[i].path)
             return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; the key is called %s", AN_SPOT(place), path,
                             keys[i].path);

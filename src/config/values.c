@@ -357,6 +357,7 @@ static an_status check_supported(an_config *config, const an_option *o, const an
 an_status an_option_check(an_config *config, const an_option *o, const an_config_node *node, const char *path) {
     an_context *ctx = config->ctx;
     double number = 0;
+    if (an_option_is_added(config, o, node->text)) return AN_OK; /* a program may call its own as other tools do */
     AN_TRY_RETURN(an_config_other_value(config, o, node, path));
     AN_TRY_RETURN(check_supported(config, o, node, path));
     const bool is_path = an_option_is_path(o);
@@ -366,7 +367,6 @@ an_status an_option_check(an_config *config, const an_option *o, const an_config
             "%s: %s is '%s', but ~ is expanded only by a shell; write the full path (or ./~ for a file of that name)",
             AN_SPOT(node->place), path, AN_QUOTE(node->text));
     if (an_words_have(o->words, node->text) && (o->kind == AN_OPTION_CHOICE || !node->quoted)) return AN_OK;
-    if (an_option_is_added(config, o, node->text)) return AN_OK;
     if (!read_value(o, node->text, &number)) return refuse(config, o, node, path);
     if (number < o->least || number > o->most || (o->above && number == o->least) || (o->below && number == o->most))
         return refuse(config, o, node, path);

@@ -3,7 +3,8 @@
 #include "config/config.h"
 #include "support/support.h"
 
-#define MLP "model: {type: mlp}\ndata: {train: {type: csv, path: a.csv}}\n"
+#define DATA "data: {train: {type: csv, path: a.csv}}\n"
+#define MLP "model: {type: mlp}\n" DATA
 
 typedef struct {
     const char *key, *path, *why;
@@ -56,6 +57,18 @@ static bool is_option(const char *path) {
     return false;
 }
 
+/* A key with a dot has its own place. */
+static void try_key(an_context *ctx, const char *format, const other_key *k) {
+    char text[512], line[128], answer[512], set[128];
+    const bool placed = strchr(k->key, '.') != NULL;
+    snprintf(line, sizeof line, format, k->key); /* NOLINT(clang-diagnostic-format-nonliteral): of a list below */
+    snprintf(text, sizeof text, MLP "%s", placed ? "" : line);
+    snprintf(set, sizeof set, "%s=1", k->key);
+    snprintf(answer, sizeof answer, k->path ? "; the key is called %s" : "; %s", k->path ? k->path : k->why);
+    assert_int_equal(create(ctx, text, placed ? set : NULL), AN_ERR_UNKNOWN);
+    expect_words(ctx, answer);
+}
+
 /* At the top of a config and in a table: people write them in both places. */
 static void every_key_is_answered(void **state) {
     static const char *const places[] = {"%s: 1\n", "train: {%s: 1}\n"};
@@ -65,17 +78,20 @@ static void every_key_is_answered(void **state) {
     for (int i = 0; i < KEYS; i++) {
         const other_key *k = &keys[i];
         if (k->path && !is_option(k->path)) fail_msg("%s: there is no option %s", k->key, k->path);
-        for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
-            char text[512], line[128], answer[512];
-            snprintf(line, sizeof line, places[p],
-                     k->key); /* NOLINT(clang-diagnostic-format-nonliteral): of the list above */
-            snprintf(text, sizeof text, MLP "%s", line);
-            snprintf(answer, sizeof answer, k->path ? "; the key is called %s" : "; %s", k->path ? k->path : k->why);
-            assert_int_equal(create(ctx, text, NULL), AN_ERR_UNKNOWN);
-            expect_words(ctx, answer);
-        }
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++) try_key(ctx, places[p], k);
     }
     an_context_destroy(&ctx);
+}
+
+/* The type of a layer is in a list; other values are set over the config of an MLP. */
+static an_status try_value(an_context *ctx, const char *path, const char *value) {
+    char text[256];
+    if (!strcmp(path, "model.layers.type")) {
+        snprintf(text, sizeof text, "model: {type: sequential, layers: [{type: %s}]}\n" DATA, value);
+        return create(ctx, text, NULL);
+    }
+    snprintf(text, sizeof text, "%s=%s", path, value);
+    return create(ctx, MLP, text);
 }
 
 /* "use X": X is a value that the option takes. */
@@ -85,16 +101,14 @@ static void every_value_is_answered(void **state) {
     OK(NULL, an_context_create(&ctx, NULL));
     for (int i = 0; i < VALUES; i++) {
         const other_value *v = &values[i];
-        char set[256], word[64] = "";
-        snprintf(set, sizeof set, "%s=%s", v->path, v->text);
-        assert_int_equal(create(ctx, MLP, set), v->status);
+        char word[64] = "";
+        assert_int_equal(try_value(ctx, v->path, v->text), v->status);
         expect_words(ctx, v->why);
         if (sscanf(v->why, "use %63[a-z0-9_]", word) != 1) continue;
-        snprintf(set, sizeof set, "%s=%s", v->path, word);
-        const an_status status = create(ctx, MLP, set);
+        const an_status status = try_value(ctx, v->path, word);
         /* Some need more than the word, and say so by their own name. */
         if (status != AN_OK && !strstr(an_last_error(ctx), "needs '") && !strstr(an_last_error(ctx), "data.eval"))
-            fail_msg("%s, which is advised: %s", set, an_last_error(ctx));
+            fail_msg("%s: %s, which is advised: %s", v->path, word, an_last_error(ctx));
     }
     an_context_destroy(&ctx);
 }
@@ -119,6 +133,23 @@ static void the_first_ones_people_write(void **state) {
         {"gradient_checkpointing", "train.recompute"},
         {"num_workers", "data.threads"},
         {"MAX_EPOCHS", "run.epochs"}, /* in any case */
+        {"backward_prefetch", "the next unit is gathered while one is computed"},
+        {"use_orig_params", "parameters keep their names and shapes with every sharding"},
+        {"channels_last", "kernels choose the memory layout of images"},
+        {"swa", "train.ema: 0.999, a moving average of the weights, comes nearest"},
+        {"backend", "ranks exchange data through MPI"},
+        {"non_blocking", "no samples are copied to a device"},
+        {"compile", "a model is compiled before its first step"},
+        {"autocast", "train.precision: bf16"},
+        {"inference_mode", "compute no gradients anyway"},
+        {"rmsprop", "adam with optimizer.betas: [0, 0.99]"},
+        {"adafactor", "lion if memory is scarce"},
+        {"reduce_on_plateau", "a rate that depends on evaluations is not offered"},
+        {"cutmix", "data.augment.mixup blends whole samples"},
+        {"huber", "model.loss: squared"},
+        {"leaky_relu", "model.activation takes relu, gelu, tanh or silu"},
+        {"group_norm", "batch_norm after convolutions"},
+        {"residual", "layers of a sequential model have no branches"},
     };
     an_context *ctx = NULL;
     (void)state;

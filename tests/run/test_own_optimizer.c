@@ -167,6 +167,18 @@ static void test_names_in_a_config(void **state) {
     an_string_release(ctx, &schema);
 }
 
+/* A word that is answered otherwise, as other tools have an optimizer of this name. */
+static void test_a_name_of_other_tools(void **state) {
+    (void)state;
+    an_optimizer_record r = twin;
+    r.name = "rmsprop";
+    refuses_config("optimizer: {type: rmsprop}\n" MLP, "use adam with optimizer.betas: [0, 0.99]");
+    OK(ctx, an_context_add_optimizer(ctx, &r));
+    write_sums();
+    an_trainer *trainer = open_run("run: {dir: named, steps: 1}\noptimizer: {type: rmsprop}\n" MLP);
+    an_trainer_destroy(&trainer);
+}
+
 /* Its record's decay is the default of its groups, and what the config says goes before. */
 static void test_defaults(void **state) {
     (void)state;
@@ -392,6 +404,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_records_that_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_record_is_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names_in_a_config, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_name_of_other_tools, setup, teardown),
         cmocka_unit_test_setup_teardown(test_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_twin_has_the_bits_of_adamw, setup, teardown),
         cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
