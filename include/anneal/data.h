@@ -64,6 +64,16 @@ AN_API an_status an_field_get(const an_dataset *dataset, int index, an_field *fi
 /* The name of the table's column that an element of a field comes from, which lives as long as the dataset; NULL: it has none. */
 AN_API const char *an_dataset_column(const an_dataset *dataset, int field, int64_t element);
 
+/* Texts that belong to samples and that no model reads, such as an id. Of a table they are cells as they are written; columns are called by
+ * name, or by number from 1. Of JSON lines and sentences they are members of the records; one that a record does not have is "". Of images
+ * it is the path of the file; the column is called "file". Other data has none: AN_ERR_UNSUPPORTED. Reads the file again, O(bytes). The
+ * texts live as long as the cells, which do not need the dataset any more. */
+typedef struct an_cells an_cells;
+AN_API an_status an_cells_create(an_cells **cells, const an_dataset *dataset, int count, const char *const *columns);
+/* NULL if an index is out of range. `column` is a place in the list of columns. */
+AN_API const char *an_cells_get(const an_cells *cells, int64_t sample, int column);
+AN_API void an_cells_destroy(an_cells **cells);
+
 /* Reads n samples of every field into the caller's memory, dense, in the order of the indices. */
 AN_API an_status an_dataset_read(an_dataset *dataset, int64_t n, const int64_t *indices, void *const *fields);
 

@@ -164,6 +164,7 @@ static an_status make_dataset(an_dataset **dataset, table *t) {
     AN_TRY_RETURN(an_dataset_create(dataset, ctx, &record));
     (*dataset)->encoding = t->encoding;
     (*dataset)->notice = t->notice;
+    (*dataset)->read_cells = an_csv_read_cells;
     (*dataset)->groups = t->groups ? t->groups + t->first : NULL;
     return AN_OK;
 }
@@ -191,6 +192,7 @@ an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
     t->source = source;
+    t->delimiter = source->delimiter;
     t->kinds = source->has_targets ? AN_ENCODED_KINDS : 1;
     t->fields[AN_ENCODED_INPUTS].dtype = source->dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
     t->fields[AN_ENCODED_TARGETS].dtype = has_classes(source) ? AN_DTYPE_I32 : t->fields[AN_ENCODED_INPUTS].dtype;

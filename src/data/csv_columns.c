@@ -124,8 +124,7 @@ static an_status no_column(const table *t, const char *name, const char *why) {
                     t->header ? AN_NEAREST(&nearest) : "");
 }
 
-/* The column that is called so, or else has this number. */
-static an_status find_column(const table *t, const char *name, int64_t *column) {
+an_status an_csv_find_column(const an_csv_table *t, const char *name, int64_t *column) {
     const int64_t at = find_name(t, name);
     if (at >= 0 && is_double(t, at))
         return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
@@ -171,7 +170,7 @@ static an_status use_known(table *t, const an_encoding *e, bool *used) {
     if (known == 0) return AN_OK;
     if (known < e->counts[AN_ENCODED_INPUTS]) return no_column(t, absent, ", which the model was trained with");
     for (int64_t i = 0; i < e->counts[AN_ENCODED_INPUTS]; i++) {
-        AN_TRY_RETURN(find_column(t, e->columns[AN_ENCODED_INPUTS][i].name, &column));
+        AN_TRY_RETURN(an_csv_find_column(t, e->columns[AN_ENCODED_INPUTS][i].name, &column));
         AN_TRY_RETURN(use_column(t, column, AN_ENCODED_INPUTS));
     }
     return AN_OK;
@@ -232,7 +231,7 @@ static an_status use_listed(table *t, int kind, column_list list) {
         if (pattern) {
             AN_TRY_RETURN(use_pattern(t, left_out ? AN_CSV_UNUSED : kind, list, name + left_out));
         } else {
-            AN_TRY_RETURN(find_column(t, name, &column));
+            AN_TRY_RETURN(an_csv_find_column(t, name, &column));
             AN_TRY_RETURN(use_column(t, column, kind));
         }
     }
@@ -373,11 +372,11 @@ an_status an_csv_choose_columns(an_csv_table *t, an_csv_scan *scan) {
         (t->source->input_count == 0 || has_patterns(t, (column_list){t->source->input_count, t->source->inputs})))
         AN_TRY_RETURN(check_names(t));
     t->group = t->weight = -1;
-    if (t->source->group) AN_TRY_RETURN(find_column(t, t->source->group, &t->group));
+    if (t->source->group) AN_TRY_RETURN(an_csv_find_column(t, t->source->group, &t->group));
     const char *const weights = t->source->weights;
     const bool may_be_absent = t->source->encoding != NULL; /* a table that is only evaluated needs no weights */
     if (weights && !(may_be_absent && find_name(t, weights) < 0 && column_number(t, weights) == 0))
-        AN_TRY_RETURN(find_column(t, weights, &t->weight));
+        AN_TRY_RETURN(an_csv_find_column(t, weights, &t->weight));
     AN_TRY_RETURN(use_all(t));
     AN_TRY_RETURN(make_fields(t));
     return t->source->encoding ? take_encoding(t) : make_encoding(t);

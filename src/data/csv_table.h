@@ -6,6 +6,7 @@
  *     data/csv_cells.c    cells into numbers
  *     data/csv_rows.c     all rows, in one pass or three
  *     data/csv.c          the dataset
+ *     data/csv_kept.c     cells of a finished table as text
  *     data/csv_facts.c    what the columns contain, without a dataset
  */
 #ifndef AN_DATA_CSV_TABLE_H
@@ -50,6 +51,7 @@ typedef struct an_csv_table {
     size_t file_count, loaded; /* the file whose bytes are these, from 1; 0: none is */
     char *bytes;
     size_t size, bytes_capacity;
+    char delimiter;
     an_csv_field fields[AN_ENCODED_KINDS];
     int kinds;              /* 1: no targets */
     int64_t rows, capacity; /* that are stored; memory is for `capacity` */
@@ -130,6 +132,12 @@ an_status an_csv_find_files(an_csv_table *table);
 /* Loads a file, and stands before its first line. One file is loaded at a time. */
 an_status an_csv_load(an_csv_table *table, size_t file, an_csv_scan *scan);
 void an_csv_unload(an_csv_table *table);
+
+/* The column that is called so, or else has this number, from 1. */
+an_status an_csv_find_column(const an_csv_table *table, const char *name, int64_t *column);
+
+/* Reads cells of a finished table, `user`, again, as text. */
+an_status an_csv_read_cells(void *user, an_cells *cells);
 
 /* Reads all rows, and makes the encoding if there is none. */
 an_status an_csv_read_rows(an_csv_table *table);

@@ -35,6 +35,8 @@ struct an_dataset {
         *class_info; /* of a source that knows its classes without reading samples; NULL: nobody knows */
     /* The class of a sample, of a source that knows it without reading the sample; NULL: it must be read. With the record's user. */
     int32_t (*class_at)(const void *user, int64_t index);
+    /* Texts of the samples, of a source that can read them again; NULL: it has none. With the record's user. */
+    an_status (*read_cells)(void *user, an_cells *cells);
     int64_t image[3]; /* channels, height and width of flat inputs that are images; 0: they are none */
     bool streams;     /* the program hands its samples over */
 };

@@ -8,6 +8,8 @@
 #include "base/files/file.h"
 #include "base/guard.h"
 #include "base/structs.h"
+#include "base/text/text.h"
+#include "data/cells.h"
 #include "data/encoding.h"
 #include "data/folder.h"
 #include "data/pixels.h"
@@ -78,6 +80,22 @@ static void locate(void *user, int field, int64_t index, int64_t element, char *
     const images *x = user;
     (void)field, (void)element;
     an_picture_list_path(&x->list, index, (an_note){place, place_capacity});
+}
+
+/* The one thing that an image has beside its numbers. */
+static an_status read_cells(void *user, an_cells *cells) {
+    const images *x = user;
+    an_context *ctx = x->ctx;
+    char path[AN_FILE_PATH];
+    for (int c = 0; c < cells->columns; c++)
+        if (strcmp(cells->names[c], "file") != 0)
+            return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: images have no column '%s'; they have 'file'", x->list.root,
+                            AN_QUOTE(cells->names[c]));
+    for (int64_t i = 0; i < cells->samples; i++) {
+        an_picture_list_path(&x->list, i, (an_note){path, sizeof path});
+        for (int c = 0; c < cells->columns; c++) AN_TRY_RETURN(an_cells_put(cells, i, c, path, strlen(path)));
+    }
+    return AN_OK;
 }
 
 static void close_images(void *user) {
@@ -164,6 +182,7 @@ static void count_classes(images *x, const an_dataset *like) {
 }
 
 static void tell_dataset(images *x, const an_dataset *like, an_dataset *d) {
+    d->read_cells = read_cells;
     d->image[0] = x->channels;
     d->image[1] = x->height;
     d->image[2] = x->width;

@@ -5,6 +5,7 @@
 
 #include "base/guard.h"
 #include "base/structs.h"
+#include "data/cells.h"
 #include "data/jsonl_table.h"
 
 /* ---- reading ---- */
@@ -55,6 +56,11 @@ static void locate(void *user, int field, int64_t index, int64_t element, char *
     (void)field, (void)element;
     an_note_write((an_note){place, place_capacity}, "%s: byte %" PRId64 ", record %" PRId64, t->path,
                   t->begins[t->first + index], t->first + index + 1);
+}
+
+static an_status read_cells(void *user, an_cells *cells) {
+    const an_jsonl_table *t = user;
+    return an_jsonl_read_cells(cells, t->path, t->first);
 }
 
 static void close_table(void *user) {
@@ -118,6 +124,7 @@ static an_status make_dataset(an_dataset **dataset, an_jsonl_table *t, const an_
     record.close = close_table;
     record.user = t;
     AN_TRY_RETURN(an_dataset_create(dataset, ctx, &record));
+    (*dataset)->read_cells = read_cells;
     (*dataset)->class_names = t->names;
     (*dataset)->class_count = (int64_t)t->name_count;
     (*dataset)->encoding = t->like && t->name_count > 0 ? t->like->encoding : t->encoding;

@@ -7,6 +7,7 @@
 #include "base/guard.h"
 #include "base/structs.h"
 #include "base/text/json_message.h"
+#include "data/cells.h"
 #include "data/dataset.h"
 #include "data/encoding.h"
 #include "data/lines.h"
@@ -65,6 +66,11 @@ static void locate(void *user, int field, int64_t index, int64_t element, char *
     const sentences *s = user;
     (void)field, (void)element;
     an_note_write((an_note){place, place_capacity}, "%s: record %" PRId64, s->path, s->first_record + index + 1);
+}
+
+static an_status read_cells(void *user, an_cells *cells) {
+    const sentences *s = user;
+    return an_jsonl_read_cells(cells, s->path, s->first_record);
 }
 
 static int32_t class_at(const void *user, int64_t index) {
@@ -295,6 +301,7 @@ static an_status make_dataset(an_dataset **dataset, sentences *s, int64_t vocabu
     record.user = s;
     AN_TRY_RETURN(an_dataset_create(dataset, ctx, &record));
     if (*s->notice) (*dataset)->notice = s->notice;
+    (*dataset)->read_cells = read_cells;
     (*dataset)->class_names = s->names.texts;
     (*dataset)->class_count = s->names.count;
     (*dataset)->encoding = s->like ? s->like->encoding : s->encoding;

@@ -267,7 +267,34 @@ static void test_mixture_and_loader(void **state) {
     assert_false(l.mismatch);
 }
 
+static void test_cells(void **state) {
+    static const char *const columns[] = {"a", "b"};
+    ledger l = {0};
+    an_context *ctx = NULL;
+    an_dataset *d = NULL;
+    an_cells *cells = NULL;
+    (void)state;
+    assert_int_equal(context_with_ledger(&ctx, &l, 1), AN_OK);
+    OK(ctx, make_csv(&d, ctx));
+    const size_t before = l.held;
+    an_status status = AN_ERR_MEMORY;
+    l.once = true;
+    for (int n = 1; status != AN_OK; n++) {
+        l.fail_at = l.calls + n;
+        status = an_cells_create(&cells, d, 2, columns);
+        assert_true(status == AN_OK || status == AN_ERR_MEMORY);
+        if (status != AN_OK) assert_int_equal(l.held, before);
+    }
+    l.fail_at = 0;
+    an_cells_destroy(&cells);
+    assert_int_equal(l.held, before);
+    an_dataset_destroy(&d);
+    an_context_destroy(&ctx);
+    assert_false(l.mismatch);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sources), cmocka_unit_test(test_mixture_and_loader)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sources), cmocka_unit_test(test_mixture_and_loader),
+                                       cmocka_unit_test(test_cells)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -325,6 +325,13 @@ static inline void call_data(void) {
     REFUSED(an_dataset_create_images, N(&fresh), N(ctx), N(&pictures));
 #endif
     STATUS(an_dataset_create_csv, N(&fresh), N(ctx), N(&csv));
+    static const char *const columns[] = {"1"};
+    an_cells *cells = NULL, *fresh_cells = NULL;
+    OK(ctx, an_cells_create(&cells, table, 1, columns));
+    STATUS(an_cells_create, N(&fresh_cells), N(table), 1, N(columns));
+    VALUE(an_cells_get, NULL, N(cells), 0, 0);
+    NOTHING(an_cells_destroy, O(&cells));
+    an_cells_destroy(&cells);
     an_csv_facts *facts = NULL, *fresh_facts = NULL;
     an_csv_info table_info;
     an_csv_info_init(&table_info, sizeof table_info);
