@@ -20,14 +20,25 @@ extern "C" {
 AN_API an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step);
 /* Opens the checkpoint that was saved at this user step, or fails. */
 AN_API an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step);
-/* The run folder of a trainer that was created without a config; NULL: none. */
+/* The run folder of a trainer that was created without a config; NULL: none. As with an_trainer_set_saving, a folder that has the checkpoints
+ * of another run is refused by the first call that would save there. */
 AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
-/* Loads everything from a checkpoint into a trainer that has not taken a step, for runs without a config. After an error while reading, the
- * trainer takes no more steps. */
+/* Loads everything from a checkpoint into a trainer that has not taken a step: this is how a run without a config resumes. `path` is a
+ * checkpoint folder; or a run folder, and in it the newest checkpoint that has a good manifest and all of its files. The program makes the
+ * same model, data and options as before, calls this, and runs:
+ *
+ *     OK = an_trainer_create(&trainer, graph, training, evaluation, &options) == AN_OK
+ *       && an_trainer_set_saving(trainer, &saving) == AN_OK            (saving.folder = "runs/a")
+ *       && an_folder_look(ctx, "runs/a", &state) == AN_OK
+ *       && (state == AN_FOLDER_EMPTY || an_trainer_load(trainer, "runs/a") == AN_OK)
+ *       && an_trainer_run(trainer, NULL, NULL) == AN_OK;
+ *
+ * A checkpoint of another model, optimizer or number of leaves is refused. Nothing compares learning rate, data or seed: those are the
+ * program's. After an error while reading, the trainer takes no more steps. Collective. */
 AN_API an_status an_trainer_load(an_trainer *trainer, const char *path);
 
 /* For a run without a config that restarts its schedule (AN_RESTART_SCHEDULE in open.h): loads weights, running statistics, moments and the moving average from a
- * checkpoint into a trainer that has not taken a step, and nothing else. Its steps count from 0. After an error while reading, the trainer takes no more steps. */
+ * checkpoint (or the newest one of a run folder) into a trainer that has not taken a step, and nothing else. Its steps count from 0. After an error while reading, the trainer takes no more steps. */
 AN_API an_status an_trainer_restart(an_trainer *trainer, const char *path);
 
 /* The path of the checkpoint that the run resumed from; NULL: the run is new. */

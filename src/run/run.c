@@ -354,6 +354,7 @@ static an_status prepare(running *r, const an_run_options *options, an_run_outco
         AN_TRY_RETURN(record_make(&r->patient, t, o->early_stop, AN_METRIC_BETTER_AUTO));
         r->patience = o->patience;
     }
+    if (r->saves) AN_TRY_RETURN(an_run_check_folder(t));
     return r->saves && !t->run->has_room && t->rank == 0 ? an_disk_room_check(t) : AN_OK;
 }
 

@@ -1,4 +1,5 @@
 /* Where a run is stored: its folder, the generation of this launch, its saves. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "run/restore.h"
 #include "run/run.h"
 #include "run/saver.h"
+#include "store/inspect.h"
 #include "store/launch.h"
 #include "store/share.h"
 
@@ -40,6 +42,7 @@ an_status an_run_claim(an_trainer *t) {
         return AN_ERROR(
             ctx, AN_ERR_STATE,
             "this run has no folder to save to: open it from a config, or set one with an_trainer_set_folder");
+    AN_TRY_RETURN(an_run_check_folder(t));
     return an_launch_claim(ctx, h->folder, &h->generation);
 }
 
@@ -226,11 +229,35 @@ static an_status keep_origin(an_trainer *t, const char *path, const an_manifest 
     return an_trainer_keep_text(t, &t->run->resumed, path);
 }
 
-static an_status load(an_trainer *t, const char *path, bool restarts) {
+/* A checkpoint itself, or the newest of a run folder. */
+static an_status choose_checkpoint(an_context *ctx, const char *path, char chosen[AN_FILE_PATH]) {
+    an_manifest *manifest = NULL;
+    if (an_checkpoint_has_manifest(path)) {
+        if (snprintf(chosen, AN_FILE_PATH, "%s", path) < AN_FILE_PATH) return AN_OK;
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", path);
+    }
+    AN_TRY_RETURN(an_checkpoint_newest(ctx, path, chosen, &manifest));
+    an_manifest_destroy(&manifest);
+    if (*chosen) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_FILE,
+                    "%s: this is not a checkpoint or a run: it has neither a manifest.json nor an intact checkpoint in "
+                    "a folder of checkpoints",
+                    path);
+}
+
+/* Rank 0 chooses, for all. Collective. */
+static an_status share_choice(an_context *ctx, const char *path, char chosen[AN_FILE_PATH]) {
+    AN_TRY_RETURN(an_ranks_agree(ctx, an_rank(ctx) == 0 ? choose_checkpoint(ctx, path, chosen) : AN_OK));
+    return an_ranks(ctx) > 1 ? an_broadcast(ctx, chosen, AN_FILE_PATH, AN_DTYPE_U8, 0) : AN_OK;
+}
+
+static an_status load(an_trainer *t, const char *given, bool restarts) {
     an_status status;
     an_context *ctx = t->ctx;
     an_manifest *manifest = NULL;
+    char path[AN_FILE_PATH] = "";
     AN_TRY(an_ranks_agree(ctx, check_begin(t)));
+    AN_TRY(share_choice(ctx, given, path));
     AN_TRY(an_manifest_share(&manifest, ctx, path));
     AN_TRY(an_ranks_agree(ctx, check_load(t, path, manifest, restarts)));
     t->broken = true; /* until all of it is there: to read every byte twice would be twice the time */

@@ -17,7 +17,7 @@
 
 static int start(void **state) {
     /* NOLINTNEXTLINE(cert-env33-c): the test's own folders */
-    if (setup(state) || system("rm -rf folder folder-2 stage elsewhere") != 0) return 1;
+    if (setup(state) || system("rm -rf folder folder-2 stage elsewhere nobody") != 0) return 1;
     write_sums();
     return 0;
 }
@@ -393,6 +393,88 @@ static void test_staged_first(void **state) {
     an_trainer_close(&trainer);
 }
 
+/* ---- the folder of another run ---- */
+
+#define OTHER                                                                      \
+    "run: {dir: elsewhere, steps: 24, seed: 3}\nmodel: {type: mlp, hidden: [6]}\n" \
+    "data: {train: {type: csv, path: sums.csv, inputs: [a, b], targets: [sum]}}\nbatch: {global: 8, leaves: 2}\n"
+
+/* The program's own trainer, which saves to `folder` and keeps one checkpoint. */
+static an_trainer *save_to(const char *config, const char *folder) {
+    an_save_options saving;
+    an_save_options_init(&saving, sizeof saving);
+    an_trainer *trainer = open_run(config);
+    saving.folder = folder;
+    saving.every = (an_interval){.steps = 2};
+    saving.keep_last = saving.keep_named = 1;
+    OK(ctx, an_trainer_set_saving(trainer, &saving));
+    return trainer;
+}
+
+/* A run that is over by half, with two checkpoints. */
+static void half_a_run(void) {
+    an_trainer *trainer = open_run(CONFIG "save: {every: 6 steps, keep_last: all}\n");
+    run_until(trainer, 12);
+    an_trainer_close(&trainer);
+}
+
+static void test_a_folder_of_another_run_is_refused(void **state) {
+    static const char there[] = "step-00000005-1 step-00000006-1 step-00000010-1 step-00000012-1 ";
+    static const char words[] = "folder: this folder already has the checkpoints of another run: the newest is "
+                                "step-00000012-1, after step 12 of 24.";
+    (void)state;
+    half_a_run();
+    has_names("folder/checkpoints", "step-", there);
+    an_trainer *trainer = save_to(OTHER, "folder");
+    FAILS(ctx, an_trainer_run(trainer, NULL, NULL), AN_ERR_STATE, words);
+    assert_int_equal(an_trainer_next_step(trainer), 0);
+    OK(ctx, an_trainer_step(trainer, NULL));
+    FAILS(ctx, an_trainer_save(trainer, 1), AN_ERR_STATE, "To continue that run, load it before the first step");
+    has_names("folder/checkpoints", "step-", there);
+    OK(ctx, an_trainer_set_folder(trainer, "elsewhere")); /* another folder, and all is well */
+    OK(ctx, an_trainer_run(trainer, NULL, NULL));
+    an_trainer_close(&trainer);
+    has_names("folder/checkpoints", "step-", there);
+    assert_int_equal(system("rm -rf elsewhere"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    trainer = save_to(OTHER, "elsewhere");           /* nor with the state of a third run */
+    OK(ctx, an_trainer_load(trainer, "folder"));
+    OK(ctx, an_trainer_set_folder(trainer, "folder-2"));
+    OK(ctx, an_trainer_save(trainer, 1));
+    an_trainer_close(&trainer);
+    trainer = save_to(OTHER, "folder");
+    OK(ctx, an_trainer_load(trainer, "folder-2"));
+    FAILS(ctx, an_trainer_run(trainer, NULL, NULL), AN_ERR_STATE, words);
+    an_trainer_close(&trainer);
+    has_names("folder/checkpoints", "step-", there);
+}
+
+/* Without a config: the run folder is loaded like a checkpoint in it, and the run goes on in its folder with the same bits. */
+static void test_a_run_folder_is_loaded(void **state) {
+    static const char *const paths[] = {"folder", "folder/checkpoints/step-00000012-1",
+                                        "folder/best/../step-00000012-1"};
+    char config[1024];
+    (void)state;
+    const hashes end = undisturbed("");
+    snprintf(config, sizeof config, "%s", CONFIG);
+    memcpy(strstr(config, "dir: folder"), "dir: nobody", sizeof "dir: nobody" - 1);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_int_equal(system("rm -rf folder nobody"), 0); /* NOLINT(cert-env33-c): the test's own folders */
+        half_a_run();
+        an_trainer *trainer = save_to(config, "folder");
+        OK(ctx, an_trainer_load(trainer, paths[i]));
+        assert_int_equal(an_trainer_next_step(trainer), 12);
+        assert_non_null(strstr(an_trainer_resumed(trainer), "step-00000012-1"));
+        OK(ctx, an_trainer_run(trainer, NULL, NULL));
+        same(hash(trainer), end);
+        an_trainer_close(&trainer);
+        has_names("folder/checkpoints", "step-00000024-", "step-00000024-2 ");
+    }
+    assert_int_equal(system("mkdir nobody"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    an_trainer *trainer = save_to(config, "nobody");
+    FAILS(ctx, an_trainer_load(trainer, "nobody"), AN_ERR_FILE, "nobody");
+    an_trainer_close(&trainer);
+}
+
 /* Memory that is not there: an error, nothing lost, and the run can be saved another time. */
 static void test_without_memory(void **state) {
     int64_t failures = 0;
@@ -457,6 +539,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_an_old_launch_is_fenced, start, teardown),
         cmocka_unit_test_setup_teardown(test_generations_rise, start, teardown),
         cmocka_unit_test_setup_teardown(test_staged_first, start, teardown),
+        cmocka_unit_test_setup_teardown(test_a_folder_of_another_run_is_refused, start, teardown),
+        cmocka_unit_test_setup_teardown(test_a_run_folder_is_loaded, start, teardown),
         cmocka_unit_test_setup_teardown(test_without_memory, start, teardown),
         cmocka_unit_test_setup_teardown(test_other_data_is_refused, start, teardown),
     };
