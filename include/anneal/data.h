@@ -236,8 +236,29 @@ typedef enum an_csv_categories {
     AN_CSV_CATEGORIES_LIMIT = 0x7fffffff
 } an_csv_categories;
 
-/* Cells may be quoted as in RFC 4180. Numbers have a decimal point in every locale. inf is refused. Columns that are neither inputs nor
- * targets may contain anything.
+/* How numbers are written. Other notations than the plain one are decided from all cells of a column: 1,234.5 or 1.234,5, 1 234 or 1'234,
+ * each with a currency or percent sign, the same in all cells, which is dropped. Cells that are not all written in the same way are refused,
+ * and so are those that could be read in two ways, such as 1,234 in all rows. */
+typedef enum an_csv_numbers {
+    AN_CSV_NUMBERS_PLAIN = 0, /* digits and a decimal point; all else is text */
+    AN_CSV_NUMBERS_AUTO = 1,
+    AN_CSV_NUMBERS_POINT = 2, /* where the cells of a column do not say it, the decimal mark is a point */
+    AN_CSV_NUMBERS_COMMA = 3, /* or a comma */
+    AN_CSV_NUMBERS_LIMIT = 0x7fffffff
+} an_csv_numbers;
+
+/* What dates in input columns become. As features, a date is the days since 1970-01-01, sine and cosine of its time of year and of its
+ * day of the week and, if it has a time, sine and cosine of that. Dates are those of ISO 8601, 17.05.2024, 17/05/2024 and 05/17/2024. */
+typedef enum an_csv_dates {
+    AN_CSV_DATES_TEXT = 0, /* categories */
+    AN_CSV_DATES_AUTO = 1, /* features; refused if all cells of a column could begin with the day or the month */
+    AN_CSV_DATES_DAY_FIRST = 2,
+    AN_CSV_DATES_MONTH_FIRST = 3,
+    AN_CSV_DATES_LIMIT = 0x7fffffff
+} an_csv_dates;
+
+/* Cells may be quoted as in RFC 4180. Numbers have a decimal point in every locale, unless `numbers` says otherwise. inf is refused. Columns
+ * that are neither inputs nor targets may contain anything.
  *
  * With `classes`, targets are numbers from 0 on, or names. Names are numbered in the sorted order of their bytes. With `encoding`, columns
  * are found by the names of that table where both have a header, cells get its numbers, and missing numbers get what they are there. A class
@@ -268,6 +289,9 @@ typedef struct an_csv_source {
         paths; /* files that are read one after another, in this order, instead of `path`; each may be a pattern. NULL: none */
     int path_count;
     uint32_t reserved_paths;
+    an_csv_numbers
+        numbers; /* of inputs, and of targets that are no classes; with `encoding`, notations are those of that table */
+    an_csv_dates dates;
 } an_csv_source;
 AN_API void an_csv_source_init(an_csv_source *source, size_t size);
 AN_API an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source);
@@ -294,6 +318,16 @@ AN_API an_status an_csv_info_get(const an_csv_facts *facts, an_csv_info *info);
 /* The most different cells of a column that are told apart. */
 enum { AN_CSV_MOST_VALUES = 1000 };
 
+typedef enum an_csv_kind {
+    AN_CSV_KIND_PLAIN = 0,  /* plain numbers, or text */
+    AN_CSV_KIND_NUMBER = 1, /* numbers in another notation */
+    AN_CSV_KIND_DATE = 2,
+    AN_CSV_KIND_UNCLEAR_NUMBER = 3, /* the decimal mark could be a point or a comma */
+    AN_CSV_KIND_UNCLEAR_DATE = 4,   /* the day or the month could be first */
+    AN_CSV_KIND_MIXED = 5,          /* most are numbers or dates, but not all, or not all in one notation */
+    AN_CSV_KIND_LIMIT = 0x7fffffff
+} an_csv_kind;
+
 typedef struct an_csv_column {
     size_t size;
     const char *name;                /* in the header, which lives as long as the facts; NULL: it has none */
@@ -302,6 +336,13 @@ typedef struct an_csv_column {
     double least, most; /* of the numbers; 0 without numbers */
     bool whole;         /* every number is a whole number */
     uint8_t reserved[7];
+    /* What the cells are with AN_CSV_NUMBERS_AUTO and AN_CSV_DATES_AUTO, where that is not what the counts above say. */
+    an_csv_kind kind;
+    bool read_whole; /* every number of kind AN_CSV_KIND_NUMBER is a whole number */
+    uint8_t reserved_read[3];
+    double read_least, read_most; /* of the numbers of this kind */
+    const char *notation;         /* "1.234,5 €", "DD.MM.YYYY"; NULL: of other kinds */
+    const char *example;          /* one of the cells; NULL: of kind AN_CSV_KIND_PLAIN */
 } an_csv_column;
 AN_API void an_csv_column_init(an_csv_column *column, size_t size);
 /* Columns count from 0. */

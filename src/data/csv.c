@@ -10,12 +10,18 @@ typedef an_csv_table table;
 
 /* ---- reading ---- */
 
-/* A row with categories: each becomes as many numbers as it has names. */
-static void expand_f32(const an_csv_field *field, const an_column *columns, const float *from, float *to) {
+/* A row with categories, each of which becomes as many numbers as it has names, and with dates, whose days are stored. */
+static void expand_f32(const an_csv_field *field, const an_column *columns, const float *from, const int64_t *instants,
+                       float *to) {
+    double numbers[AN_DATE_MOST_NUMBERS];
     for (int64_t c = 0; c < field->columns; c++) {
         const int64_t width = an_column_width(&columns[c]);
         if (columns[c].kind == AN_COLUMN_NUMBER) {
             *to = from[c];
+        } else if (columns[c].kind == AN_COLUMN_DATE) {
+            an_date_numbers(&columns[c].notation, *instants++, numbers);
+            *to = from[c];
+            for (int64_t i = 1; i < width; i++) to[i] = (float)numbers[i];
         } else {
             memset(to, 0, (size_t)width * sizeof *to);
             if (from[c] >= 0) to[(int64_t)from[c]] = 1;
@@ -24,11 +30,17 @@ static void expand_f32(const an_csv_field *field, const an_column *columns, cons
     }
 }
 
-static void expand_f64(const an_csv_field *field, const an_column *columns, const double *from, double *to) {
+static void expand_f64(const an_csv_field *field, const an_column *columns, const double *from, const int64_t *instants,
+                       double *to) {
+    double numbers[AN_DATE_MOST_NUMBERS];
     for (int64_t c = 0; c < field->columns; c++) {
         const int64_t width = an_column_width(&columns[c]);
         if (columns[c].kind == AN_COLUMN_NUMBER) {
             *to = from[c];
+        } else if (columns[c].kind == AN_COLUMN_DATE) {
+            an_date_numbers(&columns[c].notation, *instants++, numbers);
+            *to = from[c];
+            for (int64_t i = 1; i < width; i++) to[i] = (double)numbers[i];
         } else {
             memset(to, 0, (size_t)width * sizeof *to);
             if (from[c] >= 0) to[(int64_t)from[c]] = 1;
@@ -47,14 +59,15 @@ static an_status read_samples(void *user, int64_t n, const int64_t *indices, voi
         const size_t bytes = an_csv_row_bytes(field), sample = (size_t)field->elements * an_dtype_size(field->dtype);
         const bool expands = t->expands && f == AN_ENCODED_INPUTS;
         for (int64_t i = 0; i < n; i++) {
-            const void *from = field->numbers + (size_t)(t->first + indices[i]) * bytes;
+            const int64_t row = t->first + indices[i], *instants = t->instants ? t->instants + row * t->dates : NULL;
+            const void *from = field->numbers + (size_t)row * bytes;
             void *to = (char *)fields[f] + (size_t)i * sample;
             if (!expands)
                 memcpy(to, from, bytes);
             else if (field->dtype == AN_DTYPE_F64)
-                expand_f64(field, columns, from, to);
+                expand_f64(field, columns, from, instants, to);
             else
-                expand_f32(field, columns, from, to);
+                expand_f32(field, columns, from, instants, to);
         }
     }
     for (int64_t i = 0; t->weights && i < n; i++) ((double *)fields[t->kinds])[i] = t->weights[t->first + indices[i]];
@@ -82,6 +95,7 @@ static void close_table(void *user) {
         an_release(ctx, (void **)&t->fields[f].numbers, (size_t)t->capacity, an_csv_row_bytes(&t->fields[f]));
     an_release(ctx, (void **)&t->groups, (size_t)t->capacity, sizeof *t->groups);
     an_release(ctx, (void **)&t->weights, (size_t)t->capacity, sizeof *t->weights);
+    an_release(ctx, (void **)&t->instants, (size_t)t->capacity, (size_t)t->dates * sizeof *t->instants);
     an_release(ctx, (void **)&t->lines, (size_t)t->capacity, sizeof *t->lines);
     an_csv_unload(t);
     an_encoding_destroy(&t->own);
@@ -122,6 +136,10 @@ static an_status check_source(an_context *ctx, const an_csv_source *source) {
              "%s: has_targets is false, but there are %d targets", source->path, source->target_count);
     AN_CHECK(ctx, (unsigned)source->missing <= AN_CSV_MISSING_CONSTANT, AN_ERR_ARGUMENT,
              "missing is %d, which is not a value of an_csv_missing", (int)source->missing);
+    AN_CHECK(ctx, (unsigned)source->numbers <= AN_CSV_NUMBERS_COMMA, AN_ERR_ARGUMENT,
+             "numbers is %d, which is not a value of an_csv_numbers", (int)source->numbers);
+    AN_CHECK(ctx, (unsigned)source->dates <= AN_CSV_DATES_MONTH_FIRST, AN_ERR_ARGUMENT,
+             "dates is %d, which is not a value of an_csv_dates", (int)source->dates);
     AN_CHECK(ctx, (unsigned)source->categories <= AN_CSV_CATEGORIES_ONE_HOT, AN_ERR_ARGUMENT,
              "categories is %d, which is not a value of an_csv_categories", (int)source->categories);
     AN_CHECK(ctx, source->constant > -0x1.ffffffp127 && source->constant < 0x1.ffffffp127, AN_ERR_ARGUMENT,

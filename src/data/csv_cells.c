@@ -25,6 +25,12 @@ static void put_here(const place *p, double number) {
     an_csv_put(&p->t->fields[p->use.kind], p->t->rows, p->use.rank, number);
 }
 
+/* Of a date, whose days put_here stores. */
+static void put_instant(const place *p, int64_t seconds) {
+    const table *t = p->t;
+    t->instants[t->rows * t->dates + t->date_ranks[p->use.rank]] = seconds;
+}
+
 /* ---- missing cells ---- */
 
 static an_status store_missing(const place *p) {
@@ -40,6 +46,7 @@ static an_status store_missing(const place *p) {
                                                 "data.missing to drop, mean or constant"
                                               : "is not a number; if it stands for a missing cell, set "
                                                 "data.missing to drop, mean or constant");
+    if (column->kind == AN_COLUMN_DATE) put_instant(p, an_date_missing);
     put_here(p, column->kind == AN_COLUMN_CATEGORY ? -1 : column->has_fill ? column->fill : (double)NAN);
     return AN_OK;
 }
@@ -57,23 +64,32 @@ static an_status store_class(const place *p, double number) {
     return AN_OK;
 }
 
-/* Whether text here may be a name. If so, the rows are looked at before any of them is stored. */
-static bool may_be_name(const place *p) {
+/* Whether text here may be a name, or a number or date in another notation. If so, the rows are looked at before any of them is stored. */
+static bool may_be_more(const place *p) {
     const table *t = p->t;
     if (!t->own || t->sets[p->use.kind]) return false;
-    return p->use.kind == AN_ENCODED_INPUTS ? t->source->categories == AN_CSV_CATEGORIES_ONE_HOT
-                                            : t->source->classes && t->fields[AN_ENCODED_TARGETS].columns == 1;
+    return an_csv_takes_names(t, p->use.kind) || an_csv_reads_notations(t, p->use.kind);
+}
+
+static an_status refuse_notation(const place *p) {
+    char notation[AN_NOTATION_BYTES], what[AN_MESSAGE_BYTES / 4];
+    an_notation_describe(&column_of(p)->notation, notation, sizeof notation);
+    snprintf(what, sizeof what, "is not written as in the training data, where the cells of this column are like %s",
+             notation);
+    return refuse(p, what);
 }
 
 static an_status store_number(const place *p) {
     table *t = p->t;
     const an_csv_field *field = &t->fields[p->use.kind];
     double number;
-    const an_number_result result = an_number_read(p->cell->start, p->cell->length, &number);
-    if (result == AN_NUMBER_TEXT && may_be_name(p)) {
+    const an_notation *notation = &column_of(p)->notation;
+    const an_number_result result = an_notation_number(notation, p->cell->start, p->cell->length, &number);
+    if (result == AN_NUMBER_TEXT && may_be_more(p)) {
         t->found_text = true;
         return AN_OK;
     }
+    if (result == AN_NUMBER_TEXT && notation->kind != AN_NOTATION_PLAIN) return refuse_notation(p);
     if (result == AN_NUMBER_TEXT && p->use.kind == AN_ENCODED_TARGETS && field->dtype != AN_DTYPE_I32)
         return refuse(p, "is not a number; if the targets are classes, set data.train.classes to on");
     if (result == AN_NUMBER_TEXT) return refuse(p, "is not a number");
@@ -83,6 +99,17 @@ static an_status store_number(const place *p) {
         !(number > -0x1.ffffffp127 && number < 0x1.ffffffp127)) /* from there on it rounds to infinity */
         return refuse(p, "does not fit in f32");
     put_here(p, number);
+    return AN_OK;
+}
+
+/* ---- dates ---- */
+
+static an_status store_date(const place *p) {
+    int64_t seconds;
+    if (!an_notation_date(&column_of(p)->notation, p->cell->start, p->cell->length, &seconds))
+        return refuse_notation(p);
+    put_here(p, an_date_days(seconds));
+    put_instant(p, seconds);
     return AN_OK;
 }
 
@@ -159,21 +186,6 @@ static an_status store_name(const place *p) {
 
 /* ---- cells ---- */
 
-static void look_at(const place *p) {
-    an_csv_look *look = &p->t->looks[p->use.kind][p->use.rank];
-    double number;
-    if (an_csv_is_missing(p->cell)) return;
-    if (an_number_read(p->cell->start, p->cell->length, &number) != AN_NUMBER_TEXT) {
-        look->numbers++;
-    } else if (look->texts++ == 0) {
-        look->path = p->scan->path;
-        look->line = p->cell->line;
-        snprintf(look->first, sizeof look->first, "%.*s",
-                 (int)(p->cell->length < sizeof look->first - 1 ? p->cell->length : sizeof look->first - 1),
-                 p->cell->start);
-    }
-}
-
 an_status an_csv_take_weight(an_csv_table *t, const an_csv_scan *scan, const an_csv_cell *cell, an_note note) {
     double number = 0;
     const bool is_number = an_number_read(cell->start, cell->length, &number) == AN_NUMBER_OK;
@@ -186,9 +198,10 @@ an_status an_csv_take_weight(an_csv_table *t, const an_csv_scan *scan, const an_
 an_status an_csv_take(const an_csv_place *p) {
     const table *t = p->t;
     if (t->looks[p->use.kind]) {
-        look_at(p);
+        an_csv_look_at(p);
         return AN_OK;
     }
     if (an_csv_is_missing(p->cell)) return store_missing(p);
-    return column_of(p)->kind == AN_COLUMN_NUMBER ? store_number(p) : store_name(p);
+    const an_column_kind kind = column_of(p)->kind;
+    return kind == AN_COLUMN_NUMBER ? store_number(p) : kind == AN_COLUMN_DATE ? store_date(p) : store_name(p);
 }

@@ -13,17 +13,27 @@ typedef an_csv_table table;
 
 /* ---- the first line ---- */
 
+/* Whether numbers and dates may be written in other notations than the plain one. */
+static bool has_notations(const an_csv_source *source) {
+    const an_encoding *e = source->encoding;
+    for (int64_t i = 0; e && i < e->counts[AN_ENCODED_INPUTS]; i++)
+        if (e->columns[AN_ENCODED_INPUTS][i].notation.kind != AN_NOTATION_PLAIN) return true;
+    return source->numbers != AN_CSV_NUMBERS_PLAIN || source->dates != AN_CSV_DATES_TEXT;
+}
+
 /* How many columns there are, and whether it is a header. A wrong guess would drop a row without a word, so what could be both is
  * refused. */
 static an_status look_at_first_line(table *t, an_csv_scan scan, an_note note) {
     const an_csv_header asked = t->source->header;
+    const bool notations = has_notations(t->source);
     an_csv_cell cell = {.last = false};
     double number;
     bool numbers = false, words = false;
     while (!cell.last) {
         const an_status status = an_csv_next(&scan, &cell, note);
         if (status != AN_OK) return status;
-        const bool word = an_number_read(cell.start, cell.length, &number) == AN_NUMBER_TEXT;
+        const bool word = an_number_read(cell.start, cell.length, &number) == AN_NUMBER_TEXT &&
+                          !(notations && an_notation_reads(cell.start, cell.length));
         numbers = numbers || !word;
         words = words || (word && cell.length > 0);
         t->columns++;

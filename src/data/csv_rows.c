@@ -77,8 +77,10 @@ static an_status reserve(table *t, int64_t more) {
     int64_t *lines = NULL;
     uint64_t *groups = NULL;
     double *weights = NULL;
-    int64_t capacity = t->rows + more;
-    if (capacity <= t->capacity) return AN_OK;
+    int64_t *instants = NULL, capacity = t->rows + more;
+    const size_t dates = (size_t)t->dates;
+    if (capacity <= t->capacity && (dates == 0 || t->instants)) return AN_OK;
+    if (capacity < t->capacity) capacity = t->capacity;
     if (t->rows > 0 && capacity < 2 * t->capacity) capacity = 2 * t->capacity;
     const size_t count = (size_t)capacity, old = (size_t)t->capacity, rows = (size_t)t->rows;
     for (int f = 0; f < AN_ENCODED_KINDS; f++)
@@ -86,6 +88,7 @@ static an_status reserve(table *t, int64_t more) {
     AN_TRY(an_alloc(ctx, (void **)&lines, count, sizeof *lines));
     if (t->group >= 0) AN_TRY(an_alloc(ctx, (void **)&groups, count, sizeof *groups));
     if (t->weight >= 0) AN_TRY(an_alloc(ctx, (void **)&weights, count, sizeof *weights));
+    if (dates > 0) AN_TRY(an_alloc(ctx, (void **)&instants, count, dates * sizeof *instants));
     for (int f = 0; f < AN_ENCODED_KINDS; f++) {
         if (rows > 0 && numbers[f]) memcpy(numbers[f], t->fields[f].numbers, rows * an_csv_row_bytes(&t->fields[f]));
         an_release(ctx, (void **)&t->fields[f].numbers, old, an_csv_row_bytes(&t->fields[f]));
@@ -100,6 +103,9 @@ static an_status reserve(table *t, int64_t more) {
     if (rows > 0 && weights) memcpy(weights, t->weights, rows * sizeof *weights);
     an_release(ctx, (void **)&t->weights, old, sizeof *weights);
     t->weights = weights;
+    if (rows > 0 && instants) memcpy(instants, t->instants, rows * dates * sizeof *instants);
+    an_release(ctx, (void **)&t->instants, old, dates * sizeof *instants);
+    t->instants = instants;
     t->capacity = capacity;
     return AN_OK;
 fail:
@@ -107,6 +113,7 @@ fail:
         an_release(ctx, (void **)&numbers[f], count, an_csv_row_bytes(&t->fields[f]));
     an_release(ctx, (void **)&lines, count, sizeof *lines);
     an_release(ctx, (void **)&groups, count, sizeof *groups);
+    an_release(ctx, (void **)&weights, count, sizeof *weights);
     return status;
 }
 
@@ -134,37 +141,16 @@ static an_status pass(table *t) {
 
 /* ---- which columns are names ---- */
 
-/* One cell of text in a column of numbers is a mistake, and no category. */
-static an_status decide(const table *t, int kind, int64_t rank) {
-    const an_csv_look *look = &t->looks[kind][rank];
-    an_column *column = &t->own->columns[kind][rank];
-    if (look->texts == 0) return AN_OK;
-    if (look->texts < look->numbers)
-        return AN_ERROR(t->ctx, AN_ERR_PARSE,
-                        "%s: line %" PRId64 ", column %" PRId64
-                        ": '%s' is not a number, but most cells of the column are",
-                        look->path, look->line, t->fields[kind].origin[rank] + 1, an_quote_describe(look->first).text);
-    column->kind = kind == AN_ENCODED_INPUTS ? AN_COLUMN_CATEGORY : AN_COLUMN_CLASS;
-    return AN_OK;
-}
-
 static an_status look(table *t) {
     an_status status;
     an_context *ctx = t->ctx;
     t->found_text = false;
-    for (int kind = 0; kind < t->kinds; kind++)
-        AN_TRY(an_alloc(ctx, (void **)&t->looks[kind], (size_t)t->fields[kind].columns, sizeof(an_csv_look)));
+    AN_TRY(an_csv_look_begin(t));
     AN_TRY(pass(t));
-    for (int kind = 0; kind < t->kinds; kind++)
-        for (int64_t i = 0; i < t->fields[kind].columns; i++) {
-            const bool is_class = kind == AN_ENCODED_TARGETS && t->source->classes && t->fields[kind].columns == 1;
-            const bool is_input = kind == AN_ENCODED_INPUTS && t->source->categories == AN_CSV_CATEGORIES_ONE_HOT;
-            if (is_class || is_input) AN_TRY(decide(t, kind, i));
-        }
+    AN_TRY(an_csv_decide(t));
     status = AN_OK;
 fail:
-    for (int kind = 0; kind < t->kinds; kind++)
-        an_release(ctx, (void **)&t->looks[kind], (size_t)t->fields[kind].columns, sizeof(an_csv_look));
+    an_csv_look_end(t);
     return status;
 }
 
@@ -175,7 +161,7 @@ static an_status number_names(table *t, int kind, int64_t rank) {
     const an_csv_field *field = &t->fields[kind];
     const an_name_set *set = &t->sets[kind][rank];
     int32_t *numbers = NULL;
-    if (t->own->columns[kind][rank].kind == AN_COLUMN_NUMBER) return AN_OK;
+    if (!an_column_has_names(&t->own->columns[kind][rank])) return AN_OK;
     AN_TRY(an_alloc(ctx, (void **)&numbers, set->count, sizeof *numbers));
     AN_TRY(an_name_set_finish(set, &t->own->arena, &t->own->columns[kind][rank].names, numbers));
     for (int64_t row = 0; row < t->rows; row++) {
@@ -193,6 +179,7 @@ static an_status read_names(table *t) {
     an_status status;
     an_context *ctx = t->ctx;
     AN_TRY(look(t));
+    AN_TRY(an_csv_count_dates(t));
     for (int kind = 0; kind < t->kinds; kind++)
         AN_TRY(an_alloc(ctx, (void **)&t->sets[kind], (size_t)t->fields[kind].columns, sizeof(an_name_set)));
     AN_TRY(pass(t));
@@ -255,7 +242,7 @@ static an_status fill_missing(table *t) {
     for (int64_t i = 0; i < field->columns; i++) {
         an_column *column = &t->own->columns[AN_ENCODED_INPUTS][i];
         column->has_fill = true;
-        if (column->kind != AN_COLUMN_NUMBER) continue; /* none of its names, which needs no number */
+        if (an_column_has_names(column)) continue; /* none of its names, which needs no number */
         AN_TRY_RETURN(find_fill(t, i, &column->fill));
         for (int64_t row = 0; row < t->rows; row++)
             if (isnan(an_csv_get(field, row, i))) an_csv_put(field, row, i, column->fill);
@@ -266,25 +253,36 @@ static an_status fill_missing(table *t) {
 /* ---- all of it ---- */
 
 static an_status write_notice(table *t) {
-    char text[512] = "";
+    char text[768] = "";
     size_t used = 0;
     if (t->dropped > 0)
         used = (size_t)snprintf(text, sizeof text,
                                 "%s: %" PRId64 " of %" PRId64 " rows have a missing cell and are left out", t->path,
                                 t->dropped, t->dropped + t->rows);
     if (t->unknown > 0 && used < sizeof text)
-        snprintf(text + used, sizeof text - used,
-                 "%s%s: %" PRId64
-                 " cell%s a category that the training data does not have, and count%s as no category; "
-                 "the first is %s",
-                 used ? "; " : "", t->path, t->unknown, t->unknown == 1 ? " has" : "s have", t->unknown == 1 ? "s" : "",
-                 t->unknown_first);
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "%s%s: %" PRId64
+                                 " cell%s a category that the training data does not have, and count%s as no category; "
+                                 "the first is %s",
+                                 used ? "; " : "", t->path, t->unknown, t->unknown == 1 ? " has" : "s have",
+                                 t->unknown == 1 ? "s" : "", t->unknown_first);
+    if (t->unread && used < sizeof text)
+        snprintf(text + used, sizeof text - used, "%s%s: %s", used ? "; " : "", t->path, t->unread);
     return *text ? an_arena_string(&t->arena, &t->notice, text, strlen(text)) : AN_OK;
+}
+
+/* Plain numbers such as 1.234 are 1234 if the decimal mark is a comma. */
+static bool must_look(const table *t) {
+    return t->own && t->source->numbers == AN_CSV_NUMBERS_COMMA;
 }
 
 an_status an_csv_read_rows(an_csv_table *t) {
     an_context *ctx = t->ctx;
-    AN_TRY_RETURN(pass(t));
+    AN_TRY_RETURN(an_csv_count_dates(t));
+    if (must_look(t))
+        t->found_text = true;
+    else
+        AN_TRY_RETURN(pass(t));
     if (t->found_text) AN_TRY_RETURN(read_names(t));
     const an_name_list *names = t->encoding->counts[AN_ENCODED_TARGETS] == 1 && t->kinds == AN_ENCODED_KINDS
                                     ? &t->encoding->columns[AN_ENCODED_TARGETS]->names
@@ -296,6 +294,6 @@ an_status an_csv_read_rows(an_csv_table *t) {
         for (int64_t i = 0; i < t->fields[kind].columns; i++)
             t->fields[kind].elements += an_column_width(&t->encoding->columns[kind][i]);
     for (int64_t i = 0; i < t->fields[AN_ENCODED_INPUTS].columns; i++)
-        t->expands = t->expands || t->encoding->columns[AN_ENCODED_INPUTS][i].kind == AN_COLUMN_CATEGORY;
+        t->expands = t->expands || t->encoding->columns[AN_ENCODED_INPUTS][i].kind != AN_COLUMN_NUMBER;
     return write_notice(t);
 }

@@ -4,6 +4,7 @@
  *     data/csv_scan.c     bytes into cells
  *     data/csv_columns.c  which columns are inputs and targets
  *     data/csv_cells.c    cells into numbers
+ *     data/csv_notations.c what columns are, by all of their cells
  *     data/csv_rows.c     all rows, in one pass or three
  *     data/csv.c          the dataset
  *     data/csv_kept.c     cells of a finished table as text
@@ -31,11 +32,15 @@ typedef struct an_csv_field {
 } an_csv_field;
 
 /* What is known of the cells of a column before names get their numbers. */
-typedef struct an_csv_look {
-    int64_t numbers, texts;
-    const char *path; /* of the first text */
+typedef struct an_csv_odd {
+    const char *path; /* NULL: there is none */
     int64_t line;
-    char first[48];
+    char text[48];
+} an_csv_odd;
+
+typedef struct an_csv_look {
+    an_notation_seen seen;
+    an_csv_odd text, differing; /* the first text, and the first number or date that is written in another way */
 } an_csv_look;
 
 typedef struct an_csv_file {
@@ -69,13 +74,17 @@ typedef struct an_csv_table {
     int64_t classes;        /* the largest target + 1 */
     an_encoding *own;       /* NULL: another table's is used */
     const an_encoding *encoding;
-    bool expands;                         /* some inputs are categories */
+    bool expands;                         /* some inputs are categories or dates */
+    int64_t dates;                        /* input columns with dates */
+    int64_t *date_ranks;                  /* of each input among them; -1: it is none. NULL: none is */
+    int64_t *instants;                    /* rows × dates, in seconds since 1970, as f32 has no room for them */
     an_name_set *sets[AN_ENCODED_KINDS];  /* of columns whose names are being collected; NULL: none are */
     an_csv_look *looks[AN_ENCODED_KINDS]; /* while cells are only looked at; NULL: they are stored */
     bool found_text;                      /* where only numbers were expected, and there is no encoding yet */
     int64_t dropped;                      /* rows */
     int64_t unknown;                      /* cells with a category that the encoding does not have */
     char unknown_first[160];              /* the first of them and its place */
+    const char *unread;                   /* what to say of numbers and dates that were read as text; NULL: nothing */
     const char *notice;
     an_arena arena;
 } an_csv_table;
@@ -106,6 +115,10 @@ static inline double an_csv_get(const an_csv_field *field, int64_t row, int64_t 
 }
 
 /* ---- reading ---- */
+
+/* Whether columns of this kind may be numbers and dates in other notations, and whether they may be names. */
+bool an_csv_reads_notations(const an_csv_table *table, int kind);
+bool an_csv_takes_names(const an_csv_table *table, int kind);
 
 /* A cell that has a use. */
 typedef struct an_csv_place {
@@ -138,6 +151,14 @@ an_status an_csv_find_column(const an_csv_table *table, const char *name, int64_
 
 /* Reads cells of a finished table, `user`, again, as text. */
 an_status an_csv_read_cells(void *user, an_cells *cells);
+
+/* Cells are only looked at from begin to end; in between, the encoding is decided. */
+an_status an_csv_look_begin(an_csv_table *table);
+void an_csv_look_at(const an_csv_place *place);
+an_status an_csv_decide(an_csv_table *table);
+void an_csv_look_end(an_csv_table *table);
+/* Counts the columns with dates, once the encoding is known. */
+an_status an_csv_count_dates(an_csv_table *table);
 
 /* Reads all rows, and makes the encoding if there is none. */
 an_status an_csv_read_rows(an_csv_table *table);

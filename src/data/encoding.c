@@ -136,7 +136,8 @@ bool an_encoding_is_plain(const an_encoding *encoding) {
     for (int kind = 0; kind < AN_ENCODED_KINDS; kind++)
         for (int64_t i = 0; i < encoding->counts[kind]; i++) {
             const an_column *column = &encoding->columns[kind][i];
-            if (column->kind != AN_COLUMN_NUMBER || column->has_fill) return false;
+            if (column->kind != AN_COLUMN_NUMBER || column->has_fill || column->notation.kind != AN_NOTATION_PLAIN)
+                return false;
         }
     return true;
 }
@@ -150,6 +151,7 @@ static bool same_bits(double a, double b) {
 }
 
 static bool columns_agree(const an_column *a, const an_column *b) {
+    if (memcmp(&a->notation, &b->notation, sizeof a->notation) != 0) return false; /* it has no padding */
     if (a->kind != b->kind || a->has_fill != b->has_fill || a->names.count != b->names.count ||
         (a->has_fill && !same_bits(a->fill, b->fill)))
         return false;

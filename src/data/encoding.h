@@ -4,6 +4,7 @@
 
 #include "anneal/data.h"
 #include "base/memory.h"
+#include "data/notation.h"
 
 /* The longest name of a category or class, in bytes, and how many of them there may be in a column. */
 enum { AN_NAME_BYTES = 1000, AN_MOST_CATEGORIES = 1000, AN_MOST_CLASSES = 10000 };
@@ -20,7 +21,8 @@ int64_t an_name_list_find(const an_name_list *names, const char *text, size_t le
 typedef enum an_column_kind {
     AN_COLUMN_NUMBER,
     AN_COLUMN_CATEGORY, /* one number for each name: 1 for the cell's own, 0 for all others */
-    AN_COLUMN_CLASS     /* the number of the name */
+    AN_COLUMN_CLASS,    /* the number of the name */
+    AN_COLUMN_DATE      /* the numbers of data/notation.h */
 } an_column_kind;
 
 typedef struct an_column {
@@ -29,11 +31,18 @@ typedef struct an_column {
     bool has_fill;
     double fill;        /* in the place of a missing number; a missing category is none of the names */
     an_name_list names; /* of categories or classes */
+    an_notation notation;
 } an_column;
+
+static inline bool an_column_has_names(const an_column *column) {
+    return column->kind == AN_COLUMN_CATEGORY || column->kind == AN_COLUMN_CLASS;
+}
 
 /* How many numbers of a sample the column becomes. */
 static inline int64_t an_column_width(const an_column *column) {
-    return column->kind == AN_COLUMN_CATEGORY ? column->names.count : 1;
+    return column->kind == AN_COLUMN_CATEGORY ? column->names.count
+           : column->kind == AN_COLUMN_DATE   ? an_date_width(&column->notation)
+                                              : 1;
 }
 
 enum { AN_ENCODED_INPUTS, AN_ENCODED_TARGETS, AN_ENCODED_KINDS };

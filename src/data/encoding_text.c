@@ -6,11 +6,14 @@
 #include "base/text/text.h"
 #include "data/encoding.h"
 
-enum { VERSION = 1 };
+/* Version 2 has notations and dates. It is only written where there are some, so that earlier readers can read all others. */
+enum { FIRST_VERSION = 1, VERSION = 2 };
 static const char format[] = "anneal encoding";
 static const char *const lists[AN_ENCODED_KINDS] = {"inputs", "targets"};
-static const char *const kinds[] = {
-    [AN_COLUMN_NUMBER] = "number", [AN_COLUMN_CATEGORY] = "category", [AN_COLUMN_CLASS] = "class"};
+static const char *const kinds[] = {[AN_COLUMN_NUMBER] = "number",
+                                    [AN_COLUMN_CATEGORY] = "category",
+                                    [AN_COLUMN_CLASS] = "class",
+                                    [AN_COLUMN_DATE] = "date"};
 
 /* ---- writing ---- */
 
@@ -18,13 +21,25 @@ static void write_column(an_json_writer *json, const an_column *column) {
     an_json_write_object(json, NULL);
     an_json_write_string(json, "name", column->name);
     an_json_write_string(json, "kind", kinds[column->kind]);
+    if (column->notation.kind != AN_NOTATION_PLAIN) {
+        char notation[AN_NOTATION_BYTES];
+        an_notation_describe(&column->notation, notation, sizeof notation);
+        an_json_write_string(json, "notation", notation);
+    }
     if (column->has_fill) an_json_write_exact(json, "fill", column->fill);
-    if (column->kind != AN_COLUMN_NUMBER) {
+    if (an_column_has_names(column)) {
         an_json_write_array(json, "names");
         for (int64_t i = 0; i < column->names.count; i++) an_json_write_string(json, NULL, column->names.texts[i]);
         an_json_write_end(json);
     }
     an_json_write_end(json);
+}
+
+static int version_of(const an_encoding *encoding) {
+    for (int kind = 0; kind < AN_ENCODED_KINDS; kind++)
+        for (int64_t i = 0; i < encoding->counts[kind]; i++)
+            if (encoding->columns[kind][i].notation.kind != AN_NOTATION_PLAIN) return VERSION;
+    return FIRST_VERSION;
 }
 
 an_status an_encoding_write(const an_encoding *encoding, char **text) {
@@ -38,7 +53,7 @@ an_status an_encoding_write(const an_encoding *encoding, char **text) {
     an_json_writer json = an_text_json(&made, AN_JSON_LINES);
     an_json_write_object(&json, NULL);
     an_json_write_string(&json, "format", format);
-    an_json_write_integer(&json, "version", VERSION);
+    an_json_write_integer(&json, "version", version_of(encoding));
     for (int kind = 0; kind < AN_ENCODED_KINDS; kind++) {
         an_json_write_array(&json, lists[kind]);
         for (int64_t i = 0; i < encoding->counts[kind]; i++) write_column(&json, &encoding->columns[kind][i]);
@@ -88,7 +103,13 @@ static bool read_kind(reading *r, an_column *column) {
             column->kind = (an_column_kind)i;
             return true;
         }
-    return refuse(r, "the kind of a column is number, category or class");
+    return refuse(r, "the kind of a column is number, category, class or date");
+}
+
+static bool read_notation(reading *r, an_column *column) {
+    an_json_string text;
+    return an_json_string_value(&r->json, &text) && (an_notation_parse(text.bytes, &column->notation) ||
+                                                     refuse(r, "this version of anneal does not know the notation"));
 }
 
 static bool read_fill(reading *r, an_column *column) {
@@ -129,12 +150,23 @@ static bool read_names(reading *r, an_column *column) {
     return good;
 }
 
+static bool notation_fits(const an_column *column) {
+    const unsigned kind = column->notation.kind;
+    return column->kind == AN_COLUMN_DATE     ? kind == AN_NOTATION_DATE
+           : column->kind == AN_COLUMN_NUMBER ? kind != AN_NOTATION_DATE
+                                              : kind == AN_NOTATION_PLAIN;
+}
+
 static bool read_column(reading *r, int list, an_column *column) {
     static const struct {
         const char *key;
         bool (*read)(reading *r, an_column *column);
-    } members[] = {{"name", read_name}, {"kind", read_kind}, {"fill", read_fill}, {"names", read_names}};
-    enum { MEMBERS = sizeof members / sizeof *members, KIND = 1, NAMES = 3 };
+    } members[] = {{"name", read_name},
+                   {"kind", read_kind},
+                   {"fill", read_fill},
+                   {"names", read_names},
+                   {"notation", read_notation}};
+    enum { MEMBERS = sizeof members / sizeof *members, KIND = 1 };
     an_json_string key;
     unsigned seen = 0;
     if (!an_json_object(&r->json)) return false;
@@ -147,10 +179,12 @@ static bool read_column(reading *r, int list, an_column *column) {
     }
     if (r->json.problem) return false;
     if (!(seen >> KIND & 1)) return refuse(r, "a column has no kind");
-    if ((column->kind != AN_COLUMN_NUMBER) != (column->names.count > 0))
+    if (an_column_has_names(column) != (column->names.count > 0))
         return refuse(r, "a column of numbers has names, or another has none");
-    if (column->kind == (list == AN_ENCODED_INPUTS ? AN_COLUMN_CLASS : AN_COLUMN_CATEGORY))
-        return refuse(r, "inputs are numbers and categories, and targets are numbers and classes");
+    if (list == AN_ENCODED_INPUTS ? column->kind == AN_COLUMN_CLASS
+                                  : column->kind == AN_COLUMN_CATEGORY || column->kind == AN_COLUMN_DATE)
+        return refuse(r, "inputs are numbers, categories and dates, and targets are numbers and classes");
+    if (!notation_fits(column)) return refuse(r, "a column has a notation of another kind than its own");
     if (column->kind == AN_COLUMN_CATEGORY && column->names.count > AN_MOST_CATEGORIES)
         return refuse(r, "a column has too many names");
     return true;
@@ -190,8 +224,8 @@ static bool read_all(reading *r) {
                    (!strcmp(name.bytes, format) || refuse(r, "this is no encoding of anneal"));
         } else if (!strcmp(key.bytes, "version")) {
             bit = 2;
-            good = an_json_count(&r->json, &version) &&
-                   (version == VERSION || refuse(r, "a later version of anneal wrote this encoding"));
+            good = an_json_count(&r->json, &version) && ((version >= FIRST_VERSION && version <= VERSION) ||
+                                                         refuse(r, "a later version of anneal wrote this encoding"));
         } else if (!strcmp(key.bytes, lists[AN_ENCODED_INPUTS]) && !(seen & 4)) {
             bit = 4;
             good = read_columns(r, AN_ENCODED_INPUTS);

@@ -91,6 +91,21 @@ static an_status get_columns(const opening *o, const char *key, const char **nam
     return AN_OK;
 }
 
+static void get_notations(const opening *o, an_csv_source *s) {
+    static const char *const numbers[] = {[AN_CSV_NUMBERS_PLAIN] = "plain",
+                                          [AN_CSV_NUMBERS_AUTO] = "auto",
+                                          [AN_CSV_NUMBERS_POINT] = "point",
+                                          [AN_CSV_NUMBERS_COMMA] = "comma"};
+    static const char *const dates[] = {[AN_CSV_DATES_TEXT] = "text",
+                                        [AN_CSV_DATES_AUTO] = "auto",
+                                        [AN_CSV_DATES_DAY_FIRST] = "day_first",
+                                        [AN_CSV_DATES_MONTH_FIRST] = "month_first"};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (an_config_is(o->config, AN_KEY(o->path, "numbers"), numbers[i])) s->numbers = (an_csv_numbers)i;
+    for (size_t i = 0; i < sizeof dates / sizeof *dates; i++)
+        if (an_config_is(o->config, AN_KEY(o->path, "dates"), dates[i])) s->dates = (an_csv_dates)i;
+}
+
 /* What cells that are no numbers become. What evaluates is numbered as what was trained on. */
 static an_status get_cells(const opening *o, an_csv_source *s) {
     static const char *const methods[] = {[AN_CSV_MISSING_REFUSE] = "error",
@@ -101,6 +116,7 @@ static an_status get_cells(const opening *o, an_csv_source *s) {
         if (an_config_is(o->config, "data.missing.method", methods[i])) s->missing = (an_csv_missing)i;
     /* A model that embeds categories takes them as onehot does. */
     if (!an_config_is(o->config, AN_KEY(o->path, "categories"), "off")) s->categories = AN_CSV_CATEGORIES_ONE_HOT;
+    get_notations(o, s);
     s->group = an_open_group(o->config);
     const an_status status = an_open_weights_column(o->config, &s->weights);
     if (status != AN_OK) return status;

@@ -173,6 +173,7 @@ def write_data(folder):
     for name, result in (("sums", lambda a, b: a + b), ("products", lambda a, b: a * b)):
         write(name + ".jsonl", "".join(json.dumps({"a": a, "b": b, "y": result(a, b)}) + "\n" for a, b in pairs))
     write("bare.csv", "".join(f"{a},{b},{a + b}\n" for a, b in pairs[1:]))
+    write("prices.csv", "a,when,sum\n" + "".join(f"${a},2024-05-{i % 28 + 1:02},{a + b}\n" for i, (a, b) in enumerate(pairs)))
     write("semicolons.csv", "a;b;sum\n" + "".join(f"{a};{b};{a + b}\n" for a, b in pairs))
     write("classes.csv", "a,b,class\n" + "".join(f"{a},{b},{int(a + b)}\n" for a, b in pairs))
     write("colors.csv", "a,color,sum\n" + "".join(f"{a},{'red' if b > 0.5 else 'blue'},{a + b}\n" for a, b in pairs))
@@ -387,6 +388,8 @@ row("data.train.classes", "classes", "data.train.classes=off", HASH, of="csv")
 row("data.train.categories", "mlp", "data.train.categories=off", REFUSED("is not a number"), of="csv", both=["data.train.path=colors.csv"])
 row("data.train.categories", "mlp", "data.train.categories=embedding", PLAN, of="csv", both=["data.train.path=colors.csv"])
 row("data.train.header", "mlp", "data.train.header=on", HASH, of="csv", both=["data.train.path=bare.csv"])
+row("data.train.numbers", "mlp", "data.train.numbers=auto", PLAN, of="csv", both=["data.train.path=prices.csv"])
+row("data.train.dates", "mlp", "data.train.dates=auto", PLAN, of="csv", both=["data.train.path=prices.csv"])
 row("data.train.delimiter", "mlp", "data.train.delimiter=;", ACCEPTED("semicolons.csv"), of="csv",
     both=["data.train.path=semicolons.csv"])
 row("data.train.dtype", "mlp", "data.train.dtype=f64", HASH, of="csv")

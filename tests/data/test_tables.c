@@ -228,7 +228,7 @@ static void test_encodings_as_text(void **state) {
             again[i] = kept;
         }
     static const char *const wrong[] = {
-        "{\"format\": \"anneal encoding\", \"version\": 2, \"inputs\": [], \"targets\": []}",
+        "{\"format\": \"anneal encoding\", \"version\": 3, \"inputs\": [], \"targets\": []}",
         "{\"format\": \"other\", \"version\": 1, \"inputs\": [], \"targets\": []}",
         "{\"format\": \"anneal encoding\", \"version\": 1, \"inputs\": []}",
         "{\"format\": \"anneal encoding\", \"version\": 1, \"inputs\": [{\"kind\": \"class\", \"names\": [\"a\"]}], "

@@ -90,6 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source.input_count = (options >> 7) * (more & 8 ? 2 : 1);
     source.missing = (an_csv_missing)(more & 3);
     source.categories = (an_csv_categories)(more >> 2 & 1);
+    source.numbers = (an_csv_numbers)(more >> 5 & 3);
+    source.dates = more >> 7 ? AN_CSV_DATES_AUTO : AN_CSV_DATES_TEXT;
     source.group = more & 16 ? "2" : NULL;
     count_cells(file.path, options & 32 ? '\t' : 0);
     const an_status status = an_dataset_create_csv(&d, context, &source);
