@@ -1,5 +1,6 @@
 /* Counts the classes in a dataset's targets. Files of labels do not state them. */
 #include "base/guard.h"
+#include "base/integer.h"
 #include "base/structs.h"
 #include "data/samples.h"
 
@@ -56,7 +57,7 @@ an_status an_dataset_see_classes(an_dataset *dataset, an_see_classes *see_some, 
         see_known(dataset, see_some, user);
         return AN_OK;
     }
-    AN_TRY(an_sample_buffer_create(&b, ctx, dataset, AT_ONCE));
+    AN_TRY(an_sample_buffer_create(&b, ctx, dataset, an_smaller(AT_ONCE, count)));
     for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
         const int64_t n = count - begin < AT_ONCE ? count - begin : AT_ONCE;
         for (int64_t i = 0; i < n; i++) b.indices[i] = begin + i;

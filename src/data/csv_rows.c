@@ -61,15 +61,22 @@ static an_status read_row(table *t, an_csv_scan *scan, an_note note) {
     return AN_OK;
 }
 
-/* How many rows there can be: as many as lines, and each has a byte for every column. */
+/* How many rows there can be: as many as lines that are neither empty nor in quotes, and each has a byte for every column. A quote in the middle of
+ * a cell makes this a guess. */
 static int64_t most_rows(const table *t, const an_csv_scan *scan) {
-    int64_t lines = 1;
-    for (const char *at = scan->at; at < scan->end; at++) lines += *at == '\n' || *at == '\r';
     const int64_t by_bytes = (scan->end - scan->at) / t->columns + 1;
-    return lines < by_bytes ? lines : by_bytes;
+    int64_t rows = 1;
+    bool quoted = false, empty = true;
+    for (const char *at = scan->at; at < scan->end; at++) {
+        if (*at == '"') quoted = !quoted;
+        const bool ends = !quoted && (*at == '\n' || *at == '\r');
+        rows += ends && !empty;
+        empty = ends;
+    }
+    return rows < by_bytes ? rows : by_bytes;
 }
 
-/* Room for so many rows more. The first file gets what it needs; with several, memory doubles at most. */
+/* Room for so many rows more. The first file gets what it needs; with several, or where that was guessed too low, memory doubles at most. */
 static an_status reserve(table *t, int64_t more) {
     an_status status;
     an_context *ctx = t->ctx;
@@ -129,7 +136,10 @@ static an_status pass(table *t) {
         AN_TRY_RETURN(an_csv_check_columns(t, &scan));
         t->files[file].first = t->rows;
         if (!t->looks[AN_ENCODED_INPUTS]) AN_TRY_RETURN(reserve(t, most_rows(t, &scan)));
-        while (!t->found_text && an_csv_more(&scan)) AN_TRY_RETURN(an_note_raise(ctx, read_row(t, &scan, note), note));
+        while (!t->found_text && an_csv_more(&scan)) {
+            if (!t->looks[AN_ENCODED_INPUTS]) AN_TRY_RETURN(reserve(t, 1));
+            AN_TRY_RETURN(an_note_raise(ctx, read_row(t, &scan, note), note));
+        }
     }
     if (t->found_text || t->rows > 0) return AN_OK;
     if (t->dropped > 0)
@@ -290,6 +300,7 @@ an_status an_csv_read_rows(an_csv_table *t) {
     if (names && names->count > 0) t->classes = names->count;
     AN_TRY_RETURN(an_data_part(ctx, t->source->begin, t->source->end, t->rows, &t->first, &t->last));
     AN_TRY_RETURN(fill_missing(t));
+    if (t->own) an_encoding_place(t->own);
     for (int kind = 0; kind < t->kinds; kind++)
         for (int64_t i = 0; i < t->fields[kind].columns; i++)
             t->fields[kind].elements += an_column_width(&t->encoding->columns[kind][i]);

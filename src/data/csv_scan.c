@@ -42,7 +42,7 @@ static bool blank(const an_csv_scan *s, char c) {
     return (c == ' ' || c == '\t') && c != s->delimiter;
 }
 
-static void scan_plain(an_csv_scan *s, an_csv_cell *cell) {
+static an_status scan_plain(an_csv_scan *s, an_csv_cell *cell, an_note note) {
     const char *start = s->at, *end;
     while (!at_line_end(s) && *s->at != s->delimiter) s->at++;
     end = s->at;
@@ -50,12 +50,24 @@ static void scan_plain(an_csv_scan *s, an_csv_cell *cell) {
     while (start < end && blank(s, end[-1])) end--;
     cell->start = start;
     cell->length = (size_t)(end - start);
+    if (cell->length <= AN_CSV_CELL_BYTES) return AN_OK;
+    return an_csv_refuse(s, cell, "is longer than 16 MiB, and no cell may be; check the delimiter", note);
+}
+
+static an_status refuse_open(const an_csv_scan *s, an_csv_cell *cell, an_note note) {
+    cell->length = (size_t)(s->at - cell->start);
+    return an_csv_refuse(s, cell,
+                         cell->length > AN_CSV_CELL_BYTES
+                             ? "has an opening quote, and no closing one in the 16 MiB after it, which is the longest "
+                               "cell; close it, or write \"\" for a quote that is part of the cell"
+                             : "has an opening quote without a closing one",
+                         note);
 }
 
 static an_status scan_quoted(an_csv_scan *s, an_csv_cell *cell, an_note note) {
     cell->start = ++s->at;
     for (;; s->at++) {
-        if (s->at == s->end) return an_csv_refuse(s, cell, "has an opening quote without a closing one", note);
+        if (s->at == s->end || s->at - cell->start > AN_CSV_CELL_BYTES) return refuse_open(s, cell, note);
         if (*s->at == '\n' || (*s->at == '\r' && (s->at + 1 == s->end || s->at[1] != '\n'))) s->line++;
         if (*s->at != '"') continue;
         if (s->at + 1 == s->end || s->at[1] != '"') break;
@@ -69,13 +81,13 @@ static an_status scan_quoted(an_csv_scan *s, an_csv_cell *cell, an_note note) {
 }
 
 an_status an_csv_next(an_csv_scan *s, an_csv_cell *cell, an_note note) {
-    an_status status = AN_OK;
+    an_status status;
     *cell = (an_csv_cell){s->at, 0, s->line, s->column, false};
     while (!at_line_end(s) && blank(s, *s->at)) s->at++;
     if (s->at < s->end && *s->at == '"')
         status = scan_quoted(s, cell, note);
     else
-        scan_plain(s, cell);
+        status = scan_plain(s, cell, note);
     if (status != AN_OK) return status;
     cell->last = at_line_end(s);
     if (cell->last) {

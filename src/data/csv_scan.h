@@ -4,6 +4,9 @@
 
 #include "data/dataset.h"
 
+/* The longest cell. A quote that nobody closed would otherwise take in the rest of a file. */
+enum { AN_CSV_CELL_BYTES = 16 << 20 };
+
 typedef struct an_csv_scan {
     const char *path; /* for messages */
     const char *at, *end;

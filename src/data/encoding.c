@@ -132,6 +132,14 @@ void an_encoding_destroy(an_encoding **encoding) {
     an_release(ctx, (void **)encoding, 1, sizeof *e);
 }
 
+void an_encoding_place(an_encoding *encoding) {
+    for (int kind = 0; kind < AN_ENCODED_KINDS; kind++)
+        for (int64_t i = 0, begin = 0; i < encoding->counts[kind]; i++) {
+            encoding->columns[kind][i].begin = begin;
+            begin += an_column_width(&encoding->columns[kind][i]);
+        }
+}
+
 bool an_encoding_is_plain(const an_encoding *encoding) {
     for (int kind = 0; kind < AN_ENCODED_KINDS; kind++)
         for (int64_t i = 0; i < encoding->counts[kind]; i++) {
@@ -210,12 +218,20 @@ const an_encoding *an_dataset_encoding(const an_dataset *dataset) {
     return dataset->encoding;
 }
 
-/* O(columns). */
+/* O(log columns): every column of a wide table is asked for its name. */
 const char *an_dataset_column(const an_dataset *dataset, int field, int64_t element) {
     AN_NEED_OR(NULL, dataset);
     const an_encoding *e = dataset->encoding;
     if (!e || field < 0 || field >= AN_ENCODED_KINDS || element < 0) return NULL;
-    for (int64_t i = 0; i < e->counts[field]; element -= an_column_width(&e->columns[field][i]), i++)
-        if (element < an_column_width(&e->columns[field][i])) return e->columns[field][i].name;
-    return NULL;
+    const an_column *columns = e->columns[field];
+    int64_t low = 0, high = e->counts[field]; /* the last column that begins at the element or before it */
+    while (low + 1 < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (columns[middle].begin <= element)
+            low = middle;
+        else
+            high = middle;
+    }
+    if (low >= high || element - columns[low].begin >= an_column_width(&columns[low])) return NULL;
+    return columns[low].name;
 }

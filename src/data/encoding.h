@@ -32,6 +32,7 @@ typedef struct an_column {
     double fill;        /* in the place of a missing number; a missing category is none of the names */
     an_name_list names; /* of categories or classes */
     an_notation notation;
+    int64_t begin;      /* of its numbers in a sample */
 } an_column;
 
 static inline bool an_column_has_names(const an_column *column) {
@@ -60,6 +61,8 @@ an_status an_encoding_create(an_encoding **encoding, an_context *ctx, int64_t in
  * if a checkpoint could not hold them: too many, too long, not sorted, or not UTF-8. */
 an_status an_encoding_of_classes(an_encoding **encoding, an_context *ctx, const char *target, const char *const *names,
                                  int64_t count);
+/* Sets where each column begins. Called once, when all names are known. */
+void an_encoding_place(an_encoding *encoding);
 /* Whether a sample depends on more than the numbers in the file. */
 bool an_encoding_is_plain(const an_encoding *encoding);
 

@@ -257,6 +257,7 @@ an_status an_encoding_parse(an_encoding **encoding, an_context *ctx, const char 
         AN_TRY(r.status);
         AN_FAIL(ctx, AN_ERR_PARSE, "the encoding of the data: byte %zu: %s", r.json.at, r.json.problem);
     }
+    an_encoding_place(r.encoding);
     *encoding = r.encoding;
     an_release(ctx, (void **)&copy, length + 1, 1);
     return AN_OK;

@@ -113,9 +113,9 @@ an_status an_features_create(an_features **features, an_dataset *dataset, int fi
     const int64_t elements = (int64_t)(dataset->bytes[field] / an_dtype_size(dataset->fields[field].dtype));
     *s = (an_features){.ctx = ctx, .dataset = dataset, .field = field, .count = count ? count : elements};
     s->each = elements / s->count;
-    AN_TRY(an_sample_buffer_create(&s->b, ctx, dataset, CHUNK));
-    const int64_t all = an_dataset_count(dataset);
-    AN_TRY(compute(s, samples > 0 && samples < all ? samples : all));
+    const int64_t all = an_dataset_count(dataset), used = samples > 0 ? an_smaller(samples, all) : all;
+    AN_TRY(an_sample_buffer_create(&s->b, ctx, dataset, an_smaller(CHUNK, used)));
+    AN_TRY(compute(s, used));
     an_sample_buffer_destroy(&s->b, ctx);
     *features = s;
     s = NULL;

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Small files that become large: each is read, or refused by a message that names the limit, in memory and time that fit the file.
+
+    expansions.py SOURCE-TREE BUILD-FOLDER [NAME]
+
+Every case writes its files into an empty folder and says how the command must end, which words it must print, and how much more memory than a small run it
+may take. SECONDS is only a net below: what took the square of a size took minutes. With NAME, only that case is run, and what it takes and says is shown.
+"""
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+tree, build = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+only = sys.argv[3] if len(sys.argv) > 3 else None
+command = os.path.join(build, "bin/anneal")
+SECONDS = 60
+MB = 1 << 20
+
+cases = []  # name, exit code, pattern, memory in bytes, function that writes files and gives the arguments
+
+
+def case(name, code, pattern, memory):
+    def add(write):
+        cases.append((name, code, pattern, memory, write))
+        return write
+
+    return add
+
+
+def put(name, content):
+    with open(name, "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+
+
+def train(data, *settings):
+    put("c.yaml", f"run: {{dir: run, steps: 1}}\nmodel: {{type: mlp, hidden: [4]}}\ndata: {{train: {data}}}\nbatch: {{global: 2}}\ntrain: {{precision: f32}}\n")
+    return ["train", "c.yaml", *[word for setting in settings for word in ("--set", setting)]]
+
+
+# Tables
+
+
+@case("csv: a million columns", 0, "done, after 1 step", 512 * MB)
+def wide():
+    columns = 10**6
+    header = ",".join(f"c{i}" for i in range(columns))
+    rows = [",".join("01"[(i + row) % 2] for i in range(columns)) for row in range(3)]
+    put("wide.csv", "\n".join([header, *rows]) + "\n")
+    return train("{type: csv, path: wide.csv}")
+
+
+@case("csv: a quote that is never closed", 1, r"open.csv: line 3, column 1: '3,4.5,6.*' has an opening quote, and no closing one in the 16 MiB", 192 * MB)
+def unclosed():
+    put("open.csv", 'a,b\n1,2\n"3,4\n' + "5,6\n" * (24 * MB // 4))
+    return train("{type: csv, path: open.csv}")
+
+
+@case("csv: a quoted cell of 32 MB", 1, r"long.csv: line 3, column 1: .*16 MiB", 192 * MB)
+def long_cell():
+    put("long.csv", 'a,b\n1,2\n"' + "x" * (32 * MB) + '",4\n' + "5,6\n" * 3)
+    return train("{type: csv, path: long.csv}")
+
+
+@case("csv: a header of 32 MB", 1, r"long.csv: line 1, column 1: .*16 MiB", 192 * MB)
+def long_header():
+    put("long.csv", "x" * (32 * MB) + ",b\n" + "5,6\n" * 3)
+    return train("{type: csv, path: long.csv}")
+
+
+@case("csv: a quoted cell of line ends", 1, r"lines.csv: line 2, column 1: .*is not a number", 96 * MB)
+def quoted_lines():
+    put("lines.csv", 'a,b\n"' + "\n" * (15 * MB) + '",2\n' + "3,4\n" * 3)
+    return train("{type: csv, path: lines.csv}")
+
+
+@case("csv: empty lines", 0, "done, after 1 step", 96 * MB)
+def empty_lines():
+    put("lines.csv", "a,b\n1,2\n" + "\n" * (32 * MB) + "3,4\n")
+    return train("{type: csv, path: lines.csv}")
+
+
+@case("init: a quote that is never closed", 2, r"open.csv: line 3, column 1: .*quote", 192 * MB)
+def unclosed_init():
+    put("open.csv", 'a,b\n1,2\n"3,4\n' + "5,6\n" * (16 * MB // 4))
+    return ["init", "open.csv"]
+
+
+# Arrays
+
+
+def npy(shape, size=0, order=False):
+    text = f"{{'descr': '<f4', 'fortran_order': {order}, 'shape': {shape}, }}"
+    text = text + " " * (117 - len(text)) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + bytes(size)
+
+
+def member(name, packed, plain, check, at):
+    name = name.encode()
+    local = struct.pack("<IHHHHHIIIHH", 0x04034B50, 20, 0, 8, 0, 0, check, len(packed), plain, len(name), 0) + name + packed
+    entry = struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 20, 20, 0, 8, 0, 0, check, len(packed), plain, len(name), 0, 0, 0, 0, 0, at) + name
+    return local, entry
+
+
+def npz(path, members):
+    """Members are (name, bytes to deflate, the size that the directory claims or None)."""
+    locals_, entries, at = b"", b"", 0
+    for name, plain, claimed in members:
+        deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
+        packed = deflater.compress(plain) + deflater.flush()
+        local, entry = member(name, packed, len(plain) if claimed is None else claimed, zlib.crc32(plain), at)
+        locals_ += local
+        entries += entry
+        at += len(local)
+    put(path, locals_ + entries + struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, len(members), len(members), len(entries), at, 0))
+
+
+@case("npz: one copy of an array", 0, "done, after 1 step", 200 * MB)
+def one_copy():
+    side = 128 * MB // 4 // 2
+    npz("a.npz", [("x.npy", npy((side // 8, 16), 128 * MB), None), ("y.npy", npy((side // 8,), side // 2), None)])
+    return train("{type: npy, path: a.npz}")
+
+
+@case("npz: more than its shape", 1, r"a.npz: byte .*header announces 8 numbers", 64 * MB)
+def surplus():
+    npz("a.npz", [("x.npy", npy((2, 4), 256 * MB), None), ("y.npy", npy((2,), 8), None)])
+    return train("{type: npy, path: a.npz}")
+
+
+def run(arguments):
+    """exit code (negative: a signal), what was said, peak memory in bytes, seconds of a core"""
+    with open("out", "wb+") as out:
+        process = subprocess.Popen([command, *arguments], stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+        try:
+            signal.alarm(SECONDS)
+            _, status, usage = os.wait4(process.pid, 0)
+            signal.alarm(0)
+        except TimeoutError:
+            process.kill()
+            _, status, usage = os.wait4(process.pid, 0)
+            return "time", "", usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+        out.seek(0)
+        return os.waitstatus_to_exitcode(status), out.read().decode(errors="replace"), usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+
+
+def measure(write):
+    """The same, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as work:
+        os.chdir(work)
+        result = run(write())
+        os.chdir(tree)
+        return result
+
+
+def small():
+    put("small.csv", "a,b\n1,2\n3,4\n")
+    return train("{type: csv, path: small.csv}")
+
+
+def problem_of(result, least, code, pattern, memory):
+    ended, message, peak, _ = result
+    if ended == "time":
+        return f"still running after {SECONDS} s"
+    if ended != code:
+        return f"ended with {ended}, not {code}"
+    if not re.search(pattern, " ".join(message.split())):
+        return f"the message does not match {pattern}"
+    if peak > least + memory:
+        return f"took {peak - least >> 20} MB more than a small run; {memory >> 20} are allowed"
+    return None
+
+
+def main():
+    def ring(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, ring)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    least = measure(small)[2]
+    failed = 0
+    for name, code, pattern, memory, write in cases:
+        if only and name != only and only != "all":
+            continue
+        result = measure(write)
+        if only:
+            print(f"{name}: {(result[2] - least) / MB:.0f} MB more than a small run, {result[3]:.2f} s\n    {' '.join(result[1].split())[-300:]}")
+        problem = problem_of(result, least, code, pattern, memory)
+        if problem:
+            failed += 1
+            print(f"FAILED: {name}: {problem}\n    {' '.join(result[1].split())[:600]}")
+    print(f"{len(cases)} files that become large, {failed} not handled as they should be")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
