@@ -32,7 +32,7 @@ typedef struct an_column {
     double fill;        /* in the place of a missing number; a missing category is none of the names */
     an_name_list names; /* of categories or classes */
     an_notation notation;
-    int64_t begin;      /* of its numbers in a sample */
+    int64_t begin; /* of its numbers in a sample */
 } an_column;
 
 static inline bool an_column_has_names(const an_column *column) {

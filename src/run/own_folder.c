@@ -6,6 +6,7 @@
 #include "anneal/config.h"
 #include "run/folder.h"
 #include "run/saver.h"
+#include "store/hold.h"
 #include "store/inspect.h"
 
 static bool is_same_folder(const char *a, const char *b) {
@@ -69,16 +70,18 @@ an_status an_run_check_folder(an_trainer *t) {
     const an_run *h = t->run;
     an_manifest *manifest = NULL;
     char checkpoints[AN_FILE_PATH], newest[AN_FILE_PATH];
+    int hold = AN_HOLD_NONE;
     bool same;
     if (t->rank > 0 || h->generation || !h->folder) return AN_OK;
     AN_CHECK(ctx, an_path_join(checkpoints, h->folder, AN_CHECKPOINTS), AN_ERR_ARGUMENT,
              "the path is too long: %.100s…", h->folder);
     if (resumed_from_here(h, checkpoints)) return AN_OK;
-    AN_TRY(an_checkpoint_newest(ctx, h->folder, newest, &manifest));
-    if (!manifest) return AN_OK;
+    AN_TRY(an_checkpoint_newest(ctx, h->folder, newest, &manifest, &hold));
+    if (!manifest) return AN_OK; /* nor is anything held */
     AN_TRY(has_same_config(ctx, h, newest, &same));
     status = same ? AN_OK : refuse(ctx, h, newest, manifest);
 fail:
+    an_hold_end(&hold);
     an_manifest_destroy(&manifest);
     return status;
 }

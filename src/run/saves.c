@@ -13,6 +13,7 @@
 #include "run/restore.h"
 #include "run/run.h"
 #include "run/saver.h"
+#include "store/hold.h"
 #include "store/inspect.h"
 #include "store/launch.h"
 #include "store/share.h"
@@ -229,14 +230,14 @@ static an_status keep_origin(an_trainer *t, const char *path, const an_manifest 
     return an_trainer_keep_text(t, &t->run->resumed, path);
 }
 
-/* A checkpoint itself, or the newest of a run folder. */
-static an_status choose_checkpoint(an_context *ctx, const char *path, char chosen[AN_FILE_PATH]) {
+/* A checkpoint itself, or the newest of a run folder, which is held: its run may be under way. */
+static an_status choose_checkpoint(an_context *ctx, const char *path, char chosen[AN_FILE_PATH], int *hold) {
     an_manifest *manifest = NULL;
     if (an_checkpoint_has_manifest(path)) {
         if (snprintf(chosen, AN_FILE_PATH, "%s", path) < AN_FILE_PATH) return AN_OK;
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", path);
     }
-    AN_TRY_RETURN(an_checkpoint_newest(ctx, path, chosen, &manifest));
+    AN_TRY_RETURN(an_checkpoint_newest(ctx, path, chosen, &manifest, hold));
     an_manifest_destroy(&manifest);
     if (*chosen) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_FILE,
@@ -245,9 +246,9 @@ static an_status choose_checkpoint(an_context *ctx, const char *path, char chose
                     path);
 }
 
-/* Rank 0 chooses, for all. Collective. */
-static an_status share_choice(an_context *ctx, const char *path, char chosen[AN_FILE_PATH]) {
-    AN_TRY_RETURN(an_ranks_agree(ctx, an_rank(ctx) == 0 ? choose_checkpoint(ctx, path, chosen) : AN_OK));
+/* Rank 0 chooses and holds it, for all. Collective. */
+static an_status share_choice(an_context *ctx, const char *path, char chosen[AN_FILE_PATH], int *hold) {
+    AN_TRY_RETURN(an_ranks_agree(ctx, an_rank(ctx) == 0 ? choose_checkpoint(ctx, path, chosen, hold) : AN_OK));
     return an_ranks(ctx) > 1 ? an_broadcast(ctx, chosen, AN_FILE_PATH, AN_DTYPE_U8, 0) : AN_OK;
 }
 
@@ -256,8 +257,9 @@ static an_status load(an_trainer *t, const char *given, bool restarts) {
     an_context *ctx = t->ctx;
     an_manifest *manifest = NULL;
     char path[AN_FILE_PATH] = "";
+    int hold = AN_HOLD_NONE;
     AN_TRY(an_ranks_agree(ctx, check_begin(t)));
-    AN_TRY(share_choice(ctx, given, path));
+    AN_TRY(share_choice(ctx, given, path, &hold));
     AN_TRY(an_manifest_share(&manifest, ctx, path));
     AN_TRY(an_ranks_agree(ctx, check_load(t, path, manifest, restarts)));
     t->broken = true; /* until all of it is there: to read every byte twice would be twice the time */
@@ -266,6 +268,7 @@ static an_status load(an_trainer *t, const char *given, bool restarts) {
     AN_TRY(an_ranks_agree(ctx, keep_origin(t, path, manifest, restarts)));
     status = AN_OK;
 fail:
+    an_hold_end(&hold);
     an_manifest_destroy(&manifest);
     return status;
 }
