@@ -35,12 +35,12 @@ static size_t bytes_of(int threads) {
     return pool_offset() + an_pool_bytes(threads);
 }
 
-/* The level of a new context: what the caller asks for, or the highest. */
+/* The level of a new context: what the caller asks for, or the highest. What is refused here would be refused at every start. */
 static an_status choose_isa(an_isa asked, an_isa *isa) {
     const an_isa highest = an_isa_highest();
     *isa = asked ? asked : highest;
     if (highest == AN_ISA_AUTO)
-        return AN_ERROR(NULL, AN_ERR_ARGUMENT,
+        return AN_ERROR(NULL, AN_ERR_UNSUPPORTED,
                         "the environment variable " AN_ISA_VARIABLE
                         " is '%s'; set it to base, avx2, avx512 or amx, or unset it",
                         getenv(AN_ISA_VARIABLE)); /* NOLINT(concurrency-mt-unsafe): read only */

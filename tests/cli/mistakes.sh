@@ -157,6 +157,10 @@ mistake 2 'c.yaml:5:23: run.seed is '\''-1'\''; it takes a whole number of at le
     'run: {dir: run, seed: -1}'
 mistake 2 'c.yaml:5:22: run.isa is '\''sse9'\''; it takes auto, base, avx2, avx512 or amx' \
     'run: {dir: run, isa: sse9}'
+ANNEAL_MAX_ISA=base mistake 2 'anneal train: the environment variable ANNEAL_MAX_ISA limits instructions to base, so the instruction set avx2 cannot be used: unset it, or choose base' \
+    'run: {dir: run, isa: avx2}'
+ANNEAL_MAX_ISA=avx1 mistake 2 "anneal train: the environment variable ANNEAL_MAX_ISA is 'avx1'; set it to base, avx2, avx512 or amx, or unset it" \
+    'run: {dir: run}'
 mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, chat, preferences, sentences, mixture or stream' \
     'data: {train: {path: rows.csv}}'
 mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, chat, preferences, sentences, mixture or stream; did you mean '\''csv'\''?' \
