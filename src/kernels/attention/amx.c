@@ -225,8 +225,9 @@ static void forward_task(void *user, int64_t index, int thread) {
 
 /* ---- the kernel ---- */
 
+/* An output of a graph stays f32, also where its inputs are bf16. */
 bool an_attention_amx_applies(const an_call *call) {
-    return call->ctx->isa >= AN_ISA_AMX && are_bf16(call->src, AN_ATTENTION_V + 1);
+    return call->ctx->isa >= AN_ISA_AMX && are_bf16(call->src, AN_ATTENTION_V + 1) && are_bf16(call->dst, 1);
 }
 
 static size_t forward_bytes(const an_call *call) {

@@ -263,7 +263,7 @@ static void diff_part(const an_attention_job *j, const an_diff_part *part, void 
 
 bool an_attention_diff_amx_applies(const an_call *call) {
     return call->ctx->isa >= AN_ISA_AMX && are_bf16(call->src, AN_ATTENTION_DIFF_OF_DST + 1) &&
-           call->src[AN_ATTENTION_DIFF_OF_SUM].dtype == AN_DTYPE_F32;
+           are_bf16(call->dst, call->dst_count) && call->src[AN_ATTENTION_DIFF_OF_SUM].dtype == AN_DTYPE_F32;
 }
 
 static const an_diff_kernel diff = {TASK, KEYS, diff_part, diff_bytes};
