@@ -26,6 +26,8 @@ for level in base avx2 avx512 amx; do
     ends_with '0|77' --mode=test --op=relu --isa=$level # 77: this machine lacks it, and that is said
     [ "$code" = 0 ] || grep -q "no instructions of level $level" output.txt || fail "it does not say why nothing was checked"
 done
+ends_with 0 --mode=test --op=relu --dtype=f32 --case=3 --bits
+grep -qE '^bits relu portable f32 case 3 output 0: [0-9a-f]{16}$' output.txt || fail "--bits prints no hash"
 ends_with 0 --mode=list --isa=base
 ends_with 0 --mode=threads --op=relu --dtype=f32 --case=1000001
 ends_with 0 --mode=threads --model=mlp-32-128-128-8-b64 --op=product --dtype=f32 --work=0.1

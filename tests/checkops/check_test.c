@@ -1,8 +1,11 @@
 /* --mode=test: every kernel against the oracle. */
 #include "checkops/checkops.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum {
     SHAPES = 24,       /* of each dtype, for each kernel that has it */
@@ -37,8 +40,15 @@ static const char *test_in_place(check_run *run, const an_kernel *kernel) {
     return wrong;
 }
 
+static void print_bits(const check_run *run, const an_kernel *kernel) {
+    for (int i = 0; i < run->dst_count; i++)
+        printf("bits %s %s %s case %" PRId64 " output %d: %016" PRIx64 "\n", run->op->name, kernel->name,
+               an_dtype_name(run->dtype), run->number, i, (uint64_t)XXH3_64bits(run->dst[i].memory, run->dst[i].bytes));
+}
+
 static void test_kernel(check_run *run, const an_kernel *kernel, tally *t) {
     const char *wrong = check_run_call(run, kernel, run->ctx, -1, 0);
+    if (run->options->bits) print_bits(run, kernel);
     for (int i = 0; i < run->dst_count && !wrong; i++) wrong = check_compare(run, i);
     if (!wrong && run->dst_count) wrong = test_in_place(run, kernel);
     check_count();

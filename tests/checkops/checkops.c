@@ -28,7 +28,7 @@ static const check_family *const tables[] = {
 
 static const char help[] =
     "checkops --mode=MODE [--op=NAME] [--kernel=NAME] [--dtype=DTYPE] [--isa=LEVEL] [--case=N] [--seed=S]\n"
-    "         [--shapes=N] [--threads=N] [--model=NAME] [--work=GFLOP]\n"
+    "         [--shapes=N] [--threads=N] [--model=NAME] [--work=GFLOP] [--bits]\n"
     "\n"
     "  --mode=list     one line for each op: its name and its kernels, best first\n"
     "  --mode=test     every kernel against an oracle in long double, on random shapes of each dtype: dense,\n"
@@ -47,6 +47,7 @@ static const char help[] =
     "  --model                   only nodes of this real model and no random cases\n"
     "  --work                    the largest nodes of real models, in GFLOP, a byte of traffic counting as ten\n"
     "                            flops: 5 unless given; 0 is none of them, 1000 all\n"
+    "  --bits                    mode test also prints a hash of every output, to compare two programs or machines\n"
     "\n"
     "An element is right if |got - want| <= tolerance * max(|want|, rms), rms being the root mean square of\n"
     "the output: sums that cancel are judged by the size of what they cancel from. For an output of a few\n"
@@ -200,6 +201,7 @@ static bool parse_isa(const char *text, an_isa *isa) {
 static bool parse_option(const char *argument, check_options *options) {
     const char *value;
     uint64_t number = 0;
+    if (!strcmp(argument, "--bits")) return options->bits = true;
     if ((value = value_of(argument, "mode"))) {
         options->mode = value;
         return true;

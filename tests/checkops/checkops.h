@@ -14,6 +14,7 @@ typedef struct check_options {
     an_isa isa;        /* the level of instructions of all contexts */
     const char *model; /* only nodes of this real model; NULL: random cases and all models */
     double work;       /* of the largest nodes of real models, in GFLOP */
+    bool bits;         /* mode test prints a hash of what each kernel gave */
 } check_options;
 
 /* The kernels of an op at the level of the options. */
