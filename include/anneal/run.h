@@ -80,7 +80,8 @@ typedef struct an_run_outcome {
     int64_t steps;     /* taken, in all */
     int64_t best_step; /* 0: there was no evaluation, or its metric was NaN */
     double best_value;
-    const char *reason; /* set by the caller before an_folder_finish: why it requested the stop; NULL: unknown */
+    /* Why it was stopped; NULL: unknown. an_trainer_run sets it if `anneal stop` asked; the caller, before an_folder_finish, if it requested the stop itself. */
+    const char *reason;
     an_run_end end;
     uint32_t reserved;
 } an_run_outcome;

@@ -8,6 +8,7 @@
 #include "base/structs.h"
 #include "run/disk_room.h"
 #include "run/run.h"
+#include "store/launch.h"
 #include "train/metrics.h"
 #include "train/trainer.h"
 
@@ -96,10 +97,23 @@ static an_status agree(running *r) {
     return agree_on(r, &facts);
 }
 
+/* Whether `anneal stop` asks for it. To look takes a system call or, on a shared file system, a message: fast steps do not look each time. */
+static void look_for_request(an_trainer *t) {
+    static const double interval = 0.2; /* seconds */
+    an_run *run = t->run;
+    const double now = an_clock_seconds();
+    if (t->rank > 0 || !run->folder || run->generation == 0 || now - run->looked < interval) return;
+    run->looked = now;
+    const int requests = an_launch_requests(run->folder, run->generation);
+    if (requests > run->requests) t->stop = true;
+    run->requests = requests;
+}
+
 /* What this rank knows: the only place that reads clocks and flags. Once a step, and again after an evaluation or a save, which may take long. A request to stop that comes later
  * waits for the next. */
 static an_run_facts look_here(const running *r) {
     const an_run *run = r->trainer->run;
+    look_for_request(r->trainer);
     return (an_run_facts){.spent = an_clock_seconds() - r->begin,
                           .reserve = r->step_seconds + run->report.copy_seconds + run->report.seconds,
                           .stop = r->trainer->stop,
@@ -386,13 +400,16 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
     r.saves = t->run->folder != NULL;
     fail_later(&r, prepare(&r, options, outcome));
     AN_TRY_RETURN(look(&r));
+    t->look_for_request = look_for_request;
     const an_status status = run_steps(&r, &end);
     if (status != AN_OK) rescue_save(&r);
     const an_run_outcome came = {.end = status == AN_OK ? end : AN_RUN_FAILED,
                                  .steps = t->next,
                                  .best_step = p->has_best ? p->best_step : 0,
-                                 .best_value = p->best_value};
+                                 .best_value = p->best_value,
+                                 .reason = t->run->requests > 0 ? "anneal stop" : NULL};
     t->stop = false;
+    t->look_for_request = NULL;
     if (outcome) an_run_outcome_write(ctx, outcome, &came); /* checked above, so that it leaves no error of its own */
     return status;
 }

@@ -28,6 +28,8 @@ typedef struct an_run {
     an_save_report report;  /* of the last save */
     bool tells;             /* the callback after a save is under way, which may ask for the report */
     bool has_room;          /* the disk was looked at */
+    int requests;           /* to stop, of `anneal stop`, that were seen */
+    double looked;          /* when they were last looked for */
     char *resumed;          /* the checkpoint's path; NULL: the run began anew */
     an_saved_origin
         origin; /* that a new run began with; its path is origin_path, and origin_text says all of it. NULL: none */

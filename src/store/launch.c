@@ -11,63 +11,10 @@
 #include <unistd.h>
 
 #include "base/files/regular.h"
+#include "base/process.h"
 #include "store/places.h"
 
 #define FOLDER "launches"
-enum { IDENTITY = 512 };
-
-/* ---- who a process is ---- */
-
-static void read_word(const char *path, char *word, size_t capacity) {
-    FILE *file = an_regular_read(path);
-    word[0] = 0;
-    if (file && fgets(word, (int)capacity, file)) word[strcspn(word, "\n")] = 0;
-    if (file) fclose(file);
-}
-
-/* When a process started, and what it is doing ('T': it is stopped); false: there is none of that number. */
-static bool look_at_process(long process, unsigned long long *start, char *state) {
-    char path[64], line[1024];
-    /* Its first thread's, which says the same; of the process's own file an emulator shows it a version with another time. */
-    snprintf(path, sizeof path, "/proc/%ld/task/%ld/stat", process, process);
-    read_word(path, line, sizeof line);
-    const char *after = strrchr(line, ')'); /* a name may have anything in it */
-    static const char fields[] =
-        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu"; /* the 3rd and the 22nd */
-    /* NOLINTNEXTLINE(cert-err34-c): what is no number is no process of ours */
-    return after && sscanf(after + 1, fields, state, start) == 2;
-}
-
-/* The machine since its start, and the namespace that process numbers are of: elsewhere a number means nothing. */
-static void write_machine(char text[IDENTITY / 2]) {
-    char boot[64], names[64];
-    read_word("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    const ssize_t length = readlink("/proc/self/ns/pid", names, sizeof names - 1);
-    names[length > 0 ? length : 0] = 0;
-    snprintf(text, IDENTITY / 2, "%s %s", boot, names);
-}
-
-static void write_identity(char text[IDENTITY]) {
-    char machine[IDENTITY / 2], state;
-    unsigned long long start = 0;
-    write_machine(machine);
-    look_at_process((long)getpid(), &start, &state);
-    snprintf(text, IDENTITY, "%ld %llu %s\n", (long)getpid(), start, machine);
-}
-
-/* Whether the process that wrote this identity is at work, on this machine. One that is stopped is not: it may wake up, and will then
- * find that it is no longer wanted. */
-static bool is_at_work(const char *identity, long *process) {
-    char machine[IDENTITY / 2], state = 0;
-    unsigned long long started = 0, starts = 0;
-    int read = 0;
-    write_machine(machine);
-    /* NOLINTNEXTLINE(cert-err34-c): anything else is nobody */
-    if (sscanf(identity, "%ld %llu %n", process, &started, &read) != 2 || strcmp(identity + read, machine) != 0)
-        return false;
-    if (*process == (long)getpid() || !look_at_process(*process, &starts, &state)) return false;
-    return starts == started && !strchr("TtZX", state);
-}
 
 /* ---- generations ---- */
 
@@ -120,12 +67,13 @@ static void tidy(const char *launches, int64_t before) {
 }
 
 static an_status check_free(const char *folder, const char *launches, int64_t last, an_note note) {
-    char path[AN_FILE_PATH], name[32], identity[IDENTITY];
+    char path[AN_FILE_PATH], name[32], identity[AN_PROCESS_IDENTITY];
     long process;
     snprintf(name, sizeof name, "%" PRId64, last);
     if (last == 0 || !an_path_join(path, launches, name)) return AN_OK;
-    read_word(path, identity, sizeof identity);
-    if (!is_at_work(identity, &process)) return AN_OK;
+    an_process_read(path, identity, sizeof identity);
+    /* One that is stopped may wake up, and will then find that it is no longer wanted. */
+    if (an_process_look(identity, &process) != AN_PROCESS_AT_WORK || process == (long)getpid()) return AN_OK;
     return AN_NOTE(note, AN_ERR_STATE,
                    "%s: process %ld is already training in this folder; wait for it, stop it (kill %ld), or set "
                    "run.dir to another name",
@@ -133,7 +81,7 @@ static an_status check_free(const char *folder, const char *launches, int64_t la
 }
 
 static an_status claim(const char *folder, int64_t *generation, an_note note) {
-    char launches[AN_FILE_PATH], path[AN_FILE_PATH], name[32], identity[IDENTITY];
+    char launches[AN_FILE_PATH], path[AN_FILE_PATH], name[32], identity[AN_PROCESS_IDENTITY];
     int64_t last;
     if (!an_path_join(launches, folder, FOLDER))
         return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", folder);
@@ -141,7 +89,7 @@ static an_status claim(const char *folder, int64_t *generation, an_note note) {
     if (status == AN_OK) status = find_last(launches, &last, note);
     if (status == AN_OK) status = check_free(folder, launches, last, note);
     if (status == AN_OK) status = look_at_checkpoints(folder, &last, note);
-    write_identity(identity);
+    an_process_identify(identity);
     /* Another one may take the same number first, or a higher one while ours is made: then the next is tried. */
     int64_t mine = -1;
     while (status == AN_OK && mine != last) {
@@ -185,4 +133,21 @@ an_status an_launch_check(const char *folder, int64_t generation, an_note note) 
     return AN_NOTE(note, AN_ERR_TAKEN_OVER,
                    "%s: launch %" PRId64 " has taken over this run, so this process, launch %" PRId64 ", stops", folder,
                    last, generation);
+}
+
+/* ---- requests ---- */
+
+int an_launch_requests(const char *folder, int64_t generation) {
+    enum { MOST = 4096 };
+    char launches[AN_FILE_PATH], path[AN_FILE_PATH], name[32], text[MOST + 1];
+    int count = 0;
+    snprintf(name, sizeof name, "%" PRId64, generation);
+    if (!an_path_join(launches, folder, FOLDER) || !an_path_join(path, launches, name)) return 0;
+    const int file = an_regular_open(path, O_RDONLY);
+    if (file < 0) return 0;
+    const ssize_t length = read(file, text, MOST);
+    close(file);
+    text[length > 0 ? length : 0] = 0;
+    for (const char *at = text; (at = strstr(at, "\n" AN_LAUNCH_STOP "\n")); at++) count++;
+    return count;
 }

@@ -205,6 +205,7 @@ static an_status run_batches(an_trainer *t, sums *sum, bool *stopped) {
         const int64_t begin = batch * micro, rest = samples - begin;
         bool runs = false;
         sums s = {0};
+        if (stopped && t->look_for_request) t->look_for_request(t);
         if (stopped && goes_on) goes_on = !(*stopped = t->stop);
         if (goes_on && batch < end) {
             status = run_batch(t, begin, rest < micro ? rest : micro, &s, &runs);

@@ -50,8 +50,10 @@ struct an_trainer {
     an_augment augment; /* of training samples */
     an_leaf_set leaves; /* of this rank */
     int64_t steps, next, seed;
-    an_run_facts facts;            /* what the next step's record says of this rank, and the last one's of all */
-    atomic_bool stop;              /* a request: the run ends after the step under way */
+    an_run_facts facts; /* what the next step's record says of this rank, and the last one's of all */
+    atomic_bool stop;   /* a request: the run ends after the step under way */
+    /* Sets it if somebody asks from outside; NULL: no run is under way. */
+    void (*look_for_request)(struct an_trainer *t);
     an_shard asked;                /* of the options */
     bool planned;                  /* … only: there are no weights */
     bool broken;                   /* part of a checkpoint was loaded, and the rest could not be */

@@ -56,8 +56,8 @@ struct cli_call {
 
 /* Every command, NULL at the end; main sets it. */
 extern const cli_command *const *cli_commands;
-extern const cli_command cli_train, cli_init, cli_find_lr, cli_demo, cli_plan, cli_summary, cli_bench, cli_graph,
-    cli_version, cli_help;
+extern const cli_command cli_train, cli_stop, cli_init, cli_find_lr, cli_demo, cli_plan, cli_summary, cli_bench,
+    cli_graph, cli_version, cli_help;
 extern const cli_command cli_eval, cli_predict, cli_verify, cli_inspect, cli_export, cli_diff;
 extern const cli_command cli_tokenize, cli_generate;
 extern const cli_command cli_compare, cli_plot, cli_doctor, cli_completion, cli_manual;

@@ -10,12 +10,10 @@
 #include "launch/launcher.h"
 
 static const cli_command *const commands[] = {
-    &cli_train,       &cli_init,     &cli_tokenize,   &cli_find_lr,     &cli_demo,
-    &cli_plan,        &cli_summary,  &cli_bench,      &cli_graph,       &cli_eval,
-    &cli_predict,     &cli_generate, &cli_inspect,    &cli_verify,      &cli_export,
-    &cli_diff,        &cli_compare,  &cli_plot,       &cli_config_show, &cli_config_schema,
-    &cli_config_keys, &cli_doctor,   &cli_completion, &cli_manual,      &cli_version,
-    &cli_help,        NULL};
+    &cli_train,       &cli_stop,   &cli_init,       &cli_tokenize, &cli_find_lr, &cli_demo,        &cli_plan,
+    &cli_summary,     &cli_bench,  &cli_graph,      &cli_eval,     &cli_predict, &cli_generate,    &cli_inspect,
+    &cli_verify,      &cli_export, &cli_diff,       &cli_compare,  &cli_plot,    &cli_config_show, &cli_config_schema,
+    &cli_config_keys, &cli_doctor, &cli_completion, &cli_manual,   &cli_version, &cli_help,        NULL};
 
 static const cli_command *find_command(const char *name) {
     for (int i = 0; cli_commands[i]; i++)

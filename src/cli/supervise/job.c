@@ -14,9 +14,10 @@
 
 #include "base/clock.h"
 #include "base/files/regular.h"
+#include "base/process.h"
 #include "cli/supervise/ranks.h"
 
-static const char variable[] = "ANNEAL_SUPERVISOR";
+static const char variable[] = "ANNEAL_SUPERVISOR", leader_variable[] = "ANNEAL_LEADER";
 enum { CANNOT_START = 127, OTHERS = 2 /* descriptors that are waited for, besides connections */ };
 
 /* ---- its start ---- */
@@ -38,12 +39,14 @@ _Noreturn static void become_launcher(const char *path, char **arguments, char *
 }
 
 static bool open_listener(supervise_job *job) {
-    char text[AN_RANK_SUPERVISOR_TEXT];
+    char text[AN_RANK_SUPERVISOR_TEXT], identity[AN_PROCESS_IDENTITY];
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     job->listener = an_channel_listen(&address);
     if (job->listener < 0 || !an_channel_key_make(&job->key)) return false;
     an_rank_supervisor_write(&address, &job->key, text);
-    return setenv(variable, text, 1) == 0;
+    an_process_identify(identity);
+    identity[strcspn(identity, "\n")] = 0;
+    return setenv(variable, text, 1) == 0 && setenv(leader_variable, identity, 1) == 0;
 }
 
 /* Room for the links of all ranks, for the watches of as many, and for somebody who has no key. */
@@ -129,6 +132,7 @@ void supervise_job_forget(supervise_job *job) {
     job->connections = NULL;
     job->seats = NULL;
     unsetenv(variable);
+    unsetenv(leader_variable);
     job->listener = -1;
     job->launcher = 0;
 }

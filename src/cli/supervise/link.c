@@ -3,10 +3,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/thread.h"
 #include "launch/launcher.h"
 
@@ -18,6 +20,7 @@ enum { NOT_ENDING = -1, MILLISECONDS = 1000 };
 static struct {
     struct sockaddr_in address;
     an_siphash_key key;
+    char leader[AN_PROCESS_IDENTITY]; /* "": nobody knows */
     pthread_t thread;
     int wake; /* an eventfd; -1: there is no thread */
     atomic_int stage;
@@ -34,11 +37,16 @@ static void connect_again(double now) {
     an_channel_connect(&own.channel, &own.address, &own.key, own.word.state.rank);
 }
 
-/* A leader that was there and is no more was killed: nobody would ever end this rank. */
+/* A leader that is no more was killed: nobody would ever end this rank. */
+static bool is_leader_gone(void) {
+    long process;
+    return own.was_open || (*own.leader && an_process_look(own.leader, &process) == AN_PROCESS_GONE);
+}
+
 static void look_at_connection(double now) {
     const an_channel_state state = own.channel.state;
     if (state == AN_CHANNEL_OPEN) own.was_open = true;
-    if (state == AN_CHANNEL_CLOSED && own.was_open) kill(getpid(), SIGKILL);
+    if (state == AN_CHANNEL_CLOSED && is_leader_gone()) kill(getpid(), SIGKILL);
     if (state != AN_CHANNEL_OPEN && now - own.since > patience) an_channel_close(&own.channel, "it does not answer");
     if (own.channel.state == AN_CHANNEL_CLOSED && now - own.since > beat) connect_again(now);
 }
@@ -101,10 +109,11 @@ static void *run(void *unused) {
     return unused;
 }
 
-void cli_link_begin(const char *supervisor) {
+void cli_link_begin(const char *supervisor, const char *leader) {
     an_launcher launcher = {.rank = 0};
     an_launcher_find(&launcher); /* of one process it says nothing, and that is rank 0 */
     if (!an_rank_supervisor_read(supervisor, &own.address, &own.key)) return;
+    if (leader) snprintf(own.leader, sizeof own.leader, "%s", leader);
     own.word.state.rank = (int32_t)launcher.rank;
     own.word.state.process = (int32_t)getpid();
     gethostname(own.word.state.host, sizeof own.word.state.host - 1);

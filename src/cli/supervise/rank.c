@@ -10,7 +10,7 @@
 #include "cli/supervise/supervise.h"
 #include "launch/rank_state.h"
 
-static const char variable[] = "ANNEAL_SUPERVISOR";
+static const char variable[] = "ANNEAL_SUPERVISOR", leader_variable[] = "ANNEAL_LEADER";
 static char supervisor[AN_RANK_SUPERVISOR_TEXT]; /* "": none */
 
 void cli_rank_begin(void) {
@@ -21,10 +21,11 @@ void cli_rank_begin(void) {
     if (an_rank_supervisor_read(value, &address, &key)) {
         snprintf(supervisor, sizeof supervisor, "%s", value);
         prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* or an orphan would train on beside the next start */
-        cli_link_begin(supervisor);
+        cli_link_begin(supervisor, getenv(leader_variable));
     } else {
         fprintf(stderr, "warning: %s does not name a supervisor and is ignored\n", variable);
     }
+    unsetenv(leader_variable);
     unsetenv(variable); /* it is not for programs that this one may start */
 }
 

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files/regular.h"
-#include "base/text/json.h"
+#include "cli/supervise/folder.h"
 
 static const double interval = 0.1;   /* seconds from look to look */
 static const double lingering = 20;   /* seconds in which a launcher should end after its ranks */
@@ -37,27 +36,8 @@ static bool code_of_end(const char *name, int *code) {
 }
 
 bool supervise_outcome(const char *folder, int64_t after, int *code) {
-    enum { PATH_BYTES = 4200, MOST = 8192 };
-    char path[PATH_BYTES], text[MOST], end[32] = "";
-    an_json json;
-    an_json_string key, value;
-    int64_t generation = 0;
-    snprintf(path, sizeof path, "%s/outcome.json", folder);
-    FILE *file = an_regular_read(path);
-    if (!file) return false;
-    const size_t length = fread(text, 1, sizeof text, file);
-    fclose(file);
-    an_json_init(&json, text, length);
-    if (an_json_object(&json))
-        while (an_json_member(&json, &key)) {
-            if (!strcmp(key.bytes, "end") && an_json_string_value(&json, &value))
-                snprintf(end, sizeof end, "%s", value.bytes);
-            else if (!strcmp(key.bytes, "generation"))
-                an_json_count(&json, &generation);
-            else
-                an_json_skip(&json);
-        }
-    return !json.problem && generation > after && code_of_end(end, code);
+    cli_run_end end;
+    return cli_run_outcome(folder, &end) && end.launch > after && code_of_end(end.name, code);
 }
 
 /* Whether a rank or the launcher was killed. A launcher's exit code is no more than a hint, but after a kill both MPIs give it so. */

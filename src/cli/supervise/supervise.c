@@ -1,7 +1,6 @@
 /* anneal train --supervise: starts the training process and decides whether to restart it when it ends. */
 #include "cli/supervise/supervise.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files/regular.h"
+#include "cli/supervise/folder.h"
 #include "cli/supervise/ranks.h"
 #include "cli/train/open.h"
 #include "cli/train/ranks.h"
@@ -56,56 +55,11 @@ typedef struct {
 
 /* ---- what it is told ---- */
 
-static const char prefix[] = "step-";
-
-/* Of two names of checkpoints, by their numbers: step, then launch. */
-static bool is_newer(const char *name, const char *other) {
-    enum { BASE = 10 };
-    char *rest, *other_rest;
-    if (!*other) return true;
-    const long long step = strtoll(name + sizeof prefix - 1, &rest, BASE);
-    const long long other_step = strtoll(other + sizeof prefix - 1, &other_rest, BASE);
-    if (step != other_step || *rest != '-' || *other_rest != '-') return step > other_step;
-    return strtoll(rest + 1, NULL, BASE) > strtoll(other_rest + 1, NULL, BASE);
-}
-
-static void find_checkpoint(const supervisor *s, char name[NAME_MAX + 1]) {
-    char path[PATH_BYTES + 16];
-    snprintf(path, sizeof path, "%s/checkpoints", s->folder);
-    name[0] = 0;
-    DIR *folder = opendir(path);
-    for (const struct dirent *entry; folder && (entry = readdir(folder));)
-        if (!strncmp(entry->d_name, prefix, sizeof prefix - 1) && is_newer(entry->d_name, name))
-            snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
-    if (folder) closedir(folder);
-}
-
-/* The last launch of the run, and the process that it was; 0: there is none. */
-static int64_t find_launch(const supervisor *s, long *process) {
-    enum { BASE = 10 };
-    char path[PATH_BYTES + 64];
-    int64_t last = 0;
-    snprintf(path, sizeof path, "%s/launches", s->folder);
-    DIR *folder = opendir(path);
-    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
-        const long long number = strtoll(entry->d_name, NULL, BASE);
-        if (number > last) last = number;
-    }
-    if (folder) closedir(folder);
-    *process = 0;
-    snprintf(path, sizeof path, "%s/launches/%lld", s->folder, (long long)last);
-    FILE *file = last > 0 ? an_regular_read(path) : NULL;
-    char line[64];
-    if (file && fgets(line, sizeof line, file)) *process = strtol(line, NULL, BASE);
-    if (file) fclose(file);
-    return last;
-}
-
 /* Whether the training process failed because somebody else has started the run meanwhile. To start it again would be to take it back,
  * and so for ever. A launch that does not say whose it is was ended as it began, by a kill: ours, most likely. */
 static bool is_taken_over(supervisor *s) {
     long process;
-    const int64_t last = find_launch(s, &process);
+    const int64_t last = cli_run_launch(s->folder, &process);
     if (process == (long)s->pid || process == 0) s->launch = last;
     return !s->end.signal && last > s->launch;
 }
@@ -231,7 +185,7 @@ static void choose_ranks(supervisor *s, bool has_saved) {
 static void count(supervisor *s) {
     char checkpoint[NAME_MAX + 1];
     const bool from_outside = s->end.signal == SIGKILL && !s->end.hung;
-    find_checkpoint(s, checkpoint);
+    cli_run_checkpoint(s->folder, checkpoint);
     if (s->ranks > 0) choose_ranks(s, strcmp(checkpoint, s->last) != 0);
     const bool stays = s->end.heartbeat.step == s->stuck_at && !strcmp(checkpoint, s->last);
     s->stuck = stays ? s->stuck + 1 : 0;
@@ -254,7 +208,7 @@ static bool decide(supervisor *s, int *code) {
     *code = code_of(end);
     if (s->grows && !end->signal && end->code == STOPPED && !s->signals.stopping) {
         supervise_say("restarting it with all %lld ranks", (long long)s->ranks);
-        find_checkpoint(s, s->last);
+        cli_run_checkpoint(s->folder, s->last);
         s->started_ranks = s->ranks;
         return true;
     }
@@ -324,7 +278,7 @@ static bool may_grow(void *user) {
     supervisor *s = user;
     char checkpoint[NAME_MAX + 1];
     if (s->started_ranks >= s->ranks || an_clock_seconds() - s->started < REDUCED) return false;
-    find_checkpoint(s, checkpoint);
+    cli_run_checkpoint(s->folder, checkpoint);
     s->grows = strcmp(checkpoint, s->last) != 0;
     return s->grows;
 }
@@ -335,7 +289,7 @@ static bool run_ranks(supervisor *s) {
     if (cli_launcher_find(s->call, value_of(s->call, "mpi"), s->started_ranks, &s->launcher) != CLI_DONE) return false;
     make_arguments(s);
     const supervise_job_watch watch = {.folder = s->folder,
-                                       .launch = find_launch(s, &process),
+                                       .launch = cli_run_launch(s->folder, &process),
                                        .report_after = s->report_after,
                                        .timeout = s->timeout,
                                        .may_stop = may_grow,
@@ -368,8 +322,8 @@ int cli_supervise(const cli_call *call, int64_t restarts, int64_t ranks, int64_t
     if (code != CLI_DONE) return code;
     supervise_block(&s.signals);
     long process;
-    s.launch = find_launch(&s, &process);
-    find_checkpoint(&s, s.first);
+    s.launch = cli_run_launch(s.folder, &process);
+    cli_run_checkpoint(s.folder, s.first);
     memcpy(s.last, s.first, sizeof s.last);
     do {
         if (!pause_before(&s)) return STOPPED;

@@ -277,7 +277,7 @@ static int run_with(watching *w, FILE *trace) {
         an_folder_finish(t->folder, &outcome, w->error); /* a disk that is full says so only once */
         return cli_fail(t->call, "%s", w->error);
     }
-    outcome.reason = stop_reason();
+    if (stop_reason()) outcome.reason = stop_reason();
     say_end(t, &outcome, seconds);
     if (trace && traced == CLI_DONE) cli_trace_say(t->trace, t, seconds, t->trace_path);
     status = an_folder_finish(t->folder, &outcome, NULL);
