@@ -70,6 +70,8 @@ AN_API const char *an_dataset_column(const an_dataset *dataset, int field, int64
  * texts live as long as the cells, which do not need the dataset any more. */
 typedef struct an_cells an_cells;
 AN_API an_status an_cells_create(an_cells **cells, const an_dataset *dataset, int count, const char *const *columns);
+/* The name of a column: that of the header if it was called by number. NULL if the index is out of range. */
+AN_API const char *an_cells_name(const an_cells *cells, int column);
 /* NULL if an index is out of range. `column` is a place in the list of columns. */
 AN_API const char *an_cells_get(const an_cells *cells, int64_t sample, int column);
 AN_API void an_cells_destroy(an_cells **cells);

@@ -43,6 +43,10 @@ fail:
     return status;
 }
 
+const char *an_cells_name(const an_cells *cells, int column) {
+    return cells && column >= 0 && column < cells->columns ? cells->names[column] : NULL;
+}
+
 const char *an_cells_get(const an_cells *cells, int64_t sample, int column) {
     if (!cells || sample < 0 || sample >= cells->samples || column < 0 || column >= cells->columns) return NULL;
     const char *text = an_cells_row(cells, sample)[column];

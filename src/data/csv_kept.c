@@ -1,4 +1,6 @@
 /* Cells of a table as they are written. The table has become numbers, so its files are read again. */
+#include <string.h>
+
 #include "data/cells.h"
 #include "data/csv_table.h"
 
@@ -47,6 +49,18 @@ static an_status read_file(reading *r, size_t file) {
     return AN_ERROR(ctx, AN_ERR_FILE, "%s: the file was changed while it was read", scan.path);
 }
 
+static an_status find_columns(reading *r) {
+    an_cells *cells = r->cells;
+    an_context *ctx = cells->ctx;
+    for (int i = 0; i < cells->columns; i++) {
+        AN_TRY_RETURN(an_csv_find_column(&r->table, cells->names[i], &r->columns[i]));
+        if (!r->table.header) continue;
+        const char *name = r->table.names[r->columns[i]];
+        AN_TRY_RETURN(an_arena_string(&cells->arena, &cells->names[i], name, strlen(name)));
+    }
+    return AN_OK;
+}
+
 an_status an_csv_read_cells(void *user, an_cells *cells) {
     an_status status;
     reading r = {.table = *(const an_csv_table *)user, .cells = cells};
@@ -54,7 +68,7 @@ an_status an_csv_read_cells(void *user, an_cells *cells) {
     r.source.delimiter = r.table.delimiter;
     r.table.source = &r.source;
     AN_TRY(an_alloc(ctx, (void **)&r.columns, (size_t)cells->columns, sizeof *r.columns));
-    for (int i = 0; i < cells->columns; i++) AN_TRY(an_csv_find_column(&r.table, cells->names[i], &r.columns[i]));
+    AN_TRY(find_columns(&r));
     for (size_t file = 0; file < r.table.file_count; file++) AN_TRY(read_file(&r, file));
     status = AN_OK;
 fail:

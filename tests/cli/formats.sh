@@ -83,7 +83,25 @@ attempt 0 eval run7 --json
 head -1 digits.jsonl >one.jsonl
 rm -r named digits.jsonl
 attempt 0 predict run6 --input few/3 --output out.csv
-[ "$(head -1 out.csv)" = 'class,probability_digit 3,probability_digit 5,probability_digit 7' ] || fail "predict of images: $(head -1 out.csv)"
+[ "$(head -1 out.csv)" = 'file,class,probability_digit 3,probability_digit 5,probability_digit 7' ] || fail "predict of images: $(head -1 out.csv)"
+cut -d, -f1 out.csv | tail -n +2 | cmp -s - <(ls few/3/*.png) || fail 'other names of files, or in another order'
+attempt 1 predict run6 --input few/3 --keep id
+grep -qF "few/3: images have no column 'id'; they have 'file'" err || fail 'it does not say what images have'
+
+# A folder with classes: what the folders say is there beside the predictions, and how many are right.
+mkdir -p classes empty
+for class in 3 7; do cp -r "few/$class" "classes/digit $class"; done
+cp -r few/5 classes/unsorted
+attempt 0 predict run6 --input classes
+[ "$(head -1 out)" = 'file,target,class,probability_digit 3,probability_digit 5,probability_digit 7' ] || fail "predict of classes: $(head -1 out)"
+right=$(awk -F, 'NR > 1 && $2 == $3' out | wc -l)
+known=$(awk -F, 'NR > 1 && $2 != "unsorted"' out | wc -l)
+grep -qF ": the class of $right of $known images is that of their folder" err || fail "the accuracy is another one: $(cat err)"
+grep -qF "$(ls few/5 | wc -l) images are in folders whose names are no classes of the model" err || fail "what is unknown counts: $(cat err)"
+attempt 0 predict run6 --input classes --output classes.npy
+grep -q '^accuracy 0\.' out || fail "no accuracy beside a .npy file: $(cat out)"
+attempt 1 predict run6 --input empty
+grep -qF 'empty: has no PNG or JPEG files; as a folder of classes: empty: the folder contains no folders' err || fail 'an empty folder'
 attempt 0 predict run7 --input one.jsonl --output out.csv
 [ "$(tail -1 out.csv | cut -d, -f1)" = 'digit 0' ] || fail "predict of JSON lines: $(cat out.csv)"
 sed -i 's/, "digit": .*/}/' one.jsonl

@@ -54,6 +54,30 @@ attempt 0 predict run --input new.csv --output out.csv
 complains "warning: new.csv: 1 cell has a category that the training data does not have, and counts as no category; the first is 'red' in line 4, column 1"
 [ "$(head -1 out.csv)" = class,probability_setosa,probability_versicolor,probability_virginica ] || fail "$(cat out.csv)"
 [ "$(cut -d, -f1 out.csv | tail -3 | tr '\n' ' ')" = "setosa versicolor virginica " ] || fail "$(cat out.csv)"
+
+# Columns that are kept come first, as they are written; by name, by number, in lists; and to standard output.
+awk -F, -v OFS=, 'NR == 1 { print "id", "class", $0 } NR > 1 { print "00" NR, "\"a, \"\"b\"\"\"", $0 }' new.csv >ids.csv
+attempt 0 predict run --input ids.csv --keep id,class --keep 3
+cp out kept.csv
+complains "samples, by run/checkpoints/"
+[ "$(head -1 kept.csv)" = "id,class,$(head -1 new.csv | cut -d, -f1),predicted_class,probability_setosa,probability_versicolor,probability_virginica" ] || fail "$(cat kept.csv)"
+[ "$(cut -d, -f1-3 kept.csv | sed -n 2p)" = '002,"a, ""b"""' ] || fail "$(cat kept.csv)"
+tail -n +2 kept.csv | sed 's/^[^,]*,"a, ""b""",[^,]*,//' | cmp -s - <(tail -n +2 out.csv) || fail "kept columns change what is predicted"
+attempt 0 predict run --input new.csv -o -
+cmp -s out out.csv || fail "standard output has other predictions than a file"
+attempt 1 predict run --input ids.csv --keep ids
+complains "ids.csv: line 1: there is no column 'ids'; did you mean 'id'?"
+[ ! -s out ] || fail "something was predicted: $(cat out)"
+attempt 2 predict run --input ids.csv --keep id,
+complains '--keep needs names of columns, with commas between them'
+attempt 2 predict run --input ids.csv --keep id --output x.npy
+complains '--keep is for CSV output; a .npy file has numbers only'
+if [ -w /dev/full ]; then
+    code=0
+    "${anneal[@]}" predict run --input ids.csv >/dev/full 2>err || code=$?
+    [ "$code" = 1 ] || fail "a full disk is no failure: exit code $code"
+fi
+
 printf 'color,length\nblue,1\n' >short.csv
 attempt 1 predict run --input short.csv --output out.csv
 complains "short.csv: line 1: there is no column 'width', which the model was trained with"

@@ -60,9 +60,14 @@ static void test_tables(void **state) {
     source.missing = AN_CSV_MISSING_DROP;
     OK(ctx, an_dataset_create_csv(&d, ctx, &source));
     check(d, 4, columns, "007|a, \"b\"\nc|007|1|9||9|03|010|d|010|4|");
+    an_cells *cells = NULL;
+    OK(ctx, an_cells_create(&cells, d, 4, columns));
+    assert_string_equal(an_cells_name(cells, 1), "note");
+    assert_string_equal(an_cells_name(cells, 2), "id");
+    assert_null(an_cells_name(cells, 4));
+    an_cells_destroy(&cells);
     refuse(d, "ids", AN_ERR_UNKNOWN, "a.csv: line 1: there is no column 'ids'; did you mean 'id'?");
     refuse(d, "", AN_ERR_ARGUMENT, "column 0 has no name");
-    an_cells *cells = NULL;
     FAILS(ctx, an_cells_create(&cells, d, 0, columns), AN_ERR_ARGUMENT, "count is 0; it must be from 1 to 4096");
     write_text("a.csv", "id,x,note,y\n007,1,,1\n");
     refuse(d, "id", AN_ERR_FILE, "a.csv: the file was changed while it was read");

@@ -329,6 +329,7 @@ static inline void call_data(void) {
     an_cells *cells = NULL, *fresh_cells = NULL;
     OK(ctx, an_cells_create(&cells, table, 1, columns));
     STATUS(an_cells_create, N(&fresh_cells), N(table), 1, N(columns));
+    VALUE(an_cells_name, NULL, N(cells), 0);
     VALUE(an_cells_get, NULL, N(cells), 0, 0);
     NOTHING(an_cells_destroy, O(&cells));
     an_cells_destroy(&cells);

@@ -24,6 +24,7 @@ typedef struct cli_option {
     const char *argument; /* what stands for it in the help; NULL: takes none */
     int group;            /* options of one group exclude each other; 0: of none */
     bool repeats;         /* may be given several times: its values are those of cli_call.sets */
+    bool lists;           /* the same, and each value may be several with commas between them: cli_call.listed */
     const char *help;
 } cli_option;
 
@@ -51,6 +52,8 @@ struct cli_call {
         *values[CLI_MOST_OPTIONS];   /* by place in the table; NULL: not given, "" for an option without argument */
     const char *sets[CLI_MOST_SETS]; /* of the option that repeats, as they came */
     int set_count;
+    const char *listed[CLI_MOST_SETS]; /* of the option that lists, as they came */
+    int listed_count;
     bool verbose; /* --verbose: errors show where in the library they came from */
 };
 

@@ -135,9 +135,10 @@ static int unknown_option(const cli_call *call, const char *given) {
 
 static int take_option(cli_call *call, int index, const char *value) {
     const cli_option *options = options_of(call->command), *option = &options[index];
-    if (option->repeats) {
-        if (call->set_count == CLI_MOST_SETS) return cli_misuse(call, "--%s was given too many times", option->name);
-        call->sets[call->set_count++] = value;
+    if (option->repeats || option->lists) {
+        int *count = option->repeats ? &call->set_count : &call->listed_count;
+        if (*count == CLI_MOST_SETS) return cli_misuse(call, "--%s was given too many times", option->name);
+        (option->repeats ? call->sets : call->listed)[(*count)++] = value;
         return CLI_DONE;
     }
     if (call->values[index]) return cli_misuse(call, "--%s was given twice", option->name);

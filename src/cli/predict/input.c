@@ -157,8 +157,17 @@ static int open_idx(cli_samples *s, an_config *config, const char *source, const
                     (long long)elements_of(s->dataset), (long long)s->elements);
 }
 
-/* A picture, or a folder of pictures. */
+/* A picture, a folder of pictures, or a folder of classes with pictures, whose names are then the classes. */
+static an_status try_pictures(cli_samples *s, an_images_source *images) {
+    const an_status status = an_dataset_create_images(&s->dataset, s->ctx, images);
+    if (status != AN_ERR_ARGUMENT) return status;
+    images->has_targets = s->has_classes = true;
+    return an_dataset_create_images(&s->dataset, s->ctx, images);
+}
+
+/* A prediction without the name of its file would say little, so it is kept without being asked for. */
 static int open_pictures(cli_samples *s, an_config *config, const char *source, const char *file) {
+    static const char *const name[] = {"file"};
     an_images_source images;
     an_images_source_init(&images, sizeof images);
     images.path = file;
@@ -168,7 +177,14 @@ static int open_pictures(cli_samples *s, an_config *config, const char *source, 
     an_config_bool(config, join(source, "scaled").text, &images.scaled);
     if (!is(config, source, "height", "auto")) an_config_count(config, join(source, "height").text, &images.height);
     if (!is(config, source, "width", "auto")) an_config_count(config, join(source, "width").text, &images.width);
-    const an_status status = an_dataset_create_images(&s->dataset, s->ctx, &images);
+    if (s->column_count == 0) {
+        s->columns = name;
+        s->column_count = 1;
+    }
+    const an_status status = try_pictures(s, &images);
+    if (status == AN_ERR_FILE && s->has_classes)
+        return cli_fail(s->call, "%s: has no PNG or JPEG files; as a folder of classes: %s", file,
+                        an_last_error(s->ctx));
     if (status != AN_OK) return cli_refuse(s->call, s->ctx, NULL, status);
     if (elements_of(s->dataset) == s->elements) return CLI_DONE;
     return cli_fail(
@@ -392,12 +408,28 @@ int cli_samples_open(cli_samples *samples, an_config *config, const char *file) 
                     "the run's data came from a program, so nothing says how to read '%s'; give a .npy file", file);
 }
 
+int cli_samples_keep(cli_samples *samples) {
+    cli_samples *s = samples;
+    if (s->column_count == 0) return CLI_DONE;
+    const an_status status =
+        s->dataset ? an_cells_create(&s->cells, s->dataset, s->column_count, s->columns) : AN_ERR_UNSUPPORTED;
+    if (status == AN_ERR_UNSUPPORTED)
+        return cli_fail(s->call, "--keep %s: only tables and JSON lines have columns to keep", s->columns[0]);
+    return status == AN_OK ? CLI_DONE : cli_refuse(s->call, s->ctx, NULL, status);
+}
+
+const char *cli_samples_class(const cli_samples *samples, int64_t i) {
+    return samples->has_classes ? an_dataset_class_name(samples->dataset, ((const int32_t *)samples->fields[1])[i])
+                                : NULL;
+}
+
 void cli_samples_close(cli_samples *samples) {
     const int count = samples->dataset ? an_dataset_field_count(samples->dataset) : 0;
     for (int i = 0; samples->fields && i < count; i++) free(samples->fields[i]);
     free(samples->fields);
     free(samples->indices);
     free(samples->tokens);
+    an_cells_destroy(&samples->cells);
     an_dataset_destroy(&samples->dataset);
     an_encoding_destroy(&samples->encoding);
     free(samples->numbers);

@@ -11,25 +11,6 @@ static double number_at(const cli_predictions *p, const void *outputs, int64_t i
 
 /* ---- the head ---- */
 
-/* Names that the config has for targets are those of its columns. */
-static void write_names(const cli_predictions *p) {
-    for (int64_t i = 0; i < p->elements; i++) {
-        char path[64];
-        const char *name = NULL;
-        snprintf(path, sizeof path, "data.train.targets[%d]", (int)i);
-        const bool named = an_config_size(p->config, "data.train.targets") == p->elements &&
-                           an_config_string(p->config, path, &name) == AN_OK && strcspn(name, ",\"\n") == strlen(name);
-        if (i > 0) putc(',', p->file);
-        if (named)
-            fputs(name, p->file);
-        else if (p->elements == 1)
-            putc('y', p->file);
-        else
-            fprintf(p->file, "y%lld", (long long)i + 1);
-    }
-    putc('\n', p->file);
-}
-
 /* A cell of text, in quotes if it needs them. */
 static void write_text(FILE *file, const char *prefix, const char *text) {
     const bool plain = !strpbrk(text, ",\"\r\n") && *text && *text != ' ' && text[strlen(text) - 1] != ' ';
@@ -51,18 +32,53 @@ static void write_class(const cli_predictions *p, const char *prefix, int64_t nu
         fprintf(p->file, "%s%lld", prefix, (long long)number);
 }
 
+/* A column of predictions. If the file has one of this name that is kept, that one has it. */
+static void begin_column(const cli_predictions *p, const cli_samples *s, const char *name) {
+    int i = 0;
+    while (i < s->column_count && strcmp(an_cells_name(s->cells, i), name) != 0) i++;
+    if (i < s->column_count) fputs("predicted_", p->file);
+    fputs(name, p->file);
+}
+
+/* Names that the config has for targets are those of its columns. */
+static void write_names(const cli_predictions *p, const cli_samples *s) {
+    for (int64_t i = 0; i < p->elements; i++) {
+        char path[64], number[32] = "y";
+        const char *name = NULL;
+        snprintf(path, sizeof path, "data.train.targets[%d]", (int)i);
+        const bool named = an_config_size(p->config, "data.train.targets") == p->elements &&
+                           an_config_string(p->config, path, &name) == AN_OK && strcspn(name, ",\"\n") == strlen(name);
+        if (p->elements > 1) snprintf(number, sizeof number, "y%lld", (long long)i + 1);
+        if (i > 0) putc(',', p->file);
+        begin_column(p, s, named ? name : number);
+    }
+    putc('\n', p->file);
+}
+
+/* What is kept of the file, before what is predicted; each with a comma behind it. */
+static void write_kept_names(const cli_predictions *p, const cli_samples *s) {
+    for (int i = 0; i < s->column_count; i++) {
+        write_text(p->file, "", an_cells_name(s->cells, i));
+        putc(',', p->file);
+    }
+    if (s->has_classes) fputs("target,", p->file);
+}
+
 void cli_predictions_begin(const cli_predictions *predictions, const cli_samples *samples) {
     const cli_predictions *p = predictions;
     const int64_t dims[] = {samples->count, p->elements / p->classes, p->classes};
     const int64_t flat[] = {samples->count, p->elements};
     if (p->numpy) {
         cli_npy_begin(p->file, p->dtype, p->kind == CLI_TOKENS ? 3 : 2, p->kind == CLI_TOKENS ? dims : flat);
-    } else if (p->kind == CLI_NUMBERS) {
-        write_names(p);
+        return;
+    }
+    write_kept_names(p, samples);
+    if (p->kind == CLI_NUMBERS) {
+        write_names(p, samples);
     } else if (p->kind == CLI_TOKENS) {
         fprintf(p->file, "sample,position,token,next,probability,predicted,predicted_probability\n");
     } else {
-        fprintf(p->file, "class");
+        begin_column(p, samples, "class");
         for (int64_t i = 0; i < p->classes; i++) {
             putc(',', p->file);
             write_class(p, "probability_", i);
@@ -95,6 +111,18 @@ static double probability(const cli_predictions *p, const distribution *d, const
     return exp(number_at(p, outputs, index) - d->top) / d->sum;
 }
 
+/* Sample `i` of those that were read last, which began with number `begin`. */
+static void write_kept(const cli_predictions *p, const cli_samples *s, int64_t begin, int64_t i) {
+    for (int c = 0; c < s->column_count; c++) {
+        const char *text = an_cells_get(s->cells, begin + i, c);
+        if (text && *text) write_text(p->file, "", text);
+        putc(',', p->file);
+    }
+    if (!s->has_classes) return;
+    write_text(p->file, "", cli_samples_class(s, i));
+    putc(',', p->file);
+}
+
 static void write_numbers(const cli_predictions *p, const void *outputs, int64_t sample) {
     const int digits = p->dtype == AN_DTYPE_F64 ? 17 : 9; /* they read back to the same bits */
     for (int64_t i = 0; i < p->elements; i++)
@@ -103,9 +131,11 @@ static void write_numbers(const cli_predictions *p, const void *outputs, int64_t
 }
 
 /* More than one class for a sample is a line for each of them. */
-static void write_classes(const cli_predictions *p, const void *outputs, int64_t sample) {
+static void write_classes(const cli_predictions *p, const cli_samples *s, const void *outputs, int64_t first,
+                          int64_t sample) {
     for (int64_t begin = sample * p->elements; begin < (sample + 1) * p->elements; begin += p->classes) {
         const distribution d = distribution_of(p, outputs, begin);
+        write_kept(p, s, first, sample);
         write_class(p, "", d.best);
         for (int64_t i = 0; i < p->classes; i++) fprintf(p->file, ",%.6g", probability(p, &d, outputs, begin + i));
         putc('\n', p->file);
@@ -145,11 +175,34 @@ void cli_predictions_write(const cli_predictions *predictions, const cli_samples
         return;
     }
     for (int64_t i = 0; i < n; i++) {
+        if (p->kind == CLI_NUMBERS) write_kept(p, samples, begin, i);
         if (p->kind == CLI_NUMBERS)
             write_numbers(p, outputs, i);
         else if (p->kind == CLI_CLASSES)
-            write_classes(p, outputs, i);
+            write_classes(p, samples, outputs, begin, i);
         else
             write_tokens(p, samples, inputs, outputs, begin, i);
+    }
+}
+
+/* ---- known classes ---- */
+
+static bool has_class(const cli_predictions *p, const char *name) {
+    int64_t i = 0;
+    while (i < p->classes && strcmp(an_encoding_class(p->encoding, i), name) != 0) i++;
+    return i < p->classes;
+}
+
+void cli_predictions_compare(cli_predictions *predictions, const cli_samples *samples, int64_t n, const void *outputs) {
+    cli_predictions *p = predictions;
+    const bool named = p->encoding && an_encoding_class(p->encoding, p->classes - 1);
+    if (!samples->has_classes || p->kind != CLI_CLASSES || p->elements != p->classes || !named) return;
+    for (int64_t i = 0; i < n; i++) {
+        const char *known = cli_samples_class(samples, i);
+        const int64_t best = distribution_of(p, outputs, i * p->classes).best;
+        const bool is_class = has_class(p, known);
+        p->known += is_class;
+        p->unknown += !is_class;
+        p->right += is_class && !strcmp(an_encoding_class(p->encoding, best), known);
     }
 }

@@ -1,14 +1,14 @@
 /* anneal predict: computes the predictions of a checkpoint for samples in a file. */
 #include "cli/predict/predict.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/word.h"
 
-enum { INPUT, OUTPUT, WEIGHTS, SET };
+enum { INPUT, OUTPUT, KEEP, WEIGHTS, SET };
 static const cli_option options[] = {
     [INPUT] =
         {.name = "input",
@@ -17,8 +17,15 @@ static const cli_option options[] = {
              "samples in the format of the run's training data (a table with or without the targets), or a .npy array"},
     [OUTPUT] =
         {.name = "output",
+         .letter = 'o',
          .argument = "FILE",
-         .help = "NAME.csv, with one line per sample (language models: per token), or NAME.npy, with the raw outputs"},
+         .help = "NAME.csv, with one line per sample (language models: per token), or NAME.npy, with the raw outputs; "
+                 "- is CSV on standard output (default)"},
+    [KEEP] = {.name = "keep",
+              .argument = "COLUMN,...",
+              .lists = true,
+              .help = "copy columns of the input, such as an id, to the CSV output: by name, or by number starting at "
+                      "1, of a table; by name of JSON lines; can be repeated"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
     [SET] = {.name = "set",
              .argument = "KEY=VALUE",
@@ -135,6 +142,7 @@ typedef struct {
     cli_samples samples;
     cli_predictions out;
     void *inputs, *outputs;
+    const char *output; /* NULL: standard output */
 } predicting;
 
 /* What the columns and classes of the run's table mean; checkpoints of 0.1 do not say, nor do those of other data. */
@@ -206,14 +214,13 @@ static int predict_all(predicting *p, const cli_call *call) {
         status = predict_some(p, n);
         if (status != AN_OK) return cli_fail(call, "%s", an_predictor_error(p->predictor));
         cli_predictions_write(&p->out, &p->samples, begin, n, p->inputs, p->outputs);
+        cli_predictions_compare(&p->out, &p->samples, n, p->outputs);
         if (ferror(p->out.file)) break;
     }
-    const bool failed = ferror(p->out.file) != 0;
+    if (!p->output) return cli_finish(call);
     FILE *file = p->out.file;
     p->out.file = NULL;
-    if (fclose(file) != 0 || failed)
-        return cli_fail(call, "%s: cannot be written: %s", call->values[OUTPUT], strerror(errno));
-    return CLI_DONE;
+    return cli_file_close(call, p->output, file);
 }
 
 /* Whether a terminal would show it as it is. */
@@ -242,25 +249,44 @@ static void tell_ranges(const predicting *p) {
             info.least, info.most);
 }
 
-static int predict(const cli_checkpoint *from, an_config *config, cli_training *t) {
+/* Where the results are not. */
+static void tell_end(const predicting *p, const char *checkpoint) {
+    FILE *to = p->output ? stdout : stderr;
+    fprintf(to, "%s%s%s samples, by %s\n", p->output ? p->output : "", p->output ? ": " : "",
+            cli_count(p->samples.count).text, checkpoint);
+    if (p->out.known > 0)
+        fprintf(to, "accuracy %.4g: the class of %s of %s images is that of their folder\n",
+                (double)p->out.right / (double)p->out.known, cli_count(p->out.right).text,
+                cli_count(p->out.known).text);
+    if (p->out.unknown > 0)
+        fprintf(to, "%s images are in folders whose names are no classes of the model\n",
+                cli_count(p->out.unknown).text);
+}
+
+static int open_output(predicting *p, const cli_call *call) {
+    p->out.file = p->output ? cli_file_open(call, p->output, "wb") : stdout;
+    return p->out.file ? CLI_DONE : CLI_FAILED;
+}
+
+static int predict(const cli_checkpoint *from, an_config *config, cli_training *t, const cli_kept *kept) {
     const cli_call *call = t->call;
-    predicting p = {.samples = {.call = call, .ctx = t->ctx}};
-    const char *dot = strrchr(call->values[OUTPUT], '.');
+    const char *output = call->values[OUTPUT];
+    predicting p = {.samples = {.call = call, .ctx = t->ctx, .columns = kept->names, .column_count = kept->count}};
     int code = prepare(&p, from, t);
-    p.out.numpy = !strcmp(dot, ".npy");
+    p.output = output && strcmp(output, "-") != 0 ? output : NULL;
+    p.out.numpy = p.output && an_ends_in(p.output, ".npy");
     p.out.config = config;
     if (code == CLI_DONE) code = read_encoding(from, &p.samples);
     p.out.encoding = p.samples.encoding;
     if (code == CLI_DONE) code = cli_samples_open(&p.samples, config, call->values[INPUT]);
-    if (code == CLI_DONE && !(p.out.file = fopen(call->values[OUTPUT], "wb")))
-        code = cli_fail(call, "%s: cannot be opened: %s", call->values[OUTPUT], strerror(errno));
+    if (code == CLI_DONE && !p.out.numpy) code = cli_samples_keep(&p.samples);
+    if (code == CLI_DONE) code = open_output(&p, call);
     if (code == CLI_DONE) code = predict_all(&p, call);
     if (code == CLI_DONE) tell_ranges(&p);
-    if (code == CLI_DONE)
-        printf("%s: %s samples, by %s\n", call->values[OUTPUT], cli_count(p.samples.count).text, from->info.path);
-    if (p.out.file) {
+    if (code == CLI_DONE) tell_end(&p, from->info.path);
+    if (p.out.file && p.output) {
         fclose(p.out.file);
-        remove(call->values[OUTPUT]); /* half of it would look like all */
+        remove(p.output); /* half of it would look like all */
     }
     cli_samples_close(&p.samples);
     free(p.inputs);
@@ -269,17 +295,23 @@ static int predict(const cli_checkpoint *from, an_config *config, cli_training *
     return code;
 }
 
-static int run(const cli_call *call) {
-    const char *input = call->values[INPUT], *output = call->values[OUTPUT];
-    const char *dot = output ? strrchr(output, '.') : NULL;
+static int check_call(const cli_call *call) {
+    const char *output = call->values[OUTPUT];
+    const bool to_stdout = !output || !strcmp(output, "-"), numpy = !to_stdout && an_ends_in(output, ".npy");
+    an_model_weights weights;
+    if (!call->values[INPUT]) return cli_misuse(call, "--input FILE is missing");
+    if (!to_stdout && !numpy && !an_ends_in(output, ".csv"))
+        return cli_misuse(
+            call, "--output takes a file name that ends in .csv or .npy, or - for standard output, not '%s'", output);
+    if (numpy && call->listed_count > 0)
+        return cli_misuse(call, "--keep is for CSV output; a .npy file has numbers only");
+    return cli_weights_choose(call, call->values[WEIGHTS], &weights);
+}
+
+static int run_with(const cli_call *call, const cli_kept *kept) {
     cli_checkpoint from;
     cli_training t = {.call = call, .info = {.size = sizeof t.info}};
     an_config *config = NULL;
-    if (!input || !output) return cli_misuse(call, "--%s FILE is missing", input ? "output" : "input");
-    if (!dot || (strcmp(dot, ".csv") != 0 && strcmp(dot, ".npy") != 0))
-        return cli_misuse(call, "--output takes a file name that ends in .csv or .npy, not '%s'", output);
-    an_model_weights weights;
-    if (cli_weights_choose(call, call->values[WEIGHTS], &weights) != CLI_DONE) return CLI_MISUSED;
     int code = cli_checkpoint_open(call, call->argument, &from);
     if (code == CLI_DONE && !from.info.is_run)
         code = cli_fail(call, "%s: has only tensors, without a model; give a run or one of its checkpoints",
@@ -296,11 +328,20 @@ static int run(const cli_call *call) {
         code = an_config_is(config, "data.train.type", "sentences")
                    ? cli_checkpoint_context(&from, config, AN_ISA_AUTO, &t.ctx)
                    : open_model(&from, config, &t);
-    if (code == CLI_DONE) code = predict(&from, config, &t);
+    if (code == CLI_DONE) code = predict(&from, config, &t, kept);
     an_config_destroy(&config);
     cli_training_close(&t);
     cli_checkpoint_close(&from);
     return code == CLI_DONE ? cli_finish(call) : code;
+}
+
+static int run(const cli_call *call) {
+    cli_kept kept = {.count = 0};
+    int code = check_call(call);
+    if (code == CLI_DONE) code = cli_kept_list(call, &kept);
+    if (code == CLI_DONE) code = run_with(call, &kept);
+    cli_kept_free(&kept);
+    return code;
 }
 
 const cli_command cli_predict = {
@@ -308,12 +349,15 @@ const cli_command cli_predict = {
     .argument = "RUN|CHECKPOINT",
     .summary = "predict with a checkpoint",
     .text =
-        "Reads samples and writes the predictions of a checkpoint. For a run, its newest checkpoint is used. A CSV "
-        "file has one column per output; for classes, the most likely class and the probability of each, by name if "
+        "Reads samples and writes the predictions of a checkpoint. For a run, its newest checkpoint is used. CSV has "
+        "one column per output; for classes, the most likely class and the probability of each, by name if "
         "the training data has names; for language "
         "models, one line per token with the probability of the next token and the most likely one. A .npy file has "
         "the raw outputs: numbers, or logits. Columns of a table are found by name, in any order, if it has a header. "
         "Sentences are JSON lines with 'text', with 'text_pair' for pairs, and need the run's tokenizer. "
+        "Images are a file, a folder of files, or a folder of classes; CSV then has a column with the file, and with "
+        "the "
+        "name of its class folder (target), and the accuracy is shown at the end. "
         "The run's data is not needed, except for the characters of a text.",
     .options = options,
     .run = run,

@@ -36,7 +36,7 @@ static void print_option(const cli_option *options, const cli_option *option) {
             if (o->group == option->group && o != option) printf("--%s ", o->name);
         printf(")");
     }
-    printf("%s--%s%s[", option->repeats ? "*" : "", option->name, option->argument ? "=" : "");
+    printf("%s--%s%s[", option->repeats || option->lists ? "*" : "", option->name, option->argument ? "=" : "");
     completion_quote(option->help, "[]:");
     printf("]");
     if (option->argument) {
