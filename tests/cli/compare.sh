@@ -23,6 +23,7 @@ grep -qE '^optimizer.lr +0.0001 +0.05$|^optimizer.lr +1e-4 +0.05$' out || fail "
 ! grep -q '^run.seed' out || fail "a key that is the same is shown"
 grep -qE '^end +done +done$' out || fail "it does not say how they ended: $(cat out)"
 grep -qE '^val_loss +[0-9.e-]+ +[0-9.e-]+ \*$' out || fail "the better one has no star: $(cat out)"
+! grep -q '^best_' out || fail "the only evaluation is shown twice: $(cat out)"
 ! grep -q '^step ' out || fail "results that are equal are shown: $(cat out)"
 grep -qx 'the runs ended with different bits (state_hash)' out || fail "it does not compare the hashes: $(cat out)"
 attempt 0 compare runs/a runs/b --all
@@ -45,6 +46,19 @@ for run in runs:
     for name in ("loss", "val_loss", "val_r2"):
         assert run["results"][name] == summary["metrics"][name], name
 END
+
+# The best loss of a run may be one that it has left behind: it is shown with its step, and the best of all has the star.
+for name in low high; do cp -r runs/b runs/$name; done
+printf '{"step": 5, "val_loss": 0.5}\n{"step": 10, "val_loss": 0.125}\n{"step": 20, "val_loss": 2}\n' >runs/low/metrics.jsonl
+printf '{"step": 5, "val_loss": 0.25}\n{"step": 10, "val_loss": null}\n{"step": 20, "val_loss": 1, "val_margin": 3}\n' >runs/high/metrics.jsonl
+attempt 0 compare runs/low runs/high
+grep -qE '^val_loss +2 +1 \*$' out || fail "the last values: $(cat out)"
+grep -qE '^best_val_loss +0.125 \(10\) \* +0.25 \(5\)$' out || fail "the best values: $(cat out)"
+
+# A long number keeps its star.
+printf '{"step": 20, "val_loss": 0.000123456789}\n' >runs/low/metrics.jsonl
+attempt 0 compare runs/low runs/high
+grep -qE '^val_loss +0.000123457 \* +1$' out || fail "the star is lost: $(cat out)"
 
 # A run that is still training: no outcome yet, and half a line.
 cp -r runs/b runs/live

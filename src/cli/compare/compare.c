@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
     compare_run runs[COMPARE_MOST_RUNS];
     int count;
+    int widths[COMPARE_MOST_RUNS]; /* of the columns */
     key_row *rows;
     int row_count;
     int present; /* the run that the first one is compared with */
@@ -95,22 +96,9 @@ static int list_results(const comparison *c, const char *names[COMPARE_MOST_RESU
     return count;
 }
 
-/* 1: more is better, -1: less is, 0: neither. */
-static int direction(const char *name) {
-    static const struct {
-        const char *name;
-        int direction;
-    } known[] = {{"loss", -1}, {"perplexity", -1}, {"mae", -1},      {"accuracy", 1}, {"top5", 1},
-                 {"r2", 1},    {"f1", 1},          {"precision", 1}, {"recall", 1},   {"auc", 1}};
-    if (!strncmp(name, "val_", 4)) name += 4;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i].name, name)) return known[i].direction;
-    return 0;
-}
-
 /* The run with the best value; -1: none is, or all are equal. */
 static int find_best(const comparison *c, const char *name) {
-    const int sign = direction(name);
+    const int sign = compare_direction(name);
     int best = -1;
     bool differ = false;
     double value = 0;
@@ -136,11 +124,34 @@ static bool is_equal_everywhere(const comparison *c, const char *name) {
 
 /* ---- as a table ---- */
 
-enum { LEAST_WIDTH = 12, MOST_WIDTH = 28, FIRST_WIDTH = 24 };
+enum { LEAST_WIDTH = 12, MOST_WIDTH = 28, FIRST_WIDTH = 24, CELL = 64 };
 
-static int width_of(const compare_run *run) {
-    const int length = run->name ? (int)strlen(run->name) : 0;
-    return length < LEAST_WIDTH ? LEAST_WIDTH : length > MOST_WIDTH ? MOST_WIDTH : length;
+static void write_cell(char *cell, size_t size, const compare_result *r, bool best) {
+    char step[32] = "";
+    if (r->step > 0) snprintf(step, sizeof step, " (%lld)", (long long)r->step);
+    snprintf(cell, size, "%.6g%s%s", r->value, step, best ? " *" : "");
+}
+
+static int longer(int width, const char *text) {
+    const int length = (int)strlen(text);
+    return length > width ? length : width;
+}
+
+/* Texts of a config may be cut; a number must not lose its star. */
+static void measure(comparison *c) {
+    const char *names[COMPARE_MOST_RESULTS];
+    const int count = list_results(c, names);
+    for (int run = 0; run < c->count; run++) {
+        int width = longer(LEAST_WIDTH, c->runs[run].name);
+        if (width > MOST_WIDTH) width = MOST_WIDTH;
+        for (int i = 0; i < count; i++) {
+            const compare_result *r = compare_run_find(&c->runs[run], names[i]);
+            char cell[CELL] = "";
+            if (r) write_cell(cell, sizeof cell, r, true);
+            width = longer(width, cell);
+        }
+        c->widths[run] = width;
+    }
 }
 
 /* A text that is NULL is not there. */
@@ -148,7 +159,7 @@ static void show_line(const comparison *c, const char *name, const char *const t
     printf("%-*s", FIRST_WIDTH, name);
     for (int run = 0; run < c->count; run++) {
         const char *text = texts[run] ? texts[run] : "-";
-        const int width = width_of(&c->runs[run]), length = (int)strlen(text);
+        const int width = c->widths[run], length = (int)strlen(text);
         if (length > width)
             printf("  %.*s...", width - 3, text);
         else if (run == c->count - 1)
@@ -159,26 +170,40 @@ static void show_line(const comparison *c, const char *name, const char *const t
     putchar('\n');
 }
 
+/* Whether it is the best value of a metric, and the last one is as good in every run. */
+static bool says_nothing_new(const comparison *c, const char *name) {
+    const size_t prefix = strlen(COMPARE_BEST);
+    if (strncmp(name, COMPARE_BEST, prefix) != 0) return false;
+    for (int run = 0; run < c->count; run++) {
+        const compare_result *best = compare_run_find(&c->runs[run], name);
+        const compare_result *last = compare_run_find(&c->runs[run], name + prefix);
+        if (best && last && best->value != last->value) return false;
+    }
+    return true;
+}
+
 static void show_results(const comparison *c, bool all) {
     const char *names[COMPARE_MOST_RESULTS];
     const int count = list_results(c, names);
     for (int i = 0; i < count; i++) {
-        char cells[COMPARE_MOST_RUNS][32];
+        char cells[COMPARE_MOST_RUNS][CELL];
         const char *texts[COMPARE_MOST_RUNS] = {NULL};
         const int best = find_best(c, names[i]);
         if (!all && c->count > 1 && is_equal_everywhere(c, names[i])) continue;
+        if (!all && says_nothing_new(c, names[i])) continue;
         for (int run = 0; run < c->count; run++) {
             const compare_result *r = compare_run_find(&c->runs[run], names[i]);
             if (!r) continue;
-            snprintf(cells[run], sizeof cells[run], "%.6g%s", r->value, run == best ? " *" : "");
+            write_cell(cells[run], sizeof cells[run], r, run == best);
             texts[run] = cells[run];
         }
         show_line(c, names[i], texts);
     }
 }
 
-static void show(const comparison *c, bool all) {
+static void show(comparison *c, bool all) {
     const char *texts[COMPARE_MOST_RUNS] = {NULL};
+    measure(c);
     for (int run = 0; run < c->count; run++) texts[run] = c->runs[run].name;
     show_line(c, "", texts);
     for (int i = 0; i < c->row_count; i++) {
@@ -259,7 +284,9 @@ const cli_command cli_compare = {
     .summary = "show what differs between runs, in their configs and results",
     .text =
         "Shows the keys in which the configs of runs differ, and the last value of each of their metrics, as a table "
-        "with a column for each run. The best value of a metric has a star. RUN is a run folder; a run that is "
+        "with a column for each run. The best run in a metric has a star. best_val_loss is the best value that a run "
+        "had at "
+        "any evaluation, with its step; so are other metrics of evaluations. RUN is a run folder; a run that is "
         "still training can be compared too. 'anneal diff' compares the weights of two runs.",
     .options = options,
     .run = run,

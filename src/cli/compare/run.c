@@ -1,6 +1,7 @@
 #include "cli/compare/run.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +23,47 @@ const compare_result *compare_run_find(const compare_run *run, const char *name)
     return place < run->result_count ? &run->results[place] : NULL;
 }
 
-/* The last value counts: metrics come in the order of steps. Names beyond the most are left out. */
-static void set_result(compare_run *run, const char *name, double value) {
+/* ---- results ---- */
+
+int compare_direction(const char *name) {
+    static const struct {
+        const char *name;
+        int direction;
+    } known[] = {{"loss", -1}, {"perplexity", -1}, {"mae", -1},   {"accuracy", 1}, {"top5", 1},  {"r2", 1},
+                 {"f1", 1},    {"precision", 1},   {"recall", 1}, {"auc", 1},      {"margin", 1}};
+    if (!strncmp(name, COMPARE_BEST, strlen(COMPARE_BEST))) name += strlen(COMPARE_BEST);
+    if (!strncmp(name, "val_", 4)) name += 4;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i].name, name)) return known[i].direction;
+    return 0;
+}
+
+/* A new result has no value (NaN). NULL: there are too many of them, or the name is too long. */
+static compare_result *make_result(compare_run *run, const char *name) {
     const int place = place_of(run, name);
-    if (place == COMPARE_MOST_RESULTS || strlen(name) >= COMPARE_NAME) return;
+    if (place == COMPARE_MOST_RESULTS || strlen(name) >= COMPARE_NAME) return NULL;
     compare_result *r = &run->results[place];
     if (place == run->result_count) {
+        *r = (compare_result){.value = (double)NAN};
         snprintf(r->name, sizeof r->name, "%s", name);
         run->result_count++;
     }
-    r->value = value;
+    return r;
+}
+
+/* The last value counts, as metrics come in the order of steps; and of evaluations the best one, too. */
+static void set_result(compare_run *run, const char *name, double value) {
+    const int sign = compare_direction(name);
+    const compare_result *step = compare_run_find(run, "step");
+    char best_name[2 * COMPARE_NAME];
+    compare_result *last = make_result(run, name);
+    if (last) last->value = value;
+    if (!last || !sign || strncmp(name, "val_", 4) != 0 || !isfinite(value)) return;
+    snprintf(best_name, sizeof best_name, COMPARE_BEST "%s", name);
+    compare_result *best = make_result(run, best_name);
+    if (!best || sign * best->value >= sign * value) return;
+    best->value = value;
+    best->step = step && step->value > 0 && step->value < 0x1p62 ? (int64_t)step->value : 0;
 }
 
 /* ---- files ---- */

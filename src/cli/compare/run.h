@@ -1,4 +1,4 @@
-/* What is compared of a run: its config, how it ended, and the last value of each of its metrics. */
+/* What is compared of a run: its config, how it ended, and the last value of each of its metrics, and the best. */
 #ifndef AN_CLI_COMPARE_RUN_H
 #define AN_CLI_COMPARE_RUN_H
 
@@ -9,7 +9,13 @@ enum { COMPARE_MOST_RUNS = 32, COMPARE_MOST_RESULTS = 64, COMPARE_NAME = 48 };
 typedef struct compare_result {
     char name[COMPARE_NAME];
     double value;
+    int64_t step; /* of a best value; 0: it is the last one */
 } compare_result;
+
+/* Before the name of a metric of evaluations: its best value in the run. */
+#define COMPARE_BEST "best_"
+/* 1: more is better, -1: less is, 0: neither. */
+int compare_direction(const char *name);
 
 typedef struct compare_run {
     const char *path, *name;       /* as it was given, and without what comes before the last '/' */
