@@ -74,6 +74,8 @@ P
 # --- export; the numbers of inspect, counted anew from the file ---
 ends 0 export run --to weights.safetensors
 says "weights.safetensors, from $newest"
+ends 0 export run --output named.safetensors
+cmp -s weights.safetensors named.safetensors || fail "--output writes something else than --to"
 python3 - <<'P' || fail "the statistics are wrong"
 import json, math, struct
 raw = open("weights.safetensors", "rb").read()
@@ -263,6 +265,11 @@ complains 'weights.safetensors: has only tensors'
 ends 0 export run --to onnx model.onnx
 says "model.onnx, from $newest"
 [ -s model.onnx ] && [ ! -e model.onnx.new ] && [ ! -e model.onnx.data ] || fail "model.onnx is not there alone"
+for place in 'named.onnx' 'again.onnx --to onnx'; do
+    # shellcheck disable=SC2086 # two words
+    ends 0 export run -o $place
+    cmp -s model.onnx "${place%% *}" || fail "-o $place writes something else"
+done
 ends 2 export weights.safetensors --to onnx other.onnx
 complains 'weights.safetensors: has only tensors'
 ends 1 export run --to onnx nowhere/model.onnx
@@ -349,6 +356,11 @@ ends 2 export run --to model.bin
 complains "ends in .safetensors, 'hf', 'gguf', 'torch', 'onnx' or 'peft', not 'model.bin'"
 ends 2 export run folder --to model.safetensors
 complains "unexpected argument 'folder': the file's name is the one behind --to"
+complains_of() { ends 2 export run "${@:2}" && complains "$1"; }
+complains_of "'model.bin' does not end in .safetensors, .gguf or .onnx; add --to hf, torch or peft for a folder" -o model.bin
+complains_of "unexpected argument 'a.onnx': --output names the place" a.onnx -o b.onnx
+complains_of "unexpected argument 'b.safetensors': the file's name is the one behind --to" --to a.safetensors -o b.safetensors
+complains_of '--merge writes a file' -o b.onnx --merge
 ends 2 predict run --output x.csv
 complains '--input FILE is missing'
 ends 2 predict run --input prompt.txt --output x.txt

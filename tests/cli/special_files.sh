@@ -103,7 +103,26 @@ run 0 "${anneal[@]}" plan <(cat c.yaml)
 run 0 "${anneal[@]}" train <(grep -v run: c.yaml)
 [ -e runs/config/summary.json ] || fail 'the folder of a run from a pipe is runs/config'
 run 2 "${anneal[@]}" train <(cat c.yaml) --supervise
-says '--supervise reads the config again at each restart, which does not work with a pipe; write the config to a file'
+says '--supervise reads the config again at each restart, which does not work with a pipe or standard input; write the config to a file'
+
+# --- standard input: the same command resumes, and so does the config that the folder has ---
+for source in 'cat c.yaml |' '<c.yaml'; do
+    rm -rf run
+    run 0 bash -c "$source"' "$@"' - "${anneal[@]}" train -
+    cmp -s <(grep -v '^  dir:' kept/config.yaml) <(grep -v '^  dir:' run/config.yaml) || fail "train -, $source: another config"
+    run 0 bash -c "$source"' "$@"' - "${anneal[@]}" train -
+    grep -q '^run: this run is finished' out || fail "train - does not find its run"
+    run 0 "${anneal[@]}" train run/config.yaml
+    grep -q 'this run is finished' out || fail 'the config of the folder does not find its run'
+    run 2 bash -c "$source"' "$@"' - "${anneal[@]}" train - --supervise
+    says 'does not work with a pipe or standard input'
+    run 2 bash -c "$source"' "$@"' - "${anneal[@]}" train - -n 2
+    says 'with -n, every rank reads the config, which does not work with a pipe or standard input'
+    run 0 bash -c "$source"' "$@"' - "${anneal[@]}" config show -
+done
+echo 'model: {type: mpl}' >wrong.yaml
+run 2 bash -c '"$@" <wrong.yaml' - "${anneal[@]}" train -
+says "/dev/stdin:1:15: model.type is 'mpl'"
 run 2 "${anneal[@]}" train /dev/zero # it has no end
 run 2 "${anneal[@]}" train <(yes '#')
 echo "special files: refused or read in time"

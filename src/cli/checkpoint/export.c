@@ -7,14 +7,19 @@
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 
-enum { TO, TYPE, WEIGHTS, MERGE };
+enum { TO, OUTPUT, TYPE, WEIGHTS, MERGE };
 static const cli_option options[] = {
     [TO] = {.name = "to",
             .argument = "NAME.safetensors|hf|gguf|torch|onnx|peft",
             .help = "NAME.safetensors writes that file; 'hf' writes a language model to the folder PLACE as Hugging "
                     "Face has them, 'gguf' to the file PLACE for llama.cpp, 'torch' writes model.safetensors and "
                     "model.py to the folder PLACE, 'onnx' the model to the file PLACE, and 'peft' an adapter to the "
-                    "folder PLACE"},
+                    "folder PLACE (default: what the ending of --output says)"},
+    [OUTPUT] = {.name = "output",
+                .letter = 'o',
+                .argument = "PLACE",
+                .help = "the file or folder to write, instead of PLACE; NAME.safetensors, NAME.gguf and NAME.onnx need "
+                        "no --to"},
     [TYPE] = {.name = "type",
               .argument = "f32|f16|bf16|q8_0",
               .help = "type of the weights that hf and gguf write (default: f32); q8_0 has 8 bits, and is for gguf"},
@@ -42,10 +47,22 @@ static const format formats[] = {
 static const format safetensors = {"", "", an_checkpoint_export, NULL, "%1$s"};
 static const format merged = {"", "", an_checkpoint_export_merged, NULL, "%1$s"};
 
+/* Of a name with something before its ending. */
+static bool is_named(const char *name, const char *ending) {
+    return *name && an_ends_in(name + 1, ending);
+}
+
+/* What --to says, or the ending of the file. */
 static const format *find_format(const char *name) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (!strcmp(formats[i].name, name)) return &formats[i];
-    return *name && an_ends_in(name + 1, ".safetensors") ? &safetensors : NULL; /* with a name before it */
+    return is_named(name, ".safetensors") ? &safetensors : NULL;
+}
+
+static const format *format_of_place(const char *place) {
+    if (is_named(place, ".gguf")) return find_format("gguf");
+    if (is_named(place, ".onnx")) return find_format("onnx");
+    return is_named(place, ".safetensors") ? &safetensors : NULL;
 }
 
 /* ---- language models ---- */
@@ -94,29 +111,41 @@ static an_status publish(const cli_checkpoint *c, const format *f, const char *p
 
 /* ---- the command ---- */
 
-static int run(const cli_call *call) {
-    const char *to = call->values[TO], *place = call->argument_count > 1 ? call->arguments[1] : NULL;
-    an_model_weights weights;
-    an_export_type type;
-    cli_checkpoint c;
-    if (!to)
+/* What to write, and where. */
+static int choose(const cli_call *call, const format **chosen, const char **place) {
+    const char *to = call->values[TO], *output = call->values[OUTPUT];
+    *place = call->argument_count > 1 ? call->arguments[1] : output;
+    if (output && call->argument_count > 1)
+        return cli_misuse(call, "unexpected argument '%s': --output names the place", *place);
+    if (!to && !*place)
         return cli_misuse(call, "--to is required: write --to model.safetensors, --to hf FOLDER, --to gguf NAME.gguf, "
                                 "--to torch FOLDER or --to onnx NAME.onnx");
-    const format *f = find_format(to);
-    if (f && f != &safetensors && call->values[MERGE])
-        return cli_misuse(call, "--merge writes a file: write --to model.safetensors --merge");
+    const format *f = to ? find_format(to) : format_of_place(*place);
+    if (!f && !to)
+        return cli_misuse(
+            call, "'%s' does not end in .safetensors, .gguf or .onnx; add --to hf, torch or peft for a folder", *place);
     if (!f)
         return cli_misuse(
             call, "--to takes a file name that ends in .safetensors, 'hf', 'gguf', 'torch', 'onnx' or 'peft', not '%s'",
             to);
-    if (f == &safetensors && place)
-        return cli_misuse(call, "unexpected argument '%s': the file's name is the one behind --to", place);
-    if (f != &safetensors && !place)
+    if (f != &safetensors && call->values[MERGE])
+        return cli_misuse(call, "--merge writes a file: write --to model.safetensors --merge");
+    if (f == &safetensors && to && *place)
+        return cli_misuse(call, "unexpected argument '%s': the file's name is the one behind --to", *place);
+    if (f != &safetensors && !*place)
         return cli_misuse(call, "the place is missing: write --to %s %s", f->name, f->place);
-    if (f == &safetensors) {
-        place = to;
-        if (call->values[MERGE]) f = &merged;
-    }
+    if (f == &safetensors && to) *place = to;
+    *chosen = call->values[MERGE] ? &merged : f;
+    return CLI_DONE;
+}
+
+static int run(const cli_call *call) {
+    const char *place = NULL;
+    const format *f = NULL;
+    an_model_weights weights;
+    an_export_type type;
+    cli_checkpoint c;
+    if (choose(call, &f, &place) != CLI_DONE) return CLI_MISUSED;
     if (choose_type(call, f, &type) != CLI_DONE) return CLI_MISUSED;
     if (cli_weights_choose(call, call->values[WEIGHTS], &weights) != CLI_DONE) return CLI_MISUSED;
     int code = cli_checkpoint_open(call, call->argument, &c);
@@ -139,8 +168,9 @@ const cli_command cli_export = {
     .argument = "PATH [PLACE]",
     .summary = "write the weights of a checkpoint for other programs",
     .text =
-        "Writes the weights and running statistics of a checkpoint to one safetensors file (--to "
-        "model.safetensors), after checking every byte against its hash. For a run, its newest checkpoint is used. "
+        "Writes the weights and running statistics of a checkpoint to one safetensors file (-o "
+        "model.safetensors, or --to model.safetensors), after checking every byte against its hash. For a run, its "
+        "newest checkpoint is used. "
         "If the run keeps a moving average of its weights (train.ema), the average is written. "
         "--to torch FOLDER also writes model.py: the same model for PyTorch, one line for each node of its graph, "
         "with a function load(). --to onnx NAME.onnx writes the model for ONNX Runtime and other programs that read "

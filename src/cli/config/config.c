@@ -44,7 +44,7 @@ static int show(const cli_call *call) {
 
 const cli_command cli_config_show = {
     .name = "config show",
-    .argument = "FILE",
+    .argument = "CONFIG",
     .summary = "show a complete config, with defaults",
     .text = "Checks a config and writes every key to standard output, with its value and where the value comes from: "
             "default, file or --set.",

@@ -149,8 +149,14 @@ static int take_option(cli_call *call, int index, const char *value) {
     return CLI_DONE;
 }
 
+/* Whether the first argument is a config, for which - is standard input. */
+static bool takes_config(const char *wanted) {
+    return !strncmp(wanted + (wanted[0] == '['), "CONFIG", strlen("CONFIG"));
+}
+
 /* Puts options and arguments in their places. *help is set if it was asked for. */
 static int parse(cli_call *call, int argc, char **argv, bool *help) {
+    static char standard_input[] = "/dev/stdin";
     struct option table[CLI_MOST_OPTIONS + 3] = {{"help", no_argument, NULL, HELP},
                                                  {"verbose", no_argument, NULL, VERBOSE}};
     const cli_option *options = options_of(call->command);
@@ -198,6 +204,7 @@ static int parse(cli_call *call, int argc, char **argv, bool *help) {
     if (count > most && !repeats)
         return cli_misuse(call, "unexpected argument '%s': %s", argv[optind + most],
                           most == 1 ? "give one argument" : "give two arguments");
+    if (count > 0 && !strcmp(argv[optind], "-") && takes_config(wanted)) argv[optind] = standard_input;
     call->argument = count > 0 ? argv[optind] : NULL;
     call->arguments = argv + optind;
     call->argument_count = count;

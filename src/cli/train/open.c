@@ -26,7 +26,8 @@ int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an
 
 bool cli_is_pipe(const char *file) {
     struct stat found;
-    return stat(file, &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+    const bool is_input = !strcmp(file, "/dev/stdin"); /* which may be a regular file, but is another one elsewhere */
+    return stat(file, &found) == 0 && (is_input || !S_ISREG(found.st_mode)) && !S_ISDIR(found.st_mode);
 }
 
 /* What came through a pipe. It can be read once, and a config is read twice: for the context, and with it. */

@@ -45,7 +45,7 @@ typedef struct cli_opening {
     const char *profile; /* of --profile; NULL: what the config says */
 } cli_opening;
 
-/* Whether it is there and no regular file: <(command), /dev/stdin. A config may be, and is then read once. */
+/* Whether it is there and no regular file (<(command)), or standard input. A config may be, and is then read once. */
 bool cli_is_pipe(const char *file);
 
 /* The config with what the command line says of it. */

@@ -391,16 +391,18 @@ static int run(const cli_call *call) {
             call, "--restart and --extend cannot be combined: a restarted schedule has the length of the config");
     const char *mpi = library < 0 ? NULL : libraries[library];
     if (call->values[SUPERVISE] && cli_is_pipe(call->argument))
-        return cli_misuse(call, "--supervise reads the config again at each restart, which does not work with a pipe; "
-                                "write the config to a file");
+        return cli_misuse(call, "--supervise reads the config again at each restart, which does not work with a pipe "
+                                "or standard input; write the config to a file");
     if (least > 0 && (!call->values[SUPERVISE] || least > number))
         return cli_misuse(call, least > number ? "--min-ranks is more than -n" : "--min-ranks needs --supervise");
     if (call->values[SUPERVISE])
         return cli_supervise(call, restarts, number > 1 ? number : 0, least > 0 ? least : number);
     if (call->values[RESTARTS]) return cli_misuse(call, "--restarts needs --supervise, which was not given");
-    if (number > 1 && (steps > 0 || cli_is_pipe(call->argument)))
-        return cli_misuse(call, "-n and %s cannot be combined",
-                          steps > 0 ? "--check, which compares the steps of one process," : "a config from a pipe");
+    if (number > 1 && steps > 0)
+        return cli_misuse(call, "-n and --check, which compares the steps of one process, cannot be combined");
+    if (number > 1 && cli_is_pipe(call->argument))
+        return cli_misuse(call, "with -n, every rank reads the config, which does not work with a pipe or standard "
+                                "input; write the config to a file");
     if (number > 1) return cli_launch(call, mpi, number, starting);
     opening.threads = (int)(threads < INT32_MAX ? threads : INT32_MAX);
     opening.fresh = call->values[FRESH] != NULL;
@@ -432,10 +434,10 @@ const cli_command cli_train = {
         "Trains the model that a config describes. It first prints what it is going to do and then shows its progress, "
         "in one changing line on a terminal and in plain lines elsewhere. The run folder (run.dir) receives "
         "config.yaml, metrics.jsonl, log.txt, plan.json, an event file for TensorBoard, checkpoints, and at the end "
-        "summary.json and outcome.json.\n\nThe same command resumes from the newest intact checkpoint of the run "
-        "folder, and the result is bit-identical to an uninterrupted run, at the same instruction level and with the "
-        "same "
-        "version. A finished run is not started again. TERM, "
+        "summary.json and outcome.json. If CONFIG is -, it is read from standard input; paths in it then start at the "
+        "current folder, and run.dir is runs/config unless it is set.\n\nThe same command resumes from the newest "
+        "intact checkpoint of the run folder, and the result is bit-identical to an uninterrupted run, at the same "
+        "instruction level and with the same version. A finished run is not started again. TERM, "
         "USR1, Ctrl-C and a closed pipe (as in '| head') stop the run with a checkpoint after the current step, and "
         "the exit code is then 75: run the same command again to continue. A second Ctrl-C stops it "
         "immediately.\n\nSeveral "
