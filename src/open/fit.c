@@ -57,17 +57,23 @@ an_status an_open_precision(an_config *config, const an_graph *g, an_dtype *prec
 
 /* ---- inputs ---- */
 
+/* Whether both have types of numbers, which differ. */
+static bool has_other_type(const an_config *config, const char *source) {
+    return an_config_origin_of(config, AN_KEY(source, "dtype")) != AN_ORIGIN_NONE &&
+           an_config_origin_of(config, "data.train.dtype") != AN_ORIGIN_NONE &&
+           an_config_is(config, AN_KEY(source, "dtype"), "f64") != an_config_is(config, "data.train.dtype", "f64");
+}
+
 an_status an_open_fit(an_config *config, an_graph *g, const an_dataset *dataset, const char *source) {
     an_context *ctx = an_graph_context(g);
-    const bool is_text = an_config_is(config, "model.type", "graph");
+    const bool is_text = an_config_is(config, "model.type", "graph"),
+               wide = an_config_is(config, AN_KEY(source, "dtype"), "f64");
     const an_status status = an_graph_check_data(g, dataset);
     if (status == AN_OK) return AN_OK;
-    const char *own = NULL, *usual = NULL; /* types of numbers, where the data can have several */
-    const bool has_types = an_config_string(config, AN_KEY(source, "dtype"), &own) == AN_OK &&
-                           an_config_string(config, "data.train.dtype", &usual) == AN_OK;
-    if (has_types && strcmp(own, usual) != 0)
+    if (has_other_type(config, source))
         return AN_ERROR(ctx, status, "%s: %s.dtype is %s, but data.train.dtype is %s; set both to the same type",
-                        an_config_place(config, AN_KEY(source, "dtype")), source, own, usual);
+                        an_config_place(config, AN_KEY(source, "dtype")), source, wide ? "f64" : "f32",
+                        wide ? "f32" : "f64");
     return AN_ERROR(ctx, status, "%s: %s: %s; change %s, or %s",
                     an_config_place(config, is_text ? "model.graph" : "model"), source, an_last_error(ctx),
                     is_text ? "the graph's input" : "the model's sizes (auto takes those of data.train)", source);
