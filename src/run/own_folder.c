@@ -1,4 +1,5 @@
-/* Whether the checkpoints in the folder of a run are its own. A run removes old checkpoints of its folder, so it must not write to one that holds another run. */
+/* Whether the checkpoints in the folder of a run are its own. A run removes old checkpoints of its folder, so it must
+ * not write to one that holds another run. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,8 @@ static bool is_same_folder(const char *a, const char *b) {
            first.st_ino == second.st_ino;
 }
 
-/* The folder that the checkpoint is in. A link such as `best` is followed, so the checkpoint must still be there; one that is gone was named by its path. */
+/* The folder that the checkpoint is in. A link such as `best` is followed if the checkpoint is still there; for one
+ * that is gone, its path tells. */
 static bool find_parent(const char *checkpoint, char parent[AN_FILE_PATH]) {
     struct stat found;
     if (!an_path_join(parent, checkpoint, "..")) return false;
@@ -33,7 +35,8 @@ static bool resumed_from_here(const an_run *h, const char *checkpoints) {
            (h->stage && an_stage_path(staged, h->stage, h->folder) && is_same_folder(parent, staged));
 }
 
-/* A run that was resumed from elsewhere goes on in this folder: an earlier launch of the same command may have saved here. The configs tell. */
+/* A run that was resumed from elsewhere goes on in this folder: an earlier launch of the same command may have saved
+ * here. The configs tell. */
 static an_status has_same_config(an_context *ctx, const an_run *h, const char *newest, bool *same) {
     an_status status;
     an_config *config = NULL;

@@ -43,7 +43,8 @@ an_status an_run_attach(an_trainer *t);
  *
  * Every rank calls them at the same places, and all return the same, as what fails on one of them is an error of all. */
 
-/* AN_ERR_STATE: the run's folder has the checkpoints of another run, which saves of this one would remove. Rank 0 looks, before the first save. */
+/* AN_ERR_STATE: the run's folder has the checkpoints of another run, which saves of this one would remove. Rank 0
+ * looks, before the first save. */
 an_status an_run_check_folder(an_trainer *t);
 /* Takes a generation, if this launch has none yet. Of rank 0 only. */
 an_status an_run_claim(an_trainer *t);

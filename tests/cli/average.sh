@@ -53,17 +53,19 @@ attempt 2 train plain.yaml --set train.ema=0.9
 says 'train.ema.decay is 0.9, was off'
 
 # --- eval ---
+# The last steps of both runs are compared, so the newest checkpoints are.
+newest=(--checkpoint newest)
 loss() { field out 'd["metrics"]["val_loss"]'; }
-attempt 0 eval averaged --json
+attempt 0 eval averaged "${newest[@]}" --json
 [ "$(field out 'd["weights"]')" = ema ] || failed 'eval does not use the average'
 average=$(loss)
 [ "$average" = "$(field averaged/summary.json 'd["metrics"]["val_loss"]')" ] || failed 'eval has another val_loss than the run'
-attempt 0 eval averaged --weights ema --json
+attempt 0 eval averaged "${newest[@]}" --weights ema --json
 [ "$(loss)" = "$average" ] || failed 'eval --weights ema is not the default'
-attempt 0 eval averaged --weights raw --json
+attempt 0 eval averaged "${newest[@]}" --weights raw --json
 [ "$(field out 'd["weights"]')" = raw ] || failed 'eval --weights raw uses the average'
 [ "$(loss)" = "$(field plain/summary.json 'd["metrics"]["val_loss"]')" ] || failed 'raw weights are not those of a run without an average'
-attempt 0 eval averaged
+attempt 0 eval averaged "${newest[@]}"
 says 'average of the weights'
 attempt 1 eval plain --weights ema
 says 'keeps no moving average of the weights'
@@ -71,18 +73,18 @@ attempt 2 eval averaged --weights mean
 says "--weights takes raw or ema, not 'mean'"
 
 # --- predict and export ---
-attempt 0 predict averaged --input table.csv --output average.npy
-attempt 0 predict averaged --input table.csv --output ema.npy --weights ema
-attempt 0 predict averaged --input table.csv --output raw.npy --weights raw
-attempt 0 predict plain --input table.csv --output plain.npy
+attempt 0 predict averaged "${newest[@]}" --input table.csv --output average.npy
+attempt 0 predict averaged "${newest[@]}" --input table.csv --output ema.npy --weights ema
+attempt 0 predict averaged "${newest[@]}" --input table.csv --output raw.npy --weights raw
+attempt 0 predict plain "${newest[@]}" --input table.csv --output plain.npy
 cmp -s average.npy ema.npy || fail 'predict does not use the average'
 cmp -s raw.npy plain.npy || fail 'predict --weights raw does not use the weights'
 ! cmp -s average.npy raw.npy || fail 'predict has the same predictions with both'
 attempt 1 predict plain --input table.csv --output none.npy --weights ema
 says 'has no moving average of the weights'
-attempt 0 export averaged --to average.safetensors
-attempt 0 export averaged --to raw.safetensors --weights raw
-attempt 0 export plain --to plain.safetensors
+attempt 0 export averaged "${newest[@]}" --to average.safetensors
+attempt 0 export averaged "${newest[@]}" --to raw.safetensors --weights raw
+attempt 0 export plain "${newest[@]}" --to plain.safetensors
 cmp -s raw.safetensors plain.safetensors || fail 'export --weights raw does not have the weights'
 ! cmp -s average.safetensors raw.safetensors || fail 'export has the same weights with both'
 attempt 1 export plain --to none.safetensors --weights ema

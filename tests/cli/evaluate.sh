@@ -74,10 +74,45 @@ done
 [ "$(field run/summary.json "d['state_hash']")" = "${wanted[7]}" ] || fail 'a run that was killed has other bits'
 
 # The command that evaluates uses it too.
-attempt 0 eval run --json
+attempt 0 eval run --checkpoint newest --json
 field out "d['metrics']['val_loss']" >one
 field run/summary.json "d['metrics']['val_loss']" >two
 cmp one two || fail "anneal eval has another loss than the run: $(cat one two)"
+
+# A run that gets worse at its end: commands that use its model take the best checkpoint, and say so.
+attempt 0 train c.yaml --set run.dir=worse --set eval.best=val_loss --set optimizer.lr=1e-2 \
+    --set schedule='{type: points, points: {0: 1, 12: 1, 13: 300, 24: 300}}'
+best=$(readlink worse/best) newest=checkpoints/step-00000024-1
+[ "$best" = checkpoints/step-00000012-1 ] || fail "step 12 is not the best: $best"
+attempt 0 eval worse --json
+[ "$(field out "d['checkpoint'], d['path'], round(d['metrics']['val_loss'], 6)")" = "best worse/$best $(field worse/summary.json "round(d['best']['value'], 6)")" ] ||
+    fail "eval does not take the best: $(head -n 5 out)"
+grep -qx "worse: the best checkpoint is used, after step 12: worse/$best" err || fail "eval does not say which it takes: $(cat err)"
+attempt 0 eval worse --checkpoint newest --json
+[ "$(field out "d['checkpoint'], d['path'], round(d['metrics']['val_loss'], 6)")" = "newest worse/$newest $(field worse/summary.json "round(d['metrics']['val_loss'], 6)")" ] ||
+    fail "--checkpoint newest: $(head -n 5 out)"
+for choice in worse/checkpoints/step-00000024-1 step-00000024-1; do
+    attempt 0 eval worse --checkpoint "$choice" --json
+    [ "$(field out "d['checkpoint'], d['step']")" = "given 24" ] || fail "--checkpoint $choice: $(head -n 5 out)"
+done
+attempt 0 eval "worse/$newest" --json
+[ "$(field out "d['checkpoint'], d['step']")" = "given 24" ] && [ ! -s err ] || fail "a checkpoint is not taken as it is: $(cat err)"
+attempt 0 predict worse --input table.csv --output best.csv
+grep -q 'the best checkpoint is used' err || fail "predict does not say which it takes: $(cat err)"
+attempt 0 predict worse --checkpoint best --input table.csv --output same.csv
+attempt 0 predict worse --checkpoint newest --input table.csv --output newest.csv
+cmp best.csv same.csv && ! cmp -s best.csv newest.csv || fail "predict does not take the best"
+attempt 0 export worse --to best.safetensors
+grep -qx "best.safetensors, from worse/$best" out || fail "export does not take the best: $(cat out)"
+attempt 0 export worse --checkpoint newest --to newest.safetensors
+grep -qx "newest.safetensors, from worse/$newest" out || fail "export --checkpoint newest: $(cat out)"
+attempt 0 train c.yaml --set run.dir=blind --set data.eval= --set eval=
+attempt 1 eval blind --checkpoint best --data table.csv
+grep -q 'blind: this run has no best checkpoint' err || fail "what is not there is not named: $(cat err)"
+attempt 0 eval blind --data table.csv
+grep -qx 'blind: the newest checkpoint is used, after step 24: blind/checkpoints/step-00000024-1' err || fail "$(cat err)"
+attempt 2 eval "worse/$best" --checkpoint newest
+attempt 1 eval worse --checkpoint step-7
 
 attempt 2 train c.yaml --set eval.micro=0
 grep -q 'eval.micro' err || fail 'a wrong number is not named'

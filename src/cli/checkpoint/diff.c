@@ -248,7 +248,8 @@ const cli_command cli_diff = {
     .argument = "PATH PATH",
     .summary = "show which tensors of two checkpoints differ",
     .text = "Compares two checkpoints or safetensors files, tensor by tensor and bit by bit. For a run, its newest "
-            "checkpoint is used. Shows which tensors differ, in how many elements and by how much, also relative to "
+            "checkpoint is used (RUN/best is its best one). Shows which tensors differ, in how many elements and by "
+            "how much, also relative to "
             "the larger of the two values. The exit code is 0 if all tensors are bit-identical and 1 if not. "
             "Differences in steps and configs are shown but do not affect the exit code. Optimizer tensors are "
             "compared if both checkpoints have them.",

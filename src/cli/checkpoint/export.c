@@ -7,7 +7,7 @@
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 
-enum { TO, OUTPUT, TYPE, WEIGHTS, MERGE };
+enum { TO, OUTPUT, TYPE, WEIGHTS, CHECKPOINT, MERGE };
 static const cli_option options[] = {
     [TO] = {.name = "to",
             .argument = "NAME.safetensors|hf|gguf|torch|onnx|peft",
@@ -24,6 +24,7 @@ static const cli_option options[] = {
               .argument = "f32|f16|bf16|q8_0",
               .help = "type of the weights that hf and gguf write (default: f32); q8_0 has 8 bits, and is for gguf"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
+    [CHECKPOINT] = {.name = "checkpoint", .argument = CLI_CHECKPOINT_ARGUMENT, .help = CLI_CHECKPOINT_HELP},
     [MERGE] = {.name = "merge",
                .help = "write the model that an adapter was trained on, with its changes, to NAME.safetensors"},
     {0},
@@ -148,7 +149,7 @@ static int run(const cli_call *call) {
     if (choose(call, &f, &place) != CLI_DONE) return CLI_MISUSED;
     if (choose_type(call, f, &type) != CLI_DONE) return CLI_MISUSED;
     if (cli_weights_choose(call, call->values[WEIGHTS], &weights) != CLI_DONE) return CLI_MISUSED;
-    int code = cli_checkpoint_open(call, call->argument, &c);
+    int code = cli_checkpoint_open_model(call, call->argument, call->values[CHECKPOINT], &c);
     if (code == CLI_DONE) {
         an_status status = an_checkpoint_choose_weights(c.checkpoint, weights);
         if (status == AN_OK) status = f->publish ? publish(&c, f, place, type) : f->write(c.checkpoint, place);
@@ -170,7 +171,7 @@ const cli_command cli_export = {
     .text =
         "Writes the weights and running statistics of a checkpoint to one safetensors file (-o "
         "model.safetensors, or --to model.safetensors), after checking every byte against its hash. For a run, its "
-        "newest checkpoint is used. "
+        "best checkpoint is used if it has one, otherwise the newest. "
         "If the run keeps a moving average of its weights (train.ema), the average is written. "
         "--to torch FOLDER also writes model.py: the same model for PyTorch, one line for each node of its graph, "
         "with a function load(). --to onnx NAME.onnx writes the model for ONNX Runtime and other programs that read "

@@ -423,7 +423,8 @@ const cli_command cli_inspect = {
     .text =
         "Shows the run, step, last loss and best value of a checkpoint, and its tensors, each with type, shape, "
         "smallest and largest element, mean, standard deviation, and the number of elements that are zero or not "
-        "finite. PATH is a checkpoint folder, a run folder (its newest checkpoint is used), a folder as Hugging Face "
+        "finite. PATH is a checkpoint folder, a run folder (its newest checkpoint is used; RUN/best is its best one), "
+        "a folder as Hugging Face "
         "has them, or a safetensors or GGUF file. Of a published model it also shows family and sizes, and of a GGUF "
         "file its keys; quantised tensors have the type that they are stored in, and the statistics of the numbers "
         "they "

@@ -4,13 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/train/open.h"
 
 int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *opened) {
     an_context_options options;
     an_context_options_init(&options, sizeof options);
-    *opened = (cli_checkpoint){.call = call, .info = {.size = sizeof opened->info}};
+    *opened = (cli_checkpoint){.call = call, .info = {.size = sizeof opened->info}, .choice = "given"};
     options.threads = 1;
     options.log = cli_log;
     an_status status = an_context_create(&opened->ctx, &options);
@@ -18,6 +20,81 @@ int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *
     status = an_checkpoint_open(&opened->checkpoint, opened->ctx, path);
     if (status == AN_OK) status = an_checkpoint_info_get(opened->checkpoint, &opened->info);
     return status == AN_OK ? CLI_DONE : cli_refuse(call, opened->ctx, NULL, status);
+}
+
+/* ---- which of a run's checkpoints ---- */
+
+static bool join(char path[CLI_PATH], const char *folder, const char *name) {
+    return snprintf(path, CLI_PATH, "%s/%s", folder, name) < CLI_PATH;
+}
+
+static bool is_folder(const char *path) {
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+/* A folder of checkpoints, and not one itself. */
+static bool is_run(const char *path) {
+    char inside[CLI_PATH];
+    return join(inside, path, "checkpoints") && is_folder(inside) && join(inside, path, "manifest.json") &&
+           access(inside, F_OK) != 0;
+}
+
+/* What the link `best` points to, by its own name. False: there is none. */
+static bool find_best(const char *run, char best[CLI_PATH]) {
+    char link[CLI_PATH], target[CLI_PATH];
+    if (!join(link, run, "best") || !is_folder(link)) return false;
+    const ssize_t length = readlink(link, target, sizeof target - 1);
+    if (length <= 0) return false;
+    target[length] = 0;
+    return *target == '/' ? snprintf(best, CLI_PATH, "%s", target) < CLI_PATH : join(best, run, target);
+}
+
+static int open_best(const cli_call *call, const char *run, const char *best, cli_checkpoint *opened) {
+    const int code = cli_checkpoint_open(call, best, opened);
+    opened->choice = "best";
+    if (code == CLI_DONE)
+        cli_tell("%s: the best checkpoint is used, after step %s: %s", run, cli_count(opened->info.step).text,
+                 opened->info.path);
+    return code;
+}
+
+static int open_newest(const cli_call *call, const char *run, cli_checkpoint *opened) {
+    const int code = cli_checkpoint_open(call, run, opened);
+    opened->choice = "newest";
+    if (code == CLI_DONE && opened->info.is_run)
+        cli_tell("%s: the newest checkpoint is used, after step %s: %s", run, cli_count(opened->info.step).text,
+                 opened->info.path);
+    return code;
+}
+
+static int open_named(const cli_call *call, const char *run, const char *name, cli_checkpoint *opened) {
+    char inside[CLI_PATH], path[CLI_PATH];
+    const bool is_inside =
+        !strchr(name, '/') && join(inside, run, "checkpoints") && join(path, inside, name) && is_folder(path);
+    return cli_checkpoint_open(call, is_inside ? path : name, opened);
+}
+
+int cli_checkpoint_open_model(const cli_call *call, const char *path, const char *which, cli_checkpoint *opened) {
+    char best[CLI_PATH];
+    *opened = (cli_checkpoint){.call = call};
+    if (!is_run(path)) {
+        if (which)
+            return cli_misuse(call, "--checkpoint chooses among the checkpoints of a run, and %s is not a run folder",
+                              path);
+        return cli_checkpoint_open(call, path, opened);
+    }
+    const bool has_best = find_best(path, best);
+    if (which && !strcmp(which, "best") && !has_best)
+        return cli_fail(
+            call,
+            "%s: this run has no best checkpoint: it had no evaluation, or did not save after one (save.every). "
+            "Use --checkpoint newest",
+            path);
+    if (which && strcmp(which, "best") != 0 && strcmp(which, "newest") != 0)
+        return open_named(call, path, which, opened);
+    return has_best && !(which && !strcmp(which, "newest")) ? open_best(call, path, best, opened)
+                                                            : open_newest(call, path, opened);
 }
 
 void cli_checkpoint_close(cli_checkpoint *opened) {

@@ -15,10 +15,18 @@ typedef struct cli_checkpoint {
     an_context *ctx;
     an_checkpoint *checkpoint;
     an_checkpoint_info info;
+    const char *choice; /* which of a run's checkpoints it is: "best", "newest" or "given" */
 } cli_checkpoint;
 
 /* An exit code, after a message. To be closed whatever this returns. */
 int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *opened);
+/* The same for a command that uses the model of a run. `which` is the value of --checkpoint; NULL: the best if the run
+ * has one, else the newest. Says on standard error which it took. */
+int cli_checkpoint_open_model(const cli_call *call, const char *path, const char *which, cli_checkpoint *opened);
+#define CLI_CHECKPOINT_ARGUMENT "best|newest|PATH"
+#define CLI_CHECKPOINT_HELP                                                                                    \
+    "checkpoint of the run to use: best is what the link best in its folder points to, PATH is a folder or a " \
+    "name in RUN/checkpoints (default: best if the run has one, otherwise newest)"
 void cli_checkpoint_close(cli_checkpoint *opened);
 
 /* The config that the run was saved with, and these settings over it. *config is NULL, and that is no error, where there is none. */

@@ -30,7 +30,8 @@ enum {
     PRECISION,
     STORAGE,
     THREADS,
-    WEIGHTS
+    WEIGHTS,
+    CHECKPOINT
 };
 enum { DEFAULT_TOKENS = 200, DEFAULT_ANSWER = 1000, DEFAULT_BATCH = 16, GROUP = 1 };
 enum {
@@ -102,6 +103,7 @@ static const cli_option options[] = {
                  .help = "threads to compute with (default: those of the run, or one for each core); changes the speed "
                          "and no text"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
+    [CHECKPOINT] = {.name = "checkpoint", .argument = CLI_CHECKPOINT_ARGUMENT, .help = CLI_CHECKPOINT_HELP},
     {0},
 };
 
@@ -310,7 +312,7 @@ static int64_t longest(const work *w) {
 }
 
 /* Published models have long contexts: of those, the cache has room for what is asked for. */
-static int open_generator(work *w, an_context *ctx) {
+static int open_generator(work *w, const cli_checkpoint *from, an_context *ctx) {
     static const char *const precisions[] = {"f32", "bf16", NULL}, *const storages[] = {"bf16", "q8_0", NULL};
     an_generator_options o;
     int precision = -1, storage = -1;
@@ -329,7 +331,8 @@ static int open_generator(work *w, an_context *ctx) {
     o.threads = (int)an_smaller(threads, INT_MAX);
     if (precision >= 0) o.precision = precision == 0 ? AN_DTYPE_F32 : AN_DTYPE_BF16;
     if (storage >= 0) o.storage = storage == 0 ? AN_DTYPE_BF16 : AN_DTYPE_Q8_0;
-    const an_status status = an_generator_open(&w->generator, ctx, w->call->argument, &o);
+    const an_status status =
+        an_generator_open(&w->generator, ctx, from->info.is_run ? from->info.path : w->call->argument, &o);
     return status == AN_OK ? CLI_DONE : cli_refuse(w->call, ctx, NULL, status);
 }
 
@@ -358,7 +361,7 @@ static int run_with(work *w, const cli_checkpoint *from, an_config *config) {
         code = cli_fail(w->call, "%s", an_last_error(NULL));
     if (code == CLI_DONE) code = open_vocabulary(w, ctx, config);
     if (code == CLI_DONE) code = take_prompts(w);
-    if (code == CLI_DONE) code = open_generator(w, ctx);
+    if (code == CLI_DONE) code = open_generator(w, from, ctx);
     if (code == CLI_DONE)
         code = w->talks ? cli_talk(&w->chat, &w->vocabulary, w->generator, &w->sampling) : generate(w);
     cli_prompts_destroy(&w->prompts);
@@ -384,7 +387,7 @@ static int run(const cli_call *call) {
         return cli_misuse(call, "the prompt is missing: give --prompt TEXT, --input FILE, --tokens N,N,... or --chat");
     int code = read_sampling(&w);
     if (code != CLI_DONE) return code;
-    code = cli_checkpoint_open(call, call->argument, &from);
+    code = cli_checkpoint_open_model(call, call->argument, call->values[CHECKPOINT], &from);
     if (code == CLI_DONE && !from.info.is_run) {
         code = cli_published_open(&w.published, call, from.ctx);
     } else if (code == CLI_DONE) {
@@ -404,7 +407,8 @@ const cli_command cli_generate = {
     .summary = "continue a text with a language model",
     .text =
         "Continues prompts with the tokens that a model finds likely, and prints them as they are generated. For a "
-        "run, its newest checkpoint is used. MODEL is a published model: a folder as Hugging Face has it, or a GGUF "
+        "run, its best checkpoint is used if it has one, otherwise the newest. MODEL is a published model: a folder as "
+        "Hugging Face has it, or a GGUF "
         "file; the settings that its generation_config.json or its keys have are the defaults of the options. A text "
         "is the same for the same weights, prompt and options, whatever "
         "else is generated beside it and on any number of threads. A prompt that was trained by characters needs "

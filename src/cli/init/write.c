@@ -148,17 +148,26 @@ static void write_data(FILE *out, const init_found *f) {
     putc('\n', out);
 }
 
-/* About 20 evaluations: each that is better than all before it saves a checkpoint. */
-static void write_rest(FILE *out, const sizes *s) {
-    enum { EVALUATIONS = 20 };
-    const int every = s->epochs < EVALUATIONS ? 1 : (s->epochs + EVALUATIONS - 1) / EVALUATIONS;
+/* Which checkpoint counts, and when more steps are of no use. */
+static void write_best(FILE *out, int patience) {
     fprintf(
         out,
-        "batch:\n  global: %d  # samples of a step\n\n"
-        "optimizer:\n  type: adamw\n  lr: 1e-3\n  weight_decay: %g  # against overfitting\n\n"
-        "schedule:\n  type: cosine  # the learning rate falls to 0\n  warmup: 5%%\n\n"
-        "eval:\n  every: %d epoch%s\n  best: val_loss  # the link 'best' in the run folder points to that checkpoint\n",
-        s->batch, s->decay, every, every == 1 ? "" : "s");
+        "  best: val_loss  # the checkpoint that eval, predict, generate and export use\n"
+        "  early_stop:\n    metric: val_loss\n    patience: %d  # evaluations without improvement that end the run\n",
+        patience);
+}
+
+/* About 20 evaluations: each that is better than all before it saves a checkpoint. */
+static void write_rest(FILE *out, const sizes *s) {
+    enum { EVALUATIONS = 20, PATIENCE = 8 };
+    const int every = s->epochs < EVALUATIONS ? 1 : (s->epochs + EVALUATIONS - 1) / EVALUATIONS;
+    fprintf(out,
+            "batch:\n  global: %d  # samples of a step\n\n"
+            "optimizer:\n  type: adamw\n  lr: 1e-3\n  weight_decay: %g  # against overfitting\n\n"
+            "schedule:\n  type: cosine  # the learning rate falls to 0\n  warmup: 5%%\n\n"
+            "eval:\n  every: %d epoch%s\n",
+            s->batch, s->decay, every, every == 1 ? "" : "s");
+    write_best(out, PATIENCE);
 }
 
 /* A small text is learned by heart by a large model, or by too many steps. On two cores, each takes one minute or two. The numbers were tried on parts of
@@ -180,7 +189,7 @@ static const text_sizes *text_sizes_of(const init_found *f) {
 }
 
 static void write_text(FILE *out, const init_found *f) {
-    enum { BATCH = 16, EVALUATIONS = 8, WARMUP = 20 /* one step in so many */ };
+    enum { BATCH = 16, EVALUATIONS = 8, PATIENCE = 3, WARMUP = 20 /* one step in so many */ };
     const bool evaluates = f->context * 40 <= f->tokens; /* a tenth holds some samples */
     const text_sizes *s = text_sizes_of(f);
     const char *unit = f->vocabulary == 256 ? "bytes" : "characters";
@@ -207,11 +216,8 @@ static void write_text(FILE *out, const init_found *f) {
             "optimizer:\n  type: adamw\n  lr: %s\n  betas: [0.9, 0.99]\n  weight_decay: 0.1  # against overfitting\n\n"
             "schedule:\n  type: cosine  # the learning rate falls to a tenth\n  warmup: %d steps\n  min_ratio: 0.1\n",
             BATCH, (long long)f->context, unit, s->rate, s->steps / WARMUP);
-    if (evaluates)
-        fprintf(out,
-                "\neval:\n  every: %d steps\n"
-                "  best: val_loss  # the link 'best' in the run folder points to that checkpoint\n",
-                s->steps / EVALUATIONS);
+    if (evaluates) fprintf(out, "\neval:\n  every: %d steps\n", s->steps / EVALUATIONS);
+    if (evaluates) write_best(out, PATIENCE);
 }
 
 void init_write(FILE *out, const init_found *f) {

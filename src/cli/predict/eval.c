@@ -8,7 +8,7 @@
 #include "cli/predict/report.h"
 #include "cli/train/open.h"
 
-enum { DATA, LABELS, ADAPTER, JSON, SVG, WEIGHTS, SET };
+enum { DATA, LABELS, ADAPTER, JSON, SVG, WEIGHTS, CHECKPOINT, SET };
 static const cli_option options[] = {
     [DATA] = {.name = "data",
               .argument = "FILE",
@@ -24,6 +24,7 @@ static const cli_option options[] = {
              .argument = "FILE",
              .help = "draw the confusion matrix, and for two classes the ROC curve, as an SVG picture"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
+    [CHECKPOINT] = {.name = "checkpoint", .argument = CLI_CHECKPOINT_ARGUMENT, .help = CLI_CHECKPOINT_HELP},
     [SET] =
         {.name = "set",
          .argument = "KEY=VALUE",
@@ -250,6 +251,7 @@ static int evaluate_adapters(const cli_checkpoint *from, const cli_training *t) 
     if (as_json) {
         an_json_write_object(&j, NULL);
         an_json_write_string(&j, "path", from->info.path);
+        an_json_write_string(&j, "checkpoint", from->choice);
         an_json_write_array(&j, "adapters");
     }
     for (const char *at = t->call->values[ADAPTER]; at && code == CLI_DONE;) {
@@ -294,6 +296,7 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
     an_json_write_object(&j, NULL);
     an_json_write_string(&j, "path", from->info.path);
+    an_json_write_string(&j, "checkpoint", from->choice);
     an_json_write_integer(&j, "step", from->info.step);
     an_json_write_string(&j, "weights", average ? "ema" : "raw");
     write_metrics(t, &e, &j);
@@ -357,7 +360,7 @@ static int run(const cli_call *call) {
     cli_training t = {.call = call, .info = {.size = sizeof t.info}};
     settings *s = calloc(1, sizeof *s);
     if (!s) return cli_fail(call, "out of memory");
-    int code = cli_checkpoint_open(call, call->argument, &from);
+    int code = cli_checkpoint_open_model(call, call->argument, call->values[CHECKPOINT], &from);
     if (code == CLI_DONE && !from.info.is_run)
         code = cli_fail(call, "%s: has only tensors, without a model; give a run or one of its checkpoints",
                         call->argument);
@@ -376,8 +379,9 @@ const cli_command cli_eval = {
     .name = "eval",
     .argument = "RUN|CHECKPOINT",
     .summary = "evaluate a checkpoint",
-    .text = "Evaluates a checkpoint in the same way as its run does, and shows the same metrics. For a run, its newest "
-            "checkpoint is used. On the same data and instruction set, the numbers are bit-identical. Nothing in the "
+    .text = "Evaluates a checkpoint in the same way as its run does, and shows the same metrics. For a run, its best "
+            "checkpoint is used if it has one, otherwise the newest. On the same data and instruction set, the numbers "
+            "are bit-identical. Nothing in the "
             "run folder changes, and the run may still be going.",
     .options = options,
     .run = run,

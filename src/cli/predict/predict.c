@@ -8,7 +8,7 @@
 #include "base/integer.h"
 #include "base/word.h"
 
-enum { INPUT, OUTPUT, KEEP, WEIGHTS, SET };
+enum { INPUT, OUTPUT, KEEP, WEIGHTS, CHECKPOINT, SET };
 static const cli_option options[] = {
     [INPUT] =
         {.name = "input",
@@ -27,6 +27,7 @@ static const cli_option options[] = {
               .help = "copy columns of the input, such as an id, to the CSV output: by name, or by number starting at "
                       "1, of a table; by name of JSON lines; can be repeated"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
+    [CHECKPOINT] = {.name = "checkpoint", .argument = CLI_CHECKPOINT_ARGUMENT, .help = CLI_CHECKPOINT_HELP},
     [SET] = {.name = "set",
              .argument = "KEY=VALUE",
              .repeats = true,
@@ -312,7 +313,7 @@ static int run_with(const cli_call *call, const cli_kept *kept) {
     cli_checkpoint from;
     cli_training t = {.call = call, .info = {.size = sizeof t.info}};
     an_config *config = NULL;
-    int code = cli_checkpoint_open(call, call->argument, &from);
+    int code = cli_checkpoint_open_model(call, call->argument, call->values[CHECKPOINT], &from);
     if (code == CLI_DONE && !from.info.is_run)
         code = cli_fail(call, "%s: has only tensors, without a model; give a run or one of its checkpoints",
                         call->argument);
@@ -349,7 +350,8 @@ const cli_command cli_predict = {
     .argument = "RUN|CHECKPOINT",
     .summary = "predict with a checkpoint",
     .text =
-        "Reads samples and writes the predictions of a checkpoint. For a run, its newest checkpoint is used. CSV has "
+        "Reads samples and writes the predictions of a checkpoint. For a run, its best checkpoint is used if it has "
+        "one, otherwise the newest. CSV has "
         "one column per output; for classes, the most likely class and the probability of each, by name if "
         "the training data has names; for language "
         "models, one line per token with the probability of the next token and the most likely one. A .npy file has "
