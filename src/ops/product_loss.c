@@ -102,6 +102,7 @@ const an_op an_op_product_cross_entropy_each = {
     .cost = cost,
     .autocast = AN_AUTOCAST_F32,
     .dense = 1 << SRC | 1 << TARGETS,
+    .blocks_in = 1 << WEIGHTS,
     .kernels = AN_KERNELS(product_cross_entropy),
 };
 
