@@ -340,11 +340,9 @@ typedef struct an_csv_column {
     uint8_t reserved[7];
     /* What the cells are with AN_CSV_NUMBERS_AUTO and AN_CSV_DATES_AUTO, where that is not what the counts above say. */
     an_csv_kind kind;
-    bool read_whole; /* every number of kind AN_CSV_KIND_NUMBER is a whole number */
-    uint8_t reserved_read[3];
-    double read_least, read_most; /* of the numbers of this kind */
-    const char *notation;         /* "1.234,5 €", "DD.MM.YYYY"; NULL: of other kinds */
-    const char *example;          /* one of the cells; NULL: of kind AN_CSV_KIND_PLAIN */
+    uint32_t reserved_kind;
+    const char *notation; /* "1.234,5 €", "DD.MM.YYYY"; NULL: of kinds that are neither numbers nor dates */
+    const char *example;  /* one of the cells; NULL: of kind AN_CSV_KIND_PLAIN */
 } an_csv_column;
 AN_API void an_csv_column_init(an_csv_column *column, size_t size);
 /* Columns count from 0. */

@@ -12,6 +12,8 @@
 
 typedef struct {
     an_csv_column info;
+    an_notation_seen seen;
+    char notation[AN_NOTATION_BYTES];
     an_name_set values; /* different cells */
     int64_t *counts;    /* of each of them, by the number that the set gave it */
     size_t capacity;    /* of counts */
@@ -29,12 +31,13 @@ struct an_csv_facts {
 
 /* ---- the first lines ---- */
 
+enum { LOOKED_AT = 20 };
+
 /* The columns that the first lines have with this delimiter; 1: they do not all have the same number, or only one. */
 static int64_t count_columns(an_csv_scan scan, char delimiter) {
-    enum { LINES = 20 };
     int64_t columns = 0;
     scan.delimiter = delimiter;
-    for (int line = 0; line < LINES && an_csv_more(&scan); line++) {
+    for (int line = 0; line < LOOKED_AT && an_csv_more(&scan); line++) {
         an_csv_cell cell = {.last = false};
         int64_t cells = 0;
         for (; !cell.last; cells++)
@@ -45,14 +48,27 @@ static int64_t count_columns(an_csv_scan scan, char delimiter) {
     return columns;
 }
 
-/* The delimiter that gives the most columns. */
+/* Whether all cells of the first lines are numbers or dates, as those of a table with decimal commas are. */
+static bool are_numbers(an_csv_scan scan, char delimiter) {
+    scan.delimiter = delimiter;
+    for (int line = 0; line < LOOKED_AT && an_csv_more(&scan); line++)
+        for (an_csv_cell cell = {.last = false}; !cell.last;) {
+            if (an_csv_next(&scan, &cell, (an_note){0}) != AN_OK) return false;
+            if (!an_csv_is_missing(&cell) && !an_notation_reads(cell.start, cell.length)) return false;
+        }
+    return true;
+}
+
+/* The delimiter that gives the most columns. The commas of 1,5;2,5 are no delimiters. */
 static char find_delimiter(const an_csv_scan *scan) {
-    static const char candidates[] = {',', ';', '\t', '|'};
+    static const char candidates[] = {';', '\t', '|', ','};
     char found = ',';
     int64_t most = 1;
     for (size_t i = 0; i < sizeof candidates; i++) {
         const int64_t columns = count_columns(*scan, candidates[i]);
-        if (columns <= most) continue;
+        const bool is_comma = candidates[i] == ',';
+        if (is_comma ? columns < most : columns <= most) continue;
+        if (is_comma && most > 1 && are_numbers(*scan, found)) continue;
         most = columns;
         found = candidates[i];
     }
@@ -65,14 +81,13 @@ static an_status look_at_first_line(an_csv_facts *f, an_csv_scan scan, bool *wor
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
     an_csv_cell cell = {.last = false};
-    double number;
     bool any = false;
     *words = true;
     for (; !cell.last; f->info.columns++) {
         AN_TRY_RETURN(an_note_raise(ctx, an_csv_next(&scan, &cell, note), note));
         any = any || cell.length > 0;
         const bool unknown = cell.length == 1 && *cell.start == '?'; /* which no column is called */
-        *words = *words && !unknown && an_number_read(cell.start, cell.length, &number) == AN_NUMBER_TEXT;
+        *words = *words && !unknown && !an_notation_reads(cell.start, cell.length);
     }
     *words = *words && any;
     return AN_OK;
@@ -111,6 +126,7 @@ static an_status count_cell(an_csv_facts *f, column *c, const an_csv_cell *cell)
         info->missing++;
         return AN_OK;
     }
+    an_notation_see(&c->seen, cell->start, cell->length);
     const an_number_result result = an_number_read(cell->start, cell->length, &number);
     if (result == AN_NUMBER_TEXT) {
         info->texts++;
@@ -140,6 +156,33 @@ static an_status count_row(an_csv_facts *f, an_csv_scan *scan) {
                         scan->path, line, cells, f->info.columns);
     f->info.rows++;
     return AN_OK;
+}
+
+/* ---- notations ---- */
+
+static void decide(column *c, bool commas) {
+    static const an_csv_kind kinds[] = {[AN_VERDICT_TEXT] = AN_CSV_KIND_PLAIN,
+                                        [AN_VERDICT_NUMBERS] = AN_CSV_KIND_NUMBER,
+                                        [AN_VERDICT_DATES] = AN_CSV_KIND_DATE,
+                                        [AN_VERDICT_UNCLEAR_NUMBERS] = AN_CSV_KIND_UNCLEAR_NUMBER,
+                                        [AN_VERDICT_UNCLEAR_DATES] = AN_CSV_KIND_UNCLEAR_DATE,
+                                        [AN_VERDICT_MIXED] = AN_CSV_KIND_MIXED};
+    an_notation notation;
+    const an_notation_verdict verdict =
+        an_notation_decide(&c->seen, commas, AN_CSV_NUMBERS_AUTO, AN_CSV_DATES_AUTO, &notation);
+    const bool plain = verdict == AN_VERDICT_NUMBERS && notation.kind == AN_NOTATION_PLAIN;
+    c->info.kind = plain ? AN_CSV_KIND_PLAIN : kinds[verdict];
+    if (c->info.kind == AN_CSV_KIND_PLAIN) return;
+    c->info.example = c->seen.example;
+    if (notation.kind == AN_NOTATION_PLAIN) return;
+    an_notation_describe(&notation, c->notation, sizeof c->notation);
+    c->info.notation = c->notation;
+}
+
+static void decide_all(an_csv_facts *f) {
+    bool commas = false;
+    for (int64_t i = 0; i < f->info.columns; i++) commas = commas || an_notation_has_commas(&f->columns[i].seen);
+    for (int64_t i = 0; i < f->info.columns; i++) decide(&f->columns[i], commas);
 }
 
 /* ---- the header ---- */
@@ -204,6 +247,8 @@ static an_status count_all(an_csv_facts *f) {
     f->info.delimiter = f->source.delimiter;
     AN_TRY_RETURN(look_at_first_line(f, first, &words));
     AN_TRY_RETURN(an_arena_alloc(&f->arena, (void **)&f->columns, (size_t)f->info.columns, sizeof *f->columns));
+    for (int64_t i = 0; i < f->info.columns; i++)
+        f->columns[i].seen.reads_numbers = f->columns[i].seen.reads_dates = true;
     for (size_t file = 0; file < f->table.file_count; file++) AN_TRY_RETURN(count_file(f, file, words));
     AN_TRY_RETURN(an_csv_load(&f->table, 0, &first));
     f->info.header = words && !is_row(f, first);
@@ -238,6 +283,7 @@ an_status an_csv_facts_create(an_csv_facts **facts, an_context *ctx, const char 
     f->source.delimiter = delimiter;
     f->table.source = &f->source;
     AN_TRY(count_all(f));
+    decide_all(f);
     for (int64_t i = 0; i < f->info.columns; i++)
         f->columns[i].info.values =
             f->columns[i].too_many ? AN_CSV_MOST_VALUES + 1 : (int64_t)f->columns[i].values.count;

@@ -115,6 +115,41 @@ static void test_delimiters(void **state) {
 }
 
 /* Memory does not grow with the different cells of a column beyond the most that are told apart. */
+static void test_notations(void **state) {
+    an_context *ctx = new_context();
+    (void)state;
+    an_csv_facts *facts =
+        look_at(ctx, "1,5;17.05.2024;1,234;03/04/2024;x;$5;7\n2,5;01.02.2024;5,678;05/06/2024;y;€5;8\n", 0);
+    static const struct {
+        an_csv_kind kind;
+        const char *notation, *example;
+    } expected[] = {{AN_CSV_KIND_NUMBER, "1234,5", "1,5"},
+                    {AN_CSV_KIND_DATE, "DD.MM.YYYY", "17.05.2024"},
+                    {AN_CSV_KIND_UNCLEAR_NUMBER, NULL, "1,234"},
+                    {AN_CSV_KIND_UNCLEAR_DATE, NULL, "03/04/2024"},
+                    {AN_CSV_KIND_PLAIN, NULL, NULL},
+                    {AN_CSV_KIND_MIXED, NULL, "$5"},
+                    {AN_CSV_KIND_PLAIN, NULL, NULL}};
+    assert_int_equal(info_of(ctx, facts).columns, 7);
+    assert_false(info_of(ctx, facts).header);
+    for (int64_t i = 0; i < 7; i++) {
+        const an_csv_column c = column_of(ctx, facts, i);
+        assert_int_equal(c.kind, expected[i].kind);
+        assert_int_equal(c.numbers + c.texts, 2); /* plain numbers, and all else, as ever */
+        assert_string_equal(c.notation ? c.notation : "", expected[i].notation ? expected[i].notation : "");
+        assert_string_equal(c.example ? c.example : "", expected[i].example ? expected[i].example : "");
+    }
+    an_csv_facts_destroy(&facts);
+    /* Commas of numbers are no delimiters; others are. */
+    facts = look_at(ctx, "1,5;2,5\n3,5;4,5\n", 0);
+    assert_int_equal(info_of(ctx, facts).delimiter, ';');
+    an_csv_facts_destroy(&facts);
+    facts = look_at(ctx, "a,b;c,d\ne,f;g,h\n", 0);
+    assert_int_equal(info_of(ctx, facts).delimiter, ',');
+    an_csv_facts_destroy(&facts);
+    end_context(&ctx);
+}
+
 static void test_too_many_values(void **state) {
     an_context *ctx = new_context();
     (void)state;
@@ -199,12 +234,9 @@ static void test_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cells_are_counted),
-                                       cmocka_unit_test(test_headers),
-                                       cmocka_unit_test(test_delimiters),
-                                       cmocka_unit_test(test_too_many_values),
-                                       cmocka_unit_test(test_several_files),
-                                       cmocka_unit_test(test_mistakes),
-                                       cmocka_unit_test(test_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cells_are_counted), cmocka_unit_test(test_headers),
+                                       cmocka_unit_test(test_delimiters),        cmocka_unit_test(test_notations),
+                                       cmocka_unit_test(test_too_many_values),   cmocka_unit_test(test_several_files),
+                                       cmocka_unit_test(test_mistakes),          cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,54 @@ attempt 0 init marks.csv --task regress
 says "task: regression"
 grep -qxF '    targets: standard  # predictions come in the units of the data' out || failed 'targets are not scaled'
 
+# --- numbers and dates as people write them, and several targets ---
+begin sales r2 0.9 sales.csv
+grep -q '^  cost  *input  *number .* written as 1.234,5 €$' err || fail "cost: $(cat err)"
+grep -q '^  share  *input  *number .* written as 1234,5 %$' err || fail "share: $(cat err)"
+grep -q '^  day  *input  *date .* written as DD.MM.YYYY; becomes days since 1970, time of year, day of the week$' err || fail "day: $(cat err)"
+says "task: regression, because 'sold' has numbers written as 1.234,5"
+has '    numbers: auto  # decimal commas, separators and signs; kept with the model'
+has '    dates: auto  # days since 1970, time of year, day of the week; kept with the model'
+has '  type: mlp  # 7 inputs, outputs that are numbers; both are taken from the data'
+printf 'day;cost;share\n17.05.2023;1.500,00 €;50,0 %%\n' >asked.csv
+attempt 0 predict runs/sales --input asked.csv --output told.csv
+python3 -c "
+rows = open('told.csv').read().split()
+assert abs(float(rows[1]) - 4000) < 600, rows"
+printf 'day;cost;share\n17.05.2023;1500.00;50,0 %%\n' >asked.csv
+attempt 1 predict runs/sales --input asked.csv --output told.csv
+says "asked.csv: line 2, column 2: '1500.00' is not written as in the training data, where the cells of this column are like 1.234,5 €"
+printf 'x;when;y\n1,234;03/04/2024;1,5\n2,345;05/06/2024;2,5\n3,456;07/08/2024;4,5\n' >unclear.csv
+attempt 2 init unclear.csv
+says "unclear.csv: 'x': the decimal mark of numbers such as '1,234' could be a point or a comma; say which with --numbers point or --numbers comma"
+attempt 2 init unclear.csv --numbers comma
+says "unclear.csv: 'when': dates such as '03/04/2024' could begin with the day or with the month; say which with --dates day_first or --dates month_first"
+attempt 0 init unclear.csv --numbers comma --dates day_first
+cp out unclear.yaml
+attempt 0 train unclear.yaml --set run.epochs=1 --set data.split= --set eval=
+[ "$(field runs/unclear/checkpoints/*/encoding.json "[c['notation'] for c in d['inputs']]")" = "['1234,5', 'DD/MM/YYYY']" ] || fail "$(cat runs/unclear/checkpoints/*/encoding.json)"
+attempt 1 init unclear.csv --numbers comma --dates day_first --target when
+says "the target 'when' has dates, which can be inputs only"
+begin machine r2 0.9 machine.csv --target heat,noise
+says "task: regression with 2 outputs, because there are several targets"
+has '    targets: [heat, noise]'
+has '  type: mlp  # 2 inputs, outputs that are numbers; both are taken from the data'
+attempt 2 init machine.csv --target heat,nois
+says "machine.csv: there is no column 'nois' for --target"
+attempt 2 init flowers.csv --target length,kind
+says "'kind' has text, so it cannot be one of several targets"
+
+# --- a class that is rare ---
+attempt 0 init faults.csv
+says "classes are not balanced: 'broken' has 12 of 300 samples, 'fine' has 288."
+cp out faults.yaml
+config=faults.yaml
+has '  # class_weights: balanced  # rare classes count more, which finds more of them, and mistakes more others for them'
+sed -i 's/^  # class_weights/  class_weights/' faults.yaml
+attempt 0 train faults.yaml --set run.epochs=1
+attempt 0 init flowers.csv
+! grep -q 'not balanced' err || failed 'classes of about the same size are not rare'
+
 # --- images of several sizes, grey and in color, and a file that is none ---
 python3 - <<'P'
 import pathlib, struct, zlib

@@ -9,11 +9,16 @@ kinds.data      no header, names of classes in the last column
 votes.data      no header and no numbers, names of classes in the first column, question marks
 marks.csv       semicolons, quoted names, whole numbers as classes, a column that is always the same, free text
 wide.tsv        tabs, many columns, a number to predict
+sales.csv       semicolons, decimal commas, currency and percent signs, dates
+machine.csv     two numbers to predict
+faults.csv      a class that is rare
 rows.jsonl      JSON lines with names of classes, a list and a text
 story.txt       plain text
 """
 import csv
+import datetime
 import json
+import math
 import random
 
 random.seed(16)
@@ -69,3 +74,23 @@ write("wide.tsv", [[f"x{k}" for k in range(60)] + ["y"]] + rows, delimiter="\t")
 
 with open("story.txt", "w") as file:
     file.write("".join(random.choice(["the cat sat on the mat.\n", "the dog ran to the cat.\n"]) for _ in range(300)))
+
+
+def german(number):
+    return f"{number:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+rows = []
+for i in range(400):
+    price, share = random.uniform(200, 3000), random.uniform(0, 100)
+    day = datetime.date(2023, 1, 1) + datetime.timedelta(days=random.randrange(365))
+    sold = 500 + price + 20 * share + 1500 * math.sin(2 * math.pi * day.timetuple().tm_yday / 365)
+    rows.append([day.strftime("%d.%m.%Y"), german(price) + " €", f"{share:.1f} %".replace(".", ","), german(sold)])
+write("sales.csv", [["day", "cost", "share", "sold"]] + rows, delimiter=";")
+
+rows = []
+for i in range(300):
+    speed, load = random.uniform(0, 1), random.uniform(0, 1)
+    rows.append([f"{speed:.4f}", f"{2 * speed + load:.4f}", f"{load:.4f}", f"{speed - load:.4f}"])
+write("machine.csv", [["speed", "heat", "load", "noise"]] + rows)
+write("faults.csv", [["x", "state"]] + [[number(5 if i % 25 == 0 else 1), "broken" if i % 25 == 0 else "fine"] for i in range(300)])

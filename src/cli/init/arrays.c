@@ -68,7 +68,7 @@ static int look(init_found *f, an_dataset *dataset, const char *kind) {
     else if (code == CLI_DONE)
         cli_tell("task: regression, because a target has several numbers");
     if (code == CLI_DONE && f->classes)
-        cli_tell("classes: %lld, the rarest with %lld samples", (long long)f->classes, (long long)numbers.rarest);
+        cli_tell("classes: %lld, the rarest with %lld samples", (long long)f->classes, (long long)f->rarest);
     look_at_shape(f, &inputs);
     return code;
 }

@@ -54,6 +54,11 @@ static bool is_mixed(const init_columns *all, int64_t index, const init_column *
     return c->facts.texts > 0 && c->facts.texts < c->facts.numbers;
 }
 
+static bool is_written_differently(const init_columns *all, int64_t index, const init_column *c) {
+    (void)all, (void)index;
+    return c->facts.kind == AN_CSV_KIND_MIXED;
+}
+
 static bool is_free_text(const init_columns *all, int64_t index, const init_column *c) {
     (void)index;
     return c->facts.texts > 0 && (c->facts.values > MOST_CATEGORIES || 2 * c->facts.values > all->info.rows);
@@ -67,6 +72,7 @@ static const struct {
                {is_mostly_missing, "more than half of its cells are missing"},
                {is_constant, "all of its cells are the same"},
                {is_mixed, "most of its cells are numbers, but some are text"},
+               {is_written_differently, "its numbers or dates are not all written in the same way"},
                {is_free_text, "it has too many different texts for categories"},
                {counts_rows, "it numbers the rows"}};
 
@@ -92,26 +98,53 @@ static int check_names(const init_columns *all, const init_found *f) {
                  : CLI_DONE;
 }
 
+static void use_target(init_columns *all, int64_t index) {
+    all->target_count += all->list[index].use != INIT_TARGET;
+    all->list[index].use = INIT_TARGET;
+}
+
+/* a,b,c */
+static int choose_listed(init_columns *all, const init_found *f, const char *const *names) {
+    const size_t length = strlen(f->target);
+    char *list = malloc(length + 1), *rest = NULL;
+    if (!list) return cli_fail(f->call, "out of memory");
+    memcpy(list, f->target, length + 1);
+    int64_t found = -1;
+    const char *name = strtok_r(list, ",", &rest);
+    for (; name && (found = init_find_column(name, names, all->info.columns)) >= 0; name = strtok_r(NULL, ",", &rest)) {
+        if (all->target < 0) all->target = found;
+        use_target(all, found);
+    }
+    const int code = found >= 0 ? CLI_DONE
+                                : cli_misuse(f->call,
+                                             "%s: there is no column '%s' for --target; name a column of the %s, or "
+                                             "give its number from 1 to %lld",
+                                             f->data, name ? name : f->target,
+                                             all->info.header ? "header" : "table, which has no header",
+                                             (long long)all->info.columns);
+    free(list);
+    return code;
+}
+
 static int choose_target(init_columns *all, init_found *f) {
     const size_t count = (size_t)all->info.columns;
     const char **names = calloc(count, sizeof *names);
     if (!names) return cli_fail(f->call, "out of memory");
     for (size_t i = 0; i < count; i++) names[i] = all->list[i].facts.name;
     all->target = init_choose_target(f, names, all->info.columns);
+    int code = CLI_DONE;
+    if (all->target >= 0)
+        use_target(all, all->target);
+    else
+        code = choose_listed(all, f, names);
     free(names);
-    if (all->target >= 0) return CLI_DONE;
-    return cli_misuse(f->call,
-                      "%s: there is no column '%s' for --target; name a column of the %s, or give its number "
-                      "from 1 to %lld",
-                      f->data, f->target, all->info.header ? "header" : "table, which has no header",
-                      (long long)all->info.columns);
+    return code;
 }
 
 static void choose_uses(init_columns *all, init_found *f) {
     for (int64_t i = 0; i < all->info.columns; i++) {
         init_column *c = &all->list[i];
-        c->use = i == all->target ? INIT_TARGET : INIT_INPUT;
-        if (i == all->target) continue;
+        if (c->use == INIT_TARGET) continue;
         if (!*f->group && is_group(all, c) && strlen(c->facts.name) < sizeof f->group) {
             c->use = INIT_GROUP;
             snprintf(f->group, sizeof f->group, "%s", c->facts.name);
@@ -133,8 +166,36 @@ static void tell_table(const init_columns *all, const init_found *f) {
              all->info.header ? "with a header" : "without a header");
 }
 
+/* Cells in another notation count as what they are. Where that is not clear, the options decide, and check_clear asks for them. */
+static void take_kind(init_column *c, const init_found *f) {
+    const an_csv_kind kind = c->facts.kind;
+    c->is_date = kind == AN_CSV_KIND_DATE || (kind == AN_CSV_KIND_UNCLEAR_DATE && f->dates);
+    c->has_notation = kind == AN_CSV_KIND_NUMBER || (kind == AN_CSV_KIND_UNCLEAR_NUMBER && f->numbers);
+    if (kind == AN_CSV_KIND_PLAIN || kind == AN_CSV_KIND_MIXED) return;
+    c->facts.numbers += c->facts.texts;
+    c->facts.texts = 0;
+    c->facts.whole = false;
+}
+
+static int check_clear(const init_found *f, const init_column *c) {
+    if (c->use == INIT_LEFT_OUT || c->use == INIT_GROUP || c->is_date || c->has_notation) return CLI_DONE;
+    if (c->facts.kind == AN_CSV_KIND_UNCLEAR_NUMBER)
+        return cli_misuse(
+            f->call,
+            "%s: '%s': the decimal mark of numbers such as '%s' could be a point or a comma; say which with "
+            "--numbers point or --numbers comma",
+            f->data, c->label, c->facts.example);
+    if (c->facts.kind == AN_CSV_KIND_UNCLEAR_DATE)
+        return cli_misuse(
+            f->call,
+            "%s: '%s': dates such as '%s' could begin with the day or with the month; say which with --dates "
+            "day_first or --dates month_first",
+            f->data, c->label, c->facts.example);
+    return CLI_DONE;
+}
+
 int init_columns_choose(init_columns *all, init_found *f, const an_csv_facts *facts) {
-    *all = (init_columns){.facts = facts};
+    *all = (init_columns){.facts = facts, .target = -1};
     an_csv_info_init(&all->info, sizeof all->info);
     an_csv_info_get(facts, &all->info);
     all->list = calloc((size_t)all->info.columns, sizeof *all->list);
@@ -143,6 +204,7 @@ int init_columns_choose(init_columns *all, init_found *f, const an_csv_facts *fa
         init_column *c = &all->list[i];
         an_csv_column_init(&c->facts, sizeof c->facts);
         an_csv_column_get(facts, i, &c->facts);
+        take_kind(c, f);
         if (c->facts.name)
             snprintf(c->label, sizeof c->label, "%s", init_show(c->facts.name, LABEL).text);
         else
@@ -152,6 +214,7 @@ int init_columns_choose(init_columns *all, init_found *f, const an_csv_facts *fa
     int code = check_names(all, f);
     if (code == CLI_DONE) code = choose_target(all, f);
     if (code == CLI_DONE) choose_uses(all, f);
+    for (int64_t i = 0; i < all->info.columns && code == CLI_DONE; i++) code = check_clear(f, &all->list[i]);
     return code;
 }
 
@@ -175,6 +238,16 @@ static void describe_values(const init_columns *all, int64_t index, char *text, 
     if (all->list[index].facts.values > SHOWN && used < capacity) snprintf(text + used, capacity - used, ", ...");
 }
 
+/* What cells in another notation became. */
+static void describe_notation(const init_column *c, char *text, size_t capacity) {
+    const char *notation = c->facts.notation ? c->facts.notation : c->facts.example;
+    if (c->is_date)
+        snprintf(text, capacity, "written as %s; becomes days since 1970, time of year, day of the week%s", notation,
+                 strstr(notation, "hh") ? ", time of day" : "");
+    else
+        snprintf(text, capacity, "written as %s", notation);
+}
+
 static void tell_column(const init_columns *all, int64_t index) {
     enum { FEW = 20 };
     static const char *const uses[] = {
@@ -182,16 +255,19 @@ static void tell_column(const init_columns *all, int64_t index) {
     const init_column *c = &all->list[index];
     char about[200], different[24] = "many";
     const bool few = c->use == INIT_TARGET && c->facts.whole && c->facts.values <= FEW;
-    if (c->facts.texts > 0 || few)
+    if (c->is_date || c->has_notation)
+        describe_notation(c, about, sizeof about);
+    else if (c->facts.texts > 0 || few)
         describe_values(all, index, about, sizeof about);
     else
         snprintf(about, sizeof about, "%.6g to %.6g", c->facts.least, c->facts.most);
     if (c->facts.values <= AN_CSV_MOST_VALUES)
         snprintf(different, sizeof different, "%lld", (long long)c->facts.values);
     cli_tell("  %-24s %-8s %-8s %9s %9lld  %s", c->label, uses[c->use],
-             c->facts.texts > 0 ? "text"
-             : c->facts.whole   ? "integer"
-                                : "number",
+             c->is_date           ? "date"
+             : c->facts.texts > 0 ? "text"
+             : c->facts.whole     ? "integer"
+                                  : "number",
              different, (long long)c->facts.missing, c->reason ? c->reason : about);
 }
 

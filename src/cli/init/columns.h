@@ -10,6 +10,8 @@ typedef struct init_column {
     an_csv_column facts;
     char label[64]; /* its name as init_show gives it, or "column 3" */
     init_use use;
+    bool has_notation; /* its numbers are read in another notation than the plain one */
+    bool is_date;
     const char *reason; /* why it is left out */
 } init_column;
 
@@ -17,7 +19,8 @@ typedef struct init_columns {
     const an_csv_facts *facts;
     an_csv_info info;
     init_column *list;
-    int64_t target;
+    int64_t target; /* the first of them */
+    int64_t target_count;
 } init_columns;
 
 /* Decides what every column is; an exit code, after a message. To be freed whatever this returns. */

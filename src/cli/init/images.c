@@ -32,7 +32,7 @@ static void tell_classes(init_found *f, const an_dataset *dataset) {
     for (int64_t i = 0; i < f->classes; i++) {
         const char *name = an_dataset_class_name(dataset, i);
         const int64_t files = name ? count_files(f->data, name) : 0;
-        if (i == 0 || files < f->rarest) f->rarest = files;
+        init_count_class(f, name ? name : "", files);
         if (i < SHOWN)
             cli_tell("  %-24s %9s files %5.1f%%", init_show(name ? name : "", LABEL).text, cli_count(files).text,
                      100.0 * (double)files / (double)f->samples);

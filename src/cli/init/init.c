@@ -10,18 +10,24 @@
 
 #include "base/files/regular.h"
 
-enum { TARGET, TASK, OUTPUT };
+enum { TARGET, TASK, NUMBERS, DATES, OUTPUT };
 static const cli_option options[] = {
     [TARGET] = {.name = "target",
                 .argument = "COLUMN",
-                .help =
-                    "column to predict, by name or by number starting at 1; for a .npz file, its array; for IDX and "
-                    ".npy files, the file with the targets (default: a column called target, label, class, y, ..., "
-                    "or the last one)"},
+                .help = "column to predict, by name or by number starting at 1, or several of a table, such as a,b,c; "
+                        "for a .npz file, its array; for IDX and "
+                        ".npy files, the file with the targets (default: a column called target, label, class, y, ..., "
+                        "or the last one)"},
     [TASK] = {.name = "task",
               .argument = "classify|regress",
               .help = "whether whole numbers are classes or measurements (default: classes if there are at most 20 "
                       "different ones)"},
+    [NUMBERS] = {.name = "numbers",
+                 .argument = "point|comma",
+                 .help = "decimal mark of columns whose cells do not tell, such as 1,234 in all rows of a table"},
+    [DATES] = {.name = "dates",
+               .argument = "day_first|month_first",
+               .help = "order of dates whose cells do not tell, such as 03/04/2024 in all rows of a table"},
     [OUTPUT] = {.name = "output",
                 .letter = 'o',
                 .argument = "FILE",
@@ -151,30 +157,28 @@ static int look(init_found *f) {
     return cli_fail(f->call, "%s: cannot be read: %s", f->data, strerror(errno));
 }
 
-/* Of few samples nothing is learned, and a fifth of them says little about what was. */
-static void tell_balance(const init_found *f) {
-    enum { FEW = 10 };
-    if (f->classes > 0 && f->rarest > 0 && f->rarest < FEW)
-        cli_tell("note: the rarest class has only %lld sample%s; expect little of it", (long long)f->rarest,
-                 f->rarest == 1 ? "" : "s");
-}
-
 static int run(const cli_call *call) {
     static const char *const tasks[] = {
         [INIT_AUTO] = "auto", [INIT_CLASSIFY] = "classify", [INIT_REGRESS] = "regress", NULL};
+    static const char *const marks[] = {"auto", "point", "comma", NULL};
+    static const char *const orders[] = {"auto", "day_first", "month_first", NULL};
     static init_found f;
-    int task = INIT_AUTO;
+    int task = INIT_AUTO, mark = 0, order = 0;
     size_t length;
     int code = cli_choice(call, TASK, tasks, &task);
+    if (code == CLI_DONE) code = cli_choice(call, NUMBERS, marks, &mark);
+    if (code == CLI_DONE) code = cli_choice(call, DATES, orders, &order);
     if (code != CLI_DONE) return code;
     f = (init_found){.call = call, .data = call->argument, .target = call->values[TARGET], .task = (init_task)task};
+    f.numbers = mark ? marks[mark] : NULL;
+    f.dates = order ? orders[order] : NULL;
     if (!init_find_folder(&f, call->values[OUTPUT]))
         return cli_fail(call, "the folder of the config is not there: %s", strerror(errno));
     if (an_context_create(&f.ctx, NULL) != AN_OK) return cli_failure(call, NULL, AN_ERR_MEMORY);
     f.source_stream = open_memstream(&f.source, &length);
     code = f.source_stream ? look(&f) : cli_fail(call, "out of memory");
     if (f.source_stream && fclose(f.source_stream) != 0 && code == CLI_DONE) code = cli_fail(call, "out of memory");
-    if (code == CLI_DONE) tell_balance(&f);
+    if (code == CLI_DONE) init_tell_balance(&f);
     if (code == CLI_DONE) code = write_config(&f, call->values[OUTPUT]);
     free(f.source);
     an_context_destroy(&f.ctx);

@@ -3,6 +3,7 @@
  *     cli/init/init.c     the command, and which kind of data a path is
  *     cli/init/table.c    CSV
  *     cli/init/columns.c  which columns of a CSV are used
+ *     cli/init/balance.c  classes that are rare
  *     cli/init/lines.c    JSON lines
  *     cli/init/arrays.c   IDX and NumPy
  *     cli/init/images.c   folders of images
@@ -33,19 +34,23 @@ typedef struct init_found {
     char folder[INIT_PATH]; /* of the config */
     char config[INIT_PATH]; /* its file; "": it is written to a terminal or a pipe */
     const char *target;     /* of --target; NULL: not given */
+    const char *numbers;    /* of --numbers: point or comma; NULL: not given */
+    const char *dates;      /* of --dates: day_first or month_first; NULL: not given */
     init_task task;
 
-    const char *type;    /* of data.train */
-    char *source;        /* lines of data.train after its type */
-    FILE *source_stream; /* writes them */
-    int64_t samples;     /* of the whole data */
-    int64_t inputs;      /* numbers of a sample */
-    int64_t classes;     /* 0: targets are numbers */
-    int64_t rarest;      /* samples of the class with the fewest */
-    char group[256];     /* the column that says which samples belong together; "": none */
-    const char *missing; /* method of data.missing; NULL: no cell is missing */
-    bool is_image;       /* samples are [channels, height, width] */
-    bool is_scaled;      /* inputs are numbers from 0 to 1 */
+    const char *type;                         /* of data.train */
+    char *source;                             /* lines of data.train after its type */
+    FILE *source_stream;                      /* writes them */
+    int64_t samples;                          /* of the whole data */
+    int64_t inputs;                           /* numbers of a sample */
+    int64_t classes;                          /* 0: targets are numbers */
+    int64_t rarest;                           /* samples of the class with the fewest; 0: not known, or none */
+    int64_t commonest;                        /* of the class with the most */
+    char rarest_name[64], commonest_name[64]; /* of these classes, as init_show gives them */
+    char group[256];                          /* the column that says which samples belong together; "": none */
+    const char *missing;                      /* method of data.missing; NULL: no cell is missing */
+    bool is_image;                            /* samples are [channels, height, width] */
+    bool is_scaled;                           /* inputs are numbers from 0 to 1 */
     int64_t height, width;
     bool has_evaluation;                 /* the data has a part of its own to evaluate on, which `source` says */
     int64_t tokens, vocabulary, context; /* of text; vocabulary 0: it is no text */
@@ -65,17 +70,28 @@ typedef struct init_shown {
 } init_shown;
 init_shown init_show(const char *text, size_t most);
 
+/* ---- classes ---- */
+
+/* Counts the samples of one more class. */
+void init_count_class(init_found *f, const char *name, int64_t samples);
+/* Whether the rarest class has less than a fifth of what it would have if all had the same. */
+bool init_is_unbalanced(const init_found *f);
+/* What to expect of rare classes, on standard error. */
+void init_tell_balance(const init_found *f);
+
 /* ---- targets ---- */
 
 /* The target among names of columns, by the name that it has in most tables, or else the last. Names that are NULL are skipped. The
  * reason is told. -1: --target names another. */
 int64_t init_choose_target(const init_found *f, const char *const *names, int64_t count);
 
+/* The column of a name, or of a number from 1 on; -1: there is none. */
+int64_t init_find_column(const char *name, const char *const *names, int64_t count);
+
 /* Numbers that could be classes or measurements. */
 typedef struct init_numbers {
     double least, most;
     int64_t different; /* numbers; above INIT_MOST_CLASSES: more than that */
-    int64_t rarest;    /* how often the rarest of them appears */
     bool whole;
 } init_numbers;
 enum { INIT_MOST_CLASSES = 1000 };

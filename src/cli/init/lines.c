@@ -88,7 +88,6 @@ static int look(init_found *f, an_dataset *dataset, const char *target, bool has
     }
     if (!has_names) return init_decide(f, target, &n);
     f->classes = n.different;
-    f->rarest = n.rarest;
     cli_tell("task: classification, because '%s' has text: %lld classes, the rarest with %lld records", target,
              (long long)f->classes, (long long)f->rarest);
     return CLI_DONE;

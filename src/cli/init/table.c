@@ -8,13 +8,17 @@
 
 static void fill_numbers(const init_columns *all, init_numbers *n) {
     const init_column *c = &all->list[all->target];
-    int64_t count;
-    *n = (init_numbers){c->facts.least, c->facts.most, c->facts.values, 0, c->facts.whole};
-    for (int64_t i = 0; an_csv_value(all->facts, all->target, i, &count); i++)
-        if (i == 0 || count < n->rarest) n->rarest = count;
+    *n = (init_numbers){c->facts.least, c->facts.most, c->facts.values, c->facts.whole};
 }
 
-static int decide_names(init_found *f, const init_columns *all, const init_numbers *n) {
+static void count_classes(init_found *f, const init_columns *all) {
+    const char *value;
+    int64_t count;
+    for (int64_t i = 0; (value = an_csv_value(all->facts, all->target, i, &count)); i++)
+        init_count_class(f, value, count);
+}
+
+static int decide_names(init_found *f, const init_columns *all) {
     const init_column *c = &all->list[all->target];
     if (c->facts.texts < c->facts.numbers)
         return cli_fail(f->call,
@@ -35,7 +39,6 @@ static int decide_names(init_found *f, const init_columns *all, const init_numbe
                         "another column with --target",
                         f->data, c->label, (long long)c->facts.values, (long long)f->samples);
     f->classes = c->facts.values;
-    f->rarest = n->rarest;
     cli_tell("task: classification, because '%s' has text: %lld classes", c->label, (long long)f->classes);
     return CLI_DONE;
 }
@@ -49,7 +52,54 @@ static int decide(init_found *f, const init_columns *all) {
                         "%s: all cells of the target '%s' are the same, so there is nothing to learn; choose "
                         "another column with --target",
                         f->data, c->label);
-    return c->facts.texts > 0 ? decide_names(f, all, &n) : init_decide(f, c->label, &n);
+    count_classes(f, all);
+    if (c->facts.texts > 0) return decide_names(f, all);
+    if (!c->has_notation) return init_decide(f, c->label, &n);
+    f->rarest = f->commonest = 0;
+    cli_tell("task: regression, because '%s' has numbers written as %s", c->label,
+             c->facts.notation ? c->facts.notation : c->facts.example);
+    return CLI_DONE;
+}
+
+/* Several targets are measurements, as a model has one set of classes. */
+static int decide_several(const init_found *f, const init_columns *all) {
+    bool labels = true;
+    if (f->task == INIT_CLASSIFY)
+        return cli_misuse(f->call, "%s: several targets cannot be classes; leave out --task classify", f->data);
+    for (int64_t i = 0; i < all->info.columns; i++) {
+        const init_column *c = &all->list[i];
+        if (c->use != INIT_TARGET) continue;
+        if (c->facts.texts > 0)
+            return cli_misuse(
+                f->call,
+                "%s: '%s' has text, so it cannot be one of several targets, which are numbers; leave it out of "
+                "--target",
+                f->data, c->label);
+        labels = labels && c->facts.whole && c->facts.least >= 0 && c->facts.most <= 1;
+    }
+    cli_tell("task: regression with %lld outputs, because there are several targets", (long long)all->target_count);
+    if (labels)
+        cli_tell("note: all targets are 0 or 1; predictions are numbers between them, of which those above 0.5 mean 1");
+    return CLI_DONE;
+}
+
+/* What no target can be. */
+static int check_targets(const init_found *f, const init_columns *all) {
+    for (int64_t i = 0; i < all->info.columns; i++) {
+        const init_column *c = &all->list[i];
+        if (c->use != INIT_TARGET) continue;
+        if (c->is_date)
+            return cli_fail(
+                f->call, "%s: the target '%s' has dates, which can be inputs only; choose another column with --target",
+                f->data, c->label);
+        if (c->facts.kind == AN_CSV_KIND_MIXED && c->facts.texts == 0)
+            return cli_fail(
+                f->call,
+                "%s: the numbers of the target '%s', such as '%s', are not all written in the same way; correct "
+                "these, or choose another column with --target",
+                f->data, c->label, c->facts.example);
+    }
+    return CLI_DONE;
 }
 
 /* ---- the source ---- */
@@ -92,16 +142,43 @@ static void put_inputs(const init_found *f, const init_columns *all) {
     fprintf(f->source_stream, "]  # %s\n", leaves_out ? "all columns but these" : "these columns, and no others");
 }
 
+static void put_targets(const init_found *f, const init_columns *all) {
+    const char *separator = "\n    targets: [";
+    for (int64_t i = 0; i < all->info.columns; i++) {
+        if (all->list[i].use != INIT_TARGET) continue;
+        fputs(separator, f->source_stream);
+        put_column(f, all, i, "");
+        separator = ", ";
+    }
+    fputs("]\n", f->source_stream);
+}
+
+static void put_notations(const init_found *f, const init_columns *all) {
+    bool numbers = false, dates = false;
+    for (int64_t i = 0; i < all->info.columns; i++) {
+        const init_column *c = &all->list[i];
+        const bool used = c->use == INIT_INPUT || c->use == INIT_TARGET;
+        numbers = numbers || (used && c->has_notation);
+        dates = dates || (used && c->is_date);
+    }
+    if (numbers)
+        fprintf(f->source_stream, "    numbers: %s  # decimal commas, separators and signs; kept with the model\n",
+                f->numbers ? f->numbers : "auto");
+    if (dates)
+        fprintf(f->source_stream,
+                "    dates: %s  # days since 1970, time of year, day of the week; kept with the model\n",
+                f->dates ? f->dates : "auto");
+}
+
 static void put_source(const init_found *f, const init_columns *all) {
     FILE *out = f->source_stream;
     const char delimiter[] = {all->info.delimiter, 0};
     fprintf(out, "    path: ");
     init_put_path(f, f->data);
-    fprintf(out, "\n    targets: [");
-    put_column(f, all, all->target, "");
-    fprintf(out, "]\n");
+    put_targets(f, all);
     if (f->classes) fprintf(out, "    classes: on  # targets are classes, not measurements\n");
     put_inputs(f, all);
+    put_notations(f, all);
     fprintf(out, "    header: %s\n", all->info.header ? "on" : "off");
     if (all->info.delimiter == '\t')
         fprintf(out, "    delimiter: \"\\t\"\n");
@@ -111,22 +188,29 @@ static void put_source(const init_found *f, const init_columns *all) {
 
 /* ---- all of it ---- */
 
+static int64_t date_width(const init_column *c) {
+    const char *notation = c->facts.notation ? c->facts.notation : c->facts.example;
+    return strpbrk(notation, "h:") ? 7 : 5; /* with a time, or without */
+}
+
 static void count_inputs(init_found *f, const init_columns *all) {
-    bool missing = false;
+    bool missing = false, target_missing = false;
     for (int64_t i = 0; i < all->info.columns; i++) {
         const init_column *c = &all->list[i];
+        target_missing = target_missing || (c->use == INIT_TARGET && c->facts.missing > 0);
         if (c->use != INIT_INPUT) continue;
-        f->inputs += c->facts.texts > 0 ? c->facts.values : 1;
+        f->inputs += c->is_date ? date_width(c) : c->facts.texts > 0 ? c->facts.values : 1;
         missing = missing || c->facts.missing > 0;
     }
-    f->missing = all->list[all->target].facts.missing > 0 ? "drop" : missing ? "mean" : NULL;
+    f->missing = target_missing ? "drop" : missing ? "mean" : NULL;
 }
 
 static int look(init_found *f, const init_columns *all) {
     enum { MOST_LISTED = 4096 };
     f->samples = all->info.rows;
     count_inputs(f, all);
-    const int code = decide(f, all);
+    int code = check_targets(f, all);
+    if (code == CLI_DONE) code = all->target_count > 1 ? decide_several(f, all) : decide(f, all);
     init_columns_tell(all);
     if (code != CLI_DONE) return code;
     if (f->inputs == 0) return cli_fail(f->call, "%s: no column is left for inputs", f->data);

@@ -12,14 +12,16 @@ enum { LABEL = 24 }; /* bytes of a name that are shown */
 static const char *const usual[] = {"target",  "targets", "label",     "labels",   "class",    "classes", "y",
                                     "species", "outcome", "diagnosis", "category", "survived", "quality", "price"};
 
+int64_t init_find_column(const char *name, const char *const *names, int64_t count) {
+    char *end;
+    for (int64_t i = 0; i < count; i++)
+        if (names[i] && !strcmp(names[i], name)) return i;
+    const long long number = strtoll(name, &end, 10);
+    return *name && !*end && number >= 1 && number <= count ? number - 1 : -1;
+}
+
 int64_t init_choose_target(const init_found *f, const char *const *names, int64_t count) {
-    for (int64_t i = 0; f->target && i < count; i++)
-        if (names[i] && !strcmp(names[i], f->target)) return i;
-    if (f->target) {
-        char *end;
-        const long long number = strtoll(f->target, &end, 10);
-        return *f->target && !*end && number >= 1 && number <= count ? number - 1 : -1;
-    }
+    if (f->target) return init_find_column(f->target, names, count);
     for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
         for (int64_t i = 0; i < count; i++)
             if (names[i] && !strcasecmp(names[i], usual[k])) {
@@ -50,7 +52,8 @@ int init_decide(init_found *f, const char *name, const init_numbers *n) {
                           "different values; it has numbers from %g to %g",
                           f->data, name, (int)INIT_MOST_CLASSES, n->least, n->most);
     f->classes = classes ? (int64_t)n->most + 1 : 0;
-    f->rarest = classes && n->least == 0 && n->different == f->classes ? n->rarest : 0;
+    if (!classes || n->least > 0 || n->different != f->classes)
+        f->rarest = f->commonest = 0; /* a class has no sample */
     if (classes)
         cli_tell("task: classification, because '%s' has whole numbers, %lld different ones%s", name,
                  (long long)n->different, f->task == INIT_AUTO ? " (--task regress for numbers)" : "");
@@ -134,9 +137,12 @@ int init_read_targets(init_found *f, an_dataset *dataset, init_numbers *n, bool 
     }
     for (int i = 0; i < FIELDS; i++) free(memory[i]);
     n->different = t.count;
-    n->rarest = t.count > 0 ? t.counts[0] : 0;
-    for (int64_t i = 1; i < t.count && i <= INIT_MOST_CLASSES; i++)
-        if (t.counts[i] < n->rarest) n->rarest = t.counts[i];
+    for (int64_t i = 0; i < t.count && i <= INIT_MOST_CLASSES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%.0f", t.values[i]);
+        const char *text = an_dataset_class_name(dataset, (int64_t)t.values[i]);
+        init_count_class(f, text ? text : name, t.counts[i]);
+    }
     if (status != AN_OK) return cli_failure(f->call, f->ctx, status);
     return failed ? cli_fail(f->call, "out of memory") : CLI_DONE;
 }

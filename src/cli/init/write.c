@@ -137,6 +137,9 @@ static void write_data(FILE *out, const init_found *f) {
         fprintf(out, "  missing: %s  # %s\n", f->missing,
                 !strcmp(f->missing, "drop") ? "rows with missing cells are left out"
                                             : "missing numbers become the mean of their column");
+    if (init_is_unbalanced(f)) /* a proposal: with weights, the probabilities are no longer those of the data */
+        fprintf(out, "  # class_weights: balanced  # rare classes count more, which finds more of them, and mistakes "
+                     "more others for them\n");
     if (!f->is_scaled) {
         fprintf(out, "  normalize:\n    inputs: standard  # mean 0, deviation 1; kept with the model\n");
         if (!f->classes) fprintf(out, "    targets: standard  # predictions come in the units of the data\n");

@@ -68,7 +68,14 @@ static an_status try_csv(cli_samples *s, an_csv_source *csv, const char *const *
     csv->has_targets = true;
     csv->target_count = target_count;
     csv->targets = target_count ? targets : NULL;
-    if (an_dataset_create_csv(&s->dataset, s->ctx, csv) != AN_OK) return status;
+    const an_status again = an_dataset_create_csv(&s->dataset, s->ctx, csv);
+    if (again == AN_ERR_UNKNOWN && status != AN_OK) { /* it has no targets, so what was wrong at first is to be told */
+        csv->has_targets = false;
+        csv->target_count = 0;
+        an_dataset_create_csv(&s->dataset, s->ctx, csv);
+        an_dataset_destroy(&s->dataset);
+    }
+    if (again != AN_OK) return status;
     if (elements_of(s->dataset) != s->elements) an_dataset_destroy(&s->dataset);
     return status;
 }
