@@ -103,13 +103,18 @@ static void close_table(void *user) {
     an_release(ctx, (void **)&t, 1, sizeof *t);
 }
 
-static an_status read_table(table *t) {
+static an_status read_files(table *t) {
     an_context *ctx = t->ctx;
     an_csv_scan scan;
     AN_TRY_RETURN(an_csv_find_files(t));
     AN_TRY_RETURN(an_csv_load(t, 0, &scan));
     AN_TRY_RETURN(an_csv_choose_columns(t, &scan));
-    AN_TRY_RETURN(an_csv_read_rows(t));
+    return an_csv_read_rows(t);
+}
+
+static an_status read_table(table *t) {
+    const an_status status = read_files(t);
+    if (status != AN_OK) return an_csv_blame_delimiter(t, status);
     an_csv_unload(t);
     return AN_OK;
 }

@@ -31,50 +31,6 @@ struct an_csv_facts {
 
 /* ---- the first lines ---- */
 
-enum { LOOKED_AT = 20 };
-
-/* The columns that the first lines have with this delimiter; 1: they do not all have the same number, or only one. */
-static int64_t count_columns(an_csv_scan scan, char delimiter) {
-    int64_t columns = 0;
-    scan.delimiter = delimiter;
-    for (int line = 0; line < LOOKED_AT && an_csv_more(&scan); line++) {
-        an_csv_cell cell = {.last = false};
-        int64_t cells = 0;
-        for (; !cell.last; cells++)
-            if (an_csv_next(&scan, &cell, (an_note){0}) != AN_OK) return 1;
-        if (line > 0 && cells != columns) return 1;
-        columns = cells;
-    }
-    return columns;
-}
-
-/* Whether all cells of the first lines are numbers or dates, as those of a table with decimal commas are. */
-static bool are_numbers(an_csv_scan scan, char delimiter) {
-    scan.delimiter = delimiter;
-    for (int line = 0; line < LOOKED_AT && an_csv_more(&scan); line++)
-        for (an_csv_cell cell = {.last = false}; !cell.last;) {
-            if (an_csv_next(&scan, &cell, (an_note){0}) != AN_OK) return false;
-            if (!an_csv_is_missing(&cell) && !an_notation_reads(cell.start, cell.length)) return false;
-        }
-    return true;
-}
-
-/* The delimiter that gives the most columns. The commas of 1,5;2,5 are no delimiters. */
-static char find_delimiter(const an_csv_scan *scan) {
-    static const char candidates[] = {';', '\t', '|', ','};
-    char found = ',';
-    int64_t most = 1;
-    for (size_t i = 0; i < sizeof candidates; i++) {
-        const int64_t columns = count_columns(*scan, candidates[i]);
-        const bool is_comma = candidates[i] == ',';
-        if (is_comma ? columns < most : columns <= most) continue;
-        if (is_comma && most > 1 && are_numbers(*scan, found)) continue;
-        most = columns;
-        found = candidates[i];
-    }
-    return found;
-}
-
 /* How many columns there are, and whether all cells of the line are words. */
 static an_status look_at_first_line(an_csv_facts *f, an_csv_scan scan, bool *words) {
     an_context *ctx = f->ctx;
@@ -243,7 +199,7 @@ static an_status count_all(an_csv_facts *f) {
     bool words;
     AN_TRY_RETURN(an_csv_find_files(&f->table));
     AN_TRY_RETURN(an_csv_load(&f->table, 0, &first));
-    if (!f->source.delimiter) first.delimiter = f->source.delimiter = find_delimiter(&first);
+    if (!f->source.delimiter) first.delimiter = f->source.delimiter = an_csv_find_delimiter(&first);
     f->info.delimiter = f->source.delimiter;
     AN_TRY_RETURN(look_at_first_line(f, first, &words));
     AN_TRY_RETURN(an_arena_alloc(&f->arena, (void **)&f->columns, (size_t)f->info.columns, sizeof *f->columns));

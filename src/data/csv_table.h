@@ -2,6 +2,7 @@
  *
  *     data/csv_files.c    files into bytes
  *     data/csv_scan.c     bytes into cells
+ *     data/csv_delimiter.c what stands between columns
  *     data/csv_columns.c  which columns are inputs and targets
  *     data/csv_cells.c    cells into numbers
  *     data/csv_notations.c what columns are, by all of their cells
@@ -139,6 +140,13 @@ an_status an_csv_choose_columns(an_csv_table *table, an_csv_scan *scan);
 
 /* Steps over the first line of a further file, if it has names. These must be the same. */
 an_status an_csv_check_columns(an_csv_table *table, an_csv_scan *scan);
+
+/* The columns that the first lines have with this delimiter; 1: they do not all have the same number, or only one. */
+int64_t an_csv_count_columns(an_csv_scan scan, char delimiter);
+/* The comma, semicolon, tab or bar that gives the most columns. The commas of 1,5;2,5 are no delimiters. */
+char an_csv_find_delimiter(const an_csv_scan *scan);
+/* After a table could not be read: says so if its file has another delimiter. Gives the status. */
+an_status an_csv_blame_delimiter(const an_csv_table *table, an_status status);
 
 /* The files that the source's path stands for. */
 an_status an_csv_find_files(an_csv_table *table);

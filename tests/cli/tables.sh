@@ -151,6 +151,17 @@ attempt 0 train flowers.yaml --set run.dir=constant --set 'data.missing={method:
 attempt 1 train flowers.yaml --fresh --set data.train.categories=off
 complains "line 2, column 3: 'blue' is not a number"
 
+# --- a delimiter that differs ---
+tr , ';' <flowers.csv >semicolons.csv
+attempt 1 train flowers.yaml --fresh --set data.train.path=semicolons.csv
+complains 'semicolons.csv: this file has semicolons (;) between its columns, not commas (,) as data.train.delimiter says; set data.train.delimiter to ";"'
+tr , '\t' <some.csv >tabs.csv
+attempt 1 eval run --data tabs.csv
+complains 'tabs.csv: this file has tabs (\t) between its columns, not commas (,) as the training data has; convert the file, or set its delimiter to "\t"'
+tr , ';' <new.csv >other.csv
+attempt 1 predict run --input other.csv --output out.csv
+complains 'other.csv: this file has semicolons (;) between its columns, not commas (,) as the training data has'
+
 # --- several files ---
 mkdir parts other
 awk -F, 'NR == 1 || NR <= 100' flowers.csv >parts/z.csv
