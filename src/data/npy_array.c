@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/memory_check.h"
 #include "data/zip.h"
 
 /* ---- reading ---- */
@@ -104,52 +105,33 @@ static an_status find_member(const an_reader *file, const char *const *names, in
 
 /* ---- one array ---- */
 
-/* Samples are the first dimension, which in Fortran order changes fastest. */
-static void order(const an_npy_header *h, const unsigned char *from, unsigned char *to) {
-    const size_t width = h->type->width;
-    int64_t index[AN_MAX_DIMS] = {0}, strides[AN_MAX_DIMS];
-    strides[0] = 1;
-    for (int d = 1; d < h->rank; d++) strides[d] = strides[d - 1] * h->dims[d - 1];
-    for (int64_t i = 0; i < h->count; i++) {
-        int64_t at = 0;
-        for (int d = 0; d < h->rank; d++) at += index[d] * strides[d];
-        memcpy(to + (size_t)i * width, from + (size_t)at * width, width);
-        for (int d = h->rank - 1; d >= 0 && ++index[d] == h->dims[d]; d--) index[d] = 0;
-    }
+/* Where the bytes of an array come from, one after another. */
+typedef struct {
+    const an_reader *file;
+    int64_t at;            /* in the file */
+    an_zip_stream *packed; /* NULL: they lie in the file as they are */
+} byte_source;
+
+static an_status take(byte_source *s, void *to, size_t bytes, an_note note) {
+    if (s->packed) return an_zip_read(s->packed, to, bytes, note);
+    const an_status status = an_reader_read(s->file, s->at, to, bytes, note);
+    s->at += (int64_t)bytes;
+    return status;
 }
 
-/* Puts the numbers, which are in memory, in C order. */
-static an_status order_numbers(an_context *ctx, an_npy_array *a) {
-    unsigned char *ordered = NULL;
-    if (!a->header.fortran || a->header.rank < 2) return AN_OK;
-    AN_TRY_RETURN(an_alloc_raw(ctx, (void **)&ordered, a->bytes));
-    order(&a->header, a->numbers, ordered);
-    an_release(ctx, (void **)&a->numbers, a->bytes, 1);
-    a->numbers = ordered;
-    return AN_OK;
-}
-
-/* A header of `size` bytes of file at most, which `read` gives piece by piece. */
-static an_status parse_header(an_npy_array *a, int64_t begin, int64_t size, const unsigned char *memory,
-                              unsigned char *text, an_note note) {
+/* A header of `size` bytes of file at most. */
+static an_status parse_header(an_npy_array *a, byte_source *source, int64_t size, unsigned char *text, an_note note) {
     char place[AN_MESSAGE_BYTES / 2];
     size_t bytes;
-    an_note_write((an_note){place, sizeof place}, "%s: byte %" PRId64, a->path, begin);
+    an_note_write((an_note){place, sizeof place}, "%s: byte %" PRId64, a->path, source->at);
     if (size < AN_NPY_PREFIX)
         return AN_NOTE(note, AN_ERR_PARSE, "%s: this is not a .npy file: it has only %" PRId64 " bytes", place, size);
-    an_status status = AN_OK;
-    if (memory)
-        memcpy(text, memory, AN_NPY_PREFIX);
-    else
-        status = an_reader_read(&a->file, begin, text, AN_NPY_PREFIX, note);
+    an_status status = take(source, text, AN_NPY_PREFIX, note);
     if (status == AN_OK) status = an_npy_header_size(text, place, &bytes, note);
     if (status != AN_OK) return status;
     if ((int64_t)bytes > size)
         return AN_NOTE(note, AN_ERR_PARSE, "%s: the file ends in its header of %zu bytes", place, bytes);
-    if (memory)
-        memcpy(text, memory, bytes);
-    else
-        status = an_reader_read(&a->file, begin, text, bytes, note);
+    status = take(source, text + AN_NPY_PREFIX, bytes - AN_NPY_PREFIX, note);
     if (status == AN_OK) status = an_npy_header_read(text, bytes, place, &a->header, note);
     if (status != AN_OK) return status;
     const int64_t width = (int64_t)a->header.type->width, left = size - (int64_t)bytes;
@@ -161,46 +143,78 @@ static an_status parse_header(an_npy_array *a, int64_t begin, int64_t size, cons
     return AN_OK;
 }
 
-static an_status read_header(an_context *ctx, an_npy_array *a, int64_t begin, int64_t size,
-                             const unsigned char *memory) {
+static an_status read_header(an_context *ctx, an_npy_array *a, byte_source *source, int64_t size) {
     unsigned char *text = NULL;
     char message[AN_MESSAGE_BYTES];
     const an_note note = {message, sizeof message};
     AN_TRY_RETURN(an_alloc(ctx, (void **)&text, AN_NPY_PREFIX + AN_NPY_TEXT, 1));
-    const an_status status = parse_header(a, begin, size, memory, text, note);
+    const an_status status = parse_header(a, source, size, text, note);
     an_release(ctx, (void **)&text, AN_NPY_PREFIX + AN_NPY_TEXT, 1);
     return an_note_raise(ctx, status, note);
 }
 
-/* The array that lies in the file as it is. */
-static an_status open_stored(an_context *ctx, an_npy_array *a, int64_t begin, int64_t size) {
+static bool is_ordered(const an_npy_header *h) {
+    return !h->fortran || h->rank < 2;
+}
+
+/* Puts numbers that are in Fortran order, in which the first dimension changes fastest, where they are in C order. `index` is that of the next one. */
+static void put_in_order(const an_npy_header *h, int64_t index[AN_MAX_DIMS], const unsigned char *from, size_t count,
+                         unsigned char *to) {
+    const size_t width = h->type->width;
+    for (size_t i = 0; i < count; i++) {
+        int64_t at = 0;
+        for (int d = 0; d < h->rank; d++) at = at * h->dims[d] + index[d];
+        memcpy(to + (size_t)at * width, from + i * width, width);
+        for (int d = 0; d < h->rank && ++index[d] == h->dims[d]; d++) index[d] = 0;
+    }
+}
+
+static an_status take_numbers(const an_npy_array *a, byte_source *source, an_note note) {
+    const size_t width = a->header.type->width, at_once = BLOCK / width * width;
+    int64_t index[AN_MAX_DIMS] = {0};
+    unsigned char block[BLOCK];
+    if (is_ordered(&a->header)) return take(source, a->numbers, a->bytes, note);
+    for (size_t at = 0; at < a->bytes; at += at_once) {
+        const size_t some = a->bytes - at < at_once ? a->bytes - at : at_once;
+        const an_status status = take(source, block, some, note);
+        if (status != AN_OK) return status;
+        put_in_order(&a->header, index, block, some / width, a->numbers);
+    }
+    return AN_OK;
+}
+
+/* The numbers behind the header into memory, in C order: once, and only if there is room for them. */
+static an_status hold_numbers(an_context *ctx, an_npy_array *a, byte_source *source) {
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
-    AN_TRY_RETURN(read_header(ctx, a, begin, size, NULL));
-    a->begin = begin + (int64_t)a->header.begin;
-    if (!a->header.fortran || a->header.rank < 2) return AN_OK;
-    a->bytes = (size_t)(size - (int64_t)a->header.begin);
-    AN_TRY_RETURN(an_alloc_raw(ctx, (void **)&a->numbers, a->bytes));
-    AN_TRY_RETURN(an_note_raise(ctx, an_reader_read(&a->file, a->begin, a->numbers, a->bytes, note), note));
-    return order_numbers(ctx, a);
+    const size_t bytes = (size_t)a->header.count * a->header.type->width;
+    AN_TRY_RETURN(an_memory_check(ctx, bytes, a->path));
+    AN_TRY_RETURN(an_alloc_raw(ctx, (void **)&a->numbers, bytes));
+    a->bytes = bytes;
+    return an_note_raise(ctx, take_numbers(a, source, note), note);
+}
+
+/* The array that lies in the file as it is. */
+static an_status open_stored(an_context *ctx, an_npy_array *a, int64_t begin, int64_t size) {
+    byte_source source = {.file = &a->file, .at = begin};
+    AN_TRY_RETURN(read_header(ctx, a, &source, size));
+    a->begin = source.at;
+    return is_ordered(&a->header) ? AN_OK : hold_numbers(ctx, a, &source);
 }
 
 static an_status open_deflated(an_context *ctx, an_npy_array *a, const an_zip_member *m) {
     an_status status;
-    unsigned char *all = NULL;
+    an_zip_stream packed;
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
+    byte_source source = {.at = m->begin, .packed = &packed};
     a->begin = m->begin;
-    if (m->size > PTRDIFF_MAX / 2) return AN_ERROR(ctx, AN_ERR_OVERFLOW, "%s: does not fit in memory", a->path);
-    AN_TRY(an_alloc_raw(ctx, (void **)&all, (size_t)m->size + 1));
-    AN_TRY(an_note_raise(ctx, an_zip_read(&a->file, m, all, note), note));
-    AN_TRY(read_header(ctx, a, m->begin, m->size, all));
-    a->bytes = (size_t)m->size - a->header.begin;
-    AN_TRY(an_alloc_raw(ctx, (void **)&a->numbers, a->bytes));
-    memcpy(a->numbers, all + a->header.begin, a->bytes);
-    status = order_numbers(ctx, a);
+    AN_TRY_RETURN(an_note_raise(ctx, an_zip_open(&packed, &a->file, m, note), note));
+    AN_TRY(read_header(ctx, a, &source, m->size));
+    AN_TRY(hold_numbers(ctx, a, &source));
+    status = AN_OK;
 fail:
-    an_release(ctx, (void **)&all, (size_t)m->size + 1, 1);
+    an_zip_close(&packed);
     return status;
 }
 

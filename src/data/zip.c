@@ -206,50 +206,75 @@ an_status an_zip_next(an_zip *z, an_zip_member *m, bool *more, an_note note) {
 
 /* ---- its bytes ---- */
 
-/* zlib counts in 32 bits, so both sides are given piece by piece. */
-static an_status inflate_all(z_stream *stream, const an_reader *file, const an_zip_member *m, unsigned char *to,
-                             an_note note) {
-    enum { PIECE = 1 << 14, MOST_AT_ONCE = 1 << 30 };
-    unsigned char buffer[PIECE];
-    int64_t taken = 0, made = 0;
-    int result = Z_OK;
-    while (result == Z_OK) {
-        if (stream->avail_in == 0) {
-            const int64_t left = m->packed_size - taken;
-            const size_t some = left < PIECE ? (size_t)left : PIECE;
-            const an_status status = an_reader_read(file, m->begin + taken, buffer, some, note);
-            if (status != AN_OK) return status;
-            stream->next_in = buffer;
-            stream->avail_in = (uInt)some;
-            taken += (int64_t)some;
-        }
-        const int64_t room = m->size - made;
-        const uInt some = room < MOST_AT_ONCE ? (uInt)room : MOST_AT_ONCE;
-        stream->next_out = to + made;
-        stream->avail_out = some;
-        result = inflate(stream, Z_NO_FLUSH);
-        made += some - stream->avail_out;
-    }
-    if (result == Z_STREAM_END && made == m->size) return AN_OK;
-    return refuse(file, m->begin + taken - stream->avail_in, "the compressed data is damaged", note);
+an_status an_zip_open(an_zip_stream *s, const an_reader *file, const an_zip_member *member, an_note note) {
+    s->file = file;
+    s->member = member;
+    s->inflater = (z_stream){0};
+    s->taken = s->made = 0;
+    s->check = crc32(0, NULL, 0);
+    if (inflateInit2(&s->inflater, -MAX_WBITS) == Z_OK) return AN_OK;
+    return AN_NOTE(note, AN_ERR_MEMORY, "%s: not enough memory to decompress it", file->path);
 }
 
-an_status an_zip_read(const an_reader *file, const an_zip_member *m, unsigned char *to, an_note note) {
-    enum { PIECE = 1 << 30 };
-    z_stream stream = {0};
-    an_status status;
-    if (!m->deflated) {
-        status = an_reader_read(file, m->begin, to, (size_t)m->size, note);
-    } else {
-        if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
-            return AN_NOTE(note, AN_ERR_MEMORY, "%s: not enough memory to decompress it", file->path);
-        status = inflate_all(&stream, file, m, to, note);
-        inflateEnd(&stream);
-    }
-    uLong check = crc32(0, NULL, 0);
-    for (int64_t at = 0; status == AN_OK && at < m->size; at += PIECE)
-        check = crc32(check, to + at, m->size - at < PIECE ? (uInt)(m->size - at) : PIECE);
-    if (status == AN_OK && check != m->check)
-        status = refuse(file, m->begin, "the checksum of the member that begins here is wrong", note);
+void an_zip_close(an_zip_stream *s) {
+    inflateEnd(&s->inflater);
+}
+
+static an_status fill(an_zip_stream *s, an_note note) {
+    const int64_t left = s->member->packed_size - s->taken;
+    const size_t bytes = left < (int64_t)sizeof s->buffer ? (size_t)left : sizeof s->buffer;
+    const an_status status = an_reader_read(s->file, s->member->begin + s->taken, s->buffer, bytes, note);
+    s->inflater.next_in = s->buffer;
+    s->inflater.avail_in = (uInt)bytes;
+    s->taken += (int64_t)bytes;
     return status;
+}
+
+static an_status refuse_data(const an_zip_stream *s, an_note note) {
+    const int64_t at = s->member->begin + s->taken - s->inflater.avail_in;
+    return refuse(s->file, at, "the compressed data is damaged", note);
+}
+
+/* Fills what zlib was given as output. It counts in 32 bits, so callers give it piece by piece. */
+static an_status inflate_some(an_zip_stream *s, int *result, an_note note) {
+    *result = Z_OK;
+    while (s->inflater.avail_out > 0 && *result == Z_OK) {
+        const an_status status = s->inflater.avail_in == 0 ? fill(s, note) : AN_OK;
+        if (status != AN_OK) return status;
+        *result = inflate(&s->inflater, Z_NO_FLUSH);
+    }
+    return s->inflater.avail_out > 0 && *result != Z_STREAM_END ? refuse_data(s, note) : AN_OK;
+}
+
+/* Nothing follows what the directory announced, and the checksum is right. */
+static an_status check_end(an_zip_stream *s, an_note note) {
+    unsigned char surplus;
+    int result;
+    s->inflater.next_out = &surplus;
+    s->inflater.avail_out = 1;
+    const an_status status = inflate_some(s, &result, note);
+    if (status != AN_OK) return status;
+    if (s->inflater.avail_out == 0) return refuse_data(s, note);
+    return s->check == s->member->check
+               ? AN_OK
+               : refuse(s->file, s->member->begin, "the checksum of the member that begins here is wrong", note);
+}
+
+an_status an_zip_read(an_zip_stream *s, void *to, size_t bytes, an_note note) {
+    enum { PIECE = 1 << 20 }; /* small enough to be in a cache still when its checksum is made */
+    unsigned char *at = to;
+    for (size_t left = bytes; left > 0;) {
+        const uInt some = left < PIECE ? (uInt)left : PIECE;
+        int result;
+        s->inflater.next_out = at;
+        s->inflater.avail_out = some;
+        const an_status status = inflate_some(s, &result, note);
+        if (status != AN_OK) return status;
+        if (s->inflater.avail_out > 0) return refuse_data(s, note);
+        s->check = crc32(s->check, at, some);
+        at += some;
+        left -= some;
+    }
+    s->made += (int64_t)bytes;
+    return bytes > 0 && s->made == s->member->size ? check_end(s, note) : AN_OK;
 }

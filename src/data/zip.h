@@ -2,6 +2,8 @@
 #ifndef AN_DATA_ZIP_H
 #define AN_DATA_ZIP_H
 
+#include <zlib.h>
+
 #include "base/files/reader.h"
 
 enum { AN_ZIP_NAME = 256 };
@@ -28,7 +30,20 @@ an_status an_zip_begin(an_zip *zip, const an_reader *file, an_note note);
 /* The next member; *more is false after the last one. */
 an_status an_zip_next(an_zip *zip, an_zip_member *member, bool *more, an_note note);
 
-/* All of a member, uncompressed and checked, into member->size bytes. */
-an_status an_zip_read(const an_reader *file, const an_zip_member *member, unsigned char *to, an_note note);
+/* The bytes of a member, uncompressed, one piece after another: who reads them decides after the first how many more to hold. */
+typedef struct an_zip_stream {
+    const an_reader *file;
+    const an_zip_member *member;
+    z_stream inflater;
+    unsigned char buffer[1 << 14];
+    int64_t taken, made; /* bytes of the file; bytes that were read */
+    uLong check;         /* of those */
+} an_zip_stream;
+
+/* Of a deflated member. After an error too, an_zip_close releases it. */
+an_status an_zip_open(an_zip_stream *stream, const an_reader *file, const an_zip_member *member, an_note note);
+/* The next bytes, which are no more than the member has left. Behind its last one, its end and its checksum are checked. */
+an_status an_zip_read(an_zip_stream *stream, void *to, size_t bytes, an_note note);
+void an_zip_close(an_zip_stream *stream);
 
 #endif

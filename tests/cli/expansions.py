@@ -18,9 +18,10 @@ import zlib
 
 tree, build = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 only = sys.argv[3] if len(sys.argv) > 3 else None
-command = os.path.join(build, "bin/anneal")
+command = [*os.environ.get("ANNEAL_RUN", "").split(), os.path.join(build, "bin/anneal")]
 SECONDS = 60
 MB = 1 << 20
+SANITIZED = "ANNEAL_SANITIZED" in os.environ  # which has memory of its own around everything
 
 cases = []  # name, exit code, pattern, memory in bytes, function that writes files and gives the arguments
 
@@ -122,8 +123,8 @@ def npz(path, members):
 
 @case("npz: one copy of an array", 0, "done, after 1 step", 200 * MB)
 def one_copy():
-    side = 128 * MB // 4 // 2
-    npz("a.npz", [("x.npy", npy((side // 8, 16), 128 * MB), None), ("y.npy", npy((side // 8,), side // 2), None)])
+    rows = 2 * MB
+    npz("a.npz", [("x.npy", npy((rows, 16), 128 * MB), None), ("y.npy", npy((rows,), 4 * rows), None)])
     return train("{type: npy, path: a.npz}")
 
 
@@ -133,10 +134,38 @@ def surplus():
     return train("{type: npy, path: a.npz}")
 
 
+@case("npz: more than memory", 1, r"a.npz: .*it needs .* TiB of memory, and", 64 * MB)
+def beyond_memory():
+    """A directory of ZIP64, and compressed data that is a hole in the file from the header on."""
+    numbers = 2**40
+    deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = deflater.compress(npy((numbers // 4, 4))) + deflater.flush(zlib.Z_FULL_FLUSH)
+    plain, size = 128 + 4 * numbers, 4 * numbers // 1000
+    name = b"x.npy"
+    extra = struct.pack("<HHQQ", 1, 16, plain, size)
+    local = struct.pack("<IHHHHHIIIHH", 0x04034B50, 45, 0, 8, 0, 0, 0, 2**32 - 1, 2**32 - 1, len(name), len(extra)) + name + extra
+    entry = struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 45, 45, 0, 8, 0, 0, 0, 2**32 - 1, 2**32 - 1, len(name), len(extra), 0, 0, 0, 0, 0) + name + extra
+    at = len(local) + size
+    large = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, 1, 1, len(entry), at)
+    locator = struct.pack("<IIQI", 0x07064B50, 0, at + len(entry), 1)
+    with open("a.npz", "wb") as file:
+        file.write(local + packed)
+        file.seek(at)
+        file.write(entry + large + locator + struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 1, 1, len(entry), 2**32 - 1, 0))
+    return train("{type: npy, path: a.npz}")
+
+
+@case("npz: one copy of an array in Fortran order", 0, "done, after 1 step", 200 * MB)
+def fortran():
+    rows = 2 * MB
+    npz("a.npz", [("x.npy", npy((rows, 16), 128 * MB, True), None), ("y.npy", npy((rows,), 4 * rows), None)])
+    return train("{type: npy, path: a.npz}")
+
+
 def run(arguments):
     """exit code (negative: a signal), what was said, peak memory in bytes, seconds of a core"""
     with open("out", "wb+") as out:
-        process = subprocess.Popen([command, *arguments], stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen([*command, *arguments], stdout=out, stderr=out, stdin=subprocess.DEVNULL)
         try:
             signal.alarm(SECONDS)
             _, status, usage = os.wait4(process.pid, 0)
@@ -149,11 +178,22 @@ def run(arguments):
         return os.waitstatus_to_exitcode(status), out.read().decode(errors="replace"), usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
 
 
+def written(write):
+    """The arguments. Files are written by another process: the memory of this one counts as that of its children."""
+    process = os.fork()
+    if process == 0:
+        put("arguments", json.dumps(write()))
+        os._exit(0)
+    if os.waitpid(process, 0)[1] != 0:
+        raise RuntimeError("the files of a case could not be written")
+    return json.load(open("arguments"))
+
+
 def measure(write):
     """The same, in a folder of its own."""
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
-        result = run(write())
+        result = run(written(write))
         os.chdir(tree)
         return result
 
@@ -171,7 +211,7 @@ def problem_of(result, least, code, pattern, memory):
         return f"ended with {ended}, not {code}"
     if not re.search(pattern, " ".join(message.split())):
         return f"the message does not match {pattern}"
-    if peak > least + memory:
+    if peak > least + memory and not SANITIZED:
         return f"took {peak - least >> 20} MB more than a small run; {memory >> 20} are allowed"
     return None
 
