@@ -10,6 +10,8 @@ typedef struct {
     an_picture *picture;
     png_structp png;
     png_infop info;
+    bool in_last_row;
+    size_t surplus; /* bytes of compressed data that were read since the last row began */
 } decoder;
 
 /* ---- what libpng calls ---- */
@@ -23,8 +25,21 @@ static void on_warning(png_structp png, png_const_charp message) {
     (void)png, (void)message;
 }
 
+/* What follows the last row in the compressed data is no part of the picture, but libpng inflates all of it, as a part of reading that row. */
+static void count_surplus(png_structp png, size_t bytes) {
+    enum { MOST = 1 << 16, MOST_PIXEL = 8, IDAT = 0x49444154 }; /* bytes of a pixel: four channels of 16 bits */
+    decoder *d = png_get_io_ptr(png);
+    if (!d->in_last_row || png_get_io_chunk_type(png) != IDAT) return;
+    d->surplus += bytes;
+    if (d->surplus <= MOST + MOST_PIXEL * (size_t)d->picture->width) return;
+    an_picture_refuse(d->file, "the compressed data goes on for more than %d bytes behind the picture's last row",
+                      MOST);
+    png_longjmp(png, 1);
+}
+
 static void read_bytes(png_structp png, png_bytep to, size_t bytes) {
-    an_picture_file *f = png_get_io_ptr(png);
+    an_picture_file *f = ((decoder *)png_get_io_ptr(png))->file;
+    count_surplus(png, bytes);
     while (bytes > 0) {
         if (f->at == f->end && !an_picture_fill(f)) png_longjmp(png, 1);
         const size_t some = bytes < f->end - f->at ? bytes : f->end - f->at;
@@ -77,7 +92,10 @@ static void read_pixels(decoder *d) {
     png_read_update_info(png, d->info);
     if (png_get_rowbytes(png, d->info) != row) png_error(png, "the size of a row is not what the header says");
     for (int pass = 0; pass < passes; pass++)
-        for (int64_t y = 0; y < p->height; y++) png_read_row(png, p->pixels + (size_t)y * row, NULL);
+        for (int64_t y = 0; y < p->height; y++) {
+            d->in_last_row = pass == passes - 1 && y == p->height - 1;
+            png_read_row(png, p->pixels + (size_t)y * row, NULL);
+        }
     png_read_end(png, NULL);
 }
 
@@ -93,7 +111,7 @@ void an_png_decode(an_picture_file *file, an_picture *picture) {
     d.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, file, on_error, on_warning);
     if (d.png) d.info = png_create_info_struct(d.png);
     if (d.info) {
-        png_set_read_fn(d.png, file, read_bytes);
+        png_set_read_fn(d.png, &d, read_bytes);
         if (guarded(&d, read_header) && !file->header_only) guarded(&d, read_pixels);
     } else if (file->status == AN_OK)
         file->status = AN_NOTE(file->note, AN_ERR_MEMORY, "%s: not enough memory to decode it", file->file.path);

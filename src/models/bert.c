@@ -147,6 +147,7 @@ static an_status check(an_context *ctx, const an_bert_options *options) {
                                    AN_MODEL_SIZE(options, token_types)};
     const an_model_size classes = AN_MODEL_SIZE(options, classes);
     AN_TRY_RETURN(an_model_check_sizes(ctx, model, sizes, AN_COUNT(sizes)));
+    AN_TRY_RETURN(an_model_check_layers(ctx, model, options->layers));
     AN_TRY_RETURN(an_model_check_heads(ctx, model, options->width, options->heads));
     AN_TRY_RETURN(an_model_check_dropout(ctx, model, options->dropout));
     if (options->head < AN_BERT_HEAD_CLASSES || options->head > AN_BERT_HEAD_NONE)

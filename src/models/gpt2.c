@@ -71,6 +71,7 @@ static an_status check(an_context *ctx, const an_gpt2_options *options) {
                                    AN_MODEL_SIZE(options, width), AN_MODEL_SIZE(options, context),
                                    AN_MODEL_SIZE(options, vocabulary)};
     AN_TRY_RETURN(an_model_check_sizes(ctx, model, sizes, AN_COUNT(sizes)));
+    AN_TRY_RETURN(an_model_check_layers(ctx, model, options->layers));
     AN_TRY_RETURN(an_model_check_heads(ctx, model, options->width, options->heads));
     return an_model_check_dropout(ctx, model, options->dropout);
 }

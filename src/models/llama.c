@@ -66,6 +66,7 @@ static an_status check(an_context *ctx, const an_llama_options *options) {
                                    AN_MODEL_SIZE(options, hidden),    AN_MODEL_SIZE(options, context),
                                    AN_MODEL_SIZE(options, vocabulary)};
     AN_TRY_RETURN(an_model_check_sizes(ctx, model, sizes, AN_COUNT(sizes)));
+    AN_TRY_RETURN(an_model_check_layers(ctx, model, options->layers));
     if (options->head_size == 0) AN_TRY_RETURN(an_model_check_heads(ctx, model, options->width, options->heads));
     if (options->heads % options->kv_heads != 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,

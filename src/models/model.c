@@ -18,6 +18,13 @@ an_status an_model_check_sizes(an_context *ctx, const char *model, const an_mode
     return AN_OK;
 }
 
+an_status an_model_check_layers(an_context *ctx, const char *model, int64_t layers) {
+    enum { MOST = 4096 }; /* as the options model.layers have */
+    if (layers <= MOST) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: layers is %lld; a model can have at most %d", model, (long long)layers,
+                    MOST);
+}
+
 an_status an_model_check_heads(an_context *ctx, const char *model, int64_t width, int64_t heads) {
     if (width % heads == 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,

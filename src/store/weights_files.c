@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/file.h"
 #include "base/files/reader.h"
 #include "base/text/json.h"
 #include "store/gguf.h"
@@ -57,6 +58,30 @@ static an_status open_file(an_weights *w, const char *path) {
     return AN_OK;
 }
 
+enum { SHARD_FLAGS = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY }; /* a pipe would be waited for */
+
+/* Whether a folder is called …/snapshots/REVISION. */
+static bool is_snapshot(const char *folder) {
+    char above[AN_FILE_PATH], named[AN_FILE_PATH];
+    struct stat a, b;
+    return an_path_join(above, folder, "..") && an_path_join(named, folder, "../../snapshots") && !stat(above, &a) &&
+           !stat(named, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Opens what a link leads to in Hugging Face's cache, in which snapshots/REVISION/NAME is a link to ../../blobs/HASH; -1: it leads anywhere else. */
+static int open_in_cache(const char *link) {
+    static const char blobs[] = "../../blobs/";
+    char folder[AN_FILE_PATH], target[AN_FILE_PATH], path[AN_FILE_PATH];
+    const size_t slash = (size_t)(strrchr(link, '/') - link);
+    const ssize_t length = readlink(link, target, sizeof target - 1);
+    if (slash >= sizeof folder || length < 0) return -1;
+    memcpy(folder, link, slash);
+    folder[slash] = target[length] = 0;
+    const char *hash = target + strlen(blobs);
+    if (strncmp(target, blobs, strlen(blobs)) != 0 || !*hash || strchr(hash, '/') || !strcmp(hash, "..")) return -1;
+    return is_snapshot(folder) && an_path_join(path, folder, target) ? open(path, SHARD_FLAGS) : -1;
+}
+
 /* The number of a file that an index names, which is opened when it is named first. */
 static an_status open_shard(an_weights *w, const char *index, an_json_string name, int *number) {
     an_status status;
@@ -75,11 +100,15 @@ static an_status open_shard(an_weights *w, const char *index, an_json_string nam
     an_text_bytes(&path, index, (size_t)folder);
     an_text_add(&path, "%s", name.bytes);
     AN_TRY(path.status);
-    /* a file that leads out of the folder could be any; a pipe would be waited for */
-    const int descriptor = open(path.bytes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    /* a file that leads out of the folder could be any */
+    int descriptor = open(path.bytes, SHARD_FLAGS);
+    const bool is_link = descriptor < 0 && errno == ELOOP;
+    if (is_link) descriptor = open_in_cache(path.bytes);
     AN_CHECK(ctx, descriptor >= 0, AN_ERR_FILE, "%.*s%s: cannot be opened: %s", folder, index, AN_QUOTE(name.bytes),
-             errno == ELOOP ? "it is a link, but the files of an index must be in the same folder: copy it there"
-                            : strerror(errno));
+             is_link
+                 ? "it is a link, but the files of an index must be in the same folder, or in the blobs of the same "
+                   "cache folder: copy it there"
+                 : strerror(errno));
     AN_TRY(an_safetensors_open_file(&s->files[s->count].file, ctx, path.bytes, descriptor));
     s->files[s->count].name = name;
     w->count += an_safetensors_count(s->files[s->count++].file);

@@ -148,6 +148,7 @@ static an_status repair(an_encoder *e, an_bytes *text) {
 static an_status encode(an_encoder *e, an_bytes text, bool special) {
     e->tokens.count = 0;
     AN_STEP_TRY(repair(e, &text));
+    an_text_normalize_begin(e, text.length);
     return add_between(e, AN_ADDED_PLAIN, text, special, add_normalized);
 }
 

@@ -50,6 +50,7 @@ struct an_encoder {
     an_characters valid;     /* the text with U+FFFD where it was not UTF-8 */
     an_characters normal[2]; /* the text after one normalizer and the next */
     an_characters folded;    /* between the parts of one normalizer */
+    size_t normal_room;      /* bytes that normalizers may still make of the text */
     an_characters shaped;    /* pieces that a pre-tokenizer has changed */
     an_characters key;       /* what WordPiece looks up */
     uint32_t *points;        /* characters that are being normalized */

@@ -6,6 +6,26 @@
 #include "text/unicode.h"
 #include "text/versions.h"
 
+/* ---- what a text may become ---- */
+
+/* Of a byte so many, and a little in any case. The longest that Unicode makes of a character is 11 times as long. */
+enum { RATIO = 32, LEAST = 4096 };
+
+void an_text_normalize_begin(an_encoder *e, size_t bytes) {
+    e->normal_room = bytes < (AN_MOST_TEXT - LEAST) / RATIO ? LEAST + RATIO * bytes : AN_MOST_TEXT;
+}
+
+/* Normalizers add to a text by these. A few of them in a row can multiply it, as each sees what the one before has made. */
+static an_status add(an_encoder *e, an_characters *to, const char *bytes, size_t length) {
+    if (length > e->normal_room - to->length) return AN_ERR_OVERFLOW; /* an_text_normalize says of what */
+    return an_characters_add(e, to, bytes, length);
+}
+
+static an_status put(an_encoder *e, an_characters *to, uint32_t character) {
+    char bytes[AN_UTF8_MOST];
+    return add(e, to, bytes, an_character_put(character, bytes));
+}
+
 /* ---- Unicode's normalization forms ---- */
 
 typedef struct form {
@@ -89,7 +109,7 @@ static an_status to_form(an_encoder *e, an_bytes text, form f, an_characters *to
     size_t count = 0;
     AN_STEP_TRY(decompose(e, text, f, &count));
     if (f.composed) AN_STEP_TRY(compose(e, &count));
-    for (size_t i = 0; i < count; i++) AN_STEP_TRY(an_characters_put(e, to, e->points[i]));
+    for (size_t i = 0; i < count; i++) AN_STEP_TRY(put(e, to, e->points[i]));
     return AN_OK;
 }
 
@@ -105,7 +125,7 @@ static an_status lower(an_encoder *e, an_bytes text, an_characters *to) {
     for (size_t at = 0; at < text.length;) {
         uint32_t small[2];
         const size_t n = an_character_lower(an_character_next(text.bytes, &at), small);
-        for (size_t i = 0; i < n; i++) AN_STEP_TRY(an_characters_put(e, to, small[i]));
+        for (size_t i = 0; i < n; i++) AN_STEP_TRY(put(e, to, small[i]));
     }
     return AN_OK;
 }
@@ -113,7 +133,7 @@ static an_status lower(an_encoder *e, an_bytes text, an_characters *to) {
 static an_status without(an_encoder *e, an_bytes text, bool (*is_out)(uint32_t character), an_characters *to) {
     for (size_t at = 0; at < text.length;) {
         const uint32_t c = an_character_next(text.bytes, &at);
-        if (!is_out(c)) AN_STEP_TRY(an_characters_put(e, to, c));
+        if (!is_out(c)) AN_STEP_TRY(put(e, to, c));
     }
     return AN_OK;
 }
@@ -136,9 +156,9 @@ static an_status clean(an_encoder *e, const an_step *step, an_bytes text, an_cha
             if (is_space) c = ' ';
         }
         const bool apart = step->chinese && is_chinese(c);
-        if (apart) AN_STEP_TRY(an_characters_put(e, to, ' '));
-        AN_STEP_TRY(an_characters_put(e, to, c));
-        if (apart) AN_STEP_TRY(an_characters_put(e, to, ' '));
+        if (apart) AN_STEP_TRY(put(e, to, ' '));
+        AN_STEP_TRY(put(e, to, c));
+        if (apart) AN_STEP_TRY(put(e, to, ' '));
     }
     return AN_OK;
 }
@@ -154,7 +174,7 @@ static an_status bert(an_encoder *e, const an_step *step, an_bytes text, an_char
     }
     if (!step->lower) return AN_OK;
     other->length = 0;
-    AN_STEP_TRY(an_characters_add(e, other, to->bytes, to->length));
+    AN_STEP_TRY(add(e, other, to->bytes, to->length));
     to->length = 0;
     return lower(e, (an_bytes){other->bytes, other->length}, to);
 }
@@ -168,8 +188,8 @@ static an_status replace(an_encoder *e, const an_step *step, an_bytes text, an_c
         AN_STEP_TRY(an_matcher_find(&step->matcher, &e->space, text.bytes, text.length, at, &found, &begin, &end,
                                     an_encoder_note(e)));
         if (!found) begin = end = text.length;
-        AN_STEP_TRY(an_characters_add(e, to, text.bytes + at, begin - at));
-        if (found) AN_STEP_TRY(an_characters_add(e, to, step->text.bytes, step->text.length));
+        AN_STEP_TRY(add(e, to, text.bytes + at, begin - at));
+        if (found) AN_STEP_TRY(add(e, to, step->text.bytes, step->text.length));
         at = end;
     }
     return AN_OK;
@@ -195,9 +215,9 @@ static an_status apply(an_encoder *e, const an_step *step, an_bytes text, an_cha
     case AN_STEP_REPLACE: return replace(e, step, text, to);
     case AN_STEP_BERT_NORMALIZER: return bert(e, step, text, to, other);
     case AN_STEP_PREPEND:
-        if (text.length > 0) AN_STEP_TRY(an_characters_add(e, to, step->text.bytes, step->text.length));
-        return an_characters_add(e, to, text.bytes, text.length);
-    default: return an_characters_add(e, to, text.bytes, text.length);
+        if (text.length > 0) AN_STEP_TRY(add(e, to, step->text.bytes, step->text.length));
+        return add(e, to, text.bytes, text.length);
+    default: return add(e, to, text.bytes, text.length);
     }
 }
 
@@ -206,8 +226,28 @@ static bool is_nothing(const an_step *step, an_bytes text) {
     return step->kind <= AN_STEP_NFKD && is_ascii(text);
 }
 
+static an_status refuse(an_encoder *e, size_t number) {
+    static const char *const names[] = {
+        [AN_STEP_NFC] = "NFC",
+        [AN_STEP_NFD] = "NFD",
+        [AN_STEP_NFKC] = "NFKC",
+        [AN_STEP_NFKD] = "NFKD",
+        [AN_STEP_LOWERCASE] = "Lowercase",
+        [AN_STEP_STRIP_ACCENTS] = "StripAccents",
+        [AN_STEP_STRIP] = "Strip",
+        [AN_STEP_PREPEND] = "Prepend",
+        [AN_STEP_REPLACE] = "Replace",
+        [AN_STEP_BERT_NORMALIZER] = "BertNormalizer",
+    };
+    return AN_NOTE(an_encoder_note(e), AN_ERR_OVERFLOW,
+                   "normalizer %zu of the tokenizer, %s, makes the text too long: a text can become %d times as long "
+                   "as it was, and %d bytes more",
+                   number + 1, names[e->tokenizer->normalizers.steps[number].kind], RATIO, LEAST);
+}
+
 an_status an_text_normalize(an_encoder *e, an_bytes text, an_bytes *result) {
     const an_steps *steps = &e->tokenizer->normalizers;
+    size_t longest = 0;
     int turn = 0;
     for (size_t i = 0; i < steps->count; i++) {
         const an_step *step = &steps->steps[i];
@@ -218,10 +258,13 @@ an_status an_text_normalize(an_encoder *e, an_bytes text, an_bytes *result) {
         if (is_nothing(step, text)) continue;
         an_characters *to = &e->normal[turn];
         to->length = 0;
-        AN_STEP_TRY(apply(e, step, text, to, &e->folded));
+        const an_status status = apply(e, step, text, to, &e->folded);
+        if (status != AN_OK) return status == AN_ERR_OVERFLOW ? refuse(e, i) : status;
         text = (an_bytes){to->bytes, to->length};
+        longest = text.length > longest ? text.length : longest;
         turn = 1 - turn;
     }
+    e->normal_room -= longest;
     *result = text;
     return AN_OK;
 }

@@ -351,17 +351,24 @@ static bool compile(an_text_reader *r, written *w, const char *pattern, size_t l
 }
 
 static bool add_plain(an_text_reader *r, an_step_role role, written *w, const struct type *type) {
-    enum { MOST_STRING = 4096 };
+    enum { MOST_STRING = 4096, MOST_STEPS = 256, MOST_RATIO = 32 };
     an_tokenizer *t = r->tokenizer;
     an_steps *const lists[] = {&t->normalizers, &t->splitters, &t->decoders};
     an_step *s = &w->step;
     s->kind = type->kind;
     s->text = (an_bytes){w->content.bytes, w->content.length};
+    if (lists[role]->count == MOST_STEPS)
+        return an_read_refuse(r, AN_ERR_UNSUPPORTED, "there are more than %d %ss", MOST_STEPS, role_names[role]);
     if (type->members & HAS(PATTERN)) {
         if (w->is_regex && role == AN_ROLE_DECODER)
             return an_read_refuse(r, AN_ERR_UNSUPPORTED, "a decoder that replaces a Regex is not supported");
         if (w->pattern.length > MOST_STRING || (w->pattern.length == 0))
             return an_read_refuse(r, AN_ERR_UNSUPPORTED, "a pattern is empty, or has more than %d bytes", MOST_STRING);
+        if (role == AN_ROLE_DECODER && w->content.length > MOST_RATIO * w->pattern.length)
+            return an_read_refuse(
+                r, AN_ERR_UNSUPPORTED,
+                "a decoder replaces %zu bytes by %zu: the text of a token can become %d times as long",
+                w->pattern.length, w->content.length, MOST_RATIO);
         s->matcher = an_matcher_of_string(w->pattern.bytes, w->pattern.length);
         if (w->is_regex && !compile(r, w, w->pattern.bytes, w->pattern.length, true)) return false;
     }

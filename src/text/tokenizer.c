@@ -179,6 +179,7 @@ static an_status normalize_content(an_tokenizer *t, an_encoder *e, an_added_toke
     an_context *ctx = t->ctx;
     an_bytes content;
     const char *copy;
+    an_text_normalize_begin(e, token->content.length);
     const an_status status = an_text_normalize(e, token->content, &content);
     if (status) return AN_ERROR(ctx, status, "%s", e->error);
     AN_TRY_RETURN(an_arena_string(&t->arena, &copy, content.bytes, content.length));

@@ -162,6 +162,151 @@ def fortran():
     return train("{type: npy, path: a.npz}")
 
 
+# Pictures
+
+
+def chunk(kind, content):
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png(rows, *others):
+    """A grey picture of 8 x 8, whose compressed rows are these bytes, with other chunks before them."""
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)) + b"".join(others) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+
+
+ROWS = bytes(8 * 9)
+
+
+def pictures(file):
+    """Two classes of two pictures; one of them is this file."""
+    for folder in "ab":
+        os.makedirs("pictures/" + folder)
+        for i in range(2):
+            put(f"pictures/{folder}/{i}.png", file if folder + str(i) == "b1" else png(ROWS))
+    return train("{type: images, path: pictures}", "batch.global=4")
+
+
+@case("png: 128 MB behind the last row", 1, r"pictures/b/1.png: byte .*goes on for more than 65536 bytes behind the picture's last row", 64 * MB)
+def surplus_rows():
+    return pictures(png(ROWS + bytes(128 * MB)))
+
+
+@case("png: a profile of 64 MB", 0, "done, after 1 step", 64 * MB)
+def profile():
+    return pictures(png(ROWS, chunk(b"iCCP", b"x\0\0" + zlib.compress(bytes(64 * MB), 9))))
+
+
+@case("png: a text of 64 MB", 0, "done, after 1 step", 64 * MB)
+def text_chunk():
+    return pictures(png(ROWS, chunk(b"zTXt", b"x\0\0" + zlib.compress(bytes(64 * MB), 9))))
+
+
+# Models and their names
+
+
+def safetensors(tensors):
+    header = json.dumps({name: {"dtype": "F32", "shape": [2], "data_offsets": [8 * i, 8 * i + 8]} for i, name in enumerate(tensors)}).encode()
+    return struct.pack("<Q", len(header)) + header + bytes(8 * len(tensors))
+
+
+@case("model.layers: 2000000000", 2, r"c.yaml:2:\d+: model.layers is '2000000000'; it takes a whole number from 1 to 4096", 64 * MB)
+def layers():
+    put("t.txt", "some text " * 1000)
+    put("c.yaml", "run: {dir: run, steps: 1}\nmodel: {type: gpt2, layers: 2000000000, heads: 2, width: 16, context: 16}\ndata: {train: {type: text, path: t.txt}}\n")
+    return ["train", "c.yaml"]
+
+
+@case("inspect: a name that a terminal obeys", 0, r"(?s)^[^\x00-\x09\x0b-\x1f\x7f]*a\\x1b\[2Jb\\x07\\xc2\\x9b1m[^\x00-\x09\x0b-\x1f\x7f]*$", 64 * MB)
+def obeyed():
+    put("model.safetensors", safetensors(["a\x1b[2Jb\x07\u009b1m", "plain.weight"]))
+    return ["inspect", "model.safetensors"]
+
+
+@case("inspect: a name of 4 MB beside 1,000 others", 0, r"plain.999", 64 * MB)
+def long_name():
+    put("model.safetensors", safetensors(["x" * (4 * MB), *[f"plain.{i}" for i in range(1000)]]))
+    return ["inspect", "model.safetensors"]
+
+
+def cache(links):
+    """A model of two files as Hugging Face's cache holds it; `links` are where the files of snapshots lead to."""
+    root = "models--a--b"
+    os.makedirs(f"{root}/blobs")
+    os.makedirs(f"{root}/snapshots/0123")
+    for i in range(2):
+        put(f"{root}/blobs/{i}", safetensors([f"tensor.{i}"]))
+        os.symlink(links[i], f"{root}/snapshots/0123/model-{i + 1}.safetensors")
+    put(f"{root}/blobs/2", json.dumps({"weight_map": {f"tensor.{i}": f"model-{i + 1}.safetensors" for i in range(2)}}))
+    os.symlink("../../blobs/2", f"{root}/snapshots/0123/model.safetensors.index.json")
+    put("outside", safetensors(["tensor.1"]))
+    return ["inspect", f"{root}/snapshots/0123"]
+
+
+@case("cache: links to blobs", 0, r"tensor.0 .*tensor.1", 64 * MB)
+def cached():
+    return cache(["../../blobs/0", "../../blobs/1"])
+
+
+for number, target in enumerate(["../../../outside", "../../blobs/../../outside", "../../blobs/..", "../../blobs/missing", os.path.abspath(__file__)]):
+    case(f"cache: a link to {target if number < 4 else 'a file of the system'}", 1, r"model-2.safetensors: cannot be opened: it is a link", 64 * MB)(
+        lambda target=target: cache(["../../blobs/0", target])
+    )
+
+
+# Tokenizers
+
+
+def tokenizer(normalizers=(), decoder=None):
+    """A byte-level one of published form, with other normalizers."""
+    made = json.load(open(os.path.join(tree, "tests/golden/tokenizers/gpt2.json")))
+    made["normalizer"] = {"type": "Sequence", "normalizers": list(normalizers)} if normalizers else None
+    made["added_tokens"] = []
+    if decoder:
+        made["decoder"] = decoder
+    put("tokenizer.json", json.dumps(made))
+    return ["tokenize", "tokenizer.json", "text.txt", "-o", "tokens.bin", "--threads", "1", "--end", "none"]
+
+
+def replace(pattern, content):
+    return {"type": "Replace", "pattern": {"String": pattern}, "content": content}
+
+
+@case("normalizers: a letter is doubled 24 times", 1, r"normalizer 13 of the tokenizer, Replace, makes the text too long: a text can become 32 times", 64 * MB)
+def doubled():
+    put("text.txt", "a")
+    return tokenizer([replace("a", "aa")] * 24)
+
+
+@case("normalizers: a letter becomes 4 KB", 1, r"normalizer 1 of the tokenizer, Replace, makes the text too long", 64 * MB)
+def replaced():
+    put("text.txt", "a" * 40000)
+    return tokenizer([replace("a", "b" * 4096)])
+
+
+@case("normalizers: a beginning of 1 MB", 1, r"normalizer 1 of the tokenizer, Prepend, makes the text too long", 64 * MB)
+def prepended():
+    put("text.txt", "a" * 100)
+    return tokenizer([{"type": "Prepend", "prepend": "b" * MB}])
+
+
+@case("normalizers: too many", 2, r"tokenizer.json.*there are more than 256 normalizers", 64 * MB)
+def many():
+    put("text.txt", "a" * 100)
+    return tokenizer([{"type": "Lowercase"}] * 1000)
+
+
+@case("decoder: a letter becomes 1 MB", 2, r"tokenizer.json.*a decoder replaces 1 bytes by 1048576", 64 * MB)
+def decoded():
+    put("text.txt", "a" * 100)
+    return tokenizer(decoder=replace("a", "b" * MB))
+
+
+@case("a word of 20 MB", 0, r"", 1024 * MB)
+def word():
+    put("text.txt", "a" * (20 * MB))
+    return tokenizer()
+
+
 def run(arguments):
     """exit code (negative: a signal), what was said, peak memory in bytes, seconds of a core"""
     with open("out", "wb+") as out:
@@ -209,7 +354,7 @@ def problem_of(result, least, code, pattern, memory):
         return f"still running after {SECONDS} s"
     if ended != code:
         return f"ended with {ended}, not {code}"
-    if not re.search(pattern, " ".join(message.split())):
+    if not re.search(pattern, message if "(?s)" in pattern else " ".join(message.split())):
         return f"the message does not match {pattern}"
     if peak > least + memory and not SANITIZED:
         return f"took {peak - least >> 20} MB more than a small run; {memory >> 20} are allowed"

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text/utf8.h"
+
 void an_text_init(an_text *text, an_context *ctx) {
     *text = (an_text){.ctx = ctx};
 }
@@ -79,16 +81,16 @@ uint64_t an_hash(const void *bytes, size_t length, uint64_t seed) {
 an_quote_text an_quote_describe(const char *text) {
     an_quote_text out;
     enum { MOST = 60 }; /* bytes */
-    size_t at = 0;
-    for (; text[at] && at < MOST; at++) {
-        const unsigned char c = (unsigned char)text[at];
-        out.text[at] = c < ' ' || c == 0x7f ? '?' : (char)c;
+    size_t used = 0;
+    while (*text) {
+        const size_t length = an_utf8_length_in_text(text);
+        const bool shown = an_utf8_is_shown(text);
+        const size_t bytes = shown ? length : 1;
+        if (used + bytes > MOST) break;
+        memcpy(out.text + used, shown ? text : "?", bytes);
+        used += bytes;
+        text += length ? length : 1;
     }
-    if (text[at]) {
-        while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80) at--; /* not inside of a character */
-        memcpy(out.text + at, "...", 3);
-        at += 3;
-    }
-    out.text[at] = 0;
+    snprintf(out.text + used, sizeof out.text - used, "%s", *text ? "..." : "");
     return out;
 }

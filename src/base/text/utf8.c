@@ -28,3 +28,12 @@ bool an_utf8_is_valid(const char *text) {
     for (; *text && length > 0; text += length) length = an_utf8_length_in_text(text);
     return length > 0;
 }
+
+bool an_utf8_is_shown(const char *text) {
+    const unsigned char *c = (const unsigned char *)text;
+    const size_t length = an_utf8_length_in_text(text);
+    if (length < 2) return length == 1 && c[0] >= ' ' && c[0] != 0x7f;
+    if (c[0] == 0xc2) return c[1] >= 0xa0; /* U+0080 to U+009F are control characters */
+    if (c[0] != 0xe2 || (c[1] != 0x80 && c[1] != 0x81)) return true;
+    return c[1] == 0x80 ? c[2] < 0xa8 || c[2] > 0xae : c[2] < 0xa6 || c[2] > 0xa9; /* U+2028 to 202E, 2066 to 2069 */
+}

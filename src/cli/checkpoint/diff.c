@@ -175,15 +175,16 @@ static void show(const comparison *c) {
         return;
     }
     for (int64_t i = 0; i < c->count; i++)
-        if (is_different(&c->pairs[i]) && (int)strlen(c->pairs[i].name) > width) width = (int)strlen(c->pairs[i].name);
+        if (is_different(&c->pairs[i]) && (int)strlen(cli_name_of(c->pairs[i].name).text) > width)
+            width = (int)strlen(cli_name_of(c->pairs[i].name).text);
     printf("%s of %s tensors differ\n\n%-*s  %12s  %12s  elements\n", cli_count(c->differ).text,
            cli_count(c->count).text, width, "name", "largest", "relative");
     for (int64_t i = 0; i < c->count; i++) {
         const pair *p = &c->pairs[i];
         if (p->problem)
-            printf("%-*s  %s\n", width, p->name, p->problem);
+            printf("%-*s  %s\n", width, cli_name_of(p->name).text, p->problem);
         else if (p->differ)
-            printf("%-*s  %12.4g  %12.4g  %s of %s\n", width, p->name, p->absolute, p->relative,
+            printf("%-*s  %12.4g  %12.4g  %s of %s\n", width, cli_name_of(p->name).text, p->absolute, p->relative,
                    cli_count(p->differ).text, cli_count(p->elements).text);
     }
 }

@@ -220,7 +220,7 @@ static void show_keys(const cli_checkpoint *c) {
     enum { WIDTH = 44 };
     char name[AN_KEY_TEXT], value[AN_KEY_TEXT];
     for (int64_t i = 0; an_checkpoint_key(c->checkpoint, i, name, value) == AN_OK && *name; i++)
-        printf("  key          %-*s  %s\n", WIDTH, name, value);
+        printf("  key          %-*s  %s\n", WIDTH, cli_name_of(name).text, cli_name_of(value).text);
 }
 
 static void show(const cli_checkpoint *c, const about *a, bool all) {
@@ -323,7 +323,7 @@ static void show_head(int width) {
 }
 
 static void show_tensor(const an_checkpoint_tensor *t, const statistics *s, int width) {
-    printf("%-*s  %-4s  %-20s", width, t->name, t->stored, cli_shape_of(t).text);
+    printf("%-*s  %-4s  %-20s", width, cli_name_of(t->name).text, t->stored, cli_shape_of(t).text);
     if (s->finite)
         printf("  %11.4g  %11.4g  %11.4g  %10.4g", s->least, s->most, s->mean, deviation(s));
     else
@@ -367,7 +367,8 @@ static int each_tensor(const cli_checkpoint *c, cli_piece *piece, an_json_writer
             an_status status = an_checkpoint_tensor_get(c->checkpoint, i, &t);
             if (status == AN_OK && !all && t.role != AN_SAVED_WEIGHT) continue;
             if (status == AN_OK && pass == 0) {
-                width = (int)strlen(t.name) > width ? (int)strlen(t.name) : width;
+                const int length = (int)strlen(cli_name_of(t.name).text);
+                width = length > width ? length : width;
                 continue;
             }
             if (status == AN_OK) status = measure(c, i, &t, piece, &s);

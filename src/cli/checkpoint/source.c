@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text/utf8.h"
 #include "cli/train/open.h"
 
 int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *opened) {
@@ -223,4 +224,23 @@ int cli_weights_choose(const cli_call *call, const char *value, an_model_weights
             return CLI_DONE;
         }
     return cli_misuse(call, "--weights takes raw or ema, not '%s'", value);
+}
+
+cli_name cli_name_of(const char *name) {
+    enum { ESCAPED = 4, SPARE = sizeof "..." };
+    static const char digits[] = "0123456789abcdef";
+    cli_name out = {""};
+    size_t used = 0;
+    while (*name) {
+        const bool shown = an_utf8_is_shown(name) && *name != '\\';
+        const size_t bytes = shown ? an_utf8_length_in_text(name) : ESCAPED;
+        const unsigned char c = (unsigned char)*name;
+        const char escaped[ESCAPED] = {'\\', 'x', digits[c >> 4], digits[c & 15]};
+        if (used + bytes > sizeof out.text - SPARE) break;
+        memcpy(out.text + used, shown ? name : escaped, bytes);
+        used += bytes;
+        name += shown ? bytes : 1;
+    }
+    snprintf(out.text + used, sizeof out.text - used, "%s", *name ? "..." : "");
+    return out;
 }
