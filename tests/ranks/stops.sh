@@ -9,7 +9,7 @@
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
 mpi=$1 scenario=$2 times=$3 report_after=${4:-10}
-ranks=3
+ranks=${RANKS:-3}
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 launcher "$mpi" $ranks
 export STOPS_MARK=stops-$$-$RANDOM # which every process has that this script starts
@@ -77,8 +77,10 @@ start() {
 }
 steps() { grep -s '"loss"' run/metrics.jsonl | wc -l; }
 trains() { [ "$(steps)" -ge 1 ]; }
+is_over() { ! grep -qs '^State:.*[^Z] (' "/proc/$process/status"; }
 ends() {
     code=0
+    until_true 120 is_over || fail "it does not end"
     wait "$process" || code=$?
     process=
     [ -z "${stopper:-}" ] || wait "$stopper" || fail "anneal stop: $?: $(cat stop.err)"

@@ -443,7 +443,8 @@ const cli_command cli_train = {
         "immediately.\n\nSeveral "
         "processes train together with -n, or started by mpirun or srun; the result is bit-identical to that of one "
         "process, for any number of ranks up to the number of leaves (batch.leaves; unless set, the ranks of the first "
-        "start). mpirun and srun do not pass exit codes on faithfully: outcome.json says how such a run ended.",
+        "start). -n passes requests to stop on to its ranks itself. mpirun and srun do not pass signals and exit "
+        "codes on faithfully: use 'anneal stop RUN' there, and outcome.json says how such a run ended.",
     .options = options,
     .run = run,
 };
