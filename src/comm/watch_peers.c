@@ -107,10 +107,14 @@ static void accept_all(an_watch_thread *w) {
 /* ---- ranks above ---- */
 
 /* This rank decides from now on. Ranks that were below it once may have turned to another, and come back: what is known of them is too old to blame them. Those above that do not
- * answer may never have done so: they are known from now on, or nobody would be to blame. */
+ * answer may never have done so: they are known from now on, as silent since the last word from above, or nobody would be to blame. */
 static void become_alone(an_watch_thread *w) {
     w->is_alone = true;
-    for (int i = 0; i < w->candidate_count; i++) an_watch_note(w, w->candidates[i].rank);
+    for (int i = 0; i < w->candidate_count; i++) {
+        const bool is_new = !w->entries[w->candidates[i].rank].known;
+        an_watch_entry *e = an_watch_note(w, w->candidates[i].rank);
+        if (is_new) e->heard = w->above.heard;
+    }
     for (int i = 0; i < w->known_count; i++) {
         an_watch_entry *e = &w->entries[w->known[i]];
         if (!e->below) continue;

@@ -146,7 +146,9 @@ static void take_state(supervise_job *job, const an_rank_state *state) {
 
 /* A rank ends. What rank 0 says is the end of the job. */
 static void take_exit(supervise_job *job, const an_rank_message *message) {
+    const bool has_failed = message->code != CLI_DONE && message->code != CLI_AGAIN;
     job->seats[message->state.rank].left = true;
+    if (has_failed && job->failed == 0) job->failed = an_clock_seconds();
     if (message->state.rank > 0) return;
     if (!job->heard) job->state = message->state; /* it never trained */
     job->exited = an_clock_seconds();

@@ -154,6 +154,11 @@ static void look(supervise_job *job, const supervise_job_watch *watch, looking *
     }
 }
 
+/* Ranks whose waits have lasted too long end by themselves; one that is stopped does not, and may be the one that would tell. */
+static void look_at_failed(supervise_job *job) {
+    if (job->failed > 0 && job->exited == 0 && an_clock_seconds() - job->failed > lingering) job->timed_out = true;
+}
+
 /* Whether the launcher has had its time to end what cannot go on. */
 static bool is_overdue(const supervise_job *job) {
     const double now = an_clock_seconds();
@@ -174,6 +179,7 @@ void supervise_job_wait(supervise_job *job, supervise_signals *signals, const su
         if (number) pass_on(job, signals, number);
         supervise_job_listen(job);
         look(job, watch, &l);
+        look_at_failed(job);
         if (is_overdue(job)) {
             supervise_job_kill(job);
             break;

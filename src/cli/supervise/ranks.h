@@ -36,6 +36,7 @@ typedef struct supervise_job {
     int stop;              /* the signal that asks the ranks to stop; 0: none */
     an_rank_state state;   /* of the rank that speaks for all, as last heard */
     double heard;          /* when; 0: never. From then on the ranks watch each other */
+    double failed;         /* when a rank first said that it ends with a failure; 0: none did */
     double exited;         /* when rank 0 said that it ends, with this code; 0: it did not */
     int code;
     bool timed_out; /* a rank said that the job hangs */
