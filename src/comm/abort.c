@@ -67,17 +67,22 @@ static void take_arrival(an_mesh *mesh) {
              m->text);
 }
 
-void an_comm_lose(an_context *ctx, int rank) {
-    __atomic_store_n(&ctx->mesh->lost, rank + 1, __ATOMIC_RELAXED);
+void an_comm_lose(an_context *ctx, int rank, int64_t step, const char *place) {
+    an_mesh *mesh = ctx->mesh;
+    if (__atomic_load_n(&mesh->lost, __ATOMIC_RELAXED)) return; /* the place of the first is being read */
+    if (step > 0)
+        snprintf(mesh->lost_at, sizeof mesh->lost_at, "; it was last heard of at step %lld, while \"%s\"",
+                 (long long)step, place);
+    __atomic_store_n(&mesh->lost, rank + 1, __ATOMIC_RELEASE);
 }
 
 an_status an_comm_check(an_context *ctx) {
     an_mesh *mesh = ctx->mesh;
     bool done = false;
-    const int lost = __atomic_load_n(&mesh->lost, __ATOMIC_RELAXED);
+    const int lost = __atomic_load_n(&mesh->lost, __ATOMIC_ACQUIRE);
     if (lost > 0 && mesh->failed == AN_OK) {
         char message[AN_COMM_NOTE];
-        snprintf(message, sizeof message, "rank %d has died: its process is gone", lost - 1);
+        snprintf(message, sizeof message, "rank %d has died: its process is gone%s", lost - 1, mesh->lost_at);
         an_comm_abort(ctx, AN_ERR_COMMUNICATION, message);
     }
     if (mesh->failed == AN_OK && mesh->departures) {

@@ -25,8 +25,9 @@ typedef struct an_mesh {
     double timeout;                    /* seconds that a wait may take */
     size_t piece;                      /* bytes of one message, at most; smaller in tests only */
     an_comm_progress progress;
-    int64_t waits_since; /* beats of the owner's heartbeat when the wait began */
-    int lost;            /* 1 + the rank that has died, as another thread has found out; 0: none */
+    int64_t waits_since;            /* beats of the owner's heartbeat when the wait began */
+    int lost;                       /* 1 + the rank that has died, as another thread has found out; 0: none */
+    char lost_at[AN_COMM_NOTE / 2]; /* where that was, as the end of a sentence */
     /* Who gave up, if one did: AN_OK and "" until then. */
     an_status failed;
     char failure[AN_MESSAGE_BYTES];

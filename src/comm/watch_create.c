@@ -53,7 +53,7 @@ static void pass_on(void *user, an_rank_message_kind kind, const char *text, boo
 /* Launchers may not notice, or wait for the others to end, and these would wait for the dead one. */
 static void lose(void *user, const an_rank_state *state) {
     const an_watch *w = user;
-    an_comm_lose(w->ctx, state->rank);
+    an_comm_lose(w->ctx, state->rank, state->step, state->place);
 }
 
 /* ---- hosts ---- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/files/regular.h"
+#include "base/process.h"
 #include "base/text/json.h"
 
 enum { MOST_BYTES = 1 << 20 }; /* of a config, a summary and a line of metrics, which are all smaller */
@@ -156,6 +157,34 @@ static int read_metrics(const cli_call *call, compare_run *run) {
     return code;
 }
 
+/* One that says that it is running, and whose process has ended, was killed. */
+static void check_running(compare_run *run, int64_t launch) {
+    char name[64], file[4200], identity[AN_PROCESS_IDENTITY];
+    long process;
+    snprintf(name, sizeof name, "launches/%lld", (long long)launch);
+    join(file, sizeof file, run, name);
+    an_process_read(file, identity, sizeof identity);
+    if (an_process_look(identity, &process) == AN_PROCESS_GONE && process > 0)
+        snprintf(run->end, sizeof run->end, "died");
+}
+
+static void find_end(compare_run *run, char *text, size_t length) {
+    an_json json;
+    an_json_string key, string;
+    int64_t launch = 0;
+    an_json_init(&json, text, length);
+    if (!an_json_object(&json)) return;
+    while (an_json_member(&json, &key)) {
+        if (!strcmp(key.bytes, "end") && an_json_string_value(&json, &string))
+            snprintf(run->end, sizeof run->end, "%s", string.bytes);
+        else if (!strcmp(key.bytes, "generation"))
+            an_json_count(&json, &launch);
+        else
+            an_json_skip(&json);
+    }
+    if (!strcmp(run->end, "running") && launch > 0) check_running(run, launch);
+}
+
 int compare_run_read(const cli_call *call, const char *path, compare_run *run) {
     char file[4200], *text;
     size_t length;
@@ -170,7 +199,7 @@ int compare_run_read(const cli_call *call, const char *path, compare_run *run) {
     if (code != CLI_DONE) return code;
     join(file, sizeof file, run, "outcome.json");
     code = read_text(call, file, &text, &length);
-    if (code == CLI_DONE && text) find_string(text, length, "end", run->end, sizeof run->end);
+    if (code == CLI_DONE && text) find_end(run, text, length);
     free(text);
     if (code != CLI_DONE) return code;
     join(file, sizeof file, run, "summary.json");

@@ -20,7 +20,7 @@ int compare_direction(const char *name);
 typedef struct compare_run {
     const char *path, *name;       /* as it was given, and without what comes before the last '/' */
     char *config;                  /* its config.yaml */
-    char end[COMPARE_NAME];        /* "done"; "unfinished" */
+    char end[COMPARE_NAME];        /* "done"; "unfinished"; "died" */
     char state_hash[COMPARE_NAME]; /* "": it has not ended */
     compare_result results[COMPARE_MOST_RESULTS];
     int result_count;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,8 @@ bool supervise_job_start(supervise_job *job, const char *path, char **arguments,
     memset(job, 0, sizeof *job);
     job->listener = -1;
     job->ranks = ranks;
+    job->first = -1;
+    supervise_board_open(&job->board, ranks);
     const pid_t self = getpid();
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (make_room(job) && open_listener(job)) {
@@ -133,6 +136,7 @@ void supervise_job_forget(supervise_job *job) {
     job->seats = NULL;
     unsetenv(variable);
     unsetenv(leader_variable);
+    supervise_board_close(&job->board);
     job->listener = -1;
     job->launcher = 0;
 }
@@ -146,9 +150,10 @@ static void take_state(supervise_job *job, const an_rank_state *state) {
 
 /* A rank ends. What rank 0 says is the end of the job. */
 static void take_exit(supervise_job *job, const an_rank_message *message) {
-    const bool has_failed = message->code != CLI_DONE && message->code != CLI_AGAIN;
-    job->seats[message->state.rank].left = true;
-    if (has_failed && job->failed == 0) job->failed = an_clock_seconds();
+    supervise_seat *seat = &job->seats[message->state.rank];
+    seat->left = true;
+    seat->failed = message->code != CLI_DONE && message->code != CLI_AGAIN;
+    if (seat->failed && job->failed == 0) job->failed = an_clock_seconds();
     if (message->state.rank > 0) return;
     if (!job->heard) job->state = message->state; /* it never trained */
     job->exited = an_clock_seconds();
@@ -161,6 +166,8 @@ static void take_here(supervise_job *job, supervise_connection *c, const an_rank
     if (seat->process != message->state.process || seat->stage != stage) job->still = 0;
     c->rank = message->state.rank;
     seat->process = message->state.process;
+    if (message->state.rank == 0) job->leader = seat->process;
+    supervise_board_follow(&job->board, message->state.rank, seat->process);
     seat->stage = stage;
     seat->silent = 0;
 }
@@ -213,8 +220,27 @@ static void ask_to_stop(const supervise_job *job, supervise_connection *c) {
     an_channel_turn(&c->channel);
 }
 
+/* What this process kills itself has not died. */
+static void note_ends(supervise_job *job) {
+    if (job->is_killed) return;
+    for (int rank; (rank = supervise_board_next_end(&job->board)) >= 0;) job->seats[rank].ended = ++job->ended;
+}
+
+/* The first whose process ended without a word, unless another had failed before it: launchers kill the others then. */
+static void find_first(supervise_job *job) {
+    int earliest = INT_MAX;
+    for (int32_t rank = 0; rank < job->ranks; rank++) {
+        const supervise_seat *seat = &job->seats[rank];
+        if (seat->ended == 0 || seat->ended >= earliest || (seat->left && !seat->failed)) continue;
+        earliest = seat->ended;
+        job->first = seat->left ? -1 : rank;
+    }
+}
+
+/* The last word of a rank comes before its end: what is read after the end was noted has it. */
 void supervise_job_listen(supervise_job *job) {
     an_rank_message message;
+    note_ends(job);
     accept_all(job);
     for (int i = 0; i < job->connection_count; i++) {
         supervise_connection *c = &job->connections[i];
@@ -226,6 +252,7 @@ void supervise_job_listen(supervise_job *job) {
         ask_to_stop(job, c);
         look_at_closed(job, c);
     }
+    find_first(job);
 }
 
 void supervise_job_stop(supervise_job *job, int number) {

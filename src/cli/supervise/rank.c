@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
+#include "cli/supervise/board.h"
 #include "cli/supervise/link.h"
 #include "cli/supervise/supervise.h"
 #include "launch/rank_state.h"
@@ -42,6 +43,7 @@ static void report(void *user, an_watch_event event, const char *text, bool is_t
 an_heartbeat *cli_rank_heartbeat(const an_comm *comm) {
     static an_heartbeat own;
     an_heartbeat *shared = cli_heartbeat();
+    if (!shared && comm) shared = cli_board_heartbeat(comm->rank);
     if (shared || (!comm && !*supervisor)) return shared;
     an_heartbeat_init(&own, sizeof own);
     return &own;

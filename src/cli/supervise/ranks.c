@@ -40,19 +40,27 @@ bool supervise_outcome(const char *folder, int64_t after, int *code) {
     return cli_run_outcome(folder, &end) && end.launch > after && code_of_end(end.name, code);
 }
 
-/* Whether a rank or the launcher was killed. A launcher's exit code is no more than a hint, but after a kill both MPIs give it so. */
-static bool is_killed(int status) {
+/* The signal that ended a rank or the launcher; 0: the launcher does not say. Open MPI's adds 128, as shells do; MPICH's gives the number itself, which no rank exits with. */
+static int signal_of(int status) {
     enum { KILLED = 128 };
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    return (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) || code == KILLED + SIGKILL || code == SIGKILL;
+    if (WIFSIGNALED(status)) return WTERMSIG(status);
+    if (code > KILLED) return code - KILLED;
+    return code == CLI_DONE || code == CLI_FAILED || code == CLI_MISUSED || code == CLI_AGAIN ? 0 : code;
+}
+
+/* What the rank was doing that died first, or rank 0. */
+static void find_place(const supervise_job *job, an_heartbeat *heartbeat) {
+    if (supervise_board_read(&job->board, job->first < 0 ? 0 : job->first, heartbeat)) return;
+    heartbeat->step = job->state.step;
+    memcpy(heartbeat->slots[0].text, job->state.place, sizeof heartbeat->slots[0].text);
 }
 
 /* What the run says of its end counts; then what rank 0 said, which may have had no folder yet; else its ranks have died. Where a rank was killed, the others may have had time to
  * say that they failed because of it. */
 static void find_end(const supervise_job *job, const supervise_job_watch *watch, int status, supervise_end *end) {
     *end = (supervise_end){.hung = job->timed_out, .code = CLI_FAILED};
-    end->heartbeat.step = job->state.step;
-    memcpy(end->heartbeat.slots[0].text, job->state.place, sizeof end->heartbeat.slots[0].text);
+    find_place(job, &end->heartbeat);
     bool is_told = watch->folder && supervise_outcome(watch->folder, watch->launch, &end->code);
     if (job->timed_out && is_told && end->code == CLI_DONE) end->hung = false; /* in MPI_Finalize, with all done */
     if (end->hung) {
@@ -64,16 +72,25 @@ static void find_end(const supervise_job *job, const supervise_job_watch *watch,
         end->code = job->code;
         is_told = true;
     }
-    if (is_told && !(end->code == CLI_FAILED && is_killed(status))) return;
+    const int signal = signal_of(status);
+    if (is_told && !(end->code == CLI_FAILED && (signal || job->first >= 0))) return;
     const bool ended = WIFEXITED(status) && WEXITSTATUS(status) == CLI_DONE; /* MPICH's, after ranks that died */
-    if (is_killed(status) || ended)
-        end->signal = SIGKILL;
+    if (signal || ended || job->first >= 0)
+        end->signal = signal ? signal : SIGKILL;
     else if (watch->folder)
         end->signal = SIGABRT;
-    else if (WIFSIGNALED(status))
-        end->signal = WTERMSIG(status);
     else
         end->code = WEXITSTATUS(status);
+}
+
+/* Nobody starts plain ranks again, and those that were killed could not say how the run ended. */
+static void settle(const supervise_job *job, const supervise_signals *signals, const supervise_end *end,
+                   double seconds) {
+    char text[SUPERVISE_PLACE + 256], folder[BOARD_PATH];
+    if (!end->signal) return;
+    supervise_describe(end, job->ranks, text, sizeof text);
+    if (!signals->ended_by) supervise_say("%s; the same command resumes from the newest checkpoint", text);
+    if (supervise_board_folder(&job->board, folder)) supervise_outcome_write(folder, job->leader, end, seconds, text);
 }
 
 /* ---- until then ---- */
@@ -168,7 +185,8 @@ static bool is_overdue(const supervise_job *job) {
 
 void supervise_job_wait(supervise_job *job, supervise_signals *signals, const supervise_job_watch *watch,
                         supervise_end *end) {
-    looking l = {.looked = an_clock_seconds(), .asked = an_clock_seconds()};
+    const double begin = an_clock_seconds();
+    looking l = {.looked = begin, .asked = begin};
     const int file = signalfd(-1, &signals->set, SFD_CLOEXEC | SFD_NONBLOCK); /* tells when one is there; -1: later */
     int status = 0;
     for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) != job->launcher;) {
@@ -189,5 +207,6 @@ void supervise_job_wait(supervise_job *job, supervise_signals *signals, const su
     supervise_name_dead(job, true);
     if (file >= 0) close(file);
     find_end(job, watch, status, end);
+    if (!watch->folder) settle(job, signals, end, an_clock_seconds() - begin);
     supervise_job_forget(job);
 }

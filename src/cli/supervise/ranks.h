@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include "cli/supervise/board.h"
 #include "cli/supervise/supervise.h"
 #include "launch/rank_state.h"
 
@@ -20,6 +21,8 @@ typedef struct supervise_seat {
     an_rank_stage stage;
     double silent;   /* seconds since it was heard of */
     bool left, died; /* it said that it ends; its connection was closed without that */
+    bool failed;     /* it said so, with an exit code that makes a launcher kill the others */
+    int ended;       /* its process, as the first, second, … of them; 0: it is not known to have ended */
 } supervise_seat;
 
 typedef struct supervise_job {
@@ -39,6 +42,10 @@ typedef struct supervise_job {
     double failed;         /* when a rank first said that it ends with a failure; 0: none did */
     double exited;         /* when rank 0 said that it ends, with this code; 0: it did not */
     int code;
+    supervise_board board;
+    int ended;      /* processes of ranks */
+    int32_t first;  /* the rank that died first; -1: none, or nobody knows */
+    int32_t leader; /* the process of rank 0; 0: nothing was heard of it */
     bool timed_out; /* a rank said that the job hangs */
     bool is_killed; /* by this process */
 } supervise_job;

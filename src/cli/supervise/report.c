@@ -27,6 +27,19 @@ void supervise_place(const an_heartbeat *heartbeat, char place[SUPERVISE_PLACE])
              heartbeat->slots[0].text);
 }
 
+void supervise_describe(const supervise_end *end, int64_t ranks, char *text, size_t capacity) {
+    char who[64] = "the training process", how[64], place[SUPERVISE_PLACE];
+    if (ranks > 0) snprintf(who, sizeof who, "one of %lld ranks", (long long)ranks);
+    supervise_place(&end->heartbeat, place);
+    if (end->hung)
+        snprintf(how, sizeof how, "hung");
+    else if (end->signal)
+        snprintf(how, sizeof how, "%s (signal %d)", end->signal == SIGKILL ? "was killed" : "crashed", end->signal);
+    else
+        snprintf(how, sizeof how, "failed (exit code %d)", end->code);
+    snprintf(text, capacity, "%s %s at step %lld, %s", who, how, (long long)end->heartbeat.step, place);
+}
+
 /* The first line of a file of /proc, without what a terminal should not see; "": it cannot be read. */
 static void read_line(pid_t pid, long thread, const char *name, char *text, size_t capacity) {
     char path[PATH_BYTES];

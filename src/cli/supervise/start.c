@@ -55,14 +55,33 @@ void supervise_start_describe(const supervise_job *job, char text[SUPERVISE_STAR
     snprintf(text, SUPERVISE_START, "the ranks have not begun for %.3g s", job->still);
 }
 
+/* "rank 1 (process 4711) has died at step 120, while …" of the rank that died first; false: it is not known, or had not begun. */
+static bool name_first(const supervise_job *job) {
+    char place[SUPERVISE_PLACE];
+    an_heartbeat heartbeat;
+    if (job->first < 0 || !supervise_board_read(&job->board, job->first, &heartbeat)) return false;
+    supervise_place(&heartbeat, place);
+    supervise_say("rank %d (process %d) has died at step %lld, %s", job->first, job->seats[job->first].process,
+                  (long long)heartbeat.step, place);
+    return true;
+}
+
+/* A connection is closed before its process has ended. The order of the ends is not known before that. */
+static bool is_ending(const supervise_job *job) {
+    for (int rank = 0; rank < job->ranks; rank++)
+        if (job->seats[rank].died && !job->seats[rank].ended && supervise_board_follows(&job->board, rank)) return true;
+    return false;
+}
+
 /* A launcher kills the others soon after one has died: those that are found dead later say nothing new. */
 void supervise_name_dead(supervise_job *job, bool has_ended) {
     char dead[SUPERVISE_START / 2] = "", absent[SUPERVISE_START / 2] = "";
     if (job->died > 0 || job->exited > 0 || job->is_killed) return;
     const int count = list(job, DEAD, dead, sizeof dead), missing = list(job, ABSENT, absent, sizeof absent);
     const bool is_starting = job->heard == 0;
+    if (!has_ended && is_ending(job)) return;
     if (count == 0 && !(has_ended && is_starting && missing > 0)) return;
     job->died = an_clock_seconds();
-    if (count > 0) supervise_say("%s %s died", dead, count == 1 ? "has" : "have");
+    if (count > 0 && !name_first(job)) supervise_say("%s %s died", dead, count == 1 ? "has" : "have");
     if (is_starting && missing > 0) supervise_say("%s %s not started", absent, missing == 1 ? "has" : "have");
 }

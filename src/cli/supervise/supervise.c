@@ -39,9 +39,10 @@ typedef struct {
     int64_t launch; /* of the run: the last that was there at the beginning, or that was ours */
     pid_t pid;      /* of the training process */
     int64_t restarts, most_restarts;
-    supervise_end end;       /* the last one */
-    supervise_end crash;     /* the last that nobody did from outside */
-    int repeats;             /* of it, at the same step */
+    supervise_end end;                /* the last one, … */
+    char said[SUPERVISE_PLACE + 256]; /* … in words, if it was no good one */
+    supervise_end crash;              /* the last that nobody did from outside */
+    int repeats;                      /* of it, at the same step */
     int64_t stuck_at, stuck; /* the step of the last end, and how many ends were there without a new checkpoint */
     bool explained;
 
@@ -160,21 +161,6 @@ static bool is_same(const supervise_end *a, const supervise_end *b) {
            a->heartbeat.step == b->heartbeat.step;
 }
 
-/* "crashed (signal 11) at step 120, while "forward fc (product)"" */
-static void describe(const supervisor *s, char *text, size_t capacity) {
-    const supervise_end *end = &s->end;
-    char who[64] = "the training process", how[64], place[SUPERVISE_PLACE];
-    if (s->ranks > 0) snprintf(who, sizeof who, "one of %lld ranks", (long long)s->started_ranks);
-    supervise_place(&end->heartbeat, place);
-    if (end->hung)
-        snprintf(how, sizeof how, "hung");
-    else if (end->signal)
-        snprintf(how, sizeof how, "%s (signal %d)", end->signal == SIGKILL ? "was killed" : "crashed", end->signal);
-    else
-        snprintf(how, sizeof how, "failed (exit code %d)", end->code);
-    snprintf(text, capacity, "%s %s at step %lld, %s", who, how, (long long)end->heartbeat.step, place);
-}
-
 /* How many ranks the next start has: one fewer after one was lost; all again after a job with fewer has saved something, which shows that the rest is sound. */
 static void choose_ranks(supervisor *s, bool has_saved) {
     const int64_t fewer = s->started_ranks - 1 > s->least_ranks ? s->started_ranks - 1 : s->least_ranks;
@@ -203,7 +189,7 @@ static int code_of(const supervise_end *end) {
 
 /* Whether it is to be started again; else the exit code. */
 static bool decide(supervisor *s, int *code) {
-    char text[SUPERVISE_PLACE + 256];
+    char *text = s->said;
     const supervise_end *end = &s->end;
     *code = code_of(end);
     if (s->grows && !end->signal && end->code == STOPPED && !s->signals.stopping) {
@@ -213,7 +199,7 @@ static bool decide(supervisor *s, int *code) {
         return true;
     }
     if (!end->signal && (end->code == CLI_DONE || end->code == CLI_MISUSED || end->code == STOPPED)) return false;
-    describe(s, text, sizeof text);
+    supervise_describe(end, s->ranks > 0 ? s->started_ranks : 0, text, sizeof s->said);
     if (is_taken_over(s)) {
         supervise_say("%s; another process has taken over the run, so it is not restarted", text);
         return false;
@@ -269,6 +255,7 @@ static bool run_process(supervisor *s) {
     make_arguments(s);
     if (!supervise_start(&child, s->arguments)) return false;
     s->pid = child.pid;
+    s->started = an_clock_seconds();
     supervise_watch(&child, &s->signals, s->report_after, s->timeout, &s->end);
     return true;
 }
@@ -298,7 +285,7 @@ static bool run_ranks(supervisor *s) {
     s->started = an_clock_seconds();
     if (!supervise_job_start(&job, s->launcher.path, s->arguments, (int)s->started_ranks)) return false;
     supervise_job_wait(&job, &s->signals, &watch, &s->end);
-    s->pid = job.state.process;
+    s->pid = job.leader;
     return true;
 }
 
@@ -329,5 +316,7 @@ int cli_supervise(const cli_call *call, int64_t restarts, int64_t ranks, int64_t
         if (!pause_before(&s)) return STOPPED;
         if (!(ranks > 0 ? run_ranks : run_process)(&s)) return CLI_FAILED;
     } while (decide(&s, &code));
+    /* The process could not say how it ended, and no other one will. */
+    if (s.end.signal) supervise_outcome_write(s.folder, s.pid, &s.end, an_clock_seconds() - s.started, s.said);
     return code;
 }

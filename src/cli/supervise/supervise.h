@@ -65,6 +65,12 @@ typedef struct supervise_end {
 void supervise_watch(supervise_child *child, supervise_signals *signals, double report_after, double timeout,
                      supervise_end *end);
 
+/* "one of 2 ranks crashed (signal 11) at step 120, while "forward fc (product)""; `ranks` 0: it was one process. */
+void supervise_describe(const supervise_end *end, int64_t ranks, char *text, size_t capacity);
+/* Writes that the run has failed to outcome.json of its folder, if that still says of this process that it is running. */
+void supervise_outcome_write(const char *folder, pid_t process, const supervise_end *end, double seconds,
+                             const char *error);
+
 /* What each of its threads is doing, in lines on standard error: what it last said, where the kernel has it, its stack. */
 void supervise_report(pid_t pid, const an_heartbeat *heartbeat);
 /* The stacks alone, if they can be had in so many seconds; a line says why not. */

@@ -8,6 +8,7 @@
 
 #include "base/files/regular.h"
 #include "cli/plan/report.h"
+#include "cli/supervise/board.h"
 #include "cli/supervise/rank.h"
 #include "cli/supervise/supervise.h"
 #include "cli/train/open.h"
@@ -330,6 +331,7 @@ static int open_folder(cli_training *t, bool fresh) {
     folder.fresh = fresh;
     const an_status status = an_folder_create(&t->folder, t->trainer, t->config, &folder);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
+    if (t->is_first) cli_board_tell_folder(an_folder_path(t->folder));
     int code = t->is_first ? cli_write_plan_file(t) : CLI_DONE;
     if (code == CLI_DONE && t->is_first) code = cli_banner(t);
     return share(t, code, NULL);
