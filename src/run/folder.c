@@ -132,11 +132,22 @@ static an_status check_empty(const an_folder *f) {
                     f->path);
 }
 
+/* The folder says that the run is under way, and it never will be. */
+static void end_failed(an_folder *f) {
+    an_context *ctx = f->ctx;
+    const an_error own = ctx->error;
+    char message[NOTE_BYTES];
+    snprintf(message, sizeof message, "%s", an_last_error(ctx));
+    an_folder_write_outcome(f, "failed", f->trainer->next, NULL, message);
+    ctx->error = own;
+}
+
 /* Rank 0's part: everything that is written. */
 static an_status begin(an_folder *f, an_config *config, const an_folder_options *options) {
     an_status status;
     an_context *ctx = f->ctx;
     an_trainer *trainer = f->trainer;
+    bool is_running = false;
     AN_TRY(choose_path(f, config, options));
     AN_TRY(check_empty(f));
     AN_TRY(an_trainer_set_folder(trainer, f->path));
@@ -144,12 +155,14 @@ static an_status begin(an_folder *f, an_config *config, const an_folder_options 
     AN_TRY(an_run_claim(trainer));
     AN_TRY(an_folder_write_origin(f));
     AN_TRY(an_folder_write_outcome(f, "running", trainer->next, NULL, NULL));
+    is_running = true;
     AN_TRY(an_folder_open_metrics(f));
     AN_TRY(write_config(f, config));
     AN_TRY(open_log(f));
     if (trainer->run->log.tensorboard) AN_TRY(an_events_create(&f->events, ctx, f->path, an_clock_of_day()));
-    status = AN_OK;
+    return AN_OK;
 fail:
+    if (is_running) end_failed(f);
     return status;
 }
 

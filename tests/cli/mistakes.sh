@@ -279,6 +279,7 @@ mkdir full
 ln -s /dev/full full/metrics-1.new
 expect 1 'anneal train: full/metrics-1.new: is not a regular file but a pipe, a device or a folder; move it away' \
     "${anneal[@]}" train c.yaml
+[ "$(field full/outcome.json 'd["end"]')" = failed ] || fail "a run that could not begin: $(cat full/outcome.json)"
 with 'run: {dir: busy, steps: 100000000}'
 "${anneal[@]}" train c.yaml >busy.out 2>busy.err &
 process=$!

@@ -279,7 +279,7 @@ static void call_runs(void) {
     REFUSED(an_trainer_run, N(trainer), O(&options), O(&outcome));
     NOTHING(an_trainer_request_stop, N(trainer));
     STATUS(an_folder_look, N(ctx), N("run"), N(&state));
-    STATUS(an_folder_check_free, N(ctx), N("run"));
+    STATUS(an_folder_check_free, N(ctx), N("nowhere")); /* "run" is this process's */
     STATUS(an_folder_compare, N("run"), N(config), N(&changes));
     REFUSED(an_folder_create, N(&fresh), N(trainer), N(config), O(&where));
     NOTHING(an_folder_destroy, O(&folder));
