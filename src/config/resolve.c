@@ -100,6 +100,13 @@ an_status an_config_unknown_key(an_config *config, an_spot place, const char *ta
     char whole[PATH_BYTES], keys[512];
     join(whole, path, key);
     AN_TRY_RETURN(an_config_other_key(config, place, whole, key));
+    const an_option *type = an_option_find(table, "type", NULL);
+    if (type && an_words_have(type->words, key))
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; write type: %s", AN_SPOT(place), whole, key);
+    if (key[0] >= '0' && key[0] <= '9')
+        return AN_ERROR(ctx, AN_ERR_UNKNOWN,
+                        "%s: unknown key '%s'; write numbers with a decimal point, and lists in brackets: [4, 8]",
+                        AN_SPOT(place), whole);
     an_nearest_init(&nearest, key, strlen(key));
     for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o))
         an_nearest_consider(&nearest, an_option_key(o), strlen(an_option_key(o)));

@@ -136,6 +136,10 @@ run 2 plan gpt2-124m more
 complains "unexpected argument 'more'"
 run 2 plan gpt2-124m --batsh 4
 complains "there is no option '--batsh'; did you mean '--batch'?"
+run 2 train c.yaml --lr 1e-3
+complains "there is no option '--lr'; it is a key of the config: write --set optimizer.lr=VALUE"
+run 2 train c.yaml --every 3
+complains "there is no option '--every'"
 run 2 plan gpt2-124m -b
 complains "there is no option '-b'"
 run 2 plan gpt2-124m --batch

@@ -66,6 +66,9 @@ static const refusal refusals[] = {
     {BOTH "optimizer: {lrr: 1e-3}\n", NULL, "run.yaml:3:13: unknown key 'optimizer.lrr'; did you mean 'lr'?"},
     {BOTH "optimizer: {learning_rate: 1e-3}\n", NULL,
      "run.yaml:3:13: unknown key 'optimizer.learning_rate'; the key is called optimizer.lr"},
+    {BOTH "optimizer: {sgd: {lr: 1}}\n", NULL, "run.yaml:3:13: unknown key 'optimizer.sgd'; write type: sgd"},
+    {"model: {type: sequential, layers: [{linear: 8}]}\n" DATA, NULL,
+     "run.yaml:1:37: unknown key 'model.layers[0].linear'; write type: linear"},
     /* names of other tools for several ranks */
     {BOTH "ranks: {bucket_cap_mb: 25}\n", NULL,
      "run.yaml:3:9: unknown key 'ranks.bucket_cap_mb'; the plan chooses in which pieces gradients are exchanged, and "
@@ -211,8 +214,7 @@ static const refusal refusals[] = {
     {BOTH "optimizer: {lr: }\n", NULL,
      "run.yaml:3:17: optimizer.lr has no value; it takes a number of at least 0, or remove the key"},
     {BOTH "optimizer: {lr: 1,5}\n", NULL,
-     "run.yaml:3:19: unknown key 'optimizer.5'; the keys of optimizer are type, lr, betas, eps, momentum, dampening, "
-     "nesterov, weight_decay, decay, decay_embeddings, groups, layer_decay"},
+     "run.yaml:3:19: unknown key 'optimizer.5'; write numbers with a decimal point, and lists in brackets: [4, 8]"},
     {BOTH "optimizer: {lr: nan}\n", NULL, "run.yaml:3:17: optimizer.lr is 'nan'; it takes a number of at least 0"},
     {BOTH "optimizer: {lr: 1e999}\n", NULL, "run.yaml:3:17: optimizer.lr is '1e999'; it takes a number of at least 0"},
     {BOTH "optimizer: {lr: 0x10}\n", NULL, "run.yaml:3:17: optimizer.lr is '0x10'; it takes a number of at least 0"},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "anneal/config.h"
 #include "anneal/models.h"
 #include "cli/main/cli.h"
 
@@ -118,6 +119,26 @@ static const struct {
     {"master_port", "MPI finds the other ranks by itself"},
 };
 
+/* The key of the config that alone ends with this name; "": there is none, or several. */
+static void find_key(const char *name, char *path, size_t size) {
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
+    path[0] = 0;
+    for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
+        const char *dot = strrchr(key.path, '.');
+        if (!dot || strcmp(dot + 1, name) != 0 || !strcmp(key.path, path)) continue;
+        const bool is_first = !*path;
+        snprintf(path, size, "%s", is_first ? key.path : "");
+        if (!is_first) return;
+    }
+}
+
+static bool has_option(const cli_command *command, const char *name) {
+    const cli_option *o = options_of(command);
+    while (o->name && strcmp(o->name, name) != 0) o++;
+    return o->name != NULL;
+}
+
 static int unknown_option(const cli_call *call, const char *given) {
     const char *names[CLI_MOST_OPTIONS + 3] = {NULL};
     char name[64];
@@ -130,6 +151,11 @@ static int unknown_option(const cli_call *call, const char *given) {
     for (const cli_option *o = options_of(call->command); o->name; o++) names[count++] = o->name;
     names[count++] = "verbose";
     names[count] = "help";
+    char path[128] = "";
+    if (has_option(call->command, "set")) find_key(name, path, sizeof path);
+    if (*path)
+        return cli_misuse(call, "there is no option '--%s'; it is a key of the config: write --set %s=VALUE", name,
+                          path);
     return cli_misuse(call, "there is no option '--%s'%s", name, cli_did_you_mean("--", name, names).text);
 }
 

@@ -24,8 +24,8 @@ static const cli_option options[] = {
     [KEEP] = {.name = "keep",
               .argument = "COLUMN,...",
               .lists = true,
-              .help = "copy columns of the input, such as an id, to the CSV output: by name, or by number starting at "
-                      "1, of a table; by name of JSON lines; can be repeated"},
+              .help = "copy columns of the input, such as an id, to the CSV output: columns of a table by name or by "
+                      "number starting at 1, members of JSON lines by name; can be repeated"},
     [WEIGHTS] = {.name = "weights", .argument = "raw|ema", .help = CLI_WEIGHTS_HELP},
     [CHECKPOINT] = {.name = "checkpoint", .argument = CLI_CHECKPOINT_ARGUMENT, .help = CLI_CHECKPOINT_HELP},
     [SET] = {.name = "set",
