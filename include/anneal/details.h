@@ -48,6 +48,27 @@ typedef struct an_roc_point {
  * curve. AN_ERR_STATE also if a class has no targets, or an output was not a number. */
 AN_API an_status an_trainer_roc(const an_trainer *trainer, int64_t capacity, an_roc_point *points, int64_t *count);
 
+/* ---- labels, of which a sample may have any number: a model whose loss is binary cross entropy ---- */
+
+/* One label of an evaluation. It is predicted if its probability is above one half. A share of nothing is 0, as with classes. */
+typedef struct an_label_metrics {
+    size_t size;
+    int64_t samples;
+    int64_t targets;   /* samples that have the label */
+    int64_t predicted; /* samples for which it was predicted */
+    int64_t right;     /* samples that have it, and for which it was predicted */
+    double accuracy;   /* share of the samples that are predicted right, with the label and without it */
+    double precision;  /* right / predicted */
+    double recall;     /* right / targets */
+    double f1;         /* 2 · right / (targets + predicted) */
+    double auc;        /* area under the ROC curve; NaN without AN_DETAIL_SCORES, or if all samples have it, or none */
+} an_label_metrics;
+AN_API void an_label_metrics_init(an_label_metrics *metrics, size_t size);
+
+/* How many labels are counted, with AN_DETAIL_CLASSES or AN_DETAIL_SCORES; 0: the trainer counts none. */
+AN_API int64_t an_trainer_label_count(const an_trainer *trainer);
+AN_API an_status an_label_metrics_get(const an_trainer *trainer, int64_t index, an_label_metrics *metrics);
+
 /* ---- outputs of a model that predicts numbers ---- */
 
 typedef struct an_output_metrics {

@@ -15,7 +15,12 @@
 extern "C" {
 #endif
 
-typedef enum an_loss_kind { AN_LOSS_CROSS_ENTROPY = 0, AN_LOSS_SQUARED = 1, AN_LOSS_LIMIT = 0x7fffffff } an_loss_kind;
+typedef enum an_loss_kind {
+    AN_LOSS_CROSS_ENTROPY = 0,
+    AN_LOSS_SQUARED = 1,
+    AN_LOSS_BINARY = 2, /* binary cross entropy: each output is the logit of a label that is there (1) or not (0) */
+    AN_LOSS_LIMIT = 0x7fffffff
+} an_loss_kind;
 
 typedef enum an_activation {
     AN_ACTIVATION_RELU = 0,

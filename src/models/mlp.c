@@ -20,9 +20,7 @@ static an_status check(an_context *ctx, const an_mlp_options *options) {
     for (int i = 0; i < options->hidden_count; i++)
         AN_TRY_RETURN(
             an_model_check_sizes(ctx, model, &(an_model_size){"a hidden layer's width", options->hidden[i]}, 1));
-    if (options->loss != AN_LOSS_CROSS_ENTROPY && options->loss != AN_LOSS_SQUARED)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: loss is %d, which is not a value of an_loss_kind", model,
-                        (int)options->loss);
+    AN_TRY_RETURN(an_model_check_loss(ctx, model, options->loss));
     AN_TRY_RETURN(an_model_check_activation(ctx, model, options->activation));
     AN_TRY_RETURN(an_model_check_normalize(ctx, model, options->loss, options->normalize_targets));
     AN_TRY_RETURN(an_model_check_embedded(ctx, model, options->embedded, options->embedded_count, options->inputs));
@@ -68,11 +66,12 @@ an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *
     an_block_begin(g, "output", an_model_depth_after(options->hidden_count));
     an_value y = an_linear(g, x, NULL, options->outputs);
     an_block_end(g);
-    if (classes) {
-        an_graph_set_output(g, y, "y");
-        an_graph_set_loss(g, an_cross_entropy(g, y, targets, NULL), targets);
-    } else {
+    if (options->loss == AN_LOSS_SQUARED) {
         an_model_end_squared(g, y, targets, options->normalize_targets);
+    } else {
+        an_graph_set_output(g, y, "y");
+        an_graph_set_loss(g, classes ? an_cross_entropy(g, y, targets, NULL) : an_binary_cross_entropy(g, y, targets),
+                          targets);
     }
     return an_model_finish(graph, g);
 }

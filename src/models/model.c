@@ -46,11 +46,17 @@ an_status an_model_check_activation(an_context *ctx, const char *model, an_activ
                     (int)activation);
 }
 
+an_status an_model_check_loss(an_context *ctx, const char *model, an_loss_kind loss) {
+    if ((unsigned)loss <= AN_LOSS_BINARY) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: loss is %d, which is not a value of an_loss_kind", model, (int)loss);
+}
+
 an_status an_model_check_normalize(an_context *ctx, const char *model, an_loss_kind loss, bool targets) {
     if (!targets || loss == AN_LOSS_SQUARED) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                    "%s: normalize_targets is set, but the targets of a cross entropy are classes, which have no scale",
-                    model);
+    return AN_ERROR(
+        ctx, AN_ERR_ARGUMENT,
+        "%s: normalize_targets is set, but the targets of a cross entropy are classes or labels, which have no scale",
+        model);
 }
 
 an_status an_model_choose_dtype(an_context *ctx, const char *model, an_dtype asked, an_dtype *dtype) {

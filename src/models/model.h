@@ -29,6 +29,7 @@ an_status an_model_check_heads(an_context *ctx, const char *model, int64_t width
 an_status an_model_check_dropout(an_context *ctx, const char *model, double dropout);
 an_status an_model_check_activation(an_context *ctx, const char *model, an_activation activation);
 /* Refuses to normalise targets that are classes. */
+an_status an_model_check_loss(an_context *ctx, const char *model, an_loss_kind loss);
 an_status an_model_check_normalize(an_context *ctx, const char *model, an_loss_kind loss, bool targets);
 
 /* The type of a model's parameters: f32 unless f64 is asked for. */

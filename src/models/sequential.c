@@ -237,7 +237,8 @@ static an_status add_cross_entropy(building *b) {
     return AN_OK;
 }
 
-static an_status add_squared_error(building *b) {
+/* A number for each element of a target: squared error, or binary cross entropy. */
+static an_status add_errors(building *b) {
     const an_sequential_options *o = b->o;
     int64_t given[AN_MAX_DIMS] = {0};
     const int ndims = an_value_ndims(b->g, b->x) - 1;
@@ -252,7 +253,12 @@ static an_status add_squared_error(building *b) {
     const bool same = ndims == wanted && (ndims <= 0 || !memcmp(given, dims, (size_t)ndims * sizeof *dims));
     if (!same) b->x = reshape_to(b, b->x, wanted, dims);
     an_value targets = input_like(b, "targets", wanted, dims);
-    an_model_end_squared(b->g, b->x, targets, o->normalize_targets);
+    if (o->loss == AN_LOSS_SQUARED) {
+        an_model_end_squared(b->g, b->x, targets, o->normalize_targets);
+        return AN_OK;
+    }
+    an_graph_set_output(b->g, b->x, "y");
+    an_graph_set_loss(b->g, an_binary_cross_entropy(b->g, b->x, targets), targets);
     return AN_OK;
 }
 
@@ -268,7 +274,7 @@ static an_status build(building *b) {
     look_ahead(b);
     if (b->g->status != AN_OK) return AN_ERROR(ctx, b->g->status, "the input: %s", b->g->message);
     AN_TRY_RETURN(add_layers(b));
-    return o->loss == AN_LOSS_CROSS_ENTROPY ? add_cross_entropy(b) : add_squared_error(b);
+    return o->loss == AN_LOSS_CROSS_ENTROPY ? add_cross_entropy(b) : add_errors(b);
 }
 
 static bool are_dims(int ndims) {
@@ -277,8 +283,7 @@ static bool are_dims(int ndims) {
 
 static an_status check_options(an_context *ctx, const an_sequential_options *o) {
     an_status status;
-    AN_CHECK(ctx, o->loss == AN_LOSS_CROSS_ENTROPY || o->loss == AN_LOSS_SQUARED, AN_ERR_ARGUMENT,
-             "sequential: loss is %d, which is not a value of an_loss_kind", (int)o->loss);
+    AN_TRY(an_model_check_loss(ctx, "sequential", o->loss));
     AN_CHECK(ctx,
              are_dims(o->input_ndims) && (o->inputs || o->input_ndims == 0) && are_dims(o->shape_ndims) &&
                  are_dims(o->target_ndims),

@@ -42,6 +42,19 @@ bool an_open_wants_classes(const an_model_opening *o) {
            (integers && an_config_is(o->config, "model.loss", "auto"));
 }
 
+an_status an_open_loss_kind(const an_model_opening *o, an_loss_kind *loss) {
+    static const char key[] = "model.loss";
+    const bool integers = o->targets.dtype == AN_DTYPE_I32 || o->targets.dtype == AN_DTYPE_I64;
+    *loss = an_open_wants_classes(o) ? AN_LOSS_CROSS_ENTROPY : AN_LOSS_SQUARED;
+    if (!an_config_is(o->config, key, "binary_cross_entropy")) return AN_OK;
+    *loss = AN_LOSS_BINARY;
+    if (!o->dataset || !integers) return AN_OK;
+    return AN_ERROR(o->ctx, AN_ERR_ARGUMENT,
+                    "%s: model.loss is binary_cross_entropy, whose targets are numbers, 0 or 1 for each label, but the "
+                    "targets of data.train are classes; set data.train.classes to off",
+                    an_config_place(o->config, key));
+}
+
 bool an_open_keeps_documents_apart(const an_model_opening *o) {
     an_field field;
     an_field_init(&field, sizeof field);

@@ -62,7 +62,7 @@ static an_status open_mlp(opening *o) {
     an_mlp_options_init(&m, sizeof m);
     int64_t hidden[MOST_LAYERS];
     m.dtype = o->dtype;
-    m.loss = an_open_wants_classes(o) ? AN_LOSS_CROSS_ENTROPY : AN_LOSS_SQUARED;
+    AN_TRY_RETURN(an_open_loss_kind(o, &m.loss));
     AN_TRY_RETURN(expect_sizes(o, sizes, 2));
     m.inputs = an_open_elements(&o->inputs);
     if (an_config_is(o->config, "model.outputs", "auto") && m.loss == AN_LOSS_CROSS_ENTROPY)

@@ -87,6 +87,7 @@ an_status an_open_graph(an_model_opening *opening);
 int64_t an_open_elements(const an_field *field);
 /* Whether the loss is over classes: the config says so, or the targets are integers. */
 bool an_open_wants_classes(const an_model_opening *opening);
+an_status an_open_loss_kind(const an_model_opening *o, an_loss_kind *loss);
 /* Finds how many classes the data has, O(samples). */
 an_status an_open_classes(an_model_opening *opening);
 

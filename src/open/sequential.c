@@ -141,7 +141,7 @@ static an_status build(an_model_opening *o, an_layer *layers, char (*places)[PLA
     AN_TRY_RETURN(get_shape(o, &shape));
     const an_field *inputs = o->dataset ? &o->inputs : &shape;
     s.dtype = o->dtype;
-    s.loss = an_open_wants_classes(o) ? AN_LOSS_CROSS_ENTROPY : AN_LOSS_SQUARED;
+    AN_TRY_RETURN(an_open_loss_kind(o, &s.loss));
     s.input_ndims = inputs->ndims;
     s.inputs = inputs->dims;
     s.shape_ndims = shape.ndims;

@@ -30,17 +30,20 @@ void an_details_find(an_trainer *t, unsigned asked) {
     if (!t->evaluation || !t->output || feed->targets < 0) return;
     const bool classifies = t->classifies && t->classes > 0 && t->classes <= AN_MOST_COUNTED;
     if (asked & AN_DETAIL_CLASSES && classifies) d->classes = t->classes;
-    t->keeps_scores = asked & AN_DETAIL_SCORES && classifies && t->classes == 2 && fits_scores(t);
+    if (asked & (AN_DETAIL_CLASSES | AN_DETAIL_SCORES) && t->labels <= AN_MOST_COUNTED) d->labels = t->labels;
+    t->keeps_scores = asked & AN_DETAIL_SCORES && ((classifies && t->classes == 2) || d->labels > 0) && fits_scores(t);
     const an_feed_input *input = &feed->inputs[feed->targets];
     const int64_t outputs = input->ndims > 1 ? input->dims[input->ndims - 1] : 1;
-    if (asked & AN_DETAIL_OUTPUTS && !t->classifies && t->ranks == 1 && outputs <= AN_MOST_OUTPUTS)
+    if (asked & AN_DETAIL_OUTPUTS && !t->classifies && t->labels == 0 && t->ranks == 1 && outputs <= AN_MOST_OUTPUTS)
         d->outputs = outputs;
 }
 
 const char *an_details_reason(const an_trainer *t, an_detail detail) {
-    if (detail == AN_DETAIL_SCORES && t->classes != 2)
+    if (t->labels > AN_MOST_COUNTED) return "has more than 1,000 labels, which are not counted";
+    if (detail == AN_DETAIL_SCORES && t->classes != 2 && t->labels == 0)
         return "does not tell exactly two classes apart, and the area under the ROC curve is for two classes";
-    if (t->classes == 0 || t->classes > AN_MOST_COUNTED) return "has more than 1,000 classes, which are not counted";
+    if (t->labels == 0 && (t->classes == 0 || t->classes > AN_MOST_COUNTED))
+        return "has more than 1,000 classes, which are not counted";
     if (detail == AN_DETAIL_SCORES && !fits_scores(t))
         return "has too many targets in an evaluation: their scores would take more than 1 GiB. Evaluate fewer samples "
                "(eval.samples)";
@@ -55,8 +58,11 @@ static int64_t score_room(const an_trainer *t) {
            targets_of(&t->evaluation_feed);
 }
 
+enum { LABEL_CELLS = 4 }; /* of a label: [target][predicted] */
+
 static size_t cells(const an_trainer *t) {
-    return (size_t)(t->details.classes * t->details.classes);
+    const an_details *d = &t->details;
+    return (size_t)(d->labels > 0 ? d->labels * LABEL_CELLS : d->classes * d->classes);
 }
 
 static size_t received_cells(const an_trainer *t) {
@@ -68,6 +74,7 @@ bool an_details_bytes(const an_trainer *t, size_t *bytes) {
     return an_add_elements(bytes, cells(t), sizeof *d->confusion) &&
            an_add_elements(bytes, received_cells(t), sizeof *d->received) &&
            an_add_elements(bytes, (size_t)score_room(t), sizeof *d->scores.values) &&
+           an_add_elements(bytes, (size_t)d->labels, sizeof *d->label_scores + sizeof *d->areas) &&
            an_add_elements(bytes, (size_t)d->outputs, sizeof *d->sums);
 }
 
@@ -77,14 +84,23 @@ an_status an_details_create(an_trainer *t) {
     AN_TRY_RETURN(an_alloc(ctx, (void **)&d->confusion, cells(t), sizeof *d->confusion));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&d->received, received_cells(t), sizeof *d->received));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&d->sums, (size_t)d->outputs, sizeof *d->sums));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&d->label_scores, (size_t)d->labels, sizeof *d->label_scores));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&d->areas, (size_t)d->labels, sizeof *d->areas));
     d->scores.room = score_room(t);
-    return an_alloc(ctx, (void **)&d->scores.values, (size_t)d->scores.room, sizeof *d->scores.values);
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&d->scores.values, (size_t)d->scores.room, sizeof *d->scores.values));
+    for (int64_t i = 0; i < d->labels; i++) {
+        const int64_t room = d->scores.room / d->labels;
+        d->label_scores[i] = (an_scores){.values = d->scores.values + i * room, .room = room};
+    }
+    return AN_OK;
 }
 
 void an_details_destroy(an_trainer *t) {
     an_context *ctx = t->ctx;
     an_details *d = &t->details;
     an_release(ctx, (void **)&d->scores.values, (size_t)d->scores.room, sizeof *d->scores.values);
+    an_release(ctx, (void **)&d->areas, (size_t)d->labels, sizeof *d->areas);
+    an_release(ctx, (void **)&d->label_scores, (size_t)d->labels, sizeof *d->label_scores);
     an_release(ctx, (void **)&d->sums, (size_t)d->outputs, sizeof *d->sums);
     an_release(ctx, (void **)&d->received, received_cells(t), sizeof *d->received);
     an_release(ctx, (void **)&d->confusion, cells(t), sizeof *d->confusion);
@@ -95,7 +111,8 @@ void an_details_destroy(an_trainer *t) {
 void an_details_begin(an_trainer *t) {
     an_details *d = &t->details;
     d->complete = false;
-    if (d->classes > 0) memset(d->confusion, 0, cells(t) * sizeof *d->confusion);
+    if (cells(t) > 0) memset(d->confusion, 0, cells(t) * sizeof *d->confusion);
+    for (int64_t i = 0; i < d->labels; i++) an_scores_clear(&d->label_scores[i]);
     if (d->outputs > 0) memset(d->sums, 0, (size_t)d->outputs * sizeof *d->sums);
     an_scores_clear(&d->scores);
     d->samples = 0;
@@ -109,6 +126,12 @@ void an_details_add_class(an_trainer *t, int64_t target, const double *numbers) 
         if (numbers[c] > numbers[predicted]) predicted = c;
     if (d->classes > 0) d->confusion[target * d->classes + predicted]++;
     if (t->keeps_scores) an_scores_add(&d->scores, target == 1, numbers[1] - numbers[0]);
+}
+
+void an_details_add_label(an_trainer *t, int64_t label, bool target, double logit) {
+    an_details *d = &t->details;
+    d->confusion[label * LABEL_CELLS + target * 2 + (logit > 0)]++;
+    if (t->keeps_scores) an_scores_add(&d->label_scores[label], target, logit);
 }
 
 void an_details_add_value(an_trainer *t, int64_t output, double target, double number) {
@@ -135,6 +158,34 @@ static void keep_first(void *user, void *record, const void *next) {
     (void)user, (void)record, (void)next; /* rank 0's */
 }
 
+/* Of labels, the mean of those that have an area: a label that all samples have, or none, has no curve. */
+static void find_areas(an_trainer *t, double *area) {
+    an_details *d = &t->details;
+    double sum = 0;
+    int64_t count = 0;
+    if (d->labels == 0) {
+        an_scores_sort(&d->scores);
+        *area = an_scores_area(&d->scores);
+        return;
+    }
+    for (int64_t i = 0; i < d->labels; i++) {
+        an_scores_sort(&d->label_scores[i]);
+        d->areas[i] = an_scores_area(&d->label_scores[i]);
+        if (d->areas[i] != d->areas[i]) continue;
+        sum += d->areas[i];
+        count++;
+    }
+    *area = count > 0 ? sum / (double)count : __builtin_nan("");
+}
+
+static an_status gather_scores(an_trainer *t) {
+    an_context *ctx = t->ctx;
+    an_details *d = &t->details;
+    if (d->labels == 0) return an_scores_gather(&d->scores, t);
+    for (int64_t i = 0; i < d->labels; i++) AN_TRY_RETURN(an_scores_gather(&d->label_scores[i], t));
+    return AN_OK;
+}
+
 static an_status merge_ranks(an_trainer *t, double *area) {
     an_context *ctx = t->ctx;
     an_details *d = &t->details;
@@ -149,13 +200,15 @@ static an_status merge_ranks(an_trainer *t, double *area) {
                                   .merge = keep_first,
                                   .received = &received,
                                   .what = "the area under the ROC curve from rank 0"};
-    if (d->classes > 0) AN_TRY_RETURN(an_comm_merge(ctx, comm, &counts, d->confusion));
+    const an_comm_merger areas = {.bytes = (size_t)d->labels * sizeof *d->areas,
+                                  .merge = keep_first,
+                                  .received = d->received, /* has room for more */
+                                  .what = "the areas under the ROC curves from rank 0"};
+    if (cells(t) > 0) AN_TRY_RETURN(an_comm_merge(ctx, comm, &counts, d->confusion));
     if (!t->keeps_scores) return AN_OK;
-    AN_TRY_RETURN(an_scores_gather(&d->scores, t));
-    if (t->rank == 0) {
-        an_scores_sort(&d->scores);
-        *area = an_scores_area(&d->scores);
-    }
+    AN_TRY_RETURN(gather_scores(t));
+    if (t->rank == 0) find_areas(t, area);
+    if (d->labels > 0) AN_TRY_RETURN(an_comm_merge(ctx, comm, &areas, d->areas));
     return an_comm_merge(ctx, comm, &first, area);
 }
 
@@ -173,6 +226,30 @@ static an_class_metrics class_of(const an_details *d, int64_t index) {
     m.recall = share(m.right, m.targets);
     m.f1 = share(2 * m.right, m.targets + m.predicted);
     return m;
+}
+
+static an_label_metrics label_of(const an_trainer *t, int64_t index) {
+    const int64_t *c = t->details.confusion + index * LABEL_CELLS;
+    an_label_metrics m = {
+        .size = sizeof m, .samples = c[0] + c[1] + c[2] + c[3], .targets = c[2] + c[3], .predicted = c[1] + c[3]};
+    m.right = c[3];
+    m.accuracy = share(c[0] + c[3], m.samples);
+    m.precision = share(m.right, m.predicted);
+    m.recall = share(m.right, m.targets);
+    m.f1 = share(2 * m.right, m.targets + m.predicted);
+    m.auc = t->keeps_scores ? t->details.areas[index] : __builtin_nan("");
+    return m;
+}
+
+/* Means over all labels: a label is a question of its own, also if no sample has it. */
+static void average_labels(const an_trainer *t, an_evaluation *e) {
+    const int64_t labels = t->details.labels;
+    for (int64_t i = 0; i < labels; i++) {
+        const an_label_metrics m = label_of(t, i);
+        e->precision += m.precision / (double)labels;
+        e->recall += m.recall / (double)labels;
+        e->f1 += m.f1 / (double)labels;
+    }
 }
 
 /* Means over the classes that have a target or were predicted, as scikit-learn has them. */
@@ -199,13 +276,13 @@ an_status an_details_end(an_trainer *t, an_evaluation *evaluation) {
     if (t->ranks > 1) {
         AN_TRY_RETURN(merge_ranks(t, &area));
     } else if (t->keeps_scores) {
-        an_scores_sort(&d->scores);
-        area = an_scores_area(&d->scores);
+        find_areas(t, &area);
     }
     d->complete = true;
-    evaluation->counts_classes = d->classes > 0;
+    evaluation->counts_classes = cells(t) > 0;
     evaluation->scores_classes = t->keeps_scores;
     if (d->classes > 0) average(d, evaluation);
+    if (d->labels > 0) average_labels(t, evaluation);
     evaluation->auc = area;
     return AN_OK;
 }
@@ -258,7 +335,8 @@ an_status an_trainer_roc(const an_trainer *trainer, int64_t capacity, an_roc_poi
     AN_NEED(trainer, points, count);
     an_context *ctx = trainer->ctx;
     const an_scores *s = &trainer->details.scores;
-    AN_TRY_RETURN(check(trainer, trainer->keeps_scores && trainer->rank == 0, "scores"));
+    const bool kept = trainer->keeps_scores && trainer->rank == 0 && trainer->details.labels == 0;
+    AN_TRY_RETURN(check(trainer, kept, "scores of two classes"));
     if (capacity < 2)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a curve has at least 2 points, but there is room for %lld",
                         (long long)capacity);
@@ -268,6 +346,21 @@ an_status an_trainer_roc(const an_trainer *trainer, int64_t capacity, an_roc_poi
                                      : "one of the two classes has no targets in the evaluation data");
     *count = an_scores_curve(s, capacity, points);
     return AN_OK;
+}
+
+int64_t an_trainer_label_count(const an_trainer *trainer) {
+    AN_NEED_OR(0, trainer);
+    return trainer->details.labels;
+}
+
+an_status an_label_metrics_get(const an_trainer *trainer, int64_t index, an_label_metrics *metrics) {
+    AN_GUARD;
+    AN_NEED(trainer, metrics);
+    an_context *ctx = trainer->ctx;
+    AN_TRY_RETURN(check(trainer, trainer->details.labels > 0, "counts of labels"));
+    AN_TRY_RETURN(check_index(trainer, "label", index, trainer->details.labels));
+    const an_label_metrics own = label_of(trainer, index);
+    return an_label_metrics_write(ctx, metrics, &own);
 }
 
 int64_t an_trainer_output_count(const an_trainer *trainer) {

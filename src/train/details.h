@@ -16,12 +16,15 @@ typedef struct an_output_sums {
 } an_output_sums;
 
 typedef struct an_details {
-    int64_t classes;    /* that are counted; 0: none */
-    int64_t *confusion; /* [target][predicted] */
-    int64_t *received;  /* with several ranks: that of another one */
-    an_scores scores;   /* room 0: none are kept */
-    int64_t outputs;    /* that are measured; 0: none */
-    int64_t samples;    /* that they have seen */
+    int64_t classes;         /* that are counted; 0: none */
+    int64_t labels;          /* that are counted, each by itself; 0: none. A model has classes or labels */
+    int64_t *confusion;      /* [target][predicted], of labels [label][target][predicted] */
+    int64_t *received;       /* with several ranks: that of another one */
+    an_scores scores;        /* room 0: none are kept. Of labels it owns the memory of all */
+    an_scores *label_scores; /* by label */
+    double *areas;           /* under the ROC curve, by label */
+    int64_t outputs;         /* that are measured; 0: none */
+    int64_t samples;         /* that they have seen */
     an_output_sums *sums;
     bool complete; /* they are those of a whole evaluation */
 } an_details;
@@ -38,6 +41,8 @@ void an_details_destroy(an_trainer *t);
 void an_details_begin(an_trainer *t);
 /* A target that counts, with the model's numbers for all classes. */
 void an_details_add_class(an_trainer *t, int64_t target, const double *numbers);
+/* Whether a sample has a label, and the model's logit for it. */
+void an_details_add_label(an_trainer *t, int64_t label, bool target, double logit);
 /* A sample's target and the model's number for one output. */
 void an_details_add_value(an_trainer *t, int64_t output, double target, double number);
 /* After all samples. Adds up those of all ranks: collective. */

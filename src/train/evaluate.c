@@ -41,6 +41,13 @@ static bool count_elements(const an_graph *form, const an_result *r, size_t *ele
     return true;
 }
 
+/* Labels: the output is what a binary cross entropy makes probabilities of. */
+static int64_t count_labels(const an_graph *g, const an_result *output) {
+    const an_result *loss = an_graph_result(g, g->loss);
+    if (!loss || loss->node->op != &an_op_binary_cross_entropy || an_node_input(loss->node, 0) != output) return 0;
+    return output->ndims == 2 && output->dims[1] > 0 ? output->dims[1] : 0;
+}
+
 /* The model's own outputs are asked, as passes put other values in their place. */
 void an_evaluation_find(an_trainer *t) {
     const an_graph *form = t->plan->forms[AN_FORM_EVALUATE];
@@ -55,6 +62,7 @@ void an_evaluation_find(an_trainer *t) {
             continue;
         t->output = name;
         t->classes = t->classifies && r->dims[r->ndims - 1] > 0 ? r->dims[r->ndims - 1] : 0;
+        t->labels = t->classifies ? 0 : count_labels(g, r);
         return;
     }
     t->output_count = 0;
@@ -95,12 +103,25 @@ static void add_classes(an_trainer *t, sums *s, const an_feed_input *input, cons
     }
 }
 
+static double value_at(const an_feed_input *input, const void *data, int64_t index) {
+    return input->dtype == AN_DTYPE_F64 ? ((const double *)data)[index] : (double)((const float *)data)[index];
+}
+
+/* A label is predicted if its probability is above one half, which is a logit above 0. */
+static void add_labels(an_trainer *t, sums *s, const an_feed_input *input, const void *targets, int64_t count,
+                       const double *numbers) {
+    for (int64_t i = 0; i < count; i++) {
+        const bool target = value_at(input, targets, i) > 0.5;
+        s->right += numbers[i] == numbers[i] && (numbers[i] > 0) == target;
+        if (t->details.labels > 0) an_details_add_label(t, i % t->labels, target, numbers[i]);
+    }
+}
+
 static void add_values(an_trainer *t, sums *s, const an_feed_input *input, const void *targets, int64_t count,
                        const double *numbers) {
     const int64_t outputs = t->details.outputs;
     for (int64_t i = 0; i < count; i++) {
-        const double target =
-            input->dtype == AN_DTYPE_F64 ? ((const double *)targets)[i] : (double)((const float *)targets)[i];
+        const double target = value_at(input, targets, i);
         const double error = numbers[i] - target;
         s->absolute += error < 0 ? -error : error;
         s->squared += error * error;
@@ -123,6 +144,8 @@ static an_status compare(an_trainer *t, const an_feed *feed, void *const *fields
     an_convert_to_f64(array.dtype, elements, t->output_values);
     if (t->classifies)
         add_classes(t, s, input, targets, count * each, elements / (count * each), t->output_values);
+    else if (t->labels > 0)
+        add_labels(t, s, input, targets, count * each, t->output_values);
     else
         add_values(t, s, input, targets, count * each, t->output_values);
     return AN_OK;
@@ -326,11 +349,11 @@ static an_status evaluate_shown(an_trainer *t, an_evaluation *evaluation, bool *
         .classifies = t->output && t->classifies,
         .accuracy = (double)s.right / n,
         .top5 = (double)s.right_of_five / n,
-        .measures = t->output && !t->classifies,
+        .measures = t->output && !t->classifies && t->labels == 0,
         .mean_absolute_error = s.absolute / n,
         .r2 = spread > 0 ? 1 - s.squared / spread : 0,
     };
-    own.counts_right = t->counts_right;
+    own.counts_right = t->counts_right || t->labels > 0;
     own.prefers = t->prefers;
     own.margin = s.margin / n;
     AN_TRY(an_details_end(t, &own));

@@ -77,7 +77,7 @@ bool an_trainer_metric_value(const an_trainer *trainer, const char *name, double
 
 /* Runs of earlier versions had no accuracy of tokens, and their hashes stay what they were. */
 bool an_metrics_chain_right(const an_trainer *t) {
-    return t->counts_right && t->asked_details & AN_DETAIL_TOKENS;
+    return t->labels > 0 || (t->counts_right && t->asked_details & AN_DETAIL_TOKENS);
 }
 
 int an_metrics_chained(const an_trainer *t, double values[AN_MOST_METRICS]) {
@@ -152,10 +152,10 @@ an_status an_trainer_set_metrics(an_trainer *trainer, int count, const char *con
 /* What every evaluation of the trainer has. */
 static an_evaluation possible(const an_trainer *t) {
     return (an_evaluation){.classifies = t->output && t->classifies,
-                           .counts_right = t->counts_right,
-                           .measures = t->output && !t->classifies,
+                           .counts_right = t->counts_right || t->labels > 0,
+                           .measures = t->output && !t->classifies && t->labels == 0,
                            .prefers = t->prefers,
-                           .counts_classes = t->details.classes > 0,
+                           .counts_classes = t->details.classes > 0 || t->details.labels > 0,
                            .scores_classes = t->keeps_scores};
 }
 
@@ -166,7 +166,7 @@ static bool is_useful(const an_trainer *t, int metric) {
     double value;
     if (!strcmp(metrics[metric].name, "val_perplexity"))
         return targets && an_dtype_is_index(targets->dtype) && targets->ndims > 1;
-    if (metrics[metric].needs >= COUNTS && targets && targets->ndims > 1)
+    if (metrics[metric].needs >= COUNTS && targets && targets->ndims > 1 && t->labels == 0)
         return false; /* means over kinds of tokens are for who asks */
     if (!strcmp(metrics[metric].name, "val_top5") && t->classes > 0 && t->classes <= TOP)
         return false; /* the right class is always among so few */
@@ -212,6 +212,9 @@ static an_status refuse_name(const an_trainer *t, const char *name) {
 /* The end of "this model cannot compute 'x': it …"; NULL: it could, but the trainer was not asked to. */
 static const char *reason_of(const an_trainer *t, need needs) {
     if (needs == PREFERS) return "does not learn from pairs of answers";
+    if (needs == MEASURES && t->labels > 0) return "predicts probabilities of labels";
+    if (needs >= COUNTS && t->labels > 0)
+        return an_details_reason(t, needs == SCORES ? AN_DETAIL_SCORES : AN_DETAIL_CLASSES);
     if (needs == MEASURES) return "has no output with the shape of its targets";
     if (needs == CLASSIFIES && t->counts_right) return "does not store its logits, and counts only the largest of them";
     if (needs <= CLASSIFIES || !t->output || !t->classifies)

@@ -122,8 +122,9 @@ struct an_trainer {
     double *output_values; /* a micro-batch of it */
     size_t output_count;
     int64_t classes; /* that the output tells apart; 0: it is no numbers for classes */
+    int64_t labels;  /* whose logits the output has, each by itself; 0: it is no such model */
     an_details details;
-    bool keeps_scores; /* of two classes, in the details */
+    bool keeps_scores; /* of two classes, or of labels, in the details */
     unsigned asked_details;
     size_t held; /* bytes of what was made before the plan, and of the plan */
 };

@@ -22,8 +22,12 @@ with open("numbers.csv", "w") as table:
     for i in range(120):
         a, b = random.random(), random.random()
         table.write(f"{a:.4f},{b:.4f},{a + b:.4f},{1000 * a + random.random():.4f}\n")
+with open("many.csv", "w") as table: # a sample has any number of labels
+    table.write("a,b,red,green,blue\n")
+    for _ in range(300):
+        x, y, noise = random.gauss(0, 1), random.gauss(0, 1), random.gauss(0, 0.5)
+        table.write(f"{x:.4f},{y:.4f},{int(x + noise > 0)},{int(y + noise > 0.6)},{int(x - y + noise > 1)}\n")
 END
-
 config() { # NAME TARGETS REST
     cat >"$1.yaml" <<END
 run:   {dir: run-$1, steps: 40, seed: 3}
@@ -39,6 +43,8 @@ END
 config two 'targets: [label], classes: on' 'eval: {every: 10 steps, metrics: [loss, accuracy, f1, auc], best: val_auc}'
 config three 'targets: [label], classes: on' 'eval: {every: 10 steps, early_stop: {metric: val_f1, patience: 30}}'
 config numbers 'targets: [sum, big]' 'eval: {every: 20 steps}'
+config many 'targets: [red, green, blue]' 'eval: {every: 10 steps, metrics: [loss, accuracy, f1, auc], best: val_auc}'
+sed -i 's/hidden: \[8\]/&, loss: binary_cross_entropy/' many.yaml
 
 # --- in training ---
 attempt 0 train two.yaml
@@ -48,6 +54,12 @@ says 'best val_auc'
 attempt 0 train three.yaml
 says 'val_precision'
 attempt 0 train numbers.yaml
+attempt 0 train many.yaml
+says 'best val_auc'
+attempt 2 train many.yaml --set run.dir=none --set eval.metrics=[mae] --set eval.best=val_mae
+says "it predicts probabilities of labels"
+attempt 2 train two.yaml --set run.dir=none --set model.loss=binary_cross_entropy
+says 'set data.train.classes to off'
 # What was not asked for leaves the hash as it was.
 attempt 0 train three.yaml --set run.dir=run-plain --set eval.early_stop=
 ! grep -q val_f1 run-plain/metrics.jsonl || fail "metrics of classes are computed without being asked for"
@@ -60,7 +72,7 @@ attempt 0 train three.yaml --set run.dir=run-half --set save.every='20 steps' --
 [ "$(field run-half/summary.json 'd["state_hash"]')" = "$(field run-three/summary.json 'd["state_hash"]')" ] || fail "a resumed run has another state"
 
 # --- in eval: the definitions, from the model's own outputs ---
-for name in two three numbers; do
+for name in two three numbers many; do
     cp "$name.csv" all.csv
     attempt 0 eval "run-$name" --data all.csv --json
     cp out "$name.json"
@@ -68,6 +80,7 @@ for name in two three numbers; do
     attempt 0 eval "run-$name" --data all.csv
     cp out "$name.txt"
 done
+attempt 0 predict run-many --input many.csv --output many-table.csv
 PYTHONPATH=$plain python3 - <<'END' || fail "eval has other numbers than the definitions"
 import csv, json, plain
 
@@ -99,6 +112,32 @@ for name in ("two", "three"):
         trapezoids = sum((b["false_rate"] - a["false_rate"]) * (a["true_rate"] + b["true_rate"]) / 2
                          for a, b in zip(curve, curve[1:]))
         close(trapezoids, metrics["val_auc"])
+
+# Labels, each by itself: as a class 1 of two whose other score is 0. What predict writes are probabilities.
+found = json.load(open("many.json"))
+lines = list(csv.DictReader(open("many.csv")))
+rows = plain.read_npy("many.npy")
+sums = [0] * 5
+assert [label["label"] for label in found["labels"]] == ["red", "green", "blue"]
+for i, label in enumerate(found["labels"]):
+    targets = [int(line[label["label"]]) for line in lines]
+    scores = [[0, row[i]] for row in rows]
+    counts = plain.confusion(targets, scores, 2)
+    there = plain.of_classes(counts)[1]
+    expected = [(counts[0][0] + counts[1][1]) / len(lines), *there[2:], plain.area(targets, scores)]
+    assert (label["targets"], label["predicted"], label["right"]) == (there[0], there[1], counts[1][1])
+    for k, key in enumerate(("accuracy", "precision", "recall", "f1", "auc")):
+        close(label[key], expected[k])
+        sums[k] += expected[k]
+for k, key in ((0, "val_accuracy"), (3, "val_f1"), (4, "val_auc")):
+    close(found["metrics"][key], sums[k] / 3)
+assert 0.85 < found["metrics"]["val_auc"] < 1 and "val_mae" not in found["metrics"] and "outputs" not in found
+import math
+table = list(csv.DictReader(open("many-table.csv")))
+assert list(table[0]) == ["probability_red", "probability_green", "probability_blue"]
+for line, row in zip(table, rows):
+    for value, logit in zip(line.values(), row):
+        assert abs(float(value) - 1 / (1 + math.exp(-logit))) < 1e-5
 
 found = json.load(open("numbers.json"))
 lines = list(csv.DictReader(open("numbers.csv")))

@@ -16,6 +16,13 @@ static const char of_classes[] =
     "batch: {global: 16, leaves: 8, micro: 2}\ntrain: {precision: f32}\nsave: {every: off}\nranks: {shard: %s}\n"
     "optimizer: {lr: 1e-2}\neval: {every: 2 steps, metrics: [loss, precision, recall, f1, auc], best: val_auc}\n";
 
+static const char of_labels[] =
+    "run: {dir: labels-%d-%s, steps: 6, seed: 5}\nmodel: {type: mlp, hidden: [24], loss: binary_cross_entropy}\n"
+    "data: {train: {type: csv, path: sides.csv, targets: [side, b_is_3], part: 0%%..60%%},\n"
+    "       eval: {type: csv, path: sides.csv, targets: [side, b_is_3], part: 60%%..100%%}, threads: 0}\n"
+    "batch: {global: 16, leaves: 8, micro: 2}\ntrain: {precision: f32}\nsave: {every: off}\nranks: {shard: %s}\n"
+    "optimizer: {lr: 1e-2}\neval: {every: 2 steps, metrics: [loss, precision, recall, f1, auc], best: val_auc}\n";
+
 static const char of_tokens[] =
     "run: {dir: words-%d-%s, steps: 6, seed: 5}\nmodel: {type: gpt2, layers: 1, heads: 2, width: 16, context: 8, "
     "dropout: 0}\n"
@@ -27,13 +34,14 @@ static const char of_tokens[] =
 enum { ROWS = 500, CLASSES = 2, POINTS = 300 };
 
 /* Inputs have few values, so that many scores are equal. */
-static void write_table(void) {
+static void write_table(bool labels) {
     FILE *file = fopen("sides.csv", "w");
     assert_non_null(file);
-    fprintf(file, "a,b,side\n");
+    fprintf(file, labels ? "a,b,side,b_is_3\n" : "a,b,side\n");
     for (int i = 0; i < ROWS; i++) {
         const double a = (int)(4 * noise((uint64_t)i)), b = (int)(4 * noise((uint64_t)i + 700));
-        fprintf(file, "%g,%g,%d\n", a, b, a + b + 3 * noise((uint64_t)i + 1400) > 0.5);
+        fprintf(file, "%g,%g,%d", a, b, a + b + 3 * noise((uint64_t)i + 1400) > 0.5);
+        fprintf(file, labels ? ",%d\n" : "\n", b > 2);
     }
     fclose(file);
 }
@@ -48,7 +56,8 @@ static void write_words(void) {
 
 typedef struct {
     char name[64];
-    bool tokens;
+    bool tokens, labels;
+    an_label_metrics each[MOST_RANKS][CLASSES]; /* of labels */
     int64_t confusion[MOST_RANKS][CLASSES][CLASSES];
     an_evaluation evaluations[MOST_RANKS];
     an_roc_point curve[POINTS];
@@ -66,10 +75,15 @@ static void train(one_rank *r) {
     if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name))) return;
     rank_failed(r, "run", an_trainer_run(t, NULL, NULL));
     if (!*r->error) rank_failed(r, "evaluation", an_evaluation_get(t, e));
-    for (int i = 0; i < CLASSES * CLASSES && !*r->error && !l->tokens; i++)
+    for (int i = 0; i < CLASSES && !*r->error && l->labels; i++) {
+        an_label_metrics_init(&l->each[rank][i], sizeof l->each[rank][i]);
+        rank_failed(r, "labels", an_label_metrics_get(t, i, &l->each[rank][i]));
+    }
+    for (int i = 0; i < CLASSES * CLASSES && !*r->error && !l->tokens && !l->labels; i++)
         rank_failed(r, "counts",
                     an_trainer_confusion(t, i / CLASSES, i % CLASSES, &l->confusion[rank][i / CLASSES][i % CLASSES]));
-    if (rank == 0 && !*r->error && !l->tokens) rank_failed(r, "curve", an_trainer_roc(t, POINTS, l->curve, &l->points));
+    if (rank == 0 && !*r->error && !l->tokens && !l->labels)
+        rank_failed(r, "curve", an_trainer_roc(t, POINTS, l->curve, &l->points));
     if (rank > 0 && !*r->error && an_trainer_roc(t, 2, none, &count) != AN_ERR_STATE)
         snprintf(r->error, sizeof r->error, "a rank that is not the first has a curve");
     if (!*r->error) rank_failed(r, "hash", an_trainer_state_hash(t, r->hash));
@@ -81,7 +95,7 @@ static void run_leg(leg *l, int count, const char *shard, char hash[HASH_TEXT]) 
     snprintf(l->name, sizeof l->name, "%d-%s.yaml", count, shard);
     FILE *file = fopen(l->name, "w");
     assert_non_null(file);
-    fprintf(file, l->tokens ? of_tokens : of_classes, count, shard, shard);
+    fprintf(file, l->tokens ? of_tokens : l->labels ? of_labels : of_classes, count, shard, shard);
     fclose(file);
     run_ranks_on(ranks, count, 1, train, l, NULL);
     for (int i = 0; i < count; i++)
@@ -94,7 +108,7 @@ static void test_bits_of_one_process(void **state) {
     static const char *const shards[] = {"none", "full"};
     static leg alone, l;
     char first[HASH_TEXT], hash[HASH_TEXT];
-    write_table();
+    write_table(false);
     run_leg(&alone, 1, "none", first);
     const an_evaluation *e = &alone.evaluations[0];
     assert_true(e->counts_classes && e->scores_classes && e->auc > 0.6 && e->auc < 1);
@@ -112,6 +126,22 @@ static void test_bits_of_one_process(void **state) {
             assert_int_equal(l.points, alone.points);
             assert_memory_equal(l.curve, alone.curve, (size_t)l.points * sizeof *l.curve);
         }
+}
+
+static void test_labels(void **state) {
+    (void)state;
+    static leg alone = {.labels = true}, l;
+    char first[HASH_TEXT], hash[HASH_TEXT];
+    write_table(true);
+    run_leg(&alone, 1, "none", first);
+    assert_true(alone.evaluations[0].auc == (alone.each[0][0].auc + alone.each[0][1].auc) / 2);
+    assert_true(alone.each[0][1].targets > 0 && alone.each[0][1].samples == ROWS - ROWS * 6 / 10);
+    for (int count = 2; count <= 4; count += 2) {
+        l = (leg){.labels = true};
+        run_leg(&l, count, "full", hash);
+        assert_string_equal(hash, first);
+        for (int rank = 0; rank < count; rank++) assert_memory_equal(l.each[rank], alone.each[0], sizeof l.each[rank]);
+    }
 }
 
 /* ---- scores alone ---- */
@@ -208,6 +238,7 @@ static void test_accuracy_of_tokens(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_of_one_process),
+        cmocka_unit_test(test_labels),
         cmocka_unit_test(test_scores_of_all_ranks),
         cmocka_unit_test(test_accuracy_of_tokens),
     };

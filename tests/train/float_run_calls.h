@@ -272,6 +272,32 @@ static inline void open_by_parts(void) {
     an_config_destroy(&config);
 }
 
+/* The last column of sides.csv as a label. */
+static inline void look_at_labels(void) {
+    static const char text[] = "run: {dir: run-labels, steps: 4}\n"
+                               "model: {type: mlp, hidden: [8], loss: binary_cross_entropy}\n"
+                               "data: {train: {type: csv, path: sides.csv, classes: off}, threads: 0,\n"
+                               "       eval: {type: csv, path: sides.csv, classes: off}}\n"
+                               "eval: {metrics: [f1, auc]}\n";
+    const an_config_options options = {
+        .size = sizeof options, .file = "labels.yaml", .text = text, .length = strlen(text)};
+    an_config *config = NULL;
+    an_trainer *trainer = NULL;
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    an_label_metrics label;
+    an_label_metrics_init(&label, sizeof label);
+    OK(ctx, an_config_create(&config, ctx, &options));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+    OK(ctx, an_trainer_step(trainer, NULL));
+    OK(ctx, an_trainer_evaluate(trainer, &evaluation));
+    assert_int_equal(an_trainer_label_count(trainer), 1);
+    DO(an_label_metrics_get, trainer, 0, &label);
+    NOTE(label.accuracy), NOTE(label.precision), NOTE(label.recall), NOTE(label.f1), NOTE(label.auc);
+    an_trainer_close(&trainer);
+    an_config_destroy(&config);
+}
+
 /* The details of a model of two classes: whether the sum is above 1. */
 static inline void look_at_classes(void) {
     static const char text[] = "run: {dir: run-classes, steps: 4}\nmodel: {type: mlp, hidden: [8]}\n"
@@ -303,6 +329,7 @@ static inline void look_at_classes(void) {
     for (int64_t i = 0; i < count; i++) NOTE(points[i]);
     an_trainer_close(&trainer);
     an_config_destroy(&config);
+    look_at_labels();
 }
 
 static inline void train_from_config(an_dtype dtype) {

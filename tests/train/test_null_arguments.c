@@ -146,9 +146,13 @@ static void try_details(void) {
     an_class_metrics_init(&metrics, sizeof metrics);
     an_output_metrics output;
     an_output_metrics_init(&output, sizeof output);
+    an_label_metrics label;
+    an_label_metrics_init(&label, sizeof label);
     an_roc_point points[2];
     int64_t count;
     VALUE(an_trainer_class_count, 0, N(trainer));
+    VALUE(an_trainer_label_count, 0, N(trainer));
+    REFUSED(an_label_metrics_get, N(trainer), 0, N(&label));
     VALUE(an_trainer_output_count, 0, N(trainer));
     REFUSED(an_class_metrics_get, N(trainer), 0, N(&metrics));
     REFUSED(an_trainer_confusion, N(trainer), 0, 0, N(&count));

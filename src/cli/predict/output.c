@@ -33,24 +33,24 @@ static void write_class(const cli_predictions *p, const char *prefix, int64_t nu
 }
 
 /* A column of predictions. If the file has one of this name that is kept, that one has it. */
-static void begin_column(const cli_predictions *p, const cli_samples *s, const char *name) {
+static void begin_column(const cli_predictions *p, const cli_samples *s, const char *prefix, const char *name) {
     int i = 0;
     while (i < s->column_count && strcmp(an_cells_name(s->cells, i), name) != 0) i++;
-    if (i < s->column_count) fputs("predicted_", p->file);
-    fputs(name, p->file);
+    if (i < s->column_count && !*prefix) prefix = "predicted_";
+    fprintf(p->file, "%s%s", prefix, name);
 }
 
 /* Names that the config has for targets are those of its columns. */
 static void write_names(const cli_predictions *p, const cli_samples *s) {
     for (int64_t i = 0; i < p->elements; i++) {
         char path[64], number[32] = "y";
-        const char *name = NULL;
+        const char *name = NULL, *prefix = p->kind == CLI_LABELS ? "probability_" : "";
         snprintf(path, sizeof path, "data.train.targets[%d]", (int)i);
         const bool named = an_config_size(p->config, "data.train.targets") == p->elements &&
                            an_config_string(p->config, path, &name) == AN_OK && strcspn(name, ",\"\n") == strlen(name);
         if (p->elements > 1) snprintf(number, sizeof number, "y%lld", (long long)i + 1);
         if (i > 0) putc(',', p->file);
-        begin_column(p, s, named ? name : number);
+        begin_column(p, s, prefix, named ? name : number);
     }
     putc('\n', p->file);
 }
@@ -73,12 +73,12 @@ void cli_predictions_begin(const cli_predictions *predictions, const cli_samples
         return;
     }
     write_kept_names(p, samples);
-    if (p->kind == CLI_NUMBERS) {
+    if (p->kind == CLI_NUMBERS || p->kind == CLI_LABELS) {
         write_names(p, samples);
     } else if (p->kind == CLI_TOKENS) {
         fprintf(p->file, "sample,position,token,next,probability,predicted,predicted_probability\n");
     } else {
-        begin_column(p, samples, "class");
+        begin_column(p, samples, "", "class");
         for (int64_t i = 0; i < p->classes; i++) {
             putc(',', p->file);
             write_class(p, "probability_", i);
@@ -130,6 +130,12 @@ static void write_numbers(const cli_predictions *p, const void *outputs, int64_t
     putc('\n', p->file);
 }
 
+static void write_labels(const cli_predictions *p, const void *outputs, int64_t sample) {
+    for (int64_t i = 0; i < p->elements; i++)
+        fprintf(p->file, "%s%.6g", i ? "," : "", 1 / (1 + exp(-number_at(p, outputs, sample * p->elements + i))));
+    putc('\n', p->file);
+}
+
 /* More than one class for a sample is a line for each of them. */
 static void write_classes(const cli_predictions *p, const cli_samples *s, const void *outputs, int64_t first,
                           int64_t sample) {
@@ -175,9 +181,11 @@ void cli_predictions_write(const cli_predictions *predictions, const cli_samples
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        if (p->kind == CLI_NUMBERS) write_kept(p, samples, begin, i);
+        if (p->kind == CLI_NUMBERS || p->kind == CLI_LABELS) write_kept(p, samples, begin, i);
         if (p->kind == CLI_NUMBERS)
             write_numbers(p, outputs, i);
+        else if (p->kind == CLI_LABELS)
+            write_labels(p, outputs, i);
         else if (p->kind == CLI_CLASSES)
             write_classes(p, samples, outputs, begin, i);
         else

@@ -163,6 +163,21 @@ static bool has_classes(const cli_checkpoint *from) {
     return found;
 }
 
+/* The output is the one that a binary cross entropy reads: "output(%8, …" and "= binary_cross_entropy(%8, …". */
+static bool has_labels(const cli_checkpoint *from) {
+    static const char op[] = "= binary_cross_entropy(", output[] = "\noutput(";
+    char *graph = NULL;
+    bool found = false;
+    const bool read = an_checkpoint_text(from->checkpoint, "graph.ang", &graph) == AN_OK;
+    const char *loss = read ? strstr(graph, op) : NULL, *first = read ? strstr(graph, output) : NULL;
+    if (loss && first) {
+        loss += sizeof op - 1;
+        found = !strncmp(first + sizeof output - 1, loss, strcspn(loss, ",") + 1);
+    }
+    an_string_release(from->ctx, &graph);
+    return found;
+}
+
 /* Sentences need no trainer: the checkpoint says how long they are. */
 static an_status make_predictor(predicting *p, const cli_checkpoint *from, cli_training *t, an_predictor_options *o) {
     if (t->trainer) return an_predictor_create(&p->predictor, t->trainer, o);
@@ -186,7 +201,7 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     p->samples.most = with.most;
     p->out.elements = p->out.classes = out;
     p->out.dtype = p->samples.dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
-    p->out.kind = has_classes(from) ? CLI_CLASSES : CLI_NUMBERS;
+    p->out.kind = has_classes(from) ? CLI_CLASSES : has_labels(from) ? CLI_LABELS : CLI_NUMBERS;
     if (t->trainer && p->samples.dtype == AN_DTYPE_I32 && out % in == 0 && p->out.kind == CLI_CLASSES) {
         p->out.kind = CLI_TOKENS;
         p->out.classes = out / in;
@@ -353,7 +368,7 @@ const cli_command cli_predict = {
         "Reads samples and writes the predictions of a checkpoint. For a run, its best checkpoint is used if it has "
         "one, otherwise the newest. CSV has "
         "one column per output; for classes, the most likely class and the probability of each, by name if "
-        "the training data has names; for language "
+        "the training data has names; for labels (binary_cross_entropy), the probability of each; for language "
         "models, one line per token with the probability of the next token and the most likely one. A .npy file has "
         "the raw outputs: numbers, or logits. Columns of a table are found by name, in any order, if it has a header. "
         "Sentences are JSON lines with 'text', with 'text_pair' for pairs, and need the run's tokenizer. "

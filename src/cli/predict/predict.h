@@ -9,6 +9,7 @@
 typedef enum cli_outputs {
     CLI_NUMBERS, /* like its targets */
     CLI_CLASSES, /* logits of classes */
+    CLI_LABELS,  /* logits of labels, each by itself */
     CLI_TOKENS   /* logits of each token's next */
 } cli_outputs;
 

@@ -38,14 +38,13 @@ cli_text cli_class_label(const cli_training *training, int64_t number) {
     return out;
 }
 
-/* A target that data.train.targets names. */
-static cli_text output_label(const cli_training *t, int64_t index) {
+/* A target that data.train.targets names, of `count`. */
+static cli_text output_label(const cli_training *t, int64_t index, int64_t count) {
     char path[64];
     const char *name = NULL;
     cli_text out;
     snprintf(path, sizeof path, "data.train.targets[%d]", (int)index);
-    if (an_config_size(t->config, "data.train.targets") == an_trainer_output_count(t->trainer) &&
-        an_config_string(t->config, path, &name) == AN_OK)
+    if (an_config_size(t->config, "data.train.targets") == count && an_config_string(t->config, path, &name) == AN_OK)
         return printable(name);
     snprintf(out.text, sizeof out.text, "y%lld", (long long)index + 1);
     return out;
@@ -226,7 +225,7 @@ static void print_outputs(const cli_training *t) {
     const int64_t count = an_trainer_output_count(t->trainer);
     int width = 6; /* "output" */
     for (int64_t i = 0; i < count; i++) {
-        const int columns = columns_of(output_label(t, i).text);
+        const int columns = columns_of(output_label(t, i, count).text);
         if (columns > width) width = columns;
     }
     putchar('\n');
@@ -234,10 +233,58 @@ static void print_outputs(const cli_training *t) {
     printf("  %12s  %12s  %9s\n", "mae", "rmse", "r2");
     for (int64_t i = 0; i < count && i < MOST_ROWS; i++) {
         const an_output_metrics m = output_of(t, i);
-        print_left(output_label(t, i).text, width);
+        print_left(output_label(t, i, count).text, width);
         printf("  %12.6g  %12.6g  %9.4f\n", m.mean_absolute_error, m.root_mean_squared_error, m.r2);
     }
     if (count > MOST_ROWS) printf("… and %s more (--json has all of them)\n", cli_count(count - MOST_ROWS).text);
+}
+
+/* ---- labels ---- */
+
+static an_label_metrics label_of(const cli_training *t, int64_t index) {
+    an_label_metrics m;
+    an_label_metrics_init(&m, sizeof m);
+    an_label_metrics_get(t->trainer, index, &m);
+    return m;
+}
+
+static void print_labels(const cli_training *t) {
+    const int64_t count = an_trainer_label_count(t->trainer);
+    int width = 5; /* "label" */
+    for (int64_t i = 0; i < count; i++) {
+        const int columns = columns_of(output_label(t, i, count).text);
+        if (columns > width) width = columns;
+    }
+    putchar('\n');
+    print_left("label", width);
+    printf("  %10s  %8s  %9s  %7s  %7s  %7s\n", "targets", "accuracy", "precision", "recall", "F1", "auc");
+    for (int64_t i = 0; i < count && i < MOST_ROWS; i++) {
+        const an_label_metrics m = label_of(t, i);
+        print_left(output_label(t, i, count).text, width);
+        printf("  %10s  %8.4f  %9.4f  %7.4f  %7.4f  %7.4f\n", cli_count(m.targets).text, m.accuracy, m.precision,
+               m.recall, m.f1, m.auc);
+    }
+    if (count > MOST_ROWS) printf("… and %s more (--json has all of them)\n", cli_count(count - MOST_ROWS).text);
+}
+
+static void write_labels(const cli_training *t, an_json_writer *json) {
+    const int64_t count = an_trainer_label_count(t->trainer);
+    an_json_write_array(json, "labels");
+    for (int64_t i = 0; i < count; i++) {
+        const an_label_metrics m = label_of(t, i);
+        an_json_write_object(json, NULL);
+        an_json_write_string(json, "label", output_label(t, i, count).text);
+        an_json_write_integer(json, "targets", m.targets);
+        an_json_write_integer(json, "predicted", m.predicted);
+        an_json_write_integer(json, "right", m.right);
+        an_json_write_exact(json, "accuracy", m.accuracy);
+        an_json_write_exact(json, "precision", m.precision);
+        an_json_write_exact(json, "recall", m.recall);
+        an_json_write_exact(json, "f1", m.f1);
+        an_json_write_exact(json, "auc", m.auc);
+        an_json_write_end(json);
+    }
+    an_json_write_end(json);
 }
 
 /* ---- all of it ---- */
@@ -251,6 +298,7 @@ void cli_report_print(const cli_training *training) {
         else
             print_mistakes(t);
     }
+    if (an_trainer_label_count(t->trainer) > 0) print_labels(t);
     if (an_trainer_output_count(t->trainer) > 1) print_outputs(t);
 }
 
@@ -305,7 +353,7 @@ static void write_outputs(const cli_training *t, an_json_writer *json) {
     for (int64_t i = 0; i < an_trainer_output_count(t->trainer); i++) {
         const an_output_metrics m = output_of(t, i);
         an_json_write_object(json, NULL);
-        an_json_write_string(json, "name", output_label(t, i).text);
+        an_json_write_string(json, "name", output_label(t, i, an_trainer_output_count(t->trainer)).text);
         an_json_write_exact(json, "mae", m.mean_absolute_error);
         an_json_write_exact(json, "rmse", m.root_mean_squared_error);
         an_json_write_exact(json, "r2", m.r2);
@@ -319,5 +367,6 @@ void cli_report_write(const cli_training *training, an_json_writer *json) {
         write_classes(training, json);
         write_roc(training, json);
     }
+    if (an_trainer_label_count(training->trainer) > 0) write_labels(training, json);
     if (an_trainer_output_count(training->trainer) > 0) write_outputs(training, json);
 }
