@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/files/foreign.h"
 #include "open/open.h"
 
 typedef struct {
@@ -361,6 +362,25 @@ static an_status name_source(const opening *o, an_status status) {
     return AN_ERROR(o->ctx, status, "%s (%s of %s)", message, o->path, place);
 }
 
+/* Spreadsheets and the like, where a text was expected. */
+static an_status refuse_foreign(const opening *o, const char *type) {
+    static const char *const texts[] = {"csv", "jsonl", "text", "chat", "preferences", "sentences"};
+    const an_key key = an_key_join(o->path, "path");
+    size_t i = 0;
+    while (i < sizeof texts / sizeof *texts && strcmp(type, texts[i]) != 0) i++;
+    if (i == sizeof texts / sizeof *texts) return AN_OK;
+    const int size = an_config_size(o->config, key.text);
+    for (int k = 0; k < (size > 0 ? size : 1); k++) {
+        char element[AN_PATH_TEXT + 16];
+        const char *path = NULL;
+        snprintf(element, sizeof element, size > 0 ? "%s[%d]" : "%s", key.text, k);
+        if (an_config_path(o->config, element, &path) != AN_OK) return AN_OK; /* which opening it will say */
+        const an_foreign *foreign = an_foreign_find(path);
+        if (foreign) return AN_ERROR(o->ctx, AN_ERR_PARSE, "%s: %s", path, an_foreign_describe(foreign, path).text);
+    }
+    return AN_OK;
+}
+
 an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,
                        const char *path) {
     const opening o = {dataset, vocabulary, config, ctx, path};
@@ -370,7 +390,8 @@ an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_c
     if (an_config_origin_of(config, type) == AN_ORIGIN_NONE) return AN_OK;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (an_config_is(config, type, types[i].type)) {
-            const an_status status = types[i].open(&o);
+            an_status status = refuse_foreign(&o, types[i].type);
+            if (status == AN_OK) status = types[i].open(&o);
             return status == AN_OK ? AN_OK : name_source(&o, status);
         }
     return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,

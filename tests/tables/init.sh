@@ -185,6 +185,51 @@ attempt 0 init 'part-*.csv'
 says "240 rows"
 grep -qxF '    path: "part-*.csv"' out || failed 'the pattern is not kept'
 
+# --- other encodings, and files of other programs ---
+printf 'x,k\n1,caf\351\n2,b\n3,b\n4,b\n' >latin.csv
+attempt 2 init latin.csv
+says 'latin.csv: line 2: the byte 0xe9 is not UTF-8; this looks like ISO-8859-1; convert it to UTF-8: iconv -f ISO-8859-1 -t UTF-8 "latin.csv" > utf8.txt'
+printf 'x,k\n1,\223a\224\n2,b\n' >quotes.csv
+attempt 2 init 'quote*.csv'
+says 'quotes.csv: line 2: the byte 0x93 is not UTF-8; this looks like WINDOWS-1252;'
+iconv -f UTF-8 -t UTF-16 flowers.csv >wide16.csv
+cp wide16.csv wide16
+for data in wide16.csv wide16; do
+    attempt 2 init "$data"
+    says "$data: this looks like UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8"
+done
+(printf '\357\273\277' && cat flowers.csv) >marked.csv
+attempt 0 init marked.csv
+grep -q "^  id  *left out" err || fail "a byte order mark: $(cat err)"
+python3 - <<'P'
+import pickle
+import zipfile
+for name, members in {"book.xlsx": ["[Content_Types].xml", "xl/workbook.xml"], "weights.pt": ["archive/data.pkl"]}.items():
+    with zipfile.ZipFile(name, "w") as file:
+        for member in members:
+            file.writestr(member, "content")
+with zipfile.ZipFile("sheet.ods", "w") as file:
+    file.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+contents = {"rows.parquet": b"PAR1\x15\0", "rows.feather": b"ARROW1\0\0", "rows.h5": b"\x89HDF\r\n\x1a\n\0",
+            "rows.xls": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "rows.pkl": pickle.dumps([1, 2]), "renamed.csv": b"PAR1\x15\0"}
+for name, content in contents.items():
+    open(name, "wb").write(content)
+open("ORCHIDS.txt", "w").write("ORCHIDS are flowers. PAR1 is not one. " * 20)
+P
+for pair in "book.xlsx:a workbook of Excel" "weights.pt:a file of PyTorch" "sheet.ods:a spreadsheet of LibreOffice" "rows.parquet:a Parquet file" \
+    "rows.feather:a Feather (Arrow) file" "rows.h5:an HDF5 file" "rows.xls:a workbook of Excel before 2007" "rows.pkl:a pickle of Python" \
+    "renamed.csv:a Parquet file"; do
+    attempt 2 init "${pair%%:*}"
+    says "${pair%%:*}: this is ${pair#*:}, which anneal does not read; convert it: "
+done
+attempt 2 init rows.parquet
+says "python3 -c \"import pandas; pandas.read_parquet('rows.parquet').to_csv('data.csv', index=False)\""
+attempt 1 train flowers.yaml --fresh --set data.train.path=book.xlsx
+says "book.xlsx: this is a workbook of Excel, which anneal does not read; convert it: libreoffice --headless --convert-to csv"
+attempt 1 predict runs/flowers --input rows.parquet --output predicted.csv
+says "rows.parquet: this is a Parquet file, which anneal does not read"
+attempt 0 init ORCHIDS.txt
+
 # --- mistakes ---
 attempt 2 init flowers.csv --target nothing
 says "flowers.csv: there is no column 'nothing' for --target; name a column of the header, or give its number from 1 to 5"

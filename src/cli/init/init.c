@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/foreign.h"
 #include "base/files/regular.h"
 
 enum { TARGET, TASK, NUMBERS, DATES, OUTPUT };
@@ -82,6 +83,8 @@ static int (*find_by_content(const unsigned char *bytes, size_t length))(init_fo
     if (length >= 4 && !memcmp(bytes, "PK\3\4", 4)) return init_npy;
     if (length >= 4 && bytes[0] == 0 && bytes[1] == 0 && bytes[2] >= 8 && bytes[2] <= 14 && bytes[3] >= 1)
         return init_idx;
+    const bool has_mark = length >= 2 && (!memcmp(bytes, "\xff\xfe", 2) || !memcmp(bytes, "\xfe\xff", 2));
+    if (has_mark) return init_text; /* of UTF-16, which is then refused as such */
     if (memchr(bytes, 0, length)) return NULL;
     if (text[strspn(text, " \t\r\n")] == '{') return init_lines;
     return is_table(text) ? init_table : init_text;
@@ -100,10 +103,18 @@ static int read_begin(const init_found *f, unsigned char *bytes, size_t most, si
     return *length > 0 ? CLI_DONE : cli_fail(f->call, "%s: the file is empty", f->data);
 }
 
+/* Arrays are no text; all else must be UTF-8. */
+static int look_at_text(init_found *f, int (*look)(init_found *f)) {
+    const int code = look == init_npy || look == init_idx ? CLI_DONE : init_check_charset(f);
+    return code == CLI_DONE ? look(f) : code;
+}
+
 static int look_at_file(init_found *f) {
     enum { LOOKED_AT = 1 << 16 };
+    const an_foreign *foreign = an_foreign_find(f->data);
+    if (foreign) return cli_misuse(f->call, "%s: %s", f->data, an_foreign_describe(foreign, f->data).text);
     int (*look)(init_found * f) = find_by_name(f->data);
-    if (look) return look(f);
+    if (look) return look_at_text(f, look);
     unsigned char *bytes = malloc(LOOKED_AT + 1);
     if (!bytes) return cli_fail(f->call, "out of memory");
     size_t length = 0;
@@ -112,7 +123,7 @@ static int look_at_file(init_found *f) {
     look = code == CLI_DONE ? find_by_content(bytes, length) : NULL;
     free(bytes);
     if (code != CLI_DONE) return code;
-    if (look) return look(f);
+    if (look) return look_at_text(f, look);
     return cli_misuse(f->call,
                       "%s: this is no kind of data that init knows: CSV, JSON lines, .npy, .npz, IDX, plain text, or a "
                       "folder with one folder of images for each class",
@@ -153,7 +164,7 @@ static int look(init_found *f) {
     const bool there = stat(f->data, &about) == 0;
     if (there && S_ISDIR(about.st_mode)) return look_at_folder(f);
     if (there) return look_at_file(f);
-    if (strpbrk(f->data, "*?[")) return init_table(f); /* a pattern of several tables */
+    if (strpbrk(f->data, "*?[")) return look_at_text(f, init_table); /* a pattern of several tables */
     return cli_fail(f->call, "%s: cannot be read: %s", f->data, strerror(errno));
 }
 

@@ -8,6 +8,7 @@
  *     cli/init/arrays.c   IDX and NumPy
  *     cli/init/images.c   folders of images
  *     cli/init/text.c     plain text
+ *     cli/init/charset.c  texts that are not UTF-8
  *     cli/init/target.c   what targets are: classes or numbers
  *     cli/init/show.c     texts of the data on a terminal
  *     cli/init/path.c     paths in the config
@@ -63,6 +64,9 @@ int init_idx(init_found *f);
 int init_npy(init_found *f);
 int init_images(init_found *f);
 int init_text(init_found *f);
+
+/* CLI_MISUSED, after a message, if the file or one of those that fit a pattern is a text that is not UTF-8. */
+int init_check_charset(const init_found *f);
 
 /* A text of the data as a terminal may show it: without control characters, and cut off at a whole character. */
 typedef struct init_shown {

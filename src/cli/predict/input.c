@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "anneal/pretrained.h"
+#include "base/files/foreign.h"
 #include "base/integer.h"
 #include "cli/predict/predict.h"
 
@@ -396,6 +397,8 @@ static int make_fields(cli_samples *s) {
 }
 
 int cli_samples_open(cli_samples *samples, an_config *config, const char *file) {
+    const an_foreign *foreign = an_foreign_find(file);
+    if (foreign) return cli_fail(samples->call, "%s: %s", file, an_foreign_describe(foreign, file).text);
     const char *source = source_of(config), *dot = strrchr(file, '.');
     if (dot && !strcmp(dot, ".npy") && is(config, source, "type", "sentences"))
         return cli_fail(samples->call, "%s: the model reads sentences, so the samples must be JSON lines with 'text'",
