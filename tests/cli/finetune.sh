@@ -95,6 +95,36 @@ attempt 0 export adapter --to peft theirs
 attempt 0 eval adapter --adapter theirs
 attempt 0 export adapter --to hf adapter-hf
 
+# init knows these data, and writes a config that trains the model that it is given
+attempt 0 export chat --to hf chat-hf
+cp "$golden"/finetune/bpe/*.json chat-hf
+cp "$golden"/finetune/wordpiece/*.json bert-hf
+python3 - <<'END'
+import json
+with open("pairs.jsonl", "w") as pairs, open("completions.jsonl", "w") as completions, open("texts.jsonl", "w") as texts:
+    for i in range(20):
+        pairs.write(json.dumps({"prompt": f"{i} and 1 is", "chosen": f" {i + 1}", "rejected": " many"}) + "\n")
+        completions.write(json.dumps({"prompt": f"{i} and 1 is", "completion": f" {i + 1}"}) + "\n")
+        texts.write(json.dumps({"text": f"{i} and 1 is {i + 1}"}) + "\n")
+END
+for made in "chat.jsonl:chat:conversations" "completions.jsonl:chat:prompts with completions" "texts.jsonl:chat:texts" \
+    "pairs.jsonl:preferences:pairs of answers" "sentences.jsonl:sentences:sentences with labels"; do
+    IFS=: read -r data type what <<<"$made"
+    attempt 2 init "$data"
+    says "$data: $what train a published model; name its folder, or a GGUF file, with --from FOLDER"
+    from=chat-hf
+    [ "$type" != sentences ] || from=bert-hf
+    rm -rf made.yaml runs/made
+    attempt 0 init "$data" --from "$from" --output made.yaml
+    says "records: $what"
+    grep -qxF "    type: $type  # $what" made.yaml || failed "the type is not $type"
+    attempt 0 train made.yaml --set run.epochs=1
+done
+attempt 2 init sentences.jsonl --from chat-hf
+says 'sentences with labels train a BERT, and chat-hf is of the family llama'
+attempt 2 init chat.jsonl --from bert-hf
+attempt 1 init chat.jsonl --from nowhere
+
 attempt 0 train chat.yaml --set run.dir=short --set data.train.context=32 --set run.steps=1
 says 'chat.jsonl: of 120 records, '
 says 'are longer than 32 tokens and were cut, so '

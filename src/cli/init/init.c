@@ -11,7 +11,7 @@
 #include "base/files/foreign.h"
 #include "base/files/regular.h"
 
-enum { TARGET, TASK, NUMBERS, DATES, OUTPUT };
+enum { TARGET, TASK, FROM, NUMBERS, DATES, OUTPUT };
 static const cli_option options[] = {
     [TARGET] = {.name = "target",
                 .argument = "COLUMN",
@@ -23,6 +23,11 @@ static const cli_option options[] = {
               .argument = "classify|regress",
               .help = "whether whole numbers are classes or measurements (default: classes if there are at most 20 "
                       "different ones)"},
+    [FROM] = {.name = "from",
+              .argument = "FOLDER",
+              .help = "published model to train with conversations, pairs of answers or sentences: a folder of Hugging "
+                      "Face, or a "
+                      "GGUF file"},
     [NUMBERS] = {.name = "numbers",
                  .argument = "point|comma",
                  .help = "decimal mark of columns whose cells do not tell, such as 1,234 in all rows of a table"},
@@ -181,6 +186,7 @@ static int run(const cli_call *call) {
     if (code == CLI_DONE) code = cli_choice(call, DATES, orders, &order);
     if (code != CLI_DONE) return code;
     f = (init_found){.call = call, .data = call->argument, .target = call->values[TARGET], .task = (init_task)task};
+    f.from = call->values[FROM];
     f.numbers = mark ? marks[mark] : NULL;
     f.dates = order ? orders[order] : NULL;
     if (!init_find_folder(&f, call->values[OUTPUT]))
@@ -202,7 +208,9 @@ const cli_command cli_init = {
     .summary = "look at data and write a config that trains on it",
     .text = "Looks at a file or folder, says what it contains, and writes a config with comments that trains at once: "
             "model, scaling, held-out samples, batch, learning rate and length are chosen from the data. DATA is a "
-            "table (CSV, also a pattern in quotes such as 'rows-*.csv'), JSON lines, a .npy or .npz file, an IDX file, "
+            "table (CSV, also a pattern in quotes such as 'rows-*.csv'), JSON lines (with numbers, or with "
+            "conversations, pairs of "
+            "answers or sentences for a published model), a .npy or .npz file, an IDX file, "
             "a plain text, or a folder with one folder of images for each class. What was found goes to standard "
             "error, the config to standard output: anneal init DATA > run.yaml. Paths in the config are relative to "
             "its own folder.",

@@ -5,6 +5,7 @@
  *     cli/init/columns.c  which columns of a CSV are used
  *     cli/init/balance.c  classes that are rare
  *     cli/init/lines.c    JSON lines
+ *     cli/init/language.c JSON lines with conversations, pairs of answers or sentences
  *     cli/init/arrays.c   IDX and NumPy
  *     cli/init/images.c   folders of images
  *     cli/init/text.c     plain text
@@ -35,6 +36,7 @@ typedef struct init_found {
     char folder[INIT_PATH]; /* of the config */
     char config[INIT_PATH]; /* its file; "": it is written to a terminal or a pipe */
     const char *target;     /* of --target; NULL: not given */
+    const char *from;       /* of --from: a published model; NULL: not given */
     const char *numbers;    /* of --numbers: point or comma; NULL: not given */
     const char *dates;      /* of --dates: day_first or month_first; NULL: not given */
     init_task task;
@@ -42,6 +44,7 @@ typedef struct init_found {
     const char *type;                         /* of data.train */
     char *source;                             /* lines of data.train after its type */
     FILE *source_stream;                      /* writes them */
+    bool is_whole;                            /* `source` is the whole config */
     int64_t samples;                          /* of the whole data */
     int64_t inputs;                           /* numbers of a sample */
     int64_t classes;                          /* 0: targets are numbers */
@@ -56,6 +59,11 @@ typedef struct init_found {
     bool has_evaluation;                 /* the data has a part of its own to evaluate on, which `source` says */
     int64_t tokens, vocabulary, context; /* of text; vocabulary 0: it is no text */
 } init_found;
+
+/* Whether the first of these JSON lines has the members of a conversation, a pair of answers or a sentence with a label; and the config for
+ * such data. `firsts` are the first characters of the values. */
+bool init_is_language(const init_found *f, const char *const *names, const char *firsts, int64_t count);
+int init_language(init_found *f, const char *const *names, const char *firsts, int64_t count);
 
 /* One function for a kind of data: an exit code, after a message. */
 int init_table(init_found *f);

@@ -37,8 +37,8 @@ static int read_members(init_found *f, members *m) {
         an_json_skip(&json);
     }
     if (json.problem) return cli_misuse(f->call, "%s: line 1: %s", f->data, json.problem);
-    return m->count >= 2 ? CLI_DONE
-                         : cli_misuse(f->call, "%s: the first object needs an input and a target at least", f->data);
+    if (m->count >= 2 || init_is_language(f, m->names, m->firsts, m->count)) return CLI_DONE;
+    return cli_misuse(f->call, "%s: the first object needs an input and a target at least", f->data);
 }
 
 static bool is_number(char first) {
@@ -114,6 +114,11 @@ int init_lines(init_found *f) {
     int64_t target = 0;
     an_dataset *dataset = NULL;
     int code = read_members(f, &m);
+    if (code == CLI_DONE && init_is_language(f, m.names, m.firsts, m.count)) {
+        code = init_language(f, m.names, m.firsts, m.count);
+        free(m.line);
+        return code;
+    }
     if (code == CLI_DONE) code = choose_columns(f, &m, inputs, &input_count, &target);
     if (code == CLI_DONE) {
         an_jsonl_source source;

@@ -224,6 +224,10 @@ static void write_text(FILE *out, const init_found *f) {
 }
 
 void init_write(FILE *out, const init_found *f) {
+    if (f->is_whole) {
+        fputs(f->source, out);
+        return;
+    }
     if (f->vocabulary) {
         write_text(out, f);
         return;
