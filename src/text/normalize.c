@@ -239,7 +239,7 @@ static an_status refuse(an_encoder *e, size_t number) {
         [AN_STEP_REPLACE] = "Replace",
         [AN_STEP_BERT_NORMALIZER] = "BertNormalizer",
     };
-    return AN_NOTE(an_encoder_note(e), AN_ERR_OVERFLOW,
+    return AN_NOTE(an_encoder_note(e), AN_ERR_UNSUPPORTED,
                    "normalizer %zu of the tokenizer, %s, makes the text too long: a text can become %d times as long "
                    "as it was, and %d bytes more",
                    number + 1, names[e->tokenizer->normalizers.steps[number].kind], RATIO, LEAST);

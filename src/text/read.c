@@ -259,7 +259,7 @@ static an_status check_texts(const an_tokenizer *t) {
 }
 
 static an_status assemble(an_tokenizer *t, const added_list *added, const model_text *model) {
-    enum { CHARACTERS = 100 };
+    enum { CHARACTERS = 100, MOST_CHARACTERS = 1000 };
     an_context *ctx = t->ctx;
     const uint64_t seed = an_text_hash(t->text, t->text_bytes, 0);
     const int64_t most = t->text_bytes < MOST_IDS ? (int64_t)t->text_bytes : MOST_IDS - 1;
@@ -278,6 +278,9 @@ static an_status assemble(an_tokenizer *t, const added_list *added, const model_
     if (t->model == AN_TEXT_WORDPIECE) {
         if (t->model_unk == AN_NO_TOKEN) return AN_ERROR(ctx, AN_ERR_DAMAGED, "a WordPiece model without unk_token");
         if (t->most_characters == 0) t->most_characters = CHARACTERS;
+        if (t->most_characters > MOST_CHARACTERS)
+            return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "max_input_chars_per_word is %lld, but can be at most %d",
+                            (long long)t->most_characters, MOST_CHARACTERS);
     }
     AN_TRY_RETURN(check_template(t, &t->single));
     AN_TRY_RETURN(check_template(t, &t->pair));

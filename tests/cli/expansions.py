@@ -301,6 +301,15 @@ def decoded():
     return tokenizer(decoder=replace("a", "b" * MB))
 
 
+@case("WordPiece: words of any length", 2, r"max_input_chars_per_word is 1000000000, but can be at most 1000", 64 * MB)
+def wordpiece():
+    put("text.txt", "a" * (20 * MB))
+    made = json.load(open(os.path.join(tree, "tests/golden/tokenizers/bert.json")))
+    made["model"]["max_input_chars_per_word"] = 10**9
+    put("tokenizer.json", json.dumps(made))
+    return ["tokenize", "tokenizer.json", "text.txt", "-o", "tokens.bin", "--threads", "1", "--end", "none"]
+
+
 @case("a word of 20 MB", 0, r"", 1024 * MB)
 def word():
     put("text.txt", "a" * (20 * MB))

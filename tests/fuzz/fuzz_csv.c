@@ -1,7 +1,9 @@
 /* Fuzzes tables: with a header and without, by names, numbers and patterns of columns, with text and missing cells, plain and compressed.
- * Cells are counted, whether or not the table can be read. What was read must be read again in the same way with the encoding that it gave, after that was written and parsed. */
+ * Cells are counted, whether or not the table can be read. What was read must be read again in the same way with the encoding that it gave, after that was written and parsed.
+ * Memory is proportional to the file: a column, which may be one byte of it, has some 500 bytes of names, uses and statistics. */
 #include "anneal/graph.h"
 #include "fuzz_data.h"
+#include "fuzz_peak.h"
 
 /* Bytes of all fields of a sample. */
 static size_t sample_bytes(const an_dataset *d, int field) {
@@ -78,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     need_context();
     const size_t bytes = an_context_bytes(context);
     const int options = data[0], more = data[1];
+    const bool is_gzip = size > 3 && data[2] == 0x1f && data[3] == 0x8b; /* which may become 1,032 times as long */
     fill_either(&file, options, data + 2, size - 2);
     source.path = file.path;
     source.header = (an_csv_header)(options >> 1 & 3) == 3 ? AN_CSV_HEADER_AUTO : (an_csv_header)(options >> 1 & 3);
@@ -93,8 +96,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source.numbers = (an_csv_numbers)(more >> 5 & 3);
     source.dates = more >> 7 ? AN_CSV_DATES_AUTO : AN_CSV_DATES_TEXT;
     source.group = more & 16 ? "2" : NULL;
+    peak_begin();
     count_cells(file.path, options & 32 ? '\t' : 0);
     const an_status status = an_dataset_create_csv(&d, context, &source);
+    if (!is_gzip) peak_check(1 << 20, 1024, size);
     if (status == AN_OK) read_again(d, source);
     finish(status, &d, bytes);
     return 0;

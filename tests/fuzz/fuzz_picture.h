@@ -6,6 +6,7 @@
 #include "data/picture.h"
 #include "data/resize.h"
 #include "fuzz_data.h"
+#include "fuzz_peak.h"
 
 static inline void check_note(an_status status, const char *text) {
     if ((status != AN_ERR_PARSE && status != AN_ERR_MEMORY) || (status == AN_ERR_PARSE && !strstr(text, ": byte "))) {
@@ -29,11 +30,13 @@ static inline void fuzz_picture(const uint8_t *data, size_t size, const void *be
     memcpy(bytes + length, data + 1, size - 1);
     fill_file(&file, bytes, size - 1 + length);
     an_picture first = {0};
+    peak_begin();
     an_status status = an_picture_measure(&first, file.path, note);
     if (status != AN_OK) {
         check_note(status, text);
         return;
     }
+    peak_check(1 << 20, 16, size);                    /* measuring needs no pixels */
     if (first.width * first.height > 1 << 20) return; /* allowed, but too slow to be tried often */
     for (int i = 0; i < 2; i++) {
         status = an_picture_read(&picture, file.path, note);
@@ -47,6 +50,8 @@ static inline void fuzz_picture(const uint8_t *data, size_t size, const void *be
         for (size_t k = 0; k < count; k++) hashes[i] = (hashes[i] ^ picture.pixels[k]) * 16777619u;
     }
     if (hashes[0] != hashes[1]) abort(); /* pixels that nobody wrote */
+    peak_check(1 << 20, 64,
+               size + (size_t)(picture.width * picture.height)); /* libjpeg holds coefficients of all scans */
     if (data[0] & 1) an_picture_make_grey(&picture);
     if (!an_resize(&resizer, &picture, 1 + data[0] / 8, 1 + data[0] % 19, &pixels)) abort();
     for (int k = 0; k < (1 + data[0] / 8) * (1 + data[0] % 19) * picture.channels; k++) hashes[0] ^= pixels[k];
