@@ -339,14 +339,14 @@ fail:
     return status;
 }
 
-/* A run that is under way may have removed it since it was listed. */
+/* A run that is under way may have removed it since it was listed, or while it was read. */
 static an_status verify_place(an_context *ctx, const char *folder) {
     struct stat found;
     int hold;
-    if (!an_hold_begin(&hold, folder) && lstat(folder, &found) != 0 && errno == ENOENT) return AN_OK;
+    const bool is_held = an_hold_begin(&hold, folder);
     const an_status status = verify_folder(ctx, folder);
     an_hold_end(&hold);
-    return status;
+    return is_held || lstat(folder, &found) == 0 || errno != ENOENT ? status : AN_OK;
 }
 
 static an_status verify_run(an_context *ctx, const char *checkpoints, const an_checkpoint_place *places, size_t count) {
