@@ -2,9 +2,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "anneal/config.h"
 #include "anneal/models.h"
+#include "anneal/pretrained.h"
 #include "open/open.h"
 
 enum { MOST_LAYERS = 256 };
@@ -112,6 +114,28 @@ static an_status open_cnn(opening *o) {
     return an_model_cnn(o->graph, ctx, &m);
 }
 
+/* The tokenizer that 'anneal tokenize' has put beside a file of tokens. */
+static an_status ask_tokenizer(const opening *o, int64_t *vocabulary) {
+    an_status status;
+    an_context *ctx = o->ctx;
+    const char *file = NULL;
+    char place[4096];
+    an_tokenizer *tokenizer = NULL;
+    an_tokenizer_info info;
+    an_tokenizer_info_init(&info, sizeof info);
+    if (!an_config_is(o->config, "data.train.type", "tokens")) return AN_OK;
+    AN_TRY_RETURN(an_config_path(o->config, "data.train.path", &file));
+    if (snprintf(place, sizeof place, "%s.tokenizer", file) >= (int)sizeof place || access(place, F_OK) != 0)
+        return AN_OK;
+    AN_TRY(an_pretrained_tokenizer(&tokenizer, ctx, place));
+    AN_TRY(an_tokenizer_info_get(tokenizer, &info));
+    *vocabulary = info.count;
+    status = AN_OK;
+fail:
+    an_tokenizer_destroy(&tokenizer);
+    return status;
+}
+
 /* Token files do not say how many tokens there are. */
 static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
     an_context *ctx = o->ctx;
@@ -120,9 +144,11 @@ static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
     *vocabulary = 0;
     if (o->dataset) AN_TRY_RETURN(an_dataset_vocabulary(o->dataset, vocabulary));
     if (*vocabulary == 0) *vocabulary = o->inputs.limit; /* a tokenizer says it */
+    if (*vocabulary == 0) AN_TRY_RETURN(ask_tokenizer(o, vocabulary));
     if (*vocabulary > 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                    "%s: the data does not say how many different tokens there are; set model.vocabulary",
+                    "%s: the data does not say how many different tokens there are, and no tokenizer lies beside it; "
+                    "set model.vocabulary",
                     an_config_place(o->config, "model"));
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/structs.h"
+#include "pretrained/publish.h"
 #include "run/run.h"
 #include "store/launch.h"
 #include "store/places.h"
@@ -142,6 +143,24 @@ static void end_failed(an_folder *f) {
     ctx->error = own;
 }
 
+/* The tokenizer that lies beside a file of tokens, so that the run still has it when the data has moved. */
+static an_status copy_tokenizer(const an_folder *f, an_config *config) {
+    static const char *const files[] = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                                        "chat_template.jinja"};
+    an_context *ctx = f->ctx;
+    char from[AN_FILE_PATH], to[AN_FILE_PATH], message[NOTE_BYTES] = "";
+    const an_note note = {message, sizeof message};
+    const char *data = NULL;
+    if (!an_config_is(config, "data.train.type", "tokens")) return AN_OK;
+    AN_TRY_RETURN(an_config_path(config, "data.train.path", &data));
+    if (snprintf(from, sizeof from, "%s.tokenizer", data) >= AN_FILE_PATH || !exists(from, files[0])) return AN_OK;
+    AN_TRY_RETURN(an_folder_join(f, "tokenizer", to));
+    if (exists(to, files[0])) return AN_OK; /* an earlier launch has copied it */
+    AN_TRY_RETURN(an_note_raise(ctx, an_folders_make(to, note), note));
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) AN_TRY_RETURN(an_publish_copy(ctx, from, files[i], to));
+    return AN_OK;
+}
+
 /* Rank 0's part: everything that is written. */
 static an_status begin(an_folder *f, an_config *config, const an_folder_options *options) {
     an_status status;
@@ -158,6 +177,7 @@ static an_status begin(an_folder *f, an_config *config, const an_folder_options 
     is_running = true;
     AN_TRY(an_folder_open_metrics(f));
     AN_TRY(write_config(f, config));
+    AN_TRY(copy_tokenizer(f, config));
     AN_TRY(open_log(f));
     if (trainer->run->log.tensorboard) AN_TRY(an_events_create(&f->events, ctx, f->path, an_clock_of_day()));
     return AN_OK;

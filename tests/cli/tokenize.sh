@@ -117,4 +117,33 @@ attempt 0 tokenize --train small.txt --vocabulary 300 --to few.json
 grep -q 'fewer tokens than the 300' err || fail 'nothing says that there are fewer'
 attempt 0 tokenize one.json large.txt --end '<|endoftext|>' -o own.tokens
 [ $(($(stat -c %s own.tokens) / 2)) -lt $(($(stat -c %s large.txt) / 2)) ] || fail 'the tokens are not longer than bytes'
+
+# --- the tokenizer beside the tokens: the run knows its vocabulary, and prompts are texts, wherever the data is ---
+for _ in $(seq 200); do printf 'a line and a line and one more line, and so it goes on and on\n'; done >poem.txt
+attempt 0 tokenize --train poem.txt --vocabulary 300 --to poem.json --special '<|endoftext|>'
+attempt 0 tokenize poem.json poem.txt -o poem.bin # the end token is the usual one
+cmp poem.json poem.bin.tokenizer/tokenizer.json || fail 'the tokenizer does not lie beside the tokens'
+grep -q '"eos_token": "<|endoftext|>"' poem.bin.tokenizer/tokenizer_config.json || fail 'the end token was not written down'
+cat >poem.yaml <<Y
+model: {type: gpt2, layers: 1, heads: 2, width: 32, context: 16}
+data: {train: {type: tokens, path: poem.bin}}
+batch: {global: 8}
+optimizer: {lr: 5e-3}
+run: {steps: 200, dir: poem}
+Y
+attempt 0 train poem.yaml
+attempt 0 train poem.yaml --set run.dir=stated --set model.vocabulary=279
+cmp <(field poem/summary.json "d['state_hash']") <(field stated/summary.json "d['state_hash']") || fail 'the default vocabulary is another model'
+mkdir away && mv poem.bin poem.bin.tokenizer poem.json away && mv poem moved
+attempt 0 generate moved --prompt 'one more' --max-tokens 6
+[ "$(cat out)" = ' line and so it goes on' ] || fail 'not how the poem goes on'
+attempt 0 export moved --to gguf poem.gguf
+! grep -q warning err || fail "$(cat err)"
+attempt 0 generate poem.gguf --prompt 'one more' --max-tokens 6
+[ "$(cat out)" = ' line and so it goes on' ] || fail 'not how the poem goes on, from a GGUF file'
+attempt 0 export moved --to hf poem-hf
+[ -e poem-hf/tokenizer.json ] || fail 'the tokenizer did not go along'
+rm -r moved/tokenizer
+attempt 0 export moved --to gguf mute.gguf
+grep -q 'warning: mute.gguf has no tokenizer, because none is known for this run' err || fail "it does not say what is missing: $(cat err)"
 echo "tokenize: all as it should be"

@@ -101,11 +101,18 @@ static an_status publish(const cli_checkpoint *c, const format *f, const char *p
     an_config *config = NULL;
     an_export_options o;
     an_export_options_init(&o, sizeof o);
+    char beside[CLI_PATH];
     o.type = type;
     an_status status = cli_checkpoint_config(c, c->ctx, 0, NULL, &config);
     if (status == AN_OK && config) status = find_path(config, "data.train.tokenizer", &o.tokenizer);
     if (status == AN_OK && config) status = find_path(config, "model.from", &o.from);
+    if (!o.tokenizer && !o.from && cli_checkpoint_tokenizer(c, config, beside)) o.tokenizer = beside;
     if (status == AN_OK) status = f->publish(c->checkpoint, place, &o);
+    if (status == AN_OK && c->info.is_run && !o.tokenizer && !o.from)
+        cli_tell(
+            "warning: %s has no tokenizer, because none is known for this run, so programs that read it cannot take "
+            "text",
+            place);
     an_config_destroy(&config);
     return status;
 }

@@ -36,6 +36,9 @@ an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, i
  * those that the machine has, and a remark, where that has not got them. */
 int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_isa isa, an_context **ctx);
 
+/* The folder with the tokenizer of a run on tokens; false: none is known. */
+bool cli_checkpoint_tokenizer(const cli_checkpoint *opened, an_config *config, char folder[CLI_PATH]);
+
 /* The value of --weights; NULL: it was not given. An exit code, after a message. */
 int cli_weights_choose(const cli_call *call, const char *value, an_model_weights *weights);
 #define CLI_WEIGHTS_HELP \

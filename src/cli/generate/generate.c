@@ -336,9 +336,9 @@ static int open_generator(work *w, const cli_checkpoint *from, an_context *ctx) 
     return status == AN_OK ? CLI_DONE : cli_refuse(w->call, ctx, NULL, status);
 }
 
-static int open_vocabulary(work *w, an_context *ctx, an_config *config) {
+static int open_vocabulary(work *w, an_context *ctx, const cli_checkpoint *from, an_config *config) {
     const cli_call *call = w->call;
-    int code = w->as_tokens ? CLI_DONE : cli_vocabulary_open(&w->vocabulary, call, ctx, config);
+    int code = w->as_tokens ? CLI_DONE : cli_vocabulary_open(&w->vocabulary, call, ctx, from, config);
     if (code == CLI_DONE && w->as_chat)
         code = cli_chat_open(&w->chat, &w->vocabulary, config, call->values[TEMPLATE], call->values[SYSTEM]);
     if (code != CLI_DONE || w->as_tokens) return code;
@@ -359,7 +359,7 @@ static int run_with(work *w, const cli_checkpoint *from, an_config *config) {
         code = cli_checkpoint_context(from, config, AN_ISA_AUTO, &ctx);
     else if (an_context_create(&ctx, NULL) != AN_OK)
         code = cli_fail(w->call, "%s", an_last_error(NULL));
-    if (code == CLI_DONE) code = open_vocabulary(w, ctx, config);
+    if (code == CLI_DONE) code = open_vocabulary(w, ctx, from, config);
     if (code == CLI_DONE) code = take_prompts(w);
     if (code == CLI_DONE) code = open_generator(w, from, ctx);
     if (code == CLI_DONE)

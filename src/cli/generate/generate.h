@@ -18,16 +18,18 @@ typedef struct cli_vocabulary {
     bool bytes;          /* a token is a byte */
     an_dataset *dataset; /* tokens are the characters of this text */
     an_tokenizer *tokenizer;
-    an_encoder *encoder; /* of the tokenizer. No bytes, and none of these: only numbers are known */
-    const char *path;    /* where the tokenizer came from */
-    int32_t end;         /* token that ends a text; -1: none */
+    an_encoder *encoder;   /* of the tokenizer. No bytes, and none of these: only numbers are known */
+    const char *path;      /* where the tokenizer came from */
+    char beside[CLI_PATH]; /* that place, if a run on tokens has it */
+    int32_t end;           /* token that ends a text; -1: none */
     char bytes_of_token[AN_TOKEN_BYTES];
     char *text; /* of a token of the tokenizer */
     size_t text_capacity;
 } cli_vocabulary;
 
 /* That of a run's config; NULL: of a published model. An exit code, after a message. */
-int cli_vocabulary_open(cli_vocabulary *vocabulary, const cli_call *call, an_context *ctx, an_config *config);
+int cli_vocabulary_open(cli_vocabulary *vocabulary, const cli_call *call, an_context *ctx, const cli_checkpoint *from,
+                        an_config *config);
 void cli_vocabulary_close(cli_vocabulary *vocabulary);
 bool cli_vocabulary_knows_text(const cli_vocabulary *vocabulary);
 /* Allocates the tokens of a text. An exit code, after a message that begins with `what`. */

@@ -12,7 +12,7 @@ static an_status find_tokenizer(an_config *config, const char *own, const char *
     return AN_OK;
 }
 
-static int open_tokenizer(cli_vocabulary *v, an_config *config, const char *own) {
+static int open_tokenizer(cli_vocabulary *v, const cli_checkpoint *from, an_config *config, const char *own) {
     const char *path = NULL;
     an_tokenizer_info info;
     an_tokenizer_info_init(&info, sizeof info);
@@ -21,6 +21,7 @@ static int open_tokenizer(cli_vocabulary *v, an_config *config, const char *own)
         status = find_tokenizer(config, own, &path);
     else
         path = v->call->argument;
+    if (status == AN_OK && !path && cli_checkpoint_tokenizer(from, config, v->beside)) path = v->beside;
     if (status == AN_OK && !path) return CLI_DONE;
     if (status == AN_OK) status = an_pretrained_tokenizer(&v->tokenizer, v->ctx, path);
     if (status == AN_OK) status = an_encoder_create(&v->encoder, v->tokenizer);
@@ -35,15 +36,16 @@ static int open_tokenizer(cli_vocabulary *v, an_config *config, const char *own)
     return CLI_FAILED;
 }
 
-int cli_vocabulary_open(cli_vocabulary *v, const cli_call *call, an_context *ctx, an_config *config) {
+int cli_vocabulary_open(cli_vocabulary *v, const cli_call *call, an_context *ctx, const cli_checkpoint *from,
+                        an_config *config) {
     *v = (cli_vocabulary){.call = call, .ctx = ctx, .end = -1};
     const bool is_mixture = config && an_config_is(config, "data.train.type", "mixture");
     char key[64];
     an_text_source source;
     an_text_source_init(&source, sizeof source);
 #define KEY(name) (snprintf(key, sizeof key, "%s.%s", is_mixture ? "data.train.parts[0]" : "data.train", name), key)
-    if (!config) return open_tokenizer(v, NULL, NULL);
-    if (!an_config_is(config, KEY("type"), "text")) return open_tokenizer(v, config, KEY("tokenizer"));
+    if (!config) return open_tokenizer(v, from, NULL, NULL);
+    if (!an_config_is(config, KEY("type"), "text")) return open_tokenizer(v, from, config, KEY("tokenizer"));
     v->bytes = !an_config_is(config, KEY("tokens"), "chars");
     if (v->bytes) return CLI_DONE;
     source.tokens = AN_TEXT_CHARACTERS;

@@ -63,10 +63,20 @@ static int run_parts(const cli_call *call, const encoding *c, input *in, output 
     return good ? CLI_DONE : cli_fail(call, "%s", error);
 }
 
+/* Names by which tokenizers without a tokenizer_config.json call the token that ends a text; -1: it has none of them. */
+static int32_t find_usual_end(const an_tokenizer *tokenizer) {
+    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const int32_t id = an_tokenizer_id(tokenizer, names[i], strlen(names[i]));
+        if (id >= 0 && an_tokenizer_is_special(tokenizer, id)) return id;
+    }
+    return -1;
+}
+
 static int find_end(const cli_call *call, const an_tokenizer *tokenizer, const an_tokenizer_info *info, int32_t *end) {
     const char *wanted = call->values[END];
-    *end = info->eos;
-    if (!wanted && info->eos < 0)
+    *end = info->eos >= 0 ? info->eos : find_usual_end(tokenizer);
+    if (!wanted && *end < 0)
         return cli_misuse(
             call, "the tokenizer does not say which token ends a text: name it with --end TOKEN, or say --end none");
     if (!wanted) return CLI_DONE;
@@ -99,6 +109,8 @@ static int tokenize(const cli_call *call, const an_tokenizer *tokenizer, int thr
     tokenize_close(&in);
     tokenize_release(&o);
     if (code != CLI_DONE) return code;
+    const char *end = c.end >= 0 ? an_tokenizer_token(tokenizer, c.end, NULL) : NULL;
+    if (!tokenize_put_beside(call->argument, o.path, end, error)) return cli_fail(call, "%s", error);
     printf("%s: %s tokens of %d bytes, %s documents\n", o.path, cli_count(at.tokens).text, o.width,
            cli_count(at.documents).text);
     return cli_finish(call);
@@ -165,7 +177,9 @@ const cli_command cli_tokenize = {
         "command line, are written to one file in llm.c's format, which data of 'type: tokens' is read from. Special "
         "tokens that are written in the text are text. The file has the same bytes for any number of threads. A call "
         "that was interrupted goes on where it was when it is repeated; until the file is complete it is called "
-        "FILE.partial. With --train, a tokenizer of byte-level BPE is made from the files, and written as a "
+        "FILE.partial. The tokenizer's files are copied to the folder "
+        "FILE.tokenizer, where a run on the tokens finds them. With --train, a tokenizer of byte-level BPE is made "
+        "from the files, and written as a "
         "tokenizer.json: the pair of adjacent tokens that appears most often becomes a token, again and again.",
     .options = options,
     .run = run,
