@@ -242,6 +242,6 @@ int main(void) {
         cmocka_unit_test(test_scores_of_all_ranks),
         cmocka_unit_test(test_accuracy_of_tokens),
     };
-    if (system("rm -rf run-* words-*") != 0) return 1; /* of an earlier test */
+    if (system("rm -rf run-* words-* labels-*") != 0) return 1; /* of an earlier test */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
