@@ -41,6 +41,7 @@ typedef struct {
 } shared;
 
 static shared *all;
+static int absent = -1; /* a rank that is stopped before its watch begins */
 
 static void sleep_for(double seconds) {
     nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
@@ -95,6 +96,7 @@ static void be_rank(int rank, bool two_hosts) {
     own->places[1] = htonl(INADDR_LOOPBACK);
     all->listening++;
     while (all->listening < RANKS) sleep_for(0.005);
+    if (rank == absent) raise(SIGSTOP);
     if (an_watch_start(&watch, NULL, &setup) != AN_OK) _exit(1);
     all->ready++;
     while (!all->end) { /* a slow rank takes five times as long for a beat */
@@ -118,7 +120,7 @@ static void start(bool two_hosts, double timeout) {
         if (process == 0) be_rank(rank, two_hosts);
         all->processes[rank] = process;
     }
-    while (all->ready < RANKS) sleep_for(0.01);
+    while (all->ready < RANKS - (absent >= 0)) sleep_for(0.01);
     sleep_for(report_after / 2);
 }
 
@@ -223,6 +225,18 @@ static void rank_0_is_watched_too(void **state) {
     stop();
 }
 
+/* Nobody has heard of it, but it is known where it should be. */
+static void rank_0_that_never_answered_is_blamed(void **state) {
+    (void)state;
+    absent = 0;
+    start(false, 0);
+    all_wait_but(0);
+    expect(0, 1, AN_RANK_STALL, "rank 0 has not answered");
+    expect(0, 1, AN_RANK_STALL, "Rank 0 was never heard of");
+    absent = -1;
+    stop();
+}
+
 static void a_rank_that_stands_still_is_blamed_until_the_timeout(void **state) {
     (void)state;
     start(false, 2 * report_after);
@@ -306,6 +320,7 @@ int main(void) {
         cmocka_unit_test(a_slow_rank_is_not_blamed),
         cmocka_unit_test(a_stopped_rank_is_blamed_once),
         cmocka_unit_test(rank_0_is_watched_too),
+        cmocka_unit_test(rank_0_that_never_answered_is_blamed),
         cmocka_unit_test(a_rank_that_stands_still_is_blamed_until_the_timeout),
         cmocka_unit_test(a_branch_that_depends_on_the_rank),
         cmocka_unit_test(ranks_of_another_host),

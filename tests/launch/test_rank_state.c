@@ -23,6 +23,16 @@ static void messages_are_checked(void **state) {
     m.state.step = -1;
     assert_false(an_rank_message_check(&m, RANKS));
     m.state.step = 0;
+    m.kind = AN_RANK_HERE;
+    m.code = AN_RANK_JOINED;
+    assert_true(an_rank_message_check(&m, RANKS));
+    m.code = AN_RANK_STAGES;
+    assert_false(an_rank_message_check(&m, RANKS));
+    m.code = -1;
+    assert_false(an_rank_message_check(&m, RANKS));
+    m.code = AN_RANK_LOADED;
+    m.state.rank = RANKS;
+    assert_false(an_rank_message_check(&m, RANKS));
     m.kind = AN_RANK_MESSAGES;
     assert_false(an_rank_message_check(&m, RANKS));
 }
