@@ -34,7 +34,7 @@ void problem_draw(problem *p, problem_instruction instruction, uint64_t *random)
 
 void problem_run_on_model(problem *p);
 
-/* Needs a processor with AMX, and a process that may use it: an_isa_of_machine() is AN_ISA_AMX. */
+/* Needs a processor with AMX, and a process that may use it: an_isa_highest() is AN_ISA_AMX. */
 void problem_run_on_processor(problem *p);
 
 /* A problem as it was before and after the instruction. Each returns false at the end of the file or on an error. */

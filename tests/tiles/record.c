@@ -24,7 +24,7 @@ static bool record(FILE *file) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 2 || an_isa_of_machine() != AN_ISA_AMX) {
+    if (count != 2 || an_isa_highest() != AN_ISA_AMX) {
         fprintf(stderr, "record_tiles FILE, on a machine with AMX\n");
         return EXIT_FAILURE;
     }
