@@ -57,7 +57,7 @@ static bool make_room(supervise_job *job) {
     job->connections = calloc((size_t)job->connection_count, sizeof *job->connections);
     for (int i = 0; job->connections && i < job->connection_count; i++) job->connections[i].rank = -1;
     job->seats = calloc((size_t)job->ranks, sizeof *job->seats);
-    job->files = calloc((size_t)(OTHERS + job->connection_count), sizeof *job->files);
+    job->files = calloc(OTHERS + (size_t)job->connection_count, sizeof *job->files);
     return job->connections && job->seats && job->files;
 }
 
@@ -270,5 +270,5 @@ void supervise_job_sleep(const supervise_job *job, int signals, double seconds) 
         const short events = an_channel_events(channel);
         files[OTHERS + i] = (struct pollfd){.fd = events ? channel->socket : -1, .events = events};
     }
-    poll(files, (nfds_t)(OTHERS + job->connection_count), (int)(seconds * MILLISECONDS) + 1);
+    poll(files, OTHERS + (nfds_t)job->connection_count, (int)(seconds * MILLISECONDS) + 1);
 }

@@ -125,7 +125,7 @@ static void look_at_start(supervise_job *job, const supervise_job_watch *watch, 
     job->still += passed;
     for (int rank = 0; rank < job->ranks; rank++) job->seats[rank].silent += passed;
     if (l->reported && job->still <= passed) {
-        supervise_say("the start of the ranks goes on");
+        supervise_say("the ranks go on starting");
         l->reported = false;
     }
     const bool hangs = watch->timeout > 0 && job->still >= watch->timeout && !job->timed_out;

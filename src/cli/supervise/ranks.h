@@ -65,7 +65,7 @@ void supervise_job_sleep(const supervise_job *job, int signals, double seconds);
 /* Asks the ranks to stop with a checkpoint, as signal `number` would; those that have not started yet, as soon as they have. */
 void supervise_job_stop(supervise_job *job, int number);
 
-/* Describes why the ranks have not begun: who has not started or has not answered, and how far the others are. */
+/* Describes a start without progress: the ranks that have died, do not answer or have not started. */
 enum { SUPERVISE_START = 1024 };
 void supervise_start_describe(const supervise_job *job, char text[SUPERVISE_START]);
 /* Names, once, the ranks that have died, and in the start those that had not started then. `has_ended`: the launcher has. */

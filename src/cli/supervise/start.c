@@ -43,16 +43,16 @@ void supervise_start_describe(const supervise_job *job, char text[SUPERVISE_STAR
     } rows[] = {{DEAD, "has died", "have died"},
                 {SILENT, "does not answer (a stopped process?)", "do not answer (stopped processes?)"},
                 {ABSENT, "has not started", "have not started"},
-                {WAITING, "does not get further", "do not get further"}};
+                {WAITING, "makes no progress", "make no progress"}};
     char who[SUPERVISE_START - 128] = "";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const int count = list(job, rows[i].condition, who, sizeof who);
         if (count == 0) continue;
-        snprintf(text, SUPERVISE_START, "the ranks have not begun, and none has got further for %.3g s: %s %s",
-                 job->still, who, count == 1 ? rows[i].one : rows[i].several);
+        snprintf(text, SUPERVISE_START, "the ranks are still starting, without progress for %.3g s: %s %s", job->still,
+                 who, count == 1 ? rows[i].one : rows[i].several);
         return;
     }
-    snprintf(text, SUPERVISE_START, "the ranks have not begun for %.3g s", job->still);
+    snprintf(text, SUPERVISE_START, "the ranks are still starting, without progress for %.3g s", job->still);
 }
 
 /* "rank 1 (process 4711) has died at step 120, while …" of the rank that died first; false: it is not known, or had not begun. */
