@@ -1,6 +1,7 @@
 /* Where a run is stored: its folder, the generation of this launch, its saves. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
@@ -230,20 +231,28 @@ static an_status keep_origin(an_trainer *t, const char *path, const an_manifest 
     return an_trainer_keep_text(t, &t->run->resumed, path);
 }
 
+static bool is_folder(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static bool is_run(const char *path) {
+    char checkpoints[AN_FILE_PATH];
+    return an_path_join(checkpoints, path, AN_CHECKPOINTS) && is_folder(checkpoints);
+}
+
 /* A checkpoint itself, or the newest of a run folder, which is held: its run may be under way. */
 static an_status choose_checkpoint(an_context *ctx, const char *path, char chosen[AN_FILE_PATH], int *hold) {
     an_manifest *manifest = NULL;
-    if (an_checkpoint_has_manifest(path)) {
+    if (!is_folder(path)) return AN_ERROR(ctx, AN_ERR_FILE, "%s: there is no such checkpoint or run", path);
+    if (!is_run(path)) {
         if (snprintf(chosen, AN_FILE_PATH, "%s", path) < AN_FILE_PATH) return AN_OK;
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", path);
     }
     AN_TRY_RETURN(an_checkpoint_newest(ctx, path, chosen, &manifest, hold));
     an_manifest_destroy(&manifest);
     if (*chosen) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_FILE,
-                    "%s: this is not a checkpoint or a run: it has neither a manifest.json nor an intact checkpoint in "
-                    "a folder of checkpoints",
-                    path);
+    return AN_ERROR(ctx, AN_ERR_FILE, "%s: this run has no intact checkpoint", path);
 }
 
 /* Rank 0 chooses and holds it, for all. Collective. */

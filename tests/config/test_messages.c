@@ -418,7 +418,7 @@ static const refusal refusals[] = {
      "run.yaml:1:21: model of type 'mlp' has no key 'layers', which is for type gpt2, llama, bert or sequential; its "
      "keys "
      "are type, inputs, outputs, hidden, embedding, activation, batch_norm, dropout, loss, init"},
-    {BOTH, "run.dir=\xff", "--set run.dir=\xff: this is not UTF-8; use UTF-8"},
+    {BOTH, "run.dir=\xff", "--set run.dir=?: this is not UTF-8; use UTF-8"},
 };
 
 static void check_one(an_context *ctx, const refusal *r) {

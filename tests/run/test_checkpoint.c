@@ -471,7 +471,8 @@ static void test_a_run_folder_is_loaded(void **state) {
     }
     assert_int_equal(system("mkdir nobody"), 0); /* NOLINT(cert-env33-c): the test's own folder */
     an_trainer *trainer = save_to(config, "nobody");
-    FAILS(ctx, an_trainer_load(trainer, "nobody"), AN_ERR_FILE, "nobody");
+    FAILS(ctx, an_trainer_load(trainer, "nobody"), AN_ERR_DAMAGED, "nobody/manifest.json: is missing");
+    FAILS(ctx, an_trainer_load(trainer, "nowhere"), AN_ERR_FILE, "nowhere: there is no such checkpoint or run");
     an_trainer_close(&trainer);
 }
 
