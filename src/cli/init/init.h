@@ -48,6 +48,7 @@ typedef struct init_found {
     int64_t samples;                          /* of the whole data */
     int64_t inputs;                           /* numbers of a sample */
     int64_t classes;                          /* 0: targets are numbers */
+    bool has_labels;                          /* targets are 0 or 1, several for a sample */
     int64_t rarest;                           /* samples of the class with the fewest; 0: not known, or none */
     int64_t commonest;                        /* of the class with the most */
     char rarest_name[64], commonest_name[64]; /* of these classes, as init_show gives them */

@@ -61,9 +61,9 @@ static int decide(init_found *f, const init_columns *all) {
     return CLI_DONE;
 }
 
-/* Several targets are measurements, as a model has one set of classes. */
-static int decide_several(const init_found *f, const init_columns *all) {
-    bool labels = true;
+/* Several targets are labels, if all of them are 0 or 1, or else measurements: a model has one set of classes. */
+static int decide_several(init_found *f, const init_columns *all) {
+    bool labels = f->task != INIT_REGRESS;
     if (f->task == INIT_CLASSIFY)
         return cli_misuse(f->call, "%s: several targets cannot be classes; leave out --task classify", f->data);
     for (int64_t i = 0; i < all->info.columns; i++) {
@@ -77,9 +77,12 @@ static int decide_several(const init_found *f, const init_columns *all) {
                 f->data, c->label);
         labels = labels && c->facts.whole && c->facts.least >= 0 && c->facts.most <= 1;
     }
-    cli_tell("task: regression with %lld outputs, because there are several targets", (long long)all->target_count);
+    f->has_labels = labels;
     if (labels)
-        cli_tell("note: all targets are 0 or 1; predictions are numbers between them, of which those above 0.5 mean 1");
+        cli_tell("task: %lld labels, because all targets are 0 or 1 (--task regress for numbers)",
+                 (long long)all->target_count);
+    else
+        cli_tell("task: regression with %lld outputs, because there are several targets", (long long)all->target_count);
     return CLI_DONE;
 }
 

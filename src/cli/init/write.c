@@ -86,8 +86,12 @@ static void write_mlp(FILE *out, const init_found *f, const sizes *s) {
             "model:\n"
             "  type: mlp  # %lld inputs, %s; both are taken from the data\n"
             "  hidden: [%d, %d]\n",
-            (long long)f->inputs, f->classes ? "one output for each class" : "outputs that are numbers", s->width,
-            s->width);
+            (long long)f->inputs,
+            f->classes      ? "one output for each class"
+            : f->has_labels ? "one output for each label"
+                            : "outputs that are numbers",
+            s->width, s->width);
+    if (f->has_labels) fprintf(out, "  loss: binary_cross_entropy  # a probability for each label\n");
     if (s->dropout > 0) fprintf(out, "  dropout: %g  # against overfitting; less for more samples\n", s->dropout);
     putc('\n', out);
 }
@@ -142,7 +146,8 @@ static void write_data(FILE *out, const init_found *f) {
                      "more others for them\n");
     if (!f->is_scaled) {
         fprintf(out, "  normalize:\n    inputs: standard  # mean 0, deviation 1; kept with the model\n");
-        if (!f->classes) fprintf(out, "    targets: standard  # predictions come in the units of the data\n");
+        if (!f->classes && !f->has_labels)
+            fprintf(out, "    targets: standard  # predictions come in the units of the data\n");
         if (training_samples(f) > DEFAULT_FIT)
             fprintf(out, "    fit: first %lld samples  # all of them, as files are often sorted\n",
                     (long long)training_samples(f));
