@@ -1,8 +1,8 @@
 /* Checkpoints: saving and opening a run from the host program, and reading what was saved.
  *
- * A checkpoint contains everything that a run continues with: a resumed run ends bit-identical to an uninterrupted one, at the same
- * instruction level and with the same version (docs/bits.md). The format is
- * specified in docs/checkpoint-format.md. Any safetensors reader can open its tensors. None of these functions is collective.
+ * A checkpoint contains everything that a run continues with: a resumed run ends bit-identical to an uninterrupted one,
+ * at the same instruction level and with the same version (docs/bits.md). The format is specified in
+ * docs/checkpoint-format.md. Any safetensors reader can open its tensors. None of these functions is collective.
  */
 #ifndef ANNEAL_CHECKPOINT_H
 #define ANNEAL_CHECKPOINT_H
@@ -20,8 +20,8 @@ extern "C" {
 AN_API an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step);
 /* Opens the checkpoint that was saved at this user step, or fails. */
 AN_API an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step);
-/* The run folder of a trainer that was created without a config; NULL: none. As with an_trainer_set_saving, a folder that has the checkpoints
- * of another run is refused by the first call that would save there. */
+/* The run folder of a trainer that was created without a config; NULL: none. As with an_trainer_set_saving, a folder
+ * that has the checkpoints of another run is refused by the first call that would save there. */
 AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
 /* Loads everything from a checkpoint into a trainer that has not taken a step: this is how a run without a config resumes. `path` is a
  * checkpoint folder; or a run folder, and in it the newest checkpoint that has a good manifest and all of its files. The program makes the
@@ -37,8 +37,10 @@ AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
  * program's. After an error while reading, the trainer takes no more steps. Collective. */
 AN_API an_status an_trainer_load(an_trainer *trainer, const char *path);
 
-/* For a run without a config that restarts its schedule (AN_RESTART_SCHEDULE in open.h): loads weights, running statistics, moments and the moving average from a
- * checkpoint (or the newest one of a run folder) into a trainer that has not taken a step, and nothing else. Its steps count from 0. After an error while reading, the trainer takes no more steps. */
+/* For a run without a config that restarts its schedule (AN_RESTART_SCHEDULE in open.h): loads weights, running
+ * statistics, moments and the moving average from a checkpoint (or the newest one of a run folder) into a trainer that
+ * has not taken a step, and nothing else. Its steps count from 0. After an error while reading, the trainer takes no
+ * more steps. */
 AN_API an_status an_trainer_restart(an_trainer *trainer, const char *path);
 
 /* The path of the checkpoint that the run resumed from; NULL: the run is new. */

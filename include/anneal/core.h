@@ -104,9 +104,10 @@ typedef struct an_allocator {
 } an_allocator;
 AN_API void an_allocator_init(an_allocator *allocator, size_t size);
 
-/* The instruction set that kernels use. A level gives the same bits on every machine that supports it, whatever else that machine can do.
- * Different levels may give different bits (docs/bits.md). The environment variable ANNEAL_MAX_ISA (base, avx2, avx512 or amx) limits the level of every context
- * that the process creates: higher levels count as not supported. If it has another value, no context can be created. */
+/* The instruction set that kernels use. A level gives the same bits on every machine that supports it, whatever else
+ * that machine can do. Different levels may give different bits (docs/bits.md). The environment variable ANNEAL_MAX_ISA
+ * (base, avx2, avx512 or amx) limits the level of every context that the process creates: higher levels count as not
+ * supported. If it has another value, no context can be created. */
 typedef enum an_isa {
     AN_ISA_AUTO = 0,   /* the highest level that the machine supports and ANNEAL_MAX_ISA allows */
     AN_ISA_BASE = 1,   /* the baseline of the architecture */

@@ -64,10 +64,11 @@ AN_API an_status an_field_get(const an_dataset *dataset, int index, an_field *fi
 /* The name of the table's column that an element of a field comes from, which lives as long as the dataset; NULL: it has none. */
 AN_API const char *an_dataset_column(const an_dataset *dataset, int field, int64_t element);
 
-/* Texts that belong to samples and that no model reads, such as an id. Of a table they are cells as they are written; columns are called by
- * name, or by number from 1. Of JSON lines and sentences they are members of the records; one that a record does not have is "". Of images
- * it is the path of the file; the column is called "file". Other data has none: AN_ERR_UNSUPPORTED. Reads the file again, O(bytes). The
- * texts live as long as the cells, which do not need the dataset any more. */
+/* Texts that belong to samples and that no model reads, such as an id. Of a table they are cells as they are written;
+ * columns are called by name, or by number from 1. Of JSON lines and sentences they are members of the records; one
+ * that a record does not have is "". Of images it is the path of the file; the column is called "file". Other data has
+ * none: AN_ERR_UNSUPPORTED. Reads the file again, O(bytes). The texts live as long as the cells, which do not need the
+ * dataset any more. */
 typedef struct an_cells an_cells;
 AN_API an_status an_cells_create(an_cells **cells, const an_dataset *dataset, int count, const char *const *columns);
 /* The name of a column: that of the header if it was called by number. NULL if the index is out of range. */
@@ -238,9 +239,10 @@ typedef enum an_csv_categories {
     AN_CSV_CATEGORIES_LIMIT = 0x7fffffff
 } an_csv_categories;
 
-/* How numbers are written. Other notations than the plain one are decided from all cells of a column: 1,234.5 or 1.234,5, 1 234 or 1'234,
- * each with a currency or percent sign, the same in all cells, which is dropped. Cells that are not all written in the same way are refused,
- * and so are those that could be read in two ways, such as 1,234 in all rows. */
+/* How numbers are written. Other notations than the plain one are decided from all cells of a column: 1,234.5 or
+ * 1.234,5, 1 234 or 1'234, each with a currency or percent sign, the same in all cells, which is dropped. Cells that
+ * are not all written in the same way are refused, and so are those that could be read in two ways, such as 1,234 in
+ * all rows. */
 typedef enum an_csv_numbers {
     AN_CSV_NUMBERS_PLAIN = 0, /* digits and a decimal point; all else is text */
     AN_CSV_NUMBERS_AUTO = 1,
@@ -249,8 +251,9 @@ typedef enum an_csv_numbers {
     AN_CSV_NUMBERS_LIMIT = 0x7fffffff
 } an_csv_numbers;
 
-/* What dates in input columns become. As features, a date is the days since 1970-01-01, sine and cosine of its time of year and of its
- * day of the week and, if it has a time, sine and cosine of that. Dates are those of ISO 8601, 17.05.2024, 17/05/2024 and 05/17/2024. */
+/* What dates in input columns become. As features, a date is the days since 1970-01-01, sine and cosine of its time of
+ * year and of its day of the week and, if it has a time, sine and cosine of that. Dates are those of ISO 8601,
+ * 17.05.2024, 17/05/2024 and 05/17/2024. */
 typedef enum an_csv_dates {
     AN_CSV_DATES_TEXT = 0, /* categories */
     AN_CSV_DATES_AUTO = 1, /* features; refused if all cells of a column could begin with the day or the month */
@@ -259,12 +262,13 @@ typedef enum an_csv_dates {
     AN_CSV_DATES_LIMIT = 0x7fffffff
 } an_csv_dates;
 
-/* Cells may be quoted as in RFC 4180. Numbers have a decimal point in every locale, unless `numbers` says otherwise. inf is refused. Columns
- * that are neither inputs nor targets may contain anything.
+/* Cells may be quoted as in RFC 4180. Numbers have a decimal point in every locale, unless `numbers` says otherwise.
+ * inf is refused. Columns that are neither inputs nor targets may contain anything.
  *
- * With `classes`, targets are numbers from 0 on, or names. Names are numbered in the sorted order of their bytes. With `encoding`, columns
- * are found by the names of that table where both have a header, cells get its numbers, and missing numbers get what they are there. A class
- * that it does not have is refused; a category that it does not have is no category at all, and is counted in the notice. */
+ * With `classes`, targets are numbers from 0 on, or names. Names are numbered in the sorted order of their bytes. With
+ * `encoding`, columns are found by the names of that table where both have a header, cells get its numbers, and missing
+ * numbers get what they are there. A class that it does not have is refused; a category that it does not have is no
+ * category at all, and is counted in the notice. */
 typedef struct an_csv_source {
     size_t size;
     const char *path;
@@ -338,7 +342,8 @@ typedef struct an_csv_column {
     double least, most; /* of the numbers; 0 without numbers */
     bool whole;         /* every number is a whole number */
     uint8_t reserved[7];
-    /* What the cells are with AN_CSV_NUMBERS_AUTO and AN_CSV_DATES_AUTO, where that is not what the counts above say. */
+    /* What the cells are with AN_CSV_NUMBERS_AUTO and AN_CSV_DATES_AUTO, where that is not what the counts above
+     * say. */
     an_csv_kind kind;
     uint32_t reserved_kind;
     const char *notation; /* "1.234,5 €", "DD.MM.YYYY"; NULL: of kinds that are neither numbers nor dates */

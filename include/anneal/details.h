@@ -50,7 +50,8 @@ AN_API an_status an_trainer_roc(const an_trainer *trainer, int64_t capacity, an_
 
 /* ---- labels, of which a sample may have any number: a model whose loss is binary cross entropy ---- */
 
-/* One label of an evaluation. It is predicted if its probability is above one half. A share of nothing is 0, as with classes. */
+/* One label of an evaluation. It is predicted if its probability is above one half. A share of nothing is 0, as with
+ * classes. */
 typedef struct an_label_metrics {
     size_t size;
     int64_t samples;

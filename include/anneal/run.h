@@ -80,7 +80,8 @@ typedef struct an_run_outcome {
     int64_t steps;     /* taken, in all */
     int64_t best_step; /* 0: there was no evaluation, or its metric was NaN */
     double best_value;
-    /* Why it was stopped; NULL: unknown. an_trainer_run sets it if `anneal stop` asked; the caller, before an_folder_finish, if it requested the stop itself. */
+    /* Why it was stopped; NULL: unknown. an_trainer_run sets it if `anneal stop` asked; the caller, before
+     * an_folder_finish, if it requested the stop itself. */
     const char *reason;
     an_run_end end;
     uint32_t reserved;
@@ -117,8 +118,9 @@ typedef struct an_save_options {
     int64_t keep_named;     /* newest checkpoints of an_trainer_save to keep; 0: all */
 } an_save_options;
 AN_API void an_save_options_init(an_save_options *options, size_t size);
-/* A folder that already has the checkpoints of another run is refused, because `keep_last` would remove them: by an_trainer_run before its
- * first step, and by an_trainer_save, with AN_ERR_STATE. To continue the run in the folder, call an_trainer_load with the folder. */
+/* A folder that already has the checkpoints of another run is refused, because `keep_last` would remove them: by
+ * an_trainer_run before its first step, and by an_trainer_save, with AN_ERR_STATE. To continue the run in the folder,
+ * call an_trainer_load with the folder. */
 AN_API an_status an_trainer_set_saving(an_trainer *trainer, const an_save_options *options);
 
 /* What a run writes to its folder. */

@@ -35,7 +35,8 @@ static size_t bytes_of(int threads) {
     return pool_offset() + an_pool_bytes(threads);
 }
 
-/* The level of a new context: what the caller asks for, or the highest. What is refused here would be refused at every start. */
+/* The level of a new context: what the caller asks for, or the highest. What is refused here would be refused at every
+ * start. */
 static an_status choose_isa(an_isa asked, an_isa *isa) {
     const an_isa highest = an_isa_highest();
     *isa = asked ? asked : highest;

@@ -68,8 +68,9 @@ static bool has_tiles(void) {
 }
 #endif
 
-/* The levels are x86-64-v3 (without what no kernel uses), x86-64-v4, and v4 with bf16 in vectors and tiles of bf16 and 8-bit integers.
- * __builtin_cpu_supports also asks whether the operating system saves the registers. Nobody asks for tiles that are not allowed. */
+/* The levels are x86-64-v3 (without what no kernel uses), x86-64-v4, and v4 with bf16 in vectors and tiles of bf16 and
+ * 8-bit integers. __builtin_cpu_supports also asks whether the operating system saves the registers. Nobody asks for
+ * tiles that are not allowed. */
 static an_isa level_of_machine(an_isa allowed) {
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return AN_ISA_BASE;

@@ -19,7 +19,8 @@ void an_process_read(const char *path, char *line, size_t capacity) {
 /* When a process started, and what it is doing; false: there is none of that number. */
 static bool read_process(long process, unsigned long long *start, char *state) {
     char path[64], line[1024];
-    /* Its first thread's, which says the same; of the process's own file an emulator shows it a version with another time. */
+    /* Its first thread's, which says the same; of the process's own file an emulator shows it a version with another
+     * time. */
     snprintf(path, sizeof path, "/proc/%ld/task/%ld/stat", process, process);
     an_process_read(path, line, sizeof line);
     const char *after = strrchr(line, ')'); /* a name may have anything in it */

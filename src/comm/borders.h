@@ -34,7 +34,8 @@ typedef struct an_border_cost {
 enum { AN_LEAF_COST = 4 };
 an_border_cost an_borders_cost(const an_borders *borders);
 
-/* What both kinds cost, and the one of the smaller cost; subtrees if both cost the same. O(ranks): who counts many ranks asks once. */
+/* What both kinds cost, and the one of the smaller cost; subtrees if both cost the same. O(ranks): who counts many
+ * ranks asks once. */
 typedef struct an_border_survey {
     an_border_cost costs[AN_BORDER_KINDS];
     an_borders chosen;

@@ -113,8 +113,8 @@ int64_t an_comm_merge_sends(int rank, int ranks, size_t bytes);
 void an_comm_abort(an_context *ctx, an_status status, const char *message);
 /* The error of the rank that gave up, if one did. */
 an_status an_comm_check(an_context *ctx);
-/* From any thread: this rank has died. The next check of this context gives up with that, so that no rank waits for it. `step`, `place`: where it was last heard of;
- * step 0: nowhere. */
+/* From any thread: this rank has died. The next check of this context gives up with that, so that no rank waits for it.
+ * `step`, `place`: where it was last heard of; step 0: nowhere. */
 void an_comm_lose(an_context *ctx, int rank, int64_t step, const char *place);
 
 /* ---- for who asks why nothing moves ---- */

@@ -30,8 +30,9 @@ static int64_t messages_of(const an_gather_peers *p, int64_t bytes) {
     return an_divide_up(bytes, (int64_t)p->message_bytes);
 }
 
-/* The messages in which all ranks send their segments of a run to one other. Pieces that lie in the run whole have ⌊N/P⌋ or ⌊N/P⌋ + 1 pages: of pieces a … b - 1, ⌊b·r/P⌋ - ⌊a·r/P⌋ have one more,
- * where r is the rest of N/P (comm/pieces.h). Only the first and the last piece of a run can be cut by its borders. */
+/* The messages in which all ranks send their segments of a run to one other. Pieces that lie in the run whole have
+ * ⌊N/P⌋ or ⌊N/P⌋ + 1 pages: of pieces a … b - 1, ⌊b·r/P⌋ - ⌊a·r/P⌋ have one more, where r is the rest of N/P
+ * (comm/pieces.h). Only the first and the last piece of a run can be cut by its borders. */
 static int64_t run_messages(const an_gather_peers *p, const an_gather_unit *unit, int run) {
     const an_page_range *pages = &unit->runs[run].pages;
     const int64_t page_bytes = (int64_t)p->page_bytes[unit->runs[run].channel];

@@ -77,7 +77,8 @@ static int64_t messages_of(int64_t pages, int64_t buckets) {
     return an_smaller(pages, buckets);
 }
 
-/* Of P pieces of N pages, N mod P have a page more than the others, so all of them are counted without looking at each. */
+/* Of P pieces of N pages, N mod P have a page more than the others, so all of them are counted without looking at
+ * each. */
 void an_scatter_measure(const an_scatter_peers *peers, int unit, an_scatter_cost *cost) {
     const an_scatter_peers *p = peers;
     const an_page_range *all = &p->units[unit].pages, own = an_piece(all, p->units[unit].turn, p->rank, p->ranks);

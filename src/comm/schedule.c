@@ -168,13 +168,15 @@ int64_t an_rounds_joins(const an_rounds *schedule, int rank, int round, int *joi
     return count;
 }
 
-/* The pieces of a cell have three lengths at most: all but the last differ by one page, and the last one ends where the cell does. */
+/* The pieces of a cell have three lengths at most: all but the last differ by one page, and the last one ends where the
+ * cell does. */
 enum { LENGTHS = 3 };
 typedef struct piece_lengths {
     int64_t pages[LENGTHS], pieces[LENGTHS];
 } piece_lengths;
 
-/* Piece g begins at ⌊g·N·size / ranks⌋ = g·q + ⌊g·rest / ranks⌋, so of the first G - 1 pieces, ⌊(G - 1)·rest / ranks⌋ have q + 1 pages. */
+/* Piece g begins at ⌊g·N·size / ranks⌋ = g·q + ⌊g·rest / ranks⌋, so of the first G - 1 pieces, ⌊(G - 1)·rest / ranks⌋
+ * have q + 1 pages. */
 static piece_lengths count_lengths(const an_cell *cell) {
     const int64_t pages = cell->pages.end - cell->pages.begin, before = cell->groups - 1;
     const int64_t q = pages * cell->size / cell->ranks, rest = pages * cell->size % cell->ranks;

@@ -81,13 +81,14 @@ typedef struct an_traffic {
     int64_t returns_out, returns_in;
 } an_traffic;
 
-/* The tree nodes of a round, which are the same for every bucket: those of the rank's group, and those of all groups that exchange with it. */
+/* The tree nodes of a round, which are the same for every bucket: those of the rank's group, and those of all groups
+ * that exchange with it. */
 typedef struct an_round_nodes {
     int64_t mine, all; /* an_rounds_nodes, an_rounds_joins */
 } an_round_nodes;
 
-/* The traffic of one rank in one round of one bucket; *kept: the pages that it holds after it. `part`: 1 / 1, or the slice of every piece that is moved.
- * O(rounds²) for each cell of the rank, whatever the number of ranks. */
+/* The traffic of one rank in one round of one bucket; *kept: the pages that it holds after it. `part`: 1 / 1, or the
+ * slice of every piece that is moved. O(rounds²) for each cell of the rank, whatever the number of ranks. */
 an_traffic an_rounds_traffic(const an_rounds *schedule, const an_round_nodes *nodes, const an_page_range *bucket,
                              const an_part *part, int rank, int round, int64_t *kept);
 void an_traffic_add(an_traffic *traffic, const an_traffic *more);

@@ -106,8 +106,9 @@ static void accept_all(an_watch_thread *w) {
 
 /* ---- ranks above ---- */
 
-/* This rank decides from now on. Ranks that were below it once may have turned to another, and come back: what is known of them is too old to blame them. Those above that do not
- * answer may never have done so: they are known from now on, as silent since the last word from above, or nobody would be to blame. */
+/* This rank decides from now on. Ranks that were below it once may have turned to another, and come back: what is known
+ * of them is too old to blame them. Those above that do not answer may never have done so: they are known from now on,
+ * as silent since the last word from above, or nobody would be to blame. */
 static void become_alone(an_watch_thread *w) {
     w->is_alone = true;
     for (int i = 0; i < w->candidate_count; i++) {

@@ -10,7 +10,8 @@ typedef an_csv_table table;
 
 /* ---- reading ---- */
 
-/* A row with categories, each of which becomes as many numbers as it has names, and with dates, whose days are stored. */
+/* A row with categories, each of which becomes as many numbers as it has names, and with dates, whose days are
+ * stored. */
 static void expand_f32(const an_csv_field *field, const an_column *columns, const float *from, const int64_t *instants,
                        float *to) {
     double numbers[AN_DATE_MOST_NUMBERS];

@@ -64,7 +64,8 @@ static an_status store_class(const place *p, double number) {
     return AN_OK;
 }
 
-/* Whether text here may be a name, or a number or date in another notation. If so, the rows are looked at before any of them is stored. */
+/* Whether text here may be a name, or a number or date in another notation. If so, the rows are looked at before any of
+ * them is stored. */
 static bool may_be_more(const place *p) {
     const table *t = p->t;
     if (!t->own || t->sets[p->use.kind]) return false;

@@ -61,8 +61,8 @@ static an_status read_row(table *t, an_csv_scan *scan, an_note note) {
     return AN_OK;
 }
 
-/* How many rows there can be: as many as lines that are neither empty nor in quotes, and each has a byte for every column. A quote in the middle of
- * a cell makes this a guess. */
+/* How many rows there can be: as many as lines that are neither empty nor in quotes, and each has a byte for every
+ * column. A quote in the middle of a cell makes this a guess. */
 static int64_t most_rows(const table *t, const an_csv_scan *scan) {
     const int64_t by_bytes = (scan->end - scan->at) / t->columns + 1;
     int64_t rows = 1;
@@ -76,7 +76,8 @@ static int64_t most_rows(const table *t, const an_csv_scan *scan) {
     return rows < by_bytes ? rows : by_bytes;
 }
 
-/* Room for so many rows more. The first file gets what it needs; with several, or where that was guessed too low, memory doubles at most. */
+/* Room for so many rows more. The first file gets what it needs; with several, or where that was guessed too low,
+ * memory doubles at most. */
 static an_status reserve(table *t, int64_t more) {
     an_status status;
     an_context *ctx = t->ctx;

@@ -6,7 +6,8 @@
 #include "base/text/text.h"
 #include "data/encoding.h"
 
-/* Version 2 has notations and dates. It is only written where there are some, so that earlier readers can read all others. */
+/* Version 2 has notations and dates. It is only written where there are some, so that earlier readers can read all
+ * others. */
 enum { FIRST_VERSION = 1, VERSION = 2 };
 static const char format[] = "anneal encoding";
 static const char *const lists[AN_ENCODED_KINDS] = {"inputs", "targets"};

@@ -35,7 +35,8 @@ enum {
     AN_STYLES_COMMA = 0xf0  /* or a comma */
 };
 
-/* The styles in which the text is a number, 0: none; its currency or percent sign; and whether it has a point or comma. */
+/* The styles in which the text is a number, 0: none; its currency or percent sign; and whether it has a point or
+ * comma. */
 uint8_t an_number_styles(const char *text, size_t length, uint8_t *sign, bool *has_mark);
 an_number_result an_notation_number(const an_notation *notation, const char *text, size_t length, double *number);
 /* Of a notation of numbers. */
@@ -54,7 +55,8 @@ bool an_notation_date(const an_notation *notation, const char *text, size_t leng
 void an_date_describe(const an_notation *notation, char *text, size_t capacity);
 bool an_date_parse(const char *text, an_notation *notation);
 
-/* The numbers of a date: days since 1970, then sine and cosine of the time of year, of the week and, if it has a time, of the day. */
+/* The numbers of a date: days since 1970, then sine and cosine of the time of year, of the week and, if it has a time,
+ * of the day. */
 enum { AN_DATE_MOST_NUMBERS = 7 };
 static inline int64_t an_date_width(const an_notation *notation) {
     return notation->has_time ? AN_DATE_MOST_NUMBERS : AN_DATE_MOST_NUMBERS - 2;

@@ -1,6 +1,7 @@
 /* Numbers as people write them: 1,234.5 and 1.234,5, 1 234 and 1'234, with a currency or percent sign before or behind.
  *
- * A sign is a unit. It is dropped, and the number stays as it is written: 12.5 % is 12.5, and predictions are percent. */
+ * A sign is a unit. It is dropped, and the number stays as it is written: 12.5 % is 12.5, and predictions are
+ * percent. */
 #include <stdio.h>
 #include <string.h>
 

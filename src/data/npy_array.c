@@ -157,7 +157,8 @@ static bool is_ordered(const an_npy_header *h) {
     return !h->fortran || h->rank < 2;
 }
 
-/* Puts numbers that are in Fortran order, in which the first dimension changes fastest, where they are in C order. `index` is that of the next one. */
+/* Puts numbers that are in Fortran order, in which the first dimension changes fastest, where they are in C order.
+ * `index` is that of the next one. */
 static void put_in_order(const an_npy_header *h, int64_t index[AN_MAX_DIMS], const unsigned char *from, size_t count,
                          unsigned char *to) {
     const size_t width = h->type->width;

@@ -25,7 +25,8 @@ static void on_warning(png_structp png, png_const_charp message) {
     (void)png, (void)message;
 }
 
-/* What follows the last row in the compressed data is no part of the picture, but libpng inflates all of it, as a part of reading that row. */
+/* What follows the last row in the compressed data is no part of the picture, but libpng inflates all of it, as a part
+ * of reading that row. */
 static void count_surplus(png_structp png, size_t bytes) {
     enum { MOST = 1 << 16, MOST_PIXEL = 8, IDAT = 0x49444154 }; /* bytes of a pixel: four channels of 16 bits */
     decoder *d = png_get_io_ptr(png);

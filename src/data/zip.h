@@ -30,7 +30,8 @@ an_status an_zip_begin(an_zip *zip, const an_reader *file, an_note note);
 /* The next member; *more is false after the last one. */
 an_status an_zip_next(an_zip *zip, an_zip_member *member, bool *more, an_note note);
 
-/* The bytes of a member, uncompressed, one piece after another: who reads them decides after the first how many more to hold. */
+/* The bytes of a member, uncompressed, one piece after another: who reads them decides after the first how many more to
+ * hold. */
 typedef struct an_zip_stream {
     const an_reader *file;
     const an_zip_member *member;
@@ -42,7 +43,8 @@ typedef struct an_zip_stream {
 
 /* Of a deflated member. After an error too, an_zip_close releases it. */
 an_status an_zip_open(an_zip_stream *stream, const an_reader *file, const an_zip_member *member, an_note note);
-/* The next bytes, which are no more than the member has left. Behind its last one, its end and its checksum are checked. */
+/* The next bytes, which are no more than the member has left. Behind its last one, its end and its checksum are
+ * checked. */
 an_status an_zip_read(an_zip_stream *stream, void *to, size_t bytes, an_note note);
 void an_zip_close(an_zip_stream *stream);
 

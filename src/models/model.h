@@ -20,7 +20,8 @@ an_status an_model_check_options(an_context *ctx, const char *model, const void 
 /* Refuses sizes below 1 and sizes that no machine can hold. */
 an_status an_model_check_sizes(an_context *ctx, const char *model, const an_model_size *sizes, int count);
 
-/* Refuses more layers than a graph can reasonably have: each is built, so that their number alone takes time and memory. */
+/* Refuses more layers than a graph can reasonably have: each is built, so that their number alone takes time and
+ * memory. */
 an_status an_model_check_layers(an_context *ctx, const char *model, int64_t layers);
 
 /* Refuses a width that the heads cannot share. */

@@ -226,7 +226,8 @@ static void resolve_precision(opening *o, an_dtype *parameters) {
     }
 }
 
-/* Numbers that were read in f32 stay what they are, and those in f64 are not rounded in silence. A program pushes either into a stream. */
+/* Numbers that were read in f32 stay what they are, and those in f64 are not rounded in silence. A program pushes
+ * either into a stream. */
 static an_status check_width(const opening *o, an_dtype parameters) {
     an_field field;
     an_field_init(&field, sizeof field);
@@ -479,7 +480,8 @@ fail:
     return status;
 }
 
-/* A run that is under way removes its old checkpoints before another process has read them: these are not damaged. Collective. */
+/* A run that is under way removes its old checkpoints before another process has read them: these are not damaged.
+ * Collective. */
 static an_status check_free(an_context *ctx, an_config *config) {
     const char *folder;
     an_status status = AN_OK;

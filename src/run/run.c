@@ -97,7 +97,8 @@ static an_status agree(running *r) {
     return agree_on(r, &facts);
 }
 
-/* Whether `anneal stop` asks for it. To look takes a system call or, on a shared file system, a message: fast steps do not look each time. */
+/* Whether `anneal stop` asks for it. To look takes a system call or, on a shared file system, a message: fast steps do
+ * not look each time. */
 static void look_for_request(an_trainer *t) {
     static const double interval = 0.2; /* seconds */
     an_run *run = t->run;

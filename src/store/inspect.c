@@ -49,7 +49,8 @@ static an_status find_newest(newest *n, an_context *ctx, const char *checkpoints
     return AN_OK;
 }
 
-/* A run that is under way may remove what was listed before it is held. Then there is a newer one, which damage does not bring. */
+/* A run that is under way may remove what was listed before it is held. Then there is a newer one, which damage does
+ * not bring. */
 an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest,
                                int *hold) {
     enum { TRIES = 100 };

@@ -30,7 +30,8 @@ an_status an_export_write(const an_checkpoint *checkpoint, const char *file, con
 
 bool an_checkpoint_has_manifest(const char *folder);
 
-/* The newest of a run's folder whose manifest is good; *path is "" if there is none, and *manifest NULL. It is held (store/hold.h). */
+/* The newest of a run's folder whose manifest is good; *path is "" if there is none, and *manifest NULL. It is held
+ * (store/hold.h). */
 an_status an_checkpoint_newest(an_context *ctx, const char *folder, char path[AN_FILE_PATH], an_manifest **manifest,
                                int *hold);
 

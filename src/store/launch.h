@@ -16,8 +16,9 @@ an_status an_launch_check_free(an_context *ctx, const char *folder);
 /* AN_ERR_TAKEN_OVER if a later launch has started. O(launches that have not been tidied away): one or two. */
 an_status an_launch_check(const char *folder, int64_t generation, an_note note);
 
-/* How often this launch was asked to stop: lines after the first of its file, which `anneal stop` adds. The file is opened each time, so that a shared file system asks its server; and
- * a request is for one launch and never meets the next. 0 if it cannot be read. */
+/* How often this launch was asked to stop: lines after the first of its file, which `anneal stop` adds. The file is
+ * opened each time, so that a shared file system asks its server; and a request is for one launch and never meets the
+ * next. 0 if it cannot be read. */
 #define AN_LAUNCH_STOP "stop"
 int an_launch_requests(const char *folder, int64_t generation);
 

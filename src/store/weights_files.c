@@ -68,7 +68,8 @@ static bool is_snapshot(const char *folder) {
            !stat(named, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Opens what a link leads to in Hugging Face's cache, in which snapshots/REVISION/NAME is a link to ../../blobs/HASH; -1: it leads anywhere else. */
+/* Opens what a link leads to in Hugging Face's cache, in which snapshots/REVISION/NAME is a link to ../../blobs/HASH;
+ * -1: it leads anywhere else. */
 static int open_in_cache(const char *link) {
     static const char blobs[] = "../../blobs/";
     char folder[AN_FILE_PATH], target[AN_FILE_PATH], path[AN_FILE_PATH];

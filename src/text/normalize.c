@@ -15,7 +15,8 @@ void an_text_normalize_begin(an_encoder *e, size_t bytes) {
     e->normal_room = bytes < (AN_MOST_TEXT - LEAST) / RATIO ? LEAST + RATIO * bytes : AN_MOST_TEXT;
 }
 
-/* Normalizers add to a text by these. A few of them in a row can multiply it, as each sees what the one before has made. */
+/* Normalizers add to a text by these. A few of them in a row can multiply it, as each sees what the one before has
+ * made. */
 static an_status add(an_encoder *e, an_characters *to, const char *bytes, size_t length) {
     if (length > e->normal_room - to->length) return AN_ERR_OVERFLOW; /* an_text_normalize says of what */
     return an_characters_add(e, to, bytes, length);

@@ -132,7 +132,8 @@ static void merge_assessments(an_assessment *a, const an_assessment *b) {
     memcpy(a->text, b->text, sizeof a->text);
 }
 
-/* Counts every imagined rank by itself: O(ranks · model). What is the same for all of them is made once (train/trainer_plan.c). */
+/* Counts every imagined rank by itself: O(ranks · model). What is the same for all of them is made once
+ * (train/trainer_plan.c). */
 static an_status assess_ranks(const settling *s, an_shard shard, double seconds) {
     an_trainer *t = s->t;
     an_context *ctx = t->ctx;
@@ -157,7 +158,8 @@ static an_status assess_plan(const settling *s, an_shard shard) {
     return AN_OK;
 }
 
-/* Plans a strategy, for this rank or for all imagined ones. Where it is the only one, what is wrong with it is an error. */
+/* Plans a strategy, for this rank or for all imagined ones. Where it is the only one, what is wrong with it is an
+ * error. */
 static an_status assess(const settling *s, an_shard shard, bool is_only) {
     an_assessment *a = &s->found->of[shard];
     an_status status = make_plan(s, shard);

@@ -124,7 +124,8 @@ static an_status count(an_trainer *t, const an_borders *borders) {
 
 /* ---- the plan ---- */
 
-/* The copy that a checkpoint needs is known from the model: what this rank writes. The layout is that of all ranks' files, so it is made once for all that are counted. */
+/* The copy that a checkpoint needs is known from the model: what this rank writes. The layout is that of all ranks'
+ * files, so it is made once for all that are counted. */
 static an_status measure_checkpoint(an_trainer *t, an_kept kept, int64_t *bytes) {
     an_context *ctx = t->ctx;
     *bytes = 0;

@@ -70,7 +70,8 @@ static void wait_for_stop(void) {
     _exit(0);
 }
 
-/* Rank 0 waits in MPI_Init, rank 1 is stopped before it, rank 2 dies there if it is told to, and rank 3 never starts. */
+/* Rank 0 waits in MPI_Init, rank 1 is stopped before it, rank 2 dies there if it is told to, and rank 3 never
+ * starts. */
 static void start_without_some(void) {
     for (int rank = 0; rank < 3; rank++) {
         char text[2] = {(char)('0' + rank)};

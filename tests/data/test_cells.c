@@ -1,4 +1,5 @@
-/* Texts of samples: cells of tables and members of JSON lines come back as they are written, beside the right sample. */
+/* Texts of samples: cells of tables and members of JSON lines come back as they are written, beside the right
+ * sample. */
 #include "data/pictures.h"
 
 static an_context *ctx;

@@ -1,6 +1,7 @@
-/* Fuzzes tables: with a header and without, by names, numbers and patterns of columns, with text and missing cells, plain and compressed.
- * Cells are counted, whether or not the table can be read. What was read must be read again in the same way with the encoding that it gave, after that was written and parsed.
- * Memory is proportional to the file: a column, which may be one byte of it, has some 500 bytes of names, uses and statistics. */
+/* Fuzzes tables: with a header and without, by names, numbers and patterns of columns, with text and missing cells,
+ * plain and compressed. Cells are counted, whether or not the table can be read. What was read must be read again in
+ * the same way with the encoding that it gave, after that was written and parsed. Memory is proportional to the file: a
+ * column, which may be one byte of it, has some 500 bytes of names, uses and statistics. */
 #include "anneal/graph.h"
 #include "fuzz_data.h"
 #include "fuzz_peak.h"

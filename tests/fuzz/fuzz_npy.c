@@ -1,4 +1,5 @@
-/* Fuzzes arrays of NumPy: .npy and .npz files, as inputs and as targets. What is compressed is held once: three arrays may be made of the same bytes, and each be 1,032 times as long. */
+/* Fuzzes arrays of NumPy: .npy and .npz files, as inputs and as targets. What is compressed is held once: three arrays
+ * may be made of the same bytes, and each be 1,032 times as long. */
 #include "fuzz_data.h"
 #include "fuzz_peak.h"
 

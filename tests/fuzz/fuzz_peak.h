@@ -1,5 +1,5 @@
-/* What a run may take at most beside what was there before it: a small file that becomes large is found by its memory, whoever allocates it. Needs AddressSanitizer; elsewhere nothing
- * is counted. */
+/* What a run may take at most beside what was there before it: a small file that becomes large is found by its memory,
+ * whoever allocates it. Needs AddressSanitizer; elsewhere nothing is counted. */
 #ifndef TESTS_FUZZ_FUZZ_PEAK_H
 #define TESTS_FUZZ_FUZZ_PEAK_H
 

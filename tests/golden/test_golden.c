@@ -24,8 +24,8 @@ enum { PATH_BYTES = 1024 };
 static const char folder[] = ANNEAL_SOURCE_DIR "/tests/golden/data/";
 
 /* What parity means: the loss relative to itself; a gradient by its L2 norm, relative to the larger of its norm and a
- * small part of all gradients' norm. Outputs and statistics are held to the gradients' numbers. PyTorch's are those of f64; in bf16
- * the limits are a few roundings to 8 bits. */
+ * small part of all gradients' norm. Outputs and statistics are held to the gradients' numbers. PyTorch's are those of
+ * f64; in bf16 the limits are a few roundings to 8 bits. */
 typedef enum kind { LOSS, GRADIENT, OUTPUT, KINDS } kind;
 static const char *const kind_names[] = {"loss", "gradient", "output"};
 typedef enum precision { IN_F32, IN_F64, IN_BF16, PRECISIONS } precision;

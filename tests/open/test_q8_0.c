@@ -76,7 +76,8 @@ static void compare_masters(const an_trainer *a, const an_trainer *b) {
     assert_memory_equal(a->params->masters, b->params->masters, (size_t)an_params_flat_bytes(&a->params->sizes));
 }
 
-/* Trains a config whose base is stored in q8_0 and one that reads the same numbers from a base that is not: `ways` are the two. */
+/* Trains a config whose base is stored in q8_0 and one that reads the same numbers from a base that is not: `ways` are
+ * the two. */
 static void compare_runs(const char *const ways[2], bool sets_table) {
     begin();
     an_trainer *a = open_run(ways[0]);

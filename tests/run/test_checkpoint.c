@@ -448,7 +448,8 @@ static void test_a_folder_of_another_run_is_refused(void **state) {
     has_names("folder/checkpoints", "step-", there);
 }
 
-/* Without a config: the run folder is loaded like a checkpoint in it, and the run goes on in its folder with the same bits. */
+/* Without a config: the run folder is loaded like a checkpoint in it, and the run goes on in its folder with the same
+ * bits. */
 static void test_a_run_folder_is_loaded(void **state) {
     static const char *const paths[] = {"folder", "folder/checkpoints/step-00000012-1",
                                         "folder/best/../step-00000012-1"};

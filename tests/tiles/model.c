@@ -9,8 +9,8 @@
 /* ---- numbers ----
  *
  * Intel's manual says of these instructions that they take denormals for zeros and make none, and round to the nearest,
- * whatever the environment asks for. The order of sums, what counts as too small, and which of two NaNs a sum gives were
- * found by experiment; they are those of the processor's other instructions. */
+ * whatever the environment asks for. The order of sums, what counts as too small, and which of two NaNs a sum gives
+ * were found by experiment; they are those of the processor's other instructions. */
 
 enum { SIGN = 1 << 31, EXPONENT = 0x7f800000, QUIET = 1 << 22 };
 
@@ -177,12 +177,14 @@ static void split(const tile *t, pairs *p) {
     }
 }
 
-/* All columns of a row are computed, as compilers then use vectors. What a tile does not have is zero and stays zero: 0·0 + 0. */
+/* All columns of a row are computed, as compilers then use vectors. What a tile does not have is zero and stays zero:
+ * 0·0 + 0. */
 static void multiply_row(float a, const float *restrict b, float *restrict sums) {
     for (int i = 0; i < COLUMNS; i++) sums[i] = multiply_add(a, b[i], sums[i]);
 }
 
-/* Products of even places are summed, those of odd places are, and then both sums are added and this to what was there. */
+/* Products of even places are summed, those of odd places are, and then both sums are added and this to what was
+ * there. */
 void tile_model_multiply_bf16(int sums, int a, int b) {
     tile *to = tile_at(sums);
     pairs left, right;

@@ -1,8 +1,8 @@
 /* A model of tiles in plain C: what the instructions of level amx do, bit for bit, on any machine.
  *
- * Programs with AN_TILE_MODEL="tiles/model.h" run the kernels for AMX on it: kernels/common/tiles.h. What it computes was
- * compared with a processor: test_model.c. A kernel that the processor would stop, because a tile is not configured or
- * sizes do not fit, is stopped here with a message and abort(). What tiles load and store, sanitizers see here.
+ * Programs with AN_TILE_MODEL="tiles/model.h" run the kernels for AMX on it: kernels/common/tiles.h. What it computes
+ * was compared with a processor: test_model.c. A kernel that the processor would stop, because a tile is not configured
+ * or sizes do not fit, is stopped here with a message and abort(). What tiles load and store, sanitizers see here.
  */
 #ifndef TESTS_TILES_MODEL_H
 #define TESTS_TILES_MODEL_H

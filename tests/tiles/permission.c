@@ -1,5 +1,6 @@
-/* Linked into programs that run kernels on the model of tiles: fails if the process may use real ones in the end. As long as it
- * may not, an instruction for tiles is an illegal one, so none can have been executed in place of the model. */
+/* Linked into programs that run kernels on the model of tiles: fails if the process may use real ones in the end. As
+ * long as it may not, an instruction for tiles is an illegal one, so none can have been executed in place of the
+ * model. */
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
-/* Records what a processor with AMX makes of random operands: record_tiles FILE writes recorded.bin, to which test_model.c
- * holds the model on every machine. */
+/* Records what a processor with AMX makes of random operands: record_tiles FILE writes recorded.bin, to which
+ * test_model.c holds the model on every machine. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -68,7 +68,8 @@ static void test_levels_differ(void **state) {
     if (most > AN_ISA_BASE) assert_false(same(levels[most], levels[AN_ISA_BASE]));
 }
 
-/* Any one of the families that a run's bits come from, at every level that the machine has. A level whose best kernel is the portable one has no other to force. */
+/* Any one of the families that a run's bits come from, at every level that the machine has. A level whose best kernel
+ * is the portable one has no other to force. */
 static void test_other_kernels_differ(void **state) {
     (void)state;
     static const struct {

@@ -7,7 +7,8 @@ typedef struct an_foreign {
     const char *advice; /* how to convert it; FILE stands for its path */
 } an_foreign;
 
-/* Reads the first bytes of a file. Where these say nothing, and are no text, its name does. NULL: it is none, or cannot be read. */
+/* Reads the first bytes of a file. Where these say nothing, and are no text, its name does. NULL: it is none, or cannot
+ * be read. */
 const an_foreign *an_foreign_find(const char *path);
 
 /* What to say of such a file: "this is a Parquet file, which anneal does not read; convert it: …". */

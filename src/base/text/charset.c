@@ -22,7 +22,8 @@ static const char *find_mark(const char *bytes, size_t length) {
     return NULL;
 }
 
-/* The bytes from 0x80 to 0x9f are control characters of ISO 8859, which no text has, and letters and quotes of Windows. */
+/* The bytes from 0x80 to 0x9f are control characters of ISO 8859, which no text has, and letters and quotes of
+ * Windows. */
 static const char *guess(const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)bytes[i] >= 0x80 && (unsigned char)bytes[i] < 0xa0) return "WINDOWS-1252";

@@ -12,8 +12,8 @@ size_t an_utf8_length(const char *bytes, size_t left);
 /* The same in a text that ends in NUL. */
 size_t an_utf8_length_in_text(const char *text);
 bool an_utf8_is_valid(const char *text);
-/* Whether a terminal shows the character that begins here, and obeys none of it: it is valid, no control character, and does not change the direction of
- * writing. */
+/* Whether a terminal shows the character that begins here, and obeys none of it: it is valid, no control character, and
+ * does not change the direction of writing. */
 bool an_utf8_is_shown(const char *text);
 
 #endif

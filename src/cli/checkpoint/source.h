@@ -65,7 +65,8 @@ typedef struct cli_shape {
 } cli_shape;
 cli_shape cli_shape_of(const an_checkpoint_tensor *tensor);
 
-/* A name from a file as a terminal may show it: other bytes are written as \x1b, and what is too long for a table is cut. */
+/* A name from a file as a terminal may show it: other bytes are written as \x1b, and what is too long for a table is
+ * cut. */
 typedef struct cli_name {
     char text[128];
 } cli_name;

@@ -147,7 +147,8 @@ static void advise_machine(const doctor_facts *f, doctor_advice *a) {
 
 /* ---- what can fail ---- */
 
-/* HWLOC_COMPONENTS: names with a comma between two; -NAME leaves one out, and nothing but what stands before "stop" is used. */
+/* HWLOC_COMPONENTS: names with a comma between two; -NAME leaves one out, and nothing but what stands before "stop" is
+ * used. */
 static bool hwloc_uses_opencl(void) {
     const char *word = getenv("HWLOC_COMPONENTS");
     bool is_named = false;

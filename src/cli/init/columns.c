@@ -166,7 +166,8 @@ static void tell_table(const init_columns *all, const init_found *f) {
              all->info.header ? "with a header" : "without a header");
 }
 
-/* Cells in another notation count as what they are. Where that is not clear, the options decide, and check_clear asks for them. */
+/* Cells in another notation count as what they are. Where that is not clear, the options decide, and check_clear asks
+ * for them. */
 static void take_kind(init_column *c, const init_found *f) {
     const an_csv_kind kind = c->facts.kind;
     c->is_date = kind == AN_CSV_KIND_DATE || (kind == AN_CSV_KIND_UNCLEAR_DATE && f->dates);

@@ -61,8 +61,8 @@ typedef struct init_found {
     int64_t tokens, vocabulary, context; /* of text; vocabulary 0: it is no text */
 } init_found;
 
-/* Whether the first of these JSON lines has the members of a conversation, a pair of answers or a sentence with a label; and the config for
- * such data. `firsts` are the first characters of the values. */
+/* Whether the first of these JSON lines has the members of a conversation, a pair of answers or a sentence with a
+ * label; and the config for such data. `firsts` are the first characters of the values. */
 bool init_is_language(const init_found *f, const char *const *names, const char *firsts, int64_t count);
 int init_language(init_found *f, const char *const *names, const char *firsts, int64_t count);
 

@@ -1,4 +1,5 @@
-/* anneal init of JSON lines with language: conversations, pairs of answers, sentences with labels. They train a published model. */
+/* anneal init of JSON lines with language: conversations, pairs of answers, sentences with labels. They train a
+ * published model. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,8 +63,8 @@ static records count_records(const char *path) {
     return r;
 }
 
-/* Tokens for the longest record, in steps of 64: about four bytes each, and JSON's own characters for those of the template. A pair has
- * two answers. */
+/* Tokens for the longest record, in steps of 64: about four bytes each, and JSON's own characters for those of the
+ * template. A pair has two answers. */
 static int64_t choose_context(const kind *k, const records *r, int64_t most) {
     enum { BYTES = 4, STEP = 64, MOST = 1024 };
     const int64_t tokens = (int64_t)(r->longest / BYTES) * (!strcmp(k->type, "preferences") ? 2 : 1);

@@ -84,7 +84,8 @@ void cli_predictions_begin(const cli_predictions *predictions, const cli_samples
 /* Outputs of n samples from number `begin` on; `inputs` are theirs. */
 void cli_predictions_write(const cli_predictions *predictions, const cli_samples *samples, int64_t begin, int64_t n,
                            const void *inputs, const void *outputs);
-/* Compares the most likely classes of n samples, those that were read last, with the ones that they are known to have. */
+/* Compares the most likely classes of n samples, those that were read last, with the ones that they are known to
+ * have. */
 void cli_predictions_compare(cli_predictions *predictions, const cli_samples *samples, int64_t n, const void *outputs);
 
 #endif

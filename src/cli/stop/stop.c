@@ -1,7 +1,8 @@
 /* anneal stop: asks a run to stop with a checkpoint, wherever it trains.
  *
- * The request is a line in the file of the run's launch, which rank 0 opens a few times a second. So it needs no launcher, no port and no process number; it reaches a run on another host
- * that shares the folder, and who may write to the folder may stop the run. */
+ * The request is a line in the file of the run's launch, which rank 0 opens a few times a second. So it needs no
+ * launcher, no port and no process number; it reaches a run on another host that shares the folder, and who may write
+ * to the folder may stop the run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* What ranks share with the process on their host that started them: memory with a heartbeat of each, which outlives them, so that what a rank was doing when
- * it was killed can be told; and the order in which their processes ended, because launchers kill all others soon after the first. A rank that
- * cannot open the memory, as on another host, trains all the same. */
+/* What ranks share with the process on their host that started them: memory with a heartbeat of each, which outlives
+ * them, so that what a rank was doing when it was killed can be told; and the order in which their processes ended,
+ * because launchers kill all others soon after the first. A rank that cannot open the memory, as on another host,
+ * trains all the same. */
 #ifndef AN_CLI_SUPERVISE_BOARD_H
 #define AN_CLI_SUPERVISE_BOARD_H
 

@@ -1,4 +1,5 @@
-/* What a run folder says to a process that does not train in it: who trains, what was saved, how it ended. Nothing in it is trusted. */
+/* What a run folder says to a process that does not train in it: who trains, what was saved, how it ended. Nothing in
+ * it is trusted. */
 #ifndef AN_CLI_SUPERVISE_FOLDER_H
 #define AN_CLI_SUPERVISE_FOLDER_H
 

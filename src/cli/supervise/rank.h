@@ -6,7 +6,8 @@
 #include "anneal/experimental.h"
 #include "anneal/watch.h"
 
-/* First of all: takes the supervisor's address from the environment. If there is one, begins the link with it (link.h), and dies with the launcher from then on. */
+/* First of all: takes the supervisor's address from the environment. If there is one, begins the link with it (link.h),
+ * and dies with the launcher from then on. */
 void cli_rank_begin(void);
 /* For the context: the one that a supervisor shares, or one of this process's own if it is one of several ranks; NULL: neither. */
 an_heartbeat *cli_rank_heartbeat(const an_comm *comm);

@@ -40,7 +40,8 @@ bool supervise_outcome(const char *folder, int64_t after, int *code) {
     return cli_run_outcome(folder, &end) && end.launch > after && code_of_end(end.name, code);
 }
 
-/* The signal that ended a rank or the launcher; 0: the launcher does not say. Open MPI's adds 128, as shells do; MPICH's gives the number itself, which no rank exits with. */
+/* The signal that ended a rank or the launcher; 0: the launcher does not say. Open MPI's adds 128, as shells do;
+ * MPICH's gives the number itself, which no rank exits with. */
 static int signal_of(int status) {
     enum { KILLED = 128 };
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
@@ -95,7 +96,8 @@ static void settle(const supervise_job *job, const supervise_signals *signals, c
 
 /* ---- until then ---- */
 
-/* Not through the launcher: that of Open MPI kills its ranks within a second of TERM or INT, and passes no signal on while a library of its own is in the way. */
+/* Not through the launcher: that of Open MPI kills its ranks within a second of TERM or INT, and passes no signal on
+ * while a library of its own is in the way. */
 static void pass_on(supervise_job *job, supervise_signals *signals, int number) {
     if (number == SIGTSTP) { /* ranks may be on other hosts, and there is no way to let all of them rest */
         supervise_say("a job of several ranks cannot be suspended");
@@ -171,7 +173,8 @@ static void look(supervise_job *job, const supervise_job_watch *watch, looking *
     }
 }
 
-/* Ranks whose waits have lasted too long end by themselves; one that is stopped does not, and may be the one that would tell. */
+/* Ranks whose waits have lasted too long end by themselves; one that is stopped does not, and may be the one that would
+ * tell. */
 static void look_at_failed(supervise_job *job) {
     if (job->failed > 0 && job->exited == 0 && an_clock_seconds() - job->failed > lingering) job->timed_out = true;
 }

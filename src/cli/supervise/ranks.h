@@ -1,5 +1,6 @@
-/* A supervisor's job of several ranks: a launcher, the ranks that it started, and what these say over TCP. Each rank has a connection of its own from its start on
- * (link.h); the rank that speaks for all has another one for its watch (comm/watch.h). Plain `anneal train -n` runs its ranks as such a job too. */
+/* A supervisor's job of several ranks: a launcher, the ranks that it started, and what these say over TCP. Each rank
+ * has a connection of its own from its start on (link.h); the rank that speaks for all has another one for its watch
+ * (comm/watch.h). Plain `anneal train -n` runs its ranks as such a job too. */
 #ifndef AN_CLI_SUPERVISE_RANKS_H
 #define AN_CLI_SUPERVISE_RANKS_H
 
@@ -60,19 +61,23 @@ void supervise_job_forget(supervise_job *job);
 
 /* Reads what ranks have sent, says what they report, and passes a request to stop on. */
 void supervise_job_listen(supervise_job *job);
-/* Waits until a rank says something, a connection is closed or a signal comes, but so many seconds at most. `signals`: a signalfd. */
+/* Waits until a rank says something, a connection is closed or a signal comes, but so many seconds at most. `signals`:
+ * a signalfd. */
 void supervise_job_sleep(const supervise_job *job, int signals, double seconds);
-/* Asks the ranks to stop with a checkpoint, as signal `number` would; those that have not started yet, as soon as they have. */
+/* Asks the ranks to stop with a checkpoint, as signal `number` would; those that have not started yet, as soon as they
+ * have. */
 void supervise_job_stop(supervise_job *job, int number);
 
 /* Describes a start without progress: the ranks that have died, do not answer or have not started. */
 enum { SUPERVISE_START = 1024 };
 void supervise_start_describe(const supervise_job *job, char text[SUPERVISE_START]);
-/* Names, once, the ranks that have died, and in the start those that had not started then. `has_ended`: the launcher has. */
+/* Names, once, the ranks that have died, and in the start those that had not started then. `has_ended`: the launcher
+ * has. */
 void supervise_name_dead(supervise_job *job, bool has_ended);
 
-/* Watches it to its end, as supervise_watch does. `folder`: of the run, whose outcome.json says how it ended, or NULL: what rank 0 says has to do; `launch`: the last launch before this job.
- * `may_stop`: asked every few seconds; true: the job is to stop with a checkpoint, because it can go on with more ranks. */
+/* Watches it to its end, as supervise_watch does. `folder`: of the run, whose outcome.json says how it ended, or NULL:
+ * what rank 0 says has to do; `launch`: the last launch before this job. `may_stop`: asked every few seconds; true: the
+ * job is to stop with a checkpoint, because it can go on with more ranks. */
 typedef struct supervise_job_watch {
     const char *folder;
     int64_t launch;

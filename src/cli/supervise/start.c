@@ -18,7 +18,8 @@ static condition condition_of(const supervise_seat *seat) {
     return seat->silent >= late && !seat->left ? SILENT : WAITING;
 }
 
-/* The ranks of one condition: "rank 2 (process 4711, inside MPI_Init)", with more of them one after another. How many there are; the text grows by what fits. */
+/* The ranks of one condition: "rank 2 (process 4711, inside MPI_Init)", with more of them one after another. How many
+ * there are; the text grows by what fits. */
 static int list(const supervise_job *job, condition c, char *text, size_t capacity) {
     int count = 0;
     for (int rank = 0; rank < job->ranks; rank++) {
@@ -55,7 +56,8 @@ void supervise_start_describe(const supervise_job *job, char text[SUPERVISE_STAR
     snprintf(text, SUPERVISE_START, "the ranks are still starting, without progress for %.3g s", job->still);
 }
 
-/* "rank 1 (process 4711) has died at step 120, while …" of the rank that died first; false: it is not known, or had not begun. */
+/* "rank 1 (process 4711) has died at step 120, while …" of the rank that died first; false: it is not known, or had not
+ * begun. */
 static bool name_first(const supervise_job *job) {
     char place[SUPERVISE_PLACE];
     an_heartbeat heartbeat;

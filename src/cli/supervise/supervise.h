@@ -67,7 +67,8 @@ void supervise_watch(supervise_child *child, supervise_signals *signals, double 
 
 /* "one of 2 ranks crashed (signal 11) at step 120, while "forward fc (product)""; `ranks` 0: it was one process. */
 void supervise_describe(const supervise_end *end, int64_t ranks, char *text, size_t capacity);
-/* Writes that the run has failed to outcome.json of its folder, if that still says of this process that it is running. */
+/* Writes that the run has failed to outcome.json of its folder, if that still says of this process that it is
+ * running. */
 void supervise_outcome_write(const char *folder, pid_t process, const supervise_end *end, double seconds,
                              const char *error);
 

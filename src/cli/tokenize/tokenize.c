@@ -63,7 +63,8 @@ static int run_parts(const cli_call *call, const encoding *c, input *in, output 
     return good ? CLI_DONE : cli_fail(call, "%s", error);
 }
 
-/* Names by which tokenizers without a tokenizer_config.json call the token that ends a text; -1: it has none of them. */
+/* Names by which tokenizers without a tokenizer_config.json call the token that ends a text; -1: it has none of
+ * them. */
 static int32_t find_usual_end(const an_tokenizer *tokenizer) {
     static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

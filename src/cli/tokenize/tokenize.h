@@ -53,8 +53,8 @@ typedef struct encoding {
 /* Encodes parts, each with its own thread while there are threads. False: no memory, or no threads. */
 bool tokenize_encode(const encoding *encoding, part *parts, int count);
 
-/* Puts the files of the tokenizer beside the file of tokens, in TOKENS.tokenizer. `end` is the token behind each document,
- * which is written down where the files do not say it; NULL: none. Of a GGUF file nothing is copied. */
+/* Puts the files of the tokenizer beside the file of tokens, in TOKENS.tokenizer. `end` is the token behind each
+ * document, which is written down where the files do not say it; NULL: none. Of a GGUF file nothing is copied. */
 bool tokenize_put_beside(const char *tokenizer, const char *tokens, const char *end, char error[TOKENIZE_MESSAGE]);
 
 typedef struct output {

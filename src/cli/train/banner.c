@@ -288,7 +288,8 @@ static void say_machine(cli_training *t) {
                  i.host_processors == 1 ? "" : "s");
 }
 
-/* For which ranks, level and version this run is bit-identical: docs/bits.md. A resumed run has shown it when it began. */
+/* For which ranks, level and version this run is bit-identical: docs/bits.md. A resumed run has shown it when it
+ * began. */
 static void say_bits(cli_training *t) {
     row r = row_begin(t, "bits");
     if (an_trainer_resumed(t->trainer)) return;

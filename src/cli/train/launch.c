@@ -59,8 +59,8 @@ static bool allow_root(void) {
     return true;
 }
 
-/* Launchers look at the machine through hwloc, whose plugin for OpenCL opens every driver there is. One that starts threads of its own takes the launcher's signals, and
- * opening them takes seconds. */
+/* Launchers look at the machine through hwloc, whose plugin for OpenCL opens every driver there is. One that starts
+ * threads of its own takes the launcher's signals, and opening them takes seconds. */
 static bool leave_opencl(void) {
     return setenv("HWLOC_COMPONENTS", "-opencl", 0) == 0;
 }

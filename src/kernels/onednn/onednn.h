@@ -1,12 +1,12 @@
 /* oneDNN behind one file: its level, its statuses, and the primitives that a context keeps. Only *_onednn*.c use it.
  *
- * Bits. Every primitive is made for one thread and run inside a task of ours, on a part of the work that shapes alone cut
- * out; so bits do not depend on how oneDNN would share work among threads, which for most of its products and gradients
- * of weights changes with their number.
+ * Bits. Every primitive is made for one thread and run inside a task of ours, on a part of the work that shapes alone
+ * cut out; so bits do not depend on how oneDNN would share work among threads, which for most of its products and
+ * gradients of weights changes with their number.
  *
  * Levels. oneDNN has one limit of instructions for the whole process, which holds from the first primitive on. It is
- * set to AMX with bf16, or to avx512_core where ANNEAL_MAX_ISA keeps AMX from all contexts. Contexts of level avx512 use
- * oneDNN in f32 only, where it takes the same code and gives the same bits under every limit from avx512_core to
+ * set to AMX with bf16, or to avx512_core where ANNEAL_MAX_ISA keeps AMX from all contexts. Contexts of level avx512
+ * use oneDNN in f32 only, where it takes the same code and gives the same bits under every limit from avx512_core to
  * avx512_core_amx; bf16 needs level amx; levels below never use it. So contexts of all levels live side by side, and a
  * level means the same bits on every machine and in every process.
  */
