@@ -237,10 +237,11 @@ static an_status check_normalize(const opening *o, const char *refusal) {
         return AN_ERROR(o->ctx, AN_ERR_ARGUMENT, "%s: data.normalize cannot be used: %s; remove it",
                         an_config_place(o->config, "data.normalize"), refusal);
     const bool classes = an_config_is(o->config, "model.type", "cnn") || an_open_wants_classes(o);
-    if (targets && classes)
+    const bool labels = an_config_is(o->config, "model.loss", "binary_cross_entropy");
+    if (targets && (classes || labels))
         return AN_ERROR(o->ctx, AN_ERR_ARGUMENT,
-                        "%s: the targets are classes, which have no scale; remove data.normalize.targets",
-                        an_config_place(o->config, "data.normalize.targets"));
+                        "%s: the targets are %s, which have no scale; remove data.normalize.targets",
+                        an_config_place(o->config, "data.normalize.targets"), classes ? "classes" : "labels");
     return AN_OK;
 }
 

@@ -60,6 +60,11 @@ attempt 2 train many.yaml --set run.dir=none --set eval.metrics=[mae] --set eval
 says "it predicts probabilities of labels"
 attempt 2 train two.yaml --set run.dir=none --set model.loss=binary_cross_entropy
 says 'set data.train.classes to off'
+sed 's/red, green, blue/red, green, b/; s/run-many/none/' many.yaml >wide.yaml
+attempt 2 train wide.yaml
+says "model.loss is binary_cross_entropy, whose targets are from 0 to 1, but target 'b' of data.train is from -"
+attempt 2 train many.yaml --set run.dir=none --set data.normalize.targets=standard
+says "the targets are labels, which have no scale"
 # What was not asked for leaves the hash as it was.
 attempt 0 train three.yaml --set run.dir=run-plain --set eval.early_stop=
 ! grep -q val_f1 run-plain/metrics.jsonl || fail "metrics of classes are computed without being asked for"
