@@ -53,7 +53,7 @@ for shard in ${STRATEGIES:-none optimizer gradients full}; do
     part=many/checkpoints/step-00000020-1/part-0000$((ranks - 1)).safetensors
     printf '\377' | dd of="$part" bs=1 seek=$(($(stat -c %s "$part") - 3)) conv=notrunc 2>dd.log
     attempt 1 verify many
-    attempt 1 export many --to damaged.safetensors
+    attempt 1 export many --checkpoint newest --to damaged.safetensors
     rm -rf many many.out
     echo "$mpi, $ranks ranks, $shard: verify, inspect, export, eval, predict and diff as for one process"
 done
