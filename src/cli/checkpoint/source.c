@@ -25,59 +25,76 @@ int cli_checkpoint_open(const cli_call *call, const char *path, cli_checkpoint *
 
 /* ---- which of a run's checkpoints ---- */
 
-static bool join(char path[CLI_PATH], const char *folder, const char *name) {
-    return snprintf(path, CLI_PATH, "%s/%s", folder, name) < CLI_PATH;
+/* Paths are on the heap, as opening a checkpoint needs the stack. NULL: there is no memory. */
+static char *join(const char *folder, const char *name) {
+    const size_t bytes = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(bytes);
+    if (path) snprintf(path, bytes, "%s/%s", folder, name);
+    return path;
 }
 
 static bool is_folder(const char *path) {
     struct stat found;
-    return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+    return path && stat(path, &found) == 0 && S_ISDIR(found.st_mode);
 }
 
 /* A folder of checkpoints, and not one itself. */
 static bool is_run(const char *path) {
-    char inside[CLI_PATH];
-    return join(inside, path, "checkpoints") && is_folder(inside) && join(inside, path, "manifest.json") &&
-           access(inside, F_OK) != 0;
+    char *checkpoints = join(path, "checkpoints"), *manifest = join(path, "manifest.json");
+    const bool is = is_folder(checkpoints) && manifest && access(manifest, F_OK) != 0;
+    free(checkpoints);
+    free(manifest);
+    return is;
 }
 
-/* What the link `best` points to, by its own name. False: there is none. */
-static bool find_best(const char *run, char best[CLI_PATH]) {
-    char link[CLI_PATH], target[CLI_PATH];
-    if (!join(link, run, "best") || !is_folder(link)) return false;
-    const ssize_t length = readlink(link, target, sizeof target - 1);
-    if (length <= 0) return false;
-    target[length] = 0;
-    return *target == '/' ? snprintf(best, CLI_PATH, "%s", target) < CLI_PATH : join(best, run, target);
+/* What the link `best` points to, by its own name. NULL: there is none. */
+static char *find_best(const char *run) {
+    char *link = join(run, "best"), *target = calloc(1, CLI_PATH), *best = NULL;
+    if (is_folder(link) && target && readlink(link, target, CLI_PATH - 1) > 0)
+        best = *target == '/' ? strdup(target) : join(run, target);
+    free(link);
+    free(target);
+    return best;
 }
 
-static int open_best(const cli_call *call, const char *run, const char *best, cli_checkpoint *opened) {
-    const int code = cli_checkpoint_open(call, best, opened);
-    opened->choice = "best";
-    if (code == CLI_DONE)
-        cli_tell("%s: the best checkpoint is used, after step %s: %s", run, cli_count(opened->info.step).text,
-                 opened->info.path);
+/* A name in the run's folder of checkpoints. NULL: there is no such checkpoint. */
+static char *find_named(const char *run, const char *name) {
+    char *inside = join(run, "checkpoints"), *path = inside ? join(inside, name) : NULL;
+    free(inside);
+    if (!strchr(name, '/') && is_folder(path)) return path;
+    free(path);
+    return NULL;
+}
+
+static int open_chosen(const cli_call *call, const char *path, const char *choice, cli_checkpoint *opened) {
+    const int code = cli_checkpoint_open(call, path, opened);
+    opened->choice = choice;
+    if (code == CLI_DONE && opened->info.is_run)
+        cli_tell("%s: the %s checkpoint is used, after step %s: %s", call->argument, choice,
+                 cli_count(opened->info.step).text, opened->info.path);
     return code;
 }
 
-static int open_newest(const cli_call *call, const char *run, cli_checkpoint *opened) {
-    const int code = cli_checkpoint_open(call, run, opened);
-    opened->choice = "newest";
-    if (code == CLI_DONE && opened->info.is_run)
-        cli_tell("%s: the newest checkpoint is used, after step %s: %s", run, cli_count(opened->info.step).text,
-                 opened->info.path);
+static int open_best(const cli_call *call, const char *run, bool must_be, cli_checkpoint *opened) {
+    char *best = find_best(run);
+    if (!best && must_be)
+        return cli_fail(call,
+                        "%s: this run has no best checkpoint: it had no evaluation, or did not save after one "
+                        "(save.every). Use --checkpoint newest",
+                        run);
+    const int code = best ? open_chosen(call, best, "best", opened) : open_chosen(call, run, "newest", opened);
+    free(best);
     return code;
 }
 
 static int open_named(const cli_call *call, const char *run, const char *name, cli_checkpoint *opened) {
-    char inside[CLI_PATH], path[CLI_PATH];
-    const bool is_inside =
-        !strchr(name, '/') && join(inside, run, "checkpoints") && join(path, inside, name) && is_folder(path);
-    return cli_checkpoint_open(call, is_inside ? path : name, opened);
+    char *inside = find_named(run, name);
+    const int code = cli_checkpoint_open(call, inside ? inside : name, opened);
+    free(inside);
+    return code;
 }
 
 int cli_checkpoint_open_model(const cli_call *call, const char *path, const char *which, cli_checkpoint *opened) {
-    char best[CLI_PATH];
     *opened = (cli_checkpoint){.call = call};
     if (!is_run(path)) {
         if (which)
@@ -85,17 +102,9 @@ int cli_checkpoint_open_model(const cli_call *call, const char *path, const char
                               path);
         return cli_checkpoint_open(call, path, opened);
     }
-    const bool has_best = find_best(path, best);
-    if (which && !strcmp(which, "best") && !has_best)
-        return cli_fail(
-            call,
-            "%s: this run has no best checkpoint: it had no evaluation, or did not save after one (save.every). "
-            "Use --checkpoint newest",
-            path);
-    if (which && strcmp(which, "best") != 0 && strcmp(which, "newest") != 0)
-        return open_named(call, path, which, opened);
-    return has_best && !(which && !strcmp(which, "newest")) ? open_best(call, path, best, opened)
-                                                            : open_newest(call, path, opened);
+    if (!which || !strcmp(which, "best")) return open_best(call, path, which != NULL, opened);
+    if (!strcmp(which, "newest")) return open_chosen(call, path, "newest", opened);
+    return open_named(call, path, which, opened);
 }
 
 void cli_checkpoint_close(cli_checkpoint *opened) {
