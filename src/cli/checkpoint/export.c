@@ -153,7 +153,7 @@ static int run(const cli_call *call) {
     an_model_weights weights;
     an_export_type type;
     cli_checkpoint c;
-    if (choose(call, &f, &place) != CLI_DONE) return CLI_MISUSED;
+    if (choose(call, &f, &place) != CLI_DONE || !f) return CLI_MISUSED;
     if (choose_type(call, f, &type) != CLI_DONE) return CLI_MISUSED;
     if (cli_weights_choose(call, call->values[WEIGHTS], &weights) != CLI_DONE) return CLI_MISUSED;
     int code = cli_checkpoint_open_model(call, call->argument, call->values[CHECKPOINT], &c);

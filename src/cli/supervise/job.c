@@ -155,7 +155,7 @@ static void take_exit(supervise_job *job, const an_rank_message *message) {
     seat->failed = message->code != CLI_DONE && message->code != CLI_AGAIN;
     if (seat->failed && job->failed == 0) job->failed = an_clock_seconds();
     if (message->state.rank > 0) return;
-    if (!job->heard) job->state = message->state; /* it never trained */
+    if (job->heard == 0) job->state = message->state; /* it never trained */
     job->exited = an_clock_seconds();
     job->code = message->code;
 }
