@@ -167,9 +167,9 @@ bool an_date_is_unclear(uint8_t found) {
     return (found & DAY_FIRST) && (found & MONTH_FIRST);
 }
 
-uint8_t an_date_choose(uint8_t found, an_csv_dates order) {
-    const uint8_t asked = (uint8_t)(found & (order == AN_CSV_DATES_MONTH_FIRST ? MONTH_FIRST : DAY_FIRST));
-    return (uint8_t)__builtin_ctz(asked ? asked : found);
+uint8_t an_date_choose(uint8_t styles, an_csv_dates order) {
+    const uint8_t asked = (uint8_t)(styles & (order == AN_CSV_DATES_MONTH_FIRST ? MONTH_FIRST : DAY_FIRST));
+    return (uint8_t)__builtin_ctz(asked ? asked : styles);
 }
 
 bool an_notation_date(const an_notation *notation, const char *text, size_t length, int64_t *seconds) {
@@ -192,10 +192,10 @@ void an_date_describe(const an_notation *notation, char *text, size_t capacity) 
 
 bool an_date_parse(const char *text, an_notation *notation) {
     char described[AN_NOTATION_BYTES];
-    for (uint8_t style = 0; style < STYLES; style++)
+    for (int style = 0; style < STYLES; style++)
         for (int times = 0; times < 3; times++) {
-            *notation =
-                (an_notation){.kind = AN_NOTATION_DATE, .style = style, .has_time = times > 0, .has_zone = times > 1};
+            *notation = (an_notation){
+                .kind = AN_NOTATION_DATE, .style = (uint8_t)style, .has_time = times > 0, .has_zone = times > 1};
             an_date_describe(notation, described, sizeof described);
             if (!strcmp(described, text)) return true;
         }

@@ -45,11 +45,11 @@ static size_t match_any(span s, const char *const *texts, size_t (*match)(span s
 /* The longest sign there, and its length. */
 static size_t find_sign(span s, size_t (*match)(span s, const char *text), uint8_t *sign) {
     size_t longest = 0;
-    for (uint8_t i = 1; i < SIGNS; i++) {
+    for (int i = 1; i < SIGNS; i++) {
         const size_t length = match(s, signs[i]);
         if (length <= longest) continue;
         longest = length;
-        *sign = i;
+        *sign = (uint8_t)i;
     }
     return longest;
 }
@@ -168,9 +168,9 @@ void an_number_describe(const an_notation *notation, char *text, size_t capacity
 
 bool an_number_parse(const char *text, an_notation *notation) {
     char described[AN_NOTATION_BYTES];
-    for (uint8_t style = 0; style < STYLES; style++)
-        for (uint8_t sign = style == AN_STYLE_PLAIN; sign < SIGNS; sign++) {
-            *notation = (an_notation){.kind = AN_NOTATION_NUMBER, .style = style, .sign = sign};
+    for (int style = 0; style < STYLES; style++)
+        for (int sign = style == AN_STYLE_PLAIN; sign < SIGNS; sign++) {
+            *notation = (an_notation){.kind = AN_NOTATION_NUMBER, .style = (uint8_t)style, .sign = (uint8_t)sign};
             an_number_describe(notation, described, sizeof described);
             if (!strcmp(described, text)) return true;
         }

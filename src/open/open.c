@@ -483,7 +483,7 @@ fail:
 /* A run that is under way removes its old checkpoints before another process has read them: these are not damaged.
  * Collective. */
 static an_status check_free(an_context *ctx, an_config *config) {
-    const char *folder;
+    const char *folder = "";
     an_status status = AN_OK;
     if (an_rank(ctx) == 0) status = an_config_path(config, "run.dir", &folder);
     if (an_rank(ctx) == 0 && status == AN_OK) status = an_folder_check_free(ctx, folder);

@@ -44,7 +44,8 @@ static bool count_elements(const an_graph *form, const an_result *r, size_t *ele
 /* Labels: the output is what a binary cross entropy makes probabilities of. */
 static int64_t count_labels(const an_graph *g, const an_result *output) {
     const an_result *loss = an_graph_result(g, g->loss);
-    if (!loss || loss->node->op != &an_op_binary_cross_entropy || an_node_input(loss->node, 0) != output) return 0;
+    if (!output || !loss || loss->node->op != &an_op_binary_cross_entropy) return 0;
+    if (an_node_input(loss->node, 0) != output) return 0;
     return output->ndims == 2 && output->dims[1] > 0 ? output->dims[1] : 0;
 }
 

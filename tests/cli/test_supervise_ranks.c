@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* O_CLOEXEC and the like; NOLINT(bugprone-reserved-identifier) */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -64,7 +65,7 @@ static void wait_for_stop(void) {
     cli_rank_begin();
     write_outcome("{\"end\": \"running\", \"generation\": 3}");
     if (sigwait(&set, &number) != 0) _exit(1);
-    if (number == atoi(getenv("EXPECTED")))
+    if (number == (int)strtol(getenv("EXPECTED"), NULL, 10))
         write_outcome("{\"end\": \"stopped on request\", \"step\": 7, \"generation\": 3}");
     cli_link_end(CODE);
     _exit(0);
@@ -116,7 +117,7 @@ static void launch(const char *how) {
     if (!strcmp(how, "stop")) wait_for_stop();
     if (!strcmp(how, "leave")) { /* a rank that has lost its launcher before it could say that it dies with it */
         if (fork() > 0) _exit(0);
-        while (getppid() != 1 && getppid() != atoi(getenv("LEADER"))) sleep_for(0.01);
+        while (getppid() != 1 && getppid() != (pid_t)strtol(getenv("LEADER"), NULL, 10)) sleep_for(0.01);
         cli_rank_begin();
         prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
         sleep_for(1000);

@@ -14,9 +14,13 @@ enum { TILE_MODEL_TILES = 8, TILE_MODEL_ROWS = 16, TILE_MODEL_ROW_BYTES = 64 };
 /* `sizes` are those of an_tile_sizes. A thread has tiles of its own. */
 void tile_model_configure(const void *sizes);
 void tile_model_release(void);
-void tile_model_zero(int tile);
-void tile_model_load(int tile, const void *from, int64_t stride);
-void tile_model_store(int tile, void *to, int64_t stride);
+void tile_model_zero(int number);
+void tile_model_load(int number, const void *from, int64_t stride);
+/* The same: the model has no cache. */
+static inline void tile_model_load_past_cache(int number, const void *from, int64_t stride) {
+    tile_model_load(number, from, stride);
+}
+void tile_model_store(int number, void *to, int64_t stride);
 void tile_model_multiply_bf16(int sums, int a, int b);
 void tile_model_multiply_int8(int sums, int a, int b);
 
@@ -31,7 +35,7 @@ void tile_model_multiply_pairs(int count, float *sums, const uint16_t *a, const 
 #define an_tile_release() tile_model_release()
 #define an_tile_zero(tile) tile_model_zero(tile)
 #define an_tile_load(tile, from, stride) tile_model_load(tile, from, stride)
-#define an_tile_load_past_cache(tile, from, stride) tile_model_load(tile, from, stride)
+#define an_tile_load_past_cache(tile, from, stride) tile_model_load_past_cache(tile, from, stride)
 #define an_tile_store(tile, to, stride) tile_model_store(tile, to, stride)
 #define an_tile_multiply_bf16(sums, a, b) tile_model_multiply_bf16(sums, a, b)
 #define an_tile_multiply_int8(sums, a, b) tile_model_multiply_int8(sums, a, b)

@@ -30,7 +30,7 @@ static const an_foreign kinds[KINDS] = {
 /* Control characters, which no text has. */
 static bool is_binary(const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++)
-        if ((unsigned char)bytes[i] < ' ' && !memchr("\t\n\v\f\r\33", bytes[i], 6)) return true;
+        if ((unsigned char)bytes[i] < ' ' && (bytes[i] == 0 || !strchr("\t\n\v\f\r\33", bytes[i]))) return true;
     return false;
 }
 
