@@ -49,7 +49,7 @@ bool an_number_parse(const char *text, an_notation *notation);
 uint8_t an_date_styles(const char *text, size_t length, bool *has_time, bool *has_zone);
 /* Whether one of these styles has the day before the month, and another the month before the day. */
 bool an_date_is_unclear(uint8_t styles);
-uint8_t an_date_choose(uint8_t styles, an_csv_dates order);
+uint8_t an_date_choose(uint8_t found, an_csv_dates order);
 /* Seconds since 1970-01-01 00:00. False: it is not written so. */
 bool an_notation_date(const an_notation *notation, const char *text, size_t length, int64_t *seconds);
 void an_date_describe(const an_notation *notation, char *text, size_t capacity);

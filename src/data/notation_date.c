@@ -167,9 +167,9 @@ bool an_date_is_unclear(uint8_t found) {
     return (found & DAY_FIRST) && (found & MONTH_FIRST);
 }
 
-uint8_t an_date_choose(uint8_t styles, an_csv_dates order) {
-    const uint8_t asked = (uint8_t)(styles & (order == AN_CSV_DATES_MONTH_FIRST ? MONTH_FIRST : DAY_FIRST));
-    return (uint8_t)__builtin_ctz(asked ? asked : styles);
+uint8_t an_date_choose(uint8_t found, an_csv_dates order) {
+    const uint8_t asked = (uint8_t)(found & (order == AN_CSV_DATES_MONTH_FIRST ? MONTH_FIRST : DAY_FIRST));
+    return (uint8_t)__builtin_ctz(asked ? asked : found);
 }
 
 bool an_notation_date(const an_notation *notation, const char *text, size_t length, int64_t *seconds) {
