@@ -45,7 +45,9 @@ typedef struct an_open_options {
         *user_step; /* resume from the checkpoint that an_trainer_save made with this number, or fail; NULL: any */
     an_open_purpose purpose;
     an_extend extend;
-    bool fresh; /* start a new run, whatever is in the folder */
+    /* Start a new run and resume none. A folder that has the checkpoints of another run is refused when the run begins:
+     * its own saves would remove them. */
+    bool fresh;
     bool
         new_bits; /* resume although the instruction set, kernels, oneDNN or anneal are others than the checkpoint's, so that results may
                       differ in their last bits; the same as run.allow_new_bits in the config */
